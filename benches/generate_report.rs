@@ -169,6 +169,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         header,
         native: Some(profile),
         full: None,
+        most_callsites: None,
         inputs: Vec::new(),
         java: Vec::new(),
     };

@@ -9,9 +9,8 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 #[cfg(feature = "sql")]
 use crate::commands::query;
 use crate::commands::{
-    apps, check, collect, completions, convert, deobfuscate, devices, diff, doctor, dump, gc,
-    hprof, leaks, meminfo, open, paths, provoke, reconcile, record, report, smaps, snapshot,
-    status, stop, symbolize, top,
+    apps, check, completions, convert, devices, diff, doctor, dump, gc, hprof, leaks, meminfo,
+    open, paths, provoke, record, report, smaps, snapshot, status, stop, symbolize, top,
 };
 #[cfg(feature = "virtual-phone")]
 use crate::commands::{demo, virtual_phone};
@@ -21,21 +20,148 @@ use crate::exit::{self, Outcome};
 use crate::flags::context::Context;
 use crate::flags::globals::Globals;
 
-/// What stands below the list of commands.
-fn after_help() -> String {
+/// The help of the program itself: the commands by what one does with them. `tests/grammar.rs`
+/// holds it to the tree of commands.
+fn root_help() -> String {
     let demo = match cfg!(feature = "virtual-phone") {
-        true => "  heaptap demo -o out                  see it work, no phone needed\n",
+        true => "  heaptap demo                       see it work, no phone needed\n",
         false => "",
     };
+    let query = match cfg!(feature = "sql") {
+        true => "  query      Ask with SQL\n",
+        false => "",
+    };
+    let also = match cfg!(feature = "virtual-phone") {
+        true => "demo, virtual-phone, completions",
+        false => "completions",
+    };
     format!(
-        "Start here:\n{demo}  \
-        heaptap doctor                       are this computer and the phone ready?\n  \
-        heaptap record -n com.example.app    record; `s` takes a snapshot, Ctrl-C ends it\n\n\
-        Exit codes: 0 done, 2 usage, 3 no device, 4 not eligible, 5 device failed,\n\
-        6 incomplete, 7 no samples, 8 damaged input, 9 over budget or leaking, 10 not fetched yet,\n\
-        11 cannot write here, 12 too little data or within noise.\n\
-        docs/errors.md has them all."
+        "\
+{{name}}: where the memory of an Android app went
+
+{{usage-heading}} heaptap COMMAND [OPTIONS]
+
+Start here:
+{demo}  heaptap doctor                     are this computer and the phone ready?
+  heaptap record -n com.example.app  record; `s`: snapshot, Ctrl-C: end
+  heaptap top DIR                    then: what holds the memory?
+
+Set up:
+  doctor     Is everything ready? Each finding with its fix
+  devices    List phones; connect to one on the network
+  apps       List packages, and which may be profiled
+  check      May these processes be profiled? If not, why
+
+Record:
+  record     Native heap: what is held, and who allocated it
+  dump       Java heap, as a heap graph or HPROF
+  provoke    Bring leaks out: rotate, leave and come back, trim memory
+  snapshot   Label this moment of a running recording
+  status     List recordings that run, or wait on a phone
+  stop       End a recording and fetch it
+
+Read a recording, trace, pprof or HPROF:
+  top        What holds the memory
+  leaks      What leaks, and what grows from dump to dump
+  diff       What changed between two dumps
+  paths      What keeps Java objects alive
+  report     All of it on one page
+{query}  open       Show a trace in Perfetto's UI
+
+See a whole process, on the phone or recorded:
+  meminfo    How its memory divides, each row explained
+  smaps      What it has mapped
+  gc         Its garbage collections
+
+Files:
+  convert    To pprof, flame graphs, tables
+  symbolize  Add function and Java names to a trace
+  hprof      Convert, describe or strip an HPROF
+
+Also: {also}. COMMAND -h is short, --help complete.
+For scripts: --json everywhere; exit codes: heaptap --help{{after-help}}"
     )
+}
+
+/// What `heaptap --help` adds: the global options and the exit codes.
+const ROOT_LONG_HELP: &str = "\
+Options of every command: -s SERIAL, --adb-server HOST:PORT, --user ID, --virtual[=SPEC],
+--json, --json-lines, -q, -v, --color WHEN, --no-progress. `heaptap record --help` explains
+them last.
+
+Exit codes:
+  0  done
+  1  a bug in heaptap
+  2  the command line is wrong, by itself or for this input
+  3  no device, or several and none named
+  4  no such process on the device, or it may not be profiled
+  5  the device refused or failed
+  6  there is a result, and something is missing from it
+  7  nothing there: no samples, or the input holds nothing of this kind
+  8  an input cannot be used; nothing was written
+  9  a limit of yours was passed: --fail, --fail-over, --timeout, --memory
+ 10  safe on the device, not fetched; `heaptap stop` fetches it
+ 11  this computer cannot write, or listen on a port
+ 12  cannot tell: incomplete data, sampling error, no effect
+130  interrupted before there was a result
+docs/errors.md lists the errors of each.";
+
+/// The help of a command: its examples come before its options.
+const COMMAND_HELP: &str = "\
+{about-with-newline}
+{usage-heading} {usage}
+
+{before-help}{all-args}{after-help}";
+
+/// The last line of a command's `-h`.
+const MORE_HELP: &str = "Also: -s SERIAL, --json, -q, -v. All options: --help";
+
+/// Examples that `-h` shows; `--help` shows all.
+const SHORT_EXAMPLES: usize = 4;
+
+/// The tree of commands, as `--help` shows it.
+pub fn tree() -> clap::Command {
+    Cli::command()
+        .help_template(root_help())
+        .mut_subcommands(dressed)
+}
+
+/// The tree of commands, as `-h` shows it: without the values that an option takes.
+pub fn short_tree() -> clap::Command {
+    fn shortened(command: clap::Command) -> clap::Command {
+        command
+            .mut_args(|arg| match arg.get_action().takes_values() {
+                true => arg.hide_possible_values(true),
+                false => arg,
+            })
+            .mut_subcommands(shortened)
+    }
+    tree().mut_subcommands(shortened)
+}
+
+fn dressed(command: clap::Command) -> clap::Command {
+    let examples = command.get_before_help().map(ToString::to_string);
+    let examples = examples.unwrap_or_default();
+    let short: Vec<&str> = examples.lines().take(1 + SHORT_EXAMPLES).collect();
+    let short = short.join("\n");
+    let help = clap::Arg::new("help")
+        .short('h')
+        .long("help")
+        .action(clap::ArgAction::Help)
+        .help("Print help; -h prints a short one")
+        .hide_short_help(true);
+    let command = command
+        .mut_subcommands(dressed)
+        .help_template(COMMAND_HELP)
+        .before_help(short)
+        .before_long_help(examples)
+        .disable_help_flag(true)
+        .arg(help);
+    match command.get_after_long_help().is_some() {
+        true => command.after_help(MORE_HELP),
+        // Otherwise clap takes it for --help, too.
+        false => command.after_help(MORE_HELP).after_long_help(""),
+    }
 }
 
 /// Memory profiling of Android phones from the host: record, pull, decode, convert, explain.
@@ -43,11 +169,10 @@ fn after_help() -> String {
 #[command(
     name = "heaptap",
     version = crate::results::manifest::version(),
-    propagate_version = true,
     infer_long_args = false,
     arg_required_else_help = true,
     subcommand_required = true,
-    after_help = after_help()
+    after_long_help = ROOT_LONG_HELP
 )]
 pub struct Cli {
     /// Flags that every command takes.
@@ -77,10 +202,8 @@ pub enum Command {
     Snapshot(snapshot::Args),
     /// Show running, detached and lost recordings
     Status(status::Args),
-    /// Stop a recording and collect it
+    /// End a recording and fetch it
     Stop(stop::Args),
-    /// Fetch a recording that is still on its device
-    Collect(collect::Args),
     /// Convert a trace recorded anywhere: to gzipped pprofs, to formats of other viewers, to tables
     Convert(convert::Args),
     /// Where the memory went: by function, library, callsite; Java by class, object …
@@ -93,8 +216,6 @@ pub enum Command {
     Meminfo(Box<meminfo::Args>),
     /// What a process has mapped: by the rows of meminfo, by library, by mapping
     Smaps(smaps::Args),
-    /// heapprofd, malloc_info, Heap Alloc and RSS side by side, and why they differ
-    Reconcile(reconcile::Args),
     /// What holds Java objects: the path from a root, all paths merged, one object in full
     Paths(paths::Args),
     /// Provoke leaks: rotate, leave and come back, trim, random input; the phone is put back
@@ -108,10 +229,8 @@ pub enum Command {
     Report(Box<report::Args>),
     /// Open a trace in Perfetto's UI, or the report of anything, in the browser
     Open(open::Args),
-    /// Look up functions, files and lines for a trace's frames; write them as packets
+    /// Add function and Java names to a trace
     Symbolize(symbolize::Args),
-    /// Write Java names as packets that, behind the trace, deobfuscate it in any Perfetto tool
-    Deobfuscate(deobfuscate::Args),
     /// Convert, describe or strip a Java heap dump in HPROF
     Hprof(hprof::Args),
     /// Serve the virtual phone to any adb client
@@ -151,13 +270,18 @@ pub fn run() -> ExitCode {
 }
 
 async fn run_typed(console: &Console, typed: Vec<OsString>) -> Result<Outcome, Failure> {
-    let command = Cli::command().color(console.clap_color());
+    let is_short = typed.iter().any(|word| word == "-h");
+    let command = match is_short {
+        true => short_tree(),
+        false => tree(),
+    };
+    let command = command.color(console.clap_color());
     let cli = match command
-        .try_get_matches_from(typed)
+        .try_get_matches_from(&typed)
         .and_then(|matches| Cli::from_arg_matches(&matches))
     {
         Ok(cli) => cli,
-        Err(error) => return exit::usage::show(console, &error, &Cli::command()),
+        Err(error) => return exit::usage::show(console, &error, &tree(), &typed),
     };
     let context = Context::new(console.clone(), cli.globals);
     let done = dispatch(&context, cli.command).await;
@@ -175,11 +299,9 @@ async fn dispatch(ctx: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::Snapshot(args) => snapshot::run(ctx, args).await,
         Command::Status(args) => status::run(ctx, args).await,
         Command::Stop(args) => stop::run(ctx, args).await,
-        Command::Collect(args) => collect::run(ctx, args).await,
         Command::Convert(args) => convert::run(ctx, args).await,
         Command::Diff(args) => diff::run(ctx, *args).await,
         Command::Smaps(args) => smaps::run(ctx, args).await,
-        Command::Reconcile(args) => reconcile::run(ctx, args).await,
         Command::Paths(args) => paths::run(ctx, args).await,
         Command::Provoke(args) => provoke::run(ctx, args).await,
         #[cfg(feature = "sql")]
@@ -187,7 +309,6 @@ async fn dispatch(ctx: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::Top(args) => top::run(ctx, *args).await,
         Command::Leaks(args) => leaks::run(ctx, *args).await,
         Command::Symbolize(args) => symbolize::run(ctx, args).await,
-        Command::Deobfuscate(args) => deobfuscate::run(ctx, args).await,
         Command::Meminfo(args) => meminfo::run(ctx, *args).await,
         Command::Hprof(args) => hprof::run(ctx, args).await,
         Command::Gc(args) => gc::run(ctx, args).await,
@@ -197,6 +318,6 @@ async fn dispatch(ctx: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::VirtualPhone(args) => virtual_phone::run(ctx, args).await,
         #[cfg(feature = "virtual-phone")]
         Command::Demo(args) => demo::run(ctx, args).await,
-        Command::Completions(args) => completions::run(ctx, args, Cli::command()).await,
+        Command::Completions(args) => completions::run(ctx, args, tree()).await,
     }
 }

@@ -1,5 +1,6 @@
 //! How a run ends: the outcome of a command, its exit code, and what a panic becomes.
 
+pub mod hints;
 pub(crate) mod usage;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,13 +1,11 @@
-//! The commands, one folder each.
+//! The commands, one directory each.
 
 pub mod apps;
 pub mod check;
-pub mod collect;
 pub mod completions;
 pub mod convert;
 #[cfg(feature = "virtual-phone")]
 pub mod demo;
-pub mod deobfuscate;
 pub mod devices;
 pub mod diff;
 pub mod doctor;
@@ -21,7 +19,6 @@ pub mod paths;
 pub mod provoke;
 #[cfg(feature = "sql")]
 pub mod query;
-pub mod reconcile;
 pub mod record;
 pub mod report;
 pub mod smaps;

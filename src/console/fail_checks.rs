@@ -1,11 +1,11 @@
-//! Checks that end with an exit code of their own (`--fail`, `--fail-over`): none passes because
-//! it looked at nothing.
+//! Checks with their own exit code (`--fail`, `--fail-over`): none passes if it did not examine
+//! anything.
 
 use crate::console::Console;
 use crate::error::{ErrorClass, Failure};
 use crate::results::findings::{SAME_MOMENT, TRACE_CUT};
 
-/// Kinds of failures that say: what was named is not there.
+/// Kinds of failures about missing inputs.
 const NOT_THERE: [&str; 4] = [
     "no-such-dump",
     "no-such-heap",
@@ -13,12 +13,12 @@ const NOT_THERE: [&str; 4] = [
     "no-such-process",
 ];
 
-/// The failure of a check, if one was `asked` for: a name that matches nothing leaves it open.
+/// Converts the failure of a requested check: a name without matches makes it inconclusive.
 pub(crate) fn failure(asked: bool, failure: Failure) -> Failure {
     if !asked || !NOT_THERE.contains(&failure.kind) {
         return failure;
     }
-    let message = format!("nothing was judged: {}", failure.message);
+    let message = format!("nothing was checked: {}", failure.message);
     Failure {
         help: failure.help,
         hints: failure.hints,
@@ -27,13 +27,13 @@ pub(crate) fn failure(asked: bool, failure: Failure) -> Failure {
     }
 }
 
-/// Whether what a check looked at leaves it open: a trace that was cut or still grows, or one
-/// moment on both sides.
+/// Returns whether findings make a check inconclusive: a truncated or growing trace, or the same
+/// data on both sides.
 pub(crate) fn is_open<'a>(mut kinds: impl Iterator<Item = &'a str>) -> bool {
     kinds.any(|kind| [TRACE_CUT, SAME_MOMENT].contains(&kind))
 }
 
-/// What a check had to look at.
+/// Input of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Judged {
     /// Samples of native heaps.
@@ -42,7 +42,7 @@ pub(crate) enum Judged {
     Objects,
 }
 
-/// Says that a check looked at nothing: its filters match nothing, or there is nothing at all.
+/// Warns that a check examined nothing: its filters have no matches, or there is no data.
 pub(crate) fn warn_nothing_judged(console: &Console, judged: Judged, is_filtered: bool) {
     let (message, help) = nothing_judged(judged, is_filtered);
     console.warn_with_help(message, help);
@@ -51,14 +51,14 @@ pub(crate) fn warn_nothing_judged(console: &Console, judged: Judged, is_filtered
 fn nothing_judged(judged: Judged, is_filtered: bool) -> (&'static str, Option<&'static str>) {
     match (is_filtered, judged) {
         (true, _) => (
-            "nothing was judged: the filters match nothing",
+            "nothing was checked: no matches for the filters",
             Some(
-                "correct the filters; a pattern with a capital letter is case-sensitive, (?i) \
+                "correct the filters; patterns with a capital letter are case-sensitive, (?i) \
                  turns that off",
             ),
         ),
-        (false, Judged::Samples) => ("nothing was judged: the heap has no samples", None),
-        (false, Judged::Objects) => ("nothing was judged: the heap has no objects", None),
+        (false, Judged::Samples) => ("nothing was checked: the heap has no samples", None),
+        (false, Judged::Objects) => ("nothing was checked: the heap has no objects", None),
     }
 }
 
@@ -90,7 +90,7 @@ mod tests {
             (told.class, told.kind),
             (ErrorClass::Inconclusive, "nothing-judged")
         );
-        assert_eq!(told.message, "nothing was judged: no dump 3");
+        assert_eq!(told.message, "nothing was checked: no dump 3");
         assert_eq!((told.help, told.hints), (known().help, known().hints));
         assert_eq!(told.excerpt, known().excerpt);
         assert_eq!(failure(false, known()).kind, "no-such-dump");

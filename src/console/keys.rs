@@ -1,13 +1,11 @@
-//! Keys while a recording runs: single ones, without Enter, read on a plain thread, since a
-//! blocked read must never hold the exit. Ctrl-C stays a signal. The terminal is put back
-//! when [`Keys`] is dropped.
+//! Keys during a recording: single keys without Enter, read on a plain thread, because a blocked
+//! read must not delay the exit. Ctrl-C remains a signal. Dropping [`Keys`] restores the terminal.
 
 use tokio::sync::mpsc;
 
-/// A key that means something here.
+/// A supported key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Key {
-    /// A character.
     Char(char),
     /// Enter.
     Enter,
@@ -24,7 +22,7 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// Starts to read keys; `None` where there is no terminal, or another process has it.
+    /// Starts reading keys; `None` without a terminal, or if another process uses it.
     pub(crate) fn read() -> Option<Keys> {
         let mode = system::Mode::enter()?;
         let (sender, receiver) = mpsc::unbounded_channel();
@@ -38,7 +36,7 @@ impl Keys {
         })
     }
 
-    /// The next key; never where there are no more.
+    /// Returns the next key; waits forever if there are no more.
     pub(crate) async fn next(&mut self) -> Key {
         match self.receiver.recv().await {
             Some(key) => key,
@@ -56,7 +54,7 @@ mod system {
 
     use super::Key;
 
-    /// The terminal's settings from before.
+    /// Previous settings of the terminal.
     pub(crate) struct Mode(Termios);
 
     impl Mode {
@@ -79,7 +77,7 @@ mod system {
 
     impl Drop for Mode {
         fn drop(&mut self) {
-            // A terminal that is gone needs nothing.
+            // A closed terminal needs no restoring.
             let _ = tcsetattr(std::io::stdin(), OptionalActions::Drain, &self.0);
         }
     }
@@ -92,7 +90,7 @@ mod system {
                 b'\r' | b'\n' => Some(Key::Enter),
                 0x1b => Some(Key::Escape),
                 0x7f | 0x08 => Some(Key::Backspace),
-                // Letters beyond ASCII come as several bytes.
+                // Characters beyond ASCII have several bytes.
                 0x80.. => {
                     pending.push(byte);
                     let whole = std::str::from_utf8(&pending).ok().map(str::to_owned);
@@ -122,8 +120,8 @@ mod system {
     /// Reading a key changes nothing here.
     pub(crate) struct Mode;
 
-    /// console reads keys only where what it writes to is a terminal too, although nothing is
-    /// written: either stream will do.
+    /// console only reads keys if its output is a terminal too, although nothing is written: either
+    /// stream works.
     fn terminal() -> Option<console::Term> {
         [console::Term::stdout(), console::Term::stderr()]
             .into_iter()
@@ -153,42 +151,41 @@ mod system {
     }
 }
 
-/// What a person at the keys is doing: nothing, or typing a label.
+/// State of keyboard input: idle, or typing a label.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) enum Typing {
-    /// Nothing.
     #[default]
     Idle,
-    /// A label, so far.
+    /// A label, as typed so far.
     Label(String),
 }
 
-/// What a key came to.
+/// Result of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Pressed {
-    /// Nothing beyond what is typed.
+    /// Nothing except a change of the typed text.
     Nothing,
-    /// A finished label; empty for the default one.
+    /// A complete label; empty for the default one.
     Label(String),
-    /// Nothing, for this reason.
+    /// Rejected for this reason.
     Refused(&'static str),
 }
 
 /// Answer to a key without a meaning.
 const KEYS: &str = "keys: s takes a snapshot, Ctrl-C ends the recording";
-/// The same if no snapshot can be taken.
+/// The same without snapshots.
 const ONE_KEY: &str = "keys: Ctrl-C ends the recording";
 
 /// Longest label that is taken.
 const LONGEST_LABEL: usize = 60;
 
 impl Typing {
-    /// Gives up a label that is being typed; whether there was one.
+    /// Cancels the typed label; returns whether there was one.
     pub(crate) fn cancel(&mut self) -> bool {
         std::mem::take(self) != Typing::Idle
     }
 
-    /// Takes a key. `takes` is the reason why a label would come to nothing now, if there is one.
+    /// Handles a key. `takes` contains the reason if a label would have no effect now.
     pub(crate) fn take(&mut self, key: Key, takes: Result<(), &'static str>) -> Pressed {
         match (&mut *self, key, takes) {
             (Typing::Idle, Key::Char('s' | 'S'), Ok(())) => {
@@ -255,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_key_that_can_do_nothing_says_so_at_once_and_asks_for_no_label() {
-        let why = "no dumps are armed";
+        let why = "periodic dumps are off";
         let mut typing = Typing::default();
         for c in ['s', 'S'] {
             assert_eq!(typing.take(key(c), Err(why)), Pressed::Refused(why));

@@ -1,12 +1,12 @@
-//! The console: data on stdout, talk on stderr, colours where they are wanted, and the one
-//! place where control characters are taken out of what came from a device.
+//! The console: data on stdout, messages on stderr, optional colors, and the only place that
+//! removes control characters from device output.
 //!
-//! What is printed is a line: line ends inside it are foreign, as other control characters are,
-//! and become visible. Lines of our own are printed one by one. A style is marked with a number
-//! that each run draws anew, so that no text from outside can set one.
+//! Output is line-based: newlines inside a line come from outside, like other control characters,
+//! and are made visible. heaptap prints its own lines one by one. A style is marked with a random
+//! number of each run, so that text from outside cannot set one.
 //!
-//! Writing never fails for the caller: a reader that left (`| head`) is remembered and the
-//! rest is dropped; any other error of stdout is told at the end of the run.
+//! Writing never fails for the caller: if a reader exits (`| head`), the remaining output is
+//! dropped; other errors of stdout are reported at the end of the run.
 
 pub mod fail_checks;
 pub mod keys;
@@ -14,9 +14,11 @@ pub mod render;
 pub mod save_file;
 pub mod signals;
 pub mod sparkline;
+mod stdout;
 pub mod table;
 pub mod wrap;
 
+pub use self::stdout::ConsoleWriter;
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt::{self, Display, Write as _};
@@ -33,12 +35,12 @@ use crate::export::text::escaped_json;
 use crate::results::findings::is_note;
 use crate::untrusted::is_unsafe;
 
-/// What a piece of text is; how that looks is decided here.
+/// Meaning of a piece of text, which determines its appearance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// Headings and names that matter.
     Strong,
-    /// What may be skipped.
+    /// Less important text.
     Dim,
     /// Went well.
     Good,
@@ -74,15 +76,15 @@ impl Style {
 
 const RESET: &str = "\x1b[0m";
 
-/// What the marks of styles begin with until the text is printed. It looks like a sequence of a
-/// terminal, so that widths are measured without it.
+/// Prefix of style marks until the text is printed. It looks like an escape sequence, so that text
+/// width is measured without it.
 static SEAL: LazyLock<String> = LazyLock::new(|| {
     let drawn = RandomState::new().build_hasher().finish();
     let four = |at: u32| (drawn >> (16 * at)) % 10_000;
     format!("\x1b[{};{};{};{};", four(0), four(1), four(2), four(3))
 });
 
-/// The sequence for the terminal that a marked text begins with, and what follows its mark.
+/// Returns the escape sequence for the mark at the start of a text, and the rest of the text.
 fn sealed(text: &str) -> Option<(&'static str, &str)> {
     let (mark, rest) = text.strip_prefix(SEAL.as_str())?.split_once('m')?;
     match mark {
@@ -94,7 +96,7 @@ fn sealed(text: &str) -> Option<(&'static str, &str)> {
     }
 }
 
-/// Text with a style, which is dropped where colours are off.
+/// Text with a style, which is dropped without colors.
 #[derive(Debug, Clone)]
 pub struct Styled<T> {
     style: Option<Style>,
@@ -115,7 +117,7 @@ impl<T: Display> Display for Styled<T> {
     }
 }
 
-/// How much to say and in which form.
+/// Verbosity and format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Text,
@@ -133,14 +135,14 @@ struct Settings {
     progress: bool,
 }
 
-/// What became of stdout.
+/// State of stdout.
 #[derive(Debug, Default)]
 enum Stdout {
     #[default]
     Open,
-    /// The reader left.
+    /// The reader has exited.
     Gone,
-    /// It could not be written.
+    /// Writing failed.
     Failed(io::Error),
 }
 
@@ -149,14 +151,14 @@ enum Stdout {
 pub struct Console {
     settings: Settings,
     stdout: Arc<Mutex<Stdout>>,
-    /// Whether the one document of `--json` is out.
+    /// Set after the single document of `--json` was printed.
     documented: Arc<AtomicBool>,
     bars: MultiProgress,
 }
 
 impl Console {
-    /// Reads the few flags that decide how to talk, before the rest is parsed: a usage error
-    /// must already come in the form that was asked for.
+    /// Reads the flags that determine the output format before the rest is parsed: usage errors
+    /// must already have the requested format.
     pub(super) fn from_raw_args(typed: &[OsString]) -> Self {
         let words = || {
             typed
@@ -237,27 +239,27 @@ impl Console {
         }
     }
 
-    /// Whether stdout carries JSON (a document or lines), not text for people.
+    /// Returns whether stdout contains JSON (a document or lines), not text.
     pub fn is_json(&self) -> bool {
         self.settings.form != Form::Text
     }
 
-    /// Whether stdout carries the events of a long command as JSON lines.
+    /// Returns whether stdout contains the events of a long command as JSON lines.
     pub fn is_json_lines(&self) -> bool {
         self.settings.form == Form::JsonLines
     }
 
-    /// How often `-v` was given.
+    /// Returns the number of `-v` flags.
     pub fn verbosity(&self) -> u8 {
         self.settings.verbose
     }
 
-    /// Whether a status line and progress bars are shown.
+    /// Returns whether a status line and progress bars are shown.
     pub fn shows_progress(&self) -> bool {
         self.settings.progress
     }
 
-    /// Columns of the terminal that stdout is; `None` where it is not one.
+    /// Returns the width of the terminal on stdout, in columns; `None` without a terminal.
     pub fn stdout_width(&self) -> Option<usize> {
         let (_, columns) = console::Term::stdout().size_checked()?;
         (io::stdout().is_terminal() && columns > 0).then_some(usize::from(columns))
@@ -279,19 +281,18 @@ impl Console {
         }
     }
 
-    /// One line of data for people, on stdout; nothing in a JSON mode, where stdout belongs to
-    /// the document. A terminal gets it broken between words.
+    /// Prints a line of data to stdout; nothing in a JSON mode, where stdout contains only the
+    /// document. On a terminal, wraps it between words.
     pub fn data(&self, line: impl Display) {
         self.print(line, self.stdout_width());
     }
 
-    /// A line of data on stdout that stays as it is, however narrow the terminal: what others
-    /// read or the user copies.
+    /// Prints a line of data to stdout without wrapping, for text that programs read or users copy.
     pub fn laid_out(&self, line: impl Display) {
         self.print(line, None);
     }
 
-    /// A line of data whose words go on below where they began, behind `lead`.
+    /// Prints a line of data with hanging indentation after `lead`.
     pub fn hanging(&self, lead: impl Display, text: impl Display) {
         let (lead, text) = (lead.to_string(), text.to_string());
         let Some(columns) = self.stdout_width() else {
@@ -303,7 +304,7 @@ impl Console {
         let has_room = parts.iter().all(|part| indent + width(part) <= columns);
         let (parts, indent) = match has_room {
             true => (parts, indent),
-            // A word is wider than what the lead leaves: all of them begin to the left of it.
+            // A word is wider than the space after the lead: indent all words less.
             false => {
                 let indent = indent.min(4);
                 self.laid_out(lead.trim_end());
@@ -317,7 +318,7 @@ impl Console {
         }
     }
 
-    /// A line for stdout as the terminal gets it, for those who draw it themselves.
+    /// Returns a line as printed to stdout, for callers that draw it themselves.
     pub fn cleaned(&self, line: &str) -> String {
         clean(line, self.settings.stdout_color)
     }
@@ -333,8 +334,8 @@ impl Console {
         }
     }
 
-    /// The one document of `--json`, or one event of `--json-lines`, on stdout. After the
-    /// document nothing more goes there: a failure while tidying up is told on stderr alone.
+    /// Prints the document of `--json`, or one event of `--json-lines`, to stdout. Only one
+    /// document is printed: a later failure during cleanup goes to stderr.
     pub fn json(&self, value: &impl Serialize) {
         if self.documented.swap(true, Ordering::Relaxed) && !self.is_json_lines() {
             return;
@@ -350,7 +351,7 @@ impl Console {
         }
     }
 
-    /// One event of `--json-lines`; nothing in the other forms.
+    /// Prints one event of `--json-lines`; nothing in other formats.
     pub fn event(&self, value: &impl Serialize) {
         if self.is_json_lines() {
             self.json(value);
@@ -362,12 +363,12 @@ impl Console {
         self.with_stdout(|out| out.write_all(bytes));
     }
 
-    /// Whether only what is wrong is to be said.
+    /// Returns whether only problems are printed.
     pub fn is_quiet(&self) -> bool {
         self.settings.quiet
     }
 
-    /// A line of words for people on stderr; silent with `-q`.
+    /// Prints a message to stderr; nothing with `-q`.
     pub fn say(&self, line: impl Display) {
         if !self.settings.quiet {
             self.complain(line);
@@ -389,7 +390,7 @@ impl Console {
         ));
     }
 
-    /// A warning, and below it what to do about it.
+    /// Prints a warning, followed by its help.
     pub fn warn_with_help(&self, text: impl Display, help: Option<&str>) {
         self.warn(text);
         if let Some(help) = help {
@@ -398,8 +399,7 @@ impl Console {
         }
     }
 
-    /// A finding, by its kind: a note where it asks for nothing, else a warning with what to do
-    /// about it.
+    /// Prints a finding, by its kind: a note, or a warning with its help.
     pub fn finding(&self, kind: &str, text: impl Display, help: Option<&str>) {
         match is_note(kind) {
             true => self.note(text),
@@ -413,7 +413,7 @@ impl Console {
         self.say(format_args!("   {label}: {text}"));
     }
 
-    /// What to do next: below its heading, each command whole in a line of its own, to be copied.
+    /// Prints suggested commands: each on its own line below its heading, for copying.
     pub fn next(&self, commands: &[(impl Display, String)]) {
         if commands.is_empty() {
             return;
@@ -429,7 +429,7 @@ impl Console {
         }
     }
 
-    /// A line of words on stderr, also with `-q`. A terminal gets it broken between words.
+    /// Prints a message to stderr, also with `-q`. On a terminal, wraps it between words.
     pub fn complain(&self, line: impl Display) {
         self.tell(line, stderr_width());
     }
@@ -439,7 +439,7 @@ impl Console {
         if let Some(columns) = columns {
             text = wrap(&text, columns);
         }
-        // A closed stderr is nobody's loss.
+        // If stderr is closed, nothing can be done.
         let _ = self.bars.suspend(|| {
             io::stderr()
                 .lock()
@@ -447,8 +447,8 @@ impl Console {
         });
     }
 
-    /// A status line at the bottom of the terminal; drawn nowhere where progress is off.
-    /// Set its text with [`Console::set_status`]; `finish_and_clear` takes it away.
+    /// Returns a status line at the bottom of the terminal; invisible if progress is off. Set its
+    /// text with [`Console::set_status`], and remove it with `finish_and_clear`.
     pub fn status(&self) -> ProgressBar {
         let bar = ProgressBar::new_spinner();
         if let Ok(style) = indicatif::ProgressStyle::with_template("{msg}") {
@@ -457,12 +457,12 @@ impl Console {
         self.bars.add(bar)
     }
 
-    /// Puts `text` into a status line or a bar, cleaned.
+    /// Sets the sanitized text of a status line or a progress bar.
     pub fn set_status(&self, bar: &ProgressBar, text: impl Display) {
         bar.set_message(clean(&text.to_string(), self.settings.stderr_color));
     }
 
-    /// A progress bar over `total` bytes.
+    /// Returns a progress bar over `total` bytes.
     pub fn bytes_bar(&self, total: u64, what: &str) -> ProgressBar {
         let bar = ProgressBar::new(total);
         if let Ok(style) = indicatif::ProgressStyle::with_template(
@@ -475,7 +475,7 @@ impl Console {
         bar
     }
 
-    /// Whether the reader of stdout left or it failed: a command that streams may end.
+    /// Returns whether stdout was closed or failed, so that streaming commands can end.
     pub fn stdout_is_closed(&self) -> bool {
         !matches!(*self.lock(), Stdout::Open)
     }
@@ -504,7 +504,7 @@ impl Console {
         }
     }
 
-    /// Flushes stdout; the error that kept data from it, if there was one.
+    /// Flushes stdout; returns the error that prevented writing, if any.
     pub(super) fn finish(&self) -> Option<io::Error> {
         self.with_stdout(|out| out.flush());
         match std::mem::replace(&mut *self.lock(), Stdout::Gone) {
@@ -545,9 +545,9 @@ impl Console {
     }
 }
 
-/// Makes the control characters of a line visible, line ends among them; leaves tabs and (where
-/// `colors`) our own styles. What came from a device can then not begin a line, move the cursor,
-/// set a title or turn the direction of writing.
+/// Makes the control characters of a line visible, including newlines; keeps tabs and, with
+/// `colors`, heaptap's own styles. Device output can then not begin a line, move the cursor, set a
+/// title or change the writing direction.
 fn clean(line: &str, colors: bool) -> String {
     let mut cleaned = String::with_capacity(line.len());
     let mut rest = line;
@@ -569,14 +569,13 @@ fn clean(line: &str, colors: bool) -> String {
     cleaned
 }
 
-/// How an unsafe character is shown: by its number.
+/// Appends an unsafe character as its number.
 fn push_visible(to: &mut String, c: char) {
     // Writing to a String cannot fail.
     let _ = write!(to, "\\u{{{:x}}}", u32::from(c));
 }
 
-/// A foreign text on its way into a column: as wide as it will be printed, without tabs, which
-/// no column takes.
+/// Sanitizes text for a table column: as wide as printed, without tabs.
 pub(super) fn visible(text: &str) -> Cow<'_, str> {
     if !text.contains(is_unsafe) {
         return Cow::Borrowed(text);
@@ -592,7 +591,7 @@ pub(super) fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Columns of the terminal that stderr is; `None` where it is not one.
+/// Returns the width of the terminal on stderr, in columns; `None` without a terminal.
 fn stderr_width() -> Option<usize> {
     let (_, columns) = console::Term::stderr().size_checked()?;
     (io::stderr().is_terminal() && columns > 0).then_some(usize::from(columns))

@@ -1,4 +1,4 @@
-//! How a failure looks: `error: … / help: …` for people, one JSON object for programs.
+//! Output of failures: `error: … / help: …` as text, one JSON object for programs.
 
 use serde::Serialize;
 

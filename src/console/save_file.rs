@@ -1,4 +1,4 @@
-//! `--save FILE`: the phone's words kept as they came, never over a file that is there.
+//! `--save FILE`: stores unmodified device output, without overwriting files.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -6,13 +6,13 @@ use std::path::Path;
 use super::Console;
 use crate::error::{ErrorClass, Failure};
 
-/// Whether it may be written, before the phone is asked for anything.
+/// Checks whether the file can be written, before the device is queried.
 pub(crate) fn check(file: Option<&Path>, force: bool) -> Result<(), Failure> {
     match file {
         Some(file) if file.exists() && !force => {
-            let message = format!("{} is already there", file.display());
+            let message = format!("{} already exists", file.display());
             Err(Failure::new(ErrorClass::Usage, "output-taken", message)
-                .with_help("choose another name, or overwrite it with --force"))
+                .with_help("choose another name, or overwrite it with `--force`"))
         }
         _ => Ok(()),
     }
@@ -26,7 +26,7 @@ pub(crate) fn write(console: &Console, file: &Path, text: &[u8]) -> Result<(), F
             "host-write",
             format!("cannot write {}: {error}", file.display()),
         )
-        .with_help("name a file in a folder that can be written to")
+        .with_help("choose a file in a writable directory")
     };
     let folder = match file.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,

@@ -1,5 +1,5 @@
-//! The signals that end a recording: Ctrl-C, and what the system sends when it wants us gone.
-//! The one place that knows how they differ between systems.
+//! Signals that end a recording: Ctrl-C, and termination requests of the system. Contains all
+//! differences between operating systems.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 
 use crate::error::{ErrorClass, Failure};
 
-/// What was received.
+/// A received signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Signal {
     /// SIGINT; Ctrl-C on Windows.
@@ -16,24 +16,24 @@ pub(crate) enum Signal {
     Terminate,
 }
 
-/// As [`watch`], with the failure as the command line shows it.
+/// As [`watch`], with a failure for the command line.
 ///
 /// # Errors
-/// Where the system lets no handler be set.
+/// Returns an error if the system does not allow handlers.
 pub(crate) fn watch_signals() -> Result<mpsc::UnboundedReceiver<Signal>, Failure> {
     watch().map_err(|error| {
         Failure::new(
             ErrorClass::Bug,
             "no-signals",
-            format!("could not watch for signals: {error}"),
+            format!("cannot watch for signals: {error}"),
         )
     })
 }
 
-/// Sends every signal received from now on; none of them ends the process any more.
+/// Sends every signal from now on; signals no longer end the process.
 ///
 /// # Errors
-/// Where the system lets no handler be set.
+/// Returns an error if the system does not allow handlers.
 #[cfg(unix)]
 fn watch() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -57,10 +57,10 @@ fn watch() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
     Ok(receiver)
 }
 
-/// Sends every signal received from now on; none of them ends the process any more.
+/// Sends every signal from now on; signals no longer end the process.
 ///
 /// # Errors
-/// Where the system lets no handler be set.
+/// Returns an error if the system does not allow handlers.
 #[cfg(windows)]
 fn watch() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
     use tokio::signal::windows::{ctrl_break, ctrl_c, ctrl_close, ctrl_logoff, ctrl_shutdown};

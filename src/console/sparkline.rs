@@ -1,10 +1,10 @@
-//! A series of figures in the height of one line of text.
+//! A series of values as one line of text.
 
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// A series as blocks, at most `width` of them: of more values, the highest of each group, so
-/// that no peak is lost. The lowest value stands at the bottom, unless all are nearly alike: then
-/// the line is flat.
+/// Draws a series as at most `width` blocks: longer series show the highest value of each group, so
+/// that peaks are visible. The lowest value is at the bottom, unless all are similar, which gives a
+/// flat line.
 pub(crate) fn sparkline(values: &[f64], width: usize) -> String {
     let count = values.len().min(width);
     let highest = |part: &[f64]| part.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -16,7 +16,7 @@ pub(crate) fn sparkline(values: &[f64], width: usize) -> String {
         .collect();
     let top = highest(&groups);
     let bottom = groups.iter().copied().fold(f64::INFINITY, f64::min);
-    // Differences that matter to nobody would look like mountains.
+    // Insignificant differences would look large.
     let range = (top - bottom).max(top.abs() / 20.0);
     let base = f64::midpoint(top, bottom) - range / 2.0;
     groups
@@ -26,7 +26,7 @@ pub(crate) fn sparkline(values: &[f64], width: usize) -> String {
                 true => (value - base) / range,
                 false => 0.5,
             };
-            // What lies in the middle must not fall by a rounding error.
+            // Prevents rounding errors from lowering middle values.
             BLOCKS[((height * 7.0 + 1e-9).round().clamp(0.0, 7.0)) as usize]
         })
         .collect()

@@ -1,6 +1,6 @@
-//! Tables of figures with a name at the end: figures to the right, the name shortened to what the
-//! terminal has left: scopes and packages go before it, its own words are never broken. Where
-//! stdout is no terminal, names stay whole.
+//! Tables of values with a name in the last column: values are right-aligned, and the name is
+//! shortened to the remaining width by dropping scopes and packages, never within its own words.
+//! Without a terminal on stdout, names are complete.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -19,19 +19,19 @@ pub(crate) struct Table {
 
 struct Row {
     figures: Vec<String>,
-    /// What stands before the name: branches of a tree.
+    /// Text before the name: branches of a tree.
     lead: String,
     name: String,
-    /// Said behind the name, where there is room.
+    /// Text after the name, if it fits.
     remark: String,
     style: Option<Style>,
 }
 
-/// Columns of figures are left out where names have less than this.
+/// Minimum width of names; value columns are hidden to reach it.
 const NARROWEST_NAME: usize = 16;
 
 impl Table {
-    /// A table with these headings, the last of them the name's.
+    /// Creates a table with these headings, the last one for the name.
     pub(crate) fn new(headings: &[&str]) -> Table {
         Table {
             headings: headings.iter().map(|&heading| heading.to_owned()).collect(),
@@ -41,8 +41,8 @@ impl Table {
         }
     }
 
-    /// Its names are those of functions: of long ones parameters, template arguments and scopes
-    /// go before anything is cut.
+    /// Marks the names as functions: long ones are shortened by parameters, template arguments and
+    /// scopes before anything is truncated.
     pub(crate) fn of_code(self) -> Table {
         Table {
             is_of_code: true,
@@ -50,7 +50,8 @@ impl Table {
         }
     }
 
-    /// Its remarks are what is asked for: one that has no room beside its name stands below.
+    /// Keeps remarks, because the user requested them: a remark that does not fit after its name
+    /// goes below it.
     pub(crate) fn keeping_remarks(self) -> Table {
         Table {
             keeps_remarks: true,
@@ -73,28 +74,28 @@ impl Table {
         });
     }
 
-    /// Puts branches before the last row's name.
+    /// Sets the branches before the last row's name.
     pub(crate) fn lead(&mut self, lead: impl Into<String>) {
         if let Some(row) = self.rows.last_mut() {
             row.lead = lead.into();
         }
     }
 
-    /// Says something behind the last row's name.
+    /// Sets the remark after the last row's name.
     pub(crate) fn remark(&mut self, remark: impl Into<String>) {
         if let Some(row) = self.rows.last_mut() {
             row.remark = visible(&remark.into()).into_owned();
         }
     }
 
-    /// Gives the last row's name a style.
+    /// Sets the style of the last row's name.
     pub(crate) fn style(&mut self, style: Style) {
         if let Some(row) = self.rows.last_mut() {
             row.style = Some(style);
         }
     }
 
-    /// How wide its columns of figures are.
+    /// Returns the widths of its value columns.
     fn widths(&self) -> Vec<usize> {
         let figures = self.headings.len() - 1;
         let mut widths: Vec<usize> = self.headings[..figures]
@@ -109,8 +110,7 @@ impl Table {
         widths
     }
 
-    /// Takes out columns of `least`, the first of them first, until the rest and a name have
-    /// room; gives their headings.
+    /// Hides columns of `least`, in order, until the rest and a name fit; returns their headings.
     fn fit(&mut self, width: usize, least: &[&str]) -> Vec<String> {
         let mut left_out = Vec::new();
         for heading in least {
@@ -139,8 +139,8 @@ impl Table {
         }
     }
 
-    /// The lines, at most `width` columns wide; as wide as names are without. No word is broken:
-    /// a name that has no room beside its figures has lines of its own below them.
+    /// Returns the lines, at most `width` columns wide; without a width, as wide as the names.
+    /// Never splits words: names that do not fit after their values go on lines below.
     pub(crate) fn lines(&self, console: &Console, width: Option<usize>) -> Vec<String> {
         let figures = self.headings.len() - 1;
         let widths = self.widths();
@@ -204,7 +204,7 @@ impl Table {
         lines
     }
 
-    /// The longest form of a name that has room.
+    /// Returns the longest form of a name that fits.
     fn fitted<'n>(&self, name: &'n str, room: usize) -> Option<Cow<'n, str>> {
         match self.is_of_code {
             true => shorten(name, room),
@@ -213,16 +213,16 @@ impl Table {
     }
 }
 
-/// How far a name is indented that stands below its figures.
+/// Indentation of a name below its values.
 const BELOW: usize = 4;
 
-/// Prints a table without the columns of `least` that a narrow terminal has no room for, in their
-/// order, and says which are left out. Figures that break over lines tell nobody anything.
+/// Prints a table, hiding columns of `least` in order if the terminal is too narrow, and lists the
+/// hidden ones. Wrapped values would be unreadable.
 pub(crate) fn show_fitting(console: &Console, table: &mut Table, least: &[&str]) {
-    show_fitting_at(console, table, least, 0, ", --csv and --json");
+    show_fitting_at(console, table, least, 0, ", or use `--csv` or `--json`");
 }
 
-/// As `show_fitting`, so many columns from the left; `elsewhere` names what else has all of it.
+/// As `show_fitting`, indented; `elsewhere` lists further outputs with all columns.
 pub(crate) fn show_fitting_at(
     console: &Console,
     table: &mut Table,
@@ -243,7 +243,7 @@ pub(crate) fn show_fitting_at(
     }
     if !left_out.is_empty() {
         let said = format!(
-            "{blank}no room for {}: a wider terminal, a pipe{elsewhere} have all",
+            "{blank}hidden columns: {}; widen the terminal or pipe the output{elsewhere}",
             left_out.join(", ")
         );
         console.data(console.styled(Style::Dim, said));
@@ -291,8 +291,8 @@ fn blanks(width: usize, text: &str) -> String {
     " ".repeat(width.saturating_sub(text_width(text)))
 }
 
-/// The longest form of a function's name that has room: parameters, template arguments and scopes
-/// go, its own name stays whole.
+/// Returns the longest form of a function's name that fits: parameters, template arguments and
+/// scopes are dropped, its own name is complete.
 pub(crate) fn shorten(name: &str, room: usize) -> Option<Cow<'_, str>> {
     let mut forms = scope::shortened(name);
     forms
@@ -300,8 +300,8 @@ pub(crate) fn shorten(name: &str, room: usize) -> Option<Cow<'_, str>> {
         .or_else(|| shorten_scope(name, room))
 }
 
-/// A name of Java without as many of its packages as have no room: `….util.HashMap$Node`. Paths
-/// and sentences stay whole.
+/// Shortens a Java name by dropping packages until it fits: `….util.HashMap$Node`. Paths and
+/// sentences are unchanged.
 pub(crate) fn shorten_scope(name: &str, room: usize) -> Option<Cow<'_, str>> {
     if text_width(name) <= room {
         return Some(Cow::Borrowed(name));
@@ -310,12 +310,12 @@ pub(crate) fn shorten_scope(name: &str, room: usize) -> Option<Cow<'_, str>> {
         .iter()
         .find_map(|lead| Some((*lead, name.strip_prefix(lead)?)))
         .unwrap_or(("", name));
-    // What is put behind it, as ` [aot]` and ` (3 classes)`, is no part of the name.
+    // Suffixes such as ` [aot]` and ` (3 classes)` are not part of the name.
     let end = rest.find([' ', '(', '[', '"', '/']).unwrap_or(rest.len());
     if rest[end..].starts_with(['"', '/']) {
         return None;
     }
-    // Nor has a place in a library packages: `libart.so+0x1480`.
+    // A location in a library has no packages: `libart.so+0x1480`.
     let dots = rest[..end].match_indices('.');
     if dots.clone().count() < 2 || rest[..end].contains('+') {
         return None;
@@ -325,7 +325,7 @@ pub(crate) fn shorten_scope(name: &str, room: usize) -> Option<Cow<'_, str>> {
         .map(Cow::Owned)
 }
 
-/// As many items of a remark as have room: what stands between commas, arrows or wide gaps.
+/// Returns as many items of a remark as fit; items are separated by commas, arrows or wide gaps.
 pub(crate) fn fitting(text: &str, room: usize) -> Option<String> {
     if text_width(text) <= room {
         return (!text.is_empty()).then(|| text.to_owned());
@@ -349,8 +349,7 @@ pub(crate) fn fitting(text: &str, room: usize) -> Option<String> {
     (kept.contains(char::is_alphanumeric)).then(|| format!("{kept} …"))
 }
 
-/// The beginning of a text that is wider than `room`, whatever breaks: of what is drawn, and of
-/// cells that have a width of their own.
+/// Truncates a text to `room`, anywhere: for drawings, and for cells of fixed width.
 pub(crate) fn cut_end(text: &str, room: usize) -> String {
     if text_width(text) <= room {
         return text.to_owned();

@@ -1,11 +1,11 @@
-//! Sentences that fit a terminal: lines break between words. What is to be copied (a command, a
-//! path, an address) stays whole, and so does what is laid out in columns or drawn.
+//! Line wrapping for terminals: lines break between words. Text for copying (a command, a path, an
+//! address) is never split, nor are columns and drawings.
 
-/// Narrower terminals break lines themselves: there is no room for an indent.
+/// Narrower terminals wrap lines themselves: there is no space for an indent.
 const NARROWEST: usize = 30;
 
-/// Breaks a line that is wider than `columns` between words, the rest indented by two more
-/// than the line. A word that is too long stays whole.
+/// Wraps a line that is wider than `columns` between words, and indents the rest by two more than
+/// the line. Long words are not split.
 pub(crate) fn wrap(line: &str, columns: usize) -> String {
     if columns < NARROWEST {
         return line.to_owned();
@@ -13,12 +13,12 @@ pub(crate) fn wrap(line: &str, columns: usize) -> String {
     wrap_line(line, columns)
 }
 
-/// The lines of a text between whose words it breaks, each to be put somewhere of that width.
+/// Splits a text into lines of at most this width, without indentation.
 pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
     filled(inseparable(text), columns)
 }
 
-/// Parts side by side in lines of that width; none is broken.
+/// Joins parts into lines of at most this width, without splitting parts.
 pub(crate) fn filled<'p>(parts: impl IntoIterator<Item = &'p str>, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut used = 0;
@@ -30,7 +30,7 @@ pub(crate) fn filled<'p>(parts: impl IntoIterator<Item = &'p str>, columns: usiz
                 line.push_str(part);
                 used += 1 + width;
             }
-            // Blanks before a line that begins anew.
+            // Drop blanks at the start of a new line.
             _ if part.is_empty() => {}
             _ => {
                 lines.push(part.to_owned());
@@ -76,7 +76,7 @@ fn wrap_line(line: &str, columns: usize) -> String {
     wrapped
 }
 
-/// Where the first word begins, behind blanks and what sets its style.
+/// Returns the start of the first word, after blanks and style marks.
 fn begin_of_words(line: &str) -> usize {
     let mut rest = line;
     loop {
@@ -91,8 +91,8 @@ fn begin_of_words(line: &str) -> usize {
     }
 }
 
-/// Whether the place of its words tells something: a row of three columns or more, a drawing, or
-/// a line that is a command from its begin to its end.
+/// Returns whether the positions of words matter: a row of three or more columns, a drawing, or a
+/// line that is a command.
 fn is_laid_out(line: &str) -> bool {
     let plain = console::strip_ansi_codes(line);
     let text = plain.trim();
@@ -113,8 +113,7 @@ fn is_laid_out(line: &str) -> bool {
         || is_command.iter().any(|begin| text.starts_with(begin))
 }
 
-/// The parts of a text between which it may break, with the blanks between them left out: words,
-/// and commands as a whole.
+/// Splits a text at possible breaks, without the blanks there: words, and whole commands.
 fn inseparable(text: &str) -> Vec<&str> {
     let mut parts: Vec<(usize, usize)> = Vec::new();
     let has_pairs = text.matches('`').count().is_multiple_of(2);
@@ -126,7 +125,7 @@ fn inseparable(text: &str) -> Vec<&str> {
         let plain = console::strip_ansi_codes(word);
         let goes_on = command.takes(&plain);
         match parts.last_mut() {
-            // A dot between facts ends a line, and a unit follows its number; neither begins one.
+            // Separator dots end a line, and units follow their number; neither begins a line.
             Some(part) if in_ticks || goes_on || plain == "·" => part.1 = to,
             Some(part) if is_unit(&plain) && ends_in_number(&text[part.0..part.1]) => part.1 = to,
             _ => parts.push((from, to)),
@@ -150,27 +149,26 @@ fn ends_in_number(text: &str) -> bool {
     console::strip_ansi_codes(text).ends_with(|c: char| c.is_ascii_digit())
 }
 
-/// What was seen of a command line of this program that stands in a sentence without marks.
+/// State of detecting a command line of heaptap in a sentence without backticks.
 #[derive(Debug, Default)]
 struct Command {
-    /// Words of it; 0 outside of one.
+    /// Number of its words; 0 outside of a command.
     words: usize,
-    /// The one before was a flag, which may have a value, or joins two commands.
+    /// True if the previous word was a flag, which can have a value, or joins two commands.
     expects: bool,
-    /// In quotes of the shell.
+    /// True if it is within shell quotes.
     quoted: bool,
 }
 
 impl Command {
-    /// Whether `word` belongs to the command that the words before began.
+    /// Returns whether `word` continues the command of the previous words.
     fn takes(&mut self, word: &str) -> bool {
         let goes_on = match self.words {
             0 => false,
-            // The subcommand.
             1 => !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c == '-'),
             _ if self.quoted => true,
             _ if matches!(word, "" | "·") || word.starts_with('(') => false,
-            // What the subcommand is about, or a flag's value.
+            // The argument of the subcommand, or the value of a flag.
             2 => true,
             _ => self.expects || is_argument(word),
         };
@@ -194,7 +192,7 @@ impl Command {
     }
 }
 
-/// Whether a word looks like an argument, not like one of a sentence.
+/// Returns whether a word looks like an argument, not like a word of a sentence.
 fn is_argument(word: &str) -> bool {
     let inner = word.trim_end_matches(['.', ',', ';', ':', ')']);
     matches!(word, "&&" | "|")
@@ -266,12 +264,12 @@ mod tests {
                 assert!(console::measure_text_width(line) <= 40, "{wrapped}");
             }
         }
-        // Whose sentence it is ends the command.
+        // The word of the sentence ends the command.
         let text =
-            "connect it, then: heaptap collect k3v9xq2m (or forget it, which loses what it has)";
+            "connect it, then: heaptap stop k3v9xq2m (or forget it, which loses what it has)";
         assert_eq!(
             wrap(text, 40),
-            "connect it, then:\n  heaptap collect k3v9xq2m (or forget\n  it, which loses what it has)"
+            "connect it, then: heaptap stop k3v9xq2m\n  (or forget it, which loses what it\n  has)"
         );
         let line = "  adb -s emulator-5554 shell am force-stop com.example.app";
         assert_eq!(wrap(line, 40), line);

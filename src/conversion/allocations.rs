@@ -1,6 +1,6 @@
-//! Java allocations that the runtime itself tracked (`record --java-allocations`): whether a phone
-//! has processes that can be asked, and the connection to one. When they are asked is `companion`'s,
-//! what becomes of their lists is `tracked`'s.
+//! Java allocations tracked by the runtime (`record --java-allocations`): checks whether the
+//! processes of a device support it, and connects to them. `companion` schedules the requests, and
+//! `tracked` converts the lists.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,56 +10,48 @@ use crate::eligibility::Assessment;
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::jdwp::{Connection, JdwpError};
 
-/// How long a runtime may take to answer. One that another debugger holds never does.
+/// Time limit for an answer of a runtime. It never answers while another debugger is connected.
 pub(crate) const ATTACH: Duration = Duration::from_secs(15);
 
-/// Why allocations cannot be tracked.
+/// Error of tracking allocations.
 #[derive(Debug, thiserror::Error)]
 pub enum TrackingError {
-    /// The phone was lost, or silent.
+    /// The device is disconnected, or does not answer.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// No process takes a debugger.
+    /// No process accepts a debugger.
     #[error(
-        "cannot track the Java allocations of {targets}: it takes no debugger, and only a debugger \
-         may ask a runtime for them"
+        "cannot track the Java allocations of {targets}: it does not accept debugger connections, \
+         which tracking requires"
     )]
-    NotDebuggable {
-        /// The targets.
-        targets: String,
-    },
+    NotDebuggable { targets: String },
     /// A runtime does not answer.
     #[error("cannot track the Java allocations of {process}: {why}")]
-    Unheard {
-        /// The process.
-        process: String,
-        /// Why.
-        why: AttachError,
-    },
-    /// Nobody would hold the connection.
-    #[error("Java allocations cannot be tracked by a recording that is left to itself")]
+    Unheard { process: String, why: AttachError },
+    /// Nothing would keep the connection open.
+    #[error("cannot track Java allocations in a detached recording")]
     Detached,
 }
 
-/// Why there is no connection to a runtime.
+/// Error of connecting to a runtime.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
-    /// The phone has none for us.
+    /// The device does not provide a connection.
     #[error("{0}")]
     Device(#[from] DeviceError),
-    /// It said something else.
+    /// The peer does not follow the protocol.
     #[error("{0}")]
     Jdwp(#[from] JdwpError),
-    /// The phone does not list it.
-    #[error("it takes no debugger")]
+    /// The device does not list the process.
+    #[error("the process does not accept debugger connections")]
     NotDebuggable,
-    /// It says nothing.
-    #[error("its runtime does not answer within {} s", ATTACH.as_secs())]
+    /// The runtime does not answer.
+    #[error("its runtime did not answer within {} s", ATTACH.as_secs())]
     Silent,
 }
 
 impl AttachError {
-    /// Whether the connection to the phone may be what failed.
+    /// Returns whether the connection to the device might have failed.
     pub(crate) fn is_connection(&self) -> bool {
         match self {
             AttachError::Device(error) => error.is_connection(),
@@ -75,20 +67,22 @@ impl Classified for TrackingError {
             TrackingError::Device(error) => error.facts(),
             TrackingError::NotDebuggable { .. } => {
                 ErrorFacts::new(ErrorClass::NotEligible, "not-debuggable").with_help(
-                    "use a debug build of the app (android:debuggable) or a userdebug phone; from \
-                     Android 12 on --java-allocations=heap does without, and `heaptap dump` shows \
-                     what the Java heap holds",
+                    "use a debug build of the app (android:debuggable), a userdebug device, or \
+                     `--java-allocations=heap` (Android 12 and later); `heaptap dump` shows live \
+                     Java objects",
                 )
             }
             TrackingError::Unheard { .. } => {
                 ErrorFacts::new(ErrorClass::Device, "debugger-in-the-way").with_help(
-                    "a process has one debugger at a time: close Android Studio (or its debugger \
-                     and profiler, or whatever else is connected by JDWP) and try again; bring the \
-                     app to the front if it was in the back for long: a frozen one does not answer",
+                    "A process accepts one debugger at a time: close Android Studio or other tools \
+                     connected by JDWP, and try again. If the app was in the background, bring it \
+                     to the front, because a frozen app does not answer.",
                 )
             }
             TrackingError::Detached => ErrorFacts::new(ErrorClass::Usage, "tracking-detached")
-                .with_help("record without --detach; or by --java-allocations=heap (Android 12)"),
+                .with_help(
+                    "record without `--detach`, or with `--java-allocations=heap` (Android 12)",
+                ),
         }
     }
 }
@@ -106,11 +100,11 @@ pub(crate) async fn attach(
     connected.unwrap_or(Err(AttachError::Silent))
 }
 
-/// Whether the allocations of at least one process that runs can be tracked, tried out: before
-/// anything is recorded. Where nothing runs yet, that is left to the time when it does.
+/// Checks, by connecting before anything is recorded, that the allocations of at least one running
+/// process can be tracked. If nothing is running yet, the check is skipped.
 ///
 /// # Errors
-/// Where none takes a debugger, or none of those that do answers.
+/// Returns an error if no process accepts a debugger, or none of those that do answers.
 pub(crate) async fn check(device: &Device, assessment: &Assessment) -> Result<(), TrackingError> {
     let running: Vec<(u32, &str)> = assessment
         .targets
@@ -165,7 +159,7 @@ mod tests {
             why: AttachError::Silent,
         };
         assert_eq!(error.class(), ErrorClass::Device);
-        assert!(error.to_string().contains("does not answer"), "{error}");
+        assert!(error.to_string().contains("did not answer"), "{error}");
         assert!(error.help().unwrap().contains("Android Studio"));
     }
 }

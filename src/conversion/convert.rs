@@ -1,7 +1,7 @@
-//! Traces to gzipped pprofs: opens an input, decodes it, writes one file a dump, and says what
-//! was found. `record` and `demo` end in it too.
+//! Traces to gzipped pprofs: opens an input, decodes it, writes one file per dump, and returns
+//! findings. `record` and `demo` also use it.
 //!
-//! Decoding goes on while finished dumps are encoded, compressed and written by other threads.
+//! Decoding continues while other threads encode, compress and write finished dumps.
 
 use super::error::ConvertError;
 use super::java_profiles::Pending;
@@ -34,49 +34,48 @@ use std::sync::{Arc, Mutex};
 
 mod java;
 
-/// Where a trace comes from.
+/// Source of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
-    /// A file or a recording's folder.
+    /// A file or a recording directory.
     Path(PathBuf),
     /// Standard input.
     Stdin,
 }
 
-/// What to convert, and how.
+/// A conversion request.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The input.
     pub input: Input,
-    /// An existing folder for the files.
+    /// Existing directory for the files.
     pub output: PathBuf,
-    /// Which dumps.
+    /// Selection of dumps.
     pub selection: Selection,
-    /// How profiles are written.
+    /// Profile options.
     pub pprof: PprofOptions,
-    /// Whether Java heaps get a profile over their dominator tree as well.
+    /// If true, write dominator profiles of Java heaps as well.
     pub dominators: bool,
-    /// Whether the classes that retain most are told of Java heaps.
+    /// If true, summarize the classes that retain most in Java heaps.
     pub java_summaries: bool,
-    /// Where names of frames come from.
+    /// Symbol sources.
     pub names: NameOptions,
-    /// Who watches them come.
+    /// Progress and cancellation of symbolization.
     pub control: LookupControl,
-    /// A mapping file that was given and cannot be used ends the conversion. Else it is told.
+    /// True if an unusable given R8 mapping ends the conversion. Otherwise it is reported.
     pub bad_maps_fail: bool,
-    /// Which frames are looked up.
+    /// Frames to look up.
     pub scope: LookupScope,
-    /// The plain trace of which `output` shall hold the symbols that were found, alone and
-    /// behind it; `None` where only profiles are wanted.
+    /// The plain trace whose packet files are written to `output`, separately and appended to it;
+    /// `None` to write only profiles.
     pub packets_for: Option<Plain>,
-    /// Names of processes that the trace may hold without one, by id.
+    /// Names of processes that might be unnamed in the trace, by ID.
     pub process_names: BTreeMap<u64, String>,
-    /// The name of every process that neither the trace nor those name.
+    /// Name for processes without a name in the trace or in `process_names`.
     pub only_process: Option<String>,
 }
 
 impl Request {
-    /// The name of a process: what the trace says, else what is known besides.
+    /// Returns the name of a process: from the trace, otherwise from the request.
     fn process_of<'a>(&'a self, pid: u64, recorded: &'a str) -> &'a str {
         if !recorded.is_empty() {
             return recorded;
@@ -85,10 +84,10 @@ impl Request {
         known.map_or("", String::as_str)
     }
 
-    /// Opens its mapping files: once, as a pipe gives its bytes but once.
+    /// Opens the R8 mappings: only once, because pipes can be read only once.
     ///
     /// # Errors
-    /// Where one that was given cannot be used, and that is to end the conversion.
+    /// Returns an error if a given mapping is unusable and should end the conversion.
     pub fn maps(&self) -> Result<R8Mappings, MapsError> {
         match self.bad_maps_fail {
             true => R8Mappings::open(&self.names),
@@ -97,61 +96,60 @@ impl Request {
     }
 }
 
-/// A trace as the device wrote it.
+/// A trace as written by the device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plain {
-    /// The file.
     pub path: PathBuf,
-    /// Bytes of it up to where it breaks off inside a packet; `None` where it is what is
-    /// converted, and that will show.
+    /// Number of bytes before a truncated packet; `None` if it is the input, for which the
+    /// conversion determines it.
     pub whole_bytes: Option<u64>,
 }
 
-/// What a conversion found and wrote.
+/// Results of a conversion.
 #[derive(Debug)]
 pub struct Converted {
-    /// Every dump that was wanted, in order; those with samples have a file.
+    /// All selected dumps, in order; those with samples have a file.
     pub dumps: Vec<manifest::Dump>,
-    /// Every dump of a Java heap that was wanted, in order; those with objects have a file.
+    /// All selected Java heap dumps, in order; those with objects have a file.
     pub java: Vec<manifest::JavaDump>,
     /// Per process and heap the totals and the largest callsites.
     pub heaps: Vec<HeapSummary>,
-    /// The last Java heap of each process, where that was asked for.
+    /// Last Java heap of each process, if requested.
     pub java_heaps: Vec<JavaSummary>,
-    /// What the user should know, of the trace and of each heap's last dump.
+    /// Findings about the trace and the last dump of each heap.
     pub findings: Vec<Finding>,
-    /// How many frames have names.
+    /// Symbolization coverage.
     pub symbolization: manifest::Symbolization,
     /// Names of the files of packets that were written.
     pub packets: Vec<&'static str>,
     /// Loss and damage, of each trace in the input.
     pub health: Vec<Health>,
-    /// The phone's packages, where a trace lists them.
+    /// Packages of the device, if a trace lists them.
     pub packages: Vec<Package>,
 }
 
 impl Converted {
-    /// What the exit code tells of; `None` where nothing is missing.
+    /// Returns the exit code class; `None` if the data are complete.
     pub fn class(&self) -> Option<ErrorClass> {
         let empty = self.dumps.iter().all(|dump| dump.file.is_none())
             && self.java.iter().all(|dump| dump.file.is_none());
         let classes = self.findings.iter().filter_map(|finding| finding.class);
         if empty {
-            // That nothing came says more than what kept it from coming.
+            // An empty result is more informative than its cause.
             let graver = classes.filter(|class| *class != ErrorClass::Incomplete);
             return ErrorClass::first_of(graver.chain([ErrorClass::Empty]));
         }
         ErrorClass::first_of(classes)
     }
 
-    /// Whether a trace stops early: what it has is whole, and later dumps are missing.
+    /// Returns whether a trace stops early: its data are intact, but later dumps are missing.
     pub fn is_cut(&self) -> bool {
         self.findings
             .iter()
             .any(|found| found.kind == findings::TRACE_CUT)
     }
 
-    /// The findings as the manifest keeps them.
+    /// Converts the findings to manifest warnings.
     pub fn warnings(&self) -> Vec<manifest::Warning> {
         self.findings
             .iter()
@@ -171,17 +169,17 @@ impl Converted {
     }
 }
 
-/// Converts. Blocks: decodes on this thread, writes on others. Files appear under their names
-/// only when they are whole.
+/// Converts. Blocks: decodes on this thread, writes on others. Files get their names only when they
+/// are complete.
 ///
 /// # Errors
-/// Where the input holds no trace, or a file can't be written. A damaged trace is no error:
-/// what it holds is converted, and the findings say what is wrong.
+/// Returns an error if the input contains no trace, or a file cannot be written. A damaged trace is
+/// not an error: its readable data are converted, and findings describe the damage.
 pub fn convert(request: &Request) -> Result<Converted, ConvertError> {
     convert_with(request, &request.maps()?)
 }
 
-/// The same with the mapping files of the request, for whoever needs them once more.
+/// As [`convert`], with the opened mappings of the request, for callers that need them again.
 ///
 /// # Errors
 /// As [`convert`].
@@ -224,22 +222,22 @@ pub fn convert_with(request: &Request, maps: &R8Mappings) -> Result<Converted, C
     run.finish()
 }
 
-/// A conversion under way.
+/// A running conversion.
 struct Run<'a> {
     request: &'a Request,
     namer: Namer,
     maps: &'a R8Mappings,
     choices: Choices,
-    /// Those of all dumps of the input, wanted or not.
+    /// Numbers of all dumps of the input, selected or not.
     numbers: DumpNumbers,
     tally: Tally,
     mappings: Vec<manifest::MappingFile>,
-    /// The mapping files of all traces.
+    /// R8 mappings of all traces.
     used: Vec<UsedMap>,
-    /// Traces that hold Java heaps: those come once all native ones are done.
+    /// Traces with Java heaps, which are converted after all native ones.
     java: Vec<Pending>,
     packets: PacketFiles,
-    /// Bytes of the last trace up to where it breaks off.
+    /// Bytes of the last trace before its truncated packet.
     whole_bytes: u64,
     all: Converted,
 }
@@ -267,8 +265,7 @@ impl Run<'_> {
         Ok(self.all)
     }
 
-    /// Names the frames of a trace as far as that can be done. Nothing that goes wrong with
-    /// names keeps it from being converted.
+    /// Symbolizes the frames of a trace as far as possible. Failures do not prevent its conversion.
     fn name(&mut self, surveyed: &mut Surveyed) -> Result<(Named, Renamed), ConvertError> {
         let named = self
             .namer
@@ -279,7 +276,7 @@ impl Run<'_> {
         self.all.findings.extend(named.findings());
         if self.request.packets_for.is_some() {
             let recording = surveyed.recording();
-            // What was known before is written anew with what was found now.
+            // Earlier names are written again together with new ones.
             let all = self.request.scope == LookupScope::Better;
             if let Err(error) = self.packets.add_symbols(recording, |f| all || named.has(f)) {
                 self.all.findings.push(findings::packets_unwritten(&error));
@@ -290,14 +287,14 @@ impl Run<'_> {
         Ok((named, renamed))
     }
 
-    /// Keeps the mapping files of a trace, once it is known what they named.
+    /// Stores the R8 mappings of a trace, after their results are known.
     fn took_maps(&mut self, renamed: &Renamed) {
         let mappings = renamed.maps.iter().map(UsedMap::in_manifest);
         self.mappings.extend(mappings);
         add_used(&mut self.used, renamed.maps.clone());
     }
 
-    /// Puts the names of Java code into their file, where maps named any.
+    /// Writes Java names to their file, if mappings named any.
     fn keep_maps(&mut self) {
         if let Err(error) = self.packets.keep_maps(&self.used) {
             self.all.findings.push(findings::packets_unwritten(&error));
@@ -324,7 +321,7 @@ impl Run<'_> {
         let mut last: BTreeMap<(u64, String), (Option<u64>, Vec<Finding>)> = BTreeMap::new();
         let mut sampled = 0u64;
         let mut explained = false;
-        // As many as can run, and none waiting: memory holds a few dumps, never all.
+        // As many threads as cores and no queue: memory contains a few dumps, never all.
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(MOST_WRITERS));
         let (send, receive) = sync_channel::<Job>(0);
         let receive = Arc::new(Mutex::new(receive));
@@ -336,7 +333,8 @@ impl Run<'_> {
                     scope.spawn(move || write_dumps(&receive, pprof, failure))
                 })
                 .collect();
-            // Should all writers be gone, so is the receiver, and sending fails instead of waiting.
+            // If all writers have ended, so has the receiver, and sending fails instead of
+            // blocking.
             drop(receive);
             let outcome = trace.read_dumps(|mut dump| -> Result<(), ConvertError> {
                 if request.control.is_cancelled() {
@@ -388,7 +386,7 @@ impl Run<'_> {
         let damage = input.damage.as_deref();
         let told = trace_findings::of_trace(&input.name, damage, &health, sampled > 0);
         all.findings.extend(told);
-        // Where all was left out, the selection is to blame.
+        // If everything was left out, the selection is the cause.
         let is_java_alone = recording.requests.is_empty() && !trace.java_dumps().is_empty();
         let is_unclear = sampled == 0 && !explained && !is_java_alone;
         if is_unclear && (!last.is_empty() || choices.is_empty()) {
@@ -396,7 +394,7 @@ impl Run<'_> {
             all.findings
                 .extend(trace_findings::why_empty(&recording, &health, has_entries));
         }
-        // What is missing behind the last dump does not concern an earlier one.
+        // Data missing after the last dump do not affect an earlier one.
         let is_last = |lost: &&LastDump| {
             let chosen = last.get(&(lost.pid, lost.heap.clone()));
             chosen.is_some_and(|(time_ns, _)| *time_ns == lost.time_ns)
@@ -421,7 +419,7 @@ impl Run<'_> {
 /// More would only wait for the decoder, and each holds a dump.
 const MOST_WRITERS: usize = 4;
 
-/// A dump on its way into a file.
+/// A dump to be written to a file.
 struct Job {
     dump: HeapDump,
     comments: Vec<String>,
@@ -437,7 +435,7 @@ fn take(failure: &Failure) -> Option<ConvertError> {
     }
 }
 
-/// Gives a dump to whichever writer is free. After a failure there is no use in going on.
+/// Passes a dump to a free writer. Fails after a write error, because continuing is useless.
 fn hand_over(send: &SyncSender<Job>, job: Job, failure: &Failure) -> Result<(), ConvertError> {
     if let Some(error) = take(failure) {
         return Err(error);
@@ -445,12 +443,12 @@ fn hand_over(send: &SyncSender<Job>, job: Job, failure: &Failure) -> Result<(), 
     let path = job.path.clone();
     send.send(job).map_err(|_| ConvertError::Write {
         path,
-        source: io::Error::other("its writer stopped"),
+        source: io::Error::other("the writer thread stopped"),
     })
 }
 
-/// Encodes, compresses and writes dumps until no more come. Goes on after a failure, so that
-/// the decoder never waits for a writer that is gone.
+/// Encodes, compresses and writes dumps until there are no more. Continues after a failure, so that
+/// the decoder never waits for an ended writer.
 fn write_dumps(jobs: &Mutex<Receiver<Job>>, pprof: &Pprof, failure: &Failure) {
     let mut gzip = Gzip::default();
     loop {
@@ -472,7 +470,7 @@ fn write_dumps(jobs: &Mutex<Receiver<Job>>, pprof: &Pprof, failure: &Failure) {
     }
 }
 
-/// What a profile says of itself, for whoever opens it alone.
+/// Returns the comments stored in a profile, for users who open it separately.
 fn comments(dump: &HeapDump, findings: &[Finding]) -> Vec<String> {
     let mut comments = vec![format!(
         "heaptap {}: pid {}{}{}, heap {}",
@@ -489,17 +487,17 @@ fn comments(dump: &HeapDump, findings: &[Finding]) -> Vec<String> {
     comments.push(match dump.kind {
         DumpKind::Cumulative => sampled.to_owned(),
         DumpKind::AtMaximum => format!(
-            "space and objects are those of the moment when the heap was largest; frees are not \
-             known; {sampled}"
+            "space and objects are from the time when the heap was largest; frees are unknown; \
+             {sampled}"
         ),
         DumpKind::AllocationsOnly => {
-            format!("allocations only: what was freed is not known; {sampled}")
+            format!("allocations only: frees are unknown; {sampled}")
         }
     });
     if !dump.flags.from_startup && !dump.flags.rejected_concurrent {
-        comments.push("hooked while it ran; what it allocated before is unseen".to_owned());
+        comments.push("attached after start; earlier allocations are missing".to_owned());
     }
-    // In words that are read again: a dump without its last part is no round of a series.
+    // These words are parsed again: a dump without its last part is not an iteration of a series.
     let mut flags = dump.flags.words();
     if dump.unfinished {
         flags.push("unfinished".to_owned());

@@ -1,4 +1,4 @@
-//! Why a conversion gave up.
+//! Errors of a conversion.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,40 +10,30 @@ use crate::import::ImportError;
 use crate::naming::r8_mappings::MapsError;
 use crate::trace::TraceError;
 
-/// Why a conversion gave up.
+/// Error of a conversion.
 #[derive(Debug, thiserror::Error)]
 pub enum ConvertError {
-    /// The input holds no trace, or can't be opened.
+    /// The input contains no trace, or cannot be opened.
     #[error(transparent)]
     Import(#[from] ImportError),
-    /// The trace can't be read.
+    /// The trace cannot be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// The HPROF can't be read.
+    /// The HPROF cannot be read.
     #[error("cannot read {name}")]
-    Hprof {
-        /// The file.
-        name: String,
-        /// What is wrong with it.
-        source: HprofError,
-    },
-    /// A mapping file that was given can't be used.
+    Hprof { name: String, source: HprofError },
+    /// A given R8 mapping is unusable.
     #[error(transparent)]
     Maps(#[from] MapsError),
-    /// No dump is one that was asked for; nothing was written.
-    #[error("none of the {} dumps of the trace is one that was asked for", .0.dumps)]
+    /// No dump matches the selection; nothing was written.
+    #[error("none of the {} dumps in the trace matches the selection", .0.dumps)]
     NoneSelected(Choices),
-    /// Whoever asked did not want to wait.
-    #[error("interrupted while names were looked up")]
+    /// The user interrupted symbolization.
+    #[error("interrupted while looking up symbols")]
     Interrupted,
-    /// A profile can't be written.
+    /// A profile cannot be written.
     #[error("cannot write {}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
 }
 
 impl Classified for ConvertError {
@@ -59,7 +49,7 @@ impl Classified for ConvertError {
             ConvertError::Interrupted => ErrorFacts::new(ErrorClass::Interrupted, "interrupted"),
             ConvertError::Write { .. } => {
                 ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")
-                    .with_help("make room there, or name another folder with -o")
+                    .with_help("free space there, or choose another directory with `-o`")
             }
         }
     }

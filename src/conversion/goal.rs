@@ -1,6 +1,5 @@
-//! Where packets for a trace go: a file of their own, the trace itself written anew with them
-//! behind it, or whoever reads on. Owns what of this can go wrong; shared by `symbolize` and
-//! `deobfuscate`.
+//! Destination of packets for a trace: a separate file, a copy of the trace followed by them, or a
+//! stream. Checks the destination; shared by `symbolize` and `deobfuscate`.
 
 use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
@@ -11,65 +10,54 @@ use crate::import::{self, ImportError, OpenTrace};
 use crate::results::recorded;
 use crate::results::whole_file::WholeFile;
 
-/// What is to be written.
+/// Data to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PacketScope {
-    /// The packets alone.
+    /// Only the packets.
     Packets,
-    /// The trace, and the packets behind it.
+    /// The trace, followed by the packets.
     WholeTrace,
 }
 
-/// Where packets go.
+/// Destination of packets.
 pub enum PacketOutput {
-    /// A file, which has its name once it is whole. What it held before is replaced where that
-    /// is packets, or with `force`.
+    /// A file, renamed to its final name when it is complete. Replaces an existing file if that
+    /// contains packets, or with `force`.
     File {
-        /// The file.
         path: PathBuf,
-        /// Replace it whatever it holds.
+        /// If true, replace any existing file.
         force: bool,
     },
-    /// Whoever reads on.
+    /// A stream.
     Stream(Box<dyn Write + Send>),
 }
 
-/// Why packets cannot go where they should.
+/// Error of writing packets.
 #[derive(Debug, thiserror::Error)]
 pub enum GoalError {
-    /// The input holds no trace, or can't be opened.
+    /// The input contains no trace, or cannot be opened.
     #[error(transparent)]
     Import(#[from] ImportError),
-    /// The input holds several traces, which have no whole.
-    #[error("{name} holds {traces} traces; names for all of them go into no single trace")]
+    /// The input contains several traces, which cannot be combined.
+    #[error("{name} contains {traces} traces; only one is supported")]
     SeveralTraces {
-        /// The input.
         name: String,
-        /// How many.
+        /// Number of traces.
         traces: usize,
     },
-    /// The input would be overwritten.
-    #[error("{} is the trace itself", path.display())]
-    OutputIsInput {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Something else would be overwritten: a trace, for one.
-    #[error("{} holds something that is not packets of heaptap", path.display())]
+    /// The output would overwrite the input.
+    #[error("cannot overwrite the input trace {}", path.display())]
+    OutputIsInput { path: PathBuf },
+    /// The output would overwrite another kind of file, such as a trace.
+    #[error("{} exists and does not contain heaptap packets", path.display())]
     OutputTaken {
-        /// The file.
         path: PathBuf,
-        /// Whether it lies in the recording that is read.
+        /// True if it is in the recording that is read.
         of_recording: bool,
     },
-    /// The packets can't be written.
+    /// The packets cannot be written.
     #[error("cannot write {name}")]
-    Write {
-        /// The file.
-        name: String,
-        /// What the system says.
-        source: io::Error,
-    },
+    Write { name: String, source: io::Error },
 }
 
 impl Classified for GoalError {
@@ -77,30 +65,32 @@ impl Classified for GoalError {
         match self {
             GoalError::Import(error) => error.facts(),
             GoalError::SeveralTraces { .. } => ErrorFacts::new(ErrorClass::Usage, "several-traces")
-                .with_help("unpack it and name each, or write the packets alone (-o)"),
+                .with_help(
+                    "unpack it and give each trace separately, or write only the packets (`-o`)",
+                ),
             GoalError::OutputIsInput { .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "output-is-input")
-                    .with_help("name another file; the trace stays as it is")
+                    .with_help("choose another file")
             }
             GoalError::OutputTaken { of_recording, .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "output-taken").with_help(match of_recording {
                     true => {
-                        "the folder of a recording keeps its files: name the folder alone to have \
-                         its symbols brought up to date"
+                        "give only the recording directory to update its symbols, or choose a file \
+                         outside of it"
                     }
-                    false => "name another file, or --force to overwrite it",
+                    false => "choose another file, or overwrite it with `--force`",
                 })
             }
             GoalError::Write { .. } => ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")
-                .with_help("make room there, or name another file"),
+                .with_help("free space there, or choose another file"),
         }
     }
 }
 
-/// Opens the traces of an input whose packets shall go to a goal.
+/// Opens the traces of an input for writing packets to a destination.
 ///
 /// # Errors
-/// Where the input holds no trace, or it and the goal do not go together.
+/// Returns an error if the input contains no trace, or is incompatible with the destination.
 pub(crate) fn open(
     input: &Input,
     scope: PacketScope,
@@ -141,8 +131,8 @@ pub(crate) fn open(
     Ok(traces)
 }
 
-/// Whether nothing is lost with the file at `path`: it is not there, holds nothing, is none that
-/// holds anything (a pipe), or begins with a packet of symbols (field 61) or maps (64).
+/// Returns whether the file at `path` can be replaced without loss: it is missing, empty, or a
+/// pipe, or begins with a packet of symbols (field 61) or mappings (64).
 fn is_replaceable(path: &Path) -> bool {
     let Ok(metadata) = std::fs::metadata(path) else {
         return true;
@@ -161,13 +151,13 @@ fn is_replaceable(path: &Path) -> bool {
     field.starts_with(&[0xea, 0x03]) || field.starts_with(&[0x82, 0x04])
 }
 
-/// Whether two paths are one file.
+/// Returns whether two paths are the same file.
 fn is_same(one: &Path, other: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().ok();
     real(one).is_some_and(|one| real(other) == Some(one))
 }
 
-/// An open goal.
+/// An open destination.
 pub(crate) enum Out {
     File { file: WholeFile, name: String },
     Stream(Box<dyn Write + Send>),

@@ -21,24 +21,24 @@ use crate::results::manifest::{self, JAVA_HEAP, JavaFlags, JavaKind};
 use crate::results::whole_file::write_named;
 use crate::trace::{JavaDump, Trace};
 
-/// How Java heaps become profiles.
+/// Profile options of Java heaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct JavaProfileOptions {
     /// Names of sample types.
     pub sample_names: SampleNames,
-    /// Whether a profile over the dominator tree is written beside.
+    /// If true, write dominator profiles as well.
     pub dominators: bool,
-    /// Whether the classes that retain most are told of each process's last dump.
+    /// If true, summarize the classes that retain most in each process's last dump.
     pub summary: bool,
 }
 
-/// A trace that holds Java heaps, once its native ones are done.
+/// A trace with Java heaps, after its native ones are done.
 pub(super) struct Pending {
     pub(super) trace: Trace,
     pub(super) renamed: Renamed,
 }
 
-/// Where a Java heap comes from.
+/// Source of a Java heap.
 #[derive(Debug, Clone)]
 pub(super) struct Source {
     kind: JavaKind,
@@ -49,7 +49,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// A dump of a trace.
+    /// Describes a dump of a trace.
     pub(super) fn of_trace(dump: &JavaDump) -> Source {
         Source {
             kind: JavaKind::HeapGraph,
@@ -60,7 +60,7 @@ impl Source {
         }
     }
 
-    /// An HPROF; its process id is 0 where nobody knows it.
+    /// Describes an HPROF; its process ID is 0 if unknown.
     pub(super) fn of_hprof(graph: &HeapGraph) -> Source {
         let time = graph.facts.time_ns;
         Source {
@@ -73,7 +73,7 @@ impl Source {
     }
 }
 
-/// What came of a Java heap.
+/// Results for a Java heap.
 #[derive(Debug)]
 pub(super) struct Written {
     pub(super) dump: manifest::JavaDump,
@@ -81,15 +81,13 @@ pub(super) struct Written {
     pub(super) findings: Vec<Finding>,
 }
 
-/// Whether a selection takes a Java heap.
+/// Returns whether a selection includes a Java heap.
 pub(super) fn takes(selection: &Selection, dump: &JavaDump) -> bool {
     selection.names(dump.pid, JAVA_HEAP, Some(dump.time_ns))
-        && (selection.pids.is_empty() || selection.pids.contains(&dump.pid))
-        && (selection.heaps.is_empty() || selection.heaps.iter().any(|heap| heap == JAVA_HEAP))
-        && (selection.timestamps.is_empty() || selection.timestamps.contains(&dump.time_ns))
+        && selection.chooses(dump.pid, &dump.process, JAVA_HEAP, Some(dump.time_ns))
 }
 
-/// Writes a heap whose classes have their names into a folder.
+/// Writes a heap with deobfuscated classes to a directory.
 pub(super) fn write(
     graph: &HeapGraph,
     source: &Source,
@@ -115,7 +113,7 @@ pub(super) fn write(
         };
         let mut gzip = Gzip::default();
         let over = Over::ShortestPaths(&paths);
-        let by_paths = about("the shortest paths from roots, merged by class");
+        let by_paths = about("the shortest paths from GC roots, merged by class");
         put(graph, over, by_paths, &mut gzip, folder.join(&file))?;
         drop(paths);
         let wanted = options.dominators || options.summary;
@@ -125,7 +123,7 @@ pub(super) fn write(
         }
         if let Some(dominators) = dominators.filter(|_| options.dominators) {
             let over = Over::Dominators(&dominators);
-            let what = "the dominator tree, merged by class: what each keeps alone";
+            let what = "the dominator tree, merged by class: the retained memory of each object";
             let file = format!("java_heap_dump.{number}.{}.dominators.pb.gz", source.pid);
             put(graph, over, about(what), &mut gzip, folder.join(&file))?;
             entry.dominators = Some(file);
@@ -185,7 +183,7 @@ fn entry(
     }
 }
 
-/// What a profile says of itself, for whoever opens it alone.
+/// Returns the comments stored in a profile, for users who open it separately.
 fn comments(
     source: &Source,
     graph: &HeapGraph,
@@ -206,14 +204,14 @@ fn comments(
     if let Some(totals) = &entry.totals {
         let garbage = totals.objects.saturating_sub(totals.reachable.objects);
         comments.push(format!(
-            "{} objects of {} bytes are reachable from roots and shown; {garbage} are garbage \
-             not collected yet",
+            "{} objects of {} bytes are reachable from GC roots and shown; {garbage} are \
+             unreachable and not collected yet",
             totals.reachable.objects, totals.reachable.space
         ));
     }
     if let Some(oom) = &source.out_of_memory {
         comments.push(format!(
-            "dumped at an OutOfMemoryError: {} bytes could not be allocated. {}",
+            "dumped at an OutOfMemoryError: the app could not allocate {} bytes. {}",
             oom.allocation_bytes, oom.message
         ));
         comments.extend(
@@ -230,7 +228,7 @@ fn nothing_dumped(source: &Source) -> Finding {
     Finding {
         kind: "java-heap-dump",
         class: Some(ErrorClass::Empty),
-        message: "the Java heap dump holds no objects".to_owned(),
+        message: "the Java heap dump contains no objects".to_owned(),
         help: Some("dump again with a larger buffer: `heaptap dump -b 512mb`".to_owned()),
         pid: Some(source.pid),
     }
@@ -240,11 +238,12 @@ fn nothing_reachable(source: &Source) -> Finding {
     Finding {
         kind: "java-heap-without-roots",
         class: Some(ErrorClass::Incomplete),
-        message: "the Java heap dump names no roots, so that nothing in it is reachable and its \
-                  profile is empty"
-            .to_owned(),
+        message:
+            "the Java heap dump contains no GC roots, so nothing is reachable and its profile is \
+             empty"
+                .to_owned(),
         help: Some(
-            "the packets with its roots were lost: dump again with a larger buffer".to_owned(),
+            "the packets with its GC roots were lost; dump again with a larger buffer".to_owned(),
         ),
         pid: Some(source.pid),
     }

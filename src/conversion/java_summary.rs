@@ -1,5 +1,5 @@
-//! What is shown of a Java heap right after it was dumped: its size and the classes that keep
-//! most. `top`, `leaks` and `paths` tell the rest.
+//! Summary of a Java heap after its dump: its size and the classes that retain most. `top`, `leaks`
+//! and `paths` show more.
 
 use serde::Serialize;
 
@@ -11,39 +11,38 @@ use crate::results::manifest::{JavaDump, JavaSums, JavaTotals};
 /// Classes that are shown.
 const CLASSES: usize = 10;
 
-/// One Java heap in brief.
+/// Summary of a Java heap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct JavaSummary {
-    /// Which Java heap of its process it is, from 1.
+    /// Dump number within its process, from 1.
     pub number: u32,
     /// Process id.
     pub pid: u64,
-    /// Process name; empty where it is not known.
+    /// Process name; empty if unknown.
     pub process: String,
     /// Sums over its objects.
     pub totals: JavaTotals,
     /// Distinct classes of what is reachable.
     pub classes: usize,
-    /// Those that retain most, largest first.
+    /// Classes that retain most, largest first.
     pub top: Vec<TopClass>,
 }
 
-/// A class in brief: its reachable objects.
+/// Reachable objects of a class.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TopClass {
-    /// Its name.
     pub class: String,
-    /// How many objects it has.
+    /// Number of objects.
     pub objects: u64,
     /// Their own sizes, bytes.
     pub shallow_bytes: u64,
     /// Native bytes they own.
     pub native_bytes: u64,
-    /// What would be free without them, native bytes included.
+    /// Bytes that would be freed with them, including native bytes.
     pub retained_bytes: u64,
 }
 
-/// The summary of `dump`, whose objects are `graph`.
+/// Returns the summary of `dump`, whose objects are in `graph`.
 pub fn summarize(dump: &JavaDump, graph: &HeapGraph, dominators: &Dominators) -> JavaSummary {
     let all = histogram(
         graph,

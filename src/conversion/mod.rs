@@ -1,7 +1,8 @@
-//! From traces to profiles: one file a dump, and an entry of the manifest for each.
+//! Conversion of traces to profiles: one file and one manifest entry per dump.
 
 pub mod allocations;
 pub mod convert;
+pub mod deobfuscate;
 pub mod error;
 pub mod goal;
 pub mod java_profiles;

@@ -1,25 +1,29 @@
-//! Which dumps of an input are converted, and what there was to choose from.
+//! Selection of dumps to convert, and the available ones.
 
+use crate::heaps::selector::ProcessFilter;
 use crate::profile::HeapDump;
 use crate::results::lists::join_list;
 use crate::results::manifest::JAVA_HEAP;
 use crate::trace::JavaDump;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The word for every heap but Java's.
+const NATIVE: &str = "native";
+
 /// Which dumps are wanted; an empty list is no restriction.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Selection {
-    /// Process ids.
-    pub pids: Vec<u64>,
-    /// Heap names.
+    /// Processes.
+    pub processes: ProcessFilter,
+    /// Names of heaps, or `native` for all but Java heaps; empty for every heap.
     pub heaps: Vec<String>,
     /// Trace times in ns, exactly.
     pub timestamps: Vec<u64>,
-    /// Those that were named one by one, where any were.
+    /// Individually selected dumps, if any.
     pub named: Option<Vec<DumpName>>,
 }
 
-/// What tells a dump from all others of an input.
+/// Identity of a dump within an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DumpName {
     /// A dump of a trace.
@@ -28,7 +32,7 @@ pub enum DumpName {
         pid: u64,
         /// Name of the heap, that of Java heaps too.
         heap: String,
-        /// Trace time in ns, where a clock tells it.
+        /// Trace time in ns, if a clock is known.
         time_ns: Option<u64>,
     },
     /// An HPROF, by its file.
@@ -36,7 +40,7 @@ pub enum DumpName {
 }
 
 impl Selection {
-    /// Whether the dumps that were named, if any were, have this one among them.
+    /// Returns whether the individually selected dumps, if any, include this one.
     pub(super) fn names(&self, pid: u64, heap: &str, time_ns: Option<u64>) -> bool {
         let of = (pid, heap, time_ns);
         let is = |name: &DumpName| match name {
@@ -46,7 +50,7 @@ impl Selection {
         self.named.as_ref().is_none_or(|all| all.iter().any(is))
     }
 
-    /// The same for an HPROF.
+    /// As `names`, for an HPROF.
     pub(super) fn names_hprof(&self, file: &str) -> bool {
         let is = |name: &DumpName| matches!(name, DumpName::Hprof(name) if name == file);
         self.named.as_ref().is_none_or(|all| all.iter().any(is))
@@ -55,18 +59,25 @@ impl Selection {
     pub(super) fn takes(&self, dump: &HeapDump) -> bool {
         let time = time_of(dump);
         self.names(dump.pid, &dump.heap, dump.time_ns)
-            && (self.pids.is_empty() || self.pids.contains(&dump.pid))
-            && (self.heaps.is_empty() || self.heaps.contains(&dump.heap))
-            && (self.timestamps.is_empty() || self.timestamps.contains(&time))
+            && self.chooses(dump.pid, &dump.process, &dump.heap, Some(time))
+    }
+
+    /// Returns true if options choose a dump: by its process, its heap and its time.
+    pub fn chooses(&self, pid: u64, process: &str, heap: &str, time_ns: Option<u64>) -> bool {
+        let is_heap = |name: &String| name == heap || (name == NATIVE && heap != JAVA_HEAP);
+        self.processes.takes(Some(pid), process)
+            && (self.heaps.is_empty() || self.heaps.iter().any(is_heap))
+            && (self.timestamps.is_empty()
+                || time_ns.is_some_and(|time| self.timestamps.contains(&time)))
     }
 }
 
-/// The time that `--timestamps` knows a dump by.
+/// Returns the time of a dump for `--timestamps`.
 fn time_of(dump: &HeapDump) -> u64 {
     dump.time_ns.unwrap_or(dump.raw_time_ns)
 }
 
-/// What a selection that took nothing could have taken.
+/// Available dumps, for a selection without matches.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Choices {
     /// Number of dumps.
@@ -104,14 +115,14 @@ impl Choices {
         self.dumps == 0
     }
 
-    /// All of them in a sentence, as far as that is worth reading.
+    /// Returns a readable list, truncated to a reasonable length.
     pub(super) fn describe(&self) -> String {
         let process = |(pid, name): (&u64, &String)| match name.as_str() {
             "" => pid.to_string(),
             name => format!("{pid} ({name})"),
         };
         format!(
-            "the trace has the processes {}; the heaps {}; dumps at {} ns",
+            "the trace contains the processes {}; the heaps {}; dumps at {} ns",
             join_list(self.processes.iter().map(process)),
             join_list(self.heaps.iter().cloned()),
             join_list(self.times.iter().map(u64::to_string)),

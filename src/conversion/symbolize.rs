@@ -1,5 +1,5 @@
-//! `symbolize`: names for a trace as packets that any Perfetto tool takes, alone or behind the
-//! trace; and for a recording's folder, whose files are brought up to date with them.
+//! `symbolize`: symbols for a trace as packets for any Perfetto tool, separately or appended to the
+//! trace; and for a recording directory, whose files are updated.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _};
@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::conversion::convert::{self, Input, Plain};
+use crate::conversion::deobfuscate::{Deobfuscated, JavaNames};
 use crate::conversion::error::ConvertError;
 use crate::conversion::goal::{self, GoalError, Out, PacketOutput, PacketScope};
 use crate::conversion::selection::Selection;
@@ -17,12 +18,12 @@ use crate::export::pprof::PprofOptions;
 use crate::folder::{RAW_TRACE, SYMBOLIZED_TRACE};
 use crate::heaps::java::{JavaError, JavaFile, JavaOptions, OpenedJava, ProgressReporter};
 use crate::heaps::trace_findings;
-use crate::import::{self, ImportError, OpenTrace};
+use crate::import::{self, ImportError, Kind, OpenTrace};
 use crate::naming::coverage::{Coverage, Tally};
-use crate::naming::frames::{LookupControl, LookupScope, Namer};
+use crate::naming::frames::{LookupControl, LookupScope, Named, Namer};
 use crate::naming::names::NameOptions;
 use crate::naming::packet_files::{self, DEOBFUSCATION, PacketFiles, SYMBOLS, is_own_file};
-use crate::naming::r8_mappings::{UsedMap, add_used};
+use crate::naming::r8_mappings::{MapsError, UsedMap, add_used};
 use crate::results::findings::{self, Finding};
 use crate::results::manifest::{self, Manifest, ManifestError, MappingFile};
 use crate::results::recorded;
@@ -31,77 +32,88 @@ use crate::stacks::naming::FrameNamer;
 use crate::trace::{Surveyed, TraceError};
 use crate::untrusted::shell::quoted_path;
 
-/// What came of a trace.
+/// Results for a trace.
 #[derive(Debug)]
 pub struct Symbolized {
-    /// What was written.
+    /// Written data.
     pub written: Written,
-    /// Names of the files that were written into a folder; `None` where one goal was.
+    /// Names of the files written to a directory; `None` for a single destination.
     pub files: Option<Vec<&'static str>>,
     /// Addresses that were looked up, of all libraries.
     pub wanted: usize,
-    /// How many frames have names by now, and what is missing.
+    /// Symbolization coverage, and missing symbols.
     pub symbolization: manifest::Symbolization,
+    /// Whether native frames were looked up.
+    pub is_native: bool,
+    /// Java names that were written, if there were mapping files.
+    pub java: Option<Deobfuscated>,
     /// What the user should know of the trace.
     pub findings: Vec<Finding>,
 }
 
 impl Symbolized {
-    /// What the exit code tells of. Missing symbols are no failure.
+    /// Returns the exit code class. Missing symbols are not a failure.
     pub fn class(&self) -> Option<ErrorClass> {
         ErrorClass::first_of(self.findings.iter().filter_map(|finding| finding.class))
     }
 }
 
-/// Why a trace could not be symbolized.
+/// Error of symbolizing a trace.
 #[derive(Debug, thiserror::Error)]
 pub enum SymbolizeError {
-    /// The input holds no trace, or can't be opened.
+    /// The input contains no trace, or cannot be opened.
     #[error(transparent)]
     Import(#[from] ImportError),
-    /// The trace can't be read.
+    /// The trace cannot be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// The packets have no place, or can't be written there.
+    /// The packets cannot be written.
     #[error(transparent)]
     Goal(#[from] GoalError),
-    /// A file of the folder leads out of it.
-    #[error("{} is a symbolic link, and heaptap follows none in a folder that it writes to", path.display())]
-    Linked {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A recording's trace is not the one that was recorded: what was made of that stays.
-    #[error("{} is not the trace that was recorded, or not all of it", path.display())]
-    OtherTrace {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Files of names are gone: written anew, the profiles would lose what they have.
+    /// A file of the directory is a link.
     #[error(
-        "the profiles in {} name {before} frames, and now only {now} would be named{}: nothing \
-         was written",
+        "{} is a symbolic link, and heaptap does not follow links in a directory that it writes \
+         to", path.display())]
+    Linked { path: PathBuf },
+    /// The trace of a recording differs from the recorded one; existing results are kept.
+    #[error("{} is not the recorded trace, or is incomplete", path.display())]
+    OtherTrace { path: PathBuf },
+    /// Symbol files are missing, so rewritten profiles would lose names.
+    #[error(
+        "the profiles in {} have names for {before} frames, but now only {now} would have one{}; \
+         nothing was written",
         folder.display(),
         if before == now { " (Java names are gone)" } else { "" }
     )]
     FewerNames {
-        /// The recording's folder.
         folder: PathBuf,
         /// Distinct frames with a name.
         before: u64,
-        /// As many as would have one.
+        /// Number of frames that would have a name.
         now: u64,
     },
-    /// Whoever asked did not want to wait.
+    /// The user interrupted symbolization.
     #[error("interrupted; nothing was written")]
     Interrupted,
+    /// A mapping file that was named can't be used.
+    #[error(transparent)]
+    Maps(#[from] MapsError),
+    /// There is no mapping file for Java names.
+    #[error("there is no mapping file for this trace")]
+    NoMap,
+    /// The input is an HPROF.
+    #[error("{name} was not changed: an HPROF cannot hold names")]
+    Hprof {
+        /// The input.
+        name: String,
+    },
     /// A recording's manifest can't be read or written.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
-    /// A recording's profiles can't be written again.
+    /// A recording's profiles cannot be rewritten.
     #[error(transparent)]
     Convert(#[from] ConvertError),
-    /// A recording's Java heaps can't be read.
+    /// A recording's Java heaps cannot be read.
     #[error(transparent)]
     Java(#[from] JavaError),
 }
@@ -113,25 +125,36 @@ impl Classified for SymbolizeError {
             SymbolizeError::Trace(error) => error.facts(),
             SymbolizeError::Goal(error) => error.facts(),
             SymbolizeError::Manifest(error) => error.facts(),
+            SymbolizeError::Maps(error) => error.facts(),
+            SymbolizeError::NoMap => ErrorFacts::new(ErrorClass::Usage, "no-mapping").with_help(
+                "name one with --mapping [PACKAGE=]FILE; R8 writes it to \
+                 build/outputs/mapping/VARIANT/mapping.txt of the app",
+            ),
+            SymbolizeError::Hprof { .. } => {
+                ErrorFacts::new(ErrorClass::Incomplete, "hprof-unchanged").with_help(
+                    "add --mapping to the command that reads it, such as `heaptap top`, or \
+                     symbolize the directory of its recording, which keeps the names",
+                )
+            }
             SymbolizeError::Convert(error) => error.facts(),
             SymbolizeError::Java(error) => error.facts(),
             SymbolizeError::Linked { path } => ErrorFacts::new(ErrorClass::BadInput, "linked-file")
                 .with_help(format!(
-                    "put the file itself there if you trust where it comes from, or write \
-                     elsewhere: heaptap convert {} -o DIR",
+                    "replace the link with the file if you trust its source, or write elsewhere \
+                     with `heaptap convert {} -o DIR`",
                     quoted_path(path.parent().unwrap_or(path))
                 )),
             SymbolizeError::OtherTrace { path } => {
                 ErrorFacts::new(ErrorClass::BadInput, "other-trace").with_help(format!(
-                    "what was made of the whole trace stays; copy the folder again from where it \
-                     came, or convert what this file has: heaptap convert {} -o DIR",
+                    "copy the directory again from its source, or convert what this file has with \
+                     `heaptap convert {} -o DIR`; existing results are kept",
                     quoted_path(path)
                 ))
             }
             SymbolizeError::FewerNames { folder, .. } => {
                 ErrorFacts::new(ErrorClass::BadInput, "fewer-names").with_help(format!(
-                    "say where the names are (--symbols DIR, --mapping FILE), or convert without \
-                     them: heaptap convert {} -o DIR",
+                    "provide the symbols (`--symbols DIR`, `--mapping FILE`), or convert without \
+                     them: `heaptap convert {} -o DIR`",
                     quoted_path(folder.join(RAW_TRACE))
                 ))
             }
@@ -140,35 +163,69 @@ impl Classified for SymbolizeError {
     }
 }
 
-/// Looks up names for a trace and writes them as packets. Blocks.
+/// Looks up symbols for a trace and writes them as packets. Blocks.
 ///
 /// # Errors
-/// Where the input holds no trace, or the output can't be written. That no symbols are found is
-/// none.
+/// Returns an error if the input contains no trace, or the output cannot be written. Missing
+/// symbols are not an error.
 pub fn symbolize(
     input: &Input,
     scope: PacketScope,
     output: PacketOutput,
     names: NameOptions,
+    kind: NameKind,
     control: LookupControl,
 ) -> Result<Symbolized, SymbolizeError> {
-    let traces = goal::open(input, scope, &output)?;
+    let java = match kind {
+        NameKind::Native => None,
+        NameKind::All | NameKind::Java => Some(JavaNames::open(&names)?),
+    };
+    let traces = goal::open(input, scope, &output).map_err(of_hprof)?;
     let mut run = Run::new(names, control, Sink::Out(Out::open(output)?, scope));
+    run.java = java;
+    run.is_native = kind != NameKind::Java;
     for trace in traces {
         run.trace(trace)?;
     }
+    if !run.is_native && run.java.as_ref().is_some_and(JavaNames::is_empty) {
+        return Err(SymbolizeError::NoMap);
+    }
     run.finish()
+}
+
+/// The names that are looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NameKind {
+    /// Functions, files and lines of native frames, and Java names.
+    All,
+    /// Native frames only.
+    Native,
+    /// Java names only.
+    Java,
+}
+
+/// The error for an HPROF, which is not a trace.
+fn of_hprof(error: GoalError) -> SymbolizeError {
+    match error {
+        GoalError::Import(ImportError::NotATrace {
+            name,
+            what: Kind::Hprof,
+        }) => SymbolizeError::Hprof { name },
+        other => other.into(),
+    }
 }
 
 /// Where the packets of a run go.
 enum Sink {
     Out(Out, PacketScope),
-    /// A folder with the plain trace.
+    /// A directory with the plain trace.
     Folder(PacketFiles, PathBuf),
 }
 
 struct Run {
     namer: Namer,
+    is_native: bool,
+    java: Option<JavaNames>,
     control: LookupControl,
     sink: Sink,
     tally: Tally,
@@ -182,6 +239,8 @@ impl Run {
     fn new(names: NameOptions, control: LookupControl, sink: Sink) -> Run {
         Run {
             namer: Namer::new(names, control.clone()),
+            is_native: true,
+            java: None,
             control,
             sink,
             tally: Tally::default(),
@@ -196,12 +255,17 @@ impl Run {
         let (source, copy) = import::share(input.source);
         let mut surveyed = Surveyed::read(source)?;
         self.whole_bytes = surveyed.whole_bytes();
-        let named = self
-            .namer
-            .name(surveyed.recording_mut(), LookupScope::Missing);
+        let named = match self.is_native {
+            true => self
+                .namer
+                .name(surveyed.recording_mut(), LookupScope::Missing),
+            false => Named::default(),
+        };
         if self.control.is_cancelled() {
             return Err(SymbolizeError::Interrupted);
         }
+        let java = self.java.as_ref();
+        let renamed = java.map(|java| java.name(&mut surveyed)).transpose()?;
         self.findings.extend(named.findings());
         let libraries = named.symbolized.libraries.iter();
         self.wanted += libraries.map(|l| l.library.addresses.len()).sum::<usize>();
@@ -220,6 +284,13 @@ impl Run {
         self.written
             .add(written.map_err(|source| self.unwritable(source))?);
         let mut trace = surveyed.seal();
+        if let (Some(java), Some(renamed)) = (&mut self.java, renamed) {
+            for finding in java.add(renamed, &mut trace)? {
+                if !self.findings.contains(&finding) {
+                    self.findings.push(finding);
+                }
+            }
+        }
         let recording = Arc::clone(trace.recording());
         let mut coverage = Coverage::default();
         let mut sampled = false;
@@ -243,9 +314,19 @@ impl Run {
         GoalError::Write { name, source }.into()
     }
 
-    fn finish(self) -> Result<Symbolized, SymbolizeError> {
+    fn finish(mut self) -> Result<Symbolized, SymbolizeError> {
         if self.control.is_cancelled() {
             return Err(SymbolizeError::Interrupted);
+        }
+        let mut java = None;
+        if let (Sink::Out(out, _), Some(names)) = (&mut self.sink, self.java.take())
+            && !names.is_empty()
+        {
+            let name = out.name();
+            let written = names.write(out.writer());
+            let (done, findings) = written.map_err(|source| GoalError::Write { name, source })?;
+            self.findings.extend(findings);
+            java = Some(done);
         }
         let mut files_written = None;
         let (name, finished) = match self.sink {
@@ -263,23 +344,25 @@ impl Run {
             files: files_written,
             wanted: self.wanted,
             symbolization: self.tally.into_manifest(),
+            is_native: self.is_native,
+            java,
             findings: self.findings,
         })
     }
 }
 
-/// What came of a recording's folder.
+/// Results for a recording directory.
 #[derive(Debug)]
 pub enum Refreshed {
-    /// Symbols stand in it now. It had no manifest, so the profiles in it are somebody else's
-    /// and stay as they are.
+    /// Symbols were written. There was no manifest, so the profiles do not belong to heaptap and
+    /// are unchanged.
     Symbols(Box<Symbolized>),
-    /// So do profiles and a manifest with names.
+    /// Symbols, profiles and manifest were written.
     Recording(Box<Recording>),
 }
 
 impl Refreshed {
-    /// What the exit code tells of.
+    /// Returns the exit code class.
     pub fn class(&self) -> Option<ErrorClass> {
         match self {
             Refreshed::Symbols(symbolized) => symbolized.class(),
@@ -288,30 +371,30 @@ impl Refreshed {
     }
 }
 
-/// A recording with the names that are to be had now.
+/// A recording with updated symbols.
 #[derive(Debug)]
 pub struct Recording {
-    /// Its manifest as it is now.
+    /// Updated manifest.
     pub manifest: Manifest,
     /// Names of the files of packets that were written.
     pub packets: Vec<&'static str>,
-    /// What its profiles show now.
+    /// Updated heap summaries.
     pub heaps: Vec<HeapSummary>,
-    /// What the exit code tells of; `None` where all was written.
+    /// Exit code class; `None` if everything was written.
     pub class: Option<ErrorClass>,
-    /// Whether Java allocations that a runtime tracked have names from a mapping file.
+    /// True if an R8 mapping changed names of tracked Java allocations.
     pub names_allocations: bool,
-    /// The mapping files that were tried, and what each of them named.
+    /// R8 mappings, with the results of each.
     pub mappings: Vec<manifest::MappingFile>,
 }
 
-/// Refuses a folder that [`refresh`] would not touch.
+/// Checks that [`refresh`] can update a directory.
 ///
 /// # Errors
-/// Where a file of it is a link, or its trace is not the one that was recorded.
+/// Returns an error if one of its files is a link, or its trace differs from the recorded one.
 pub fn check(folder: &Path) -> Result<(), SymbolizeError> {
     let raw = folder.join(RAW_TRACE);
-    // What is read here is written again: nothing comes into the folder through a link.
+    // These files are written again: nothing is written through a link.
     for path in [raw.clone(), folder.join(manifest::FILE_NAME)] {
         if path.is_symlink() {
             return Err(SymbolizeError::Linked { path });
@@ -320,7 +403,7 @@ pub fn check(folder: &Path) -> Result<(), SymbolizeError> {
     if !raw.is_file() || !folder.join(manifest::FILE_NAME).is_file() {
         return Ok(());
     }
-    // What was made of a whole trace is not made anew of a part of it.
+    // Results of a complete trace are not replaced by results of a part of it.
     let Some(recorded) = Manifest::read(folder)?.trace else {
         return Ok(());
     };
@@ -332,12 +415,12 @@ pub fn check(folder: &Path) -> Result<(), SymbolizeError> {
     }
 }
 
-/// Brings a recording's folder up to date with the names that are to be had now: `symbols`,
-/// `symbolized-trace`, the profiles and the manifest's account of names. `raw-trace` and all
-/// else that the manifest says stay. Blocks.
+/// Updates a recording directory with the available symbols: `symbols`, `symbolized-trace`, the
+/// profiles, and the symbolization in the manifest. `raw-trace` and everything else in the manifest
+/// are unchanged. Blocks.
 ///
 /// # Errors
-/// Where the folder holds no trace, or can't be written.
+/// Returns an error if the directory contains no trace, or cannot be written.
 pub fn refresh(
     folder: &Path,
     names: NameOptions,
@@ -360,7 +443,7 @@ pub fn refresh(
     }
     let lists = tracked::known(&manifest);
     if raw.is_file() && is_own_file(&symbolized) && recorded::lacks_names(folder) {
-        // Its parts are there: none of their names is lost.
+        // All parts of the trace exist, so no names are lost.
         let whole = whole_bytes(folder, &raw)?.unwrap_or(u64::MAX);
         let again = PacketFiles::new(folder).finish(&raw, whole, &mut Vec::new());
         again.map_err(|source| GoalError::Write {
@@ -395,7 +478,7 @@ pub fn refresh(
         !before.libraries_named.is_empty() || before.mappings.iter().any(MappingFile::named_any)
     };
     if !has_own && manifest.symbolization.as_ref().is_some_and(was_named) {
-        // The profiles may be all that has the names that were found.
+        // The profiles might be the only place with the earlier names.
         let aside = tempfile::tempdir_in(folder).map_err(|source| GoalError::Write {
             name: folder.display().to_string(),
             source,
@@ -413,7 +496,7 @@ pub fn refresh(
     let converted = convert::convert_with(&request, &maps)?;
     let written = |f: &Finding| f.kind != findings::PACKETS_UNWRITTEN;
     let mut class = (!converted.findings.iter().all(written)).then_some(ErrorClass::HostWrite);
-    // What was said of names then is said anew where it still holds.
+    // Earlier findings about symbols are repeated if they still apply.
     manifest
         .warnings
         .retain(|w| !findings::is_of_names(&w.kind));
@@ -440,7 +523,7 @@ pub fn refresh(
     let mappings = converted.symbolization.mappings.clone();
     let before = manifest.symbolization.replace(converted.symbolization);
     let named_any = mappings.iter().any(MappingFile::named_any);
-    // The packets of those before are still there.
+    // The packets of the earlier mappings still exist.
     if let (false, Some(now), Some(before)) = (named_any, &mut manifest.symbolization, before) {
         now.mappings = before.mappings;
     }
@@ -455,7 +538,7 @@ pub fn refresh(
     })))
 }
 
-/// Refuses to write profiles anew with fewer names than they have.
+/// Rejects new profiles with fewer names than the existing ones.
 fn check_names(
     folder: &Path,
     before: Option<&manifest::Symbolization>,
@@ -465,7 +548,7 @@ fn check_names(
         return Ok(());
     };
     let has_mapping = |of: &manifest::Symbolization| of.mappings.iter().any(MappingFile::named_any);
-    // The packets of those before may still be there.
+    // The packets of the earlier mappings might still exist.
     let lost_mapping =
         has_mapping(before) && !has_mapping(now) && !folder.join(DEOBFUSCATION).is_file();
     match now.frames_named < before.frames_named || lost_mapping {
@@ -478,7 +561,8 @@ fn check_names(
     }
 }
 
-/// The same for a recording of HPROFs alone: keeps their names beside them. The files stay.
+/// Updates a recording that only has HPROFs: stores their names next to them. The HPROFs are
+/// unchanged.
 fn refresh_heap_files(
     folder: &Path,
     mut manifest: Manifest,
@@ -528,9 +612,9 @@ fn refresh_heap_files(
     })))
 }
 
-/// Bytes of a folder's plain trace up to where it breaks off, where it is not what is read.
-/// Where the symbolized one is as long as its parts, that is all of them; else the trace is
-/// asked.
+/// Returns the number of bytes in a directory's plain trace before its truncated packet, unless the
+/// plain trace itself is read. If the symbolized trace is as long as its parts, that is the full
+/// length; otherwise the trace is scanned.
 fn whole_bytes(folder: &Path, raw: &Path) -> Result<Option<u64>, SymbolizeError> {
     if !is_own_file(&folder.join(SYMBOLIZED_TRACE)) {
         return Ok(None);
@@ -547,7 +631,7 @@ fn whole_bytes(folder: &Path, raw: &Path) -> Result<Option<u64>, SymbolizeError>
     Ok(read.map(|surveyed| surveyed.whole_bytes()))
 }
 
-/// The names of the processes in a manifest's dumps.
+/// Returns the process names in a manifest's dumps.
 fn process_names(manifest: &Manifest) -> BTreeMap<u64, String> {
     let dumps = manifest.dumps.keys();
     dumps.map(|d| (d.pid, d.process.to_owned())).collect()

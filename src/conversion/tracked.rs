@@ -1,5 +1,5 @@
-//! Profiles of the lists of Java allocations that runtimes tracked and a recording kept: read, with
-//! the names of the source, summed by place. When lists are fetched is `companion`'s.
+//! Profiles of tracked Java allocations: parses the lists stored by a recording, applies source
+//! names, and sums by callsite. `companion` schedules the fetching of lists.
 
 mod written;
 
@@ -26,16 +26,16 @@ use crate::results::recorded::Recorded;
 use crate::results::whole_file::{open_inside, write_named};
 use crate::stacks::TRACKED_HEAP;
 
-/// A runtime gives away no more: where so many came, there may have been others before.
+/// Maximum number of entries that a runtime returns: a full list might lack earlier allocations.
 const FULL: usize = u16::MAX as usize;
-/// A recording keeps no more lists.
+/// Maximum number of lists of a recording.
 const LISTED: usize = 1000;
-/// What is missing is a list.
+/// Kind of the finding about a missing list.
 const UNREAD: &str = "java-allocations-unread";
-/// A list that was kept.
+/// A stored list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct List {
-    /// As a manifest has it already; `None` where it is the next.
+    /// Number in the manifest; `None` for the next free one.
     pub(crate) number: Option<u32>,
     pub(crate) file: String,
     pub(crate) pid: u32,
@@ -45,7 +45,7 @@ pub(crate) struct List {
     pub(crate) time_ns: u64,
 }
 
-/// The lists among what was recorded beside, in order.
+/// Returns the lists among the companion files, in order.
 pub(crate) fn lists(files: &[CompanionFile], process_of: impl Fn(u32) -> String) -> Vec<List> {
     let mut lists: Vec<&CompanionFile> = files.iter().filter(|file| file.what == WHAT).collect();
     lists.sort_by_key(|file| (file.number, file.pid));
@@ -60,8 +60,7 @@ pub(crate) fn lists(files: &[CompanionFile], process_of: impl Fn(u32) -> String)
     lists.into_iter().map(list).collect()
 }
 
-/// The lists that a manifest names, which stay as they were recorded; `None` where nothing was
-/// tracked.
+/// Returns the lists in a manifest, which remain unchanged; `None` if nothing was tracked.
 pub(crate) fn known(manifest: &Manifest) -> Option<Vec<List>> {
     let tracked = manifest.java_allocations.as_ref()?;
     let list = |dump: &TrackedDump| {
@@ -78,7 +77,7 @@ pub(crate) fn known(manifest: &Manifest) -> Option<Vec<List>> {
     (!known.is_empty()).then_some(known)
 }
 
-/// The lists of a recording whose profiles are to be written once more.
+/// The lists of a recording whose profiles are written again.
 #[derive(Debug)]
 pub struct Again {
     folder: PathBuf,
@@ -86,7 +85,7 @@ pub struct Again {
 }
 
 impl Again {
-    /// Those of the recording that `input` is or lies in; `None` where nothing was tracked.
+    /// Returns the lists of the recording at `input`; `None` if nothing was tracked.
     pub fn of(input: &Path, recorded: &Recorded) -> Option<Again> {
         let folder = match input.is_dir() {
             true => input,
@@ -98,12 +97,12 @@ impl Again {
         })
     }
 
-    /// Writes them into `output`, with the names that are to be had now. Blocks. The lists
-    /// themselves stay where they are.
+    /// Writes the profiles to `output`, with the available names. Blocks. The lists themselves are
+    /// not moved.
     ///
     /// # Errors
-    /// Where `output` cannot be written; where the recording has nothing but them and none is
-    /// meant.
+    /// Returns an error if `output` cannot be written, or if the recording has nothing but lists
+    /// and none is selected.
     pub fn write(
         mut self,
         is_all: bool,
@@ -130,7 +129,7 @@ impl Again {
             path: output.to_owned(),
             source,
         })?;
-        // What a manifest names is in its folder.
+        // Files in a manifest are in its directory.
         for dump in &mut written.section.dumps {
             dump.list = None;
         }
@@ -138,19 +137,17 @@ impl Again {
     }
 }
 
-/// Whether a selection takes a list.
+/// Returns whether a selection includes a list.
 fn takes(selection: &Selection, list: &List) -> bool {
     let (pid, heap) = (u64::from(list.pid), TRACKED_HEAP);
     selection.names(pid, heap, Some(list.time_ns))
-        && (selection.pids.is_empty() || selection.pids.contains(&pid))
-        && (selection.heaps.is_empty() || selection.heaps.iter().any(|of| of == heap))
-        && (selection.timestamps.is_empty() || selection.timestamps.contains(&list.time_ns))
+        && selection.chooses(pid, &list.process, heap, Some(list.time_ns))
 }
 
-/// Writes a profile into `output` for each list in `folder`. Blocks.
+/// Writes a profile to `output` for each list in `folder`. Blocks.
 ///
 /// # Errors
-/// Where `output` cannot be written.
+/// Returns an error if `output` cannot be written.
 pub(crate) fn write(
     folder: &Path,
     output: &Path,
@@ -164,7 +161,7 @@ pub(crate) fn write(
     let mut read_already: BTreeSet<PathBuf> = BTreeSet::new();
     let mut passed_over: usize = 0;
     for list in lists {
-        // A manifest may come from anywhere, and a list be large: each is read once.
+        // A manifest can come from anywhere, and lists can be large: each is read once.
         if read_already.len() >= LISTED || !read_already.insert(PathBuf::from(&list.file)) {
             passed_over += 1;
             continue;
@@ -189,16 +186,16 @@ pub(crate) fn write(
         let short = [
             (read.cut() > 0).then(|| {
                 let cut = read.cut();
-                format!("{cut} names have more than {LONGEST_NAME} characters and are cut")
+                format!("{cut} names have more than {LONGEST_NAME} characters and are truncated")
             }),
             (summed.profile.left_out() > 0).then(|| {
                 let left_out = summed.profile.left_out();
-                format!("{left_out} frames found no room among so many places, and are one")
+                format!("{left_out} frames exceed the limit of callsites and are merged into one")
             }),
         ];
         let short: Vec<String> = short.into_iter().flatten().collect();
         for why in &short {
-            let help = "the list itself has all of it";
+            let help = "the list file contains everything";
             warnings.push(warning(NAMES_CUT, why.clone(), help));
         }
         let threads: BTreeSet<u16> = read.entries().iter().map(|entry| entry.thread).collect();
@@ -230,10 +227,10 @@ pub(crate) fn write(
         warnings.push(manifest::Warning {
             kind: UNREAD.to_owned(),
             message: format!(
-                "{passed_over} lists of Java allocations were passed over: a recording keeps each \
+                "skipped {passed_over} lists of Java allocations: a recording contains each list \
                  once, and {LISTED} at most"
             ),
-            help: Some("was its manifest edited, or joined from several?".to_owned()),
+            help: Some("check whether the manifest was edited or merged from several".to_owned()),
             pid: None,
             dumps: Vec::new(),
         });
@@ -245,10 +242,11 @@ pub(crate) fn write(
     })
 }
 
-/// A list as it was kept; a manifest may come from anywhere, and names files of its folder alone.
+/// Reads a stored list; a manifest can come from anywhere, so it only names files of its own
+/// directory.
 fn read(folder: &Path, file: &str) -> Result<Allocations, String> {
     if !is_below(file) {
-        return Err("it is not in the recording's folder".to_owned());
+        return Err("it is not in the recording directory".to_owned());
     }
     let file = open_inside(folder, file).map_err(|error| error.to_string())?;
     let mut list = Vec::new();
@@ -267,24 +265,24 @@ fn comments(dump: &TrackedDump) -> Vec<String> {
             dump.pid,
             dump.process
         ),
-        "allocations as the runtime tracked them: exact, none sampled; what was freed is not \
-         known; the innermost frame is the class, the label `thread` the thread's id"
+        "allocations as tracked by the runtime: exact, not sampled; frees are unknown; the \
+         innermost frame is the class, and the label `thread` is the thread ID"
             .to_owned(),
     ];
     comments.push(match dump.full {
         true => format!(
-            "the last {} allocations: older ones are missing",
+            "the last {} allocations; older ones are missing",
             dump.objects
         ),
-        false => "all allocations since tracking was switched on".to_owned(),
+        false => "all allocations since tracking began".to_owned(),
     });
     comments
 }
 
-/// How far the frames of a list are named. No app comes near it; a list made to be costly may name
-/// twelve million frames by names of many kilobytes, each of them several of the source.
+/// Limits for naming the frames of a list. Apps never reach them, but a malicious list could name
+/// twelve million frames by names of many kilobytes, each of them several source frames.
 struct Room {
-    /// Frames of the list that are told apart.
+    /// Distinct frames of the list.
     frames: usize,
     /// Bytes of their names, each as often as it is made.
     bytes: usize,
@@ -293,8 +291,8 @@ struct Room {
 }
 
 impl Room {
-    /// Frames and names for some hundred thousand; places for as many stacks as a runtime keeps, as
-    /// deep as it tells them.
+    /// Limits for some hundred thousand frames and names, and for the maximum number and depth of
+    /// stacks that a runtime stores.
     const WHOLE: Room = Room {
         frames: 1 << 18,
         bytes: 256 << 20,
@@ -320,12 +318,11 @@ impl Room {
     }
 }
 
-/// All allocations of a list, those of one class by one thread in one place together; the largest
-/// first.
+/// All allocations of a list, merged by class, thread and callsite; largest first.
 struct Summed {
     profile: TrackedProfile,
     space: u64,
-    /// Whether a mapping file knew a class or a frame.
+    /// True if an R8 mapping contained a class or a frame.
     names_changed: bool,
 }
 
@@ -335,7 +332,7 @@ impl Summed {
     }
 
     fn within(read: &Allocations, files: &[&MapFile], mut room: Room) -> Summed {
-        // By numbers: names may be long, and frames are many.
+        // By number: names can be long, and there are many frames.
         let mut sums: HashMap<(u16, u16, &[Frame]), (u64, u64)> = HashMap::new();
         let mut classes: HashMap<u16, Option<&str>> = HashMap::new();
         for entry in read.entries() {
@@ -372,7 +369,7 @@ impl Summed {
                 }
                 let places = at_hand.get(frame);
                 if !room.take_places(places.map_or(1, Vec::len)) {
-                    // One stands for the rest of the stack.
+                    // One frame represents the rest of the stack.
                     stack.push(profile.left_out_place((frames.len() - at) as u64));
                     break;
                 }
@@ -410,7 +407,7 @@ impl Namer<'_> {
         }
     }
 
-    /// What a frame of the app is in the source: several where calls were inlined.
+    /// Returns the source frames of a frame of the app: several if calls were inlined.
     fn frames(&self, frame: &MethodFrame<'_>) -> Vec<TrackedFrame> {
         let class = java_type(frame.class);
         let method = frame.method.unwrap_or(UNKNOWN);
@@ -429,7 +426,7 @@ impl Namer<'_> {
                     }];
                 }
                 Retraced::Frames(chains) => {
-                    // Several are guesses at one call: the first of them, as they are sorted.
+                    // Several chains are guesses about one call: use the first in sort order.
                     let chain = chains.into_iter().next().unwrap_or_default();
                     return chain
                         .into_iter()
@@ -452,12 +449,12 @@ impl Namer<'_> {
     }
 }
 
-/// What stands for a name that the list does not have.
+/// Replacement for a name that is missing from the list.
 const UNKNOWN: &str = "(unknown)";
 /// Deeper arrays are written as they came.
 const DIMENSIONS: usize = 255;
 
-/// A descriptor as the source writes the type: `[Ljava/lang/String;` is `java.lang.String[]`.
+/// Converts a descriptor to the Java type: `[Ljava/lang/String;` is `java.lang.String[]`.
 fn java_type(descriptor: Option<&str>) -> String {
     let Some(descriptor) = descriptor else {
         return UNKNOWN.to_owned();

@@ -1,13 +1,15 @@
 //! Wrong usage in our own words: what clap says, as a failure like any other.
 
 use std::borrow::Cow;
+use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use super::Outcome;
+use super::{Outcome, hints};
 use crate::console::{Console, visible};
 use crate::error::{ErrorClass, Failure};
-use crate::near::nearest;
+use crate::import::help_missing;
+use crate::near::{is_slip, nearest};
 use crate::untrusted::shell::quoted;
 
 /// What clap says with `seen` in place of what was typed. It may have left out what it takes for a
@@ -22,29 +24,118 @@ fn with_seen(text: &str, typed: &str, seen: &str) -> String {
     }
 }
 
-/// Commands that are named as those which take a flag.
-const MOST_TAKERS: usize = 3;
+/// Commands that are named as those which take an option.
+const MAX_TAKERS: usize = 3;
 
-/// Whether clap's suggestion is worth asking: it calls names alike that share a few letters.
-fn is_near(typed: Option<&ContextValue>, suggested: &str) -> bool {
-    let Some(ContextValue::String(typed)) = typed else {
-        return true;
-    };
-    let (typed, suggested) = (
-        typed.trim_start_matches('-'),
-        suggested.trim_start_matches('-'),
-    );
-    let is_begun = typed.len() > 1 && suggested.starts_with(typed);
-    is_begun || nearest(typed, [suggested]).is_some()
-}
-
-/// The commands of `root` that take `flag`, where clap knows no such flag.
-fn takers(root: &clap::Command, flag: &str) -> Vec<String> {
-    let is_it = |arg: &clap::Arg| !arg.is_hide_set() && arg.get_long() == flag.strip_prefix("--");
+/// The commands of `root` that take `option`, of which clap knows nothing where it was typed.
+fn takers(root: &clap::Command, option: &str) -> Vec<String> {
     root.get_subcommands()
-        .filter(|command| command.get_arguments().any(is_it))
+        .filter(|command| takes(command, option))
         .map(|command| format!("`heaptap {}`", command.get_name()))
         .collect()
+}
+
+/// Returns true if a command takes an option, by its letter or its name.
+fn takes(command: &clap::Command, option: &str) -> bool {
+    command
+        .get_arguments()
+        .any(|arg| match option.strip_prefix("--") {
+            Some(long) => arg.get_long() == Some(long),
+            None => arg
+                .get_short()
+                .is_some_and(|short| option == format!("-{short}")),
+        })
+}
+
+/// Returns true if an argument, as clap names it in an error, is a path that has to exist.
+fn takes_path(command: &clap::Command, name: &str) -> bool {
+    let long = name.split([' ', '=']).next().unwrap_or_default();
+    let of_paths = [clap::ValueHint::AnyPath, clap::ValueHint::DirPath];
+    command.get_arguments().any(|arg| {
+        arg.get_long().is_some_and(|own| long == format!("--{own}"))
+            && of_paths.contains(&arg.get_value_hint())
+    })
+}
+
+/// The command that was typed.
+fn command_of<'a>(root: &'a clap::Command, typed: &[String]) -> &'a clap::Command {
+    let mut found = root;
+    for word in typed.iter().skip(1).filter(|word| !word.starts_with('-')) {
+        match found.find_subcommand(word) {
+            Some(inner) => found = inner,
+            // The value of a global option may stand before the command.
+            None if found.get_name() == root.get_name() => {}
+            None => break,
+        }
+    }
+    found
+}
+
+/// The help for an option that a command does not have.
+fn help_of_option(
+    root: &clap::Command,
+    command: &clap::Command,
+    option: &str,
+    typed: &[String],
+) -> Option<String> {
+    let globals = |name: &str| takes(root, name);
+    let has = |name: &str| takes(command, name) || globals(name);
+    if let Some(help) = hints::of_option(command.get_name(), option, typed, has) {
+        return Some(help);
+    }
+    let long = option.strip_prefix("--")?;
+    let all = command.get_arguments().chain(root.get_arguments());
+    let names = all
+        .filter(|arg| !arg.is_hide_set())
+        .filter_map(clap::Arg::get_long);
+    let is_near = |name: &&str| is_slip(long, name) || long.len() >= 4 && name.starts_with(long);
+    if let Some(name) = nearest(long, names.filter(is_near)) {
+        return Some(format!("did you mean --{name}?"));
+    }
+    let takers = takers(root, option);
+    // More of them do not tell what is meant.
+    (1..=MAX_TAKERS)
+        .contains(&takers.len())
+        .then(|| format!("{option} is an option of {}", takers.join(" and ")))
+}
+
+/// The help for a command that heaptap does not have.
+fn help_of_command(parent: &clap::Command, typed: &str) -> Option<String> {
+    let names = || parent.get_subcommands().map(clap::Command::get_name);
+    hints::of_command(typed).or_else(|| {
+        let near = nearest(typed, names().filter(|name| is_slip(typed, name)));
+        let begun = || names().find(|name| typed.len() >= 3 && name.starts_with(typed));
+        let name = near.or_else(begun)?;
+        let before = match parent.get_name() {
+            "heaptap" => String::new(),
+            parent => format!("{parent} "),
+        };
+        Some(format!("did you mean `heaptap {before}{name}`?"))
+    })
+}
+
+/// The help for a word that a command does not take.
+fn help_of_word(command: &clap::Command, word: &str) -> Option<String> {
+    let name = command.get_name();
+    if word.contains('=') && word.starts_with("android") {
+        // `--virtual` takes its value only behind `=`.
+        return Some(format!(
+            "a virtual phone is named with --virtual={}",
+            quoted(word)
+        ));
+    }
+    let takes_words = command.get_positionals().next().is_some();
+    (takes(command, "-n") && !takes_words).then(|| {
+        let option = if word.parse::<u32>().is_ok() {
+            "-p"
+        } else {
+            "-n"
+        };
+        format!(
+            "a process is named with {option}: heaptap {name} {option} {}",
+            quoted(word)
+        )
+    })
 }
 
 /// Help and version are data; anything else that clap says is wrong usage of a command of `root`.
@@ -52,6 +143,7 @@ pub(crate) fn show(
     console: &Console,
     error: &clap::Error,
     root: &clap::Command,
+    line: &[OsString],
 ) -> Result<Outcome, Failure> {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
@@ -92,64 +184,85 @@ pub(crate) fn show(
     let mut lines = message.lines().map(str::to_owned);
     let message = lines.next().unwrap_or_default();
     let excerpt = lines.collect();
-    let mut help = Vec::new();
-    for (kind, typed) in [
-        (
-            ContextKind::SuggestedSubcommand,
-            ContextKind::InvalidSubcommand,
-        ),
-        (ContextKind::SuggestedArg, ContextKind::InvalidArg),
-        (ContextKind::SuggestedValue, ContextKind::InvalidValue),
-    ] {
-        match error.get(kind) {
-            Some(ContextValue::String(name)) if is_near(error.get(typed), name) => {
-                help.push(format!("did you mean `{name}`?"))
-            }
-            Some(ContextValue::Strings(names)) if !names.is_empty() => {
-                help.push(format!("did you mean `{}`?", names.join("` or `")));
-            }
-            _ => {}
+    let typed: Vec<String> = line
+        .iter()
+        .enumerate()
+        .map(|(at, word)| match at {
+            0 => "heaptap".to_owned(),
+            _ => word.to_string_lossy().into_owned(),
+        })
+        .collect();
+    let command = command_of(root, &typed);
+    let word = |kind| match error.get(kind) {
+        Some(ContextValue::String(word)) => Some(word.as_str()),
+        _ => None,
+    };
+    let (message, help) = match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let word = word(ContextKind::InvalidSubcommand).unwrap_or_default();
+            (
+                format!("unknown command {}", visible(word)),
+                help_of_command(command, word),
+            )
+        }
+        ErrorKind::UnknownArgument => {
+            let word = word(ContextKind::InvalidArg).unwrap_or_default();
+            let (what, help) = match word.starts_with('-') {
+                true => ("option", help_of_option(root, command, word, &typed)),
+                false => ("word", help_of_word(command, word)),
+            };
+            let what = match what {
+                "word" => "unexpected word",
+                _ => "unknown option",
+            };
+            (format!("{what} {}", visible(word)), help)
+        }
+        ErrorKind::InvalidValue => {
+            let wrong = word(ContextKind::InvalidValue).unwrap_or_default();
+            let near = word(ContextKind::SuggestedValue).filter(|near| is_slip(wrong, near));
+            (message, near.map(|near| format!("did you mean `{near}`?")))
+        }
+        ErrorKind::ValueValidation => {
+            let name = word(ContextKind::InvalidArg).unwrap_or_default();
+            let name = name.split([' ', '=', '[']).next().unwrap_or_default();
+            let value = visible(word(ContextKind::InvalidValue).unwrap_or_default());
+            let cause = message.split_once("': ").map_or("", |(_, cause)| cause);
+            (format!("cannot use {name} {value}: {cause}"), None)
+        }
+        _ => (message, None),
+    };
+    if error.kind() == ErrorKind::ValueValidation
+        && let Some(name) = word(ContextKind::InvalidArg)
+        && takes_path(command, name)
+    {
+        let path = word(ContextKind::InvalidValue).unwrap_or_default();
+        let message = format!("cannot read {}: no such file or directory", visible(path));
+        let help = help_missing(std::path::Path::new(path));
+        return Err(
+            Failure::new(ErrorClass::BadInput, "input-unreadable", message).with_help(help),
+        );
+    }
+    let is_missing = error.kind() == ErrorKind::MissingRequiredArgument;
+    let help = help.unwrap_or_else(|| match (usage, is_missing) {
+        (Some(usage), true) => format!("usage: {usage}"),
+        _ => format!("`{}` lists its options", help_command(root, &typed)),
+    });
+    Err(Failure::new(ErrorClass::Usage, "usage", message)
+        .with_excerpt(excerpt)
+        .with_help(help))
+}
+
+/// The command that prints the help of what was typed.
+fn help_command(root: &clap::Command, typed: &[String]) -> String {
+    let mut found = root;
+    let mut line = "heaptap".to_owned();
+    for word in typed.iter().skip(1).filter(|word| !word.starts_with('-')) {
+        if let Some(inner) = found.find_subcommand(word) {
+            found = inner;
+            line = format!("{line} {word}");
         }
     }
-    if let Some(ContextValue::StyledStrs(more)) = error.get(ContextKind::Suggested) {
-        help.extend(more.iter().map(ToString::to_string));
-    }
-    if error.kind() == ErrorKind::UnknownArgument
-        && help.is_empty()
-        && let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg)
-        && flag.starts_with("--")
-    {
-        let takers = takers(root, flag);
-        // More of them say nothing of what is meant.
-        if (1..=MOST_TAKERS).contains(&takers.len()) {
-            help.push(format!("{flag} is an option of {}", takers.join(" and ")));
-        }
-    }
-    if error.kind() == ErrorKind::UnknownArgument
-        && let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg)
-        && !word.starts_with('-')
-        && usage
-            .as_ref()
-            .is_some_and(|u| u.starts_with("heaptap record"))
-    {
-        help.push(match word.contains('=') {
-            // `--virtual` takes its value only behind `=`.
-            true => format!("a virtual phone is named with --virtual={}", quoted(word)),
-            false => format!(
-                "a process is named with -n: heaptap record -n {}",
-                quoted(word)
-            ),
-        });
-    }
-    if let Some(usage) = usage {
-        help.push(format!("usage: {usage}"));
-    }
-    help.push("`--help` explains each option".to_owned());
-    let hints = help.split_off(1);
-    let mut failure = Failure::new(ErrorClass::Usage, "usage", message).with_excerpt(excerpt);
-    failure.help = help.pop();
-    failure.hints = hints;
-    Err(failure)
+    format!("{line} -h")
 }
 
 #[cfg(test)]

@@ -5,59 +5,55 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args};
 
-use crate::config::{self, ConfigFile, FieldSetting, JavaAllocations, Options, Resolved, Targets};
+use crate::config::{self, ConfigFile, FieldSetting, JavaAllocations, Options, Resolved};
 use crate::console::Console;
 use crate::error::Failure;
-use crate::units::{ByteSize, parse_duration};
-
-/// Which processes.
-#[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Targets")]
-pub struct TargetArgs {
-    /// Process names, with *; several with commas
-    #[arg(short = 'n', long = "name", value_name = "NAME", value_delimiter = ',')]
-    pub names: Vec<String>,
-    /// Process ids; several with commas
-    #[arg(short = 'p', long = "pid", value_name = "PID", value_delimiter = ',', value_parser = pid)]
-    pub pids: Vec<u32>,
-    /// All processes of these packages
-    #[arg(long = "package", value_name = "PKG", value_delimiter = ',')]
-    pub packages: Vec<String>,
-}
+use crate::flags::target::TargetArgs;
+use crate::flags::time::{perfetto_micros, perfetto_time};
+use crate::units::ByteSize;
 
 /// What to record.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "What to record")]
 pub struct CaptureArgs {
-    /// Bytes between two samples, on average [default: 4096]
-    #[arg(short, long, value_name = "BYTES", value_parser = ByteSize::parse)]
+    /// Sampling interval [default: 4 KiB]
+    ///
+    /// On average, heapprofd records one allocation in this many allocated bytes.
+    #[arg(short, long, value_name = "SIZE", value_parser = ByteSize::parse)]
     pub interval: Option<ByteSize>,
-    /// How long to record; bare numbers are ms, 0 means until Ctrl-C [default: until Ctrl-C]
-    #[arg(short, long, value_name = "TIME", value_parser = TypedDuration::parse)]
-    pub duration: Option<TypedDuration>,
-    /// Dump again and again with this period; bare numbers are ms, 0 means never
+    /// End after this time, such as 30s
+    ///
+    /// Without it, Ctrl-C ends the recording. Bare numbers from 1000 on are milliseconds, as in heap_profile.
+    #[arg(short, long, value_name = "TIME", value_parser = perfetto_time)]
+    pub duration: Option<Duration>,
+    /// Dump repeatedly, such as every 5s
+    ///
+    /// Bare numbers from 1000 on are milliseconds, as in heap_profile. 0 means never.
     #[arg(
         short,
         long,
-        visible_alias = "snapshot-every",
-        value_name = "PERIOD",
-        value_parser = milliseconds
+        value_name = "TIME",
+        value_parser = perfetto_time
     )]
     pub continuous_dump: Option<Duration>,
-    /// Heaps by name (Android 12+), such as com.android.art for Java allocations
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    /// Heaps by name, such as com.android.art (Android 12+)
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        hide_short_help = true
+    )]
     pub heaps: Vec<String>,
     /// All heaps of the process (Android 12+)
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub all_heaps: bool,
-    /// Java allocations, with their stacks: churn, not leaks [heap or tracking]
+    /// Record who allocates Java objects
     ///
-    /// heap (the default from Android 12 on): heapprofd takes them from the runtime: all of the
-    /// recording, sampled, with stacks and sizes, without classes and threads. Sets the heap
-    /// com.android.art, an interval of 16 KiB and shared memory of 32 MiB, unless others are
-    /// given. tracking (the default before): the runtime of a debuggable app tracks them itself:
-    /// exact, with class, thread, stack and line, but each label and the end have the last 65,535
-    /// alone, and the app is slower. Neither tells what is freed.
+    /// `heap` is the default from Android 12 on: heapprofd samples the allocations of the runtime, with
+    /// stacks and sizes, without classes and threads. It sets the heap com.android.art, an interval
+    /// of 16 KiB and shared memory of 32 MiB, unless you set others. `tracking` is the default before:
+    /// the runtime of a debuggable app records each allocation with class, thread, stack and line, but
+    /// keeps only the last 65,535, and the app is slower. Neither records what is freed.
     #[arg(
         long,
         value_name = "BY",
@@ -69,48 +65,47 @@ pub struct CaptureArgs {
         conflicts_with_all = ["heaps", "all_heaps"]
     )]
     pub java_allocations: Option<JavaAllocationsArg>,
-    /// Shared memory between target and heapprofd, a power of two [default: 8MiB]
-    #[arg(long, value_name = "SIZE", value_parser = ByteSize::parse)]
+    /// Shared memory between app and heapprofd, a power of two [default: 8 MiB]
+    #[arg(long, value_name = "SIZE", value_parser = ByteSize::parse, hide_short_help = true)]
     pub shmem_size: Option<ByteSize>,
-    /// Make the target wait where the shared memory is full (the default)
-    #[arg(long, conflicts_with = "no_block_client")]
+    /// Block the app if the shared memory is full (the default)
+    #[arg(long, conflicts_with = "no_block_client", hide_short_help = true)]
     pub block_client: bool,
-    /// Lose the rest of the profile where the shared memory is full
-    #[arg(long)]
+    /// End the profile if the shared memory is full
+    #[arg(long, hide_short_help = true)]
     pub no_block_client: bool,
-    /// Stop waiting after this; bare numbers are µs
-    #[arg(long, value_name = "TIME", value_parser = microseconds)]
+    /// Maximum time to block the app; bare numbers are µs
+    #[arg(long, value_name = "TIME", value_parser = perfetto_micros, hide_short_help = true)]
     pub block_client_timeout: Option<Duration>,
-    /// Do not hook processes that start while recording
-    #[arg(long)]
+    /// Skip processes that start during the recording
+    #[arg(long, hide_short_help = true)]
     pub no_startup: bool,
-    /// Do not hook processes that run already
+    /// Skip processes that already run
     #[arg(long)]
     pub no_running: bool,
-    /// Record the moment at which the heap was largest (Android 11+)
-    #[arg(long)]
+    /// Record the moment of the largest heap (Android 11+)
+    #[arg(long, hide_short_help = true)]
     pub dump_at_max: bool,
-    /// Go on in children of a fork (Android 11+)
-    #[arg(long)]
+    /// Continue in child processes after a fork (Android 11+)
+    #[arg(long, hide_short_help = true)]
     pub disable_fork_teardown: bool,
-    /// Leave function names without Perfetto's marks ([jit], [aot] …)
-    #[arg(long)]
+    /// Omit Perfetto's marks of function names, such as [jit]
+    #[arg(long, hide_short_help = true)]
     pub no_annotations: bool,
     /// Do not record the list of packages
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub no_versions: bool,
-    /// Start from a preset, or a file with YAML or Perfetto's text or binary
+    /// Preset, or a config file
     ///
-    /// Options override it, targets add up. The presets, which configs/ explains, are
-    /// leak-hunt, startup, low-overhead, precise, peak, continuous, java-allocations,
-    /// all-heaps and long-run.
-    #[arg(long, value_name = "FILE|PRESET", value_hint = clap::ValueHint::FilePath)]
+    /// Options override it, and targets add up. The presets are leak-hunt, startup, low-overhead,
+    /// precise, peak, continuous, java-allocations, all-heaps and long-run; configs/ explains them.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub config: Option<std::path::PathBuf>,
-    /// Any field of Perfetto's HeapprofdConfig: heapprofd.FIELD=VALUE
-    #[arg(long = "set", value_name = "FIELD=VALUE", action = ArgAction::Append)]
+    /// Field of Perfetto's HeapprofdConfig: heapprofd.FIELD=VALUE
+    #[arg(long = "set", value_name = "FIELD=VALUE", action = ArgAction::Append, hide_short_help = true)]
     pub set: Vec<String>,
-    /// Print the config as `perfetto --txt -c -` takes it, and end
-    #[arg(long)]
+    /// Print the config for `perfetto --txt -c -`, and exit
+    #[arg(long, hide_short_help = true)]
     pub print_config: bool,
     /// Options of Perfetto's script that have no effect any more.
     #[command(flatten)]
@@ -148,9 +143,6 @@ impl CaptureArgs {
         for option in self.retired.given() {
             console.warn(format_args!("{option} has no effect any more"));
         }
-        if let Some(doubt) = self.duration.and_then(TypedDuration::doubt) {
-            console.warn(doubt);
-        }
         let file = self.config.as_deref().map(ConfigFile::load).transpose()?;
         let resolved = config::resolve(file.as_ref(), &self.options(target)?)?;
         for notice in &resolved.notices {
@@ -163,13 +155,9 @@ impl CaptureArgs {
         let on = |flag: bool| flag.then_some(true);
         let settings: Result<Vec<_>, _> = self.set.iter().map(|s| FieldSetting::parse(s)).collect();
         Ok(Options {
-            targets: Targets {
-                names: target.names.clone(),
-                pids: target.pids.clone(),
-                packages: target.packages.clone(),
-            },
+            targets: target.targets(),
             interval_bytes: self.interval.map(|s| s.0),
-            duration: self.duration.map(|d| d.value),
+            duration: self.duration,
             continuous: self.continuous_dump,
             heaps: self.heaps.clone(),
             all_heaps: on(self.all_heaps),
@@ -230,66 +218,5 @@ impl RetiredArgs {
         .into_iter()
         .filter_map(|(given, name)| given.then_some(name))
         .collect()
-    }
-}
-
-/// A duration of milliseconds where no unit was typed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TypedDuration {
-    /// What it means.
-    value: Duration,
-    /// No unit was typed.
-    bare: bool,
-}
-
-impl TypedDuration {
-    fn parse(text: &str) -> Result<TypedDuration, crate::units::ParseUnitError> {
-        Ok(TypedDuration {
-            value: milliseconds(text)?,
-            bare: text.trim().bytes().all(|b| b.is_ascii_digit()),
-        })
-    }
-
-    /// Whoever types so little may mean seconds.
-    fn doubt(self) -> Option<String> {
-        let number = self.value.as_millis();
-        let short = !self.value.is_zero() && self.value < Duration::from_secs(1);
-        (self.bare && short)
-            .then(|| format!("-d {number} is {number} ms; {number} s is -d {number}s"))
-    }
-}
-
-/// A process id.
-fn pid(text: &str) -> Result<u32, String> {
-    match text.parse() {
-        Ok(pid) if pid > 0 => Ok(pid),
-        _ => Err("a process id is a number, such as 1234; names go with -n".to_owned()),
-    }
-}
-
-/// A duration whose bare numbers are milliseconds.
-///
-/// # Errors
-/// Where it is none.
-pub fn milliseconds(text: &str) -> Result<Duration, crate::units::ParseUnitError> {
-    parse_duration(text, Duration::from_millis(1))
-}
-
-/// A duration whose bare numbers are microseconds.
-fn microseconds(text: &str) -> Result<Duration, crate::units::ParseUnitError> {
-    parse_duration(text, Duration::from_micros(1))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_short_duration_without_a_unit_is_doubted() {
-        let doubt = |text| TypedDuration::parse(text).unwrap().doubt();
-        assert_eq!(doubt("5").unwrap(), "-d 5 is 5 ms; 5 s is -d 5s");
-        for clear in ["0", "5s", "5ms", "1000", "30000"] {
-            assert_eq!(doubt(clear), None, "{clear}");
-        }
     }
 }

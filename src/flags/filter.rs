@@ -10,24 +10,24 @@ use crate::heap_graph::HeapKind;
 /// Which stacks or objects count.
 #[derive(Debug, Clone, Default, Args)]
 pub struct FilterArgs {
-    /// Only stacks with a frame that matches; of Java: only classes that match; may be repeated
+    /// Only matching stacks or Java classes; may be repeated
     ///
-    /// A frame matches by its function, its source file or its library. A pattern is
+    /// A stack matches if one of its frames does, by its function, source file or library. A pattern is
     /// case-sensitive only if it has a capital letter; (?i) and (?-i) override that.
-    #[arg(long, visible_alias = "class", value_name = "REGEX", value_parser = pattern)]
+    #[arg(long, value_name = "REGEX", value_parser = pattern)]
     pub focus: Vec<Regex>,
-    /// No stacks with a frame that matches; of Java: no classes that match; may be repeated
+    /// No matching stacks or Java classes; may be repeated
     #[arg(long, value_name = "REGEX", value_parser = pattern)]
     pub ignore: Vec<Regex>,
 }
 
 impl FilterArgs {
-    /// The filter; of the whole heap, or one of the runtime's.
-    pub fn filter(&self, heap: Option<HeapKind>) -> Filter {
+    /// The filter; an empty list of heaps is every heap.
+    pub fn filter(&self, heaps: Vec<HeapKind>) -> Filter {
         Filter {
             focus: self.focus.clone(),
             ignore: self.ignore.clone(),
-            heap,
+            heaps,
         }
     }
 }

@@ -6,30 +6,37 @@ use clap::{ArgAction, Args, ValueEnum};
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Global options")]
 pub struct Globals {
-    /// The device: a serial, usb:PATH, model:NAME or transport:ID
+    /// Device: a serial, usb:PATH, model:NAME or transport:ID
     ///
-    /// Without it: ANDROID_SERIAL, else the only device connected.
-    #[arg(short, long, global = true, value_name = "SERIAL")]
+    /// Without it: ANDROID_SERIAL, otherwise the only device.
+    #[arg(
+        short,
+        long,
+        global = true,
+        hide_short_help = true,
+        value_name = "SERIAL"
+    )]
     pub serial: Option<String>,
-    /// The adb server [default: as adb's own variables say, else 127.0.0.1:5037]
+    /// Address of the adb server [default: adb's variables, or 127.0.0.1:5037]
     ///
-    /// Else ADB_SERVER_SOCKET (tcp:HOST:PORT), ANDROID_ADB_SERVER_ADDRESS and
-    /// ANDROID_ADB_SERVER_PORT. A local server that does not answer is started.
-    #[arg(long, global = true, value_name = "HOST:PORT")]
+    /// The variables are ADB_SERVER_SOCKET (tcp:HOST:PORT), ANDROID_ADB_SERVER_ADDRESS and
+    /// ANDROID_ADB_SERVER_PORT. heaptap starts a local server that does not answer.
+    #[arg(long, global = true, hide_short_help = true, value_name = "HOST:PORT")]
     pub adb_server: Option<String>,
     /// Android user or work profile
-    #[arg(long, global = true, value_name = "ID")]
+    #[arg(long, global = true, hide_short_help = true, value_name = "ID")]
     pub user: Option<u32>,
-    /// Use the built-in virtual phone in place of a device
+    /// Use the built-in virtual phone
     ///
-    /// SPEC is a list such as android=14,build=user; `heaptap virtual-phone --help` lists the keys
-    /// and their values.
+    /// SPEC is a list such as android=14,build=user; `heaptap virtual-phone --help` lists the keys and
+    /// their values.
     #[cfg_attr(not(feature = "virtual-phone"), arg(skip))]
     #[cfg_attr(
         feature = "virtual-phone",
         arg(
             long = "virtual",
             global = true,
+            hide_short_help = true,
             value_name = "SPEC",
             num_args = 0..=1,
             require_equals = true,
@@ -38,23 +45,30 @@ pub struct Globals {
         )
     )]
     pub virtual_phone: Option<String>,
-    /// One JSON document on stdout; words for people go to stderr
-    #[arg(long, global = true)]
+    /// Print one JSON document to stdout and messages to stderr
+    #[arg(long, global = true, hide_short_help = true)]
     pub json: bool,
-    /// JSON lines on stdout: the events of a long command as they happen
-    #[arg(long, global = true, conflicts_with = "json")]
+    /// Print events as JSON lines to stdout
+    #[arg(long, global = true, hide_short_help = true, conflicts_with = "json")]
     pub json_lines: bool,
-    /// Say only what is wrong
-    #[arg(short, long, global = true)]
+    /// Print only warnings and errors
+    #[arg(short, long, global = true, hide_short_help = true)]
     pub quiet: bool,
-    /// Say more; twice for more still
-    #[arg(short, long, global = true, action = ArgAction::Count)]
+    /// Print more; twice for even more
+    #[arg(short, long, global = true, hide_short_help = true, action = ArgAction::Count)]
     pub verbose: u8,
-    /// Colours
-    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t)]
+    /// When to use colors
+    #[arg(
+        long,
+        global = true,
+        hide_short_help = true,
+        value_enum,
+        value_name = "WHEN",
+        default_value_t
+    )]
     pub color: ColorWhen,
     /// No status line and no progress bars
-    #[arg(long, global = true)]
+    #[arg(long, global = true, hide_short_help = true)]
     pub no_progress: bool,
 }
 

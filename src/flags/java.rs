@@ -7,7 +7,8 @@ use std::path::Path;
 use clap::{Args, ValueEnum, ValueHint};
 
 use crate::flags::names::{mapping, proguard_variable};
-use crate::heap_graph::{Follow, HeapKind, SizeModel};
+use crate::flags::target::TargetArgs;
+use crate::heap_graph::{Follow, SizeModel};
 use crate::heaps::java::JavaOptions;
 use crate::naming::names::{NameOptions, absolute};
 
@@ -15,34 +16,40 @@ use crate::naming::names::{NameOptions, absolute};
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Java heaps")]
 pub struct JavaArgs {
-    /// Only dumps of this process: a name (with *), or a process id
-    #[arg(long, value_name = "NAME|PID", help_heading = "Which heap")]
-    pub process: Option<String>,
-    /// References that keep nothing alive [default: weak,finalizer,phantom]
+    /// Which processes.
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// References that do not keep objects alive [default: weak,finalizer,phantom]
     ///
-    /// `none` follows all of them. Perfetto and ahat follow soft references, as is the default
+    /// `none` follows all references. Perfetto and ahat follow soft references, which is the default
     /// here; LeakCanary follows none, Eclipse MAT all.
-    #[arg(long, value_name = "KINDS", value_enum, value_delimiter = ',')]
-    pub exclude: Option<Vec<Excluded>>,
-    /// How shallow sizes of an HPROF come about [default: hotspot or dump, as it was written]
-    #[arg(long, value_name = "MODEL", value_enum)]
+    #[arg(
+        long,
+        value_name = "KINDS",
+        value_enum,
+        value_delimiter = ',',
+        hide_short_help = true
+    )]
+    pub ignore_refs: Option<Vec<ReferenceKind>>,
+    /// Model of shallow sizes in an HPROF [default: hotspot or dump]
+    #[arg(long, value_name = "MODEL", value_enum, hide_short_help = true)]
     pub sizes: Option<Sizes>,
-    /// Mapping file of R8 or ProGuard for Java names; may be repeated
+    /// R8 mapping file; may be repeated
     ///
-    /// Also in gzip, zstd or ZIP, and out of an app bundle. PERFETTO_PROGUARD_MAP is looked at
-    /// after it, then what the trace itself holds.
+    /// The file may be packed with gzip, zstd or ZIP, or be part of an app bundle. PACKAGE=FILE names
+    /// its app; otherwise it applies to the apps that no other file is for. heaptap also uses PERFETTO_PROGUARD_MAP and the
+    /// names in the trace.
     #[arg(
         long = "mapping",
-        value_name = "[PACKAGE=]FILE",
+        value_name = "FILE",
         value_hint = ValueHint::FilePath,
-        help_heading = "Which heap"
-    )]
+        help_heading = "Which heap", hide_short_help = true)]
     pub mappings: Vec<OsString>,
 }
 
 /// A kind of `java.lang.ref.Reference`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Excluded {
+pub enum ReferenceKind {
     /// SoftReference
     Soft,
     /// WeakReference
@@ -83,7 +90,7 @@ impl JavaArgs {
     /// How to open an input; references are followed as `follow` says where nothing was said.
     pub fn options(&self, follow: Follow) -> JavaOptions {
         JavaOptions {
-            process: self.process.clone(),
+            processes: self.target.filter(),
             follow: self.follow_or(follow),
             sizes: self.sizes.map(SizeModel::from),
             names: NameOptions {
@@ -97,36 +104,15 @@ impl JavaArgs {
 
     /// Which referents are followed; `default` where nothing was said.
     pub fn follow_or(&self, default: Follow) -> Follow {
-        let Some(excluded) = &self.exclude else {
+        let Some(excluded) = &self.ignore_refs else {
             return default;
         };
-        let has = |kind: Excluded| excluded.contains(&kind);
+        let has = |kind: ReferenceKind| excluded.contains(&kind);
         Follow {
-            soft: !has(Excluded::Soft),
-            weak: !has(Excluded::Weak),
-            finalizer: !has(Excluded::Finalizer),
-            phantom: !has(Excluded::Phantom),
-        }
-    }
-}
-
-/// A heap of the runtime.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum HeapArg {
-    /// What the app allocated
-    App,
-    /// What all apps share
-    Zygote,
-    /// What the system brought
-    Image,
-}
-
-impl From<HeapArg> for HeapKind {
-    fn from(heap: HeapArg) -> HeapKind {
-        match heap {
-            HeapArg::App => HeapKind::App,
-            HeapArg::Zygote => HeapKind::Zygote,
-            HeapArg::Image => HeapKind::BootImage,
+            soft: !has(ReferenceKind::Soft),
+            weak: !has(ReferenceKind::Weak),
+            finalizer: !has(ReferenceKind::Finalizer),
+            phantom: !has(ReferenceKind::Phantom),
         }
     }
 }
@@ -137,9 +123,9 @@ mod tests {
 
     #[test]
     fn what_is_excluded_is_not_followed_and_the_rest_is() {
-        let of = |kinds: &[Excluded]| {
+        let of = |kinds: &[ReferenceKind]| {
             JavaArgs {
-                exclude: Some(kinds.to_vec()),
+                ignore_refs: Some(kinds.to_vec()),
                 ..JavaArgs::default()
             }
             .follow_or(Follow::default())
@@ -148,16 +134,16 @@ mod tests {
             JavaArgs::default().follow_or(Follow::STRONG),
             Follow::STRONG
         );
-        assert_eq!(of(&[Excluded::None]), Follow::ALL);
+        assert_eq!(of(&[ReferenceKind::None]), Follow::ALL);
         assert_eq!(
             of(&[
-                Excluded::Soft,
-                Excluded::Weak,
-                Excluded::Finalizer,
-                Excluded::Phantom
+                ReferenceKind::Soft,
+                ReferenceKind::Weak,
+                ReferenceKind::Finalizer,
+                ReferenceKind::Phantom
             ]),
             Follow::STRONG
         );
-        assert!(of(&[Excluded::Weak]).soft);
+        assert!(of(&[ReferenceKind::Weak]).soft);
     }
 }

@@ -28,51 +28,65 @@ pub(super) fn proguard_variable() -> BTreeMap<String, String> {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Names of frames")]
 pub struct NamesArgs {
-    /// Look for symbols here first: folders, libraries, ZIPs, APKs; may be repeated
+    /// Places of symbols; may be repeated
     ///
-    /// Files are chosen by build ID, whatever they are called; of several, the one that knows
-    /// most is taken.
+    /// Directories, libraries, ZIPs or APKs. heaptap searches these places first. It matches files by build ID, not by name.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath, value_parser = existing())]
     pub symbols: Vec<PathBuf>,
-    /// Mapping file of R8 or ProGuard for Java names, of an app or of all; may be repeated
+    /// R8 mapping file; may be repeated
     ///
-    /// Also in gzip, zstd or ZIP, and out of an app bundle. Without its package it is for those
-    /// of the profiled apps that no other is for. PERFETTO_PROGUARD_MAP is looked at after it,
-    /// then what the trace itself holds, then the newest in Gradle's build/outputs/mapping.
-    #[arg(long = "mapping", value_name = "[PACKAGE=]FILE", value_hint = ValueHint::FilePath)]
+    /// The file may be packed with gzip, zstd or ZIP, or be part of an app bundle. PACKAGE=FILE names
+    /// its app; otherwise it applies to the apps that no other file is for. heaptap also uses PERFETTO_PROGUARD_MAP and the
+    /// names in the trace.
+    #[arg(long = "mapping", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub mappings: Vec<OsString>,
-    /// The project the app is built in [default: the one around the current folder]
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, value_parser = existing())]
+    /// Project of the app [default: the one of the current directory]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, value_parser = existing(), hide_short_help = true)]
     pub project: Option<PathBuf>,
-    /// How PERFETTO_BINARY_PATH is looked through [default: PERFETTO_SYMBOLIZER_MODE, else index]
-    #[arg(long, value_name = "MODE", value_enum)]
-    pub symbolizer_mode: Option<ModeArg>,
-    /// Look only where --symbols, --project and Perfetto's variables say
-    #[arg(long)]
+    /// Search only --symbols, --project and Perfetto's variables
+    #[arg(long, hide_short_help = true)]
     pub no_discover: bool,
-    /// Take libraries without a build ID by their name, marked as unverified
-    #[arg(long)]
+    /// Use libraries without a build ID, by name, as unverified
+    #[arg(long, hide_short_help = true)]
     pub allow_no_build_id: bool,
-    /// Fetch libraries from the phone whatever it costs [default: up to 64 MiB and 5 s]
+    /// Fetch libraries from the device: auto, always or never
     ///
-    /// Only libraries that no other place has, each once: they are kept in the cache.
-    #[arg(long, overrides_with = "no_pull_libs")]
-    pub pull_libs: bool,
-    /// Fetch no libraries from the phone
-    #[arg(long, overrides_with = "pull_libs")]
-    pub no_pull_libs: bool,
-    /// Look no names up; those in the trace stay
-    #[arg(long)]
+    /// heaptap fetches each library that it finds nowhere else once, and keeps it in its cache. `auto`
+    /// stops after 64 MiB or 5 s.
+    #[arg(
+        long,
+        value_name = "WHEN",
+        value_enum,
+        default_value_t,
+        hide_possible_values = true,
+        hide_short_help = true
+    )]
+    pub pull_libs: PullLibsArg,
+    /// Do not look up names; names in the trace stay
+    #[arg(long, hide_short_help = true)]
     pub no_symbolize: bool,
 }
 
-/// How a list of folders is looked through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ModeArg {
-    /// By path and name, in Perfetto's five places
-    Find,
-    /// By build ID, whatever the files are called
-    Index,
+/// When libraries are fetched from the device.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum PullLibsArg {
+    /// Up to 64 MiB and 5 s
+    #[default]
+    Auto,
+    /// All that are missing
+    Always,
+    /// None
+    Never,
+}
+
+impl From<PullLibsArg> for PullLibs {
+    fn from(pull: PullLibsArg) -> PullLibs {
+        match pull {
+            PullLibsArg::Auto => PullLibs::Cheap,
+            PullLibsArg::Always => PullLibs::Always,
+            PullLibsArg::Never => PullLibs::Never,
+        }
+    }
 }
 
 /// A path that there is: a typo would pass for symbols that are not there.
@@ -145,26 +159,14 @@ impl NamesArgs {
             symbols: self.symbols.iter().map(|path| absolute(path)).collect(),
             mappings: self.mappings.iter().map(|given| mapping(given)).collect(),
             project: self.project.as_deref().map(absolute),
-            mode: self.mode()?,
+            mode: mode_of(&std::env::var("PERFETTO_SYMBOLIZER_MODE").unwrap_or_default())?,
             discover: !self.no_discover,
             allow_no_build_id: self.allow_no_build_id,
-            pull_libs: match (self.pull_libs, self.no_pull_libs) {
-                (true, _) => PullLibs::Always,
-                (_, true) => PullLibs::Never,
-                _ => PullLibs::Cheap,
-            },
+            pull_libs: self.pull_libs.into(),
             cache: None,
             folder: absolute(Path::new(".")),
             variables: VARIABLES.iter().filter_map(set).collect(),
         })
-    }
-
-    fn mode(&self) -> Result<Option<LookupMode>, Failure> {
-        match self.symbolizer_mode {
-            Some(ModeArg::Find) => Ok(Some(LookupMode::Find)),
-            Some(ModeArg::Index) => Ok(Some(LookupMode::Index)),
-            None => mode_of(&std::env::var("PERFETTO_SYMBOLIZER_MODE").unwrap_or_default()),
-        }
     }
 }
 

@@ -3,7 +3,7 @@
 /// Whether a recording leaves a page.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
 pub struct NoReportArgs {
-    /// Leave no report.html in the folder
-    #[arg(long)]
+    /// Do not write report.html
+    #[arg(long, hide_short_help = true)]
     pub no_report: bool,
 }

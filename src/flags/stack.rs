@@ -11,17 +11,17 @@ use crate::flags::filter::FilterArgs;
 /// What is shown of stacks.
 #[derive(Debug, Clone, Default, Args)]
 pub struct StackArgs {
-    /// Take out frames that match; what they allocated goes to their caller; may be repeated
-    #[arg(long, value_name = "REGEX", value_parser = pattern)]
+    /// Remove matching frames; their bytes go to the caller; may be repeated
+    #[arg(long, value_name = "REGEX", value_parser = pattern, hide_short_help = true)]
     pub hide: Vec<Regex>,
-    /// Take out frames that do not match; may be repeated
-    #[arg(long, value_name = "REGEX", value_parser = pattern)]
+    /// Remove frames that do not match; may be repeated
+    #[arg(long, value_name = "REGEX", value_parser = pattern, hide_short_help = true)]
     pub show: Vec<Regex>,
-    /// Begin stacks at the outermost frame that matches; may be repeated
-    #[arg(long, value_name = "REGEX", value_parser = pattern)]
+    /// Start stacks at the outermost matching frame; may be repeated
+    #[arg(long, value_name = "REGEX", value_parser = pattern, hide_short_help = true)]
     pub show_from: Vec<Regex>,
-    /// Show allocators (malloc, operator new) and the Java runtime's own frames
-    #[arg(long)]
+    /// Show allocators (malloc, operator new) and frames of the Java runtime
+    #[arg(long, hide_short_help = true)]
     pub all_frames: bool,
 }
 

@@ -1,6 +1,5 @@
-//! Java heaps to look at, whatever they were dumped by: opens a trace, a recording's folder or
-//! an HPROF, chooses the dump that is meant, gives its classes the names of mapping files, and
-//! computes paths and dominators when they are first asked for.
+//! Java heaps from any input: opens a trace, a recording directory or an HPROF, selects a dump,
+//! applies R8 mappings to its classes, and computes paths and dominators on first use.
 
 pub mod diff;
 mod error;

@@ -1,5 +1,5 @@
-//! Leaks and waste of Java heaps: which dumps are meant, what is found in the last of them, what
-//! grew since the first. Makes the document that `--json` prints and the terminal shows.
+//! Leaks and waste of Java heaps: selects dumps, analyzes the last one, and compares it with the
+//! first. Builds the document for `--json` and the terminal.
 
 pub(crate) mod document;
 
@@ -23,42 +23,41 @@ use crate::heaps::java::{
 };
 use crate::heaps::selector::JavaInput;
 
-/// What is asked.
+/// A request.
 #[derive(Debug, Clone)]
 pub struct LeaksRequest {
-    /// Which dumps, oldest first. One input stands for all its dumps.
+    /// Dumps, oldest first. A single input selects all its dumps.
     pub inputs: Vec<JavaInput>,
-    /// How to open them.
+    /// Options for opening them.
     pub options: JavaOptions,
-    /// Whether leaks are looked for.
+    /// If true, search for leaks.
     pub leaks: bool,
-    /// Whether waste is looked for.
+    /// If true, search for waste.
     pub waste: bool,
-    /// The most entries of each list; 0 is all.
+    /// Maximum number of entries per list; 0 means no limit.
     pub limit: usize,
-    /// Which classes are of interest.
+    /// Filter for classes.
     pub classes: Filter,
-    /// Objects of growth below which nothing is told: how often the scenario was repeated
-    /// between two dumps.
+    /// Minimum growth in objects: the repetitions of the scenario between two dumps.
     pub loops: u64,
 }
 
-/// What was found.
+/// The result.
 #[derive(Debug, Clone)]
 pub struct LeaksReport {
-    /// As `--json` prints it.
+    /// The document for `--json`.
     pub document: LeaksDocument,
-    /// What inputs lack, for the exit code.
+    /// Exit code class of incomplete inputs.
     pub class: Option<ErrorClass>,
-    /// Whether the filters match any class of any dump.
+    /// True if the filters match any class of any dump.
     pub matches: bool,
 }
 
-/// The most entries of a list of waste, where all are asked for: a heap has millions of strings.
+/// Maximum number of entries of a waste list without a limit: a heap has millions of strings.
 const MOST_LISTED: usize = 10_000;
 
 impl LeaksReport {
-    /// Whether the app leaks, for certain or likely: what the platform leaks does not count.
+    /// Returns whether the app has confirmed or possible leaks; leaks of the platform do not count.
     pub fn found(&self) -> bool {
         let groups = self.document.leaks.iter().flat_map(|leaks| &leaks.groups);
         groups
@@ -67,23 +66,23 @@ impl LeaksReport {
     }
 }
 
-/// What earlier dumps of a series left behind.
+/// Data of the earlier dumps of a series.
 #[derive(Default)]
 struct Earlier {
     heaps: Vec<HeapFacts>,
     snapshots: Vec<Snapshot>,
-    /// How often each leak was there in the first dump.
+    /// Number of occurrences of each leak in the first dump.
     first: Option<BTreeMap<(String, String), u64>>,
     class: Vec<ErrorClass>,
-    /// Whether the filters match anything in them.
+    /// True if the filters match anything in them.
     matches: bool,
 }
 
-/// Looks for leaks. Of several dumps only one is in memory at a time. The first input may be
-/// `opened` already.
+/// Searches for leaks. Only one dump is in memory at a time. The first input can be `opened`
+/// already.
 ///
 /// # Errors
-/// Where an input can't be opened, or holds no Java heap.
+/// Returns an error if an input cannot be opened, or contains no Java heap.
 pub fn leaks(
     request: &LeaksRequest,
     mut opened: OpenedJava,
@@ -125,13 +124,13 @@ pub fn leaks(
     Ok(earlier.report(&heap, request, progress, notes))
 }
 
-/// The dumps of an input that belong together: of one process in one life, where several have
-/// labels those and the newest.
+/// Returns the dumps of an input that belong together: of one run of one process; if several have
+/// labels, those and the newest.
 fn series(file: &JavaFile, notes: &mut Vec<String>) -> Result<Vec<usize>, JavaError> {
     let dumps = file.dumps();
     let names: BTreeSet<&str> = dumps.iter().map(|dump| dump.process.as_str()).collect();
     if names.iter().filter(|name| !name.is_empty()).count() > 1 {
-        // Says which there are.
+        // The error lists the processes.
         file.choose(None)?;
     }
     let pid = dumps.iter().rev().find_map(|dump| dump.pid);
@@ -141,10 +140,10 @@ fn series(file: &JavaFile, notes: &mut Vec<String>) -> Result<Vec<usize>, JavaEr
     if of_life.len() < dumps.len() {
         let earlier = dumps.len() - of_life.len();
         notes.push(format!(
-            "the process was started anew: {earlier} dumps of its earlier life are left out"
+            "the process restarted; {earlier} dumps of its earlier run are left out"
         ));
     }
-    // What a dump whose end is missing lacks has not shrunk.
+    // Data missing from a truncated dump have not shrunk.
     let whole: Vec<usize> = of_life
         .iter()
         .copied()
@@ -154,13 +153,13 @@ fn series(file: &JavaFile, notes: &mut Vec<String>) -> Result<Vec<usize>, JavaEr
         (0, _) | (_, 0) => of_life,
         (_, open) => {
             notes.push(match open {
-                1 => "1 dump whose end is not in the trace is left out".to_owned(),
-                n => format!("{n} dumps whose ends are not in the trace are left out"),
+                1 => "1 dump is left out because its end is not in the trace".to_owned(),
+                n => format!("{n} dumps are left out because their ends are not in the trace"),
             });
             whole
         }
     };
-    // A heap graph and an HPROF of one heap differ: what the one leaves out has not grown.
+    // A heap graph and an HPROF of the same heap differ, which is not growth.
     let form = |at: usize| file.hprof(at).is_some();
     let of_form: Vec<usize> = match of_life.last() {
         Some(&last) => of_life
@@ -175,7 +174,7 @@ fn series(file: &JavaFile, notes: &mut Vec<String>) -> Result<Vec<usize>, JavaEr
             true => ("HPROFs", "heap graphs"),
             false => ("heap graphs", "HPROFs"),
         };
-        notes.push(format!("looked at its {kept}; name its {left} with @N"));
+        notes.push(format!("analyzed its {kept}; select its {left} with @N"));
     }
     let of_life = of_form;
     let labelled: Vec<usize> = of_life
@@ -186,13 +185,13 @@ fn series(file: &JavaFile, notes: &mut Vec<String>) -> Result<Vec<usize>, JavaEr
     if labelled.len() < 2 {
         return Ok(of_life);
     }
-    // What is found is of the newest, whether it has a label or not.
+    // Findings are about the newest dump, with or without a label.
     let newest = of_life.last().filter(|&at| !labelled.contains(at));
     let series: Vec<usize> = labelled.iter().chain(newest).copied().collect();
     let left_out = of_life.len() - series.len();
     if left_out > 0 {
         notes.push(format!(
-            "{} left out; name them with @N",
+            "{} left out; select them with @N",
             match left_out {
                 1 => "1 dump without a label is".to_owned(),
                 n => format!("{n} dumps without labels are"),
@@ -204,7 +203,7 @@ fn series(file: &JavaFile, notes: &mut Vec<String>) -> Result<Vec<usize>, JavaEr
 
 impl Earlier {
     fn take(&mut self, heap: &JavaHeap, request: &LeaksRequest, progress: &ProgressReporter) {
-        progress.begin(&format!("looking at {}", heap.name()));
+        progress.begin(&format!("reading {}", heap.name()));
         self.heaps.push(HeapFacts::of(heap));
         self.class.extend(heap.class());
         self.matches |= request.classes.matches(&heap.graph);
@@ -246,8 +245,8 @@ impl Earlier {
             let others = all - found.groups.len();
             if others > 0 {
                 document.notes.push(format!(
-                    "{others} of {all} groups of leaks are not shown: the filter is about the class \
-                     that leaks"
+                    "{others} of {all} leak groups are hidden; the filter applies to the leaking \
+                     class"
                 ));
             }
             found

@@ -1,8 +1,8 @@
-//! What `PATH@LABEL`, `PATH@N`, `PATH@last` and `PATH@end` mean of what was kept beside a
-//! recording's dumps: the one numbering that all who take an input share. `N` is a dump's number
-//! as manifest.json has it: the N-th of its process and heap, from 1. What was kept belongs to
-//! the dump of its label, what was kept at the end to the last dump of its process. A recording
-//! without dumps has the numbers of its labels, from 1, as names of files do.
+//! Meaning of `PATH@LABEL`, `PATH@N`, `PATH@last` and `PATH@end` for companion data: the numbering
+//! shared by all commands. `N` is a dump number of manifest.json: the N-th of its process and heap,
+//! from 1. Captures belong to the dump of their label; captures at the end belong to the last dump
+//! of their process. A recording without dumps uses the numbers of its labels, from 1, as in file
+//! names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,38 +15,36 @@ use crate::results::manifest::{DumpId, Manifest};
 use crate::results::output::is_below;
 use crate::timeline::{Observation, Timeline};
 
-/// Numbers of dumps that are named of one moment: a process may have many heaps.
+/// Maximum number of dump numbers shown for a label: a process can have many heaps.
 const MOST_NUMBERS: usize = 3;
 
-/// Moments that a message lists.
+/// Maximum number of labels listed in a message.
 const MOST_NAMES: usize = 24;
 
-/// Something that was kept of a process at a moment of a recording.
+/// Companion data captured from a process at a label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capture {
-    /// Its place among the labels, from 1; the end comes after the last.
+    /// Position among the labels, from 1; the end comes after the last.
     pub number: u32,
-    /// The label; `None` at the end.
+    /// Label; `None` at the end.
     pub label: Option<String>,
-    /// The process; 0 where nobody says.
+    /// Process; 0 if unknown.
     pub pid: u64,
-    /// The number of its process's dump that it is part of, where it is part of one.
+    /// Number of the dump that it is part of, if any.
     pub dump: Option<u32>,
 }
 
-/// A file that was kept.
+/// A captured file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptFile {
-    /// Of what moment.
     pub capture: Capture,
-    /// Where it is.
     pub path: PathBuf,
-    /// When it was taken, BOOTTIME ns.
+    /// Time of the capture, BOOTTIME in ns.
     pub boot_ns: u64,
 }
 
-/// The files of this kind (`smaps`, `meminfo`) that a timeline names and that are in the
-/// recording's folder, in order.
+/// Returns the files of this kind (`smaps`, `meminfo`) that a timeline names and that exist in the
+/// recording directory, in order.
 pub fn kept(folder: &Path, timeline: &Timeline, what: &str) -> Vec<KeptFile> {
     let kept = timeline.entries.iter().filter_map(|entry| {
         let Observation::Kept(kept) = &entry.seen else {
@@ -65,7 +63,7 @@ pub fn kept(folder: &Path, timeline: &Timeline, what: &str) -> Vec<KeptFile> {
             boot_ns: entry.boot_ns,
         })
     });
-    // Taken again after a lost cable, it stands for the first.
+    // A repetition after a disconnect replaces the first capture.
     let key = |file: KeptFile| {
         let capture = &file.capture;
         ((capture.number, capture.pid, capture.label.clone()), file)
@@ -74,13 +72,13 @@ pub fn kept(folder: &Path, timeline: &Timeline, what: &str) -> Vec<KeptFile> {
     kept.into_values().collect()
 }
 
-/// A dump, as far as its moment is concerned.
+/// A dump with its label positions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Dumped {
     id: DumpId,
     /// Places of the labels that are bound to it, from 1.
     labels: Vec<u32>,
-    /// The last of its process and heap.
+    /// True if it is the last of its process and heap.
     is_last: bool,
 }
 
@@ -92,7 +90,7 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// Those of a recording.
+    /// Reads them from a manifest.
     pub fn of(manifest: &Manifest) -> Moments {
         let mut bound: BTreeMap<&DumpId, Vec<u32>> = BTreeMap::new();
         for (label, place) in manifest.labels.iter().zip(1..) {
@@ -112,8 +110,8 @@ impl Moments {
         }
     }
 
-    /// Those of an input whose parts are numbered like this: of which process each is. None has
-    /// a label.
+    /// Numbers the parts of an input in the same way, given the process of each. They have no
+    /// labels.
     pub fn of_parts(pids: impl IntoIterator<Item = u64>) -> Moments {
         let mut numbers = DumpNumbers::default();
         let dumped = pids.into_iter().map(|pid| Dumped {
@@ -131,24 +129,24 @@ impl Moments {
         }
     }
 
-    /// Those of the recording in a folder; none where it has no manifest that can be read.
+    /// Reads them from the recording in a directory; empty without a readable manifest.
     pub fn of_folder(folder: &Path) -> Moments {
         Manifest::read(folder).map_or_else(|_| Moments::default(), |found| Moments::of(&found))
     }
 
-    /// Whether the recording has dumps at all.
+    /// Returns whether the recording has dumps.
     pub fn has_dumps(&self) -> bool {
         !self.dumps.is_empty()
     }
 
-    /// The number of a process's last dump; 0 where it has none.
+    /// Returns the number of a process's last dump; 0 if there is none.
     pub fn last_number(&self, pid: u64) -> u32 {
         let dumps = self.dumps.iter().filter(|dump| dump.id.pid == pid);
         dumps.map(|dump| dump.id.number).max().unwrap_or(0)
     }
 
-    /// The place of a label among those of the recording, from 1, at or after `from`; the end's
-    /// is behind the last.
+    /// Returns the position of a label in the recording, from 1, at or after `from`; the end comes
+    /// after the last.
     pub fn place_of(&self, label: Option<&str>, from: usize) -> Option<u32> {
         let at = match label {
             None => Some(self.labels.len()),
@@ -160,8 +158,7 @@ impl Moments {
         at.and_then(|at| u32::try_from(at).ok()?.checked_add(1))
     }
 
-    /// For each dump that has one, in their order: its number, and which of `captures` belongs
-    /// to it.
+    /// Returns number and capture index for each dump that has a capture, in order.
     pub fn beside(&self, captures: &[Capture]) -> Vec<(u32, usize)> {
         let found = self.captured(captures).into_iter();
         found.map(|(dump, at)| (dump.id.number, at)).collect()
@@ -183,7 +180,7 @@ impl Moments {
             }
         }
         let labelled = |dump: &Dumped| {
-            // Of several labels the last is the nearest.
+            // The last of several labels is the nearest.
             dump.labels.iter().rev().find_map(|&place| {
                 let name = self
                     .labels
@@ -208,11 +205,11 @@ impl Moments {
         all.filter_map(|dump| Some((dump, of(dump)?))).collect()
     }
 
-    /// Which of `captures` are meant: those of the latest moment where nothing was said.
-    /// Several where several processes were there.
+    /// Returns the indexes of the selected captures; those of the latest label by default. There
+    /// are several if there were several processes.
     ///
     /// # Errors
-    /// Where there is no such moment, or nothing was kept at it.
+    /// Returns an error if there is no such label, or no capture at it.
     pub fn find(
         &self,
         which: Option<&DumpSelector>,
@@ -288,21 +285,20 @@ impl Moments {
                 let is_bare = |dump: &&Dumped| dump.labels.is_empty() && !dump.is_last;
                 let dumps = self.dumps.iter().filter(|dump| dump.id.number == *number);
                 let mut dumps = dumps.peekable();
-                // Of a label of digits there may be no dump at all.
+                // A label of digits might not have a dump.
                 let is_dump = dumps.peek().is_some();
                 match is_dump && dumps.all(|dump| is_bare(&dump)) {
-                    true => "the dump has no label, and things are kept at labels and at the end",
-                    false if is_dump => "nothing of that kind was kept beside this dump",
-                    false => "nothing of that kind was kept at this label",
+                    true => {
+                        "the dump has no label, and companion data is captured only at labels and \
+                         at the end"
+                    }
+                    false if is_dump => "no such data was captured with this dump",
+                    false => "no such data was captured at this label",
                 }
             }
-            Some(DumpSelector::Last | DumpSelector::End) => {
-                "nothing of that kind was kept at the end"
-            }
-            Some(DumpSelector::Label(_)) if is_known => {
-                "nothing of that kind was kept at this label"
-            }
-            _ => "there is no such dump or label",
+            Some(DumpSelector::Last | DumpSelector::End) => "no such data was captured at the end",
+            Some(DumpSelector::Label(_)) if is_known => "no such data was captured at this label",
+            _ => "the dump or label does not exist",
         };
         let labels = captures.iter().filter_map(|c| c.label.as_deref());
         MomentNotFound {
@@ -315,7 +311,7 @@ impl Moments {
         }
     }
 
-    /// What each moment of `captures` can be named by: `@before (@1)`, `@end (@4)`.
+    /// Returns the names of the labels of `captures`: `@before (@1)`, `@end (@4)`.
     pub fn names(&self, captures: &[Capture]) -> Vec<String> {
         let mut numbers: BTreeMap<(u32, Option<u32>), BTreeSet<u32>> = BTreeMap::new();
         let key = |capture: &Capture| (capture.number, capture.dump);
@@ -355,7 +351,7 @@ fn mark_last(mut dumps: Vec<Dumped>) -> Vec<Dumped> {
 }
 
 impl Capture {
-    /// What it can be named by: `@before (@1, @2)`.
+    /// Returns the names of a label: `@before (@1, @2)`.
     pub fn named(&self, numbers: &[u32]) -> String {
         let shown = numbers.iter().take(MOST_NUMBERS);
         let mut shown: Vec<String> = shown.map(|number| format!("@{number}")).collect();
@@ -375,8 +371,8 @@ impl Capture {
     }
 }
 
-/// What dumps can be named by, the first first: `@before (@1), @2 to @4, @after (@5), @last,
-/// @end`. Of each its number and its labels; several processes and heaps have the same numbers.
+/// Returns the names of dumps in order: `@before (@1), @2 to @4, @after (@5), @last, @end`. Takes
+/// the number and labels of each; several processes and heaps have the same numbers.
 pub fn names_of<'a>(dumps: impl IntoIterator<Item = (u32, &'a [String])>) -> String {
     let mut groups: Vec<(&[String], Vec<u32>)> = Vec::new();
     let mut place_of: BTreeMap<&[String], usize> = BTreeMap::new();
@@ -418,7 +414,7 @@ pub fn names_of<'a>(dumps: impl IntoIterator<Item = (u32, &'a [String])>) -> Str
     names.join(", ")
 }
 
-/// As [`names_of`], of labels alone: each once, the first first.
+/// As [`names_of`], for labels only: each once, in order.
 pub fn labels_in_words<'a>(labels: impl IntoIterator<Item = &'a str>) -> String {
     let mut known = BTreeSet::new();
     let all = labels.into_iter().filter(|label| known.insert(*label));
@@ -449,7 +445,7 @@ fn numbered(numbers: &[u32]) -> String {
     }
 }
 
-/// The label that was probably meant by one that is not there.
+/// Returns a suggestion for a label that does not exist.
 pub fn did_you_mean<'a>(
     which: &DumpSelector,
     labels: impl IntoIterator<Item = &'a str>,
@@ -468,7 +464,7 @@ pub fn did_you_mean<'a>(
     near.map(|label| format!("did you mean @{label}?"))
 }
 
-/// The one of `labels` that was probably meant.
+/// Returns the most similar one of `labels`.
 pub fn near_label<'a>(
     typed: &str,
     labels: impl Iterator<Item = &'a str> + Clone,
@@ -478,25 +474,25 @@ pub fn near_label<'a>(
     same.or_else(|| nearest(typed, labels))
 }
 
-/// Why nothing is there of the moment that was named.
+/// Error of selecting captures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MomentNotFound {
-    /// What was named.
+    /// Selector.
     pub which: String,
-    /// Why, in words.
+    /// Readable reason.
     pub why: &'static str,
-    /// What was probably meant.
+    /// Suggestion.
     pub near: Option<String>,
-    /// What there is.
+    /// Available captures.
     pub there: String,
 }
 
 impl MomentNotFound {
-    /// What to do.
+    /// Returns the help text.
     pub fn help(&self) -> String {
         let there = match self.there.is_empty() {
-            true => "nothing of that kind is there".to_owned(),
-            false => format!("there are {}", self.there),
+            true => "no such data is available".to_owned(),
+            false => format!("available: {}", self.there),
         };
         match &self.near {
             Some(near) => format!("{near} {there}"),
@@ -521,8 +517,8 @@ mod tests {
         }
     }
 
-    /// Two heaps of one process, a periodic dump without a label between two with one, and a
-    /// second process that was there at the second label.
+    /// Two heaps of one process, a periodic dump between two labeled ones, and a second process at
+    /// the second label.
     fn moments() -> Moments {
         Moments {
             dumps: vec![
@@ -566,7 +562,7 @@ mod tests {
         let at = |which| found(&moments, &captures, which);
         assert_eq!(moments.find(None, &captures).unwrap(), [3]);
         for (which, expected) in [
-            // The first dump of each process: the other one's is that of the second label.
+            // The first dump of each process: for the second process, that of the second label.
             ("1", &[0, 2][..]),
             ("before", &[0]),
             ("3", &[1]),
@@ -591,14 +587,14 @@ mod tests {
         assert!(periodic.why.contains("has no label"), "{periodic:?}");
         assert_eq!(periodic.there, "@before (@1), @after (@1, @3), @end (@4)");
         assert!(error("bare").why.contains("at this label"));
-        assert!(error("9").why.contains("no such dump"));
+        assert!(error("9").why.contains("does not exist"));
         let digits = Moments {
             labels: vec!["2026".to_owned()],
             ..moments.clone()
         };
         let digits = digits.find(Some(&DumpSelector::Number(2026)), &captures);
         let why = digits.map_err(|missing| missing.why);
-        assert_eq!(why, Err("nothing of that kind was kept at this label"));
+        assert_eq!(why, Err("no such data was captured at this label"));
         let misspelt = error("befor");
         assert_eq!(misspelt.near.as_deref(), Some("did you mean @before?"));
         assert!(misspelt.help().contains("@after"), "{misspelt:?}");

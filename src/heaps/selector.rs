@@ -1,37 +1,37 @@
-//! `PATH`, `PATH@LABEL`, `PATH@N`, `PATH@last`, `PATH@end`: which file, and which of its dumps or
-//! processes, is meant.
+//! `PATH`, `PATH@LABEL`, `PATH@N`, `PATH@last`, `PATH@end`: selection of a file, and of its dumps.
 
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::eligibility::names::{is_pattern, matches_native};
+use crate::untrusted::shell::quoted;
 
-/// A dump as it was typed.
+/// A dump selection as typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JavaInput {
-    /// A recording's folder, a trace or an HPROF.
+    /// A recording directory, a trace or an HPROF.
     pub path: PathBuf,
-    /// Which of its dumps; `None` where nothing was said.
+    /// Selector of its dumps; `None` if not given.
     pub which: Option<DumpSelector>,
 }
 
-/// One dump of several.
+/// Selector of one of several dumps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DumpSelector {
     /// The last one.
     Last,
-    /// That of the recording's end: the label of that name, where there is one.
+    /// The dump at the end of the recording, or with the label of that name.
     End,
-    /// By its number: the N-th dump of each process and heap, from 1, as the manifest and names
-    /// of files have it. A label of digits alone is looked for where no dump has that number.
+    /// The N-th dump of each process and heap, from 1, as in the manifest and file names. If no
+    /// dump has that number, labels are searched for the digits.
     Number(u32),
-    /// By the label of its snapshot.
+    /// The label of its snapshot.
     Label(String),
 }
 
 impl DumpSelector {
-    /// What was typed: `last`, `end`, digits, or a label.
+    /// Parses `last`, `end`, digits, or a label.
     pub fn parse(typed: &str) -> DumpSelector {
         match (typed, typed.parse()) {
             ("last", _) => DumpSelector::Last,
@@ -44,30 +44,33 @@ impl DumpSelector {
     }
 }
 
+/// The word for every dump of an input.
+pub const ALL: &str = "all";
+
 /// Why a label is not taken: `PATH@LABEL` would find another dump, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LabelError {
-    /// It is blank.
-    #[error("a label has at least one character that is not blank")]
+    #[error("a label must not be blank")]
     Blank,
-    /// It is a number.
-    #[error("a label is no number: PATH@N means the N-th dump")]
+    #[error("a label must not be a number: PATH@N selects the N-th dump")]
     Number,
-    /// It is `last`.
-    #[error("`last` is no label: PATH@last means the last dump")]
+    #[error("`last` is not a valid label: PATH@last selects the last dump")]
     Last,
+    /// It is [`ALL`].
+    #[error("`all` is not a valid label: PATH@all selects every dump")]
+    All,
     /// It holds a character that paths have.
-    #[error("a label has no `{0}`: PATH@LABEL would not find it")]
+    #[error("a label must not contain `{0}`: PATH@LABEL would not find it")]
     OfPaths(char),
-    /// It holds what stands between two labels.
-    #[error("a label has no `..`: PATH@A..B means what happened between the labels A and B")]
+    /// It contains the separator of two labels.
+    #[error("a label must not contain `..`: PATH@A..B selects the time between the labels A and B")]
     Stretch,
 }
 
-/// Whether a snapshot may have this label.
+/// Checks the label of a snapshot.
 ///
 /// # Errors
-/// Where `PATH@LABEL` would not find it.
+/// Returns an error if `PATH@LABEL` would not find it.
 pub fn check_label(label: &str) -> Result<(), LabelError> {
     if label.trim().is_empty() {
         return Err(LabelError::Blank);
@@ -81,6 +84,7 @@ pub fn check_label(label: &str) -> Result<(), LabelError> {
     match DumpSelector::parse(label.trim()) {
         DumpSelector::Last => Err(LabelError::Last),
         DumpSelector::Number(_) => Err(LabelError::Number),
+        DumpSelector::Label(label) if label == ALL => Err(LabelError::All),
         DumpSelector::End | DumpSelector::Label(_) => Ok(()),
     }
 }
@@ -97,7 +101,7 @@ impl fmt::Display for DumpSelector {
 }
 
 impl JavaInput {
-    /// What was typed. An existing path wins over one with a label.
+    /// Parses the argument. An existing path has priority over one with a label.
     pub fn parse(typed: &OsStr) -> JavaInput {
         JavaInput::parse_with(typed, Path::exists)
     }
@@ -110,11 +114,11 @@ impl JavaInput {
         if exists(Path::new(typed)) {
             return whole();
         }
-        // A path that is no Unicode has no label that could be typed.
+        // A path that is not Unicode cannot have a label.
         let Some((path, which)) = typed.to_str().and_then(|typed| typed.rsplit_once('@')) else {
             return whole();
         };
-        // The `@` of a folder further up.
+        // The `@` is in a parent directory.
         if path.is_empty() || which.is_empty() || which.contains(std::path::is_separator) {
             return whole();
         }
@@ -135,13 +139,84 @@ impl fmt::Display for JavaInput {
     }
 }
 
-/// Whether a process is the one that was named: by its id, its name, or a pattern with `*`.
-pub fn is_process(wanted: &str, pid: Option<u64>, process: &str) -> bool {
-    if let Ok(wanted) = wanted.parse::<u64>() {
-        return pid == Some(wanted);
+/// Processes of an input, by name, process id or package. An empty filter takes all of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProcessFilter {
+    /// Whole process names, with `*`.
+    pub names: Vec<String>,
+    /// Process ids.
+    pub pids: Vec<u64>,
+    /// Packages, each for all of its processes.
+    pub packages: Vec<String>,
+}
+
+impl ProcessFilter {
+    /// Returns true if no process is named.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty() && self.pids.is_empty() && self.packages.is_empty()
     }
-    !process.is_empty()
-        && (process == wanted || is_pattern(wanted) && matches_native(wanted, process))
+
+    /// Returns true if the filter takes a process. An input may know neither its id nor its name.
+    pub fn takes(&self, pid: Option<u64>, process: &str) -> bool {
+        let is_named = |name: &String| {
+            !process.is_empty()
+                && (process == name || is_pattern(name) && matches_native(name, process))
+        };
+        let is_of_package = |package: &String| {
+            let rest = process.strip_prefix(package.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+        };
+        self.is_empty()
+            || self.names.iter().any(is_named)
+            || pid.is_some_and(|pid| self.pids.contains(&pid))
+            || self.packages.iter().any(is_of_package)
+    }
+
+    /// A filter for each name, id and package.
+    pub fn each(&self) -> Vec<ProcessFilter> {
+        let name = |name: &String| ProcessFilter {
+            names: vec![name.clone()],
+            ..ProcessFilter::default()
+        };
+        let pid = |pid: &u64| ProcessFilter {
+            pids: vec![*pid],
+            ..ProcessFilter::default()
+        };
+        let package = |package: &String| ProcessFilter {
+            packages: vec![package.clone()],
+            ..ProcessFilter::default()
+        };
+        let names = self.names.iter().map(name);
+        let pids = self.pids.iter().map(pid);
+        names
+            .chain(pids)
+            .chain(self.packages.iter().map(package))
+            .collect()
+    }
+
+    /// The options that say the same, quoted for a shell.
+    pub fn options(&self) -> Vec<String> {
+        let pids: Vec<String> = self.pids.iter().map(u64::to_string).collect();
+        [
+            ("-n", &self.names),
+            ("-p", &pids),
+            ("--package", &self.packages),
+        ]
+        .into_iter()
+        .filter(|(_, all)| !all.is_empty())
+        .map(|(option, all)| format!("{option} {}", quoted(all.join(","))))
+        .collect()
+    }
+}
+
+impl fmt::Display for ProcessFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pids = self.pids.iter().map(|pid| format!("process {pid}"));
+        let all: Vec<String> = pids
+            .chain(self.names.iter().chain(&self.packages).cloned())
+            .collect();
+        f.write_str(&all.join(", "))
+    }
 }
 
 #[cfg(test)]
@@ -155,6 +230,7 @@ mod tests {
             ("  ", LabelError::Blank),
             ("2", LabelError::Number),
             ("last", LabelError::Last),
+            ("all", LabelError::All),
             ("feed/list", LabelError::OfPaths('/')),
             ("a\\b", LabelError::OfPaths('\\')),
             ("a@b", LabelError::OfPaths('@')),

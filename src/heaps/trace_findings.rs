@@ -22,13 +22,13 @@ fn finding(
     }
 }
 
-/// The data source of Java heaps.
+/// Data source of Java heaps.
 const JAVA_HPROF: &str = "android.java_hprof";
 
 /// Kind of the finding that a trace was recorded without any heap.
 pub(crate) const NOT_ASKED_FOR: &str = "not-asked-for";
 
-/// Kinds that guess why nothing was sampled; whoever knows the cause leaves them out.
+/// Finding kinds that guess why there are no samples; left out if the cause is known.
 pub const GUESSES: [&str; 6] = [
     "no-samples",
     "nothing-allocated",
@@ -39,11 +39,11 @@ pub const GUESSES: [&str; 6] = [
 ];
 
 const FETCH_AGAIN: &str =
-    "fetch or copy the file again; if it was cut on the phone, this is all there is";
-const LARGER_BUFFER: &str = "record again with a longer interval (-i), fewer dumps, or through `heaptap record`, which \
-     sizes and drains the buffers";
+    "fetch or copy the file again; if it was truncated on the device, the rest is lost";
+const LARGER_BUFFER: &str = "record again with a longer interval (-i), fewer dumps, or with \
+    `heaptap record`, which sizes and drains the buffers";
 
-/// A file that could not all be read.
+/// Returns a finding about a partly unreadable file.
 pub fn damaged(name: &str, what: &str) -> Finding {
     let found = finding(
         "input-damaged",
@@ -51,7 +51,7 @@ pub fn damaged(name: &str, what: &str) -> Finding {
         format!("{name}: {what}"),
         FETCH_AGAIN,
     );
-    // What can be mended here need not be fetched.
+    // No need to fetch files that can be repaired here.
     let is_mended = what.contains("`heaptap ");
     Finding {
         help: found.help.filter(|_| !is_mended),
@@ -59,8 +59,8 @@ pub fn damaged(name: &str, what: &str) -> Finding {
     }
 }
 
-/// What loss and damage of a trace mean. Where its file is known to be `damaged`, that is why it
-/// stops.
+/// Returns findings about losses and damage of a trace. If its file is known to be `damaged`, that
+/// is why it stops.
 pub fn of_trace(name: &str, damage: Option<&str>, health: &Health, sampled: bool) -> Vec<Finding> {
     let Some(what) = damage else {
         return of_health(health, sampled);
@@ -78,20 +78,20 @@ pub fn unexpanded(frames: Unexpanded) -> impl Iterator<Item = Finding> {
     let without_inlined = (frames.without_inlined > 0).then(|| {
         multiply(
             format!(
-                "{} frames stand without the functions inlined into them: their symbols multiply \
-                 the stacks beyond measure",
+                "{} frames lack inlined functions, because their symbols multiply the stacks \
+                 beyond the limit",
                 thousands(frames.without_inlined)
             ),
-            "sums are right; symbolize the trace again for the names",
+            "sums are correct; symbolize the trace again to get the names",
         )
     });
     let dropped = (frames.dropped > 0).then(|| {
         multiply(
             format!(
-                "{} frames are left out: the trace has more callstacks than any program",
+                "{} frames are left out because the trace has too many callstacks",
                 thousands(frames.dropped)
             ),
-            "sums are right; the bytes of a missing frame count for its caller",
+            "sums are correct; the bytes of a missing frame count for its caller",
         )
     });
     without_inlined.into_iter().chain(dropped)
@@ -101,7 +101,7 @@ fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
     let before = if sampled {
         ""
     } else {
-        "; no dump with samples could be read of it"
+        "; no dump with samples is readable"
     };
     let mut found = Vec::new();
     if health.damage_count > 0 {
@@ -125,14 +125,14 @@ fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
     if health.ends_early && health.damage_count == 0 {
         found.push(Finding {
             kind: TRACE_CUT,
-            // What is there is whole: it may still be growing.
+            // The existing data are intact: the file might still be growing.
             class: (!sampled).then_some(ErrorClass::BadInput),
             message: match sampled {
                 true => {
-                    "the trace stops before the tracing service ended it; later dumps are missing"
+                    "the trace ends before the tracing service stopped; later dumps are missing"
                 }
                 false => {
-                    "the trace stops before the tracing service ended it, and before the first dump"
+                    "the trace ends before the tracing service stopped and before the first dump"
                 }
             }
             .to_owned(),
@@ -147,23 +147,23 @@ fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
     let odd = [
         (
             health.reordered_profile_packets,
-            "stood out of order and were put right",
+            "arrived out of order; sorted",
         ),
         (
             health.adopted_profile_packets,
-            "stood under a foreign sequence and were put back",
+            "arrived in another sequence; moved back",
         ),
         (
             health.inconsistent_profile_packets,
-            "contradict the numbering: traces are mixed, and names of these dumps may be wrong",
+            "contradict the numbering: traces are mixed, and names of these dumps might be wrong",
         ),
         (
             health.repeated_profile_packets,
-            "stand twice and count once",
+            "are duplicates and count once",
         ),
         (
             health.packets_without_sequence,
-            "belong to no sequence and are left out",
+            "do not belong to any sequence and are left out",
         ),
     ];
     for (count, what) in odd {
@@ -172,7 +172,7 @@ fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
                 "trace-rearranged",
                 ErrorClass::BadInput,
                 format!("{} {what}", packets(count)),
-                "something rewrote the trace on its way: use the file as the device wrote it",
+                "something modified the trace; use the file as the device wrote it",
             ));
         }
     }
@@ -181,9 +181,9 @@ fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
             "packets-lost",
             ErrorClass::Incomplete,
             format!(
-                "{} never came: a buffer overflowed, or a part of the file is gone; dumps \
-                 they belong to are missing or lower bounds, and what was freed in them is \
-                 not counted as allocated later",
+                "{} are missing: a buffer overflowed, or a part of the file is lost. Their dumps \
+                 are missing or lower bounds, and their frees are not counted as allocations \
+                 later.",
                 packets(health.missing_profile_packets)
             ),
             LARGER_BUFFER,
@@ -206,10 +206,10 @@ fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
             "samples-malformed",
             ErrorClass::Incomplete,
             format!(
-                "{} samples went backwards and were passed over",
+                "{} samples went backwards and were skipped",
                 health.malformed_samples
             ),
-            "the trace contradicts itself: distrust its figures, and record again",
+            "the trace contradicts itself; do not trust its values, and record again",
         ));
     }
     if health.dumps_without_clock > 0 {
@@ -217,10 +217,11 @@ fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
             "no-clock",
             ErrorClass::Incomplete,
             format!(
-                "{} dumps have no time: the trace holds no clocks; their own timestamps stand in",
+                "{} dumps have no time because the trace has no clocks; their own timestamps are \
+                 used",
                 health.dumps_without_clock
             ),
-            "figures are not affected",
+            "values are not affected",
         );
         clock.class = None;
         found.push(clock);
@@ -235,9 +236,12 @@ fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
                 service.chunks_discarded,
                 "chunks discarded by a full buffer",
             ),
-            (service.writer_packet_loss, "packets lost by writers"),
+            (
+                service.writer_packet_loss,
+                "chunks that remained incomplete",
+            ),
             (service.patches_failed, "chunks that stayed incomplete"),
-            (service.abi_violations, "violations of the buffer protocol"),
+            (service.abi_violations, "rejected packets"),
             (service.invalid_packets, "packets refused"),
         ];
         let said: Vec<String> = lost
@@ -257,7 +261,7 @@ fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
             found.push(finding(
                 "final-flush-failed",
                 ErrorClass::Incomplete,
-                "the last flush timed out: the final dump may be missing",
+                "the last flush timed out; the final dump might be missing",
                 BUSY,
             ));
         }
@@ -272,9 +276,9 @@ fn packets(count: u64) -> String {
     }
 }
 
-/// Why there are no samples, from what was asked for and what came. `None` where the trace
-/// breaks off or is damaged before the first dump, which the findings on that tell: no more
-/// can be said.
+/// Returns why there are no samples, from the config and the trace. `None` if the trace is
+/// truncated or damaged before the first dump, because other findings report that and nothing else
+/// is known.
 pub fn why_empty(recording: &Recording, health: &Health, has_entries: bool) -> Option<Finding> {
     let cut = health.ends_early || health.damage_count > 0;
     let why = why_nothing(recording, health, has_entries);
@@ -287,24 +291,24 @@ fn why_nothing(recording: &Recording, health: &Health, has_entries: bool) -> Fin
         return finding(
             "nothing-recorded",
             ErrorClass::BadInput,
-            "the trace holds neither a heap profile nor the config it was recorded with",
-            "it is the beginning of a trace at best: fetch it again from the device",
+            "the trace contains neither a heap profile nor its recording config",
+            "the trace is at most the beginning of one; fetch it again from the device",
         );
     }
     if recording.requests.is_empty() && (recording.has_config || health.heap_graph_packets > 0) {
         if health.heap_graph_packets > 0 {
             return empty(
                 "java-heap-dump",
-                "the trace holds packets of a Java heap dump, but no object of it".to_owned(),
+                "the trace contains packets of a Java heap dump, but no objects".to_owned(),
                 "dump again with a larger buffer: `heaptap dump -b 512mb`",
             );
         }
         return empty(
             NOT_ASKED_FOR,
             match recording.data_sources.is_empty() {
-                true => "the trace was recorded without any data source".to_owned(),
+                true => "the trace was recorded without data sources".to_owned(),
                 false => format!(
-                    "the trace was recorded without a heap profile (it holds {})",
+                    "the trace was recorded without a heap profile (it contains {})",
                     recording.data_sources.join(", ")
                 ),
             },
@@ -317,8 +321,8 @@ fn why_nothing(recording: &Recording, health: &Health, has_entries: bool) -> Fin
     if has_entries {
         return empty(
             "no-samples",
-            "the process was found, but nothing of it was sampled".to_owned(),
-            "see the warnings on it; a smaller interval (-i 512) sees smaller heaps",
+            "the process was found, but it has no samples".to_owned(),
+            "see the warnings about it, or use a smaller interval (-i 512) to see smaller heaps",
         );
     }
     if let Some(refused) = recording.requests.iter().find_map(refusal) {
@@ -332,8 +336,8 @@ fn why_nothing(recording: &Recording, health: &Health, has_entries: bool) -> Fin
         return empty(
             "stop-timed-out",
             format!(
-                "the tracing service stopped waiting before all of the phone's data sources were \
-                 done: the dump of {targets} may have come too late"
+                "the tracing service stopped waiting before all data sources of the device were \
+                 done: the dump of {targets} might have come too late"
             ),
             BUSY,
         );
@@ -353,24 +357,24 @@ fn why_nothing(recording: &Recording, health: &Health, has_entries: bool) -> Fin
         return empty(
             "nothing-allocated",
             format!(
-                "heapprofd had nothing to report of {targets}: it did not allocate while it was \
-                 recorded (idle, frozen or cached), or never attached"
+                "heapprofd reported nothing for {targets}: it did not allocate during the \
+                 recording (idle, frozen or cached), or heapprofd never attached"
             ),
-            "use the app while recording; `heaptap check` says whether it may be profiled",
+            "use the app while recording; run `heaptap check` to see whether it can be profiled",
         );
     }
     empty(
         "no-process-matched",
         format!(
-            "heapprofd found no process to profile for {targets}: none ran under that name, it \
-             may not be profiled, or heapprofd was not there"
+            "heapprofd found no process to profile for {targets}: none ran with that name, it \
+             cannot be profiled, or heapprofd was not running"
         ),
-        "`heaptap check` says which processes match and whether they may be profiled; --launch \
-         starts the app once the session is armed",
+        "run `heaptap check` to see which processes match and can be profiled, or use `--launch` \
+         to start the app after the session is ready",
     )
 }
 
-/// A request that heapprofd refuses without a word in the trace.
+/// Returns a finding about a request that heapprofd rejects without a note in the trace.
 fn refusal(request: &HeapRequest) -> Option<Finding> {
     const PAGE: u64 = 4096;
     let refused = |message: String, help: &str| {
@@ -378,15 +382,15 @@ fn refusal(request: &HeapRequest) -> Option<Finding> {
     };
     if request.sampling_interval_bytes == 0 {
         return refused(
-            "the config asks for a sampling interval of 0, which heapprofd refuses".to_owned(),
-            "set sampling_interval_bytes, 4096 for one",
+            "the config requests a sampling interval of 0, which heapprofd rejects".to_owned(),
+            "set sampling_interval_bytes, for example to 4096",
         );
     }
     let shmem = request.shmem_size_bytes;
     if shmem != 0 && (!shmem.is_multiple_of(PAGE) || !shmem.is_power_of_two()) {
         return refused(
             format!(
-                "the config asks for a shared buffer of {shmem} bytes, which heapprofd refuses"
+                "the config requests a shared buffer of {shmem} bytes, which heapprofd rejects"
             ),
             "set shmem_size_bytes to a power of two of at least 4096",
         );
@@ -400,7 +404,7 @@ fn refusal(request: &HeapRequest) -> Option<Finding> {
     {
         return refused(
             format!(
-                "the config asks for {pattern}; heapprofd refuses patterns unless no_startup is set"
+                "the config requests {pattern}; heapprofd rejects patterns unless no_startup is set"
             ),
             "set no_startup, or let `heaptap record` expand the pattern",
         );
@@ -412,29 +416,29 @@ fn refusal(request: &HeapRequest) -> Option<Finding> {
             && !request.heaps.contains(&default_heap))
     {
         let heaps = if request.heaps.is_empty() {
-            "every heap but libc.malloc".to_owned()
+            "every heap except libc.malloc".to_owned()
         } else {
             request.heaps.join(", ")
         };
         return refused(
-            format!("the config asks for {heaps}; the process has no such heap"),
+            format!("the config requests {heaps}, but the process has no such heap"),
             "libc.malloc is the heap of malloc and new",
         );
     }
     if request.min_anonymous_memory_kb > 0 {
         return refused(
             format!(
-                "the config asks only for processes with {} KiB of anonymous memory, and none \
-                 had so much",
+                "the config requires processes with {} KiB of anonymous memory, and none had that \
+                 much",
                 request.min_anonymous_memory_kb
             ),
-            "lower min_anonymous_memory_kb, or leave it out",
+            "lower or remove min_anonymous_memory_kb",
         );
     }
     None
 }
 
-/// A target that the packages list shows to be closed to profiling.
+/// Returns a finding about a target that is not profileable according to the package list.
 fn closed_package(recording: &Recording) -> Option<Finding> {
     let package = recording.packages.iter().find(|package| {
         !package.debuggable

@@ -1,7 +1,6 @@
-//! How much of a recording has names, and what is missing: per library the frames without one
-//! and the bytes they hide, where its symbols were looked for, and what its callstacks tell of
-//! its unwind information. Fed dump by dump; keeps the last dump of each heap as callsites and
-//! bytes.
+//! Symbolization coverage of a recording: per library the unnamed frames and affected bytes, the
+//! searched places, and signs of missing unwind information. Fed dump by dump; keeps the last dump
+//! of each heap as callsites and bytes.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -14,17 +13,17 @@ use crate::symbolize::file::Knowledge;
 use crate::symbolize::find::Attempt;
 use crate::symbolize::resolve::{FileFailure, LibraryOutcome, UsedFile};
 
-/// A library is suspected of having no unwind information from so many callstacks on that end
-/// in it after one frame, if they are the larger part of those that allocate in it.
+/// Minimum number of callstacks that end in a library after one frame for it to be reported as
+/// lacking unwind information, if they are also the majority of those that allocate in it.
 const FEWEST_CUT: u64 = 2;
 
-/// Collects what one trace's dumps hold.
+/// Collects the dumps of one trace.
 #[derive(Debug, Default)]
 pub struct Coverage {
     series: BTreeMap<(u64, String), Vec<(CallsiteId, i64)>>,
 }
 
-/// What is known of the names of all traces of an input.
+/// Symbolization of all traces of an input.
 #[derive(Debug, Default)]
 pub struct Tally {
     named: u64,
@@ -41,14 +40,15 @@ pub struct Tally {
 struct Library {
     /// Frames without a name.
     unnamed: u64,
-    /// Bytes in whose callstacks it hides a frame; those whose allocating function it hides.
+    /// Bytes with an unnamed frame of the library in their callstacks; those whose allocating
+    /// function is unnamed.
     bytes: u64,
     leaf_bytes: u64,
     /// Callsites whose allocating function is in it, and those of them that end there.
     leaf_callsites: u64,
     cut_callsites: u64,
     cut_bytes: u64,
-    /// By where the code lies in the file.
+    /// By offset of the code in the file.
     addresses: BTreeMap<(u64, u64), u64>,
     files: Vec<manifest::SymbolFile>,
     has_unwind: bool,
@@ -57,7 +57,7 @@ struct Library {
 }
 
 impl Coverage {
-    /// Takes a dump; dumps of one heap come in order of time.
+    /// Adds a dump; dumps of one heap come in chronological order.
     pub fn add(&mut self, dump: &HeapDump) {
         let key = (dump.pid, dump.heap.clone());
         let series = self.series.entry(key).or_default();
@@ -74,7 +74,7 @@ impl Coverage {
         }));
     }
 
-    /// Adds what the trace's frames and callsites say to `tally`.
+    /// Adds the results for the trace's frames and callsites to `tally`.
     pub fn finish(self, named: &Named, namer: &mut FrameNamer<'_>, tally: &mut Tally) {
         let mut walk = Walk::new(namer, tally);
         for (callsite, bytes) in self.series.into_values().flatten() {
@@ -87,14 +87,14 @@ impl Coverage {
     }
 }
 
-/// What a frame is, looked at alone.
+/// State of a single frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Name {
     Known,
     Missing,
 }
 
-/// A walk through the callsites of a trace.
+/// A traversal of the callsites of a trace.
 struct Walk<'a, 'n> {
     recording: &'n Recording,
     namer: &'a mut FrameNamer<'n>,
@@ -104,11 +104,11 @@ struct Walk<'a, 'n> {
     of_mapping: Vec<usize>,
     keys: Vec<(String, String)>,
     libraries: Vec<Library>,
-    /// How many callsites were weighed, and of each library the last for which it was counted:
-    /// one callsite is weighed once a heap.
+    /// Number of callsites processed, and for each library the last one that counted for it: each
+    /// callsite is processed once per heap.
     weighed: u64,
     counted: Vec<u64>,
-    /// Whether a frame is the allocator's own, where that was asked.
+    /// Whether a frame belongs to the allocator, if already determined.
     allocators: Vec<Option<bool>>,
 }
 
@@ -165,7 +165,7 @@ impl<'a, 'n> Walk<'a, 'n> {
         self.weighed += 1;
         let mut hides = false;
         let mut above_allocator = false;
-        // Nothing is to be found among the callers where all frames have names.
+        // If all frames have names, there is no need to check the callers.
         let to_the_end = self.tally.unnamed > 0;
         while let Some(frame) = frames.next() {
             let at = frame.0 as usize;
@@ -214,7 +214,7 @@ impl<'a, 'n> Walk<'a, 'n> {
         *known.get_or_insert_with(|| self.namer.is_allocators(frame))
     }
 
-    /// Whether a frame stands for the unwinder's giving up: heapprofd puts one at the root.
+    /// Returns whether a frame marks a failure of the unwinder: heapprofd adds one at the root.
     fn is_error(&self, frame: FrameId) -> bool {
         let tables = &self.recording.tables;
         let mapping = tables.frame(frame).mapping.map(|id| tables.mapping(id));
@@ -239,7 +239,7 @@ impl Tally {
         let wanted = &outcome.library;
         let key = (wanted.path.clone(), wanted.build_id.to_string());
         let library = self.libraries.entry(key).or_default();
-        // What comes from the phone is asked for once more.
+        // Files from the device are read once more.
         let addresses = wanted.addresses.len() as u64;
         let known = library.addresses.entry((wanted.offset, wanted.load_bias));
         let known = known.or_default();
@@ -269,7 +269,7 @@ impl Tally {
         }
     }
 
-    /// As the manifest has it.
+    /// Converts to the form of the manifest.
     pub fn into_manifest(self) -> manifest::Symbolization {
         let share = |part: u64| match self.bytes {
             0 => 0.0,
@@ -364,7 +364,7 @@ fn bug(what: &str) -> manifest::LookedIn {
         place: "search".to_owned(),
         path: String::new(),
         why: "unusable".to_owned(),
-        detail: format!("the search broke off, which is a bug of heaptap: {what}"),
+        detail: format!("the search failed because of a bug in heaptap: {what}"),
     }
 }
 
@@ -378,8 +378,8 @@ mod tests {
     struct Stacks(Recording);
 
     impl Stacks {
-        /// A callsite of (function, library), leaf first; no name is none, no library is the
-        /// unwinder's giving up.
+        /// Adds a callsite of (function, library), leaf first; an empty name is an unnamed frame,
+        /// an empty library is a failure of the unwinder.
         fn callsite(&mut self, leaf_first: &[(&str, &str)]) -> CallsiteId {
             let tables = &mut self.0.tables;
             let frames: Vec<u32> = leaf_first

@@ -1,7 +1,7 @@
-//! Names for the frames of an open trace: finds out which libraries want some, has them looked
-//! up, and applies what comes. Between the first reading of a trace and its dumps; shared by
-//! `convert`, `record` and `symbolize`. Nothing that goes wrong here keeps a trace from being
-//! converted: frames then stay as the unwinder named them.
+//! Symbolization of the frames of an open trace: finds libraries with unnamed frames, looks them
+//! up, and applies the results. Runs between the first reading of a trace and its dumps; shared by
+//! `convert`, `record` and `symbolize`. Failures never prevent a conversion: frames then keep the
+//! names of the unwinder.
 
 use super::device_libs::{self, DeviceLibs, Fetched, Outcome, PullEvent};
 use super::names::{LookupMode, NameOptions};
@@ -21,8 +21,8 @@ use std::sync::{Arc, OnceLock};
 /// Files that are complained of, at most: the manifest has all.
 const MOST_FINDINGS: usize = 20;
 
-/// Who waits for names: the phone they may ask, how they watch names come, and end it. A clone
-/// watches the same.
+/// Control of symbolization: the device to use, progress callbacks, and cancellation. Clones share
+/// their state.
 #[derive(Clone, Default)]
 pub struct LookupControl {
     cancelled: Arc<AtomicBool>,
@@ -31,9 +31,9 @@ pub struct LookupControl {
     phone: Option<Arc<DeviceLibs>>,
 }
 
-/// Takes what happens; called from any thread, must return at once.
+/// Progress callback; called from any thread, must return immediately.
 type Tell = Arc<dyn Fn(Progress<'_>) + Send + Sync>;
-/// As [`Tell`], for what is fetched from the phone.
+/// As [`Tell`], for fetching from the device.
 type TellPull = Arc<dyn Fn(PullEvent) + Send + Sync>;
 
 impl std::fmt::Debug for LookupControl {
@@ -45,7 +45,7 @@ impl std::fmt::Debug for LookupControl {
 }
 
 impl LookupControl {
-    /// Tells each library that is done.
+    /// Creates a control that reports each finished library.
     pub fn telling(tell: impl Fn(Progress<'_>) + Send + Sync + 'static) -> LookupControl {
         LookupControl {
             tell: Some(Arc::new(tell)),
@@ -53,12 +53,12 @@ impl LookupControl {
         }
     }
 
-    /// Has what no place of this host knows fetched from a phone.
+    /// Fetches libraries that are not found on this host from a device.
     pub fn asking(self, phone: Option<Arc<DeviceLibs>>) -> LookupControl {
         LookupControl { phone, ..self }
     }
 
-    /// Tells also what is fetched from the phone.
+    /// Also reports fetching from the device.
     pub fn telling_pulls(self, tell: impl Fn(PullEvent) + Send + Sync + 'static) -> LookupControl {
         LookupControl {
             tell_pull: Some(Arc::new(tell)),
@@ -66,48 +66,49 @@ impl LookupControl {
         }
     }
 
-    /// From now on no library is begun.
+    /// Prevents the lookup of further libraries.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Whether nobody waits any more.
+    /// Returns whether symbolization was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
 }
 
-/// Which frames are looked up.
+/// Selection of frames to look up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LookupScope {
-    /// Those that nobody symbolized.
+    /// Frames that were not symbolized.
     #[default]
     Missing,
-    /// Also those that were symbolized without learning their files: more may be known by now.
+    /// Also frames that were symbolized without source files, because better symbols might be
+    /// available now.
     Better,
 }
 
-/// Names frames as options say.
+/// Symbolizes frames according to options.
 #[derive(Debug)]
 pub struct Namer {
     options: NameOptions,
     finder: OnceLock<Finder>,
-    /// `None` within where this host gives no folder at all.
+    /// Contains `None` if this host has no cache directory.
     cache: OnceLock<Option<Cache>>,
     control: LookupControl,
 }
 
-/// What was found for the frames of a trace.
+/// Results for the frames of a trace.
 #[derive(Debug, Default)]
 pub struct Named {
-    /// The libraries that were looked for.
+    /// Libraries that were looked up.
     pub symbolized: Symbolized,
-    /// The frames that were given lines.
+    /// Frames that were symbolized.
     pub applied: Applied,
 }
 
 impl Named {
-    /// What the user should know of the files that were asked.
+    /// Returns findings about the symbol files.
     pub fn findings(&self) -> Vec<Finding> {
         let finding = |kind, message, help: &str| Finding {
             kind,
@@ -123,14 +124,14 @@ impl Named {
                 findings.push(finding(
                     "symbols-unusable",
                     format!("{name}: {} was not used: {}", failure.path, failure.why),
-                    "build or copy the file anew; other files were asked instead",
+                    "build or copy the file again; heaptap used other files instead",
                 ));
             }
             if let Some(what) = &outcome.search_failed {
                 findings.push(finding(
                     "symbols-unusable",
-                    format!("{name}: the search for its symbols broke off: {what}"),
-                    "this is a bug of heaptap: please report it",
+                    format!("{name}: the search for its symbols failed: {what}"),
+                    "this is a bug in heaptap; please report it",
                 ));
             }
             for file in &outcome.files {
@@ -138,15 +139,18 @@ impl Named {
                     let notes = file.notes.join("; ");
                     findings.push(finding(
                         "symbols-incomplete",
-                        format!("{name}: of {} a part could not be used: {notes}", file.path),
-                        "names of its frames may lack lines or inlined calls",
+                        format!("{name}: a part of {} could not be used: {notes}", file.path),
+                        "its frames might lack lines or inlined calls",
                     ));
                 }
                 if !file.verified && file.addresses > 0 {
                     findings.push(finding(
                         "symbols-unverified",
-                        format!("{name} was named by {}, which has no build ID", file.path),
-                        "its names are wrong if it is not the build on the phone",
+                        format!(
+                            "{name}: symbols from {} are unverified (no build ID)",
+                            file.path
+                        ),
+                        "its names are wrong unless the file is from the build on the device",
                     ));
                 }
             }
@@ -155,14 +159,14 @@ impl Named {
         findings
     }
 
-    /// Whether a frame was given lines now.
+    /// Returns whether a frame was symbolized in this run.
     pub fn has(&self, frame: FrameId) -> bool {
         self.applied.has(frame)
     }
 }
 
 impl Namer {
-    /// Looks at nothing yet.
+    /// Creates a namer without reading anything yet.
     pub fn new(options: NameOptions, control: LookupControl) -> Namer {
         Namer {
             options,
@@ -172,7 +176,7 @@ impl Namer {
         }
     }
 
-    /// Looks up what frames of `recording` want, and gives it to them. Blocks.
+    /// Looks up the frames of `recording`, and applies the results. Blocks.
     pub fn name(&self, recording: &mut Recording, scope: LookupScope) -> Named {
         if !self.options.symbolize {
             return Named::default();
@@ -226,7 +230,7 @@ impl Namer {
         })
     }
 
-    /// Asks the libraries that came from the phone, and notes why others did not come.
+    /// Looks up libraries fetched from the device, and records why others are missing.
     fn take(
         &self,
         fetched: &[Fetched],
@@ -262,10 +266,10 @@ impl Namer {
     }
 }
 
-/// The places that options name, and those that each host has.
+/// Returns the places in the options, and the default ones.
 fn places(options: &NameOptions, cache: Option<Cache>) -> Places {
     let variable = |name: &str| match name {
-        // How lists are looked through is an option by now.
+        // The lookup mode is already an option.
         "PERFETTO_SYMBOLIZER_MODE" => None,
         "HOME" | "USERPROFILE" => std::env::var_os(name),
         name => options.variable(name).map(OsString::from),

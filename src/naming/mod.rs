@@ -1,4 +1,4 @@
-//! Where an input's names come from: options, mapping files, libraries of the phone, packets of names.
+//! Sources of names: options, R8 mappings, libraries of the device, packet files.
 
 pub mod coverage;
 pub mod device_libs;

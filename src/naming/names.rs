@@ -1,6 +1,6 @@
-//! How frames are to be named, as plain values: which files were given, which places are
-//! looked at, what the environment says. Owns what of this a session's journal keeps, so that
-//! whoever collects a recording names its frames as whoever began it meant to.
+//! Symbolization options as plain values: symbol files, searched places, environment. Decides what
+//! a session's journal stores, so that collecting a recording symbolizes its frames as intended at
+//! its start.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,17 +10,17 @@ use serde::{Deserialize, Serialize};
 use super::device_libs::PullLibs;
 use crate::symbolize::debuginfod::without_password;
 
-/// How a list of folders of Perfetto's tools is looked through.
+/// Lookup mode of a directory list of Perfetto's tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LookupMode {
     /// By path and name, in Perfetto's five places.
     Find,
-    /// By build ID, whatever the files are called.
+    /// By build ID, regardless of file names.
     Index,
 }
 
-/// Variables that say where names come from. Others are not kept.
+/// Environment variables with symbol sources. Others are not stored.
 pub const VARIABLES: [&str; 8] = [
     "PERFETTO_BINARY_PATH",
     "PERFETTO_PROGUARD_MAP",
@@ -32,52 +32,52 @@ pub const VARIABLES: [&str; 8] = [
     "DEBUGINFOD_MAXSIZE",
 ];
 
-/// A mapping file, as it was given.
+/// An R8 mapping as given by the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MappingOption {
-    /// The app it is of; without it, that of the profiled apps which no other file is of.
+    /// Its app; `None` applies it to the profiled apps without a file of their own.
     pub package: Option<String>,
-    /// The file; absolute.
+    /// Absolute path.
     #[serde(with = "paths::one")]
     pub path: PathBuf,
 }
 
-/// How frames are to be named.
+/// Symbolization options.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NameOptions {
-    /// Look names up at all.
+    /// If false, skip symbolization.
     pub symbolize: bool,
-    /// Files and folders with symbols, first looked at first; absolute.
+    /// Files and directories with symbols, in search order; absolute.
     #[serde(with = "paths")]
     pub symbols: Vec<PathBuf>,
-    /// Mapping files of R8 and ProGuard, the first that knows a name gives it.
+    /// R8 mappings; the first one that contains a name is used.
     #[serde(default)]
     pub mappings: Vec<MappingOption>,
-    /// The project the app is built in; absolute. Else it is looked for from `folder` up.
+    /// Project of the app; absolute. By default, searched from `folder` upwards.
     #[serde(with = "paths::optional")]
     pub project: Option<PathBuf>,
-    /// How `PERFETTO_BINARY_PATH` is looked through, where that was said.
+    /// Lookup mode of `PERFETTO_BINARY_PATH`, if given.
     pub mode: Option<LookupMode>,
-    /// Look at places that nobody named.
+    /// If true, search default places.
     pub discover: bool,
-    /// Take files without a build ID by their name, marked as unverified.
+    /// If true, match files without a build ID by name, marked as unverified.
     pub allow_no_build_id: bool,
-    /// Whether libraries are fetched from the phone.
+    /// Mode of fetching libraries from the device.
     #[serde(default)]
     pub pull_libs: PullLibs,
-    /// The folder of the cache, where it is not the user's. For this process only.
+    /// Cache directory, if not the user's default. For this process only.
     #[serde(skip)]
     pub cache: Option<PathBuf>,
-    /// The folder that the command was typed in; relative paths of `variables` begin here.
+    /// Working directory of the command, for relative paths in `variables`.
     #[serde(with = "paths::one")]
     pub folder: PathBuf,
-    /// Those of [`VARIABLES`] that are set and not empty.
+    /// Variables of [`VARIABLES`] that are set and not empty.
     #[serde(serialize_with = "without_passwords")]
     pub variables: BTreeMap<String, String>,
 }
 
 impl Default for NameOptions {
-    /// What comes of no flags in an empty environment.
+    /// Returns the options without flags, in an empty environment.
     fn default() -> Self {
         NameOptions {
             symbolize: true,
@@ -96,8 +96,8 @@ impl Default for NameOptions {
 }
 
 impl NameOptions {
-    /// These options of whoever began a recording, and what whoever collects it adds: more
-    /// files come first, a switch that was set stays set.
+    /// Merges the options of a recording's start with those of collecting it: added files come
+    /// first, and switches remain set.
     pub fn with(&self, added: &NameOptions) -> NameOptions {
         let mut symbols = added.symbols.clone();
         symbols.extend(self.symbols.iter().cloned());
@@ -127,13 +127,14 @@ impl NameOptions {
         }
     }
 
-    /// A variable's value, where it is set.
+    /// Returns the value of a variable, if it is set.
     pub fn variable(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str)
     }
 }
 
-/// No password of a debuginfod server is kept on disk; who collects has it in the environment.
+/// Passwords of debuginfod servers are not stored on disk; the collecting process has them in its
+/// environment.
 fn without_passwords<S: serde::Serializer>(
     variables: &BTreeMap<String, String>,
     to: S,
@@ -149,12 +150,12 @@ fn without_passwords<S: serde::Serializer>(
 
 /// `path` as it is from everywhere.
 pub fn absolute(path: &Path) -> PathBuf {
-    // It fails for an empty path, and where there is no current folder.
+    // This fails for an empty path, and without a current directory.
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Paths as text. What in one is no Unicode is lost, which a journal can bear: only a crash
-/// brings it to be read.
+/// Paths as text. Non-Unicode parts are lost, which is acceptable because a journal is only read
+/// after a crash.
 mod paths {
     use std::path::PathBuf;
 

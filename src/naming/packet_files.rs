@@ -1,6 +1,6 @@
-//! The files of packets that stand beside a trace: `symbols`, `deobfuscation-packets`, and the
-//! `symbolized-trace` that is the trace with both behind it. Owns their names, and
-//! that nothing comes into them through a link; what is in them is `export`'s.
+//! Packet files next to a trace: `symbols`, `deobfuscation-packets`, and `symbolized-trace`, which
+//! is the trace followed by both. Decides their names, and never writes through a link; `export`
+//! writes their contents.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -20,7 +20,7 @@ use crate::results::manifest::{self, Manifest};
 use crate::results::whole_file::{WholeFile, open_inside};
 use crate::trace::{Surveyed, TraceError};
 
-/// The files of a folder while they are written.
+/// The files of a directory while they are written.
 #[derive(Debug)]
 pub struct PacketFiles {
     folder: PathBuf,
@@ -29,7 +29,7 @@ pub struct PacketFiles {
 }
 
 impl PacketFiles {
-    /// For a folder; nothing is written yet.
+    /// Prepares the files of a directory; nothing is written yet.
     pub fn new(folder: &Path) -> PacketFiles {
         PacketFiles {
             folder: folder.to_owned(),
@@ -38,10 +38,10 @@ impl PacketFiles {
         }
     }
 
-    /// Adds the symbols of the frames that `chosen` takes.
+    /// Adds the symbols of the frames that `chosen` selects.
     ///
     /// # Errors
-    /// Where the folder cannot be written.
+    /// Returns an error if the directory cannot be written.
     pub fn add_symbols(
         &mut self,
         recording: &Recording,
@@ -59,11 +59,12 @@ impl PacketFiles {
         written
     }
 
-    /// Adds the maps that named something, for the apps they are of. What the folder knows of
-    /// other apps stays; it is read only where there is something to add.
+    /// Adds the R8 mappings that named something, for their apps. Existing mappings of other apps
+    /// are kept; they are only read if there is something to add.
     ///
     /// # Errors
-    /// Where what the folder knows cannot be read, or the folder cannot be written.
+    /// Returns an error if the existing mappings cannot be read, or the directory cannot be
+    /// written.
     pub fn keep_maps(&mut self, maps: &[UsedMap]) -> io::Result<()> {
         let maps: Vec<UsedMap> = maps.iter().filter(|map| map.named_any()).cloned().collect();
         if maps.is_empty() {
@@ -93,10 +94,10 @@ impl PacketFiles {
         written.map(drop)
     }
 
-    /// Gives the file of maps its name, where there is no trace to go with it.
+    /// Renames the mapping file to its final name, for a directory without a trace.
     ///
     /// # Errors
-    /// Where the folder cannot be written.
+    /// Returns an error if the directory cannot be written.
     pub fn finish_maps(self, written: &mut Vec<&'static str>) -> io::Result<()> {
         if let Some(file) = self.deobfuscation {
             file.finish()?;
@@ -105,12 +106,12 @@ impl PacketFiles {
         Ok(())
     }
 
-    /// Gives the files their names, and writes the trace with them: behind the first `bytes` of
-    /// `raw`, since a reader that finds a cut packet looks for its end in what follows. Adds the
-    /// names of what was written to `written`.
+    /// Renames the files to their final names, and writes the symbolized trace: after the first
+    /// `bytes` of `raw`, because readers look for the end of a truncated packet in the following
+    /// data. Adds the names of the files to `written`.
     ///
     /// # Errors
-    /// Where the folder cannot be written.
+    /// Returns an error if the directory cannot be written.
     pub fn finish(self, raw: &Path, bytes: u64, written: &mut Vec<&'static str>) -> io::Result<()> {
         for (name, file) in [(SYMBOLS, self.symbols), (DEOBFUSCATION, self.deobfuscation)] {
             if let Some(file) = file {
@@ -137,9 +138,9 @@ impl PacketFiles {
     }
 }
 
-/// Keeps the names of Java code in the folder of a recording that has no trace: an HPROF holds
-/// none, and the mapping file might be gone when the heap is looked at. Maps that named nothing
-/// leave what is kept as it is. Gives what went wrong.
+/// Stores R8 mappings in the directory of a recording without a trace: HPROFs cannot contain them,
+/// and the mapping file might be missing later. Mappings that named nothing leave the stored ones
+/// unchanged. Returns errors as findings.
 pub fn keep_maps(
     manifest: &mut Manifest,
     maps: &[UsedMap],
@@ -157,11 +158,11 @@ pub fn keep_maps(
     Some(findings::packets_unwritten(&error).into_warning())
 }
 
-/// Adds the names of Java code that the folder `from` keeps to those that `folder` keeps. For a
-/// class that both know, those of `from` count.
+/// Merges the Java names stored in the directory `from` into those of `folder`. For classes in
+/// both, `from` has priority.
 ///
 /// # Errors
-/// Where one of them cannot be read, or `folder` cannot be written.
+/// Returns an error if one of them cannot be read, or `folder` cannot be written.
 pub fn join_maps(folder: &Path, from: &Path) -> io::Result<()> {
     if !is_own_file(&from.join(DEOBFUSCATION)) {
         return Ok(());
@@ -179,22 +180,22 @@ pub fn join_maps(folder: &Path, from: &Path) -> io::Result<()> {
     whole.finish()
 }
 
-/// [`known_maps`], for whoever writes them again.
+/// As [`known_maps`], for rewriting them.
 fn known_maps_io(folder: &Path) -> io::Result<Arc<NameMaps>> {
     known_maps::<Box<dyn Error + Send + Sync>>(folder).map_err(io::Error::other)
 }
 
-/// The names that a recording keeps for Java code; none if it keeps none. `path` is its folder
+/// Returns the Java names stored by a recording; empty if there are none. `path` is its directory
 /// or a file in it.
 ///
 /// # Errors
-/// Where they are there and cannot be read.
+/// Returns an error if they exist but cannot be read.
 pub fn known_maps<E: From<ImportError> + From<TraceError>>(
     path: &Path,
 ) -> Result<Arc<NameMaps>, E> {
     let folder = match path.is_dir() {
         true => Some(path),
-        // Beside a file in any other folder, a file of that name is somebody else's.
+        // In any other directory, a file of that name does not belong to the recording.
         false => path
             .parent()
             .filter(|of| of.join(manifest::FILE_NAME).is_file()),
@@ -210,23 +211,23 @@ pub fn known_maps<E: From<ImportError> + From<TraceError>>(
 }
 
 fn append(mut from: io::Take<File>, to: &mut WholeFile) -> io::Result<()> {
-    // From file to file the system may share the bytes instead of copying them.
+    // For file-to-file copies, the system can share the bytes.
     io::copy(&mut from, to.flushed()?)?;
     Ok(())
 }
 
-/// Whether a folder has a file of this name, and not a link to one.
+/// Returns whether a directory has a regular file of this name, not a link.
 pub(crate) fn is_own_file(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file())
 }
 
-/// Takes the symbolized trace away, where there is one: it can be made again, and takes as much
-/// room as the trace. Whether there is more room now.
+/// Removes the symbolized trace, which can be recreated and is as large as the trace. Returns
+/// whether space was freed.
 pub fn make_room(folder: &Path) -> bool {
     std::fs::remove_file(folder.join(SYMBOLIZED_TRACE)).is_ok()
 }
 
-/// A file that is opened with its first byte.
+/// A file that is opened when its first byte is written.
 struct Lazy<'a> {
     goal: PathBuf,
     file: &'a mut Option<WholeFile>,
@@ -296,7 +297,7 @@ mod tests {
             let owned = |c: &(&str, &str, &str)| (c.0.into(), c.1.into(), c.2.into());
             classes.iter().map(owned).collect()
         };
-        // Without a package are the maps of an app that nobody named.
+        // Entries without a package are mappings of an unnamed app.
         let both = [
             ("", "a", "Old"),
             ("", "b", "Other"),

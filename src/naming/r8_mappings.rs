@@ -1,6 +1,6 @@
-//! Java names for the frames of traces: by mapping files that were given, by what a trace itself
-//! says was renamed, and by what Gradle left in the project, in this order. Owns which files are
-//! taken, and what there is to say of them.
+//! Java names for the frames of traces: from R8 mappings given by the user, from the packets of the
+//! trace, and from Gradle output in the project, in this order. Selects the files, and creates
+//! findings about them.
 
 use super::names::NameOptions;
 use crate::deobfuscate::{
@@ -25,19 +25,22 @@ pub use packets::{WrittenPackage, write_known, write_packets};
 
 /// Perfetto's variable: `package=path`, several of them separated as lists of paths are.
 pub const VARIABLE: &str = "PERFETTO_PROGUARD_MAP";
-/// Between its entries: a path of Windows may hold a colon.
+/// Separator of entries: Windows paths can contain a colon.
 const SEPARATOR: char = if cfg!(windows) { ';' } else { ':' };
 
 /// Mapping files that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum MapsError {
-    /// One that was given.
+    /// A given file is unusable.
     #[error(transparent)]
     Map(#[from] MapError),
-    /// The variable is not of its form.
-    #[error("{VARIABLE} is PACKAGE=FILE, several separated by `{SEPARATOR}`: {entry:?} has no `=`")]
+    /// The variable has an invalid format.
+    #[error(
+        "cannot parse {VARIABLE}: {entry:?} has no `=`; expected PACKAGE=FILE, separated by \
+         `{SEPARATOR}`"
+    )]
     Variable {
-        /// The entry that is not.
+        /// The invalid entry.
         entry: String,
     },
 }
@@ -48,23 +51,22 @@ impl Classified for MapsError {
             MapsError::Map(error) => error.facts(),
             MapsError::Variable { .. } => ErrorFacts::new(ErrorClass::Usage, "mapping-variable")
                 .with_help(format!(
-                    "set it right or unset it; --mapping takes a file without its package: \
+                    "correct or unset it, or give a file without a package to `--mapping`: \
                      {VARIABLE}=com.example.app=mapping.txt"
                 )),
         }
     }
 }
 
-/// Who named a mapping file.
+/// Origin of an R8 mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     /// `--mapping`.
     Given,
     /// [`VARIABLE`].
     Variable,
-    /// Nobody: a build left it.
+    /// Found in the build output.
     Discovered {
-        /// The build variant.
         variant: String,
         /// Maps of the project that fit as well, and are older.
         older: usize,
@@ -72,7 +74,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// A stable word.
+    /// Returns a stable identifier.
     pub fn word(&self) -> &'static str {
         match self {
             Origin::Given => "given",
@@ -82,14 +84,12 @@ impl Origin {
     }
 }
 
-/// An opened mapping file.
+/// An opened R8 mapping.
 #[derive(Debug, Clone)]
 pub struct GivenMap {
-    /// The app it is of, where that was said.
+    /// Its app, if given.
     pub package: Option<String>,
-    /// The file.
     pub file: Arc<MapFile>,
-    /// Who named it.
     pub origin: Origin,
 }
 
@@ -109,51 +109,50 @@ impl GivenMap {
     }
 }
 
-/// The mapping files for a run.
+/// The R8 mappings of a run.
 #[derive(Debug)]
 pub struct R8Mappings {
     given: Vec<GivenMap>,
-    /// The project to look for others in, and what it has.
+    /// The project to search, and the files found in it.
     project: Option<PathBuf>,
     candidates: OnceLock<Vec<Discovered>>,
-    /// What was discovered there, opened once however many traces there are.
+    /// Discovered files, opened once for all traces.
     opened: Mutex<BTreeMap<PathBuf, Option<Arc<MapFile>>>>,
     findings: Vec<Finding>,
 }
 
-/// The mapping files for one trace.
+/// The R8 mappings for one trace.
 #[derive(Debug, Default)]
 pub struct TraceMappings {
-    /// The files with the apps each is for, in order; for none where it is for all.
+    /// The files with their apps, in order; an empty set means all apps.
     pub maps: Vec<(GivenMap, BTreeSet<String>)>,
-    /// What the user should know.
     pub findings: Vec<Finding>,
 }
 
-/// What came of the mapping files for one trace.
+/// Results of the R8 mappings for one trace.
 #[derive(Debug, Default)]
 pub struct Renamed {
     /// Frames of Java code that apps brought.
     pub java_frames: u64,
-    /// Frames that a map knows, by whichever.
+    /// Number of frames found in any mapping.
     pub frames_named: u64,
     /// The files, in order.
     pub maps: Vec<UsedMap>,
-    /// The same for the Java heaps of the trace.
+    /// Mappings for the Java heaps of the trace.
     pub heaps: HeapMaps,
-    /// What the user should know.
     pub findings: Vec<Finding>,
 }
 
 impl Renamed {
-    /// Whether each file named a frame or a class: more heaps tell nothing new of which are of use.
+    /// Returns whether each file named a frame or a class, so that further heaps do not change
+    /// which ones are used.
     pub fn have_all_named(&self) -> bool {
         let mut maps = self.maps.iter().zip(self.heaps.classes_named());
         maps.all(|(map, &classes)| map.frames_named > 0 || classes > 0)
     }
 
-    /// Once the Java heaps of the trace were named: what the files did for them, and which did
-    /// nothing at all.
+    /// Adds the results for the Java heaps of the trace after naming them, and findings about files
+    /// without any use.
     pub fn count_heaps(&mut self) {
         if self.heaps.heaps() == 0 {
             return;
@@ -166,12 +165,11 @@ impl Renamed {
     }
 }
 
-/// A mapping file and what it did for a trace.
+/// An R8 mapping and its results for a trace.
 #[derive(Debug, Clone)]
 pub struct UsedMap {
-    /// The file.
     pub map: GivenMap,
-    /// The apps it was used for; none where it was used for all.
+    /// Apps that used it; empty if it was used for all.
     pub packages: BTreeSet<String>,
     /// Frames it named.
     pub frames_named: u64,
@@ -180,12 +178,12 @@ pub struct UsedMap {
 }
 
 impl UsedMap {
-    /// Whether it named anything.
+    /// Returns whether it named anything.
     pub fn named_any(&self) -> bool {
         self.frames_named > 0 || self.classes_named > 0
     }
 
-    /// As the manifest keeps it.
+    /// Converts to the form of the manifest.
     pub fn in_manifest(&self) -> manifest::MappingFile {
         manifest::MappingFile {
             path: self.map.file.path().display().to_string(),
@@ -203,12 +201,11 @@ impl UsedMap {
 }
 
 impl R8Mappings {
-    /// Opens the files that were given. One that the environment names and that cannot be used
-    /// is told and passed over.
+    /// Opens the given files. Unusable files of the environment are reported and skipped.
     ///
     /// # Errors
-    /// Where a file that was given with `--mapping` cannot be used, or the variable is none of
-    /// its form.
+    /// Returns an error if a file of `--mapping` is unusable, or the variable has an invalid
+    /// format.
     pub fn open(names: &NameOptions) -> Result<R8Mappings, MapsError> {
         let mut maps = R8Mappings::empty(names);
         for option in &names.mappings {
@@ -219,8 +216,8 @@ impl R8Mappings {
         Ok(maps)
     }
 
-    /// The same at the end of a recording, which is complete without: files that cannot be used
-    /// are told and passed over. None of them is waited for.
+    /// Opens the given files at the end of a recording, which is complete without them: unusable
+    /// files are reported and skipped. Does not wait for pipes.
     pub fn open_what_opens(names: &NameOptions) -> R8Mappings {
         let mut maps = R8Mappings::empty(names);
         for option in &names.mappings {
@@ -235,10 +232,10 @@ impl R8Mappings {
         maps
     }
 
-    /// Whether files that were given will be of use at the end of a recording.
+    /// Checks that the given files will be usable at the end of a recording.
     ///
     /// # Errors
-    /// As [`R8Mappings::open`]; also where one is no regular file, which can be read but once.
+    /// As [`R8Mappings::open`]; also if a file is not regular, so that it can be read only once.
     pub fn check(names: &NameOptions) -> Result<(), MapsError> {
         for option in &names.mappings {
             MapFile::open_copied(&option.path)?;
@@ -246,7 +243,7 @@ impl R8Mappings {
         entries(names.variable(VARIABLE).unwrap_or_default()).map(drop)
     }
 
-    /// The files that were given for an app, or for whichever.
+    /// Returns the given files for an app, including those for all apps.
     pub(crate) fn files_for(&self, package: &str) -> Vec<&MapFile> {
         let fits = |map: &&GivenMap| map.package.as_deref().is_none_or(|of| of == package);
         self.given
@@ -296,9 +293,8 @@ impl R8Mappings {
         Ok(())
     }
 
-    /// The files for a trace: those that were given, and what the project has for apps that
-    /// neither they nor the trace's own packets are for.
-    /// `dumped` are the processes of which there are Java heaps.
+    /// Returns the files for a trace: the given ones, and those of the project for apps without
+    /// given files or packets in the trace. `dumped` are the processes with Java heaps.
     pub fn for_trace(
         &self,
         recording: &Recording,
@@ -333,8 +329,8 @@ impl R8Mappings {
         found
     }
 
-    /// What the builds of a project left for some packages: the map with the id that the trace
-    /// names, where it names one; else the newest whose app is among them.
+    /// Returns the mappings in a project for some packages: the one with the ID in the trace, if it
+    /// has one; otherwise the newest for these apps.
     fn discover(
         &self,
         project: &Path,
@@ -387,19 +383,19 @@ impl R8Mappings {
                 kind: "mapping-not-found",
                 class: None,
                 message: format!(
-                    "the app is of the R8 map {}, and none of the {} mapping files below {} is \
+                    "the app uses the R8 mapping {}, but none of the {} mapping files in {} is \
                      that one",
                     ids.join(", "),
                     candidates.len(),
                     project.display()
                 ),
-                help: Some("give the mapping file of that build with --mapping".to_owned()),
+                help: Some("give the mapping file of that build with `--mapping`".to_owned()),
                 pid: None,
             });
         }
     }
 
-    /// What the builds of the project left, looked for once.
+    /// Returns the mappings in the project, searched once.
     fn candidates(&self) -> &[Discovered] {
         self.candidates.get_or_init(|| {
             let project = self.project.as_deref();
@@ -412,16 +408,16 @@ impl R8Mappings {
             Ok(opened) => opened,
             Err(poisoned) => poisoned.into_inner(),
         };
-        // One that cannot be used was asked for by nobody.
+        // Unusable files are ignored, because the user did not name them.
         let open = || MapFile::open_copied(path).ok().map(Arc::new);
         opened.entry(path.to_owned()).or_insert_with(open).clone()
     }
 
-    /// Names the frames of a trace, by these files and by what it says itself. Its samples are
-    /// read where that is needed to tell whose code a frame is.
+    /// Deobfuscates the frames of a trace, by these files and by its own packets. Reads its samples
+    /// if necessary to find the app of a frame.
     ///
     /// # Errors
-    /// Where the trace can't be read.
+    /// Returns an error if the trace cannot be read.
     pub fn name(&self, surveyed: &mut Surveyed) -> Result<Renamed, TraceError> {
         let own = Arc::clone(surveyed.name_maps());
         let java_frames = deobfuscate::java_frames(surveyed.recording());
@@ -460,7 +456,7 @@ impl R8Mappings {
                 classes_named: 0,
             })
             .collect();
-        // What they do for Java heaps shows when those are read.
+        // The use for Java heaps is known after reading them.
         if dumped.is_empty() {
             findings.extend(unused(&maps, java_frames, false));
         }
@@ -474,7 +470,8 @@ impl R8Mappings {
     }
 }
 
-/// Files that were given go before what the trace says, and that before what was found.
+/// Separates given files, which have priority over the packets of the trace, from discovered ones,
+/// which come last.
 fn given_first(maps: Vec<ForApps>) -> (Vec<ForApps>, Vec<ForApps>) {
     maps.into_iter().partition(|(map, _)| !map.is_discovered())
 }
@@ -511,7 +508,7 @@ fn warning(kind: &'static str, message: String, help: &str) -> Finding {
     }
 }
 
-/// What is wrong with a mapping file that can be used.
+/// Returns findings about problems of a usable R8 mapping.
 fn of_survey(file: &MapFile) -> Vec<Finding> {
     let survey = file.survey();
     let name = file.path().display();
@@ -528,11 +525,9 @@ fn of_survey(file: &MapFile) -> Vec<Finding> {
         } else {
             String::new()
         };
-        let message = format!(
-            "{name} has lines that say nothing: {}{more}",
-            first.join("; ")
-        );
-        let help = "names that stand there are missing; was the file cut or edited?";
+        let message = format!("{name} has invalid lines: {}{more}", first.join("; "));
+        let help =
+            "names from those lines are missing; check whether the file was truncated or edited";
         findings.push(warning("mapping-bad-lines", message, help));
     }
     if survey.duplicates > 0 {
@@ -543,37 +538,38 @@ fn of_survey(file: &MapFile) -> Vec<Finding> {
             String::new()
         };
         let message = format!(
-            "{name} has several classes called {}{more} in the app; the last one counts",
+            "{name} has several classes called {}{more} in the app; the last one is used",
             survey.first_duplicates.join(", ")
         );
-        let help = "were mapping files of several builds put into one?";
+        let help = "check whether mapping files of several builds were merged";
         findings.push(warning("mapping-duplicates", message, help));
     }
     if survey.foreign_version {
-        let message = format!("{name} is of a version of the format that is not known in full");
-        let help = "names and lines count; notes beside them that are not understood were passed \
-                    over, such as which code the compiler made";
+        let message =
+            format!("{name} uses a version of the format that heaptap supports only partially");
+        let help =
+            "names and lines are used; unknown metadata (such as compiler-made code) is ignored";
         findings.push(warning("mapping-version", message, help));
     }
     findings
 }
 
-/// Whether a trace names the maps that its apps were built with, and a file is none of them.
+/// Returns a finding if a trace contains the mapping IDs of its apps, and the file has another one.
 fn other_build(file: &MapFile, ids: &[String]) -> Option<Finding> {
     let id = file.survey().id.as_deref()?;
     if ids.is_empty() || ids.iter().any(|other| is_same_map(id, other)) {
         return None;
     }
     let message = format!(
-        "{} is the map {id}, and the app on the phone is of {}: your build differs from it",
+        "{} is the R8 mapping {id}, but the app on the device uses {}: your build differs from it",
         file.path().display(),
         ids.join(", ")
     );
-    let help = "names by it may be wrong: give the mapping file of the build on the phone";
+    let help = "its names might be wrong; give the mapping file of the build on the device";
     Some(warning("mapping-other-build", message, help))
 }
 
-/// Files that named nothing where there was something to name.
+/// Returns findings about files that named nothing although there were names to resolve.
 fn unused(maps: &[UsedMap], java_frames: u64, has_heaps: bool) -> Vec<Finding> {
     let unused = maps.iter().filter(|map| !map.named_any());
     let asked = unused.filter(|used| !used.map.is_discovered());
@@ -586,18 +582,19 @@ fn unused(maps: &[UsedMap], java_frames: u64, has_heaps: bool) -> Vec<Finding> {
             };
             let path = used.map.file.path().display();
             if java_frames == 0 && has_heaps {
-                let message = format!("{path} knows no class of the Java heap{of}");
-                let help = "is it of this app, and of the build on the phone? --mapping \
-                            PACKAGE=FILE says which app it is of";
+                let message = format!("{path} contains no class of the Java heap{of}");
+                let help = "check that it is from this app and the build on the device; `--mapping \
+                     PACKAGE=FILE` selects the app";
                 return warning("mapping-unused", message, help);
             }
             if java_frames == 0 {
-                let message = format!("the trace has no Java frames{of} that {path} could name");
+                let message =
+                    format!("the trace has no Java frames{of} that {path} could deobfuscate");
                 return warning("mapping-unused", message, "");
             }
-            let message = format!("{path} named none of the {java_frames} Java frames{of}");
-            let help = "is it of this app, and of the build on the phone? --mapping \
-                        PACKAGE=FILE says which app it is of";
+            let message = format!("{path} matches none of the {java_frames} Java frames{of}");
+            let help = "check that it is from this app and the build on the device; `--mapping \
+                 PACKAGE=FILE` selects the app";
             warning("mapping-unused", message, help)
         })
         .collect()

@@ -1,38 +1,36 @@
-//! What a request is answered: a function of its head alone, so that every hostile one can be
-//! tried without a socket.
+//! Answers to requests: a function of the request head only, so that hostile requests can be tested
+//! without a socket.
 
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, StatusCode, Uri};
 
-/// What the server offers, and to whom.
+/// Offered files, and permitted readers.
 #[derive(Debug, Clone)]
 pub(super) struct Terms {
     /// `127.0.0.1:PORT`, as a browser that came here knowingly writes it.
     pub host: String,
     /// Path of the file.
     pub file: String,
-    /// Path of the page; `None` where there is none.
+    /// Path of the page, if there is one.
     pub page: Option<String>,
-    /// Path that leads one request to where the file is asked for; `None` where there is none.
+    /// Path that redirects one request to the page that fetches the file, if there is one.
     pub entry: Option<String>,
-    /// Who may read the file beside our own page.
+    /// Origin that can read the file, besides the server's own page.
     pub origin: HeaderValue,
 }
 
-/// What is sent as body.
+/// Content of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content {
-    /// Nothing, or the reason in a word.
+    /// Empty, or a one-word reason.
     None,
-    /// The file.
     File,
-    /// The file's headers alone.
+    /// Only the headers of the file.
     FileHead,
-    /// The page.
     Page,
-    /// The page's headers alone.
+    /// Only the headers of the page.
     PageHead,
-    /// The address that the entry leads to, for the first who asks.
+    /// The redirection target, for the first request.
     Entry,
 }
 
@@ -72,7 +70,7 @@ impl Terms {
         }
         let origin = headers.get(header::ORIGIN);
         if is_entry {
-            // A browser that opens an address names no origin, so it is a script that does.
+            // Browsers that open an address send no origin, so this is a script.
             return match (method, origin) {
                 (_, Some(_)) => refuse(StatusCode::FORBIDDEN),
                 (&Method::GET, None) => Answer {
@@ -112,7 +110,7 @@ impl Terms {
             }
         }
         if method == Method::OPTIONS && origin.is_none() {
-            // Nobody's preflight.
+            // A preflight of another page.
             answer.1 = Content::None;
         }
         sent.insert(header::VARY, HeaderValue::from_static("Origin"));
@@ -124,7 +122,7 @@ impl Terms {
     }
 }
 
-/// The value of a header that is there once.
+/// Returns the value of a header that occurs once.
 fn only(headers: &HeaderMap, name: HeaderName) -> Option<&HeaderValue> {
     let mut all = headers.get_all(name).iter();
     all.next().filter(|_| all.next().is_none())

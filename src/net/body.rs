@@ -1,5 +1,5 @@
-//! A file as the body of an answer: read by a thread of its own, a little ahead of whoever takes
-//! it, never more than that in memory.
+//! A file as the body of an answer: a separate thread reads slightly ahead of the consumer, with
+//! bounded memory.
 
 use crate::trace::Source;
 use hyper::body::{Body, Bytes, Frame, SizeHint};
@@ -15,7 +15,7 @@ const PIECE: usize = 256 << 10;
 /// Pieces that are read ahead.
 const AHEAD: usize = 2;
 
-/// How far a body is, for whoever watches the connection.
+/// Progress of a body, for monitoring the connection.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     taken: AtomicU64,
@@ -28,11 +28,10 @@ impl Progress {
     }
 }
 
-/// The body of an answer.
+/// Body of an answer.
 pub(super) enum Content {
     /// Text, or nothing.
     Text(Bytes),
-    /// A file.
     File(FileBody),
 }
 
@@ -44,8 +43,8 @@ pub(super) struct FileBody {
 }
 
 impl FileBody {
-    /// The first `length` bytes of a source. Its reader holds the source until all is read or
-    /// nobody takes it any more.
+    /// Creates a body of the first `length` bytes of a source. The reader locks the source until
+    /// everything is read or the body is dropped.
     pub(super) fn new(
         mut source: OwnedMutexGuard<Box<dyn Source>>,
         length: u64,
@@ -72,7 +71,7 @@ impl FileBody {
                 }
             }
             if let Some(error) = failed {
-                // Nobody takes it any more: then nobody is to be told.
+                // If the body was dropped, the error is irrelevant.
                 let _ = send.blocking_send(Err(error));
             }
         });

@@ -1,19 +1,18 @@
-//! A server on loopback that gives one file to one web page, and ends. For Perfetto's UI, which
-//! fetches a trace from `http://127.0.0.1:9001` and from no other place over plain HTTP: its
-//! content policy names that literal address and port.
+//! A server on loopback that serves one file to one web page, and ends. Used by Perfetto's UI,
+//! which fetches a trace over plain HTTP only from `http://127.0.0.1:9001`: its content policy
+//! contains that literal address and port.
 //!
-//! Whoever else is on this machine or on the web learns nothing: it listens on 127.0.0.1 alone,
-//! answers only for a path with 128 random bits, only to a `Host` that is its own (a name that
-//! was made to lead here is refused), and lets only one origin read the answer. The file is
-//! streamed. A browser is started with an address that leads there once, since all users see what
-//! a program was started with.
+//! Other users and web pages have no access: the server listens only on 127.0.0.1, answers only for
+//! a path with 128 random bits, only to its own `Host` (names that resolve to it are rejected), and
+//! lets only one origin read the answer. The file is streamed. The browser is started with an
+//! address that redirects once, because all users see the arguments of programs.
 //!
-//! | file | owns |
+//! | file | contents |
 //! |---|---|
-//! | `answer` | what a request is answered, as a function of its head |
-//! | `body` | a file as a body, read as fast as it is taken |
-//! | `page` | the page that hands a trace over where the UI may not fetch it |
-//! | `server` | the socket, connections, deadlines |
+//! | `answer` | answers, as a function of the request head |
+//! | `body` | a file as a body, read as fast as it is consumed |
+//! | `page` | the page that transfers a trace if the UI cannot fetch it |
+//! | `server` | socket, connections, deadlines |
 
 mod answer;
 mod body;

@@ -13,7 +13,7 @@
     const answer = await fetch(offer.file, { cache: 'no-store' });
     if (!answer.ok) throw new Error('the server answered ' + answer.status);
     buffer = await answer.arrayBuffer();
-    if (buffer.byteLength !== offer.bytes) throw new Error('the trace broke off');
+    if (buffer.byteLength !== offer.bytes) throw new Error('the trace is incomplete');
     button.disabled = false;
     state.textContent = 'ready';
   };
@@ -21,7 +21,7 @@
   button.addEventListener('click', () => {
     const ui = window.open(offer.ui);
     if (!ui) {
-      state.textContent = 'the browser blocked the window: allow pop-ups for this page';
+      state.textContent = 'the browser blocked the window; allow pop-ups for this page';
       return;
     }
     state.textContent = 'waiting for the UI …';
@@ -32,7 +32,7 @@
       window.removeEventListener('message', listen);
       const perfetto = { buffer, title: offer.title, fileName: offer.title };
       ui.postMessage({ perfetto }, offer.ui);
-      state.textContent = 'the UI has the trace; this page may be closed';
+      state.textContent = 'the UI has the trace; you can close this page';
     };
     window.addEventListener('message', listen);
   });

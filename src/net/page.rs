@@ -1,6 +1,6 @@
-//! The page that hands a trace over to Perfetto's UI where the UI may not fetch it itself: on
-//! another port than 9001, or in a browser that lets no page with TLS fetch without. It opens
-//! the UI in a window and posts the trace to it, as the UI's documentation describes.
+//! The page that transfers a trace to Perfetto's UI if the UI cannot fetch it itself: on a port
+//! other than 9001, or in a browser that blocks plain HTTP requests of TLS pages. It opens the UI
+//! in a window and posts the trace to it, as described in the UI's documentation.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,20 +9,20 @@ use sha2::{Digest as _, Sha256};
 const SCRIPT: &str = include_str!("page.js");
 const STYLE: &str = include_str!("page.css");
 
-/// The page, and its content policy. `file` is where the trace is, `title` what the UI shows.
+/// Returns the page, and its content policy. `file` is the URL of the trace, `title` is shown in
+/// the UI.
 pub(super) fn page(ui: &str, file: &str, title: &str, bytes: u64) -> (String, String) {
     let offer = serde_json::json!({ "ui": ui, "file": file, "title": title, "bytes": bytes });
-    // No text ends the element it stands in.
+    // Prevents text from closing its element.
     let offer = offer.to_string().replace('<', "\\u003c");
     let text = format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
-         <title>heaptap: open a trace</title>\n<style>{STYLE}</style></head>\n<body><main>\n\
-         <h1>Open the trace in Perfetto's UI</h1>\n<p id=\"what\"></p>\n\
-         <p><button id=\"open\" disabled>Open</button></p>\n\
-         <p id=\"state\" role=\"status\">reading the trace …</p>\n\
-         <p>The trace goes from this page to the window that opens, and to nobody else.</p>\n\
-         </main>\n<script type=\"application/json\" id=\"offer\">{offer}</script>\n\
-         <script>{SCRIPT}</script>\n</body></html>\n"
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<title>heaptap: open a \
+         trace</title>\n<style>{STYLE}</style></head>\n<body><main>\n<h1>Open the trace in \
+         Perfetto's UI</h1>\n<p id=\"what\"></p>\n<p><button id=\"open\" \
+         disabled>Open</button></p>\n<p id=\"state\" role=\"status\">reading the trace \
+         …</p>\n<p>This page sends the trace only to the window that opens.</p>\n</main>\n<script \
+         type=\"application/json\" \
+         id=\"offer\">{offer}</script>\n<script>{SCRIPT}</script>\n</body></html>\n"
     );
     let hash = |text: &str| STANDARD.encode(Sha256::digest(text.as_bytes()));
     let policy = format!(

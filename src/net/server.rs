@@ -22,53 +22,53 @@ use tokio::sync::Mutex;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-/// What a browser may take to send a request.
+/// Time limit for sending a request.
 const HEAD_PATIENCE: Duration = Duration::from_secs(10);
-/// What a connection may stand still, in either direction.
+/// Time limit for a stalled connection, in either direction.
 const STALL_PATIENCE: Duration = Duration::from_secs(60);
-/// How long a second fetch waits for the first to be given up.
+/// Time limit of a second fetch waiting for the end of the first.
 const TURN_PATIENCE: Duration = Duration::from_secs(5);
-/// The largest head of a request, bytes; browsers send a few hundred.
+/// Maximum size of a request head, in bytes; browsers send a few hundred.
 const LARGEST_HEAD: usize = 16 << 10;
-/// Connections at one time that fetch nothing: a browser keeps six. Of more, the oldest ends, so
-/// that whoever holds many keeps nobody out.
+/// Maximum number of connections without a fetch: browsers keep six. Beyond it, the oldest is
+/// closed, so that no client can lock out others.
 const MOST_IDLE: usize = 32;
-/// How long is waited after a connection that could not be taken.
+/// Pause after a connection that could not be accepted.
 const FAILURE_PAUSE: Duration = Duration::from_millis(100);
-/// So many of them in a row are borne.
+/// Maximum number of consecutive failures.
 const MOST_FAILURES: u32 = 50;
 
-/// A file, and who may have it.
+/// A file, and its permitted reader.
 pub struct Offer {
-    /// Its bytes; streamed, from the beginning for each request.
+    /// Contents; streamed from the beginning for each request.
     pub source: Box<dyn Source>,
-    /// What it is called in the URL and in the UI.
+    /// Name in the URL and in the UI.
     pub name: String,
-    /// The one origin that may read it, such as `https://ui.perfetto.dev`.
+    /// The only origin that can read it, such as `https://ui.perfetto.dev`.
     pub origin: String,
-    /// Whether there is a page that hands it over to that origin.
+    /// If true, serve a page that transfers it to that origin.
     pub page: bool,
 }
 
-/// How serving ended.
+/// Result of serving.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// The whole file was fetched.
+    /// The complete file was fetched.
     Fetched,
-    /// Nobody fetched it in time.
+    /// The file was not fetched in time.
     TimedOut,
 }
 
-/// What happens meanwhile.
+/// An event of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerEvent {
-    /// Somebody who knows the path began to fetch the file.
+    /// A client that knows the path began to fetch the file.
     Fetching,
-    /// A request was refused, with this status.
+    /// A request was rejected, with this status.
     Refused(u16),
 }
 
-/// A server that listens, and has not answered yet.
+/// A listening server that has not answered yet.
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
@@ -76,22 +76,22 @@ pub struct Server {
     shared: Shared,
 }
 
-/// What all connections share.
+/// State shared by all connections.
 struct Shared {
     terms: Terms,
     source: Arc<Mutex<Box<dyn Source>>>,
     length: u64,
     page: Option<(Bytes, HeaderValue)>,
-    /// Where the entry leads; taken by the first request for it.
+    /// Target of the redirection; taken by the first request.
     entry: std::sync::Mutex<Option<HeaderValue>>,
     disposition: HeaderValue,
 }
 
 impl Server {
-    /// Listens on 127.0.0.1. Port 0 lets the system choose one.
+    /// Listens on 127.0.0.1. With port 0, the system chooses one.
     ///
     /// # Errors
-    /// Where the port is taken or the file can't be read.
+    /// Returns an error if the port is in use or the file cannot be read.
     pub async fn bind(port: u16, offer: Offer) -> io::Result<Server> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let address = listener.local_addr()?;
@@ -133,8 +133,8 @@ impl Server {
         })
     }
 
-    /// Returns an address that leads the first request for it to `goal`, and no other. All users
-    /// of a computer see the arguments of its programs, so a browser is started with this one.
+    /// Returns an address that redirects only its first request to `goal`. All users of a computer
+    /// see the arguments of its programs, so browsers are started with this address.
     ///
     /// # Errors
     /// Returns an error if the system has no random bits, or `goal` is not an address.
@@ -147,7 +147,7 @@ impl Server {
         Ok(address)
     }
 
-    /// Where it listens.
+    /// Returns the listening address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -157,22 +157,22 @@ impl Server {
         self.length
     }
 
-    /// Where the file is.
+    /// Returns the URL of the file.
     pub fn file_url(&self) -> String {
         format!("http://{}{}", self.address, self.shared.terms.file)
     }
 
-    /// Where the page is, if there is one.
+    /// Returns the URL of the page, if there is one.
     pub fn page_url(&self) -> Option<String> {
         let page = self.shared.terms.page.as_ref()?;
         Some(format!("http://{}{page}", self.address))
     }
 
-    /// Answers until the file was fetched whole, or nobody has fetched any of it for `patience`.
-    /// `on_event` is called with events as they happen.
+    /// Answers until the complete file was fetched, or no part of it for `patience`. Calls
+    /// `on_event` immediately for each event.
     ///
     /// # Errors
-    /// Where again and again no connection can be taken, and none is left.
+    /// Returns an error if accepting connections fails repeatedly, and no connection is open.
     pub async fn serve(
         self,
         patience: Duration,
@@ -205,8 +205,8 @@ impl Server {
                     Err(error) if failures >= MOST_FAILURES && connections.is_empty() => {
                         return Err(error);
                     }
-                    // One that failed before it began is nobody's. Where the host has no file
-                    // descriptors left, the next attempt would fail at once, and for ever.
+                    // Connections that failed before they began are ignored. If the host has no
+                    // file descriptors left, the next attempt would also fail immediately, forever.
                     Err(_) => {
                         failures += 1;
                         resume = Instant::now() + FAILURE_PAUSE;
@@ -218,7 +218,7 @@ impl Server {
                     Ok(Connection::Idle) | Err(_) => {}
                 },
                 () = sleep_until(deadline) => {
-                    // Whoever is fetching has a deadline of its own.
+                    // A running fetch has its own deadline.
                     match shared.source.try_lock() {
                         Ok(_) => return Ok(Ended::TimedOut),
                         Err(_) => deadline = Instant::now() + patience,
@@ -229,10 +229,10 @@ impl Server {
     }
 }
 
-/// A connection that is open.
+/// An open connection.
 struct Guest {
     task: AbortHandle,
-    /// It knew the file's path, and fetches it or waits for its turn.
+    /// Set if it used the file's path, and fetches it or waits to do so.
     fetches: Arc<AtomicBool>,
 }
 
@@ -242,24 +242,24 @@ impl Guest {
     }
 }
 
-/// Takes the next connection, not before `resume`.
+/// Accepts the next connection, not before `resume`.
 async fn accept_from(listener: &TcpListener, resume: Instant) -> io::Result<TcpStream> {
     sleep_until(resume).await;
     let (stream, _) = listener.accept().await?;
     Ok(stream)
 }
 
-/// What came of a connection.
+/// Result of a connection.
 enum Connection {
-    /// It took the whole file.
+    /// It received the complete file.
     Whole,
-    /// It broke off within the file.
+    /// It was interrupted within the file.
     Broken,
-    /// It took nothing of it.
+    /// It received nothing of it.
     Idle,
 }
 
-/// Answers one request, and sees that it neither begins nor goes on too slowly.
+/// Answers one request, with time limits for its start and for stalls.
 async fn attend(
     stream: TcpStream,
     shared: Arc<Shared>,
@@ -394,7 +394,7 @@ async fn respond(
     response
 }
 
-/// Somebody else is fetching.
+/// The file is being fetched by another connection.
 fn busy() -> Answer {
     let mut answer = Answer {
         status: StatusCode::SERVICE_UNAVAILABLE,
@@ -406,14 +406,15 @@ fn busy() -> Answer {
     answer
 }
 
-/// 128 bits that nobody guesses.
+/// Returns 128 unpredictable bits.
 fn secret() -> io::Result<String> {
     let mut bits = [0; 16];
     getrandom::fill(&mut bits).map_err(io::Error::other)?;
     Ok(bits.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// A name as the last part of a path: letters, digits, `.`, `_`, `-`, at most 100.
+/// Returns a name for the last part of a path: letters, digits, `.`, `_`, `-`, at most 100
+/// characters.
 fn in_url(name: &str) -> String {
     let safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     let name: String = name

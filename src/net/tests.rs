@@ -1,5 +1,5 @@
-//! The server over real sockets on loopback, asked by hand-written requests: what browsers send,
-//! and what those send who should get nothing.
+//! Tests of the server over loopback sockets with hand-written requests: those of browsers, and
+//! those of clients without access.
 
 use super::{Ended, Offer, Server, ServerEvent};
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
@@ -54,7 +54,7 @@ impl Served {
     /// Sends a request as it is, and reads until the server closes.
     async fn send(&self, request: &str) -> (String, Vec<u8>) {
         let mut stream = TcpStream::connect(&self.host).await.expect("it listens");
-        // Who is refused may be cut off while it still writes.
+        // A rejected client might be disconnected while it still writes.
         let _ = stream.write_all(request.as_bytes()).await;
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer).await;
@@ -162,7 +162,7 @@ async fn the_hostile_get_nothing_and_do_not_end_it() {
     ] {
         let (head, body) = served.send(&request).await;
         let shown = &request[..request.len().min(100)];
-        // One that is cut off while it still sends may see nothing at all.
+        // A client that is disconnected while sending might receive nothing.
         let refused = head.starts_with(&format!("HTTP/1.1 {status} "))
             || head.starts_with(&format!("HTTP/1.0 {status} "))
             || (status == "431" && head.is_empty());
@@ -232,7 +232,7 @@ async fn who_takes_nothing_is_cut_off() {
         .expect("it is taken");
     let mut some = [0; 1000];
     stream.read_exact(&mut some).await.expect("it begins");
-    // While a file is read, a paused clock stands still unless it is pushed.
+    // While a file is read, a paused clock does not advance by itself.
     while !served.ended.is_finished() {
         tokio::time::advance(Duration::from_secs(61)).await;
         tokio::task::yield_now().await;
@@ -285,7 +285,7 @@ impl Seek for Endless {
 
 #[tokio::test]
 async fn a_file_that_shrank_is_not_passed_off_as_whole() {
-    /// Says it is longer than it is.
+    /// Reports a larger size than it has.
     struct Shrunk(Cursor<Vec<u8>>);
     impl Read for Shrunk {
         fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {

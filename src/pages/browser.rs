@@ -1,6 +1,5 @@
-//! The user's browser, told to show a file or an address. Owns how each system is asked. All users
-//! of a computer see what a program was started with, so an address that is given here holds no
-//! secret.
+//! Showing a file or an address in the user's browser. Contains the commands of each system. All
+//! users of a computer see the arguments of programs, so addresses must not contain secrets.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -14,19 +13,19 @@ use tokio::time::timeout;
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::untrusted::sanitize;
 
-/// How long a program that was asked may take to say that it can't. Some end at once, others with
-/// the browser's window.
+/// Time limit for an opener to report a failure. Some end immediately, others with the browser
+/// window.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// No browser could be started.
+/// Error of starting a browser.
 #[derive(Debug, thiserror::Error)]
-#[error("no browser could be started for {url}: {source}")]
+#[error("cannot start a browser for {url}: {source}")]
 pub struct NoBrowser {
-    /// The address of the page.
+    /// Address of the page.
     pub url: String,
-    /// The page that should be shown.
+    /// File of the page.
     pub page: PathBuf,
-    /// Who was asked, and why not.
+    /// Failed commands, with reasons.
     pub source: io::Error,
 }
 
@@ -34,17 +33,17 @@ impl Classified for NoBrowser {
     fn facts(&self) -> ErrorFacts {
         let page = self.page.to_string_lossy();
         ErrorFacts::new(ErrorClass::HostWrite, "no-browser").with_help(format!(
-            "open {} in a browser, here or on another computer: the page needs no other file; \
-             BROWSER names the command that starts one",
+            "open {} in a browser on any computer (the page needs no other file), or set BROWSER \
+             to the command that starts one",
             sanitize(&page)
         ))
     }
 }
 
-/// Asks the system to show `what`, a file or an address. Returns as soon as a program took it.
+/// Asks the system to show `what`, a file or an address. Returns as soon as a program accepts it.
 ///
 /// # Errors
-/// Where none did, with what each said.
+/// Returns an error with all reasons if no program accepts it.
 pub async fn open(what: &OsStr) -> io::Result<()> {
     let named = std::env::var_os("BROWSER");
     let mut tried = Vec::new();
@@ -77,8 +76,8 @@ async fn ask(program: &OsStr, arguments: &[OsString]) -> io::Result<()> {
     }
 }
 
-/// Who may be asked, best first. `BROWSER` goes before all: commands with `:` between them,
-/// `%s` for what is to be shown, as xdg-open and Python have it.
+/// Returns the commands to try, best first. `BROWSER` has priority: commands separated by `:`, with
+/// `%s` for the argument, as in xdg-open and Python.
 fn openers(named: Option<&OsStr>, what: &OsStr) -> Vec<Vec<OsString>> {
     let mut all: Vec<Vec<OsString>> = Vec::new();
     let separator = if cfg!(windows) { ';' } else { ':' };
@@ -96,7 +95,7 @@ fn openers(named: Option<&OsStr>, what: &OsStr) -> Vec<Vec<OsString>> {
     let usual: &[&[&str]] = if cfg!(target_os = "macos") {
         &[&["open"]]
     } else if cfg!(windows) {
-        // `start` and `explorer` take parts of an address for something else.
+        // `start` and `explorer` misinterpret parts of an address.
         &[&["rundll32", "url.dll,FileProtocolHandler"]]
     } else {
         &[&["xdg-open"], &["gio", "open"], &["wslview"]]

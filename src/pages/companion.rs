@@ -1,5 +1,5 @@
-//! What was read beside the dumps of each input. Two recordings have clocks that have nothing to do
-//! with each other, so each keeps a timeline of its own.
+//! Companion data of each input. The clocks of two recordings are unrelated, so each keeps its own
+//! timeline.
 
 use super::open::Opened;
 use crate::report::data::header::Recorded;
@@ -25,7 +25,7 @@ pub(super) fn timelines(opened: &mut [Opened]) -> Vec<Recorded> {
     recorded
 }
 
-/// Figures side by side, the last input first, and how many moments were left out.
+/// Returns reconciled values, the last input first, and the number of omitted ones.
 pub(super) fn reconciled(opened: &mut [Opened]) -> (Vec<Reconciled>, usize) {
     let names = names(opened);
     let several = opened.len() > 1;
@@ -44,7 +44,7 @@ pub(super) fn reconciled(opened: &mut [Opened]) -> (Vec<Reconciled>, usize) {
     (all, left_out)
 }
 
-/// What inputs are called, each by a name of its own: folders of several places may have one.
+/// Returns unique names of inputs: directories in several places can have the same name.
 fn names(opened: &[Opened]) -> Vec<String> {
     let same = |name: &str| opened.iter().filter(|one| one.name == name).count();
     let named = opened

@@ -1,4 +1,4 @@
-//! Several inputs of one page: joined in one table, and which dumps of them are compared.
+//! Several inputs of one page: merges them into one table, and selects the dumps to compare.
 
 use super::ReportInput;
 use crate::heaps::input::{DumpScope, NativeFile};
@@ -6,7 +6,7 @@ use crate::heaps::selector::DumpSelector;
 use crate::report::data::header::{Diff, Pair, Per};
 use crate::stacks::{Dump, JoinBy, StackProfile, join};
 
-/// Several inputs in one table, and where the dumps of each begin.
+/// Merges several inputs into one table; returns the start of each input's dumps.
 pub(super) fn joined(files: Vec<(String, Box<NativeFile>)>) -> (StackProfile, Vec<usize>) {
     let tables: Vec<_> = files.iter().map(|(_, file)| &file.profile.table).collect();
     let joined = join(&tables, JoinBy::Name);
@@ -30,7 +30,7 @@ pub(super) fn joined(files: Vec<(String, Box<NativeFile>)>) -> (StackProfile, Ve
     (profile, starts)
 }
 
-/// Which dumps are compared: of each heap the last one that is meant, on both sides.
+/// Selects the dumps to compare: the last selected one of each heap, on both sides.
 pub(super) fn diff(
     base: &ReportInput,
     main: &ReportInput,
@@ -65,8 +65,8 @@ pub(super) fn diff(
         }
     };
     let mut pairs: Vec<Pair> = Vec::new();
-    // One heap on each side is the same, whatever it is called: a debug build has a name of
-    // its own.
+    // A single heap on each side is the same heap, regardless of its name: debug builds have
+    // different names.
     let alone = before.len() == 1 && after.len() == 1;
     for &at in &before {
         let other = after
@@ -90,7 +90,7 @@ pub(super) fn diff(
     }
 }
 
-/// What tells heaps of one input apart, and is the same in another.
+/// Identity of a heap within an input, which is the same in other inputs.
 fn heap_of(dump: &Dump) -> (&str, &str) {
     (&dump.facts.process, &dump.facts.heap)
 }
@@ -104,7 +104,7 @@ fn last_of_each(dumps: &[Dump], among: impl Iterator<Item = usize>) -> Vec<usize
     last
 }
 
-/// `labelled_end`: a dump has the label that else means the end.
+/// `labelled_end`: whether a dump has the label that otherwise means the end.
 fn is_meant(dump: &Dump, wanted: &DumpScope, labelled_end: bool) -> bool {
     let DumpScope::These(named) = wanted else {
         return true;

@@ -1,4 +1,4 @@
-//! Why there is no page.
+//! Errors of writing a page.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,26 +7,21 @@ use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::heaps::input::LookError;
 use crate::heaps::java::JavaError;
 
-/// Why there is no page.
+/// Error of writing a page.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// The input holds no native heap, or can't be read.
+    /// The input contains no native heap, or cannot be read.
     #[error(transparent)]
     Look(#[from] LookError),
-    /// The input holds no Java heap, or can't be read.
+    /// The input contains no Java heap, or cannot be read.
     #[error(transparent)]
     Java(#[from] JavaError),
-    /// Something else would be overwritten.
-    #[error("{} holds something that is no report of heaptap", .0.display())]
+    /// Another kind of file would be overwritten.
+    #[error("{} exists and is not a heaptap report", .0.display())]
     Taken(PathBuf),
-    /// The page can't be written.
+    /// The page cannot be written.
     #[error("cannot write {}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
 }
 
 impl Classified for ReportError {
@@ -35,17 +30,19 @@ impl Classified for ReportError {
             ReportError::Look(error) => error.facts(),
             ReportError::Java(error) => error.facts(),
             ReportError::Taken(_) => ErrorFacts::new(ErrorClass::Usage, "output-taken")
-                .with_help("name another file, or --force to overwrite it"),
+                .with_help("choose another file, or overwrite it with `--force`"),
             ReportError::Write { source, .. } => {
                 let help = match source.kind() {
                     io::ErrorKind::NotFound => {
-                        "there is no such folder: make it, or name another file with -o"
+                        "the directory does not exist; create it, or choose another file with `-o`"
                     }
                     io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                        "name a file with -o that you may write"
+                        "choose a writable file with `-o`"
                     }
-                    io::ErrorKind::IsADirectory => "it is a folder: name a file in it with -o",
-                    _ => "make room there, or name another file with -o",
+                    io::ErrorKind::IsADirectory => {
+                        "it is a directory; choose a file in it with `-o`"
+                    }
+                    _ => "free space there, or choose another file with `-o`",
                 };
                 ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable").with_help(help)
             }

@@ -1,5 +1,5 @@
-//! The file of a page: opened before the work begins, never put in the place of anything but a
-//! page, and there once it is whole.
+//! The file of a page: opened before the work begins, replaces only pages, and appears only when it
+//! is complete.
 
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -11,20 +11,20 @@ use crate::report::{self, Report};
 use crate::results::whole_file::WholeFile;
 use crate::units::hex;
 
-/// Name of the page in a recording's folder.
+/// Name of the page in a recording directory.
 pub const PAGE: &str = "report.html";
 
-/// Where a page goes.
+/// Destination of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PagePlace {
-    /// To a path that the user typed; `-` is standard output.
+    /// A path typed by the user; `-` is standard output.
     Typed(PathBuf),
-    /// To a file whose name heaptap chose.
+    /// A file with a name chosen by heaptap.
     Named(PathBuf),
 }
 
 impl PagePlace {
-    /// Where that is.
+    /// Returns the path.
     pub fn path(&self) -> &Path {
         match self {
             PagePlace::Typed(path) | PagePlace::Named(path) => path,
@@ -32,13 +32,13 @@ impl PagePlace {
     }
 }
 
-/// The file of a page, which has its name once it is whole.
+/// The file of a page, which gets its name when it is complete.
 pub struct ReportFile {
     file: WholeFile,
     path: PathBuf,
 }
 
-/// A page that was written.
+/// A written page.
 pub(super) struct WrittenPage {
     pub(super) path: PathBuf,
     pub(super) bytes: u64,
@@ -47,11 +47,11 @@ pub(super) struct WrittenPage {
 }
 
 impl ReportFile {
-    /// Opens it before the work begins, so that a place that can't be written costs none.
+    /// Opens the file before the work begins, so that unwritable destinations fail early.
     ///
     /// # Errors
-    /// Where it is an input, or another file than a report and `force` is not given, or can't
-    /// be written.
+    /// Returns an error if it is an input, is another kind of file and `force` is not set, or
+    /// cannot be written.
     pub fn create(
         place: &PagePlace,
         inputs: &[&Path],
@@ -59,7 +59,7 @@ impl ReportFile {
     ) -> Result<ReportFile, ReportError> {
         let path = place.path();
         let real = |path: &Path| path.canonicalize().ok();
-        // The folder of a recording keeps its files, whatever is asked for.
+        // Files of a recording directory are never replaced, even with `force`.
         let folder = path.canonicalize().ok();
         let folder = folder.as_deref().and_then(Path::parent);
         let is_input = inputs.iter().any(|input| {
@@ -89,7 +89,7 @@ impl ReportFile {
     /// Writes the page.
     ///
     /// # Errors
-    /// Where it can't be written.
+    /// Returns an error if it cannot be written.
     pub(super) fn finish(mut self, report: Report) -> Result<WrittenPage, ReportError> {
         let mut counted = Counted {
             out: &mut self.file,
@@ -133,7 +133,7 @@ impl io::Write for Counted<'_> {
     }
 }
 
-/// Whether nothing is lost with the file: it is not there, holds nothing, or is a report.
+/// Returns whether the file can be replaced without loss: it is missing, empty, or a report.
 fn is_replaceable(path: &Path) -> bool {
     let Ok(metadata) = std::fs::metadata(path) else {
         return true;
@@ -144,9 +144,9 @@ fn is_replaceable(path: &Path) -> bool {
     is_page(path)
 }
 
-/// Whether a file is a page that heaptap wrote, of any version.
+/// Returns whether a file is a page written by heaptap, of any version.
 pub fn is_page(path: &Path) -> bool {
-    // Opening a pipe would wait for whoever writes to it.
+    // Opening a pipe would block until it has a writer.
     if !path.is_file() {
         return false;
     }

@@ -1,4 +1,4 @@
-//! What grows over the dumps of an input, as `leaks` judges it.
+//! Growth over the dumps of an input, with the verdicts of `leaks`.
 
 use crate::heaps::growth;
 use crate::heaps::input::NativeFile;
@@ -7,10 +7,10 @@ use crate::report::data::header::{Growth, GrowthSite, Interval, Series};
 
 /// Callsites of each heap.
 const SITES: usize = 20;
-/// Two dumps tell how much grew, not whether it goes on.
+/// Minimum number of dumps: two show growth, but not whether it continues.
 const DUMPS: usize = 3;
 
-/// The verdicts over each heap that has dumps enough.
+/// Returns the verdicts for each heap with enough dumps.
 pub(super) fn growth(file: &NativeFile) -> Vec<Growth> {
     let (series, _) = data::series(&file.profile, &[]);
     if series.iter().all(|series| series.dumps.len() < DUMPS) {

@@ -1,4 +1,4 @@
-//! What a page shows of a Java heap: gathered from the analyses, one after the other.
+//! Java heaps on a page: collects the results of the analyses.
 
 use crate::analyze::filter::Filter;
 use crate::analyze::histogram::{HistogramKey, ObjectScope, Row, histogram};
@@ -21,14 +21,13 @@ const LARGEST: usize = 40;
 const WASTE: usize = 15;
 /// Classes of which is shown who holds them.
 const HELD: usize = 12;
-/// Classes that grew since another dump of which that is shown.
+/// Number of grown classes with referrers.
 const GROWN: usize = 20;
-/// What retains less than this share of the heap is left out of the tree.
+/// Nodes that retain less than this fraction of the heap are left out of the tree.
 const LEAST_SHARE: u64 = 20_000;
 
-/// The pages of a heap. `number` is unique among those of one page; texts of the heap are shown
-/// only with `contents`. Blocks: computes paths,
-/// dominators and leaks.
+/// Returns the part of a page for a heap. `number` is unique on the page; texts of the heap are
+/// shown only with `contents`. Blocks: computes paths, dominators and leaks.
 pub(super) fn part(
     heap: &JavaHeap,
     wall_ms: Option<f64>,
@@ -56,7 +55,7 @@ pub(super) fn part(
     let large = largest::largest(graph, dominators, &everything, LARGEST, true);
     let reachable = Reachable::of(graph, heap.follow);
     let of_dump = match graph.facts.source {
-        // Its header has the wall clock.
+        // The header has the wall clock.
         DumpSource::Hprof { .. } if graph.facts.time_ns > 0 => {
             Some((graph.facts.time_ns / 1_000_000) as f64)
         }
@@ -99,8 +98,8 @@ pub(super) fn part(
     java::part(&page, number)
 }
 
-/// Who holds the classes that grew most, and those that have most bytes of their own. Their names
-/// are those of `diff`, without what differs from run to run.
+/// Returns the referrers of the classes that grew most, and of those with most shallow bytes. Names
+/// are those of `diff`, without parts that differ between runs.
 fn held(heap: &JavaHeap, rows: &[Row], change: Option<&Change>) -> Vec<(String, Holders)> {
     let graph = &heap.graph;
     let mut rows: Vec<_> = rows.iter().collect();
@@ -144,7 +143,7 @@ fn held(heap: &JavaHeap, rows: &[Row], change: Option<&Change>) -> Vec<(String, 
         .collect()
 }
 
-/// A difference of heaps as the page shows it.
+/// Converts a difference of heaps for the page.
 pub(super) fn change(name: String, report: DiffReport) -> Change {
     let sizes = |figures: &Figures| Sizes {
         count: figures.count,

@@ -1,4 +1,4 @@
-//! Pages: gathers what a page shows of one or more inputs, and owns the file it goes to.
+//! Pages: collects the contents of a page from one or more inputs, and writes its file.
 
 mod companion;
 mod compare;
@@ -35,19 +35,19 @@ use crate::results::manifest::{DumpId, Manifest};
 use crate::stacks::Dump;
 use crate::untrusted::shell::{quoted, quoted_dump, quoted_path};
 
-/// An input and the dumps of it that are meant.
+/// An input with the selection of its dumps.
 #[derive(Debug, Clone)]
 pub struct ReportInput {
-    /// A recording's folder, a trace, a pprof or an HPROF.
+    /// A recording directory, a trace, a pprof or an HPROF.
     pub path: PathBuf,
-    /// All dumps, or those that were named.
+    /// All dumps, or the selected ones.
     pub wanted: DumpScope,
-    /// Mapping files of this input alone, before those of all.
+    /// R8 mappings for this input, before those for all inputs.
     pub mappings: Vec<MappingOption>,
 }
 
 impl ReportInput {
-    /// As one types it, quoted for the shell.
+    /// Returns it as typed, quoted for the shell.
     fn typed(&self) -> Vec<String> {
         match &self.wanted {
             DumpScope::These(named) => {
@@ -75,54 +75,53 @@ impl fmt::Display for ReportInput {
     }
 }
 
-/// What a page is to show.
+/// A report request.
 #[derive(Debug, Clone)]
 pub struct ReportRequest {
-    /// The inputs, at least one; of several, callsites are joined by name.
+    /// Inputs, at least one; callsites of several inputs are merged by name.
     pub inputs: Vec<ReportInput>,
-    /// What the first input is compared with.
+    /// Input to compare the first input with.
     pub base: Option<ReportInput>,
-    /// What differences are divided by.
+    /// Divisor of differences.
     pub per: Option<Per>,
-    /// How native heaps are opened.
+    /// Options for opening native heaps.
     pub look: LookOptions,
-    /// How Java heaps are opened.
+    /// Options for opening Java heaps.
     pub java: JavaOptions,
-    /// Java heaps alone.
+    /// If true, show only Java heaps.
     pub java_only: bool,
-    /// Every callsite, however many there are.
-    pub full: bool,
+    /// Maximum number of callsites; 0 means no limit.
+    pub limit: Option<usize>,
     /// Texts and other contents of Java heaps as well.
     pub contents: bool,
 }
 
-/// Where a page goes.
+/// Destination of a page.
 pub enum Target {
     /// Into a file.
     File(ReportFile),
-    /// To whoever asked.
+    /// Memory, for the caller.
     Memory,
 }
 
-/// What was shown, for whoever asked.
+/// Result of writing a page.
 #[derive(Debug)]
 pub struct ReportOutcome {
-    /// What the user should know.
     pub findings: Vec<Finding>,
-    /// What the exit code tells of; `None` where nothing is missing.
+    /// Exit code class; `None` if the data are complete.
     pub class: Option<ErrorClass>,
     /// Bytes of the page.
     pub bytes: u64,
-    /// SHA-256 of the page's file, hex; empty where it went into none.
+    /// SHA-256 of the file, hex; empty without a file.
     pub sha256: String,
-    /// The page, where it went into no file.
+    /// The page, if it was not written to a file.
     pub page: Option<Vec<u8>>,
 }
 
-/// Gathers what the request names and writes the page. Blocks.
+/// Collects the requested contents and writes the page. Blocks.
 ///
 /// # Errors
-/// Where an input can't be read or holds nothing that was asked for, or the page can't be
+/// Returns an error if an input cannot be read or has no requested contents, or the page cannot be
 /// written.
 pub fn write(
     request: &ReportRequest,
@@ -151,8 +150,11 @@ pub fn write(
     header.reconcile = reconciled;
     if left_out > 0 {
         header.facts.push(Fact {
-            name: "Figures side by side".to_owned(),
-            value: format!("{left_out} earlier moments are left out: heaptap reconcile --all"),
+            name: "Reconciled values".to_owned(),
+            value: format!(
+                "{left_out} earlier snapshots are left out; run `heaptap meminfo DIR --reconcile --at all` to see \
+                 them"
+            ),
         });
     }
     let mut with_native = opened.iter().filter_map(|one| one.native.as_deref());
@@ -185,11 +187,12 @@ pub fn write(
     {
         header.diff = Some(diff(base, main, request.per.clone(), profile, &inputs));
     }
-    let full = (!request.full).then(|| full_command(request));
+    let full = (request.limit != Some(0)).then(|| full_command(request));
     let report = Report {
         header,
         native: profile,
         full,
+        most_callsites: request.limit,
         inputs,
         java: parts,
     };
@@ -215,27 +218,28 @@ pub fn write(
     Ok(told)
 }
 
-/// The command that writes the same page with every callsite.
+/// Returns the command that writes the same page with every callsite.
 fn full_command(request: &ReportRequest) -> String {
-    let mut words = vec!["heaptap report --full".to_owned()];
+    let mut words = vec!["heaptap report -l 0".to_owned()];
     words.extend(request.inputs.iter().flat_map(ReportInput::typed));
     if let Some(base) = request.base.as_ref().and_then(|base| base.typed().pop()) {
         words.push(format!("--base {base}"));
-        words.extend(request.per.iter().map(|per| format!("--per {}", per.times)));
+        words.extend(
+            request
+                .per
+                .iter()
+                .map(|per| format!("--rounds {}", per.times)),
+        );
     }
-    let filters = [
-        ("--process", &request.look.process),
-        ("--heap", &request.look.heap),
-    ];
-    let filters = filters
-        .into_iter()
-        .filter_map(|(flag, of)| Some((flag, of.as_ref()?)));
-    words.extend(filters.map(|(flag, of)| format!("{flag} {}", quoted(of))));
+    words.extend(request.look.processes.options());
+    if !request.look.heaps.is_empty() {
+        words.push(format!("--heap {}", quoted(request.look.heaps.join(","))));
+    }
     words.join(" ")
 }
 
-/// Notes the page of a recording's folder in the manifest: by that `open` knows it. What is to be
-/// said where it can't.
+/// Adds the page of a recording directory to its manifest, by which `open` finds it. Returns a
+/// finding if that fails.
 fn note(page: &Path, sha256: &str) -> Option<Finding> {
     let folder = page.parent()?;
     if page.file_name()? != PAGE {
@@ -245,8 +249,8 @@ fn note(page: &Path, sha256: &str) -> Option<Finding> {
     Some(Finding {
         kind: PAGE_UNNOTED,
         class: None,
-        message: format!("{PAGE} is not noted in the folder's manifest: {error}"),
-        help: Some("`heaptap open` takes it by its own path alone".to_owned()),
+        message: format!("cannot add {PAGE} to the manifest of the directory: {error}"),
+        help: Some("open it with `heaptap open` and its own path".to_owned()),
         pid: None,
     })
 }
@@ -255,7 +259,7 @@ fn milliseconds(moment: OffsetDateTime) -> f64 {
     (moment.unix_timestamp_nanos() / 1_000_000) as f64
 }
 
-/// What is known beside the numbers.
+/// Returns the facts of the page.
 fn header(request: &ReportRequest, opened: &[Opened], mut recorded: Vec<Recorded>) -> Header {
     let now = OffsetDateTime::now_utc();
     let mut header = Header {
@@ -305,7 +309,7 @@ fn header(request: &ReportRequest, opened: &[Opened], mut recorded: Vec<Recorded
             crate::results::manifest::version()
         ),
     });
-    // Of several inputs, what is last is what is looked at.
+    // With several inputs, the last one is the most relevant.
     let file = opened.iter().rev().find_map(|one| one.native.as_deref());
     let heap = opened.iter().rev().find_map(|one| one.java.last());
     let java = heap.map(JavaPart::totals);
@@ -335,7 +339,7 @@ fn header(request: &ReportRequest, opened: &[Opened], mut recorded: Vec<Recorded
     header
 }
 
-/// The process, and whose phone it ran on; else the input.
+/// Returns the process and its device as title, otherwise the input.
 fn title(request: &ReportRequest, opened: &[Opened]) -> String {
     let names: Vec<&str> = opened.iter().map(|one| one.name.as_str()).collect();
     if request.base.is_some()

@@ -1,5 +1,5 @@
-//! What a page says of an input beside its numbers: facts of the recording, warnings, names that
-//! are missing, commands to go on.
+//! Information about an input on a page: facts of the recording, warnings, missing symbols,
+//! suggested commands.
 
 use std::path::Path;
 
@@ -15,12 +15,12 @@ use crate::stacks::{Dump, View};
 use crate::units::{ByteSize, HumanDuration, thousands};
 use crate::untrusted::shell::quoted_path;
 
-/// Facts of an input, in the order in which people ask for them.
+/// Returns the facts of an input, most important first.
 pub(super) fn facts(file: &NativeFile) -> Vec<Fact> {
     let mut all = Facts(Vec::new());
     let manifest = file.manifest.as_ref();
     if let Some(device) = manifest.and_then(|manifest| manifest.device.as_ref()) {
-        let model = device.model.as_deref().unwrap_or("a phone");
+        let model = device.model.as_deref().unwrap_or("an unknown device");
         let mut text = model.to_owned();
         if let Some(android) = &device.android {
             text += &format!(", Android {android}");
@@ -51,7 +51,7 @@ pub(super) fn facts(file: &NativeFile) -> Vec<Fact> {
     let of_dump = |dump: &Dump| match dump.facts.sampling_interval_bytes {
         0 => None,
         1 => Some("every allocation".to_owned()),
-        interval => Some(format!("one sample in {}", ByteSize(interval))),
+        interval => Some(format!("one sample per {}", ByteSize(interval))),
     };
     let mut intervals: Vec<String> = file.profile.dumps.iter().filter_map(of_dump).collect();
     intervals.sort();
@@ -63,7 +63,7 @@ pub(super) fn facts(file: &NativeFile) -> Vec<Fact> {
 struct Facts(Vec<Fact>);
 
 impl Facts {
-    /// What is not known is left out.
+    /// Leaves out unknown values.
     fn add(&mut self, name: &str, value: String) {
         if !value.is_empty() {
             self.0.push(Fact {
@@ -95,7 +95,7 @@ fn of_manifest(all: &mut Facts, manifest: &Manifest) {
         }
         match target.from_startup {
             Some(true) => text += ", from its start",
-            Some(false) => text += ", attached while it ran",
+            Some(false) => text += ", attached after start",
             None => {}
         }
         all.add("Target", text);
@@ -117,8 +117,8 @@ fn of_manifest(all: &mut Facts, manifest: &Manifest) {
     );
 }
 
-/// Findings of reading, and what the recording said of itself.
-/// `place_of`: where a dump stands on the page, if it does.
+/// Converts findings of reading, and warnings of the recording. `place_of`: position of a dump on
+/// the page, if it is shown.
 pub(super) fn warnings(
     findings: &[Finding],
     manifest: Option<&Manifest>,
@@ -172,7 +172,8 @@ pub(super) fn symbolization(of: &manifest::Symbolization) -> Symbolization {
     }
 }
 
-/// Where the memory is, as far as this input tells: what is held at the last dump of each heap.
+/// Returns the memory by category, as far as known from this input: unreleased bytes at the last
+/// dump of each heap.
 pub(super) fn went(file: Option<&NativeFile>, java: Option<(u64, u64)>) -> Where {
     let mut parts = Vec::new();
     let mut add = |name: &str, bytes: Option<u64>, how: String| {
@@ -207,8 +208,11 @@ pub(super) fn went(file: Option<&NativeFile>, java: Option<(u64, u64)>) -> Where
             heaps.sort_unstable();
             heaps.dedup();
             let how = match held {
-                Some(_) => format!("sampled: held at the last dump of {}", in_words(&heaps)),
-                None => "no heap that knows frees was sampled".to_owned(),
+                Some(_) => format!(
+                    "sampled: unreleased at the last dump of {}",
+                    in_words(&heaps)
+                ),
+                None => "no sampled heap reports frees".to_owned(),
             };
             add("native", held, how);
         }
@@ -219,9 +223,9 @@ pub(super) fn went(file: Option<&NativeFile>, java: Option<(u64, u64)>) -> Where
             let how = "reachable objects of the last Java heap dump";
             let how = match native {
                 0 => how.to_owned(),
-                // Part of what the other rows count: no row of its own.
+                // A part of the other rows, so it does not have its own row.
                 native => format!(
-                    "{how}; they say that they own {} of native or graphics memory",
+                    "{how}, which own {} of native or graphics memory",
                     ByteSize(native)
                 ),
             };
@@ -232,13 +236,14 @@ pub(super) fn went(file: Option<&NativeFile>, java: Option<(u64, u64)>) -> Where
     add(
         "graphics",
         None,
-        "in no heap: `heaptap meminfo PROCESS` tells, and `heaptap record --with meminfo` beside the \
-         dumps".to_owned(),
+        "not part of a heap; run `heaptap meminfo PROCESS`, or record with `heaptap record --with \
+         meminfo`"
+            .to_owned(),
     );
     add(
         "unseen",
         None,
-        "what this profile cannot see stands below".to_owned(),
+        "see below for what this profile does not include".to_owned(),
     );
     Where {
         total: None,
@@ -255,7 +260,7 @@ fn in_words(heaps: &[&str]) -> String {
     }
 }
 
-/// What to type next; `input` as it was typed.
+/// Returns suggested commands; `input` as typed.
 pub(super) fn commands(input: &Path, file: Option<&NativeFile>, has_java: bool) -> Vec<Command> {
     let input = quoted_path(input);
     let mut all = Vec::new();
@@ -286,14 +291,14 @@ pub(super) fn commands(input: &Path, file: Option<&NativeFile>, has_java: bool) 
         }
     }
     if has_java {
-        let java = if file.is_some() { " --java" } else { "" };
+        let java = if file.is_some() { " --heap java" } else { "" };
         add(
-            "Java objects that leak",
+            "leaking Java objects",
             format!("heaptap leaks{java} {input}"),
         );
         add(
-            "what holds a class",
-            format!("heaptap paths {input} --class CLASS"),
+            "paths to a class",
+            format!("heaptap paths {input} --focus CLASS"),
         );
     }
     all

@@ -1,4 +1,4 @@
-//! The inputs of a page, opened: native heaps, Java heaps, and what was read beside them.
+//! Opened inputs of a page: native heaps, Java heaps, and companion data.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,13 +19,14 @@ use crate::results::findings::Finding;
 use crate::results::timeline as readings;
 use crate::system::reconcile;
 
-/// Java heaps of one input that have pages; of more, the first and the last ones.
+/// Maximum number of Java heaps of one input on a page; beyond it, the first and the last ones are
+/// shown.
 const JAVA_HEAPS: usize = 6;
 
 /// Levels of the dominator tree in which a difference is shown, as `diff` has them.
 const LEVELS: usize = 8;
 
-/// An input with all that is shown of it.
+/// An input with its displayed data.
 pub(super) struct Opened {
     pub(super) name: String,
     pub(super) native: Option<Box<NativeFile>>,
@@ -33,12 +34,12 @@ pub(super) struct Opened {
     pub(super) findings: Vec<Finding>,
     pub(super) class: Option<ErrorClass>,
     pub(super) timeline: Option<Timeline>,
-    /// Figures side by side, in order of time.
+    /// Reconciled values, in chronological order.
     pub(super) reconciled: Vec<Table>,
 }
 
 impl Opened {
-    /// How many dumps of native heaps it has.
+    /// Returns the number of its native dumps.
     pub(super) fn dumps(&self) -> usize {
         self.native
             .as_ref()
@@ -46,10 +47,10 @@ impl Opened {
     }
 }
 
-/// The two Java heaps that a page compares, while its inputs are opened one after the other.
+/// The two compared Java heaps of a page, while its inputs are opened one after the other.
 pub(super) struct Comparison {
     wanted: diff::Wanted,
-    /// What is kept of the first, and what it is called.
+    /// Tables and name of the first heap.
     before: Option<(String, Half)>,
 }
 
@@ -68,7 +69,7 @@ impl Comparison {
         }
     }
 
-    /// Compares a heap with the first; `None` where none was seen.
+    /// Compares a heap with the first; `None` if there is none.
     fn with(&mut self, heap: &JavaHeap, progress: &ProgressReporter) -> Option<Change> {
         let (name, before) = self.before.take()?;
         let after = Half::of(heap, &self.wanted, progress);
@@ -77,7 +78,7 @@ impl Comparison {
     }
 }
 
-/// What is opened, in order: two dumps of one recording are of one input.
+/// Returns the inputs to open, in order: dumps of the same recording form one input.
 pub(super) fn to_open(request: &ReportRequest) -> Vec<ReportInput> {
     let mut inputs = request.inputs.clone();
     if let Some(base) = &request.base {
@@ -127,7 +128,7 @@ pub(super) fn open(
         let mut options = request.look.clone();
         options.names.mappings.splice(0..0, input.mappings.clone());
         options.memory = true;
-        // The figures side by side are of all labels.
+        // Reconciled values are shown for all labels.
         options.errors = input.path.is_dir() && !known.timeline.entries.is_empty();
         match input::open(&input.path, &input.wanted, &options, progress) {
             Ok(OpenedInput::Native(file, read)) => {
@@ -137,21 +138,21 @@ pub(super) fn open(
                 opened.native = Some(file);
             }
             Ok(OpenedInput::Java(read)) => java = read,
-            // The dump that was named may be of a Java heap.
+            // The selected dump might be a Java heap.
             Err(error @ (LookError::NoSuchDump { .. } | LookError::NoSuchProcess { .. })) => {
                 unmeant = Some(error);
             }
             Err(error) => return Err(error.into()),
         }
     }
-    // What lies beside the dumps of a recording is no dump that could be named.
+    // Companion heaps of a recording cannot be selected here.
     let beside = || input.wanted == DumpScope::All && java_lying_in(&input.path).is_some();
     let has_java = opened
         .native
         .as_ref()
         .is_none_or(|file| file.java_dumps > 0 || beside());
-    // A heap of a name is a native one.
-    if has_java && request.look.heap.is_none() {
+    // A heap name selects native heaps.
+    if has_java && request.look.heaps.is_empty() {
         let found = add_java(
             &mut opened,
             java,
@@ -163,7 +164,7 @@ pub(super) fn open(
         );
         match (found, &opened.native, unmeant) {
             (Ok(()), ..) => {}
-            // Of a recording with both, one may be what was named.
+            // In a recording with both kinds, the selection might match only one.
             (Err(error), Some(_), _) if is_choice(&error) => {}
             (Err(error), None, Some(native)) if is_choice(&error) => return Err(native.into()),
             (Err(error), ..) => return Err(error.into()),
@@ -175,7 +176,7 @@ pub(super) fn open(
     Ok(opened)
 }
 
-/// What was read beside the dumps, of the processes that the input names.
+/// Adds the companion data of the processes in the input.
 fn add_timeline(opened: &mut Opened, path: &Path, mut known: readings::LoadedTimeline) {
     if let Some(file) = &mut opened.native {
         known.add(std::mem::take(&mut file.memory));
@@ -195,7 +196,7 @@ fn add_timeline(opened: &mut Opened, path: &Path, mut known: readings::LoadedTim
     opened.timeline = Timeline::of(&known.timeline, &name_of);
 }
 
-/// Whether nothing is wrong but that no Java heap is the one that was named.
+/// Returns whether the only error is that no Java heap matches the selection.
 fn is_choice(error: &JavaError) -> bool {
     matches!(
         error,
@@ -222,7 +223,7 @@ fn add_java(
     let count = file.dumps().len();
     let mut chosen: Vec<usize> = match &input.wanted {
         DumpScope::These(named) => {
-            // Some may be of native heaps.
+            // Some might be native heaps.
             let all = named.iter().map(|which| file.choose_all(Some(which)));
             let found: Vec<_> = all.collect();
             let is_found = found.iter().any(Result::is_ok);
@@ -234,12 +235,12 @@ fn add_java(
         }
         DumpScope::Last => file.choose_all(None)?,
         DumpScope::All if count <= JAVA_HEAPS => (0..count).collect(),
-        // The beginning and the end tell most.
+        // The first and the last ones are the most informative.
         DumpScope::All => std::iter::once(0)
             .chain(count + 1 - JAVA_HEAPS..count)
             .collect(),
     };
-    // The heaps that are compared are among them.
+    // This includes the compared heaps.
     let meant = |side: Option<&ReportInput>| {
         let side =
             side.filter(|side| request.base.is_some() && is_same(&side.path, &input.path))?;
@@ -271,16 +272,16 @@ fn add_java(
                 left_out.join(", ")
             ),
             help: Some(format!(
-                "name one to see it: heaptap report INPUT@N{}",
+                "select one with heaptap report INPUT@N{}",
                 match file.has_several_processes() {
-                    true => " --process NAME|PID",
+                    true => " -n NAME",
                     false => "",
                 }
             )),
             pid: None,
         });
     }
-    // What is compared with is read first; the page keeps the order.
+    // The base of the comparison is read first; the page keeps the order.
     let mut order: Vec<(usize, usize)> = chosen.into_iter().enumerate().collect();
     order.sort_by_key(|&(at, dump)| (Some(dump) != base, at));
     let mut parts = Vec::new();

@@ -1,5 +1,5 @@
-//! The whole of a process's memory as the phone saw it, at the dump that a page shows first:
-//! figures beside those of the profile, read at nearly the same time.
+//! Total memory of a process as reported by the device, at the first dump shown on a page: values
+//! for comparison with the profile, read at nearly the same time.
 
 use crate::profile::DumpKind;
 use crate::report::data::header::{Part, Where};
@@ -9,28 +9,28 @@ use crate::timeline::Source;
 use crate::units::{ByteSize, HumanDuration, SignedSize};
 use std::time::Duration;
 
-/// Read so close to a dump, it is of the same moment.
+/// Maximum distance to a dump that counts as the same time, in ms.
 const SAME_MS: f64 = 500.0;
 
-/// What was measured of the process of a dump, next to the dump.
+/// Values measured for the process of a dump, nearest to the dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Measured {
-    /// The whole, and what kind of a whole it is.
+    /// Total, and its kind.
     pub(super) total: i64,
     pub(super) of: &'static str,
-    /// The moment, in words.
+    /// Readable time.
     pub(super) at: String,
-    /// How it was read, in words.
+    /// Readable source.
     pub(super) by: &'static str,
-    /// How it divides; absent where only the whole is known.
+    /// Breakdown; absent if only the total is known.
     pub(super) parts: Option<Divided>,
-    /// Resident anonymous pages; absent where not known.
+    /// Resident anonymous pages; absent if unknown.
     pub(super) anon: Option<i64>,
-    /// What the profile holds there.
+    /// Unreleased bytes of the profile.
     pub(super) held: i64,
 }
 
-/// By the rules of meminfo's App Summary, bytes.
+/// Breakdown by the rules of meminfo's App Summary, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Divided {
     pub(super) java: i64,
@@ -77,7 +77,7 @@ impl Measured {
             let word = timeline.words.get(*life.parts.source.get(row)?)?;
             return Some(Measured {
                 total: value("total_pss")?,
-                of: "PSS with what is swapped",
+                of: "PSS including swapped memory",
                 at: moment(name, life.parts.ms[row] - ms),
                 by: by(word),
                 parts: Some(Divided {
@@ -113,7 +113,8 @@ impl Measured {
         (unseen > 0).then_some(unseen)
     }
 
-    /// Where the memory is, in these figures; `java` holds the reachable objects of a heap dump.
+    /// Returns the memory by category from these values; `java` has the reachable objects of a heap
+    /// dump.
     pub(super) fn went(&self, java: Option<(u64, u64)>) -> Where {
         let mut parts = Vec::new();
         let mut add = |name: &str, bytes: i64, how: String| {
@@ -138,43 +139,41 @@ impl Measured {
                     "native",
                     of.native,
                     format!(
-                        "private dirty pages of the native heap, by {by}; {held} of it sampled"
+                        "private dirty pages of the native heap, from {by}; {held} of it sampled"
                     ),
                 );
                 add(
                     "java",
                     of.java,
-                    format!("private dirty pages of the Java heap and of .art, by {by}{objects}"),
+                    format!("private dirty pages of the Java heap and of .art, from {by}{objects}"),
                 );
                 add(
                     "graphics",
                     of.graphics,
-                    format!("Gfx dev, EGL mtrack and GL mtrack, by {by}"),
+                    format!("Gfx dev, EGL mtrack and GL mtrack, from {by}"),
                 );
                 add(
                     "code",
                     of.code,
-                    format!("private pages of libraries, dex, apk and fonts, by {by}"),
+                    format!("private pages of libraries, dex, apk and fonts, from {by}"),
                 );
-                add("stack", of.stack, format!("stacks of threads, by {by}"));
+                add("stack", of.stack, format!("thread stacks, from {by}"));
                 add(
                     "other",
                     of.other,
-                    format!("what else is private: mapped files, ashmem, unnamed pages, by {by}"),
+                    format!("other private memory: mapped files, ashmem, unnamed pages, from {by}"),
                 );
                 add(
                     "system",
                     of.system,
-                    format!(
-                        "its share of pages that others have, too, and what is swapped, by {by}"
-                    ),
+                    format!("its share of shared pages, and swapped memory, from {by}"),
                 );
             }
             None => {
                 add(
                     "native",
                     self.held,
-                    "sampled: held at the last dump".to_owned(),
+                    "sampled: unreleased at the last dump".to_owned(),
                 );
                 let mut known = self.held;
                 if let Some((shallow, _)) = java {
@@ -192,7 +191,7 @@ impl Measured {
                     add(
                         "other",
                         files,
-                        format!("pages of files and shared memory, by {by}"),
+                        format!("file pages and shared memory, from {by}"),
                     );
                 }
                 let rest = self.total.saturating_sub(known);
@@ -200,8 +199,8 @@ impl Measured {
                     add(
                         "unseen",
                         rest,
-                        "resident, but in none of the others: what this profile cannot see \
-                         stands below"
+                        "resident, but in none of the other rows; see below for what this profile \
+                         does not include"
                             .to_owned(),
                     );
                 }
@@ -221,7 +220,7 @@ fn size(bytes: i64) -> String {
     SignedSize(bytes).to_string()
 }
 
-/// What a dump holds; `None` where its heap does not know frees.
+/// Returns the unreleased bytes of a dump; `None` if its heap does not report frees.
 fn held(dump: &Dump) -> Option<i64> {
     if dump.facts.kind == DumpKind::AllocationsOnly {
         return None;
@@ -239,7 +238,7 @@ fn moment(name: &str, apart_ms: f64) -> String {
     format!("{name}, read {} {side} it", HumanDuration(apart))
 }
 
-/// A source as people call it.
+/// Returns the readable name of a source.
 fn by(word: &str) -> &'static str {
     let all = [
         (Source::Status, "/proc/PID/status"),
@@ -249,5 +248,5 @@ fn by(word: &str) -> &'static str {
         (Source::ProcessStats, "the trace's process_stats"),
     ];
     let found = all.into_iter().find(|(source, _)| source.word() == word);
-    found.map_or("the phone", |(_, words)| words)
+    found.map_or("the device", |(_, words)| words)
 }

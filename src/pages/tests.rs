@@ -60,6 +60,7 @@ fn report() -> Report {
         },
         native: None,
         full: None,
+        most_callsites: None,
         inputs: Vec::new(),
         java: vec![java_part()],
     }
@@ -77,7 +78,7 @@ fn the_page_of_a_java_heap_shows_who_retains_what() {
         "102.6 KiB",
         "evil&lt;/pre&gt;&lt;script&gt;",
         "JNI global",
-        "No object was found that Android is done with",
+        "No leaks found: no object is still held",
         "<td class=\"n\">97.7 KiB</td>",
         "1970-01-01 00:00:00 UTC",
         "as the runtime reports them",
@@ -166,7 +167,7 @@ fn a_folder_that_is_not_there_is_told_so() {
         panic!("it cannot be written");
     };
     let help = error.help().expect("it says what to do");
-    assert!(help.contains("no such folder"), "{help}");
+    assert!(help.contains("does not exist"), "{help}");
 }
 
 #[test]
@@ -230,22 +231,22 @@ fn the_command_for_all_callsites_writes_the_same_page() {
         look: LookOptions::default(),
         java: JavaOptions::default(),
         java_only: false,
-        full: false,
+        limit: None,
         contents: false,
     };
-    assert_eq!(full_command(&request), "heaptap report --full rec@last");
+    assert_eq!(full_command(&request), "heaptap report -l 0 rec@last");
     request.base = Some(input(
         "rec",
         DumpScope::These(vec![DumpSelector::Number(1)]),
     ));
     request.per = Some(Per::iterations(20.0));
-    request.look.process = Some("com.example.*".to_owned());
-    request.look.heap = Some("libc.malloc".to_owned());
+    request.look.processes.names = vec!["com.example.*".to_owned()];
+    request.look.heaps = vec!["libc.malloc".to_owned()];
     let quoted = quoted("com.example.*");
     assert_eq!(
         full_command(&request),
         format!(
-            "heaptap report --full rec@last --base rec@1 --per 20 --process {quoted} \
+            "heaptap report -l 0 rec@last --base rec@1 --rounds 20 -n {quoted} \
              --heap libc.malloc"
         )
     );

@@ -1,5 +1,5 @@
-//! What a profile cannot see, in words: never hidden, however good the rest looks. Facts of
-//! heapprofd, of Java heap graphs, and of what was left out of this recording.
+//! Limitations of a profile, which are always shown: facts about heapprofd, Java heap graphs, and
+//! data missing from this recording.
 
 use super::process_total::Measured;
 use crate::profile::DumpKind;
@@ -7,7 +7,7 @@ use crate::report::data::header::Unseen;
 use crate::stacks::{Dump, StackProfile};
 use crate::units::ByteSize;
 
-/// What nobody sees who looks at these.
+/// Returns the memory that is not visible in these data.
 pub(super) fn unseen(
     native: Option<&StackProfile>,
     has_java: bool,
@@ -22,19 +22,19 @@ pub(super) fn unseen(
         });
     };
     let parts = measured.and_then(|measured| measured.parts);
-    // Where it was measured, the figure says more than the command that would show it.
+    // If it was measured, the value is more useful than the command that shows it.
     let lists = |rows: &str| match (parts, measured) {
         (Some(_), Some(measured)) => format!("Measured by {} at {}.", measured.by, measured.at),
         _ => format!(
-            "`heaptap meminfo PROCESS` lists {rows}; `heaptap record --with meminfo` keeps it \
-             beside the dumps."
+            "`heaptap meminfo PROCESS` lists {rows}; `heaptap record --with meminfo` records it \
+             with the dumps."
         ),
     };
     add(
         "Graphics memory",
         parts.map(|parts| parts.graphics),
         format!(
-            "Textures, frame buffers and what else drivers keep for the GPU comes from no heap. {}",
+            "Textures, frame buffers and other GPU memory of drivers are not in any heap. {}",
             lists("it as Graphics, GL mtrack and EGL mtrack")
         ),
     );
@@ -45,8 +45,7 @@ pub(super) fn unseen(
             mapped.saturating_add(parts.other)
         }),
         format!(
-            "Code, fonts, databases and whatever else is mapped with mmap, the stacks of threads \
-             too. {}",
+            "Code, fonts, databases and other memory mapped with mmap, including thread stacks. {}",
             lists("them as .so, .apk, .dex, Stack, Other")
         ),
     );
@@ -54,20 +53,20 @@ pub(super) fn unseen(
         add(
             "Shared pages and swap",
             Some(parts.system),
-            "The process's share of pages that it has together with others, and what of it is \
-             swapped out (compressed in ZRAM, on phones)."
+            "The process's share of pages that it shares with other processes, and its swapped \
+             memory (compressed in ZRAM on devices)."
                 .to_owned(),
         );
     }
-    // What the process has of the native heap beyond what was sampled: of both below.
+    // Native heap of the process beyond the sampled part, for both entries below.
     let beyond = measured.and_then(Measured::native_unseen);
     let dumps = native.map_or(&[][..], |profile| &profile.dumps);
     let has = |check: &dyn Fn(&Dump) -> bool| dumps.iter().any(check);
     if has(&|dump| is_of_android(dump) && !dump.facts.flags.from_startup) {
         let together = match beyond {
             Some(_) => {
-                " The size is what the native heap takes up beyond what was sampled: what the \
-                 allocator adds is in it, too."
+                " The size is the native heap beyond what was sampled, including allocator \
+                 overhead."
             }
             None => "",
         };
@@ -75,9 +74,9 @@ pub(super) fn unseen(
             "Memory from before the profiler attached",
             beyond,
             format!(
-                "What was allocated earlier is not in these numbers, nor is it when it is freed; \
-                 a heap that is steady seems to grow until its old blocks are replaced. `heaptap \
-                 record --launch` profiles an app from its start.{together}"
+                "Earlier allocations and their frees are not in these numbers. A heap of constant \
+                 size seems to grow until its old blocks are replaced. `heaptap record --launch` \
+                 profiles an app from its start.{together}"
             ),
         );
     }
@@ -90,9 +89,9 @@ pub(super) fn unseen(
             "Small blocks between two samples",
             None,
             format!(
-                "One byte in {} is sampled, on average. Sizes are estimates; of a callsite that \
-                 does not show, less than {} is held (95 % certain), in blocks smaller than one \
-                 interval. Counts are of samples, not of allocations.",
+                "On average, one byte in {} is sampled, and sizes are estimates. A callsite that \
+                 is not shown has less than {} unreleased (95% certain), in blocks smaller than \
+                 one interval. Counts are samples, not allocations.",
                 ByteSize(interval),
                 ByteSize(interval.saturating_mul(3)),
             ),
@@ -101,10 +100,10 @@ pub(super) fn unseen(
     if has(&|dump| is_of_android(dump)) {
         let from_startup = !has(&|dump| is_of_android(dump) && !dump.facts.flags.from_startup);
         add(
-            "What the allocator adds",
+            "Allocator overhead",
             beyond.filter(|_| from_startup),
-            "Sizes are those that were asked for. Rounding up, headers, and free memory that the \
-             allocator keeps count in the process, not here."
+            "Sizes are those that the program requested. Rounding, headers and free memory kept by \
+             the allocator count in the process, but not here."
                 .to_owned(),
         );
     }
@@ -112,8 +111,8 @@ pub(super) fn unseen(
         add(
             "Frees of Java objects",
             None,
-            "The heap com.android.art tells what was allocated, never what was freed: what is \
-             held now is in a Java heap dump (`heaptap dump`)."
+            "The heap com.android.art reports allocations, but not frees. For memory that is in \
+             use now, take a Java heap dump (`heaptap dump`)."
                 .to_owned(),
         );
     }
@@ -121,8 +120,8 @@ pub(super) fn unseen(
         add(
             "Frees after the maximum",
             None,
-            "The values are those of the moment when the heap was largest: the largest of many \
-             estimates, so rather too high; nothing is known of what came after it."
+            "The values are from the time when the heap was largest. As the largest of many \
+             estimates, they are probably too high. Later changes are unknown."
                 .to_owned(),
         );
     }
@@ -130,13 +129,13 @@ pub(super) fn unseen(
         (true, false) => add(
             "Java objects",
             None,
-            "Not dumped: `heaptap dump -n PROCESS` shows what Java code holds.".to_owned(),
+            "Not dumped: `heaptap dump -n PROCESS` shows the memory of Java objects.".to_owned(),
         ),
         (false, true) => add(
             "Native memory",
             None,
-            "Not sampled, apart from what Java objects are known to own: `heaptap record -n \
-             PROCESS` shows who allocates it."
+            "Not sampled, apart from memory known to be owned by Java objects: `heaptap record -n \
+             PROCESS` shows its callsites."
                 .to_owned(),
         ),
         _ => {}
@@ -144,7 +143,7 @@ pub(super) fn unseen(
     all
 }
 
-/// Whether heapprofd wrote it, rather than another tool.
+/// Returns whether heapprofd wrote it, rather than another tool.
 fn is_of_android(dump: &Dump) -> bool {
     dump.measures.iter().any(|measure| measure.view.is_some()) && dump.facts.pid != 0
 }

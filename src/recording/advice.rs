@@ -1,5 +1,5 @@
-//! How to go on with a recording that could not be finished: what a failure tells the user of
-//! it, and what is no longer true once the phone is gone.
+//! Advice about a recording that could not be finished, and its removal when the device is no
+//! longer available.
 
 use std::path::Path;
 
@@ -10,22 +10,22 @@ use crate::session::{SessionId, Store};
 use crate::untrusted::shell::quoted_path;
 
 fn names_collect(text: &str) -> bool {
-    text.contains("heaptap collect")
+    text.contains("heaptap stop")
 }
 
-/// Whether a failure tells the user to collect the recording.
+/// Returns whether a failure advises the user to collect the recording.
 pub(crate) fn advises_collect(failure: &Failure) -> bool {
     let mut texts = failure.help.iter().chain(&failure.hints);
     texts.any(|text| names_collect(text))
 }
 
-/// Takes that advice away.
+/// Removes that advice.
 pub(crate) fn remove_collect(failure: &mut Failure) {
     failure.hints.retain(|hint| !names_collect(hint));
     failure.help.take_if(|help| names_collect(help));
 }
 
-/// Adds how to go on with a session whose results could not be written.
+/// Adds advice for a session whose results could not be written.
 pub(super) fn of_unwritten(
     mut failure: Failure,
     store: &Store,
@@ -38,18 +38,21 @@ pub(super) fn of_unwritten(
     let sessions = store.list().map_or_else(|_| Vec::new(), |(known, _)| known);
     let is_kept = sessions.iter().any(|known| known.header.id == *id);
     if is_kept && !advises_collect(&failure) {
-        let hint = format!("what was recorded is not lost: heaptap collect {id} -o DIR");
+        let hint = format!("what was recorded is not lost; run `heaptap stop {id} -o DIR`");
         failure.hints.push(hint);
     }
     failure.hints.extend(trace_is_here(output, id));
     failure
 }
 
-/// What to do with a trace that was fetched, if its session cannot be finished.
+/// Returns advice for a fetched trace whose session cannot be finished.
 pub(super) fn trace_is_here(output: &Path, id: &SessionId) -> Option<String> {
     let is_here = is_own(output, id) && output.join(RAW_TRACE).is_file();
     is_here.then(|| {
         let folder = quoted_path(output);
-        format!("its trace is here, and whole: heaptap convert {folder} (without labels)")
+        format!(
+            "the complete trace is on the host; run `heaptap convert {folder}` (labels will be \
+             missing)"
+        )
     })
 }

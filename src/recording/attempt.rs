@@ -1,5 +1,5 @@
-//! One attempt at a recording: from the check to the finished folder. Puts the stages in order;
-//! each of them is its own module's.
+//! One attempt at a recording, from the check to the finished directory. Calls the stages in order;
+//! each stage is implemented in its own module.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -30,14 +30,14 @@ use crate::session::{
     SessionId, Store,
 };
 
-/// Where the results of a later attempt go: `out-2`, beside `out`.
+/// Returns the directory for the results of a later attempt: `out-2`, next to `out`.
 pub(super) fn attempt_path(output: &Path, number: u32) -> PathBuf {
     let mut name = output.file_name().unwrap_or_default().to_owned();
     name.push(format!("-{number}"));
     output.with_file_name(name)
 }
 
-/// Records once. `dump_heaps` takes the Java heaps that are wanted beside it.
+/// Records once. `dump_heaps` dumps the requested companion Java heaps.
 pub(super) async fn record_once(
     device: &Device,
     store: &Store,
@@ -65,7 +65,7 @@ pub(super) async fn record_once(
             return Err(failure);
         }
     };
-    // Only Android 10's one file can hold an earlier recording.
+    // Only the single file of Android 10 can contain an earlier recording.
     if !prepared.header.removable {
         let path = &prepared.header.remote_path;
         if let Err(failure) = sessions::make_way(device, store, path, controls, on_event).await {
@@ -90,7 +90,7 @@ pub(super) async fn record_once(
             }
             confirmed => confirmed?,
         }
-        // Nobody may look again before these are gone.
+        // Must be noted before labels are checked again.
         session.note_targets().await?;
         return Ok(Recorded::Detached {
             snapshots: prepared.header.snapshots,
@@ -102,10 +102,10 @@ pub(super) async fn record_once(
     Ok(Recorded::Finished(Box::new(finished)))
 }
 
-/// Follows a session that runs, ends it, and finishes it.
+/// Follows a running session, ends it, and finishes it.
 ///
 /// # Errors
-/// The failure of whatever stage could not go on.
+/// Returns the error of the stage that failed.
 pub(super) async fn run_to_end(
     mut session: Session,
     dump_heaps: DumpHeaps,
@@ -142,7 +142,7 @@ struct Prepared {
     shell_is_root: bool,
 }
 
-/// Everything before the device is told anything.
+/// Performs all steps before the first change on the device.
 async fn prepare(
     device: &Device,
     store: &Store,
@@ -164,7 +164,7 @@ async fn prepare(
     }
     let assess = kind.assess(options.user, options.launch);
     let assessment = eligibility::assess(device, &facts, kind.targets(), &assess).await?;
-    // What runs is asked whether it takes a debugger; heapprofd's rules are not meant there.
+    // Running processes must accept a debugger; heapprofd's rules do not apply to tracking.
     let runs = assessment.targets.iter().any(|t| !t.processes.is_empty());
     if let Some(refusal) = kind.refusal(&assessment)
         && !options.force
@@ -249,7 +249,7 @@ async fn header(
 ) -> Result<SessionHeader, Failure> {
     let boot_id = plan::boot_id(device, facts).await?;
     let shell_is_root = facts.root == Some(Root::Shell);
-    // Android 10's shell may not remove a trace.
+    // On Android 10, the shell cannot remove a trace.
     let removable = facts.api().is_none_or(|api| api >= 30);
     let encoded = &fitted.encoded;
     let config = &encoded.config;
@@ -302,7 +302,7 @@ async fn header(
     })
 }
 
-/// Starts the session, relaxed and launched as asked. Interrupted, it leaves nothing behind.
+/// Starts the session, with SELinux and launch as requested. If interrupted, it cleans up.
 async fn start(
     device: &Device,
     store: &Store,
@@ -331,7 +331,7 @@ async fn start(
         sessions::abandon(device, store, &header.id, controls, events).await?;
     }
     let failure = started.unwrap_or_else(|| SessionError::Interrupted.into());
-    // What may still run has its guard.
+    // A session that might still be running keeps its guard.
     if relaxed.into_inner() && failure.class != ErrorClass::NotFetched {
         let path = &header.remote_path;
         let restored = session::restore_selinux(device, prepared.shell_is_root, path).await;
@@ -342,7 +342,7 @@ async fn start(
     Err(failure)
 }
 
-/// The session, and why its apps could not be launched.
+/// Returns the session, and the error of launching its apps.
 async fn start_uninterrupted(
     device: &Device,
     store: &Store,
@@ -387,7 +387,7 @@ async fn start_uninterrupted(
     Ok((session, None))
 }
 
-/// The packages that `--launch` starts: those named, and one of each target that is an app.
+/// Returns the packages that `--launch` starts: the named ones, and one per target that is an app.
 fn packages_of(targets: &Targets, assessment: &Assessment) -> Vec<String> {
     let of_targets = assessment
         .targets
@@ -403,7 +403,7 @@ fn packages_of(targets: &Targets, assessment: &Assessment) -> Vec<String> {
     packages
 }
 
-/// The processes that stopping `package` ends.
+/// Returns the processes that end when `package` is stopped.
 fn pids_of(package: &str, assessment: &Assessment) -> BTreeSet<u32> {
     assessment
         .targets
@@ -414,8 +414,8 @@ fn pids_of(package: &str, assessment: &Assessment) -> BTreeSet<u32> {
         .collect()
 }
 
-/// The refusal of a recording that would share a process with one that this host has running: a
-/// process is in one heap profile at a time, and the second gets no samples.
+/// Returns an error if the recording would share a process with a running recording of this host: a
+/// process can only be in one heap profile at a time, and the second gets no samples.
 async fn recorded_already(
     device: &Device,
     store: &Store,
@@ -426,11 +426,11 @@ async fn recorded_already(
     let (session_states, _) = store.list()?;
     for session_state in &session_states {
         let other = &session_state.header;
-        // Android 10 has room for one recording, whatever it is of: `make_way` sees to it.
+        // Android 10 supports one recording at a time, of any kind: `make_way` handles that.
         if other.serial != device.serial() || session_state.pulled.is_some() || !other.removable {
             continue;
         }
-        // Dumps of Java heaps are in nobody's way.
+        // Java heap dumps do not conflict with other recordings.
         if Plan::read(&other.plan).is_ok_and(|plan| plan.java.is_some()) {
             continue;
         }
@@ -457,11 +457,11 @@ async fn recorded_already(
     Ok(None)
 }
 
-/// Says what a recording that was forced will lack.
+/// Warns about missing data in a forced recording.
 fn warn_of_first(first: &Failure, on_event: &EventHandler) {
     let help = first.help.as_deref().unwrap_or_default();
     let text = format!(
-        "{}, so this recording gets nothing of it; {help}",
+        "{}, so this recording will not include it; {help}",
         first.message
     );
     warn(on_event, text);
@@ -474,7 +474,7 @@ pub(super) fn first_target(targets: &Targets) -> String {
         .unwrap_or_else(|| "recording".to_owned())
 }
 
-/// Warnings, and the notes that tell which processes will be in the recording.
+/// Returns warnings, and notes about the recorded processes.
 pub(super) fn worth_saying(assessment: &Assessment, scope: Scope, launch: bool) -> Vec<Finding> {
     let is_said = |f: &Finding| match f.id {
         _ if f.severity != Severity::Note => true,

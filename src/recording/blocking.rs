@@ -1,13 +1,13 @@
-//! Work on files that are large, away from the threads that serve connections: a phone that is
-//! not answered meanwhile counts as lost.
+//! Work on large files, on threads that do not serve connections: a device without answers in the
+//! meantime counts as lost.
 
-/// Does `work` on a thread of its own.
+/// Runs `work` on a separate thread.
 pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(ended) => match ended.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime ends, and whoever waits here with it.
+            // The runtime is shutting down, and this future with it.
             Err(_) => std::future::pending().await,
         },
     }
@@ -17,7 +17,7 @@ pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send 
 mod tests {
     use super::*;
 
-    /// On the one thread of this runtime the work would wait for ever.
+    /// On the only thread of this runtime, the work would wait forever.
     #[tokio::test]
     async fn connections_are_served_meanwhile() {
         let (say, heard) = std::sync::mpsc::channel();

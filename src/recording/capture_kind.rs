@@ -1,6 +1,5 @@
-//! What a session records, a native heap or Java heaps, and everything in which the two differ
-//! before perfetto is started: what has to be eligible, what the phone's version makes of it,
-//! the config, and how more dumps can be caused.
+//! Kinds of sessions, native heap or Java heaps, and their differences before perfetto starts:
+//! eligibility, adaptation to the Android version, config, and triggers of further dumps.
 
 use std::time::Duration;
 
@@ -13,23 +12,23 @@ use crate::eligibility::{AssessOptions, Assessment, DeviceFacts, Root, Scope, St
 use crate::error::Failure;
 use crate::session::{Background, SnapshotMethod};
 
-/// What is to be recorded; targets as they were given.
+/// The kind of data to record, with targets as given by the user.
 #[derive(Debug, Clone)]
 pub enum CaptureKind {
     /// Allocations of a native heap.
     Native(Box<CaptureSpec>),
-    /// Objects of Java heaps, with what `dump` alone knows of the results.
+    /// Objects of Java heaps, with options for the results that only `dump` has.
     Java(JavaSpec, JavaResults),
 }
 
-/// How the dumps of Java heaps are to be written.
+/// Options for writing Java heap dumps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct JavaResults {
     /// Along dominators, too.
     pub dominators: bool,
 }
 
-/// The same for one phone, ready to be started.
+/// The same adapted to one device, ready to start.
 #[derive(Debug)]
 pub(super) struct Fitted {
     pub(super) encoded: EncodedConfig,
@@ -37,17 +36,17 @@ pub(super) struct Fitted {
     pub(super) snapshots: SnapshotMethod,
     /// Names and pids in the config.
     pub(super) targets: Targets,
-    /// It ends by itself after this.
+    /// Duration after which it ends by itself.
     pub(super) duration: Option<Duration>,
     /// Heaps that were chosen.
     pub(super) heaps: Vec<String>,
     pub(super) background: Background,
-    /// What finishing has to know of a Java dump.
+    /// Facts about a Java dump for finishing it.
     pub(super) java: Option<JavaPlan>,
 }
 
 impl CaptureKind {
-    /// Which processes, as given.
+    /// Returns the targets as given by the user.
     pub fn targets(&self) -> &Targets {
         match self {
             CaptureKind::Native(spec) => &spec.targets,
@@ -55,7 +54,7 @@ impl CaptureKind {
         }
     }
 
-    /// What has to be eligible.
+    /// Returns the required kind of eligibility.
     pub fn scope(&self) -> Scope {
         match self {
             CaptureKind::Native(_) => Scope::Native,
@@ -63,7 +62,7 @@ impl CaptureKind {
         }
     }
 
-    /// Whether it is Java allocations that the runtime of such a phone tracks itself.
+    /// Returns whether the device's runtimes themselves track Java allocations.
     pub(super) fn tracks(&self, facts: &DeviceFacts) -> bool {
         match self {
             CaptureKind::Native(spec) => spec.tracks(facts.api()),
@@ -71,7 +70,7 @@ impl CaptureKind {
         }
     }
 
-    /// Has the trace hold what Perfetto itself records of what is wanted beside.
+    /// Adds the companion data that Perfetto itself records to the trace.
     pub(super) fn record_beside(&mut self, companions: CompanionOptions) {
         if let CaptureKind::Native(spec) = self
             && spec.companions.is_empty()
@@ -80,7 +79,7 @@ impl CaptureKind {
         }
     }
 
-    /// How its targets are assessed.
+    /// Returns the options for assessing the targets.
     pub(super) fn assess(&self, user: Option<u32>, launch: bool) -> AssessOptions {
         let mut assess = match self {
             CaptureKind::Native(spec) => AssessOptions::of_spec(spec, user),
@@ -95,19 +94,19 @@ impl CaptureKind {
         assess
     }
 
-    /// Why nothing would come of it; `None` where something may.
+    /// Returns why the recording would be empty; `None` if it might not be.
     pub(super) fn refusal(&self, assessment: &Assessment) -> Option<Failure> {
         let refused = assessment.refusal(self.scope());
         let refused = refused.or_else(|| match self {
-            // A dump is of what runs.
+            // Only running processes can be dumped.
             CaptureKind::Java(spec, _) if spec.wait_for_oom.is_none() => assessment.nothing_runs(),
             _ => None,
         });
         refused.map(Failure::from)
     }
 
-    /// What the phone of `facts` is told. `labels`: the continuous dumps that stand in for
-    /// snapshots where nothing else works.
+    /// Adapts the capture to the device of `facts`. `labels`: continuous dumps as a replacement for
+    /// snapshots on devices that do not support them.
     pub(super) fn fit(
         &self,
         facts: &DeviceFacts,
@@ -173,7 +172,7 @@ fn fit_java(
     };
     spec.targets = match spec.wait_for_oom {
         None => resolved(assessment),
-        // The app compares its own name with these, whenever it was started.
+        // The app compares its own name with these, regardless of its start time.
         Some(_) => whole_packages(&spec.targets),
     };
     let period_ms = |period: Duration| u64::try_from(period.as_millis()).unwrap_or(u64::MAX);
@@ -189,7 +188,7 @@ fn fit_java(
         },
         duration: spec.duration(),
         heaps: Vec::new(),
-        // The session may be over before all of its sources have come up.
+        // The session might end before all of its sources have started.
         background: Background::Now,
         java: Some(JavaPlan {
             ends_when_done: spec.ends_when_done(),
@@ -232,8 +231,8 @@ pub(super) struct Labels {
     pub(super) detached: bool,
 }
 
-/// Returns how snapshots will be taken. Arms continuous dumps if heapprofd cannot be signalled,
-/// unless the user chose their own period or none.
+/// Returns the snapshot method. Enables continuous dumps if heapprofd cannot be signalled, unless
+/// the user chose a period or disabled them.
 fn snapshot_way(facts: &DeviceFacts, spec: &mut CaptureSpec, labels: Labels) -> SnapshotMethod {
     let central = facts.api().is_none_or(|api| api >= 31) || facts.is_user_build() == Some(false);
     match facts.root {

@@ -1,6 +1,6 @@
-//! Why a recording ended as it did, and why a target of it is empty: each cause once, and no
-//! guess beside a cause that is known. Holds the rule by which a trace that breaks off is
-//! incomplete here and damaged elsewhere (docs/errors.md).
+//! Causes for the end of a recording and for empty targets: each cause once, and no guesses next to
+//! a known cause. Contains the rule by which a truncated trace is incomplete here and damaged
+//! elsewhere (docs/errors.md).
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::results::manifest;
 use crate::session::{DurationBounds, SessionState};
 use std::collections::BTreeMap;
 
-/// Why a recording ended, as far as that can be told.
+/// Cause of the end of a recording, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cause {
     Duration,
@@ -45,7 +45,7 @@ impl Cause {
             .duration_ms
             .is_some_and(|ms| in_full(Duration::from_millis(ms), lasted, whole));
         let by_done = plan.java.as_ref().is_some_and(|java| java.ends_when_done);
-        // The service ends a file a little below its limit: the next packet would not fit.
+        // The service ends a file slightly below its limit, because the next packet would not fit.
         let full = plan
             .size_limit
             .is_some_and(|limit| size >= limit - limit / 32);
@@ -63,7 +63,7 @@ impl Cause {
         }
     }
 
-    /// The same, with what the phone's log adds.
+    /// Refines the cause with the device log.
     pub(super) fn with_log(self, log: &[LogLine]) -> Cause {
         let full = |line: &LogLine| {
             line.tag == "perfetto" && line.text.contains("No space left on device")
@@ -90,7 +90,7 @@ impl Cause {
         }
     }
 
-    /// Whether the phone ended the recording before its time.
+    /// Returns whether the device ended the recording early.
     pub(super) fn is_the_phone(self) -> bool {
         match self {
             Cause::SizeLimit | Cause::DiskFull | Cause::Lost | Cause::Rebooted => true,
@@ -110,22 +110,22 @@ impl Cause {
         let (kind, message, help) = match self {
             Cause::SizeLimit => (
                 "size-limit",
-                "the trace reached its size limit, and the recording ended early",
-                "free space on the phone, sample less (-i 16k), or dump less often",
+                "the trace reached its size limit, so the recording ended early",
+                "free space on the device, sample less (-i 16k), or dump less often",
             ),
             Cause::DiskFull => (
                 "disk-full",
-                "the phone's storage ran full, and the recording ended early",
-                "delete something on the phone, sample less (-i 16k), or dump less often",
+                "the device storage is full, so the recording ended early",
+                "delete files on the device, sample less (-i 16k), or dump less often",
             ),
             Cause::Lost => (
                 "recording-lost",
-                "perfetto ended on the phone without being asked",
-                "`adb logcat -s perfetto traced` may tell why",
+                "perfetto ended unexpectedly on the device",
+                "check `adb logcat -s perfetto traced` for the reason",
             ),
             Cause::Rebooted => (
                 "device-rebooted",
-                "the phone was restarted while it recorded",
+                "the device restarted during the recording",
                 "record again",
             ),
             Cause::Duration
@@ -135,9 +135,9 @@ impl Cause {
             | Cause::Unknown => return None,
         };
         let missing = if sampled {
-            "what came after perfetto's last write is missing"
+            "data after perfetto's last write are missing"
         } else {
-            "that was before the first dump, so there are no samples"
+            "it happened before the first dump, so there are no samples"
         };
         Some(manifest::Warning {
             kind: kind.to_owned(),
@@ -149,28 +149,28 @@ impl Cause {
     }
 }
 
-/// Whether traces came to their ends, undamaged.
+/// Returns whether the traces are complete and undamaged.
 pub(super) fn is_whole(health: &[Health]) -> bool {
     health.iter().all(|h| h.damage_count == 0 && !h.ends_early)
 }
 
-/// Whether a recording of such a `duration` ran to its end. `whole`: its trace has an end.
+/// Returns whether a recording of this `duration` ran to its end. `whole`: its trace has an end.
 fn in_full(duration: Duration, lasted: DurationBounds, whole: bool) -> bool {
-    // The last report may be a second old, and a start takes its time.
+    // The last report can be a second old, and starting takes time.
     let seen = |at_least: Duration| at_least + Duration::from_secs(3) >= duration;
-    // Nobody looked for a while: it had the time, and its trace says that it came to its end.
+    // Not observed for a while: it had enough time, and its trace is complete.
     let had_time = || lasted.at_most.is_none_or(|at_most| at_most >= duration);
-    // Nobody looked at all.
+    // Not observed at all.
     let is_unseen = lasted.at_least.is_none() && lasted.at_most.is_none();
     is_unseen || lasted.at_least.is_some_and(seen) || whole && had_time()
 }
 
-/// Brings what the trace says into line with what is known of the recording: the file is what
-/// the device wrote, byte for byte, so that one which breaks off has no rest elsewhere. `told`:
-/// why targets are empty is said for each of them.
+/// Reconciles the state of the trace with the facts of the recording. The file is exactly as the
+/// device wrote it, so the rest of a truncated file does not exist elsewhere. `told`: the causes of
+/// empty targets are reported for each of them.
 pub(super) fn settle(converted: &mut Converted, cause: Cause, told: bool) {
     let by_phone = cause.is_the_phone();
-    // Whoever ended in good order wrote its last packet to the end.
+    // A service that ended normally wrote its last packet completely.
     let inside = converted.health.iter().any(|health| health.cut_bytes > 0)
         && !(by_phone || cause == Cause::Unknown);
     converted.findings.retain_mut(|finding| {
@@ -187,12 +187,12 @@ pub(super) fn settle(converted: &mut Converted, cause: Cause, told: bool) {
         }
         if cut || finding.class == Some(ErrorClass::BadInput) {
             finding.help = Some(
-                "the file is byte for byte what the device wrote: record again, and look at \
-                 `adb logcat -s perfetto traced`"
+                "the file is exactly as the device wrote it; record again, and check `adb logcat \
+                 -s perfetto traced`"
                     .to_owned(),
             );
         }
-        // What a known cause left behind has no remedy of its own.
+        // Consequences of a known cause have no remedy of their own.
         if by_phone && CONSEQUENCES.contains(&finding.kind) {
             finding.help = None;
         }
@@ -203,7 +203,7 @@ pub(super) fn settle(converted: &mut Converted, cause: Cause, told: bool) {
 /// Kinds that a recording has which ended before its time.
 const CONSEQUENCES: [&str; 3] = ["packets-lost", "callstacks-lost", "dump-unfinished"];
 
-/// What the exit code tells of a recording.
+/// Returns the exit code class of a recording.
 pub(super) fn class(converted: &Converted, cause: Cause, some_empty: bool) -> Option<ErrorClass> {
     let incomplete = some_empty || converted.is_cut();
     let incomplete = incomplete.then_some(ErrorClass::Incomplete);
@@ -211,7 +211,7 @@ pub(super) fn class(converted: &Converted, cause: Cause, some_empty: bool) -> Op
     ErrorClass::first_of(all.into_iter().flatten())
 }
 
-/// The targets without samples, as far as it is known what the targets were.
+/// Returns the targets without samples, as far as the targets are known.
 pub(super) fn empty_targets(plan: &Plan, converted: &Converted) -> Vec<EmptyTarget> {
     let mut recorded: BTreeMap<u64, Recorded> = BTreeMap::new();
     for dump in &converted.dumps {
@@ -231,7 +231,7 @@ pub(super) fn empty_targets(plan: &Plan, converted: &Converted) -> Vec<EmptyTarg
     eligibility::empty_targets(&plan.known, &recorded)
 }
 
-/// Why targets are empty, in words: one cause for each.
+/// Returns warnings about empty targets: one cause for each.
 pub(super) fn why_empty(
     plan: &Plan,
     converted: &Converted,
@@ -247,10 +247,10 @@ pub(super) fn why_empty(
         java: plan.java.is_some(),
         log,
     };
-    // A trace without a packet says nothing of heapprofd.
+    // A trace without packets has no information about heapprofd.
     let has_trace = !converted.health.is_empty();
     let whole = has_trace && !cause.is_the_phone() && is_whole(&converted.health);
-    // heapprofd may have been held up by what it wrote of other processes.
+    // heapprofd might have been delayed by writing data of other processes.
     let timed_out = plan.java.is_none()
         && converted
             .health
@@ -261,7 +261,7 @@ pub(super) fn why_empty(
         .iter()
         .filter_map(|target| {
             let mut causes = eligibility::explain(target, &evidence);
-            // What the manifest says explains more than the line of the log it caused.
+            // A rejected manifest entry explains more than the log line it caused.
             causes.sort_by_key(|cause| cause.id == FindingId::Refused);
             let cause = causes.into_iter().next()?;
             if !matches!(cause.id, FindingId::NoAllocation | FindingId::NoDump) {
@@ -284,7 +284,7 @@ fn warning(plan: &Plan, target: &EmptyTarget, finding: Finding) -> manifest::War
         Some(_) => "no heap dump",
         None => "no samples",
     };
-    // `com.example.app is frozen`, said of com.example.app: `it is frozen`.
+    // `com.example.app is frozen` becomes `it is frozen` after the name.
     let what = match finding.what.strip_prefix(&target.name) {
         Some(rest) if rest.starts_with(' ') => format!("it{rest}"),
         _ => finding.what,
@@ -301,13 +301,13 @@ fn warning(plan: &Plan, target: &EmptyTarget, finding: Finding) -> manifest::War
     }
 }
 
-/// The process was there, and the tracing service waited in vain for some data source.
+/// The process was running, and the tracing service timed out waiting for a data source.
 fn stop_timed_out(target: &EmptyTarget) -> manifest::Warning {
     manifest::Warning {
         kind: "stop-timed-out".to_owned(),
         message: format!(
-            "{}: no samples: the tracing service stopped waiting before all of the phone's data \
-             sources were done, so its dump may have come too late",
+            "{}: no samples: the tracing service stopped waiting before all data sources of the \
+             device were done, so the dump might have come too late",
             target.name
         ),
         help: Some(findings::BUSY.to_owned()),
@@ -316,24 +316,24 @@ fn stop_timed_out(target: &EmptyTarget) -> manifest::Warning {
     }
 }
 
-/// The process was there and the trace is whole, yet heapprofd wrote nothing at all.
+/// The process was running and the trace is complete, but heapprofd wrote nothing at all.
 fn heapprofd_silent(target: &EmptyTarget, log: &[LogLine]) -> manifest::Warning {
     let died = log.iter().find(|line| {
         line.text.contains("heapprofd") && line.text.to_ascii_lowercase().contains("fatal signal")
     });
     let log = died.map_or_else(String::new, |line| {
-        format!("; the phone's log says: {}", line.text)
+        format!("; the device log says: {}", line.text)
     });
     manifest::Warning {
         kind: "heapprofd-silent".to_owned(),
         message: format!(
-            "{}: no samples: heapprofd on the phone wrote nothing, so it was not running, died, \
+            "{}: no samples: heapprofd on the device wrote nothing; it was not running, crashed, \
              or never attached{log}",
             target.name
         ),
         help: Some(
-            "`adb logcat -s heapprofd init` says how heapprofd fared; restarting the phone \
-             starts it anew. A process that never allocates looks the same"
+            "Check `adb logcat -s heapprofd init`, and restart the device to restart heapprofd. A \
+             process that never allocates has the same symptom."
                 .to_owned(),
         ),
         pid: target.pid.map(u64::from),

@@ -1,4 +1,4 @@
-//! What is recorded beside the native heap: `--with java,meminfo,smaps,gc`.
+//! Companion data: `--with java,meminfo,smaps,gc`.
 
 use std::fmt;
 
@@ -6,24 +6,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::config;
 
-/// What is recorded beside the native heap.
+/// Companion data to record.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CompanionOptions {
     /// A Java heap graph at each label.
     pub java: bool,
-    /// How the process's memory divides, all along; whole at each label.
+    /// Memory breakdown of the process, continuously and in full at each label.
     pub meminfo: bool,
-    /// Its mappings at each label.
+    /// Memory mappings at each label.
     pub smaps: bool,
-    /// Garbage collections.
     pub gc: bool,
-    /// Java allocations as the runtime tracks them, at each label: asked for by
-    /// `--java-allocations`.
+    /// Java allocations tracked by the runtime, at each label; requested by `--java-allocations`.
     pub allocations: bool,
 }
 
-/// One of them.
+/// A source of companion data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
@@ -41,9 +39,9 @@ pub enum Source {
 }
 
 impl Source {
-    /// Those that `--with` names, in the order in which they are named.
+    /// Values of `--with`, in display order.
     pub const ASKED: [Source; 4] = [Source::Java, Source::Meminfo, Source::Smaps, Source::Gc];
-    /// All of them.
+    /// All sources.
     pub const ALL: [Source; 5] = [
         Source::Java,
         Source::Meminfo,
@@ -52,7 +50,7 @@ impl Source {
         Source::Allocations,
     ];
 
-    /// The word in the timeline for the files that are taken of it.
+    /// Returns the word in the timeline for the files of this source.
     pub(crate) fn kept_as(self) -> &'static str {
         match self {
             Source::Java => "java-heap",
@@ -60,7 +58,7 @@ impl Source {
         }
     }
 
-    /// As it is typed.
+    /// Returns the word as typed on the command line.
     pub fn word(self) -> &'static str {
         match self {
             Source::Java => "java",
@@ -79,19 +77,19 @@ impl fmt::Display for Source {
 }
 
 impl CompanionOptions {
-    /// Whether nothing is recorded beside.
+    /// Returns whether no companion data is recorded.
     pub fn is_empty(self) -> bool {
         self == CompanionOptions::default()
     }
 
-    /// Whether something is read from the phone all along, not only at labels.
+    /// Returns whether the device is observed continuously, not only at labels.
     pub fn observes(self) -> bool {
         self.meminfo || self.gc
     }
 
-    /// What Perfetto itself records of it, in the same trace.
+    /// Returns the sources that Perfetto itself records, in the same trace.
     pub fn in_trace(self) -> config::CompanionSources {
-        // A trace without any heap is to hold something, too.
+        // Ensures that a trace without heaps is not empty.
         let samples = self.meminfo || self.allocations;
         let each_second = samples.then_some(config::CompanionSources::PERIOD);
         config::CompanionSources {
@@ -101,19 +99,19 @@ impl CompanionOptions {
         }
     }
 
-    /// What is recorded.
+    /// Returns the recorded sources.
     pub fn sources(self) -> impl Iterator<Item = Source> {
         Source::ALL
             .into_iter()
             .filter(move |source| self.has(*source))
     }
 
-    /// What is taken at each label, and at the end.
+    /// Returns the sources captured at each label, and at the end.
     pub fn at_labels(self) -> impl Iterator<Item = Source> {
         self.sources().filter(|source| *source != Source::Gc)
     }
 
-    /// Whether `source` is recorded.
+    /// Returns whether `source` is recorded.
     pub fn has(self, source: Source) -> bool {
         match source {
             Source::Java => self.java,

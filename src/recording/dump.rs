@@ -1,5 +1,5 @@
-//! `dump`: Java heaps by Perfetto's data source. Records as `record` does; a dump that was cut
-//! off, or that never began, is made again with more room or more patience, and said so.
+//! `dump`: Java heaps by Perfetto's data source. Records as `record` does; a truncated or missing
+//! dump is repeated with a larger buffer or more time, and reported.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,20 +20,20 @@ use crate::folder::RAW_TRACE;
 use crate::results::manifest::{FILE_NAME, JavaDump, Manifest};
 use crate::session::{Controls, Store};
 
-/// After so many dumps that are not whole, the last is what there is.
+/// Maximum number of attempts; an incomplete last dump is kept.
 const ATTEMPTS: u32 = 3;
-/// What a small one is replaced with.
+/// Replacement for a small buffer.
 const SMALLEST_BUFFER: u64 = 64 << 20;
-/// No larger buffer is tried: a phone has other things to keep in memory.
+/// Maximum size of the buffer, to leave memory to the device.
 const LARGEST_BUFFER: u64 = 2 << 30;
 /// Time for asking whether a process is still there.
 const QUICK: Duration = Duration::from_secs(10);
 
-/// Dumps.
+/// Dumps Java heaps.
 ///
 /// # Errors
-/// The failure of whatever stage could not go on; what was recorded is then still on the
-/// device, and the failure names the command that fetches it.
+/// Returns the error of the stage that failed; recorded data remain on the device, and the error
+/// names the command that fetches them.
 pub async fn dump(
     device: &Device,
     store: &Store,
@@ -48,7 +48,7 @@ pub async fn dump(
         let recorded =
             match record_once(device, store, &options, for_label(), controls, on_event).await {
                 Ok(recorded) => recorded,
-                // The process is gone by now: what came of it before is what there is.
+                // The process has ended by now; the earlier result is final.
                 Err(failure) if failure.class == ErrorClass::NotEligible => {
                     return match earlier {
                         Some(finished) => Ok(Recorded::Finished(Box::new(finished))),
@@ -77,13 +77,13 @@ pub async fn dump(
         options.kind = CaptureKind::Java(spec, *results);
         let output = finished.output.clone();
         let kept = match reason {
-            // There is no dump in it to be kept.
+            // It contains no dump worth keeping.
             RetryReason::NothingCame if discard(&output) => None,
             _ => Some(aside(&output, attempt)),
         };
         let moved = kept.as_ref().map(|kept| std::fs::rename(&output, kept));
         let (kept, next) = match (kept, moved) {
-            // The folder that was asked for gets the dump that is whole.
+            // The requested directory gets the complete dump.
             (kept, None | Some(Ok(()))) => (kept, output),
             (_, Some(Err(_))) => (Some(output.clone()), attempt_path(&output, attempt + 1)),
         };
@@ -100,7 +100,7 @@ pub async fn dump(
     }
 }
 
-/// Dumps the heaps that a recording wants at a label.
+/// Returns the function that dumps the heaps of a recording at a label.
 pub(super) fn for_label() -> DumpHeaps {
     Arc::new(|wanted| Box::pin(dump_at_label(wanted)))
 }
@@ -130,8 +130,8 @@ async fn dump_at_label(wanted: HeapsAtLabel) -> Result<Recorded, Failure> {
         pprof: wanted.pprof,
         names: wanted.names,
     };
-    // Nobody asks this session for anything: whoever ends the recording waits for it, or leaves
-    // it to `collect`.
+    // This session has no control channel: when the recording ends, it waits for this dump or
+    // leaves it to `collect`.
     let (_ask, mut controls) = tokio::sync::mpsc::unbounded_channel();
     let quiet: EventHandler = Arc::new(|_| {});
     dump(
@@ -144,7 +144,7 @@ async fn dump_at_label(wanted: HeapsAtLabel) -> Result<Recorded, Failure> {
     .await
 }
 
-/// Removes the folder of an attempt without any dump, unless something else lies there.
+/// Removes the directory of an attempt without dumps, unless it contains other files.
 fn discard(output: &Path) -> bool {
     const OURS: [&str; 2] = [RAW_TRACE, FILE_NAME];
     let is_ours = |entry: std::io::Result<std::fs::DirEntry>| {
@@ -154,13 +154,13 @@ fn discard(output: &Path) -> bool {
         return false;
     }
     for name in OURS {
-        // What stays keeps the folder.
+        // Remaining files keep the directory.
         let _ = std::fs::remove_file(output.join(name));
     }
     std::fs::remove_dir(output).is_ok()
 }
 
-/// Where the results of an attempt go that is made again: `out-incomplete`, beside `out`.
+/// Returns the directory for an attempt that is repeated: `out-incomplete`, next to `out`.
 fn aside(output: &Path, attempt: u32) -> PathBuf {
     let name = output.file_name().unwrap_or_default().to_string_lossy();
     let number = |n: u32| match n {
@@ -173,13 +173,13 @@ fn aside(output: &Path, attempt: u32) -> PathBuf {
         .unwrap_or_else(|| output.with_file_name(number(attempt)))
 }
 
-/// What would make it whole; `None` where it is, or where nothing would.
+/// Returns the reason to retry; `None` if the dump is complete or a retry would not help.
 fn next_attempt(
     spec: &JavaSpec,
     plan: &JavaPlan,
     manifest: &Manifest,
 ) -> Option<(RetryReason, JavaSpec)> {
-    // Who asked for an end, or whose phone failed, gets what there is.
+    // After a stop request or a device failure, the result is final.
     let ended_by = manifest.outcome.ended_by.as_deref();
     if !matches!(ended_by, Some("done" | "duration")) || plan.oom_wait_s.is_some() {
         return None;
@@ -216,8 +216,8 @@ fn next_attempt(
     None
 }
 
-/// Whether a process that is to be dumped again is still there. A phone that does not say has
-/// it.
+/// Returns whether a process that should be dumped again is still running; also true if the device
+/// does not answer.
 async fn anybody_left(device: &Device, manifest: &Manifest) -> bool {
     let pids: Vec<u32> = manifest.targets.iter().filter_map(|t| t.pid).collect();
     let paths = pids.iter().map(|pid| format!("/proc/{pid}"));

@@ -1,4 +1,4 @@
-//! What happens in a recording, as it is told to whoever shows it.
+//! Events of a recording, for display.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,137 +11,135 @@ use crate::naming::device_libs::PullEvent;
 use crate::session::{Events, SessionEvent, SessionId, SnapshotMethod};
 use crate::units::ByteSize;
 
-/// What happens in a recording, for whoever shows it.
+/// An event of a recording, for display.
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
 #[non_exhaustive]
 pub enum RecordEvent {
-    /// The check is done; graver findings first.
+    /// The check is done; severe findings come first.
     Checked(Checked),
-    /// In the session.
+    /// An event of the session.
     Session(SessionEvent),
-    /// A library of the phone is fetched.
+    /// A library is fetched from the device.
     Library(PullEvent),
-    /// Beside the recording.
+    /// An event of the companion data.
     Companion(CompanionEvent),
     /// Another step.
     Step(Step),
 }
 
-/// What the check found.
+/// Results of the check.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "event", rename = "checked")]
 pub struct Checked {
-    /// The phone: `Pixel 8, Android 14 (SDK 34, user)`.
+    /// Description of the device: `Pixel 8, Android 14 (SDK 34, user)`.
     pub device: String,
-    /// Warnings, and notes on which processes are meant; what blocks is an error.
+    /// Warnings, and notes about the selected processes; blocking findings are errors.
     pub findings: Vec<Finding>,
-    /// What the phone's version leaves out of the config.
+    /// Config options that the Android version does not support.
     pub notices: Vec<String>,
-    /// What snapshots will need.
+    /// Snapshot method.
     pub snapshots: SnapshotMethod,
-    /// Recorded beside: taken at labels, too, whatever becomes of a dump.
+    /// Companion data: captured at labels even without a dump.
     pub with: Vec<Source>,
-    /// Where the results will be.
+    /// Directory of the results.
     pub output: PathBuf,
-    /// How long it will last, ms; `None` where it ends by other means.
+    /// Duration in ms; `None` if the recording ends by other means.
     pub duration_ms: Option<u64>,
 }
 
-/// Steps beside the session's own.
+/// Steps outside of the session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Step {
-    /// The app was stopped and started again.
-    Launched {
-        /// Its package.
-        package: String,
-    },
+    /// The app was restarted.
+    Launched { package: String },
     /// The trace is being converted.
     Converting,
-    /// The buffer overran; it is recorded again.
+    /// The buffer overran, so the recording is repeated.
     Again {
-        /// The new interval, bytes.
+        /// New sampling interval, in bytes.
         interval_bytes: u64,
     },
-    /// A Java heap is dumped again.
+    /// A Java heap dump is repeated.
     DumpAgain {
-        /// Why, and how.
+        /// Reason and remedy.
         why: RetryReason,
-        /// Where what came so far is kept, where something came.
+        /// Directory of the incomplete dump, if it has one.
         kept: Option<PathBuf>,
     },
-    /// An earlier recording stood in the way, and is fetched first.
+    /// An earlier recording blocks the way, and is fetched first.
     CollectingFirst {
-        /// The earlier session, where it is known.
+        /// The earlier session, if known.
         session: Option<SessionId>,
     },
 }
 
-/// Takes the events of a recording; must return at once.
+/// Handles the events of a recording; must return immediately.
 pub type EventHandler = std::sync::Arc<dyn Fn(RecordEvent) + Send + Sync>;
 
-/// Why a dump is made again.
+/// Reason for repeating a dump.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RetryReason {
-    /// The buffer could not hold what came between two writes into the file.
+    /// The buffer could not hold the data between two writes into the file.
     LargerBuffer {
-        /// Its new size, bytes.
+        /// New size, in bytes.
         buffer_bytes: u64,
     },
-    /// It was not done when the session ended.
+    /// The dump was not complete when the session ended.
     MoreTime {
-        /// As many times java_heap_dump's own.
+        /// Multiple of java_heap_dump's own time limit.
         times: u32,
     },
-    /// Nothing came, though the process was there: whoever starts dumps was late.
+    /// Nothing arrived, although the process was running: the dump started late.
     NothingCame,
 }
 
 impl RetryReason {
-    /// In words, as the end of `dumping again …`.
+    /// Returns a message.
     pub fn describe(&self) -> String {
         match self {
             RetryReason::LargerBuffer { buffer_bytes } => format!(
-                "the dump did not fit the buffer: dumping again with one of {}",
+                "the dump did not fit in the buffer; dumping again with a buffer of {}",
                 ByteSize(*buffer_bytes)
             ),
             RetryReason::MoreTime { times } => {
-                format!("the dump was not done in time: dumping again with {times} times as much")
+                format!(
+                    "the dump did not finish in time; dumping again with {times} times as much time"
+                )
             }
             RetryReason::NothingCame => {
-                "no dump came before the session ended: dumping again, for longer".to_owned()
+                "no dump came before the session ended; dumping again, with more time".to_owned()
             }
         }
     }
 }
 
-/// What happens beside a recording.
+/// An event of the companion data.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum CompanionEvent {
-    /// What a label asked for has been taken, or has not.
+    /// The captures of a label are done or have failed.
     Captured {
-        /// The label; empty at the end of the recording.
+        /// Label; empty at the end of the recording.
         label: String,
-        /// What was taken.
+        /// Successful captures.
         taken: Vec<Source>,
-        /// What was not, and why.
+        /// Missing captures, with reasons.
         missed: Vec<(Source, String)>,
     },
-    /// Something that is observed all along cannot be read on this phone.
+    /// A continuously observed source cannot be read on this device.
     Unreadable {
-        /// What, and why.
+        /// Source and reason.
         why: String,
     },
-    /// A process was started again.
+    /// A process restarted.
     Restarted {
-        /// Its name.
         name: String,
-        /// Its new id.
+        /// New process ID.
         pid: u32,
     },
     /// Observing is over.
@@ -150,10 +148,10 @@ pub enum CompanionEvent {
         samples: u64,
         /// Collections of the apps themselves.
         collections: u64,
-        /// Of one core: what the loop on the phone took of it.
+        /// Share of one core used by the loop on the device.
         #[serde(skip_serializing_if = "Option::is_none")]
         core: Option<f64>,
-        /// Of one core: what services took at most to answer.
+        /// Upper bound of the share of one core used by services that answered.
         #[serde(skip_serializing_if = "Option::is_none")]
         services: Option<f64>,
         /// Bytes a second over the connection.
@@ -162,13 +160,13 @@ pub enum CompanionEvent {
     },
 }
 
-/// The session's events as ours.
+/// Returns a handler that forwards the events of a session.
 pub(super) fn session_events(on_event: &EventHandler) -> Events {
     let on_event = Arc::clone(on_event);
     Events::new(move |event| on_event(RecordEvent::Session(event)))
 }
 
-/// Tells a warning.
+/// Emits a warning.
 pub(super) fn warn(on_event: &EventHandler, text: impl Into<String>) {
     let text = text.into();
     on_event(RecordEvent::Session(SessionEvent::Warning { text }));

@@ -1,5 +1,5 @@
-//! The end of every recording, whoever comes to it: fetch, convert, bind labels, write the
-//! manifest, and only then remove the device's copy and forget the session.
+//! The end of every recording: fetch, convert, bind labels, write the manifest, and only then
+//! remove the copy on the device and forget the session.
 
 mod heap_files;
 
@@ -48,7 +48,7 @@ pub fn new_scan() -> NewScan {
     Arc::new(|| Box::new(Scan::default()))
 }
 
-/// The trace's scanner, as the session wants it.
+/// Scanner of the trace, used by the session.
 #[derive(Default)]
 struct Scan {
     scanner: DumpScanner,
@@ -78,11 +78,12 @@ impl DumpScan for Scan {
     }
 }
 
-/// Takes a session whose perfetto has ended to its end. `names` adds to what the recording was
-/// begun with.
+/// Finishes a session whose perfetto has ended. `names` adds to the symbol sources of the
+/// recording.
 ///
 /// # Errors
-/// Where the trace cannot be fetched, kept or read; the device's copy then stays.
+/// Returns an error if the trace cannot be fetched, stored or read; the copy on the device is then
+/// kept.
 pub async fn finish(
     session: Session,
     ended_by: EndedBy,
@@ -126,7 +127,7 @@ async fn finish_session(
         && let Some(foreign) = companion::complete(&session, &plan).await
     {
         let text = format!(
-            "{} is not from this session, so no events of the log are added",
+            "{} is not from this session, so events from the log are not added",
             foreign.display()
         );
         warn(on_event, text);
@@ -134,9 +135,9 @@ async fn finish_session(
     let trace = match fetch(&mut session, controls).await {
         Ok(trace) => trace,
         Err(error @ (SessionError::NothingLeft { .. } | SessionError::Rejected { .. })) => {
-            // There is nothing to come back for.
+            // There is nothing to collect later.
             session.forget()?;
-            // It holds nothing, or what somebody else put there.
+            // It is empty, or contains files of others.
             let _ = std::fs::remove_dir(&output);
             if let Some(none) = no_error_came(&plan, ended_by) {
                 return Err(none.into());
@@ -160,18 +161,18 @@ async fn finish_session(
     let converted = convert(&session, &plan, &trace, staging.path(), controls, on_event).await;
     let mut converted = converted?;
     if plan.companions.allocations {
-        // That no heap is in the trace is what was asked for.
+        // The trace intentionally contains no heap.
         let told = |finding: &Finding| !tracked::is_of_trace(finding.kind);
         converted.findings.retain(told);
     }
     steps.push(plan::step("converted"));
-    // Packets of a dump that could not be read, and damage, are no sign that none came.
+    // Unreadable packets of a dump, and damage, do not mean that there was no dump.
     let has_trouble = |health: &Health| health.heap_graph_packets > 0 || health.damage_count > 0;
     if converted.java.is_empty()
         && !converted.health.iter().any(has_trouble)
         && let Some(none) = no_error_came(&plan, ended_by)
     {
-        // What was recorded beside is nobody's.
+        // Companion files do not belong to anything now.
         let _ = std::fs::remove_file(&trace.path);
         drop(staging);
         session.remove_remote().await;
@@ -184,7 +185,7 @@ async fn finish_session(
     let whole = !converted.health.is_empty() && causes::is_whole(&converted.health);
     let lasted = session.duration_bounds();
     let cause = Cause::of(ended_by, &session_state, &plan, trace.size, lasted, whole);
-    // Nothing was asked of heapprofd: no target is empty for its sake.
+    // heapprofd was not used, so targets are not empty because of it.
     let empty = match plan.companions.allocations {
         true => Vec::new(),
         false => causes::empty_targets(&plan, &converted),
@@ -192,7 +193,7 @@ async fn finish_session(
     let log = if empty.is_empty() && cause != Cause::Lost && converted.class().is_none() {
         Vec::new()
     } else {
-        // It only explains: a device that is gone by now has the facts from before.
+        // It only explains: for a disconnected device, the earlier facts are used.
         eligibility::read_log(session.device(), plan.known.clock_s)
             .await
             .unwrap_or_default()
@@ -206,7 +207,7 @@ async fn finish_session(
         || converted.java.iter().any(|d| d.file.is_some())
         || tracked.as_ref().is_some_and(Written::any);
     let class = if converted.health.is_empty() {
-        // Not one packet: nothing was recorded, whatever ended it.
+        // Without packets, nothing was recorded, whatever ended it.
         Some(ErrorClass::Empty)
     } else {
         causes::class(&converted, cause, sampled && !empty.is_empty())
@@ -239,7 +240,7 @@ async fn finish_session(
         manifest.warnings.extend(tracked.warnings);
     }
     bind_labels(&mut manifest, &session_state, plan.companions.allocations);
-    // It reads the whole trace once more.
+    // This reads the whole trace again.
     let (folder, goal) = (output.clone(), staging.path().to_owned());
     let (companions, path) = (plan.companions, trace.path.clone());
     let written = tokio::task::spawn_blocking(move || {
@@ -269,22 +270,24 @@ async fn finish_session(
     note_startup(&mut manifest);
     let mut packets = converted.packets;
     if let Err(error) = manifest.write(staging.path()) {
-        // The manifest is worth more than a copy of the trace.
+        // The manifest is more important than a copy of the trace.
         if !packet_files::make_room(staging.path()) {
             return Err(error.into());
         }
         packets.retain(|name| *name != SYMBOLIZED_TRACE);
         manifest.warnings.push(manifest::Warning {
             kind: findings::PACKETS_UNWRITTEN.to_owned(),
-            message: "there was no room for symbolized-trace".to_owned(),
-            help: Some("make room there, then `heaptap symbolize` the folder".to_owned()),
+            message: "no space left for symbolized-trace".to_owned(),
+            help: Some(
+                "free space there, then run `heaptap symbolize` on the directory".to_owned(),
+            ),
             pid: None,
             dumps: Vec::new(),
         });
         manifest.write(staging.path())?;
     }
-    // Fetching and converting took their time: the folder may have been removed, and made again
-    // by another. The device's copy goes only if this one is where it belongs.
+    // Fetching and converting took time: the directory could have been removed, and created again
+    // by another process. The copy on the device is removed only if the results are in their place.
     own(&output, &id)?;
     let replaces = standing == Standing::Finished;
     staging
@@ -309,7 +312,7 @@ async fn finish_session(
     })
 }
 
-/// What was recorded beside: its timeline may have hundreds of megabytes.
+/// Returns the companion data of the manifest; its timeline can have hundreds of megabytes.
 async fn companion_section(
     folder: &Path,
     companions: CompanionOptions,
@@ -318,7 +321,7 @@ async fn companion_section(
     blocking(move || companion::section(&folder, companions)).await
 }
 
-/// Profiles of the allocations that runtimes tracked; `None` where none were to.
+/// Returns the profiles of tracked allocations; `None` if none were requested.
 async fn tracked(
     session: &Session,
     plan: &Plan,
@@ -354,7 +357,7 @@ async fn tracked(
     Ok(Some(written))
 }
 
-/// What is said where no app ran out of memory while that was waited for.
+/// Returns the error for an OutOfMemoryError that did not occur.
 fn no_error_came(plan: &Plan, ended_by: EndedBy) -> Option<SessionError> {
     let waited_s = plan.java.as_ref()?.oom_wait_s?;
     Some(match ended_by {
@@ -414,7 +417,7 @@ async fn convert(
                 Err(panic) => std::panic::resume_unwind(panic.into_panic()),
             },
             () = session::stop_asked(controls) => {
-                // Whoever does not want to wait for the phone still wants the profiles.
+                // If the user skips waiting for the device, profiles are still written.
                 if interrupt.as_ref().is_some_and(Interrupt::skip) {
                     continue;
                 }
@@ -429,7 +432,7 @@ async fn convert(
     }
 }
 
-/// The name of whatever the recording holds, where it was asked for one name alone.
+/// Returns the process name of the recording, if only one name was requested.
 fn only_name(header: &SessionHeader) -> Option<String> {
     match (header.names.as_slice(), header.pids.as_slice()) {
         ([name], []) => Some(name.clone()),
@@ -437,8 +440,8 @@ fn only_name(header: &SessionHeader) -> Option<String> {
     }
 }
 
-/// What the device wrote is here byte for byte, so that it holds no trace is how the recording
-/// came out. Only this host's errors leave something to be done again.
+/// The file is exactly as the device wrote it, so a missing trace is a result of the recording.
+/// Only errors of the host make a retry useful.
 fn without_trace(error: ConvertError, size: u64) -> Result<Converted, ConvertError> {
     match &error {
         ConvertError::Import(
@@ -463,7 +466,9 @@ fn without_trace(error: ConvertError, size: u64) -> Result<Converted, ConvertErr
             kind,
             class: Some(ErrorClass::Empty),
             message,
-            help: Some("record again; `adb logcat -s perfetto traced` may tell why".to_owned()),
+            help: Some(
+                "record again, and check `adb logcat -s perfetto traced` for the reason".to_owned(),
+            ),
             pid: None,
         }],
         symbolization: manifest::Symbolization::default(),
@@ -484,7 +489,7 @@ fn bind_labels(manifest: &mut Manifest, session_state: &SessionState, tracked: b
             made_ns: dump.written_ns.or(dump.time_ns),
         })
         .collect();
-    // Where nothing caused a dump, the next one is that of the end: no label's.
+    // If nothing triggered dumps, the next one is the final dump, which has no label.
     let caused = session_state.header.snapshots != SnapshotMethod::Impossible;
     let bound = labels::bind(&session_state.labels, if caused { &moments } else { &[] });
     for binding in bound {
@@ -502,9 +507,9 @@ fn bind_labels(manifest: &mut Manifest, session_state: &SessionState, tracked: b
             manifest.warnings.push(manifest::Warning {
                 kind: "label-unbound".to_owned(),
                 message: if caused {
-                    format!("snapshot {name}: no dump came after it was asked for")
+                    format!("snapshot {name}: no dump came after the request")
                 } else {
-                    format!("snapshot {name}: nothing could cause a native dump at it")
+                    format!("snapshot {name}: this recording could not trigger a native dump")
                 },
                 help: (!caused).then(|| {
                     "record without --no-snapshots, or with --snapshots=PERIOD".to_owned()
@@ -519,7 +524,7 @@ fn bind_labels(manifest: &mut Manifest, session_state: &SessionState, tracked: b
     manifest.warnings.extend(repeated);
 }
 
-/// What is to be said of labels that were given more than once.
+/// Returns warnings about repeated labels.
 fn repeated(labels: &[manifest::Label]) -> Vec<manifest::Warning> {
     let mut by_name: BTreeMap<&str, Vec<&manifest::Label>> = BTreeMap::new();
     for label in labels {
@@ -543,7 +548,7 @@ fn repeated(labels: &[manifest::Label]) -> Vec<manifest::Warning> {
         manifest::Warning {
             kind: "label-repeated".to_owned(),
             message: format!("{} snapshots have the label {name}", all.len()),
-            help: Some(format!("@{name} means the last of them{others}")),
+            help: Some(format!("@{name} selects the last of them{others}")),
             pid: None,
             dumps,
         }
@@ -551,12 +556,13 @@ fn repeated(labels: &[manifest::Label]) -> Vec<manifest::Warning> {
     warnings.collect()
 }
 
-/// Which targets were hooked at launch; processes that were not known before are added.
+/// Records which targets were profiled from their start, and adds processes that were not known
+/// before.
 fn note_startup(manifest: &mut Manifest) {
     for dump in &manifest.dumps.native {
         let pid = u32::try_from(dump.pid).unwrap_or(u32::MAX);
         let has_pid = |t: &manifest::Target| t.pid == Some(pid);
-        // A target that did not run is whoever started under its name.
+        // A target that was not running is matched by a process started with its name.
         let started = |t: &manifest::Target| t.pid.is_none() && t.name == dump.process;
         let at = manifest.targets.iter().position(has_pid);
         let target = match at.or_else(|| manifest.targets.iter().position(started)) {
@@ -577,7 +583,7 @@ fn note_startup(manifest: &mut Manifest) {
     }
 }
 
-/// The trace on this host: fetched now, or by a process that came no further.
+/// Returns the trace on the host: fetched now, or by an earlier process that was interrupted.
 async fn fetch(session: &mut Session, controls: &mut Controls) -> Result<RawTrace, SessionError> {
     let output = session.header().output.clone();
     let goal = output.join(RAW_TRACE);
@@ -603,7 +609,7 @@ fn describe(manifest: &mut Manifest, session_state: &SessionState, plan: &Plan, 
     });
     manifest.device = Some(plan.device.clone());
     manifest.targets.clone_from(&plan.targets);
-    // A session that another host began came without its config; the trace holds it.
+    // A session of another host is known without its config; the trace contains it.
     manifest.config = (!header.config.is_empty()).then(|| manifest::Config {
         text: header.config.clone(),
         sha256: plan.config_sha256.clone(),

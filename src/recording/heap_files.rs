@@ -1,5 +1,5 @@
-//! `dump --hprof`: heap files by `am dumpheap`, from the check to the script on the phone. What
-//! comes of it is `finish`'s.
+//! `dump --hprof`: heap files by `am dumpheap`, from the check to the script on the device.
+//! `finish` handles the results.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,28 +22,28 @@ use crate::session::{
     SessionHeader, SessionId, SnapshotMethod, Store,
 };
 
-/// What is to be dumped, and how.
+/// Options of a heap file dump.
 #[derive(Debug, Clone)]
 pub struct HeapFileOptions {
-    /// What; targets as they were given.
+    /// Files to dump, with targets as given by the user.
     pub spec: HeapFileSpec,
-    /// The folder for the results; a name of its own where `None`.
+    /// Directory for the results; `None` for a default name.
     pub output: Option<PathBuf>,
-    /// Dump even where no target looks eligible.
+    /// Dump even if no target is eligible.
     pub force: bool,
     /// Return once it is begun.
     pub detach: bool,
-    /// Give a process up that writes nothing for so long.
+    /// Time limit for a process that writes nothing.
     pub silence: Duration,
-    /// Where names come from, for whoever looks at the files.
+    /// Sources of symbols, for analyzing the files.
     pub names: NameOptions,
 }
 
-/// Dumps.
+/// Dumps heap files.
 ///
 /// # Errors
-/// The failure of whatever stage could not go on; what was written is then still on the
-/// device, and the failure names the command that fetches it.
+/// Returns the error of the stage that failed; written data remain on the device, and the error
+/// names the command that fetches them.
 pub async fn dump(
     device: &Device,
     store: &Store,
@@ -62,7 +62,7 @@ pub async fn dump(
         () = session::stop_asked(controls) => Err(SessionError::Interrupted.into()),
     };
     let started = match prepared {
-        // Nothing is begun that would have to be undone by half: it takes a moment.
+        // This is short, and nothing needs to be undone halfway.
         Ok(header) => {
             let events = session_events(on_event);
             match Session::create(device.clone(), store.clone(), header, events) {
@@ -90,7 +90,7 @@ pub async fn dump(
     Ok(Recorded::Finished(Box::new(finished)))
 }
 
-/// Everything before the device is told anything.
+/// Performs all steps before the first change on the device.
 async fn prepare(
     device: &Device,
     options: &HeapFileOptions,
@@ -116,7 +116,7 @@ async fn prepare(
     };
     let files = files_of(&assessment, &spec, &id, options.force);
     if files.is_empty() {
-        // Only --force comes here, and it cannot make a process.
+        // Only reached with --force, which cannot start a process.
         let nothing = assessment.nothing_runs().map(Failure::from);
         return Err(nothing.unwrap_or_else(|| SessionError::Interrupted.into()));
     }
@@ -133,7 +133,7 @@ async fn prepare(
     Ok(header)
 }
 
-/// A file of each kind for each process that may be dumped.
+/// Returns one file of each kind for each process that can be dumped.
 fn files_of(
     assessment: &Assessment,
     spec: &HeapFileSpec,
@@ -214,7 +214,7 @@ async fn header(
         time: OffsetDateTime::now_utc(),
         names: Vec::new(),
         pids,
-        // The one that is being written is finished first.
+        // The current file is finished first.
         stop_limit_ms: silence_ms
             .saturating_mul(dumps.min(2))
             .saturating_add(WRITING_MS),
@@ -232,5 +232,5 @@ async fn header(
     })
 }
 
-/// How long a phone may write at one file.
+/// Time limit for writing one file.
 const WRITING_MS: u64 = 300_000;

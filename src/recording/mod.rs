@@ -1,16 +1,15 @@
-//! A recording from its check to its finished folder, whoever begins it, goes on with it or
-//! ends it.
+//! A recording from its check to its finished directory, including sessions of other processes.
 //!
-//! | module | owns |
+//! | module | contents |
 //! |---|---|
-//! | `capture_kind`, `companion_options`, `options` | what is to be recorded, and how |
-//! | `plan` | what the journal keeps for whoever finishes it |
-//! | `events`, `outcome` | what is told meanwhile, and what there is at the end |
-//! | `companion` | what is recorded beside a heap |
-//! | `finish`, `causes`, `advice` | from a session that has ended to its folder |
-//! | `sessions` | sessions that another process began |
-//! | `attempt` | one recording from its check to its folder |
-//! | `record`, `dump`, `heap_files` | the commands: as many attempts as it takes |
+//! | `capture_kind`, `companion_options`, `options` | recorded data, and options |
+//! | `plan` | data in the journal for finishing a recording |
+//! | `events`, `outcome` | events, and results |
+//! | `companion` | companion data |
+//! | `finish`, `causes`, `advice` | from an ended session to its directory |
+//! | `sessions` | sessions of other processes |
+//! | `attempt` | one recording from its check to its directory |
+//! | `record`, `dump`, `heap_files` | the commands: as many attempts as necessary |
 
 pub(crate) mod advice;
 mod attempt;

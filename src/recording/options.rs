@@ -1,4 +1,4 @@
-//! What a recording is told: what to record, where to, and how the results are written.
+//! Options of a recording: data to record, destination, and format of the results.
 
 use std::path::PathBuf;
 
@@ -8,18 +8,18 @@ use crate::config::Snapshots;
 use crate::export::pprof::PprofOptions;
 use crate::naming::names::NameOptions;
 
-/// What is to be recorded, and how.
+/// Options of a recording.
 #[derive(Debug, Clone)]
 pub struct RecordOptions {
-    /// What to record; targets as they were given.
+    /// Data to record, with targets as given by the user.
     pub kind: CaptureKind,
-    /// What to record beside it.
+    /// Companion data to record.
     pub companions: CompanionOptions,
-    /// The folder for the results; a name of its own where `None`.
+    /// Directory for the results; `None` for a default name.
     pub output: Option<PathBuf>,
-    /// First word of that name; the first target where `None`.
+    /// First word of the default name; `None` for the first target.
     pub stem: Option<String>,
-    /// Record even where no target looks eligible.
+    /// Record even if no target is eligible.
     pub force: bool,
     /// Force-stop the app, and start it once the recording is armed.
     pub launch: bool,
@@ -27,14 +27,14 @@ pub struct RecordOptions {
     pub snapshots: Snapshots,
     /// Return once it runs.
     pub detach: bool,
-    /// Record again with a longer interval where the buffer overran.
+    /// Record again with a longer interval if the buffer overran.
     pub retry_overrun: bool,
     /// Make SELinux permissive meanwhile.
     pub disable_selinux: bool,
     /// Android user or work profile.
     pub user: Option<u32>,
-    /// How profiles are written.
+    /// Profile options.
     pub pprof: PprofOptions,
-    /// Where names come from.
+    /// Sources of symbols.
     pub names: NameOptions,
 }

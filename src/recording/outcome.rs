@@ -1,4 +1,4 @@
-//! What a recording came to: what ended it, what is there then, and the journal that goes last.
+//! Outcome of a recording: cause of its end, results, and the journal, which is removed last.
 
 use std::path::PathBuf;
 
@@ -9,65 +9,61 @@ use crate::results::manifest::Manifest;
 use crate::results::summary::HeapSummary;
 use crate::session::{Session, SessionError, SessionId, SnapshotMethod};
 
-/// How `record` came out.
+/// Outcome of `record`.
 #[derive(Debug)]
 pub enum Recorded {
-    /// It runs on the device.
+    /// The recording continues on the device.
     Detached {
-        /// The session.
         session: SessionId,
-        /// Where the results will be.
+        /// Directory of the results.
         output: PathBuf,
-        /// Whether `snapshot` can do something there.
+        /// Snapshot method.
         snapshots: SnapshotMethod,
     },
-    /// It is finished.
+    /// The recording is finished.
     Finished(Box<Finished>),
 }
 
-/// What ended a recording.
+/// Cause of the end of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndedBy {
-    /// The user, here.
+    /// Interrupted by the user, on this host.
     Interrupted,
-    /// A heaptap that collects it.
+    /// Stopped by a collecting heaptap.
     Stopped,
-    /// The dumps it was for are complete.
+    /// All requested dumps are complete.
     Complete,
     /// perfetto itself: its duration, its size limit, or something killed it.
     Itself,
-    /// The phone was restarted.
+    /// The device restarted.
     Reboot,
-    /// It was over before anybody looked.
+    /// It had ended before the first check.
     Unknown,
 }
 
-/// A recording that is finished.
+/// A finished recording.
 #[derive(Debug)]
 pub struct Finished {
-    /// The session.
     pub session: SessionId,
-    /// The folder with everything.
+    /// Directory with all results.
     pub output: PathBuf,
-    /// What its manifest says.
     pub manifest: Manifest,
     /// Names of the files of packets that were written.
     pub packets: Vec<&'static str>,
-    /// What the terminal shows of each heap.
+    /// Terminal summary of each native heap.
     pub heaps: Vec<HeapSummary>,
-    /// What the terminal shows of each Java heap.
+    /// Terminal summary of each Java heap.
     pub java_heaps: Vec<JavaSummary>,
-    /// What was known of a dump of Java heaps when it was begun.
+    /// Facts about a Java heap dump, known at its start.
     pub java: Option<JavaPlan>,
-    /// What the exit code tells of; `None` where nothing is missing.
+    /// Exit code class; `None` if the data are complete.
     pub class: Option<ErrorClass>,
-    /// Its journal, until nothing more is written to the folder.
+    /// Its journal, kept until the directory is final.
     pub journal: LastJournal,
 }
 
-/// The journal of a recording that is finished, but for a page that may still be written into its
-/// folder: who is killed over that leaves a session for `collect` to tidy up. Forgotten when it
-/// is dropped.
+/// Journal of a finished recording, kept while a page is written into its directory: if heaptap is
+/// killed meanwhile, `collect` can clean up the session. Forgotten when dropped.
 #[derive(Default)]
 pub struct LastJournal(Option<Session>);
 
@@ -79,15 +75,15 @@ impl std::fmt::Debug for LastJournal {
 }
 
 impl LastJournal {
-    /// That of `session`.
+    /// Wraps the journal of `session`.
     pub(super) fn of(session: Session) -> LastJournal {
         LastJournal(Some(session))
     }
 
-    /// Forgets it, once.
+    /// Forgets the session, once.
     ///
     /// # Errors
-    /// Where the journal cannot be removed.
+    /// Returns an error if the journal cannot be removed.
     pub fn forget(&mut self) -> Result<(), SessionError> {
         self.0.take().map_or(Ok(()), Session::forget)
     }
@@ -95,7 +91,7 @@ impl LastJournal {
 
 impl Drop for LastJournal {
     fn drop(&mut self) {
-        // The recording is whole; `status` still lists it, and `collect` ends it again.
+        // The recording is complete; `status` still lists it, and `collect` removes it.
         let _ = self.forget();
     }
 }

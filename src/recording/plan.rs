@@ -1,5 +1,5 @@
-//! What a recording's journal keeps for whoever finishes it: facts for the manifest that
-//! cannot be asked again, and how the results are to be written.
+//! Data in a recording's journal for finishing it: facts for the manifest that cannot be read
+//! again, and the format of the results.
 
 use std::collections::BTreeSet;
 
@@ -14,26 +14,25 @@ use crate::naming::names::NameOptions;
 use crate::results::manifest;
 use crate::session::{self, BootId, SessionError};
 
-/// Kept in the journal as JSON.
+/// Stored in the journal as JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The phone.
     pub device: manifest::Device,
-    /// What was to be recorded, and what the check said of it.
+    /// Targets, with the results of the check.
     pub targets: Vec<manifest::Target>,
-    /// What happened before the recording.
+    /// Steps before the recording.
     pub steps: Vec<manifest::Step>,
     /// SHA-256 of the config that was sent, hex.
     pub config_sha256: String,
-    /// The recording ends by itself after this, ms.
+    /// Duration after which the recording ends by itself, in ms.
     pub duration_ms: Option<u64>,
-    /// The recording ends by itself at this size, bytes.
+    /// Size at which the recording ends by itself, in bytes.
     pub size_limit: Option<u64>,
     /// SELinux was relaxed for it.
     pub selinux_relaxed: bool,
-    /// The shell was root by itself (`adb root`).
+    /// True if the shell was root (`adb root`).
     pub shell_is_root: bool,
-    /// What was known of the targets, for those that turn out empty.
+    /// Facts about the targets, to explain empty ones.
     pub known: PreflightFacts,
     /// Heaps that were chosen.
     pub heaps: Vec<String>,
@@ -41,34 +40,34 @@ pub struct Plan {
     pub perfetto_names: bool,
     /// ` [jit]` and the like behind names.
     pub annotations: bool,
-    /// Where names come from.
+    /// Sources of symbols.
     #[serde(default)]
     pub names: NameOptions,
-    /// What is to be known of a dump of Java heaps; `None` where a native heap is recorded.
+    /// Facts about a Java heap dump; `None` for a native heap.
     #[serde(default)]
     pub java: Option<JavaPlan>,
-    /// What is recorded beside the native heap.
+    /// Companion data to record.
     #[serde(default, rename = "with")]
     pub companions: CompanionOptions,
 }
 
-/// What finishing has to know of a dump of Java heaps.
+/// Facts about a Java heap dump for finishing it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JavaPlan {
-    /// The session ends by itself once its dumps are complete.
+    /// True if the session ends by itself once its dumps are complete.
     pub ends_when_done: bool,
-    /// The file is watched for the end of its dumps: the phone does not see it.
+    /// True if the file is checked for the end of its dumps, because the device does not detect it.
     pub watch: bool,
-    /// It waits for an OutOfMemoryError, for so many seconds.
+    /// Time limit of waiting for an OutOfMemoryError, in seconds.
     pub oom_wait_s: Option<u64>,
     /// Size of the buffer between the app and the file, bytes.
     pub buffer_bytes: u64,
-    /// Profiles along dominators are wanted, too.
+    /// True if dominator profiles are also written.
     pub dominators: bool,
 }
 
 impl Plan {
-    /// The plan of a recording on a device of which nothing more is known.
+    /// Returns the plan of a recording on a device without further facts.
     pub fn on(facts: &DeviceFacts) -> Plan {
         Plan {
             device: manifest_device(facts),
@@ -89,10 +88,10 @@ impl Plan {
         }
     }
 
-    /// The plan in a journal.
+    /// Reads the plan from a journal.
     ///
     /// # Errors
-    /// Where it is of another version of heaptap.
+    /// Returns an error if it is of another version of heaptap.
     pub fn read(value: &serde_json::Value) -> Result<Plan, SessionError> {
         serde_json::from_value(value.clone()).map_err(|source| SessionError::State {
             path: "the plan of the session".into(),
@@ -100,8 +99,8 @@ impl Plan {
         })
     }
 
-    /// Forgets which processes ran that `--launch` ends: who comes in their place has the
-    /// name, and another pid.
+    /// Removes the pids of processes that `--launch` stops: their replacements have the same name,
+    /// but another pid.
     pub fn without_pids(&mut self, stopped: &BTreeSet<u32>) {
         for target in &mut self.targets {
             target.pid = target.pid.filter(|pid| !stopped.contains(pid));
@@ -114,7 +113,7 @@ impl Plan {
         }
     }
 
-    /// How profiles are written.
+    /// Returns the profile options.
     pub fn pprof(&self) -> PprofOptions {
         PprofOptions {
             sample_names: if self.perfetto_names {
@@ -126,16 +125,16 @@ impl Plan {
         }
     }
 
-    /// As the journal keeps it.
+    /// Returns the JSON form for the journal.
     pub fn to_value(&self) -> serde_json::Value {
         serde_json::to_value(self).expect("plain values become JSON")
     }
 }
 
-/// The boot that a recording falls into: asked for where the facts do not have it.
+/// Returns the boot ID of a recording, reading it from the device if the facts do not have it.
 ///
 /// # Errors
-/// Where the device does not answer.
+/// Returns an error if the device does not answer.
 pub async fn boot_id(device: &Device, facts: &DeviceFacts) -> Result<BootId, SessionError> {
     Ok(match &facts.boot_id {
         Some(boot_id) => BootId(boot_id.clone()),
@@ -143,7 +142,7 @@ pub async fn boot_id(device: &Device, facts: &DeviceFacts) -> Result<BootId, Ses
     })
 }
 
-/// The phone, as the manifest describes it.
+/// Returns the device for the manifest.
 pub fn manifest_device(facts: &DeviceFacts) -> manifest::Device {
     manifest::Device {
         serial: facts.serial.clone(),
@@ -161,8 +160,8 @@ pub fn manifest_device(facts: &DeviceFacts) -> manifest::Device {
     }
 }
 
-/// The targets, as the manifest describes them: one entry a process, or one for a target
-/// that does not run.
+/// Returns the targets for the manifest: one entry per process, or one for a target that is not
+/// running.
 pub fn manifest_targets(assessment: &Assessment, scope: Scope) -> Vec<manifest::Target> {
     let reasons = |findings: &[crate::eligibility::Finding]| {
         findings
@@ -212,7 +211,7 @@ fn verdict(answer: Answer) -> &'static str {
     }
 }
 
-/// A step at a time that somebody noted.
+/// Returns a step at a given time.
 pub fn step_at((name, at): (&str, OffsetDateTime)) -> manifest::Step {
     manifest::Step {
         step: name.to_owned(),
@@ -220,7 +219,7 @@ pub fn step_at((name, at): (&str, OffsetDateTime)) -> manifest::Step {
     }
 }
 
-/// A step that happens now.
+/// Returns a step at the current time.
 pub fn step(name: &str) -> manifest::Step {
     manifest::Step {
         step: name.to_owned(),

@@ -1,4 +1,4 @@
-//! `record`: attempts until one's buffer holds what comes, or the last of them.
+//! `record`: repeats attempts until the buffer does not overrun, up to a limit.
 
 use std::path::PathBuf;
 
@@ -15,8 +15,8 @@ use crate::session::{Controls, Store};
 /// Records.
 ///
 /// # Errors
-/// The failure of whatever stage could not go on; what was recorded is then still on the
-/// device, and the failure names the command that fetches it.
+/// Returns the error of the stage that failed; recorded data remain on the device, and the error
+/// names the command that fetches them.
 pub async fn record(
     device: &Device,
     store: &Store,
@@ -40,7 +40,7 @@ pub async fn record(
         .await
         {
             Ok(recorded) => recorded,
-            // Nobody asked for `out-2` by its name: where that is taken, the next one will do.
+            // `out-2` is only a default name: if it exists, use the next one.
             Err(failure) if TAKEN.contains(&failure.kind) && first.is_some() => {
                 number += 1;
                 options.output = first.as_deref().map(|first| attempt_path(first, number));
@@ -65,7 +65,7 @@ pub async fn record(
         }
         spec.interval_bytes = spec.interval_bytes.saturating_mul(4);
         let interval_bytes = spec.interval_bytes;
-        // What came of this attempt stays where it is.
+        // The results of this attempt are kept.
         attempt += 1;
         number += 1;
         let first = first.get_or_insert_with(|| finished.output.clone());
@@ -74,7 +74,7 @@ pub async fn record(
     }
 }
 
-/// After so many recordings whose buffer overran, the last is what there is.
+/// Maximum number of recordings with an overrun buffer; the last one is kept.
 const OVERRUN_ATTEMPTS: u32 = 4;
-/// Kinds of failures of a folder that another has.
+/// Kinds of failures for an existing directory.
 const TAKEN: [&str; 2] = ["output-claimed", "output-not-empty"];

@@ -1,5 +1,5 @@
-//! `status`, `snapshot`, `stop`, `collect`: go on with sessions that another process began,
-//! from the journal, or from the name of a trace on a device where this host has none.
+//! `status`, `snapshot`, `stop`, `collect`: operations on sessions started by another process,
+//! found in the journal, or by the name of a trace on a device if this host has none.
 
 mod before_start;
 mod choice;
@@ -9,13 +9,12 @@ mod status;
 
 pub(super) use before_start::{abandon, make_way};
 pub use choice::{Scope, SessionSelector, at_server};
-pub use collect::collect;
 pub use status::{SessionStatus, State, status};
 
 use std::path::{Path, PathBuf};
 
 use self::choice::Purpose;
-use self::collect::{How, collect_known};
+use self::collect::{How, collect, collect_known};
 use self::phone::{reach_or_say, require_phone};
 use self::status::status_of;
 use super::companion_options::Source;
@@ -23,6 +22,7 @@ use super::events::{EventHandler, session_events};
 use super::finish;
 use super::outcome::Finished;
 use super::plan::Plan;
+use crate::device::Device;
 use crate::error::{ErrorClass, Failure};
 use crate::naming::names::NameOptions;
 use crate::results::manifest::Manifest;
@@ -32,23 +32,23 @@ use crate::session::{
     SnapshotMethod, Store,
 };
 
-/// A snapshot that was taken.
+/// A snapshot.
 #[derive(Debug)]
 pub struct SnapshotOutcome {
-    /// Of which recording.
+    /// Session of the recording.
     pub session: SessionId,
-    /// What it came to.
+    /// Result.
     pub snapshot: Snapshot,
-    /// Whether the recording had a snapshot of that label before.
+    /// True if the recording already had a snapshot with that label.
     pub repeated: bool,
-    /// What was to be taken beside the dump, and is not, because no heaptap follows the recording.
+    /// Companion data that is not captured, because no heaptap follows the recording.
     pub untaken: Vec<Source>,
 }
 
-/// Takes a snapshot in a session that runs.
+/// Takes a snapshot in a running session.
 ///
 /// # Errors
-/// Where the phone does not allow it, or no dump came in time.
+/// Returns an error if the device does not allow it, or no dump arrived in time.
 pub async fn snapshot(
     store: &Store,
     selector: &SessionSelector,
@@ -90,41 +90,70 @@ pub async fn snapshot(
     })
 }
 
-/// A name for a snapshot that was given none.
+/// Returns the default label of a snapshot.
 pub fn next_label(session_state: &SessionState) -> String {
     format!("snapshot-{}", session_state.labels.len() + 1)
 }
 
-/// What a stop came to.
+/// Outcome of a stop.
 #[derive(Debug)]
 pub enum Stopped {
-    /// It is finished.
+    /// The recording is finished.
     Finished(Box<Finished>),
-    /// The heaptap that records it has been left to finish it.
+    /// The recording heaptap finishes it.
     LeftToRecorder {
-        /// The session.
         session: SessionId,
-        /// Where the results are.
+        /// Directory of the results.
         output: PathBuf,
-        /// What its exit code tells of; `None` where nothing is missing.
+        /// Exit code class; `None` if the data are complete.
         class: Option<ErrorClass>,
     },
 }
 
-/// Stops a session and collects it. Where another heaptap follows it, that one collects; this
-/// returns once it is done.
+/// Stops a session and collects it. If another heaptap follows it, that one collects it, and this
+/// function waits for it.
 ///
 /// # Errors
 /// As [`collect`].
 pub async fn stop(
     store: &Store,
+    device: impl AsyncFnOnce() -> Result<Device, Failure>,
     selector: &SessionSelector,
     output: Option<&Path>,
     names: Option<&NameOptions>,
     controls: &mut Controls,
     on_event: &EventHandler,
 ) -> Result<Stopped, Failure> {
-    let session_state = selector.choose(store, Purpose::Stop).await?;
+    let (selector, session_state) = match selector.choose(store, Purpose::Stop).await {
+        Ok(found) => {
+            let id = SessionSelector::Id(found.header.id.to_string());
+            (id, Some(found))
+        }
+        // The device may have one that this host does not know.
+        Err(_) => (selector.clone(), None),
+    };
+    if let Some(session_state) = session_state
+        && matches!(
+            status_of(store, &session_state, None).await.state,
+            State::Recording | State::Collecting
+        )
+    {
+        return stop_recorder(store, session_state, output, names, controls, on_event).await;
+    }
+    let finished = collect(store, device, &selector, output, names, controls, on_event).await?;
+    Ok(Stopped::Finished(Box::new(finished)))
+}
+
+/// Ends a recording that another process records: that process finishes it. If it dies meanwhile,
+/// this one does.
+async fn stop_recorder(
+    store: &Store,
+    session_state: SessionState,
+    output: Option<&Path>,
+    names: Option<&NameOptions>,
+    controls: &mut Controls,
+    on_event: &EventHandler,
+) -> Result<Stopped, Failure> {
     let id = session_state.header.id.clone();
     let at_hand = reach_or_say(&session_state.header, "stop").await?;
     require_phone(&at_hand, &session_state.header).await?;
@@ -140,7 +169,7 @@ pub async fn stop(
         }
         let events = session_events(on_event);
         match session::stop_for_another(&at_hand, store, &id, controls, events).await {
-            // Whoever has let go has finished it, or has died.
+            // After unlocking, the other process has finished the session or died.
             Ok(()) | Err(SessionError::NoSuchSession { .. }) => {}
             Err(error) => return Err(error.into()),
         }
@@ -154,10 +183,10 @@ pub async fn stop(
     Ok(Stopped::Finished(Box::new(finished)))
 }
 
-/// What the heaptap that recorded it has left.
+/// Returns the results of the heaptap that recorded the session.
 fn done_by_recorder(session_state: &SessionState) -> Result<Stopped, Failure> {
     let header = &session_state.header;
-    // Without a manifest it has told its own user what was wrong.
+    // Without a manifest, it has already reported the error to its own user.
     let manifest = Manifest::read(&header.output).ok();
     let manifest = manifest.filter(|_| is_own(&header.output, &header.id));
     let Some(manifest) = manifest else {
@@ -177,11 +206,11 @@ fn done_by_recorder(session_state: &SessionState) -> Result<Stopped, Failure> {
     })
 }
 
-/// Forgets a session without touching its device: only the journal goes. What the journal
-/// said of it.
+/// Forgets a session without accessing its device: only the journal is removed. Returns the session
+/// header from the journal.
 ///
 /// # Errors
-/// Where there is none, or another heaptap is at it.
+/// Returns an error if the session does not exist, or another heaptap is using it.
 pub fn forget(store: &Store, wanted: &str) -> Result<SessionHeader, SessionError> {
     let header = choice::named(store, wanted)?.header;
     let lock = store.lock(&header.id)?;

@@ -1,22 +1,21 @@
-//! What `[DEDUPED]` in the name of a Java method means: ART keeps one copy of machine code that
-//! is the same in several methods, and one of their names. Owns finding such frames in dumps
-//! and saying it once.
+//! Java frames marked `[DEDUPED]`: ART stores identical machine code of several methods once, under
+//! the name of one of them. Finds such frames in dumps and reports them once.
 
 use super::findings::{DEDUPED_FRAMES, Finding, describe};
 use crate::profile::{CallsiteId, FrameId, HeapDump, Recording};
 
-/// ART's mark. It stands before the name, in old releases behind it.
+/// ART's mark: a prefix of the name, in old releases a suffix.
 const MARK: &str = "[DEDUPED]";
 
-/// The callsites of a recording that lead through code of several methods.
+/// Callsites of a recording with frames that several methods share.
 #[derive(Debug, Default)]
 pub struct Deduped {
-    /// By callsite; empty where there are none.
+    /// Indexed by callsite; empty if there are no such frames.
     through: Vec<bool>,
 }
 
 impl Deduped {
-    /// Looks at every frame's name, and at the callsites where one has the mark.
+    /// Checks the names of all frames, and marks the callsites that contain a deduplicated one.
     pub fn of(recording: &Recording) -> Deduped {
         let tables = &recording.tables;
         let is_marked = |at: u32| {
@@ -39,7 +38,7 @@ impl Deduped {
         }
     }
 
-    /// What to say of a dump; `None` where it has no such callsite.
+    /// Returns the finding for a dump; `None` if it has no such callsite.
     pub fn finding(&self, dump: &HeapDump) -> Option<Finding> {
         if self.through.is_empty() {
             return None;
@@ -51,9 +50,9 @@ impl Deduped {
             kind: DEDUPED_FRAMES,
             class: None,
             message: format!(
-                "{}: callstacks lead through frames marked {MARK}: ART keeps one copy of machine \
-                 code that is the same in several methods, and the name of one of them, which \
-                 need not be the one that was called",
+                "{}: callstacks contain frames marked {MARK}. ART stores identical machine code of \
+                 several methods once, under the name of one of them, which might not be the \
+                 method that was called.",
                 describe(dump),
             ),
             help: None,

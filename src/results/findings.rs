@@ -1,5 +1,5 @@
-//! What a dump's flags mean, in words with the remedy, and which exit code they ask for.
-//! One table for the terminal, the manifest and the reports.
+//! Findings for the flags of a dump: message, remedy and exit code. The terminal, the manifest and
+//! the reports share this table.
 
 use std::time::Duration;
 
@@ -12,20 +12,18 @@ use crate::units::ByteSize;
 /// Something the user should know about a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// A stable word.
+    /// Stable identifier.
     pub kind: &'static str,
-    /// The exit code it asks for; `None` for what is worth knowing but leaves nothing missing.
+    /// Exit code; `None` for notes that do not report missing data.
     pub class: Option<ErrorClass>,
-    /// What happened.
     pub message: String,
-    /// What to do about it.
     pub help: Option<String>,
-    /// The process it is about.
+    /// Affected process.
     pub pid: Option<u64>,
 }
 
 impl Finding {
-    /// Returns it as the manifest keeps what is about no dump in particular.
+    /// Converts the finding to a manifest warning that is not about a specific dump.
     pub fn into_warning(self) -> manifest::Warning {
         manifest::Warning {
             kind: self.kind.to_owned(),
@@ -39,7 +37,7 @@ impl Finding {
 
 /// Kind of the finding that a dump is compared with itself.
 pub const SAME_MOMENT: &str = "same-moment";
-/// Kind of the finding that a trace stops early, though all that it has is whole.
+/// Kind of the finding for a trace that stops early but is otherwise intact.
 pub const TRACE_CUT: &str = "trace-cut";
 /// Kind of the finding that callstacks lead through code of several methods.
 pub const DEDUPED_FRAMES: &str = "deduped-frames";
@@ -49,44 +47,44 @@ pub const PACKETS_UNWRITTEN: &str = "symbols-unwritten";
 /// Kind of the finding that a page could not be noted in the manifest.
 pub const PAGE_UNNOTED: &str = "page-unnoted";
 
-/// Whether findings of that kind tell of names: of symbols, or of mapping files.
+/// Returns whether findings of this kind are about symbols or mapping files.
 pub fn is_of_names(kind: &str) -> bool {
     kind.starts_with("symbols-") || kind.starts_with("mapping-")
 }
 
-/// Whether findings of that kind ask for nothing: notes, no warnings.
+/// Returns whether findings of this kind are notes, not warnings.
 pub fn is_note(kind: &str) -> bool {
     matches!(kind, DEDUPED_FRAMES | NAMES_MISSING)
 }
 
 /// Kind of the finding that heapprofd did not write its final dump in time.
 pub const FINAL_DUMP_MISSING: &str = "final-dump-missing";
-/// What helps a heapprofd that does not keep up.
+/// Remedy for a heapprofd that cannot keep up.
 pub(crate) const BUSY: &str =
-    "the process was too busy: record again with a longer interval (-i 16k)";
+    "the process was too busy; record again with a longer interval (-i 16k)";
 
-/// Kind of what is said of functions without a name.
+/// Kind of the finding for functions without a name.
 pub const NAMES_MISSING: &str = "names-missing";
 
-/// That the files of names beside a recording's trace could not be written: they can be made
-/// again from the trace, which is safe.
+/// Finding for packet files that could not be written. They can be recreated from the trace, which
+/// is intact.
 pub fn packets_unwritten(error: &std::io::Error) -> Finding {
     Finding {
         kind: PACKETS_UNWRITTEN,
         class: None,
-        message: format!("the names could not all be written beside the trace: {error}"),
-        help: Some("make room there, then `heaptap symbolize` the folder".to_owned()),
+        message: format!("cannot write all symbols next to the trace: {error}"),
+        help: Some("free space there, then run `heaptap symbolize` on the directory".to_owned()),
         pid: None,
     }
 }
 
-/// A stack that could not be unwound is no rarity; so many are worth a word.
+/// Failed unwinding is common; only this share of failures is reported.
 const MANY_UNWINDING_ERRORS_PERCENT: u64 = 10;
-/// So long a wait in the allocator is felt by the app.
+/// Shortest wait in the allocator that is noticeable in the app.
 const LONG_BLOCK: Duration = Duration::from_secs(1);
 
-/// What the flags of one dump mean. Flags are cumulative: of a series, ask the last dump of
-/// each process and heap.
+/// Returns findings for the flags of one dump. Flags are cumulative: for a series, pass the last
+/// dump of each process and heap.
 pub fn findings_for_dump(dump: &HeapDump) -> Vec<Finding> {
     let mut findings = Vec::new();
     let who = describe(dump);
@@ -105,7 +103,7 @@ pub fn findings_for_dump(dump: &HeapDump) -> Vec<Finding> {
         add(
             "rejected-concurrent",
             incomplete,
-            format!("{who}: another session was profiling it already, so nothing was recorded"),
+            format!("{who}: another session was already profiling it, so nothing was recorded"),
             "find heaptap's other session with `heaptap status` and end it with `heaptap stop ID`, \
              or end the recording of the other tool; then record again",
         );
@@ -115,10 +113,10 @@ pub fn findings_for_dump(dump: &HeapDump) -> Vec<Finding> {
             "buffer-overran",
             incomplete,
             format!(
-                "{who}: it allocated faster than heapprofd could follow, and what came after \
-                 is missing"
+                "{who}: it allocated faster than heapprofd could process, and later data are \
+                 missing"
             ),
-            "record again with a longer interval (-i 16k), more shared memory (--shmem-size \
+            "record again with a longer interval (-i 16k), a larger shared buffer (--shmem-size \
              64MiB), and without --no-block-client",
         );
     }
@@ -126,8 +124,10 @@ pub fn findings_for_dump(dump: &HeapDump) -> Vec<Finding> {
         add(
             "buffer-corrupted",
             incomplete,
-            format!("{who}: the memory shared with heapprofd was corrupted; distrust the figures"),
-            "the app may write where it should not: try it with HWASan or GWP-ASan",
+            format!(
+                "{who}: the buffer shared with heapprofd was corrupted; the values are unreliable"
+            ),
+            "the app might write to invalid addresses; test it with HWASan or GWP-ASan",
         );
     }
     if flags.hit_guardrail {
@@ -135,34 +135,34 @@ pub fn findings_for_dump(dump: &HeapDump) -> Vec<Finding> {
             "hit-guardrail",
             incomplete,
             format!("{who}: heapprofd reached its limit of memory or CPU time and ended early"),
-            "raise it with --set heapprofd.max_heapprofd_memory_kb=… or \
+            "raise the limit with --set heapprofd.max_heapprofd_memory_kb=… or \
              heapprofd.max_heapprofd_cpu_secs=…, or sample less with a longer interval",
         );
     }
     match flags.client_error {
         0 => {}
-        // Told as an overrun already, which always comes with it.
+        // Already reported as an overrun, which always accompanies it.
         1 if flags.buffer_overran => {}
         1 => add(
             "client-timeout",
             incomplete,
-            format!("{who}: it gave up waiting for heapprofd; what came after is missing"),
+            format!("{who}: it stopped waiting for heapprofd; later data are missing"),
             "record again with a longer interval, or without --block-client-timeout",
         ),
         2 => add(
             "invalid-stack-bounds",
             incomplete,
             format!(
-                "{who}: it allocated on a stack of its own making (coroutines, makecontext), \
-                 which ends the profile of the process"
+                "{who}: it allocated on a custom stack (coroutines, makecontext), which ends the \
+                 profile of the process"
             ),
-            "profile without the code that switches stacks, or record up to that moment",
+            "profile without the code that switches stacks, or end the recording before it runs",
         ),
         other => add(
             "client-error",
             incomplete,
-            format!("{who}: its side of the profiler failed with error {other}"),
-            "look for heapprofd in `adb logcat`",
+            format!("{who}: the profiler in the process failed with error {other}"),
+            "check `adb logcat` for heapprofd",
         ),
     }
     if dump.unfinished {
@@ -171,31 +171,33 @@ pub fn findings_for_dump(dump: &HeapDump) -> Vec<Finding> {
             incomplete,
             match dump.open {
                 true => {
-                    format!("{who}: the trace ends before its last dump; figures are lower bounds")
+                    format!("{who}: the trace ends before its last dump; values are lower bounds")
                 }
-                false => format!("{who}: packets of a dump are missing; figures are lower bounds"),
+                false => format!("{who}: packets of a dump are missing; values are lower bounds"),
             },
             match dump.open {
                 true => {
-                    "while it is being written, look again later; end a recording with a single \
-                     Ctrl-C and wait for the final dump"
+                    "if the trace is still being written, read it again later; end a recording \
+                     with a single Ctrl-C and wait for the final dump"
                 }
                 false => "record again with a larger buffer or a longer interval",
             },
         );
     }
-    // What ended its profile lets go of it, too: that is no second cause.
+    // Whatever ended the profile also disconnects the process: not a second cause.
     if flags.disconnected && !flags.rejected_concurrent && !flags.is_cut_short() {
         add(
             "disconnected",
             None,
             match dump.samples.is_empty() {
-                true => format!("{who}: it exited, or let go of heapprofd, before any sample"),
+                true => {
+                    format!("{who}: exited or disconnected from heapprofd before the first sample")
+                }
                 false => {
-                    format!("{who}: it exited, or let go of heapprofd, before the recording ended")
+                    format!("{who}: exited or disconnected from heapprofd during the recording")
                 }
             },
-            "if it should have lived: `adb logcat -b crash`",
+            "if it exited unexpectedly, check `adb logcat -b crash`",
         );
     }
     if dump.unwinding_errors > 0
@@ -208,10 +210,10 @@ pub fn findings_for_dump(dump: &HeapDump) -> Vec<Finding> {
             "unwinding-errors",
             None,
             format!(
-                "{who}: {} of {} stacks could not be followed to their end",
+                "{who}: {} of {} stacks could not be fully unwound",
                 dump.unwinding_errors, dump.heap_samples
             ),
-            "libraries need unwind tables (.eh_frame, .debug_frame or .gnu_debugdata): do not \
+            "libraries need unwind tables (.eh_frame, .debug_frame or .gnu_debugdata); do not \
              strip them",
         );
     }
@@ -224,11 +226,11 @@ pub fn findings_for_dump(dump: &HeapDump) -> Vec<Finding> {
             "interval-raised",
             None,
             format!(
-                "{who}: sampling became coarser on the way, from one in {} to one in {}",
+                "{who}: the sampling interval increased during the recording, from {} to {}",
                 ByteSize(asked),
                 ByteSize(now)
             ),
-            "figures of small callsites are less exact than asked for",
+            "values of small callsites are less exact than requested",
         );
     }
     let blocked = Duration::from_micros(dump.client_spinlock_blocked_us);
@@ -237,31 +239,31 @@ pub fn findings_for_dump(dump: &HeapDump) -> Vec<Finding> {
             "client-blocked",
             None,
             format!(
-                "{who}: its threads waited {:.1} s for the profiler in all",
+                "{who}: the profiler blocked threads for {:.1} s in total",
                 blocked.as_secs_f64()
             ),
-            "a longer interval (-i 16k) disturbs it less",
+            "use a longer interval (-i 16k) to block them less",
         );
     }
     findings
 }
 
-/// That the dump of a heap that ends a recording is not in the trace.
+/// Finding for a recording whose final dump is not in the trace.
 pub fn final_dump_missing(last: &LastDump) -> Finding {
     let who = who(last.pid, &last.process, &last.heap);
     Finding {
         kind: FINAL_DUMP_MISSING,
         class: Some(ErrorClass::Incomplete),
         message: format!(
-            "{who}: the final dump is missing: heapprofd had not written it when the tracing \
-             service stopped waiting for it"
+            "{who}: the final dump is missing because the tracing service stopped waiting before \
+             heapprofd wrote it"
         ),
         help: Some(BUSY.to_owned()),
         pid: Some(last.pid),
     }
 }
 
-/// That a dump is left out because the file ends before it does.
+/// Finding for a dump that is left out because the file ends before the dump does.
 pub fn open_dump(facts: &Facts) -> Finding {
     let who = who(facts.pid, &facts.process, &facts.heap);
     Finding {
@@ -272,14 +274,14 @@ pub fn open_dump(facts: &Facts) -> Finding {
             facts.number
         ),
         help: Some(format!(
-            "name it with @{} to see what of it is there, as lower bounds",
+            "select it with @{} to see the available part, as lower bounds",
             facts.number
         )),
         pid: Some(facts.pid),
     }
 }
 
-/// The process, and the heap where it is not malloc's.
+/// Returns the process name, and the heap unless it is malloc's.
 pub(super) fn describe(dump: &HeapDump) -> String {
     who(dump.pid, &dump.process, &dump.heap)
 }
@@ -374,7 +376,7 @@ mod tests {
         for (change, kind, class) in cases {
             assert_eq!(kinds(change), [(kind, class)]);
         }
-        // A trace that ends early may be read again later, and lost packets never come.
+        // A trace that ends early might be complete later; lost packets never arrive.
         let help = |open| {
             let dump = HeapDump {
                 unfinished: true,
@@ -386,7 +388,7 @@ mod tests {
                 .help
                 .expect("it has a remedy")
         };
-        assert!(help(true).contains("look again later"));
+        assert!(help(true).contains("read it again later"));
         assert_eq!(
             help(false),
             "record again with a larger buffer or a longer interval"
@@ -400,7 +402,7 @@ mod tests {
             }),
             [("buffer-overran", incomplete)]
         );
-        // Whom heapprofd could not follow it let go of: one cause.
+        // heapprofd disconnects processes that it cannot follow: one cause.
         for change in [
             (|d| d.flags.buffer_overran = true) as Change,
             |d| d.flags.buffer_corrupted = true,

@@ -4,30 +4,26 @@ use std::collections::BTreeMap;
 
 use crate::session::Label;
 
-/// What binding needs to know of a dump.
+/// The facts about a dump that binding needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DumpMoment<'a> {
-    /// The process.
     pub pid: u64,
-    /// The heap.
     pub heap: &'a str,
-    /// When the dump was made, BOOTTIME in ns; `None` where no clock tells.
+    /// Time of the dump, BOOTTIME in ns; `None` if no clock is known.
     pub made_ns: Option<u64>,
 }
 
 /// A label and the dumps it is bound to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binding {
-    /// The label.
     pub label: Label,
-    /// Index of the dump and the time from the request to it, ns; at most one for each
-    /// process and heap.
+    /// Index of the dump and the time from the request to it in ns; at most one for each process
+    /// and heap.
     pub dumps: Vec<(usize, u64)>,
 }
 
 /// Binds each label, per process and heap, to the first dump that was not made before the request
-/// could have been sent.
-/// Several labels may share a dump; dumps that others caused stay without one.
+/// was sent. Several labels can share a dump; other dumps remain without a label.
 pub fn bind(labels: &[Label], dumps: &[DumpMoment<'_>]) -> Vec<Binding> {
     let mut series: BTreeMap<(u64, &str), Vec<(u64, usize)>> = BTreeMap::new();
     for (index, dump) in dumps.iter().enumerate() {
@@ -102,8 +98,8 @@ mod tests {
 
     #[test]
     fn a_dump_is_never_that_of_a_request_sent_later() {
-        // Asked for at 100; a periodic dump ended at 119, while the request was on its way; the
-        // device's own clock said 120 right before it was signalled.
+        // Requested at 100; a periodic dump ended at 119, while the request was in transit; the
+        // device clock read 120 right before the signal.
         let dumps = [dump(1, "h", 119), dump(1, "h", 120), dump(1, "h", 300)];
         let sent = Label {
             sent_ns: Some(120),
@@ -113,7 +109,7 @@ mod tests {
             bind(std::slice::from_ref(&sent), &dumps)[0].dumps,
             [(1, 20)]
         );
-        // Where nobody noted when it was sent, the moment it was asked for is the bound.
+        // Without a sending time, the time of the request is the lower bound.
         assert_eq!(bind(&[label("x", 100)], &dumps)[0].dumps, [(0, 19)]);
         // The dump for a request is as late as the reading at least, and taken then.
         assert_eq!(bind(&[sent], &dumps[1..])[0].dumps, [(0, 20)]);

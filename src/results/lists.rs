@@ -1,6 +1,6 @@
 //! Lists in sentences.
 
-/// A list, as far as that is worth reading.
+/// Joins a list, truncated to a readable length.
 pub(crate) fn join_list(all: impl ExactSizeIterator<Item = String>) -> String {
     const MOST: usize = 12;
     let more = all.len().saturating_sub(MOST);

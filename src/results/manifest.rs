@@ -1,6 +1,6 @@
-//! `manifest.json`: what was recorded, when, where and how, beside the files it names. Owns
-//! the schema (`docs/manifest.md` documents every field; a test holds the two together) and
-//! the atomic writing. Plain values only: whoever fills it knows where they come from.
+//! `manifest.json`: the facts of a recording, next to the files it names. Owns the schema
+//! (`docs/manifest.md` documents every field; a test keeps the two in sync) and atomic writing.
+//! Contains plain values only.
 
 mod companion;
 mod file;
@@ -31,89 +31,86 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-/// The version of the schema. A new field leaves it; a changed meaning raises it.
+/// Schema version. A new field keeps it; a changed meaning increments it.
 pub const SCHEMA_VERSION: u32 = 3;
 
-/// All of `manifest.json`.
+/// The complete `manifest.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// [`SCHEMA_VERSION`] of the writer.
     pub schema_version: u32,
-    /// Who wrote it.
+    /// The program that wrote the manifest.
     pub tool: Tool,
-    /// How the recording ended.
+    /// Result of the recording.
     pub outcome: Outcome,
-    /// The recording session; absent after `convert` of a trace alone.
+    /// Recording session; absent after `convert` of a trace alone.
     pub session: Option<Session>,
-    /// The phone; absent after `convert` of a trace alone.
+    /// Device; absent after `convert` of a trace alone.
     pub device: Option<Device>,
-    /// What was to be recorded, and what was matched.
+    /// Requested and matched targets.
     pub targets: Vec<Target>,
-    /// The config that was sent.
+    /// The config sent to perfetto.
     pub config: Option<Config>,
-    /// What happened when, in order.
+    /// Events in chronological order.
     pub steps: Vec<Step>,
     /// The trace as the device wrote it.
     pub trace: Option<TraceFile>,
-    /// How the profiles were written; absent in manifests of earlier versions.
+    /// Profile options; absent in manifests of earlier versions.
     #[serde(default)]
     pub profiles: Option<Profiles>,
     /// Every dump found, in order of time; `<n>` in file names is its number.
     pub dumps: Dumps,
-    /// How Java allocations were recorded, where any were.
+    /// Source of Java allocations, if any were recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub java_allocations: Option<JavaAllocations>,
-    /// Every label asked for, bound to dumps or not.
+    /// All requested labels, including unbound ones.
     pub labels: Vec<Label>,
-    /// What was recorded beside the native heap; absent where nothing was asked for.
+    /// Companion data; absent if none was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<Companions>,
-    /// How many frames carry names, and whose libraries do not.
+    /// Number of symbolized frames, and libraries without symbols.
     pub symbolization: Option<Symbolization>,
-    /// The page in the folder; absent where there is none.
+    /// The report page in the directory, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page: Option<Page>,
-    /// What the user should know.
     pub warnings: Vec<Warning>,
 }
 
-/// Who wrote the manifest.
+/// The program that wrote the manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tool {
     /// `heaptap`.
     pub name: String,
-    /// Its version, with the commit where known.
+    /// Its version, with the commit if known.
     pub version: String,
 }
 
-/// How the recording ended.
+/// Result of a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// The exit code of the command that wrote the manifest.
+    /// Exit code of the command that wrote the manifest.
     pub exit_code: u8,
-    /// Whether nothing is missing.
+    /// True if the data are complete.
     pub complete: bool,
-    /// What ended the recording: `duration`, `done`, `interrupted`, `stopped`, `target-exited`,
-    /// `size-limit`, `lost`; absent where unknown.
+    /// Reason for the end of the recording: `duration`, `done`, `interrupted`, `stopped`,
+    /// `target-exited`, `size-limit`, `lost`; absent if unknown.
     pub ended_by: Option<String>,
 }
 
-/// What the user should know.
+/// A warning for the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
-    /// A stable word.
+    /// Stable identifier.
     pub kind: String,
-    /// What happened.
     pub message: String,
-    /// What to do about it.
     pub help: Option<String>,
-    /// The process it is about.
+    /// Affected process.
     pub pid: Option<u64>,
-    /// The dumps it is about.
+    /// Affected dumps.
     pub dumps: Vec<DumpId>,
 }
 
-/// The version of heaptap, with the commit where the build was told it (`HEAPTAP_COMMIT`).
+/// Returns the version of heaptap, with the commit if `HEAPTAP_COMMIT` was set during the build.
 pub fn version() -> &'static str {
     static VERSION: LazyLock<String> = LazyLock::new(|| {
         let version = env!("CARGO_PKG_VERSION");
@@ -126,7 +123,7 @@ pub fn version() -> &'static str {
 }
 
 impl Default for Manifest {
-    /// An empty manifest of this version of heaptap.
+    /// Returns an empty manifest of this version of heaptap.
     fn default() -> Self {
         Manifest {
             schema_version: SCHEMA_VERSION,

@@ -1,4 +1,4 @@
-//! What a recording leaves, in files and in words: its folder, its manifest, its timeline, findings.
+//! Results of a recording: directory, manifest, timeline, findings.
 
 pub mod deduped;
 pub mod findings;

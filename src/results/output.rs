@@ -1,7 +1,6 @@
-//! The folder of a recording's results: its default name, the checks before anything is recorded
-//! and before anything is fetched into it, and results that appear in it once they are whole. Owns
-//! what a name from a device may become as a file name, and which names that a folder gives of its
-//! files are its own.
+//! The directory for the results of a recording: its default name, the checks before recording and
+//! before fetching, and atomic publication of results. Decides how names from a device become file
+//! names, and which names from a manifest stay within its directory.
 
 use std::io::{self, BufRead as _};
 use std::path::{Component, Path, PathBuf};
@@ -17,8 +16,8 @@ use crate::session::{self, ForeignReason, Owner, SessionError, SessionId, Unclai
 /// Longest part of a name that came from outside, bytes of UTF-8. File systems end at 255.
 const LONGEST: usize = 80;
 
-/// `heaptap-<target>-<time>-<id>`, time as `20261120T074300Z`. The id tells recordings apart that
-/// begin within one second.
+/// Returns `heaptap-<target>-<time>-<id>`, with the time as `20261120T074300Z`. The ID
+/// distinguishes recordings that begin within the same second.
 pub fn default_name(target: &str, at: OffsetDateTime, id: &SessionId) -> String {
     let format = format_description!("[year][month][day]T[hour][minute][second]Z");
     let at = at
@@ -28,14 +27,15 @@ pub fn default_name(target: &str, at: OffsetDateTime, id: &SessionId) -> String 
     format!("heaptap-{}-{at}-{id}", file_name(target))
 }
 
-/// Whether a name of a file stays in its folder: foreign folders say anything.
+/// Returns whether a file name stays within its directory: manifests from elsewhere can contain any
+/// path.
 pub fn is_below(file: &str) -> bool {
     let mut parts = Path::new(file).components();
     !file.is_empty() && parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
-/// `name` as part of a file name on every system: `: * / \ < > | ?`, quotes and control
-/// characters become `_`, and so does what Windows takes for a device.
+/// Makes `name` valid as part of a file name on every system: `: * / \ < > | ?`, quotes, control
+/// characters and Windows device names become `_`.
 pub fn file_name(name: &str) -> String {
     let mut bytes = 0;
     let mut clean: String = name
@@ -79,7 +79,7 @@ fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-/// A folder that this run made or found empty.
+/// A directory that this run created or found empty.
 #[derive(Debug)]
 pub struct OutputFolder {
     path: PathBuf,
@@ -88,11 +88,12 @@ pub struct OutputFolder {
 }
 
 impl OutputFolder {
-    /// Makes `path` ready, created where it is missing. A session claims it once it has a
-    /// journal; until then another may be faster.
+    /// Prepares `path`, creating it if it is missing. A session claims it when it has a journal;
+    /// until then another process can claim it first.
     ///
     /// # Errors
-    /// Returns an error if it holds something, belongs to another, or cannot be made.
+    /// Returns an error if the directory is not empty, belongs to another session, or cannot be
+    /// created.
     pub fn prepare(path: &Path) -> Result<Self, SessionError> {
         let output = |source| SessionError::Output {
             path: path.to_owned(),
@@ -121,7 +122,7 @@ impl OutputFolder {
         })
     }
 
-    /// The same for a command without a session: the folder is held until this is dropped.
+    /// Prepares a directory for a command without a session, and holds it until this is dropped.
     ///
     /// # Errors
     /// As [`OutputFolder::prepare`].
@@ -140,12 +141,12 @@ impl OutputFolder {
         }
     }
 
-    /// Where it is, absolute.
+    /// Returns the absolute path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A place for its results until they are whole.
+    /// Creates a staging directory for the results.
     ///
     /// # Errors
     /// Returns an error if it cannot be written.
@@ -156,11 +157,11 @@ impl OutputFolder {
         })
     }
 
-    /// Removes it again where this run made it and nothing is in it.
+    /// Removes the directory if this run created it and it is empty.
     pub fn discard(mut self) {
         self.give_up();
         if self.made {
-            // Not empty, or gone: either way there is nothing to do.
+            // If it is not empty or no longer exists, there is nothing to do.
             let _ = std::fs::remove_dir(&self.path);
         }
     }
@@ -178,11 +179,11 @@ impl Drop for OutputFolder {
     }
 }
 
-/// Makes sure that `folder` is the session's own before anything is fetched into it. One that is
-/// missing or empty becomes its own.
+/// Ensures that `folder` belongs to the session before anything is fetched into it. Claims a
+/// missing or empty directory.
 ///
 /// # Errors
-/// Returns an error if it belongs to another, holds files of nobody known, or cannot be written.
+/// Returns an error if it belongs to another session, contains unknown files, or cannot be written.
 pub(crate) fn own(folder: &Path, id: &SessionId) -> Result<Standing, SessionError> {
     let foreign = |path: &Path, reason| SessionError::OutputForeign {
         id: id.clone(),
@@ -201,7 +202,7 @@ pub(crate) fn own(folder: &Path, id: &SessionId) -> Result<Standing, SessionErro
     let mine = Owner::Session(id.clone());
     let mut owner = session::owner_of(folder).map_err(keep)?;
     if owner == Some(Owner::Other) && session::take_over(folder, &mine).map_err(keep)? {
-        // The session was killed while it claimed the folder that its journal names.
+        // The session was killed while claiming the directory named in its journal.
         owner = Some(mine);
     }
     if let Some(other) = owner.as_ref().filter(|owner| owner.session() != Some(id)) {
@@ -227,7 +228,7 @@ pub(crate) fn own(folder: &Path, id: &SessionId) -> Result<Standing, SessionErro
     }
 }
 
-/// Whether `folder` is the session's own, without making it so.
+/// Returns whether `folder` belongs to the session, without claiming it.
 pub(crate) fn is_own(folder: &Path, id: &SessionId) -> bool {
     match session::owner_of(folder) {
         Ok(Some(owner)) => owner.session() == Some(id),
@@ -236,33 +237,33 @@ pub(crate) fn is_own(folder: &Path, id: &SessionId) -> bool {
     }
 }
 
-/// The session whose manifest is in `folder`.
+/// Returns the session of the manifest in `folder`.
 fn recorded_by(folder: &Path) -> Option<SessionId> {
     let manifest = Manifest::read(folder).ok()?;
     manifest.session?.id.parse().ok()
 }
 
-/// How far the results in a session's folder are.
+/// Progress of the results in a session's directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// Some may be there.
+    /// Some results might exist.
     Begun,
-    /// All were there, and what is left is to forget the session.
+    /// All results exist; only the session is still to be forgotten.
     Finished,
 }
 
-/// Results on their way into a folder: written into a folder inside it, and moved from there all
-/// at once when they are whole. Dropped before, it leaves nothing.
+/// Results in progress: written into an inner directory, and moved all at once when they are
+/// complete. Dropping it earlier leaves nothing.
 pub struct Staging {
     folder: PathBuf,
     parts: tempfile::TempDir,
 }
 
 impl Staging {
-    /// For `folder`; the name of the inner folder begins with `prefix`.
+    /// Creates the inner directory, with a name that begins with `prefix`.
     ///
     /// # Errors
-    /// Returns an error if the folder cannot be written.
+    /// Returns an error if the directory cannot be written.
     pub fn new(folder: &Path, prefix: &str) -> io::Result<Staging> {
         Ok(Staging {
             folder: folder.to_owned(),
@@ -270,16 +271,16 @@ impl Staging {
         })
     }
 
-    /// Where results are written meanwhile.
+    /// Returns the inner directory.
     pub fn path(&self) -> &Path {
         self.parts.path()
     }
 
-    /// Moves the results into the folder, the manifest last. A file that is there stays, unless
-    /// it is the same, or `replaces` says that such files are this session's own.
+    /// Moves the results into the directory, the manifest last. Existing files are kept, unless
+    /// they are identical or `replaces` says that they belong to this session.
     ///
     /// # Errors
-    /// Returns an error if another file has a name, before anything was moved, or the folder
+    /// Returns an error if another file has a name, before anything is moved, or if the directory
     /// cannot be written.
     pub fn publish(self, replaces: bool) -> Result<(), Unpublished> {
         let failed = |path: &Path, error| Unpublished::Io(path.to_owned(), error);
@@ -316,17 +317,17 @@ impl Staging {
     }
 }
 
-/// Why results did not get into their folder.
+/// Error of publishing results.
 #[derive(Debug)]
 pub enum Unpublished {
     /// Another file has this name.
     Taken(PathBuf),
-    /// It cannot be written.
+    /// The directory cannot be written.
     Io(PathBuf, io::Error),
 }
 
 impl Unpublished {
-    /// As the failure of whoever finishes session `id`.
+    /// Converts to the failure of finishing session `id`.
     pub(crate) fn of_session(self, id: &SessionId) -> SessionError {
         match self {
             Unpublished::Taken(path) => SessionError::OutputForeign {
@@ -342,7 +343,7 @@ impl Unpublished {
         }
     }
 
-    /// As the failure of a command without a session.
+    /// Converts to the failure of a command without a session.
     pub fn of_command(self) -> SessionError {
         match self {
             Unpublished::Taken(path) => SessionError::OutputNotEmpty {
@@ -353,7 +354,7 @@ impl Unpublished {
     }
 }
 
-/// Whether two files hold the same bytes.
+/// Returns whether two files have the same content.
 fn is_same(one: &Path, other: &Path) -> bool {
     let open = |path| std::fs::File::open(path).map(io::BufReader::new);
     let same = || -> io::Result<bool> {
@@ -452,7 +453,7 @@ mod tests {
         }
     }
 
-    /// What a session does to its folder from the beginning to the end.
+    /// Performs all steps that a session does with its directory.
     fn record(path: &Path, id: &SessionId) -> Result<(), SessionError> {
         let folder = OutputFolder::prepare(path)?;
         if let Err(error) = session::claim_for(id, folder.path()) {
@@ -517,7 +518,7 @@ mod tests {
         assert!(refused.contains(id.as_str()), "{refused}");
         std::fs::write(folder.join("memory.jsonl"), "").unwrap();
         assert_eq!(own(&folder, &id).unwrap(), Standing::Begun);
-        // Of a manifest one knows whose the folder is, once the marker is gone.
+        // After the marker is gone, the manifest identifies the owner of the directory.
         manifest_of(&other).write(&folder).unwrap();
         assert!(own(&folder, &id).is_err(), "another's manifest in it");
         manifest_of(&id).write(&folder).unwrap();
@@ -536,20 +537,20 @@ mod tests {
     fn a_marker_that_a_killed_conversion_left_says_how_to_go_on() {
         let dir = tempfile::tempdir().unwrap();
         let held = OutputFolder::hold(dir.path()).unwrap();
-        // As after SIGKILL: nothing gives the folder up.
+        // As after SIGKILL: the directory is not released.
         std::mem::forget(held);
         let claimed = OutputFolder::hold(dir.path()).unwrap_err();
         let foreign = own(dir.path(), &SessionId::random()).unwrap_err();
         for error in [claimed, foreign] {
             let (text, help) = (error.to_string(), error.help().unwrap());
             assert!(
-                text.contains("another heaptap, or one that was killed"),
+                text.contains("another heaptap process, running or killed"),
                 "{text}"
             );
-            let marker = "or remove its .heaptap-session if none runs";
+            let marker = "or remove its .heaptap-session if no heaptap process uses it";
             assert!(help.ends_with(marker), "{help}");
         }
-        // Of a session one knows whether it runs.
+        // For a session, it is known whether it is running.
         let other = tempfile::tempdir().unwrap();
         let id = SessionId::random();
         session::claim(other.path(), &Owner::Session(id.clone())).unwrap();
@@ -583,14 +584,14 @@ mod tests {
         let taken = staged([("a", "1"), ("b", "2")]).publish(false);
         assert!(matches!(taken, Err(Unpublished::Taken(path)) if path.ends_with("b")));
         assert_eq!(listed(), ["b"]);
-        // Killed between two of them, it goes on.
+        // If killed between two of them, it continues.
         std::fs::write(dir.path().join("b"), "2").unwrap();
         staged([("a", "1"), ("b", "2")]).publish(false).unwrap();
         assert_eq!(listed(), ["a", "b"]);
         assert!(staged([("a", "1"), ("b", "3")]).publish(false).is_err());
         staged([("a", "1"), ("b", "3")]).publish(true).unwrap();
         assert_eq!(std::fs::read(dir.path().join("b")).unwrap(), b"3");
-        // A folder is nobody's to replace.
+        // A directory is never replaced.
         std::fs::create_dir(dir.path().join("c")).unwrap();
         assert!(staged([("a", "1"), ("c", "4")]).publish(true).is_err());
         assert_eq!(listed(), ["a", "b", "c"]);

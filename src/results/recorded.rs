@@ -1,5 +1,5 @@
-//! What a recording's manifest knows and its trace does not: session, device, targets, labels.
-//! Carried over when the trace is converted again.
+//! Facts that a recording's manifest has and its trace does not: session, device, targets, labels.
+//! Copied when the trace is converted again.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -14,7 +14,7 @@ use crate::import::{HprofInput, OpenTrace};
 use crate::units::thousands;
 use crate::untrusted::shell::quoted_path;
 
-/// A dump by what stays when it is converted again.
+/// Identity of a dump that is stable across conversions.
 type Key = (u64, String, Option<u64>, Option<u64>);
 
 fn key(dump: &DumpKey<'_>) -> Key {
@@ -26,7 +26,7 @@ fn key(dump: &DumpKey<'_>) -> Key {
     )
 }
 
-/// A label with the dumps it was bound to.
+/// A label with its bound dumps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedLabel {
     name: String,
@@ -34,20 +34,20 @@ pub struct RecordedLabel {
     dumps: Vec<(Key, u64)>,
 }
 
-/// A recording's manifest.
+/// Manifest of a recording.
 #[derive(Debug)]
 pub struct Recorded(Manifest);
 
-/// The manifest of the recording that `input` is or lies in: its folder, or the trace that
-/// the manifest beside it names.
+/// Returns the manifest of the recording at `input`: a recording directory, or the trace that the
+/// manifest in the same directory names.
 ///
 /// # Errors
-/// Where there is a manifest, but not one that can be read.
+/// Returns an error if there is a manifest that cannot be read.
 pub fn beside(input: &Path) -> Result<Option<Recorded>, ManifestError> {
     let Some((recorded, trace)) = with_trace(input)? else {
         return Ok(None);
     };
-    // Another file took the place of the one that was recorded.
+    // Another file has replaced the recorded trace.
     let size = std::fs::metadata(trace).map(|m| m.len());
     if size.ok() != recorded.trace.as_ref().map(|trace| trace.size) {
         return Ok(None);
@@ -55,7 +55,7 @@ pub fn beside(input: &Path) -> Result<Option<Recorded>, ManifestError> {
     Ok(Some(Recorded(recorded)))
 }
 
-/// Notes in the trace of a recording that a part of it is gone, or is not what was recorded.
+/// Notes in the trace of a recording that it is truncated or differs from the recorded one.
 pub fn compare(input: &Path, traces: &mut [OpenTrace]) {
     if let [trace] = traces {
         trace.damage = trace.damage.take().or_else(|| damage(input));
@@ -75,13 +75,13 @@ fn damage(input: &Path) -> Option<String> {
     if is_symbolized && lacks_names(input) {
         return Some(match raw.is_file() {
             true => format!(
-                "its end is missing; `heaptap symbolize {}` makes it anew",
+                "its end is missing; run `heaptap symbolize {}` to write it again",
                 quoted_path(input)
             ),
             false => "its end is missing".to_owned(),
         });
     }
-    // Of a trace that was cut when it was recorded, it lacks the last packet.
+    // A trace that was cut during the recording lacks its last packet.
     let is_cut = |warning: &manifest::Warning| warning.kind == TRACE_CUT;
     if is_symbolized && recorded.warnings.iter().any(is_cut) {
         return None;
@@ -94,7 +94,7 @@ fn damage(input: &Path) -> Option<String> {
     let size = std::fs::metadata(file).ok()?.len();
     let what = match size < trace.size {
         true => format!(
-            "it has {} of the {} bytes that were recorded",
+            "it has only {} of the {} bytes that were recorded",
             thousands(size),
             thousands(trace.size)
         ),
@@ -103,19 +103,18 @@ fn damage(input: &Path) -> Option<String> {
     let is_raw_whole = || !is_other(&raw, trace.size, &trace.sha256).unwrap_or(true);
     let remedy = if is_symbolized && is_raw_whole() {
         let folder = quoted_path(input);
-        format!("; {RAW_TRACE} is whole: `heaptap symbolize {folder}` makes it anew")
+        format!("; {RAW_TRACE} is complete: run `heaptap symbolize {folder}` to write it again")
     } else if has_all_profiles(&recorded, &raw) {
-        "; *.pb.gz beside it have all dumps: `heaptap top FILE.pb.gz`".to_owned()
+        "; the *.pb.gz files next to it have all dumps: run `heaptap top FILE.pb.gz`".to_owned()
     } else {
         String::new()
     };
     Some(what + &remedy)
 }
 
-const OTHER_BYTES: &str =
-    "its bytes are not those that were recorded (their SHA-256 is in manifest.json)";
+const OTHER_BYTES: &str = "its content differs from the recorded one (SHA-256 in manifest.json)";
 
-/// Notes in the HPROFs of a recording that one is not what was recorded.
+/// Notes in the HPROFs of a recording that they differ from the recorded ones.
 pub fn compare_hprofs(recorded: &Manifest, hprofs: &mut [HprofInput]) {
     for hprof in hprofs {
         let name = Path::new(&hprof.name).file_name();
@@ -131,16 +130,16 @@ pub fn compare_hprofs(recorded: &Manifest, hprofs: &mut [HprofInput]) {
     }
 }
 
-/// Whether a file is not the one that a manifest describes: it is shorter, or has other bytes.
-/// What stands behind `size` bytes, such as packets of names, does not count.
+/// Returns whether a file differs from the one that a manifest describes: it is shorter, or has
+/// other bytes. Data after `size` bytes, such as symbol packets, are ignored.
 ///
 /// # Errors
-/// Where it can't be read.
+/// Returns an error if the file cannot be read.
 pub fn is_other(file: &Path, size: u64, sha256: &str) -> io::Result<bool> {
     Ok(std::fs::metadata(file)?.len() < size || sha256_of_first(file, size)? != sha256)
 }
 
-/// Whether each native dump of a recording has its profile beside the trace.
+/// Returns whether each native dump of a recording has its profile next to the trace.
 fn has_all_profiles(recorded: &Manifest, raw: &Path) -> bool {
     let files = recorded.dumps.native.iter().filter_map(|d| d.file.as_ref());
     let files = files.filter_map(|file| Path::new(file).file_name());
@@ -150,9 +149,10 @@ fn has_all_profiles(recorded: &Manifest, raw: &Path) -> bool {
     there.peek().is_some() && there.all(|is_there| is_there)
 }
 
-/// Whether a folder's symbolized trace ends before the names that are its last part do.
+/// Returns whether a directory's symbolized trace ends before the symbols, its last part, are
+/// complete.
 pub fn lacks_names(folder: &Path) -> bool {
-    /// So much of an end is no other's.
+    /// An ending of this length is unique in practice.
     const TAIL: u64 = 4096;
     let tail = |name: &str| -> Option<Vec<u8>> {
         let mut file = open_regular(&folder.join(name)).ok()?;
@@ -166,7 +166,7 @@ pub fn lacks_names(folder: &Path) -> bool {
     names.is_some_and(|names| !tail(SYMBOLIZED_TRACE).is_some_and(|end| end.ends_with(&names)))
 }
 
-/// The manifest of the recording that `input` is or lies in, and where its trace should be.
+/// Returns the manifest of the recording at `input`, and the expected path of its trace.
 fn with_trace(input: &Path) -> Result<Option<(Manifest, PathBuf)>, ManifestError> {
     let (folder, file) = if input.is_dir() {
         (input, None)
@@ -182,7 +182,7 @@ fn with_trace(input: &Path) -> Result<Option<(Manifest, PathBuf)>, ManifestError
     }
     let recorded = match Manifest::read(folder) {
         Ok(recorded) => recorded,
-        // A stranger's file of that name says nothing of a single trace.
+        // An unrelated file of that name does not concern a single trace.
         Err(_) if file.is_some() => return Ok(None),
         Err(error) => return Err(error),
     };
@@ -192,7 +192,7 @@ fn with_trace(input: &Path) -> Result<Option<(Manifest, PathBuf)>, ManifestError
     if file.is_some_and(|file| file != trace.file.as_str()) {
         return Ok(None);
     }
-    // A manifest may come from anywhere: it names files of its folder alone.
+    // A manifest can come from anywhere, so it only names files of its own directory.
     let Some(trace) = Path::new(&trace.file).file_name() else {
         return Ok(None);
     };
@@ -200,12 +200,12 @@ fn with_trace(input: &Path) -> Result<Option<(Manifest, PathBuf)>, ManifestError
     Ok(Some((recorded, trace)))
 }
 
-/// That a folder's manifest could not be read, as a warning.
+/// Returns a warning for a manifest that could not be read.
 pub fn unread(error: &ManifestError) -> manifest::Warning {
     let facts = error.facts();
     manifest::Warning {
         kind: facts.kind.to_owned(),
-        message: format!("{error}; labels and targets are not carried over"),
+        message: format!("{error}; labels and targets are not copied"),
         help: facts.help,
         pid: None,
         dumps: Vec::new(),
@@ -213,18 +213,16 @@ pub fn unread(error: &ManifestError) -> manifest::Warning {
 }
 
 impl Recorded {
-    /// The manifest.
     pub fn manifest(&self) -> &Manifest {
         &self.0
     }
 
-    /// The manifest itself.
     pub fn into_manifest(self) -> Manifest {
         self.0
     }
 
-    /// Fills in what the trace does not tell. Gives the labels, to be bound once the dumps are
-    /// there.
+    /// Copies facts that the trace does not have. Returns the labels, to be bound when the dumps
+    /// exist.
     pub fn carry_into(self, goal: &mut Manifest) -> Vec<RecordedLabel> {
         let Recorded(from) = self;
         let labels = from
@@ -254,7 +252,7 @@ impl Recorded {
     }
 }
 
-/// The names of processes that a manifest's targets have.
+/// Returns the process names of a manifest's targets.
 pub fn process_names(manifest: &Manifest) -> BTreeMap<u64, String> {
     manifest
         .targets

@@ -1,6 +1,6 @@
-//! What the terminal shows of a recording: per process and heap the totals and the largest
-//! callsites. Fed dump by dump while converting; keeps a handful of callsites a series, not
-//! dumps. Names are resolved once, at the end.
+//! Terminal summary of a recording: totals and largest callsites per process and heap. Fed dump by
+//! dump during conversion; keeps a few callsites per series instead of dumps. Names are resolved
+//! once, at the end.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -11,7 +11,7 @@ use crate::stacks::Kind;
 
 /// Callsites shown.
 pub const TOP: usize = 10;
-/// Callsites kept: several that differ in addresses alone are shown as one.
+/// Number of callsites kept: callsites that differ only in addresses are shown as one.
 const KEPT: usize = 256;
 /// Frames named of a callsite, beyond the allocator's own.
 const FRAMES: usize = 12;
@@ -21,17 +21,17 @@ const FRAMES: usize = 12;
 pub struct HeapSummary {
     /// Process id.
     pub pid: u64,
-    /// Process name; empty where the trace has none.
+    /// Process name; empty if the trace does not have it.
     pub process: String,
     /// Heap name.
     pub heap: String,
-    /// What the figures mean.
+    /// Meaning of the values.
     pub kind: DumpKind,
     /// Number of dumps.
     pub dumps: usize,
     /// Totals of the last dump.
     pub totals: Figures,
-    /// Sampling interval at the end, bytes; 0 where unknown.
+    /// Sampling interval at the end, in bytes; 0 if unknown.
     pub interval_bytes: u64,
     /// Distinct callsites of the last dump.
     pub callsites: usize,
@@ -40,34 +40,32 @@ pub struct HeapSummary {
 }
 
 impl HeapSummary {
-    /// Whether the heap tells what is held; otherwise callsites go by what they allocated.
+    /// Returns whether the heap reports frees; otherwise callsites are ordered by allocated bytes.
     pub fn knows_frees(&self) -> bool {
         self.kind != DumpKind::AllocationsOnly
     }
 
-    /// Whether counts are of samples, not of all allocations.
+    /// Returns whether counts are of samples, not of all allocations.
     pub fn is_sampled(&self) -> bool {
         self.interval_bytes != 1
     }
 }
 
-/// One callsite.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopCallsite {
-    /// Its figures.
     pub figures: Figures,
-    /// Its frames, innermost first, without the allocator's own; never empty.
+    /// Frames, innermost first, without allocator frames; never empty.
     pub frames: Vec<NamedFrame>,
 }
 
-/// A frame as people read it.
+/// A frame in readable form.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NamedFrame {
-    /// Function, or module and offset where it has no name.
+    /// Function, or module and offset if it has no name.
     pub function: String,
-    /// File name of its library; empty where unknown.
+    /// File name of its library; empty if unknown.
     pub module: String,
-    /// It called itself, however often: callsites that differ in the depth are one.
+    /// True if the function calls itself: callsites that differ only in recursion depth are merged.
     pub recursive: bool,
 }
 
@@ -84,12 +82,12 @@ struct Series {
 }
 
 impl Summarizer {
-    /// Takes a dump. Dumps of one heap come in order of time.
+    /// Adds a dump. Dumps of a heap arrive in chronological order.
     pub fn add(&mut self, dump: &HeapDump) {
         let key = (dump.pid, dump.heap.clone());
         let known = self.series.get_mut(&key);
         if let Some(series) = known.filter(|_| dump.open) {
-            // The one before is the last that is whole.
+            // The previous dump is the last complete one.
             series.summary.dumps += 1;
             return;
         }
@@ -109,7 +107,7 @@ impl Summarizer {
         self.series.insert(key, Series { summary, largest });
     }
 
-    /// The summaries, largest first.
+    /// Returns the summaries, largest first.
     pub fn finish(self, recording: &Recording) -> Vec<HeapSummary> {
         let mut summaries: Vec<HeapSummary> = self
             .series
@@ -124,7 +122,7 @@ impl Summarizer {
     }
 }
 
-/// What callsites are ordered by: bytes held, or allocated where frees are unknown.
+/// Returns the sort key of callsites: unreleased bytes, or allocated bytes if frees are unknown.
 fn weight(kind: DumpKind, figures: &Figures) -> i64 {
     match kind {
         DumpKind::AllocationsOnly => figures.alloc_space,
@@ -132,7 +130,7 @@ fn weight(kind: DumpKind, figures: &Figures) -> i64 {
     }
 }
 
-/// The [`KEPT`] largest callsites of a dump, in one pass.
+/// Returns the [`KEPT`] largest callsites of a dump, in one pass.
 fn largest(dump: &HeapDump) -> Vec<(CallsiteId, Figures)> {
     let mut heap: BinaryHeap<Reverse<(i64, usize)>> = BinaryHeap::with_capacity(KEPT + 1);
     for (at, (_, figures)) in dump.samples.iter().enumerate() {
@@ -200,7 +198,7 @@ fn frames_of(recording: &Recording, callsite: CallsiteId) -> Vec<NamedFrame> {
         }
     }
     if frames.is_empty() {
-        // A stack of the allocator alone, or none at all.
+        // A stack of allocator frames only, or an empty stack.
         frames.push(allocator.unwrap_or_else(|| NamedFrame {
             function: "(no stack)".to_owned(),
             module: String::new(),
@@ -210,7 +208,7 @@ fn frames_of(recording: &Recording, callsite: CallsiteId) -> Vec<NamedFrame> {
     frames
 }
 
-/// Its inlined functions too, innermost first.
+/// Returns the names of a frame including inlined functions, innermost first.
 fn names_of(recording: &Recording, id: FrameId) -> Vec<NamedFrame> {
     let tables = &recording.tables;
     let frame = tables.frame(id);
@@ -219,7 +217,7 @@ fn names_of(recording: &Recording, id: FrameId) -> Vec<NamedFrame> {
         .map_or("", |m| tables.string(tables.mapping(m).path));
     let module = module(path).into_owned();
     let lines = recording.symbols.lines(id);
-    // A symbolizer that knew nothing leaves empty names: the recorded one is better.
+    // A symbolizer without information leaves empty names: the recorded name is better.
     if lines
         .iter()
         .any(|line| !tables.string(line.function).is_empty())

@@ -1,6 +1,6 @@
-//! What is known of a recording's memory over time: the lines that were written beside it, and
-//! what its trace holds of the same kind, on one clock and each thing once. For the report,
-//! tables of collections, and queries.
+//! Memory of a recording over time: the lines of the companion file and the memory data of its
+//! trace, on one clock and without duplicates. Used by the report, tables of garbage collections,
+//! and queries.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read};
@@ -14,26 +14,27 @@ use crate::timeline::{self, Collection, Entry, HeaptapAction, Observation, Sourc
 use crate::trace::{MemoryLoss, MemoryWanted, Surveyed, TraceError, TraceMemory};
 use crate::units::{ByteSize, thousands};
 
-/// Most of a file that is read: days of a reading each second. Foreign folders hold anything.
+/// Maximum number of bytes read: enough for days of one reading per second. Directories from
+/// elsewhere can contain files of any size.
 const LARGEST: u64 = 64 << 20;
-/// So far the log's times lie from the trace's: the log has milliseconds, and its clock is
+/// Maximum deviation of log times from trace times: the log has milliseconds, and its clock is
 /// related to the trace's by a round trip over the connection.
 const SLACK_NS: u64 = 50_000_000;
-/// Collections of the trace that are looked at for one of the log: more that overlap one line
-/// are none that an app could have made.
+/// Maximum number of trace collections compared with one of the log: an app could not have made
+/// more that overlap one line.
 const CANDIDATES: usize = 256;
 
-/// A recording's memory over time.
+/// Memory of a recording over time.
 #[derive(Debug, Clone, Default)]
 pub struct LoadedTimeline {
-    /// All readings, in order of time.
+    /// All readings, in chronological order.
     pub timeline: Timeline,
-    /// What the user should know of them.
+    /// Findings about the readings.
     pub findings: Vec<Finding>,
 }
 
-/// The lines beside a recording: `input` is its folder or its trace. Nothing where there are
-/// none; what can't be read is a finding, since the rest of the recording is good. Blocks.
+/// Returns the companion lines of `input`, a recording directory or its trace; empty if there are
+/// none. Read errors become findings, because the rest of the recording is usable. Blocks.
 pub fn beside(input: &Path) -> LoadedTimeline {
     let mut loaded = LoadedTimeline::default();
     let Some(path) = file_of(input) else {
@@ -47,24 +48,24 @@ pub fn beside(input: &Path) -> LoadedTimeline {
                 "timeline-unreadable",
                 Some(ErrorClass::Incomplete),
                 format!("cannot read {name}: {error}"),
-                "the memory over time is left out; dumps are not concerned",
+                "memory over time is left out; dumps are not affected",
             );
             loaded
         }
     }
 }
 
-/// Whether a file that begins so has the lines that are written beside a recording.
+/// Returns whether a file with this beginning contains companion lines.
 pub fn are_lines(head: &[u8]) -> bool {
     let mut lines = head.split(|byte| *byte == b'\n');
     let first = lines.find(|line| !line.trim_ascii().is_empty());
     first.is_some_and(|line| serde_json::from_slice::<Entry>(line).is_ok())
 }
 
-/// Such lines, of an input of this name. Blocks.
+/// Parses companion lines; `name` is the name of the input. Blocks.
 ///
 /// # Errors
-/// Where they cannot be read.
+/// Returns an error if they cannot be read.
 pub fn of_lines(input: impl Read, name: &str) -> io::Result<LoadedTimeline> {
     let mut loaded = LoadedTimeline::default();
     let mut bytes = Vec::new();
@@ -75,10 +76,10 @@ pub fn of_lines(input: impl Read, name: &str) -> io::Result<LoadedTimeline> {
             "timeline-cut",
             Some(ErrorClass::Incomplete),
             format!(
-                "{name} is larger than {}: what comes behind is left out",
+                "{name} is larger than {}; the rest is left out",
                 ByteSize(LARGEST)
             ),
-            "split it by lines to see the rest",
+            "split it at line breaks to see the rest",
         );
     }
     let (timeline, strange) = Timeline::parse(&String::from_utf8_lossy(&bytes));
@@ -87,24 +88,24 @@ pub fn of_lines(input: impl Read, name: &str) -> io::Result<LoadedTimeline> {
             "timeline-strange-lines",
             None,
             format!(
-                "{} of {name} could not be understood, and are left out",
+                "cannot parse {} of {name}; left out",
                 match strange {
                     1 => "1 line".to_owned(),
                     more => format!("{} lines", thousands(more as u64)),
                 },
             ),
-            "a newer heaptap may have written them",
+            "a newer heaptap might have written them",
         );
     }
     loaded.add(timeline);
     Ok(loaded)
 }
 
-/// The file of a folder, or of the folder that a trace was recorded into.
+/// Returns the companion file of a directory, or of the directory that contains a trace.
 fn file_of(input: &Path) -> Option<PathBuf> {
     let folder = match input.is_dir() {
         true => input,
-        // A stranger beside a recording is none of it.
+        // An unrelated file next to a recording does not belong to it.
         false => {
             recorded::beside(input).ok()??;
             match input.parent()? {
@@ -118,15 +119,15 @@ fn file_of(input: &Path) -> Option<PathBuf> {
 }
 
 impl LoadedTimeline {
-    /// Adds what another source saw of the same time. A collection that both the log and the
-    /// trace tell of is one, and those that heaptap caused are marked.
+    /// Adds observations of the same time from another source. Merges garbage collections that both
+    /// the log and the trace report, and marks those that heaptap requested.
     pub fn add(&mut self, more: Timeline) {
         self.timeline.merge(more);
         join_collections(&mut self.timeline);
         mark_ours(&mut self.timeline);
     }
 
-    /// Adds what a trace holds, and says what is missing of it.
+    /// Adds the memory data of a trace, and findings about missing parts.
     pub fn add_trace(&mut self, told: TraceMemory) {
         self.findings.extend(of_loss(&told.loss));
         self.add(told.timeline);
@@ -143,7 +144,7 @@ impl LoadedTimeline {
     }
 }
 
-/// What the user should know of readings that a trace lost.
+/// Returns findings about readings that a trace lost.
 pub fn of_loss(loss: &MemoryLoss) -> Vec<Finding> {
     let incomplete = Some(ErrorClass::Incomplete);
     let rows = [
@@ -151,14 +152,15 @@ pub fn of_loss(loss: &MemoryLoss) -> Vec<Finding> {
             loss.lost_events,
             "gc-events-lost",
             incomplete,
-            "the kernel overwrote events before they were read: collections are missing",
+            "the kernel overwrote events before heaptap read them; garbage collections are missing",
             Some("record for a shorter time, or fewer processes at once"),
         ),
         (
             loss.torn_collections,
             "gc-torn",
             None,
-            "of some collections the begin or the end is not in the trace: they have no duration",
+            "some garbage collections have no duration because their start or end is not in the \
+             trace",
             None,
         ),
         (
@@ -166,15 +168,15 @@ pub fn of_loss(loss: &MemoryLoss) -> Vec<Finding> {
                 .saturating_add(loss.packets_without_clock),
             "timeline-packets-unread",
             incomplete,
-            "some readings of memory in the trace are damaged or have no time that can be told",
+            "some memory readings in the trace are damaged or have no known time",
             None,
         ),
         (
             loss.entries_left_out,
             "timeline-left-out",
             incomplete,
-            "the trace holds more readings of memory than are kept: the rest is left out",
-            Some("name one process: --process"),
+            "the trace contains more memory readings than heaptap reads; the rest is left out",
+            Some("select one process with `-n`"),
         ),
     ];
     let lost = rows.into_iter().filter(|(count, ..)| *count > 0);
@@ -188,7 +190,7 @@ pub fn of_loss(loss: &MemoryLoss) -> Vec<Finding> {
     .collect()
 }
 
-/// When a collection began: as far back as it took.
+/// Returns the start of a collection: its end minus its duration.
 fn begin(entry: &Entry, collection: &Collection) -> u64 {
     let length = collection.duration.unwrap_or(0);
     entry.boot_ns.saturating_sub(length)
@@ -201,8 +203,8 @@ fn collection(entry: &Entry) -> Option<&Collection> {
     }
 }
 
-/// The trace has the times, the log what was freed and is live: of one collection that both
-/// tell of, one entry with all of it stays, at the trace's time.
+/// Merges collections that both sources report into one entry with all data, at the trace's time.
+/// The trace has the times, the log the freed and live bytes.
 fn join_collections(timeline: &mut Timeline) {
     let of = |source: Source| {
         let is_it = move |(_, entry): &(usize, &Entry)| {
@@ -231,8 +233,8 @@ fn join_collections(timeline: &mut Timeline) {
             begin(line, told).saturating_sub(SLACK_NS),
             line.boot_ns.saturating_add(SLACK_NS),
         );
-        // Both are in order of time: a collection that overlaps ends at `from` or later, and
-        // begins, at most as long before as any takes, by `to`.
+        // Both are in chronological order: an overlapping collection ends at `from` or later, and
+        // begins by `to`, at most the longest duration earlier.
         let first = traced.partition_point(|&at| entries[at].boot_ns < from);
         let last = to.saturating_add(longest);
         let mut best: Option<(u64, usize)> = None;
@@ -249,7 +251,7 @@ fn join_collections(timeline: &mut Timeline) {
             if best.is_none_or(|(least, _)| apart < least) {
                 best = Some((apart, first + offset));
             } else {
-                // Ends only come to lie further off.
+                // The following ends are even further away.
                 break;
             }
         }
@@ -272,7 +274,7 @@ fn join_collections(timeline: &mut Timeline) {
     timeline.entries.retain(|_| gone.next() != Some(true));
 }
 
-/// Fills in what `kept` lacks.
+/// Fills in missing fields of `kept`.
 fn complete(kept: &mut Collection, told: Collection) {
     let Collection {
         source: _,
@@ -296,7 +298,7 @@ fn complete(kept: &mut Collection, told: Collection) {
     kept.freed_objects = kept.freed_objects.or(freed_objects);
     kept.freed_bytes = kept.freed_bytes.or(freed_bytes);
     kept.freed_large = kept.freed_large.or(freed_large);
-    // What the log says is what the collection left; a counter is read some time behind it.
+    // The log has the live bytes at the end of the collection; a counter is read some time later.
     kept.live = live.or(kept.live);
     kept.total = total.or(kept.total);
     if kept.pauses.is_empty() {
@@ -306,7 +308,7 @@ fn complete(kept: &mut Collection, told: Collection) {
     kept.ours |= ours;
 }
 
-/// Explicit collections while something of ours asked the app for one.
+/// Marks explicit collections during heaptap actions that request one.
 fn mark_ours(timeline: &mut Timeline) {
     let caused =
         |ours: &HeaptapAction| matches!(ours.what.as_str(), "meminfo" | "gc" | "java-dump");
@@ -329,29 +331,29 @@ fn mark_ours(timeline: &mut Timeline) {
     }
 }
 
-/// Why traces add nothing to a timeline.
+/// Error of adding traces to a timeline.
 #[derive(Debug, thiserror::Error)]
 pub enum TracesError {
-    /// A trace can't be opened.
+    /// A trace cannot be opened.
     #[error(transparent)]
     Import(#[from] ImportError),
-    /// A trace can't be read.
+    /// A trace cannot be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
 }
 
-/// Adds what the trace at `path`, or the traces of a folder, have of the processes that `loaded`
-/// knows; of all where it knows none. Blocks.
+/// Adds the memory data of the trace at `path`, or of the traces of a directory, for the processes
+/// in `loaded`; for all processes if it has none. Blocks.
 ///
 /// # Errors
-/// Where there is no readable trace, and nothing is known without one.
+/// Returns an error if there is no readable trace and `loaded` is empty.
 pub(crate) fn add_traces(loaded: &mut LoadedTimeline, path: &Path) -> Result<(), TracesError> {
     let of_lines: BTreeSet<u32> = loaded.timeline.entries.iter().map(|e| e.pid).collect();
-    // Beside what was followed a trace has every app of the phone.
+    // A trace has every app of the device, including apps that were not followed.
     let wanted = collections_of((!of_lines.is_empty()).then_some(of_lines));
     let traces = match import::open(path) {
         Ok(traces) => traces,
-        // The lines stand by themselves, whatever became of the trace.
+        // The lines are usable without the trace.
         Err(_) if wanted.pids.is_some() => Vec::new(),
         Err(error) => return Err(error.into()),
     };

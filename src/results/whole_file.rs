@@ -1,7 +1,6 @@
-//! Files that heaptap writes: each is whole or not there. A symbolic link is followed only where
-//! the user typed the path. Inside of a folder heaptap chooses the names, and the folder may come
-//! from anybody: what has such a name is replaced, a link too, and a folder that is a link is
-//! refused.
+//! Atomically written files. Symbolic links are followed only if the user typed the path. In a
+//! directory, heaptap chooses the names, and the directory can come from anywhere: existing entries
+//! are replaced, including links, and linked directories are rejected.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -10,21 +9,20 @@ use std::path::{Path, PathBuf};
 use crate::bytes::open_regular;
 use crate::folder::UNFINISHED_PREFIX;
 
-/// A file that has its name only once it is whole; before that, and if it is dropped, it leaves
-/// nothing.
+/// A file that gets its name only when it is complete; dropping it earlier leaves nothing.
 #[derive(Debug)]
 pub struct WholeFile {
     file: BufWriter<File>,
-    /// Where it stands meanwhile, and what it will be called.
+    /// Temporary path and final path.
     unfinished: Option<(tempfile::TempPath, PathBuf)>,
 }
 
 impl WholeFile {
-    /// Opens a file at a path that the user typed: beside what a link leads to. What is no
-    /// regular file (a pipe, `/dev/null`) is written as it is.
+    /// Opens a file at a path that the user typed, in the directory of the link target. Special
+    /// files (a pipe, `/dev/null`) are written directly.
     ///
     /// # Errors
-    /// Where its folder cannot be written.
+    /// Returns an error if the directory cannot be written.
     pub fn typed(goal: &Path) -> io::Result<WholeFile> {
         let is_special = |metadata: std::fs::Metadata| !metadata.is_file() && !metadata.is_dir();
         if std::fs::metadata(goal).is_ok_and(is_special) {
@@ -39,10 +37,10 @@ impl WholeFile {
         }
     }
 
-    /// Opens a file whose name heaptap chose. Whatever has that name is replaced.
+    /// Opens a file with a name chosen by heaptap. Replaces existing entries.
     ///
     /// # Errors
-    /// Where its folder cannot be written.
+    /// Returns an error if the directory cannot be written.
     pub fn named(goal: &Path) -> io::Result<WholeFile> {
         let folder = goal.parent().filter(|f| !f.as_os_str().is_empty());
         let file = temporary_in(folder.unwrap_or(Path::new(".")))?;
@@ -53,19 +51,19 @@ impl WholeFile {
         })
     }
 
-    /// The file under its buffer, for what the system copies by itself.
+    /// Returns the unbuffered file, for copies by the system.
     ///
     /// # Errors
-    /// Where what is buffered cannot be written.
+    /// Returns an error if buffered data cannot be written.
     pub(crate) fn flushed(&mut self) -> io::Result<&mut File> {
         self.file.flush()?;
         Ok(self.file.get_mut())
     }
 
-    /// Gives it its name; what had it before is replaced.
+    /// Renames the file to its final name, replacing existing entries.
     ///
     /// # Errors
-    /// Where what is left cannot be written.
+    /// Returns an error if the remaining data cannot be written.
     pub fn finish(self) -> io::Result<()> {
         drop(self.file.into_inner().map_err(|error| error.into_error())?);
         if let Some((path, goal)) = self.unfinished {
@@ -85,17 +83,17 @@ impl Write for WholeFile {
     }
 }
 
-/// Writes a file whose name heaptap chose, whole or not at all.
+/// Writes a file with a name chosen by heaptap atomically.
 pub(crate) fn write_named(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = WholeFile::named(path)?;
     file.write_all(bytes)?;
     file.finish()
 }
 
-/// The folder `name` inside of `folder`, made where it is missing.
+/// Returns the directory `name` inside `folder`, creating it if it is missing.
 ///
 /// # Errors
-/// Where it can't be made, or is a link: it may lead anywhere.
+/// Returns an error if it cannot be created, or is a link, which can lead anywhere.
 pub(crate) fn folder_inside(folder: &Path, name: &Path) -> io::Result<PathBuf> {
     let mut path = folder.to_owned();
     for part in name.components() {
@@ -108,10 +106,10 @@ pub(crate) fn folder_inside(folder: &Path, name: &Path) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// Opens a file inside of a folder to read it.
+/// Opens a file inside a directory for reading.
 ///
 /// # Errors
-/// Where it can't be read or is not a regular file, or it or a folder on the way is a link.
+/// Returns an error if it cannot be read, is not a regular file, or is reached through a link.
 pub(crate) fn open_inside(folder: &Path, name: &str) -> io::Result<File> {
     let mut path = folder.to_owned();
     for part in Path::new(name).components() {
@@ -121,21 +119,21 @@ pub(crate) fn open_inside(folder: &Path, name: &str) -> io::Result<File> {
     open_regular(&path)
 }
 
-/// Refuses a file inside of a folder that is a link; what is not there is none.
+/// Rejects a link inside a directory; accepts missing files.
 ///
 /// # Errors
-/// Where it is one.
+/// Returns an error if it is a link.
 pub(crate) fn unless_link(path: &Path) -> io::Result<()> {
     match path.is_symlink() {
         true => Err(io::Error::other(format!(
-            "{} is a symbolic link, and heaptap follows none inside of a folder",
+            "{} is a symbolic link, and heaptap does not follow links inside a directory",
             path.display()
         ))),
         false => Ok(()),
     }
 }
 
-/// An unfinished file of a results folder.
+/// Creates a temporary file in a results directory.
 pub(crate) fn temporary_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     crate::session::unfinished::file_in(folder, UNFINISHED_PREFIX)
 }

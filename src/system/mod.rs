@@ -1,4 +1,4 @@
-//! Memory as the system tells of it: meminfo, mappings, and how their figures stand beside those of heaps.
+//! Memory as reported by the system: meminfo, memory mappings, and their reconciliation with heaps.
 
 pub mod meminfo;
 pub mod reconcile;

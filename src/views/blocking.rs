@@ -1,5 +1,5 @@
-//! Work that blocks, such as looking names up, on a thread of its own: the console shows how far
-//! it is, and a signal ends it in good order.
+//! Blocking work, such as symbolization, on a separate thread: the console shows its progress, and
+//! a signal ends it cleanly.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -14,14 +14,14 @@ use crate::heaps::java::ProgressReporter;
 use crate::naming::device_libs::DeviceLibs;
 use crate::naming::frames::LookupControl;
 
-/// After a signal, what is under way may take so long to tidy up.
+/// Time limit for cleaning up after a signal.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Does `work`, which may ask `phone` for libraries. After a signal no more names are looked up,
-/// and it ends by itself; whoever asks twice does not wait for that.
+/// Runs `work`, which can ask `phone` for libraries. After a signal, symbolization stops and the
+/// work ends by itself; after a second signal, this returns without waiting for it.
 ///
 /// # Errors
-/// The work's, or that it was interrupted.
+/// Returns the error of the work, or an interruption.
 pub(crate) async fn watched<T, E>(
     ctx: &Context,
     what: &str,
@@ -55,11 +55,11 @@ where
     ended(result)
 }
 
-/// Does `work`, which says what it is at. That stands in the status line once it takes a second.
-/// A signal ends the program: nothing is left behind that would have to be tidied up.
+/// Runs `work`, which reports its steps. The status line shows the step after one second. A signal
+/// ends the program, because there is nothing to clean up.
 ///
 /// # Errors
-/// The work's, or that it was interrupted.
+/// Returns the error of the work, or an interruption.
 pub(crate) async fn stepwise<T, E>(
     ctx: &Context,
     work: impl FnOnce(&ProgressReporter) -> Result<T, E> + Send + 'static,
@@ -94,7 +94,7 @@ where
     ended(result)
 }
 
-/// What work came to; `None` where a signal ended it.
+/// Returns the result of the work; `None` if a signal ended it.
 fn ended<T, E: Into<Failure>>(
     result: Option<Result<Result<T, E>, JoinError>>,
 ) -> Result<T, Failure> {
@@ -108,7 +108,7 @@ fn ended<T, E: Into<Failure>>(
     }
 }
 
-/// How often the status line is drawn anew.
+/// Interval of updates of the status line.
 const TICK: Duration = Duration::from_millis(200);
 
 fn lock(text: &Mutex<String>) -> MutexGuard<'_, String> {

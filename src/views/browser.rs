@@ -1,14 +1,14 @@
-//! A page shown in the browser.
+//! Showing a page in the browser.
 
 use crate::flags::context::Context;
 use crate::pages::browser;
 use crate::pages::browser::NoBrowser;
 use std::path::Path;
 
-/// Has a browser show a page.
+/// Shows a page in a browser.
 ///
 /// # Errors
-/// Where none could be started.
+/// Returns an error if no browser could be started.
 pub(crate) async fn show_page(ctx: &Context, page: &Path) -> Result<(), NoBrowser> {
     let page = std::path::absolute(page).unwrap_or_else(|_| page.to_owned());
     let url = file_url(&page);
@@ -17,11 +17,11 @@ pub(crate) async fn show_page(ctx: &Context, page: &Path) -> Result<(), NoBrowse
     shown.map_err(|source| NoBrowser { url, page, source })
 }
 
-/// The address of a file, for a browser.
+/// Returns the URL of a file.
 pub(crate) fn file_url(path: &Path) -> String {
     let path = path.to_string_lossy().replace('\\', "/");
     let mut url = String::from("file://");
-    // `C:/x` on Windows; a server's name stands there already.
+    // `C:/x` on Windows; UNC paths already begin with a server name.
     if !path.starts_with('/') {
         url.push('/');
     }

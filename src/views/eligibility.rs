@@ -1,17 +1,17 @@
-//! What stands against a profile, and what is to be known of one.
+//! Display of eligibility findings.
 
 use crate::console::{Console, Style};
 use crate::eligibility::{Finding, Scope, Severity};
 
-/// A finding in up to three lines: what and why, then the fix.
+/// Prints a finding in up to three lines: the problem and its cause, then the remedy.
 pub(crate) fn show_finding(console: &Console, f: &Finding, indent: &str) {
     let (style, word) = match f.severity {
         Severity::Note => (Style::Dim, "note"),
         Severity::Warning => (Style::Warn, "warning"),
         Severity::Blocks => match f.scope {
-            Scope::Both => (Style::Error, "no"),
-            Scope::Native => (Style::Error, "no native profile"),
-            Scope::Java => (Style::Warn, "no Java dump"),
+            Scope::Both => (Style::Error, "error"),
+            Scope::Native => (Style::Error, "error (native)"),
+            Scope::Java => (Style::Warn, "error (Java)"),
         },
     };
     let id = console.styled(Style::Dim, f.id.as_str());
@@ -24,7 +24,7 @@ pub(crate) fn show_finding(console: &Console, f: &Finding, indent: &str) {
     if let Some(fix) = &f.fix {
         console.data(format_args!(
             "{indent}  {}: {fix}",
-            console.styled(Style::Help, "fix")
+            console.styled(Style::Help, "help")
         ));
     }
 }

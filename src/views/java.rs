@@ -1,5 +1,4 @@
-//! What the views of Java heaps have in common: the heading that says which heap it is, sizes
-//! in columns, warnings, CSV.
+//! Shared parts of the views of Java heaps: heading, sizes in columns, warnings, CSV.
 
 use crate::console::{Console, Style};
 use crate::export::csv;
@@ -7,7 +6,7 @@ use crate::heaps::java::facts::{Figures, HeapFacts};
 use crate::heaps::leaks::document::KeptBytes;
 use crate::units::{ByteSize, SignedSize, thousands};
 
-/// Says which heap it is, and how it was looked at.
+/// Prints the heading: the heap and the analysis options.
 pub(crate) fn heading(console: &Console, heap: &HeapFacts) {
     let mut about = Vec::new();
     about.push(match &heap.version {
@@ -36,7 +35,7 @@ pub(crate) fn heading(console: &Console, heap: &HeapFacts) {
     ));
 }
 
-/// What roots reach, and what they do not.
+/// Prints the sizes of reachable and unreachable objects.
 pub(crate) fn totals(
     console: &Console,
     reachable: Option<&Figures>,
@@ -55,7 +54,7 @@ pub(crate) fn totals(
     }
     if let Some(garbage) = unreachable.filter(|garbage| garbage.count > 0) {
         parts.push(format!(
-            "garbage not yet collected: {} in {} objects",
+            "unreachable, not yet collected: {} in {} objects",
             ByteSize(garbage.shallow_bytes.saturating_add(garbage.native_bytes)),
             thousands(garbage.count)
         ));
@@ -65,7 +64,7 @@ pub(crate) fn totals(
     }
 }
 
-/// Tells what is wrong with a heap.
+/// Prints the warnings about a heap.
 pub(crate) fn warn(console: &Console, heap: &HeapFacts) {
     for warning in &heap.warnings {
         console.finding(
@@ -76,7 +75,7 @@ pub(crate) fn warn(console: &Console, heap: &HeapFacts) {
     }
 }
 
-/// A size for a column; a dash for none.
+/// Formats a size for a column; `-` for zero.
 pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         0 => "-".to_owned(),
@@ -84,7 +83,7 @@ pub(crate) fn size(bytes: u64) -> String {
     }
 }
 
-/// How much more or less, with its sign; a dash for no change.
+/// Formats a difference of sizes with its sign; `-` for zero.
 pub(crate) fn signed(bytes: i64) -> String {
     match bytes {
         0 => "-".to_owned(),
@@ -92,7 +91,7 @@ pub(crate) fn signed(bytes: i64) -> String {
     }
 }
 
-/// A number with its sign; a dash for zero.
+/// Formats a number with its sign; `-` for zero.
 pub(crate) fn signed_count(count: i64) -> String {
     match count {
         0 => "-".to_owned(),
@@ -101,7 +100,7 @@ pub(crate) fn signed_count(count: i64) -> String {
     }
 }
 
-/// A line of CSV.
+/// Formats a line of CSV.
 pub(crate) fn csv_line(cells: &[Cell<'_>]) -> String {
     let mut line = String::new();
     for (at, cell) in cells.iter().enumerate() {
@@ -121,18 +120,18 @@ pub(crate) fn csv_line(cells: &[Cell<'_>]) -> String {
 
 /// A cell of CSV.
 pub(crate) enum Cell<'a> {
-    /// As it is.
+    /// Unchanged.
     Number(i128),
-    /// As it is, with what stands behind the point.
+    /// Unchanged, including decimals.
     Real(f64),
-    /// Quoted where it has to be.
+    /// Quoted if necessary.
     Text(&'a str),
-    /// Not known.
+    /// Unknown.
     Nothing,
 }
 
 impl Cell<'_> {
-    /// A number that may not be known.
+    /// Returns the cell of an optional number.
     pub(crate) fn maybe(number: Option<u64>) -> Cell<'static> {
         number.map_or(Cell::Nothing, |number| Cell::Number(number.into()))
     }

@@ -1,5 +1,4 @@
-//! How a Java heap looks in the terminal right after its dump: its size, and the classes that
-//! keep most.
+//! Terminal summary of a Java heap after its dump: its size, and the classes that retain most.
 
 use std::path::Path;
 
@@ -12,7 +11,7 @@ use crate::results::manifest::{JavaDump, Manifest};
 use crate::units::{ByteSize, thousands};
 use crate::untrusted::shell::{quoted_dump, quoted_path};
 
-/// Heaps shown in full; the others by their sizes.
+/// Number of heaps shown with a table; others show only their sizes.
 const FULL: usize = 4;
 
 /// Shows the heaps on stdout.
@@ -53,7 +52,7 @@ fn sizes(heap: &JavaSummary) -> Vec<String> {
         bytes => format!(" + {} native", ByteSize(bytes)),
     };
     let mut lines = vec![format!(
-        "reachable  {}{} in {} objects of {} classes",
+        "reachable    {}{} in {} objects of {} classes",
         ByteSize(reachable.space),
         native(reachable.native_space),
         grouped(reachable.objects),
@@ -62,7 +61,7 @@ fn sizes(heap: &JavaSummary) -> Vec<String> {
     let garbage = totals.objects.saturating_sub(reachable.objects);
     if garbage > 0 {
         lines.push(format!(
-            "garbage    {}{} in {} objects",
+            "unreachable  {}{} in {} objects",
             ByteSize(totals.space.saturating_sub(reachable.space)),
             native(totals.native_space.saturating_sub(reachable.native_space)),
             grouped(garbage),
@@ -95,8 +94,8 @@ fn grouped(number: u64) -> String {
     thousands(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
-/// Commands one would want next for the Java heaps of a folder, each with what it is good for;
-/// of a folder that has native heaps, too, without what was named for those.
+/// Returns suggested commands for the Java heaps of a directory, each with a description. If the
+/// directory also has native heaps, leaves out commands already suggested for those.
 pub(super) fn next_commands(
     folder: &Path,
     manifest: &Manifest,
@@ -113,30 +112,30 @@ pub(super) fn next_commands(
     };
     let shown = near(folder);
     let place = quoted_path(shown);
-    // What was converted elsewhere is a profile alone; the trace or the HPROF has the heap.
+    // A conversion written elsewhere is only a profile; the trace or the HPROF contains the heap.
     let file = last.file.as_deref().unwrap_or_default();
     if file.ends_with(".pb.gz") && !folder.join(RAW_TRACE).is_file() {
         let file = quoted_path(shown.join(file));
         return vec![(
-            "who holds the Java heap, as a flame graph in the browser:".to_owned(),
+            "what retains the Java heap, as a flame graph in the browser:".to_owned(),
             format!("go tool pprof -symbolize=none -http=: {file}"),
         )];
     }
     let of_process = of_process(&with_file);
-    let java = if beside_native { " --java" } else { "" };
+    let java = if beside_native { " --heap java" } else { "" };
     let mut next = vec![
         (
-            "destroyed activities and other leaks, with who holds them:".to_owned(),
+            "destroyed activities and other leaks, with their paths from GC roots:".to_owned(),
             format!("heaptap leaks {place}{of_process}{java}"),
         ),
         (
-            "who retains what, by class, package or object:".to_owned(),
+            "retained sizes by class, package or object:".to_owned(),
             format!("heaptap top {place}{of_process}{java}"),
         ),
     ];
     if !beside_native {
         next.push((
-            "all of it on one page:".to_owned(),
+            "everything on one page:".to_owned(),
             format!("heaptap report {place}{of_process}"),
         ));
     }
@@ -154,8 +153,8 @@ pub(super) fn next_commands(
     next
 }
 
-/// A folder of Java heaps as commands name it that look at one process: with the last one's, where
-/// there are several.
+/// Returns a directory of Java heaps as an argument of commands that analyze one process: with the
+/// process of the last dump, if there are several.
 pub(crate) fn java_place(folder: &Path) -> String {
     let place = quoted_path(near(folder));
     let Ok(manifest) = Manifest::read(folder) else {
@@ -165,11 +164,11 @@ pub(crate) fn java_place(folder: &Path) -> String {
     format!("{place}{}", of_process(&dumps))
 }
 
-/// The flag that takes the last dump's process, where there are several.
+/// Returns the flag that selects the process of the last dump, if there are several.
 fn of_process(dumps: &[&JavaDump]) -> String {
     match dumps.last() {
         Some(last) if dumps.iter().any(|dump| dump.pid != last.pid) => {
-            format!(" --process {}", last.pid)
+            format!(" -p {}", last.pid)
         }
         _ => String::new(),
     }
@@ -210,16 +209,16 @@ mod tests {
         assert_eq!(last(&manifest).as_deref(), Some("heaptap diff out@1 out@2"));
         manifest.dumps.java.extend([dump(9, 1), dump(9, 2)]);
         for command in commands(&manifest) {
-            assert!(command.contains(" --process 9"), "{command}");
+            assert!(command.contains(" -p 9"), "{command}");
         }
         assert_eq!(
             last(&manifest).as_deref(),
-            Some("heaptap diff out@1 out@2 --process 9")
+            Some("heaptap diff out@1 out@2 -p 9")
         );
         let folder = tempfile::tempdir().unwrap();
         let place = quoted_path(near(folder.path()));
         assert_eq!(java_place(folder.path()), place);
         manifest.write(folder.path()).unwrap();
-        assert_eq!(java_place(folder.path()), format!("{place} --process 9"));
+        assert_eq!(java_place(folder.path()), format!("{place} -p 9"));
     }
 }

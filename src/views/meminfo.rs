@@ -1,8 +1,8 @@
-//! Figures of meminfo, as tables call and write them.
+//! Display of meminfo values in tables.
 
 use crate::units::SignedSize;
 
-/// A size that may be negative.
+/// Formats a size that can be negative.
 pub(crate) fn size(bytes: i64) -> String {
     SignedSize(bytes).to_string()
 }

@@ -1,5 +1,5 @@
-//! What is missing for every frame to have a name, in a few lines: the libraries that hide
-//! most, where their symbols were looked for, and the command that would name them.
+//! Summary of missing symbols: the libraries with most unnamed bytes, the searched places, and the
+//! command that adds symbols.
 
 use crate::console::{Console, Style};
 use crate::names::module;
@@ -7,25 +7,25 @@ use crate::results::manifest::{CutLibrary, LookedIn, MissingLibrary, SymbolFile,
 
 /// Libraries shown; the manifest has all.
 const LIBRARIES: usize = 5;
-/// Those of them that hide next to nothing.
+/// Maximum number of libraries with a negligible share.
 const SMALL_LIBRARIES: usize = 2;
-/// A smaller share of the bytes is next to nothing.
+/// A smaller share of the bytes is negligible.
 const SMALL: f64 = 0.001;
-/// Places named for one library.
+/// Maximum number of places listed for one library.
 const PLACES: usize = 4;
 
-/// What can be done about frames without a name.
+/// Remedies for frames without a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remedy<'a> {
-    /// This command takes more symbols.
+    /// The command that accepts more symbols.
     Again(&'a str),
-    /// Nobody wanted names to be looked up.
+    /// Symbolization was not requested.
     NotAsked,
-    /// They were looked for in the build that comes with the demo, which is gone by now.
+    /// Symbols came from the build in the demo, which no longer exists.
     Demo,
 }
 
-/// How much has no name, in a sentence.
+/// Returns a sentence about the number of unnamed frames.
 fn unnamed(names: &Symbolization) -> String {
     let all = names.frames_unnamed + names.frames_named;
     let (have, they) = match names.frames_unnamed {
@@ -47,7 +47,7 @@ fn unnamed(names: &Symbolization) -> String {
     )
 }
 
-/// Says what is missing: all of it, or where one wants to hear only what is wrong, how much.
+/// Prints the missing symbols; in quiet mode, only their share.
 pub(crate) fn tell(console: &Console, names: &Symbolization, remedy: Remedy<'_>) {
     if !console.is_quiet() {
         for line in lines(console, names, remedy) {
@@ -60,12 +60,12 @@ pub(crate) fn tell(console: &Console, names: &Symbolization, remedy: Remedy<'_>)
     }
 }
 
-/// How much has no name; nothing, where next to nothing has none.
+/// Returns a short summary; `None` if the share of unnamed bytes is negligible.
 fn in_short(names: &Symbolization) -> Option<String> {
     (names.share_unnamed >= SMALL).then(|| unnamed(names))
 }
 
-/// A sentence for each thing that is missing; empty where nothing is.
+/// Returns the lines about missing symbols; empty if there are none.
 fn lines(console: &Console, names: &Symbolization, remedy: Remedy<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     let note = console.on_stderr(Style::Dim, "note");
@@ -74,11 +74,11 @@ fn lines(console: &Console, names: &Symbolization, remedy: Remedy<'_>) -> Vec<St
         cut.take(LIBRARIES)
             .map(|cut| format!("   {note}: {}", cut_line(cut))),
     );
-    // What nobody asked for is told.
+    // Files that the user did not name are reported.
     let found = names.mappings.iter().filter(|m| m.origin == "project");
     lines.extend(found.map(|m| {
         format!(
-            "   {note}: Java names of {} are by {} ({}); --mapping takes another",
+            "   {note}: Java names in {} come from {} ({}); use `--mapping` to choose another file",
             m.packages.join(", "),
             m.path,
             m.variant
@@ -95,7 +95,7 @@ fn lines(console: &Console, names: &Symbolization, remedy: Remedy<'_>) -> Vec<St
     if missing.is_empty() {
         return lines;
     }
-    let heading = format!("  {:>6} {:>7}  {}", "hides", "frames", "library, build ID");
+    let heading = format!("  {:>6} {:>7}  {}", "share", "frames", "library, build ID");
     lines.push(console.on_stderr(Style::Dim, heading).to_string());
     let large = missing.iter().take_while(|library| library.share >= SMALL);
     let shown = LIBRARIES.min(large.count() + SMALL_LIBRARIES);
@@ -108,7 +108,7 @@ fn lines(console: &Console, names: &Symbolization, remedy: Remedy<'_>) -> Vec<St
         ));
         if remedy == Remedy::Demo {
             lines.push(format!(
-                "{:18}closed by design: the demo has no symbols of it",
+                "{:18}the demo intentionally does not have its symbols",
                 ""
             ));
             continue;
@@ -138,8 +138,7 @@ fn lines(console: &Console, names: &Symbolization, remedy: Remedy<'_>) -> Vec<St
     let fix = console.on_stderr(Style::Help, format!("{command} --symbols DIR"));
     lines.push(format!("   {help}: {fix}"));
     lines.push(
-        "         DIR holds the unstripped files of these builds, or is a ZIP or APK with them"
-            .to_owned(),
+        "         DIR: directory, ZIP or APK with the unstripped files of these builds".to_owned(),
     );
     let on_phone = |library: &MissingLibrary| {
         [
@@ -154,14 +153,15 @@ fn lines(console: &Console, names: &Symbolization, remedy: Remedy<'_>) -> Vec<St
         .any(|folder| library.path.starts_with(folder))
     };
     if missing.iter().take(shown).any(on_phone) {
-        lines.push("         those of the system: record or collect with --pull-libs".to_owned());
+        lines
+            .push("         for system libraries, record or collect with `--pull-libs`".to_owned());
     }
     lines
 }
 
 fn cut_line(cut: &CutLibrary) -> String {
     format!(
-        "{} callstacks ({} of the bytes) end in {} after one frame: it seems to have no unwind \
+        "{} callstacks ({} of the bytes) end in {} after one frame because it seems to lack unwind \
          information; keep .eh_frame (-funwind-tables) to see its callers",
         cut.callsites,
         percent(cut.share),
@@ -181,33 +181,33 @@ fn identity(library: &MissingLibrary) -> String {
     }
 }
 
-/// Why it has no names, a line each; `used` are the files that were asked.
+/// Returns the reasons for missing names, one per line; `used` are the files that were read.
 fn why(library: &MissingLibrary, used: &[SymbolFile]) -> Vec<String> {
     let mut lines = Vec::new();
     if library.build_id.is_empty() {
         lines
-            .push("the recording has no build ID of it: nothing tells which file it is".to_owned());
+            .push("the recording does not have its build ID, so no file can be matched".to_owned());
     }
     lines.extend(used.iter().take(PLACES).map(knows_too_little));
     let is_used = |place: &LookedIn| {
         let same = |file: &SymbolFile| match file.place.as_str() {
-            // One folder holds all that was fetched.
+            // One directory contains all fetched files.
             "cache" => place.place == "cache",
             _ => place.path == file.path,
         };
         used.iter().any(same)
     };
-    // Of other builds nothing needs to be said where the right one was there.
+    // Other builds are irrelevant if the right one was found.
     let was_found = used.iter().any(|file| file.verified);
     let nearest = library.nearest.as_ref().filter(|_| !was_found);
     if let Some(nearest) = nearest {
         lines.push(match nearest.build_id.as_str() {
             "" => format!(
-                "{} has no build ID; --allow-no-build-id takes it by its name",
+                "{} has no build ID; use `--allow-no-build-id` to match it by name",
                 nearest.path
             ),
             id => format!(
-                "{} is {id}: your build differs from what is on the phone",
+                "{} has build ID {id}: your build differs from the one on the device",
                 nearest.path
             ),
         });
@@ -226,7 +226,7 @@ fn why(library: &MissingLibrary, used: &[SymbolFile]) -> Vec<String> {
     let refused_lines = refused.iter().take(PLACES);
     lines.extend(refused_lines.map(|place| format!("{} {}", place.path, place.detail)));
     let mut places: Vec<&str> = Vec::new();
-    // The mapping's own path is that on the phone.
+    // The mapping's own path is the path on the device.
     let at_own_path = in_vain.iter().any(|place| place.place == "host-path");
     for place in in_vain {
         let path = match place.path.as_str() {
@@ -239,7 +239,7 @@ fn why(library: &MissingLibrary, used: &[SymbolFile]) -> Vec<String> {
         }
     }
     let more = match places.len().saturating_sub(PLACES) {
-        // One more takes no more room than its number.
+        // One more place is as short as its count.
         0 | 1 => String::new(),
         more => {
             places.truncate(PLACES);
@@ -249,16 +249,14 @@ fn why(library: &MissingLibrary, used: &[SymbolFile]) -> Vec<String> {
     let places = places.join(", ") + &more;
     lines.extend(match (places.as_str(), at_own_path) {
         ("", false) => None,
-        ("", true) => Some("not at its own path on this computer".to_owned()),
+        ("", true) => Some("not at its own path on the host".to_owned()),
         (places, false) => Some(format!("not in {places}")),
-        (places, true) => Some(format!(
-            "not in {places}, nor at its own path on this computer"
-        )),
+        (places, true) => Some(format!("not in {places}, nor at its own path on the host")),
     });
     lines
 }
 
-/// Why a file that was asked left frames without a name.
+/// Returns why a file that was read left frames without a name.
 fn knows_too_little(file: &SymbolFile) -> String {
     let SymbolFile {
         place,
@@ -272,15 +270,15 @@ fn knows_too_little(file: &SymbolFile) -> String {
         _ => return format!("{path} has no names for these addresses"),
     };
     match place.as_str() {
-        "cache" => format!("fetched from the phone: it has {stripped}"),
+        "cache" => format!("fetched from the device; it has {stripped}"),
         _ if file.verified => {
-            format!("{path} is this build, but stripped ({stripped}): give the unstripped one")
+            format!("{path} is this build, but stripped ({stripped}); provide the unstripped file")
         }
-        _ => format!("{path} is stripped ({stripped}): give the unstripped one"),
+        _ => format!("{path} is stripped ({stripped}); provide the unstripped file"),
     }
 }
 
-/// A share as people read it.
+/// Formats a share as a percentage.
 fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if share > 0.0 && percent < 0.05 {
@@ -361,16 +359,16 @@ mod tests {
             text(&names),
             "   note: 40 of 100 frames have no name; they are in the callstacks of 50.0% of the \
              bytes, and allocate 25.0%
-   hides  frames  library, build ID
+   share  frames  library, build ID
    40.0%      30  libgame.so  ab01
-                  /syms/libgame.so is ab02: your build differs from what is on the phone
-                  not in /cache, nor at its own path on this computer
+                  /syms/libgame.so has build ID ab02: your build differs from the one on the device
+                  not in /cache, nor at its own path on the host
    <0.1%      10  libx.so  (no build ID)
-                  the recording has no build ID of it: nothing tells which file it is
+                  the recording does not have its build ID, so no file can be matched
                   /s.zip is damaged: cut
    help: heaptap symbolize out --symbols DIR
-         DIR holds the unstripped files of these builds, or is a ZIP or APK with them
-         those of the system: record or collect with --pull-libs"
+         DIR: directory, ZIP or APK with the unstripped files of these builds
+         for system libraries, record or collect with `--pull-libs`"
         );
     }
 
@@ -441,9 +439,9 @@ mod tests {
             file("cache", "/cache/lib/ab/01", "dynsym"),
         ];
         let expected = [
-            "/syms/arm64/libgame.so is this build, but stripped (exports only): give the \
-             unstripped one",
-            "fetched from the phone: it has exports only",
+            "/syms/arm64/libgame.so is this build, but stripped (exports only); provide the \
+             unstripped file",
+            "fetched from the device; it has exports only",
         ];
         assert_eq!(why(&library, &used), expected);
         let names = Symbolization {
@@ -488,7 +486,7 @@ mod tests {
             ["   note: 1 of 1 frames has no name"]
         );
         let demo = lines(&console, &names, Remedy::Demo).join("\n");
-        assert!(demo.contains("closed by design"), "{demo}");
+        assert!(demo.contains("the demo intentionally"), "{demo}");
         assert!(
             !demo.contains("/gone") && !demo.contains("--symbols"),
             "{demo}"

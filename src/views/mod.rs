@@ -1,4 +1,4 @@
-//! What several commands show alike.
+//! Views shared by several commands.
 
 pub mod blocking;
 pub mod browser;

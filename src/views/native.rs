@@ -1,5 +1,5 @@
-//! What the views of native heaps have in common: the heading that says which dump it is, sizes
-//! with their sampling error in columns, stacks in a line, warnings.
+//! Shared parts of the views of native heaps: heading, sizes with their sampling error in columns,
+//! one-line stacks, warnings.
 
 use crate::analyze::native::scope;
 use crate::analyze::sampling::{Estimate, Form, Shown};
@@ -8,23 +8,23 @@ use crate::heaps::input::facts::{DumpFacts, Limits, StackFrame};
 use crate::heaps::java::facts::Warning;
 use crate::units::{ByteSize, thousands};
 
-/// Callsites in JSON and CSV, where nothing was said: a heap has hundreds of thousands.
+/// Default number of callsites in JSON and CSV: a heap has hundreds of thousands.
 pub(crate) const MOST_CALLSITES: usize = 1000;
 
-/// The heading of what rows stand for, grouped `by`.
+/// Returns the heading of the name column for rows grouped `by`.
 pub(crate) fn what_of(by: &str) -> &str {
     match by {
-        "callsite" => "function, and who called it",
+        "callsite" => "function, and its callers",
         "class" => "class or scope",
         by => by,
     }
 }
 
-/// What the heading says of a dump of a process that ran when profiling began, in full.
+/// Note for a dump of a process that was running when profiling began.
 pub(crate) const ATTACHED: &str =
-    "attached while it ran: what it allocated before is missing (record --launch sees all)";
+    "attached after start; earlier allocations are missing (record --launch has them)";
 
-/// The heading of the column of a view.
+/// Returns the heading of a view's column.
 pub(crate) fn view_heading<'a>(dump: &DumpFacts, view: &'a str) -> &'a str {
     match view {
         "objects" if dump.counts_samples => "samples",
@@ -33,7 +33,7 @@ pub(crate) fn view_heading<'a>(dump: &DumpFacts, view: &'a str) -> &'a str {
     }
 }
 
-/// Says which dump it is.
+/// Prints the heading of a dump.
 pub(crate) fn heading(console: &Console, dump: &DumpFacts) {
     let mut about = Vec::new();
     match (dump.process.as_str(), dump.pid) {
@@ -49,23 +49,23 @@ pub(crate) fn heading(console: &Console, dump: &DumpFacts) {
         about.push(format!("dump {} of {}", dump.number, dump.dumps));
     }
     about.push(match dump.sampling_interval_bytes {
-        0 => "sampling interval not known".to_owned(),
+        0 => "unknown sampling interval".to_owned(),
         1 => "every allocation recorded".to_owned(),
         bytes => format!("sampled every {}", ByteSize(bytes)),
     });
     match dump.kind {
         "at-maximum" => about.push("when the heap was largest".to_owned()),
-        "allocations-only" => about.push("frees are not known".to_owned()),
+        "allocations-only" => about.push("frees are unknown".to_owned()),
         _ => {}
     }
     if dump.is_attached {
-        about.push("attached while it ran".to_owned());
+        about.push("attached after start".to_owned());
     }
     if dump.flags.is_cut_short() {
-        about.push("ended early: what came after is missing".to_owned());
+        about.push("ended early: later data are missing".to_owned());
     }
     if dump.unfinished {
-        about.push("incomplete: figures are lower bounds".to_owned());
+        about.push("incomplete: values are lower bounds".to_owned());
     }
     console.data(format_args!(
         "{}  {}",
@@ -74,7 +74,7 @@ pub(crate) fn heading(console: &Console, dump: &DumpFacts) {
     ));
 }
 
-/// Tells what is wrong with an input.
+/// Prints the warnings about an input.
 pub(crate) fn warn(console: &Console, path: &str, warnings: &[Warning]) {
     for warning in warnings {
         console.finding(
@@ -85,7 +85,7 @@ pub(crate) fn warn(console: &Console, path: &str, warnings: &[Warning]) {
     }
 }
 
-/// A value of a column of bytes or of something else; a dash for none.
+/// Formats a value in bytes or another unit; `-` for zero.
 pub(crate) fn value(value: i64, unit: &str) -> String {
     match (value, unit) {
         (0, _) => "-".to_owned(),
@@ -97,8 +97,7 @@ pub(crate) fn value(value: i64, unit: &str) -> String {
     }
 }
 
-/// Sampled bytes and how far they may be off, for two columns: no more digits than mean
-/// something.
+/// Formats sampled bytes and their error for two columns, with significant digits only.
 pub(crate) fn estimated(bytes: i64, limits: Option<&Limits>) -> (String, String) {
     match limits {
         Some(limits) if bytes != 0 => parts(&limits.estimate.shown(), false),
@@ -106,8 +105,8 @@ pub(crate) fn estimated(bytes: i64, limits: Option<&Limits>) -> (String, String)
     }
 }
 
-/// Sampled bytes beside a part of them, `part` with `part_limits`: rounded so that they do not come
-/// out as less than that.
+/// Formats sampled bytes next to a part of them, `part` with `part_limits`: rounding never makes
+/// the total smaller than its part.
 pub(crate) fn beside(
     bytes: i64,
     limits: Option<&Limits>,
@@ -123,7 +122,7 @@ pub(crate) fn beside(
     }
 }
 
-/// An estimate as a value and its error.
+/// Formats an estimate as a value and its error.
 pub(crate) fn parts(shown: &Shown, signed: bool) -> (String, String) {
     let (unit, d) = (shown.unit.name(), shown.decimals);
     let number = |x: f64| match signed {
@@ -147,7 +146,7 @@ pub(crate) fn parts(shown: &Shown, signed: bool) -> (String, String) {
     }
 }
 
-/// A part of a whole for a column.
+/// Formats a share for a column.
 pub(crate) fn percent(share: Option<f64>) -> String {
     match share {
         None => "-".to_owned(),
@@ -155,7 +154,7 @@ pub(crate) fn percent(share: Option<f64>) -> String {
     }
 }
 
-/// The callers of a stack's leaf, nearest first, functions alone: `← load ← main`.
+/// Returns the callers of a stack's leaf, nearest first, functions only: `← load ← main`.
 pub(crate) fn callers(stack: &[StackFrame]) -> String {
     let mut text = String::new();
     for frame in stack.iter().skip(1).take(CALLERS) {
@@ -169,7 +168,7 @@ pub(crate) fn callers(stack: &[StackFrame]) -> String {
     text
 }
 
-/// A function's name at its shortest.
+/// Returns the shortest form of a function's name.
 pub(crate) fn shortened(function: &str) -> String {
     let short = scope::shortened(function).last();
     let short = short.as_deref().unwrap_or(function);
@@ -179,7 +178,7 @@ pub(crate) fn shortened(function: &str) -> String {
 /// Callers in a line: more than fit.
 pub(crate) const CALLERS: usize = 8;
 
-/// Where a row's code is, in brief: `cache.cpp:12 libcache.so`.
+/// Returns the location of a row's code: `cache.cpp:12 libcache.so`.
 pub(crate) fn place(library: Option<&str>, file: Option<&str>, line: Option<u32>) -> String {
     let mut parts = Vec::new();
     if let Some(file) = file {

@@ -1,4 +1,4 @@
-//! Pages: written to their place or into the folder of a recording, and what is said of them.
+//! Report pages: writing them to a file or a recording directory, and messages about them.
 
 use crate::error::Failure;
 use crate::flags::context::Context;
@@ -21,12 +21,12 @@ use crate::views::paths::near;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// Whether the page goes to standard output.
+/// Returns whether the page goes to standard output.
 pub(crate) fn is_stdout(goal: &PagePlace) -> bool {
     *goal == PagePlace::Typed(PathBuf::from("-"))
 }
 
-/// Says where the page is.
+/// Prints the location of the page.
 pub(crate) fn show(ctx: &Context, goal: &Path, outcome: &ReportOutcome) {
     let console = &ctx.console;
     if let Some(page) = &outcome.page {
@@ -37,14 +37,14 @@ pub(crate) fn show(ctx: &Context, goal: &Path, outcome: &ReportOutcome) {
         console.json(&json!({ "output": goal, "bytes": outcome.bytes }));
     }
     console.say(format_args!(
-        "wrote {} ({}): open it in any browser",
+        "wrote {} ({}); open it in any browser",
         near(goal).display(),
         ByteSize(outcome.bytes)
     ));
 }
 
-/// Writes the page of a recording of native heaps into its folder: the last thing that is done
-/// with it, and nothing of the recording depends on it. Where the page is if it was written.
+/// Writes the page of a recording of native heaps into its directory, as the last step; the
+/// recording is complete without it. Returns the path of the page if it was written.
 pub(crate) async fn leave(
     ctx: &Context,
     args: NoReportArgs,
@@ -68,7 +68,7 @@ pub(crate) async fn leave(
         look: NativeArgs::default().options(&java),
         java: java.options(Follow::default()),
         java_only: false,
-        full: false,
+        limit: None,
         contents: false,
     };
     let page = folder.join(PAGE);
@@ -76,7 +76,7 @@ pub(crate) async fn leave(
         if page.exists() && !pages::is_page(&page) {
             return Err(ReportError::Taken(page.clone()).into());
         }
-        // With the session's name, `collect` finds it if this process is killed over it.
+        // With the name of the session, `collect` finds it if this process is killed.
         let staging = Staging::new(folder, &part_prefix(&finished.session));
         let staging = staging.map_err(|source| ReportError::Write {
             path: page.clone(),
@@ -102,15 +102,18 @@ pub(crate) async fn leave(
         }
         Err(failure) => {
             ctx.console.warn_with_help(
-                format!("{PAGE} was not written: {}", failure.message),
-                Some("the recording is complete without; heaptap report FOLDER writes it again"),
+                format!("cannot write {PAGE}: {}", failure.message),
+                Some(
+                    "the recording is complete without it; run `heaptap report DIR` to write it \
+                     again",
+                ),
             );
             None
         }
     }
 }
 
-/// Writes the page to its place, or gives it back where that is standard output.
+/// Writes the page to its place, or returns it if that is standard output.
 ///
 /// # Errors
 /// As [`pages::write`].
@@ -134,7 +137,7 @@ pub(crate) async fn write(
     .await
 }
 
-/// The page's place where none was named.
+/// Returns the default place of the page.
 pub(crate) fn beside(input: &Path, is_diff: bool) -> PagePlace {
     let name = if is_diff { "diff.html" } else { PAGE };
     if input.is_dir() {

@@ -1,8 +1,8 @@
-//! Paths as one would type them.
+//! Display of paths.
 
 use std::path::Path;
 
-/// The path as one would type it here: relative where it lies below the current folder.
+/// Returns the path as a user would type it: relative if it is in the current directory.
 pub(crate) fn near(path: &Path) -> &Path {
     std::env::current_dir()
         .ok()

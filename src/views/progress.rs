@@ -1,5 +1,5 @@
-//! A recording as it goes, on the console: the status line, what happens as lines, keys and
-//! signals as requests. Shared by `record`, `stop` and `collect`.
+//! A running recording on the console: status line, events as lines, keys and signals as requests.
+//! Shared by `record`, `stop` and `collect`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -23,7 +23,7 @@ use crate::eligibility::{Finding, Severity};
 use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::flags::context::Context;
-use crate::flags::names::NamesArgs;
+use crate::flags::names::{NamesArgs, PullLibsArg};
 use crate::heaps::selector::check_label;
 use crate::names::module;
 use crate::naming::device_libs::{DeviceLibs, PullEvent, PullLibs};
@@ -36,10 +36,10 @@ use crate::units::{ByteSize, HumanDuration};
 use crate::untrusted::sanitize;
 use crate::untrusted::shell::quoted_path;
 
-/// Shows what happens, and passes on what is asked for.
+/// Shows events, and forwards requests.
 pub(crate) struct Show {
     console: Console,
-    /// Whether the recording is followed to its end.
+    /// True if the recording is followed to its end.
     follows: bool,
     subject: Subject,
     bar: ProgressBar,
@@ -47,28 +47,28 @@ pub(crate) struct Show {
     typing: Typing,
     last: Progress,
     snapshots: usize,
-    /// Labels that were asked for here.
+    /// Labels requested here.
     labels: BTreeSet<String>,
     can_snapshot: bool,
     recording: bool,
-    /// When its time is over, as far as it has one and that is not said yet.
+    /// End of the recording time, if it has one and its end was not yet reported.
     ends_after: Option<Duration>,
     stopping: bool,
     pulling: Option<ProgressBar>,
 }
 
-/// The usual time of a last dump: only a longer one is reported.
+/// Usual duration of a final dump: only a longer one is reported.
 const LAST_DUMP_TAKES: Duration = Duration::from_secs(3);
 
-/// Why a recording takes no labels.
+/// Reason for a recording without snapshots.
 const NO_SNAPSHOTS: &str = "none in this recording, because this build cannot dump on request and \
-                            no dumps are armed (--no-snapshots or --dump-at-max)";
+    periodic dumps are off (--no-snapshots or --dump-at-max)";
 
-/// What is shown.
+/// The displayed operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Subject {
     Recording,
-    /// A recording of which only what goes wrong is told step by step.
+    /// A recording that only reports problems step by step.
     Demo,
     Dump {
         waits_for_oom: bool,
@@ -76,7 +76,7 @@ enum Subject {
 }
 
 impl Show {
-    /// A console for a recording; `follows` where keys may be pressed meanwhile.
+    /// Creates a console for a recording; `follows` accepts keys.
     pub(crate) fn new(ctx: &Context, follows: bool) -> Show {
         Show {
             follows,
@@ -98,7 +98,7 @@ impl Show {
         }
     }
 
-    /// The same for the demo.
+    /// Creates a console for the demo.
     #[cfg(feature = "virtual-phone")]
     pub(crate) fn of_demo(ctx: &Context) -> Show {
         Show {
@@ -107,7 +107,7 @@ impl Show {
         }
     }
 
-    /// The same for a dump of Java heaps.
+    /// Creates a console for a Java heap dump.
     pub(crate) fn of_dump(ctx: &Context, follows: bool, waits_for_oom: bool) -> Show {
         Show {
             subject: Subject::Dump { waits_for_oom },
@@ -115,7 +115,7 @@ impl Show {
         }
     }
 
-    /// Does `work`, showing its events and giving it what signals and keys ask for.
+    /// Runs `work`, shows its events, and forwards requests by signals and keys.
     pub(crate) async fn during<T>(
         &mut self,
         mut signals: mpsc::UnboundedReceiver<Signal>,
@@ -141,7 +141,9 @@ impl Show {
                 Some(event) = events.recv() => self.event(&event),
                 Some(signal) = signals.recv() => {
                     if signal == Signal::Interrupt && self.typing.cancel() {
-                        self.console.say("no snapshot taken; Ctrl-C again ends the recording");
+                        self.console.say(
+                            "snapshot canceled; press Ctrl-C again to end the recording",
+                        );
                         self.draw();
                     } else {
                         self.asked_to_stop();
@@ -177,16 +179,16 @@ impl Show {
         result
     }
 
-    /// Why a label would come to nothing now, if so.
+    /// Returns an error if a label would have no effect now.
     fn takes_labels(&self) -> Result<(), &'static str> {
         match self.subject {
-            Subject::Dump { .. } => Err("a dump of a Java heap takes no snapshots"),
+            Subject::Dump { .. } => Err("a Java heap dump does not support snapshots"),
             Subject::Recording | Subject::Demo if !self.can_snapshot => Err(NO_SNAPSHOTS),
             Subject::Recording | Subject::Demo if self.stopping => {
-                Err("the recording is ending: no more snapshots")
+                Err("the recording is ending; snapshots are not possible any more")
             }
             Subject::Recording | Subject::Demo if !self.recording => {
-                Err("no snapshot taken: nothing is recorded now")
+                Err("no snapshot taken: the device is not recording now")
             }
             Subject::Recording | Subject::Demo => Ok(()),
         }
@@ -202,7 +204,7 @@ impl Show {
 
     fn asked_to_stop(&mut self) {
         if self.recording && self.stopping {
-            self.console.say("not waiting any longer");
+            self.console.say("stopped waiting for the final dump");
         }
         self.stopping = true;
     }
@@ -223,7 +225,7 @@ impl Show {
         self.can_snapshot =
             checked.snapshots != SnapshotMethod::Impossible || !checked.with.is_empty();
         let lasts = checked.duration_ms.map(Duration::from_millis);
-        // The duration of a dump is heaptap's own.
+        // heaptap itself limits the duration of a dump.
         self.ends_after = lasts.filter(|_| self.subject == Subject::Recording);
         self.console.say(&checked.device);
         for (who, finding) in by_cause(&checked.findings) {
@@ -259,20 +261,20 @@ impl Show {
                 match armed {
                     true => self.console.say(format_args!(
                         "snapshots: a dump every {period}, because this build cannot dump on \
-                         request; --no-snapshots turns them off"
+                         request; `--no-snapshots` turns them off"
                     )),
                     false => self.console.say(format_args!(
-                        "snapshots: a label waits for the next dump, at most {period}"
+                        "snapshots: a label waits up to {period} for the next dump"
                     )),
                 }
             }
-            // Its notice says what a label has.
+            // Its notice describes the contents of a label.
             SnapshotMethod::Impossible if checked.with.contains(&Source::Allocations) => {}
             SnapshotMethod::Impossible if !checked.with.is_empty() => {
                 let words: Vec<&str> = checked.with.iter().map(|source| source.word()).collect();
                 self.console.say(format_args!(
-                    "snapshots: a label takes {} but no native dump, because this build cannot \
-                     dump on request and no dumps are armed",
+                    "snapshots: a label captures {} but no native dump, because this build cannot \
+                     dump on request and periodic dumps are off",
                     words.join(", ")
                 ));
             }
@@ -287,7 +289,7 @@ impl Show {
             Step::Launched { package } => self.console.say(format_args!("started {package}")),
             Step::Converting => self.console.set_status(&self.bar, "converting …"),
             Step::Again { interval_bytes } => self.console.say(format_args!(
-                "the buffer overran: recording again, sampling every {}",
+                "the buffer overran; recording again, sampling every {}",
                 ByteSize(*interval_bytes)
             )),
             Step::DumpAgain { why, kept } => {
@@ -295,7 +297,7 @@ impl Show {
                 self.console.say(why.describe());
                 if let Some(kept) = kept {
                     self.console.say(format_args!(
-                        "the incomplete one is kept in {}",
+                        "kept the incomplete dump in {}",
                         near(kept).display()
                     ));
                 }
@@ -324,7 +326,7 @@ impl Show {
         let is_demo = self.subject == Subject::Demo;
         match event {
             CompanionEvent::Captured { missed, .. } if is_demo && missed.is_empty() => {}
-            // Which files a phone lets nobody read is of no use to who only looks.
+            // The demo does not report unreadable files of the device.
             CompanionEvent::Unreadable { .. } if is_demo => {}
             CompanionEvent::Captured {
                 label,
@@ -338,9 +340,9 @@ impl Show {
                 let words: Vec<&str> = taken.iter().map(|source| source.word()).collect();
                 if !words.is_empty() {
                     self.console
-                        .say(format_args!("{at}: {} taken", words.join(", ")));
+                        .say(format_args!("{at}: captured {}", words.join(", ")));
                 }
-                // What is missing of the end, the summary that follows says.
+                // The summary that follows reports missing captures of the end.
                 for (source, why) in missed.iter().filter(|_| !label.is_empty()) {
                     self.console
                         .warn(format_args!("{at}: no {source}: {}", sanitize(why)));
@@ -348,13 +350,11 @@ impl Show {
             }
             CompanionEvent::Unreadable { why } => {
                 self.console
-                    .say(format_args!("not readable: {}", sanitize(why)));
+                    .say(format_args!("cannot read {}", sanitize(why)));
             }
             CompanionEvent::Restarted { name, pid } => {
-                self.console.say(format_args!(
-                    "{} was started again: pid {pid}",
-                    sanitize(name)
-                ));
+                self.console
+                    .say(format_args!("{} restarted as pid {pid}", sanitize(name)));
             }
             CompanionEvent::Observed {
                 samples,
@@ -378,19 +378,19 @@ impl Show {
         match event {
             SessionEvent::Started { .. } if is_demo => {
                 self.recording = true;
-                console.say("recording, with a snapshot after each round …");
+                console.say("recording, with a snapshot after each iteration …");
             }
             SessionEvent::Stopping if is_demo => self.stopping = true,
             SessionEvent::SnapshotRequested { .. } if is_demo => self.snapshots += 1,
             SessionEvent::SnapshotTaken { no_dump: None, .. } if is_demo => {}
-            // Its dump may still come: a label that has none in the end is told then.
+            // Its dump might still arrive: labels without a dump are reported at the end.
             SessionEvent::SnapshotFailed { .. } if is_demo => {}
             SessionEvent::Started { session, .. } => {
                 self.recording = true;
                 let keys = match (self.keys.is_some(), self.can_snapshot) {
                     _ if !self.follows => "",
-                    (true, true) => "; s, a label, Enter: snapshot; Ctrl-C ends it",
-                    _ => "; Ctrl-C ends it",
+                    (true, true) => "; s, label, Enter: take snapshot; Ctrl-C: end",
+                    _ => "; Ctrl-C: end",
                 };
                 console.say(match self.subject {
                     Subject::Recording | Subject::Demo => format!("recording {session}{keys}"),
@@ -403,11 +403,12 @@ impl Show {
                 });
             }
             SessionEvent::Starting => console.say(
-                "the phone is slow to start the recording: its data sources are awaited for 30 s",
+                "the device is slow to start the recording; waiting up to 30 s for its data \
+                 sources",
             ),
             SessionEvent::SlowStart => console.warn(
-                "a data source of the phone is slow to start; the recording goes on without \
-                 waiting for it",
+                "a data source of the device is slow to start; the recording continues without it \
+                 for now",
             ),
             SessionEvent::Progress(progress) => {
                 self.last = progress.clone();
@@ -415,27 +416,29 @@ impl Show {
                 if !self.stopping && self.ends_after.is_some_and(is_over) {
                     self.ends_after = None;
                     console.say(
-                        "its time is over: waiting for the phone to write the last dump (Ctrl-C \
-                         twice leaves it there)",
+                        "recording time is over; waiting for the device to write the final dump \
+                         (press Ctrl-C twice to leave it there)",
                     );
                 }
             }
             SessionEvent::ConnectionLost { why } => console.say(format_args!(
-                "{why}; the recording goes on on the phone, waiting for it to come back"
+                "{why}; the device keeps recording; waiting for it to reconnect"
             )),
             SessionEvent::Reconnected { after } => {
-                console.say(format_args!(
-                    "connected again after {}",
-                    HumanDuration(*after)
-                ));
+                console.say(format_args!("reconnected after {}", HumanDuration(*after)));
             }
             SessionEvent::Stopping => {
                 self.stopping = true;
-                console.say("ending: waiting for the last dump (Ctrl-C again to leave it there)");
+                console.say(
+                    "ending; waiting for the final dump (press Ctrl-C again to leave it there)",
+                );
             }
             SessionEvent::Ended { size } => {
                 self.recording = false;
-                console.detail(format_args!("ended on the phone: {}", ByteSize(*size)));
+                console.detail(format_args!(
+                    "recording ended on the device: {}",
+                    ByteSize(*size)
+                ));
             }
             SessionEvent::Pulling { bytes, total } => {
                 let bar = self
@@ -444,7 +447,9 @@ impl Show {
                 bar.set_position(*bytes);
             }
             SessionEvent::PullRetry { why } => {
-                console.say(format_args!("fetching broke off ({why}); trying again"));
+                console.say(format_args!(
+                    "fetching was interrupted ({why}); trying again"
+                ));
             }
             SessionEvent::Pulled { bytes } => {
                 if let Some(bar) = self.pulling.take() {
@@ -457,7 +462,7 @@ impl Show {
                 if !self.labels.insert(label.clone()) {
                     warn_of_repeated(console, label);
                 }
-                console.say(format_args!("snapshot {label}: asked for"));
+                console.say(format_args!("requested snapshot {label}"));
             }
             SessionEvent::SnapshotTaken {
                 label,
@@ -481,7 +486,7 @@ impl Show {
 
     fn draw(&self) {
         let text = match &self.typing {
-            Typing::Label(text) => format!("label: {text}▏  Enter: take it  Esc: not"),
+            Typing::Label(text) => format!("label: {text}▏  Enter: take snapshot  Esc: cancel"),
             Typing::Idle if !self.recording => return,
             Typing::Idle => self.status_line(),
         };
@@ -514,8 +519,8 @@ impl Show {
     }
 }
 
-/// When a snapshot was made, and how long its way into the file took: perfetto writes there
-/// once in a while.
+/// Returns the time of a snapshot and its delay until it reached the file: perfetto writes the file
+/// periodically.
 pub(crate) fn snapshot_times(lag: Duration, waited: Duration, dumps: usize) -> String {
     let what = match dumps {
         1 => "dump taken".to_owned(),
@@ -528,13 +533,13 @@ pub(crate) fn snapshot_times(lag: Duration, waited: Duration, dumps: usize) -> S
     )
 }
 
-/// A label that nothing dumped.
+/// Message for a label without a dump.
 pub(crate) fn without_dump(why: &str) -> String {
-    format!("no native dump: {why}; what is recorded beside is taken")
+    format!("no native dump: {why}; companion data is captured")
 }
 
-/// Findings that differ in the name of the process alone, as one: what is said, and one of
-/// them.
+/// Groups findings that differ only in the name of the process. Returns the message of each group,
+/// and one of its findings.
 fn by_cause(findings: &[Finding]) -> Vec<(String, &Finding)> {
     let mut groups: Vec<(Vec<&str>, &str, &Finding)> = Vec::new();
     for finding in findings {
@@ -559,10 +564,10 @@ fn by_cause(findings: &[Finding]) -> Vec<(String, &Finding)> {
         .collect()
 }
 
-/// The phone that is to be asked for libraries; none unless that was asked for. A phone that
-/// is not there costs names, no more.
+/// Returns the device to fetch libraries from; `None` unless requested. An unavailable device only
+/// costs symbols.
 pub(crate) async fn phone_asked(ctx: &Context, names: &NamesArgs) -> Option<Arc<DeviceLibs>> {
-    if !names.pull_libs || names.no_symbolize {
+    if names.pull_libs != PullLibsArg::Always || names.no_symbolize {
         return None;
     }
     match ctx.device().await {
@@ -570,14 +575,14 @@ pub(crate) async fn phone_asked(ctx: &Context, names: &NamesArgs) -> Option<Arc<
         Err(failure) => {
             let why = failure.message;
             ctx.console
-                .warn(format_args!("no libraries are fetched from a phone: {why}"));
+                .warn(format_args!("cannot fetch libraries from a device: {why}"));
             None
         }
     }
 }
 
-/// A watch on names that are looked up, which shows how far that is in a status line, and
-/// `after` once that is done.
+/// Returns a control for symbolization that shows its progress in a status line, and `after` when
+/// it is done.
 pub(super) fn names_on(console: &Console, status: &ProgressBar, after: &str) -> LookupControl {
     let (console, status, after) = (console.clone(), status.clone(), after.to_owned());
     LookupControl::telling(move |progress| {
@@ -586,12 +591,14 @@ pub(super) fn names_on(console: &Console, status: &ProgressBar, after: &str) -> 
             return;
         }
         let (done, all) = (progress.done, progress.libraries);
-        console.set_status(&status, format_args!("names: {done} of {all} libraries"));
+        console.set_status(
+            &status,
+            format_args!("symbolizing: {done} of {all} libraries"),
+        );
     })
 }
 
-/// Shows a finished recording; the outcome is its exit code.
-/// `page`: where the page is that was written.
+/// Shows a finished recording, and returns its exit code. `page` is the path of the written page.
 pub(crate) fn finished(
     ctx: &Context,
     finished: &Finished,
@@ -630,23 +637,23 @@ pub(crate) fn finished(
     Outcome::from(finished.class)
 }
 
-/// Whether names were to be looked up, which decides what is said of those that are missing.
+/// Requested symbolization, which decides the message about missing symbols.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asked {
-    /// In every place there is.
+    /// In all places.
     Names,
     /// Nowhere: `--no-symbolize`.
     NoNames,
-    /// In the build that comes with the demo.
+    /// In the build that is part of the demo.
     #[cfg_attr(
         not(feature = "virtual-phone"),
-        expect(dead_code, reason = "of the demo")
+        expect(dead_code, reason = "only the demo uses it")
     )]
     Demo,
 }
 
 impl NamesArgs {
-    /// What these flags ask for.
+    /// Returns what these flags request.
     pub(crate) fn asked(&self) -> Asked {
         match self.no_symbolize {
             true => Asked::NoNames,
@@ -655,28 +662,28 @@ impl NamesArgs {
     }
 }
 
-/// What observing takes of a phone.
+/// Formats the cost of observing a device.
 pub(crate) fn cost(core: f64, services: f64, bytes_per_s: f64) -> String {
     let bytes = ByteSize(bytes_per_s.max(0.0) as u64);
     format!(
-        "it took {:.1}% of one core, services at most {:.1}% more, and {bytes}/s",
+        "observing took {:.1}% of one core, services up to {:.1}% more, and {bytes}/s",
         core * 100.0,
         services * 100.0
     )
 }
 
-/// Says that a label was given before, and what it means now.
+/// Warns about a repeated label, and explains its meaning.
 pub(crate) fn warn_of_repeated(console: &Console, label: &str) {
     let label = sanitize(label);
     console.warn_with_help(
-        format_args!("the recording has a snapshot {label} already"),
+        format_args!("the recording already has a snapshot {label}"),
         Some(&format!(
-            "@{label} means the last of them; the others go by the number of their dump, @N"
+            "@{label} selects the last one; select earlier ones by the number of their dump, @N"
         )),
     );
 }
 
-/// The command that names a recording's frames anew.
+/// Returns the command that symbolizes a recording again.
 pub(crate) fn again(folder: &Path) -> String {
     format!("heaptap symbolize {}", quoted_path(near(folder)))
 }

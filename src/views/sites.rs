@@ -1,4 +1,4 @@
-//! A callsite that grows, in full: where, how much, what to do, who calls.
+//! Details of a growing callsite: location, growth, remedy, callers.
 
 use crate::analyze::native::scope;
 use crate::console::table::shorten;
@@ -11,7 +11,7 @@ use std::borrow::Cow;
 /// Callers shown of a stack.
 pub(crate) const CALLERS: usize = 4;
 
-/// A site in full: where, how much, what to do, who calls.
+/// Prints a growing callsite: location, growth, remedy, callers.
 pub(crate) fn show_site(console: &Console, lead: &str, site: &SiteRow, names_heap: bool) {
     let width = console.stdout_width().unwrap_or(usize::MAX);
     let indent = " ".repeat(lead.len());
@@ -28,7 +28,7 @@ pub(crate) fn show_site(console: &Console, lead: &str, site: &SiteRow, names_hea
     ));
     let mut about = vec![place(&site.own)];
     if site.allocates != site.own {
-        about.push(format!("by way of {}", site.allocates.function));
+        about.push(format!("through {}", site.allocates.function));
     }
     if names_heap {
         about.push(format!("heap {}", site.heap));
@@ -40,11 +40,11 @@ pub(crate) fn show_site(console: &Console, lead: &str, site: &SiteRow, names_hea
     }
     let freed = match site.freed_share {
         Some(share) if share < 0.005 => " · none of it freed".to_owned(),
-        Some(share) => format!(" · {:.0} % freed of what it allocated", share * 100.0),
+        Some(share) => format!(" · {:.0}% of its allocations freed", share * 100.0),
         None => String::new(),
     };
     console.data(format_args!(
-        "{indent}{:+} a round · {} held at the end{freed}",
+        "{indent}{:+} per iteration · {} unreleased at the end{freed}",
         site.rate.shown(),
         site.held_estimate.shown(),
     ));
@@ -69,8 +69,8 @@ pub(crate) fn show_site(console: &Console, lead: &str, site: &SiteRow, names_hea
     }
 }
 
-/// Callers in a line, the nearest first, or in several where all of them have no room: arguments
-/// of templates and parameters go first, and no name is cut.
+/// Formats callers on one line, nearest first, or on several if they do not fit: template arguments
+/// and parameters are dropped first, and names are never truncated.
 pub(crate) fn called_by(callers: &[&str], room: usize) -> Vec<String> {
     let forms: Vec<Vec<Cow<'_, str>>> = callers
         .iter()
@@ -84,7 +84,7 @@ pub(crate) fn called_by(callers: &[&str], room: usize) -> Vec<String> {
         };
         names.enumerate().map(part).collect::<Vec<_>>()
     };
-    // Without the scopes around them functions would be hard to tell apart.
+    // Without their scopes, functions would be hard to distinguish.
     for form in 0..=scope::WITHOUT_PARAMETERS {
         let line = parts_of(form).join(" ");
         if console::measure_text_width(&line) <= room {

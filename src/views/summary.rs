@@ -1,5 +1,5 @@
-//! How a finished recording looks in the terminal: what is held and by whom, what went wrong
-//! and what to do about it, what was written, and the commands one would want next.
+//! Terminal summary of a finished recording: memory by callsite, problems with remedies, written
+//! files, and suggested commands.
 
 mod companion;
 mod tracked;
@@ -29,7 +29,7 @@ use crate::untrusted::shell::{quoted_dump, quoted_path};
 
 /// Callers shown, as far as there is room.
 const CALLERS: usize = 3;
-/// Heaps shown in full; the others by their totals.
+/// Number of heaps shown with a table; others show only their totals.
 const FULL_HEAPS: usize = 4;
 /// Heaps shown by their totals, of all.
 const OTHER_HEAPS: usize = 20;
@@ -38,7 +38,7 @@ const WARNINGS: usize = 20;
 /// Dumps named in a line; of more, the first, the labelled and the last.
 const DUMPS: usize = 5;
 
-/// Names in a line that groups what is said of several.
+/// Maximum number of names in a grouped message.
 const NAMES: usize = 6;
 
 #[derive(Serialize)]
@@ -47,8 +47,8 @@ struct Document<'a> {
     manifest: &'a Manifest,
 }
 
-/// Shows a finished recording: in words, or in a JSON mode as one document of its folder and
-/// its manifest.
+/// Shows a finished recording: as text, or in a JSON mode as one document with its directory and
+/// manifest.
 pub fn show(
     console: &Console,
     folder: &Path,
@@ -78,7 +78,7 @@ pub fn show(
     tell(console, folder, manifest, wrote, heaps, remedy);
 }
 
-/// The files that a command wrote, beside those that it named in the manifest.
+/// Files that a command wrote, other than those in the manifest.
 #[derive(Debug, Clone, Default)]
 pub struct Wrote {
     /// The trace, fetched from a device.
@@ -87,7 +87,6 @@ pub struct Wrote {
     packets: Vec<&'static str>,
     /// Captures and the timeline, which are there from the recording on.
     beside: bool,
-    /// The page.
     page: bool,
 }
 
@@ -97,7 +96,7 @@ impl Wrote {
         Wrote::default()
     }
 
-    /// The same with files of packets.
+    /// The same with packet files.
     pub fn packets(packets: &[&'static str]) -> Wrote {
         Wrote {
             packets: packets.to_vec(),
@@ -105,7 +104,7 @@ impl Wrote {
         }
     }
 
-    /// All of a recording; `page`: with a page.
+    /// All files of a recording; `page`: including a page.
     pub fn recording(packets: &[&'static str], page: bool) -> Wrote {
         Wrote {
             trace: true,
@@ -116,8 +115,8 @@ impl Wrote {
     }
 }
 
-/// What is said of a finished recording beside its figures, on stderr in every mode: warnings
-/// and notes, what was written, and the commands one would want next.
+/// Prints messages about a finished recording to stderr, in every mode: warnings and notes, written
+/// files, and suggested commands.
 pub fn tell(
     console: &Console,
     folder: &Path,
@@ -152,7 +151,7 @@ pub fn tell(
     let page = near(folder).join(PAGE);
     if wrote.page {
         next.push((
-            "all of it, in the browser:".to_owned(),
+            "everything, in the browser:".to_owned(),
             format!("heaptap open {}", quoted_path(page)),
         ));
     }
@@ -163,15 +162,15 @@ pub fn tell(
     console.next(&next);
 }
 
-/// What is to be said in a line of its own.
+/// A message on its own line.
 #[derive(Debug, PartialEq, Eq)]
 struct Said {
     message: String,
     help: Option<String>,
 }
 
-/// The warnings, each cause once: what is said of several processes (`NAME: …`) is one line
-/// with all their names.
+/// Groups warnings by cause: a message about several processes (`NAME: …`) becomes one line with
+/// all names.
 fn grouped<'a>(warnings: impl IntoIterator<Item = &'a manifest::Warning>) -> Vec<Said> {
     let mut groups: Vec<(&manifest::Warning, &str, Vec<&str>)> = Vec::new();
     for warning in warnings {
@@ -210,7 +209,8 @@ fn grouped<'a>(warnings: impl IntoIterator<Item = &'a manifest::Warning>) -> Vec
         .collect()
 }
 
-/// The processes that were hooked while they ran: nearly all of nearly every recording.
+/// Returns a note about processes that were running before profiling: nearly all of nearly every
+/// recording.
 fn hooked_late(manifest: &Manifest) -> Option<String> {
     let mut late: Vec<&manifest::Dump> = Vec::new();
     for dump in &manifest.dumps.native {
@@ -227,8 +227,8 @@ fn hooked_late(manifest: &Manifest) -> Option<String> {
     };
     let they = if late.len() == 1 { "it" } else { "they" };
     Some(format!(
-        "{who}: hooked while {they} ran, so what {they} allocated before is unseen; --launch \
-         --no-running sees all"
+        "{who}: attached after {they} started; earlier allocations are missing. To record them, \
+         use `--launch --no-running`."
     ))
 }
 
@@ -238,7 +238,7 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    /// One block of lines for each heap.
+    /// Returns one block of lines for each heap.
     fn heaps(&self, manifest: &Manifest, heaps: &[HeapSummary]) -> Vec<Vec<String>> {
         let mut blocks: Vec<Vec<String>> = heaps
             .iter()
@@ -281,18 +281,18 @@ impl Page<'_> {
         let sampled = if heap.is_sampled() { "sampled " } else { "" };
         let mut line = |what: &str, bytes: i64, count: i64, more: &str| {
             block.push(format!(
-                "  {what:<9}  {:>10}  in {} {sampled}allocations{more}",
+                "  {what:<10}  {:>10}  in {} {sampled}allocations{more}",
                 size(bytes),
                 thousands(count)
             ));
         };
         match heap.kind {
             DumpKind::Cumulative => {
-                line("held", totals.space, totals.objects, "");
+                line("unreleased", totals.space, totals.objects, "");
                 line("allocated", totals.alloc_space, totals.alloc_objects, "");
             }
             DumpKind::AtMaximum => line(
-                "held",
+                "unreleased",
                 totals.space,
                 totals.objects,
                 ", when the heap was largest",
@@ -301,7 +301,7 @@ impl Page<'_> {
                 "allocated",
                 totals.alloc_space,
                 totals.alloc_objects,
-                "; what was freed is not known",
+                "; frees are unknown",
             ),
         }
         if heap.dumps > 1 {
@@ -315,7 +315,7 @@ impl Page<'_> {
             let why = if heap.callsites == 0 {
                 "no samples"
             } else {
-                "nothing is held any more"
+                "everything was freed"
             };
             block.push(format!("  {why}"));
             return block;
@@ -327,7 +327,7 @@ impl Page<'_> {
         block
     }
 
-    /// What was held at each dump, as far as a line takes them.
+    /// Returns the unreleased bytes at each dump, as far as they fit on a line.
     fn series(&self, manifest: &Manifest, heap: &HeapSummary) -> String {
         let mine: Vec<&manifest::Dump> = manifest
             .dumps
@@ -373,7 +373,7 @@ impl Page<'_> {
         } else {
             heap.totals.alloc_space
         };
-        let held = if frees { "held" } else { "allocated" };
+        let held = if frees { "unreleased" } else { "allocated" };
         let counted = if heap.is_sampled() {
             "sampled"
         } else {
@@ -409,13 +409,13 @@ impl Page<'_> {
 
 fn headline(heap: &HeapSummary) -> String {
     if heap.knows_frees() {
-        format!("held {}", size(heap.totals.space))
+        format!("unreleased {}", size(heap.totals.space))
     } else {
         format!("allocated {}", size(heap.totals.alloc_space))
     }
 }
 
-/// What was written into the folder, in a line.
+/// Returns a line with the files written to the directory.
 fn written(folder: &Path, manifest: &Manifest, wrote: &Wrote) -> String {
     let mut parts = Vec::new();
     if let Some(trace) = manifest.trace.as_ref().filter(|_| wrote.trace) {
@@ -455,7 +455,7 @@ fn written(folder: &Path, manifest: &Manifest, wrote: &Wrote) -> String {
     format!("wrote {}: {}", near(folder).display(), parts.join(", "))
 }
 
-/// Commands one would want next, each with what it is good for.
+/// Returns suggested commands, each with a description.
 fn next_commands(
     folder: &Path,
     manifest: &Manifest,
@@ -482,16 +482,16 @@ fn next_commands(
     let place = quoted_path(near(folder));
     let several = manifest.dumps.native.iter().any(|d| d.pid != heap.pid);
     let process = match several {
-        true => format!(" --process {}", heap.pid),
+        true => format!(" -p {}", heap.pid),
         false => String::new(),
     };
     let what = match heap.kind {
         DumpKind::Cumulative => "where the memory went:",
-        DumpKind::AtMaximum => "where the memory went when it was most:",
-        DumpKind::AllocationsOnly => "who allocated most:",
+        DumpKind::AtMaximum => "where the memory was at the maximum:",
+        DumpKind::AllocationsOnly => "callsites that allocated most:",
     };
     next.push((what.to_owned(), format!("heaptap top {place}{process}")));
-    // Labels tell which dumps are worth comparing; without, the ends of the series.
+    // Labels mark the dumps worth comparing; without labels, compare the ends of the series.
     let whole: Vec<&manifest::Dump> = mine.iter().copied().filter(|d| d.complete).collect();
     let mine = if whole.len() > 1 { whole } else { mine };
     let last = mine.last().copied().unwrap_or(last);
@@ -512,14 +512,14 @@ fn next_commands(
         };
         let side = |dump: &manifest::Dump| {
             let named = |dump: &manifest::Dump| dump.label.as_ref().map(|label| label.name.clone());
-            // A label that was given twice means the last.
+            // A repeated label selects the last one.
             let later = |other: &&&manifest::Dump| other.number > dump.number;
             let is_last = |name: &String| {
                 let mut later = mine.iter().filter(later);
                 later.all(|other| named(other).as_ref() != Some(name))
             };
-            // A manifest from elsewhere may have labels that are not taken here; one with dots is
-            // found all the same.
+            // A manifest from elsewhere can have labels that are not accepted here; labels with
+            // dots are still found.
             let is_taken =
                 |name: &String| matches!(check_label(name), Ok(()) | Err(LabelError::Stretch));
             let which = named(dump).filter(|name| is_last(name) && is_taken(name));
@@ -528,7 +528,7 @@ fn next_commands(
         };
         next.push((
             format!(
-                "what grew from {} to {}:",
+                "growth from {} to {}:",
                 name(from, "the first dump"),
                 name(to, "the last")
             ),
@@ -536,7 +536,7 @@ fn next_commands(
         ));
         if mine.len() > 2 {
             next.push((
-                "what grows from dump to dump, and whether that is a leak:".to_owned(),
+                "growth from dump to dump, and leaks:".to_owned(),
                 format!("heaptap leaks {place}{process}"),
             ));
         }
@@ -544,12 +544,12 @@ fn next_commands(
     let java = java_summary::java_place(&folder.join(FOLDER));
     next.extend(companion::commands(manifest, &place, &java));
     next.push((
-        "all of it as a page, with flame graphs:".to_owned(),
+        "everything on one page, with flame graphs:".to_owned(),
         format!("heaptap report {place} --open"),
     ));
     if let Some(last) = file(last) {
         next.push((
-            "the same in other tools:".to_owned(),
+            "the same data in other tools:".to_owned(),
             format!("go tool pprof -symbolize=none -http=: {last}"),
         ));
     }
@@ -571,10 +571,10 @@ fn share(part: i64, total: i64) -> String {
     format!("{percent:.1}%")
 }
 
-/// A function without its parameters and template arguments: the profile has the whole name.
+/// Returns a function without its parameters and template arguments; the profile has the full name.
 fn short(function: &str) -> String {
     if function.contains("operator") {
-        // Its own brackets are part of the name.
+        // The brackets are part of the operator's name.
         return function.to_owned();
     }
     let function = function.replace("(anonymous namespace)", "{anonymous}");

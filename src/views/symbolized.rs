@@ -1,8 +1,10 @@
-//! What was found for the frames of a trace or of a recording, and what is missing.
+//! Results of symbolizing a trace or a recording, and missing symbols.
 
 use crate::console::Console;
+use crate::conversion::deobfuscate::Deobfuscated;
 use crate::conversion::symbolize::{Refreshed, Symbolized};
 use crate::exit::Outcome;
+use crate::naming::r8_mappings::{Origin, WrittenPackage};
 use crate::pages::PAGE;
 use crate::units::ByteSize;
 use crate::untrusted::shell::quoted_path;
@@ -13,10 +15,10 @@ use crate::views::summary::Wrote;
 use serde_json::json;
 use std::path::Path;
 
-/// What the status line says before there is more to say.
+/// Initial text of the status line.
 pub(crate) const READING: &str = "reading …";
 
-/// Shows what came of a recording's folder.
+/// Shows the results for a recording directory.
 pub(crate) fn refreshed_shown(console: &Console, folder: &Path, refreshed: &Refreshed) -> Outcome {
     let again = crate::views::progress::again(folder);
     let (outcome, is_renamed) = match refreshed {
@@ -37,23 +39,25 @@ pub(crate) fn refreshed_shown(console: &Console, folder: &Path, refreshed: &Refr
             (recording.class.into(), is_renamed)
         }
     };
-    // The manifest knows no page that was written where it could not be.
+    // The manifest does not list a page that could not be added to it.
     if is_renamed && folder.join(PAGE).is_file() {
         console.say(format_args!(
-            "{PAGE} still has the names of before; to write it again: heaptap report {}",
+            "{PAGE} still has the earlier names; to write it again, run `heaptap report {}`",
             quoted_path(near(folder))
         ));
     }
     outcome
 }
 
-/// Says what was written where, and what is missing; in a JSON mode as a document of both.
+/// Prints the written files and missing symbols; in a JSON mode as one document.
 pub(crate) fn show(console: &Console, again: &str, goal: Option<&Path>, symbolized: &Symbolized) {
     let Symbolized {
         written,
         files,
         wanted,
         symbolization,
+        is_native,
+        java,
         findings,
     } = symbolized;
     if console.is_json() {
@@ -63,16 +67,27 @@ pub(crate) fn show(console: &Console, again: &str, goal: Option<&Path>, symboliz
             "addresses": written.addresses,
             "bytes": written.bytes,
             "symbolization": symbolization,
+            "java": java.as_ref().map(java_document),
         }));
     }
     for finding in findings {
         console.finding(finding.kind, &finding.message, finding.help.as_deref());
     }
+    let place = match goal {
+        Some(goal) => near(goal).display().to_string(),
+        None => "standard output".to_owned(),
+    };
+    if let Some(java) = java {
+        show_java(console, java, &place);
+    }
+    if !is_native {
+        return;
+    }
     missing::tell(console, symbolization, Remedy::Again(again));
     if written.addresses == 0 {
         match wanted {
-            0 => console.say("nothing to look up: no frame of a library is without symbols"),
-            _ => console.warn("no symbols were found that the trace does not have already"),
+            0 => console.say("nothing to look up: all frames from libraries have symbols"),
+            _ => console.warn("found no symbols that the trace does not already have"),
         }
     }
     let names = format!(
@@ -81,14 +96,11 @@ pub(crate) fn show(console: &Console, again: &str, goal: Option<&Path>, symboliz
         symbolization.frames_named + symbolization.frames_unnamed,
         symbolization.frames_with_lines
     );
-    let goal = match goal {
-        Some(goal) => near(goal).display().to_string(),
-        None => "standard output".to_owned(),
-    };
+    let goal = place;
     let files = match files.as_deref() {
         None => String::new(),
         Some([]) => {
-            console.say(format_args!("nothing was written to {goal}; {names}"));
+            console.say(format_args!("wrote nothing to {goal}; {names}"));
             return;
         }
         Some(files) => format!("{}, ", files.join(", ")),
@@ -98,4 +110,72 @@ pub(crate) fn show(console: &Console, again: &str, goal: Option<&Path>, symboliz
         written.addresses,
         ByteSize(written.bytes)
     ));
+}
+
+/// The part of the document on Java names.
+fn java_document(java: &Deobfuscated) -> serde_json::Value {
+    let maps = java.maps.iter().map(|map| {
+        json!({
+            "file": map.path,
+            "package": map.package,
+            "origin": map.origin.word(),
+            "classes": map.written.classes,
+            "fields": map.written.fields,
+            "methods": map.written.methods,
+            "packets": map.written.packets,
+            "bytes": map.written.bytes,
+        })
+    });
+    json!({
+        "maps": maps.collect::<Vec<_>>(),
+        "java_frames": java.java_frames,
+        "frames_named": java.frames_named,
+        "classes_named": java.classes_named,
+        "classes_counted_in_part": java.classes_counted_in_part,
+    })
+}
+
+fn show_java(console: &Console, java: &Deobfuscated, place: &str) {
+    for map in &java.maps {
+        console.say(mapping_line(map));
+    }
+    let bytes: u64 = java.maps.iter().map(|map| map.written.bytes).sum();
+    let at_least = if java.classes_counted_in_part {
+        "at least "
+    } else {
+        ""
+    };
+    let classes = match java.classes_named {
+        0 => String::new(),
+        1 => format!(", and {at_least}1 class of Java heaps"),
+        n => format!(", and {at_least}{n} classes of Java heaps"),
+    };
+    console.say(format_args!(
+        "wrote {place}: {} of Java names; they name {} of {} Java frames{classes}",
+        ByteSize(bytes),
+        java.frames_named,
+        java.java_frames
+    ));
+}
+
+fn mapping_line(map: &WrittenPackage) -> String {
+    let package = match &*map.package {
+        "" => "no package",
+        package => package,
+    };
+    let found = match &map.origin {
+        Origin::Discovered { variant, older } => {
+            let older = match older {
+                0 => String::new(),
+                older => format!(", the newest of {}", older + 1),
+            };
+            format!(" ({variant}{older})")
+        }
+        Origin::Given | Origin::Variable => String::new(),
+    };
+    format!(
+        "{package}: {} classes of {}{found}",
+        map.written.classes,
+        near(&map.path).display()
+    )
 }

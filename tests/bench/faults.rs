@@ -56,7 +56,7 @@ fn a_phone_that_stays_stalled_is_given_up() {
     let given_up = run.end(PATIENCE);
     assert_eq!(given_up.code(), Some(exit::NOT_FETCHED), "{given_up:?}");
     assert!(
-        given_up.words().contains("heaptap collect"),
+        given_up.words().contains("heaptap stop"),
         "how to get it: {given_up:?}"
     );
     let patient = phone.heaptap(&["devices"]).end(PATIENCE);
@@ -95,9 +95,9 @@ fn adbd_dies_in_mid_pull() {
     match ended.code() {
         Some(exit::DAMAGED) => {}
         Some(exit::NOT_FETCHED) => {
-            assert!(ended.words().contains("heaptap collect"), "{ended:?}");
+            assert!(ended.words().contains("heaptap stop"), "{ended:?}");
             assert!(!phone.traces().is_empty(), "the phone keeps it: {ended:?}");
-            ended = phone.heaptap(&["collect"]).end(PATIENCE);
+            ended = phone.heaptap(&["stop"]).end(PATIENCE);
             assert_eq!(ended.code(), Some(exit::DAMAGED), "{ended:?}");
         }
         _ => panic!("{ended:?}"),
@@ -163,7 +163,7 @@ fn without_a_tracing_daemon_nothing_starts() {
     assert_eq!(checked.code(), Some(exit::NOT_ELIGIBLE), "{checked:?}");
     assert!(checked.words().contains("tracing daemon"), "{checked:?}");
     // Told to try all the same, it is perfetto that fails.
-    let forced = record(&["--force"]);
+    let forced = record(&["--no-check"]);
     assert_eq!(forced.code(), Some(exit::DEVICE_FAILED), "{forced:?}");
     assert!(!kind(&forced).is_empty());
     assert_eq!(phone.traces(), [], "nothing is left: {forced:?}");
@@ -196,13 +196,13 @@ fn a_full_disk_leaves_the_recording_on_the_phone() {
         ],
     );
     until("a trace that does not fit", SOON, || {
-        run.said().contains("Ctrl-C ends it") && phone.traces().iter().any(|t| t.1 > 16 << 10)
+        run.said().contains("Ctrl-C: end") && phone.traces().iter().any(|t| t.1 > 16 << 10)
     });
     run.signal("INT");
     let full = run.end(PATIENCE);
     assert_eq!(full.code(), Some(exit::HOST), "{full:?}");
-    assert!(full.words().contains("heaptap collect"), "{full:?}");
-    let collect = phone.heaptap(&["collect", "-o", "out"]).end(PATIENCE);
+    assert!(full.words().contains("heaptap stop"), "{full:?}");
+    let collect = phone.heaptap(&["stop", "-o", "out"]).end(PATIENCE);
     assert_eq!(collect.code(), Some(exit::NO_SAMPLES), "{collect:?}");
     assert_collected(&phone, &collect);
 }

@@ -66,7 +66,7 @@ fn record(phone: &Phone, config: &str, more: &[&str]) -> Run {
     until("the recording", PATIENCE, || {
         early = run.ended();
         let traced = phone.traces().iter().any(|(_, size)| *size > 0);
-        early || traced && run.said().contains("Ctrl-C ends it")
+        early || traced && run.said().contains("Ctrl-C: end")
     });
     if early {
         panic!("the recording ended at once: {:?}", run.end(SOON));

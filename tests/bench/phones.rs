@@ -37,7 +37,7 @@ fn devices_come_from_the_real_server() {
         Some(exit::DONE),
         "none is no failure: {none:?}"
     );
-    let check = phone.heaptap(&["check", TARGET, "--json"]).end(SOON);
+    let check = phone.heaptap(&["check", "-n", TARGET, "--json"]).end(SOON);
     assert_eq!(check.code(), Some(exit::NO_DEVICE), "{check:?}");
 }
 
@@ -105,14 +105,14 @@ fn a_missing_server_is_started_and_stays() {
 fn of_two_phones_one_must_be_named() {
     let phone = Phone::boot("two");
     let other = phone.boot_another(5603);
-    let torn = phone.heaptap(&["check", TARGET]).end(SOON);
+    let torn = phone.heaptap(&["check", "-n", TARGET]).end(SOON);
     assert_eq!(torn.code(), Some(exit::NO_DEVICE), "{torn:?}");
     assert!(
         torn.stderr.contains(SERIAL) && torn.stderr.contains(&other.serial),
         "both are listed: {torn:?}"
     );
     let named = phone
-        .heaptap(&["-s", &other.serial, "check", TARGET])
+        .heaptap(&["-s", &other.serial, "check", "-n", TARGET])
         .end(SOON);
     assert_eq!(named.code(), Some(exit::DONE), "{named:?}");
 }
@@ -133,12 +133,16 @@ fn doctor_finds_the_bench_healthy() {
 #[ignore = "needs the bench: tests/bench/bench.sh test"]
 fn check_tells_apart_what_may_be_profiled() {
     let phone = Phone::boot("check");
-    let yes = phone.heaptap(&["check", TARGET]).end(SOON);
+    let yes = phone.heaptap(&["check", "-n", TARGET]).end(SOON);
     assert_eq!(yes.code(), Some(exit::DONE), "{yes:?}");
-    let no = phone.heaptap(&["check", "com.example.release"]).end(SOON);
+    let no = phone
+        .heaptap(&["check", "-n", "com.example.release"])
+        .end(SOON);
     assert_eq!(no.code(), Some(exit::NOT_ELIGIBLE), "{no:?}");
     assert!(no.words().contains("profileable"), "the fix: {no:?}");
-    let unknown = phone.heaptap(&["check", "com.example.nowhere"]).end(SOON);
+    let unknown = phone
+        .heaptap(&["check", "-n", "com.example.nowhere"])
+        .end(SOON);
     assert_eq!(unknown.code(), Some(exit::NOT_ELIGIBLE), "{unknown:?}");
 }
 
@@ -147,12 +151,16 @@ fn check_tells_apart_what_may_be_profiled() {
 fn a_silent_phone_is_told_from_an_absent_one() {
     let phone = Phone::boot("silent");
     phone.signal("STOP", "adbd");
-    let silent = phone.heaptap(&["check", TARGET, "--json"]).end(PATIENCE);
+    let silent = phone
+        .heaptap(&["check", "-n", TARGET, "--json"])
+        .end(PATIENCE);
     assert_eq!(silent.code(), Some(exit::DEVICE_FAILED), "{silent:?}");
     let devices = phone.heaptap(&["devices"]).end(PATIENCE);
     assert_eq!(devices.code(), Some(exit::DONE), "{devices:?}");
     phone.host("adb", &["disconnect"]).end(SOON);
-    let absent = phone.heaptap(&["check", TARGET, "--json"]).end(PATIENCE);
+    let absent = phone
+        .heaptap(&["check", "-n", TARGET, "--json"])
+        .end(PATIENCE);
     assert_eq!(absent.code(), Some(exit::NO_DEVICE), "{absent:?}");
     assert_ne!(kind(&silent), kind(&absent));
 }

@@ -24,7 +24,7 @@ fn settings(phone: &Phone) -> BTreeMap<String, String> {
 }
 
 fn provoke(phone: &Phone, actions: &[&str]) -> Ended {
-    let mut args = vec!["provoke", TARGET];
+    let mut args = vec!["provoke", "-n", TARGET];
     args.extend(actions);
     args.push("--json");
     phone.heaptap(&args).end(PATIENCE)

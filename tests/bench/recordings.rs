@@ -98,7 +98,7 @@ fn android_10_is_recorded_its_way() {
         .replace("=14\n", "=10\n")
         .replace("x86_64", "arm64-v8a");
     fs::write(&props, text).expect("writable");
-    let run = record(&phone, STATS_AND_HEAP, &["--force"]);
+    let run = record(&phone, STATS_AND_HEAP, &["--no-check"]);
     run.signal("INT");
     let ended = run.end(PATIENCE);
     assert_eq!(ended.code(), Some(exit::NO_SAMPLES), "{ended:?}");

@@ -4,11 +4,10 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use clap::{Arg, ArgAction, Command, CommandFactory as _};
-use heaptap::cli::Cli;
+use clap::{Arg, ArgAction, Command};
 
 fn reference() -> String {
-    let mut root = Cli::command();
+    let mut root = heaptap::cli::tree();
     root.build();
     let mut text = String::from(
         "# Command line\n\n\
@@ -54,7 +53,7 @@ fn section(text: &mut String, parent: &str, command: &Command) {
     if inner().next().is_none() {
         options(text, command.get_arguments().filter(|a| !a.is_global_set()));
     }
-    if let Some(after) = command.get_after_help() {
+    if let Some(after) = command.get_before_help() {
         let after = after.to_string();
         let after = after
             .trim_start_matches("Examples:\n")
@@ -154,10 +153,10 @@ fn the_page_is_what_the_flags_say() {
 
 #[test]
 fn every_command_has_an_example_and_every_option_help() {
-    let mut root = Cli::command();
+    let mut root = heaptap::cli::tree();
     root.build();
     for command in root.get_subcommands().filter(|c| c.get_name() != "help") {
-        let after = command.get_after_help().map(ToString::to_string);
+        let after = command.get_before_help().map(ToString::to_string);
         assert!(
             after.is_some_and(|a| a.contains(&format!("heaptap {}", command.get_name()))),
             "{} has an example",

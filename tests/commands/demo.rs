@@ -166,13 +166,13 @@ fn the_demo_leaves_a_recording_that_names_the_leak() {
 /// What leaks, how sure that is, in which line, and what to do next; on a screen.
 fn it_ends_with_the_answer(stdout: &str, stderr: &str) {
     for said in [
-        "for certain",
+        "confirmed leak",
         LEAK,
         "event_history.cpp:6",
         "none of it freed",
         "com.example.app.ui.DetailActivity",
-        "for certain: mDestroyed is true",
-        "held by Navigator.previous",
+        "confirmed: mDestroyed is true",
+        "reachable through Navigator.previous",
         "→ Set Navigator.previous to null",
     ] {
         assert!(stdout.contains(said), "{said}: {stdout}");
@@ -183,14 +183,7 @@ fn it_ends_with_the_answer(stdout: &str, stderr: &str) {
     assert!(progress.len() <= 6, "it is brief: {progress:#?}");
     let answer = stdout.lines().count() + next.lines().count() + 2;
     assert!(answer <= 30, "{answer} lines:\n{stdout}{stderr}");
-    for alarm in [
-        "warning",
-        "error",
-        "denied",
-        "not readable",
-        "ERROR",
-        "note",
-    ] {
+    for alarm in ["warning", "error", "denied", "cannot read", "ERROR", "note"] {
         assert!(
             !stderr.contains(alarm) && !stdout.contains(alarm),
             "{alarm}: {stderr}{stdout}"
@@ -237,7 +230,7 @@ fn what_was_read_beside_is_shown(folder: &Path, manifest: &Manifest) {
         assert_eq!(kept.count(), 7, "six labels and the end: {what}");
     }
     assert!(beside.missed.is_empty(), "{:?}", beside.missed);
-    for args in [&["meminfo", "--file"][..], &["reconcile"], &["gc"]] {
+    for args in [&["meminfo"][..], &["meminfo", "--reconcile"], &["gc"]] {
         let run = crate::program::heaptap()
             .args(args)
             .arg(folder)
@@ -256,7 +249,7 @@ fn what_was_read_beside_is_shown(folder: &Path, manifest: &Manifest) {
         .split_once("id=\"heaptap-static\"")
         .expect("a part to read");
     let (read, _) = read.split_once("heaptap-data").expect("its data");
-    assert!(read.contains("PSS with what is swapped"), "{read}");
+    assert!(read.contains("PSS including swapped memory"), "{read}");
 }
 
 /// A page of two recordings has the memory over time of each, with the dumps that are its own.
@@ -285,9 +278,12 @@ fn of_two_recordings_each_keeps_its_own(folder: &Path) {
     let ranges = (one.from..one.to, other.from..other.to);
     assert_eq!(ranges, (0..dumps / 2, dumps / 2..dumps));
     let went = header.went.expect("figures of the whole");
-    assert_eq!(went.of.as_deref(), Some("PSS with what is swapped"));
+    assert_eq!(went.of.as_deref(), Some("PSS including swapped memory"));
     for of in [one, other] {
-        let caption = format!("<caption><bdi>{}</bdi>: At each label", of.name);
+        let caption = format!(
+            "<caption><bdi>{}</bdi>: Readings nearest to each label",
+            of.name
+        );
         assert_eq!(page.matches(&caption).count(), 1, "{caption}");
         let ats: Vec<&str> = header.reconcile.iter().map(|each| &*each.at).collect();
         assert!(ats.contains(&&*format!("{}@end", of.name)), "{ats:?}");
@@ -321,16 +317,16 @@ fn java_heaps_beside_the_recording_belong_to_it(folder: &Path) {
     assert_eq!(page(), left);
     let java = folder.join("java");
     for args in [
-        &["top", "--java"][..],
-        &["leaks", "--java"],
-        &["paths", "--class", "DetailActivity"],
+        &["top", "--heap", "java"][..],
+        &["leaks", "--heap", "java"],
+        &["paths", "--focus", "DetailActivity"],
     ] {
         // Each by the name that was typed.
         let own = run(args, &java).replace(&*java.to_string_lossy(), &folder.to_string_lossy());
         assert_eq!(run(args, folder), own, "{args:?}");
     }
     // A native dump that is named stands alone.
-    run(&["report", "--dump", "1"], folder);
+    run(&["report", "--at", "1"], folder);
     assert!(!page().contains("DetailActivity"));
 }
 

@@ -57,7 +57,7 @@ fn an_input_is_opened_once_whatever_it_holds() {
         assert_eq!(rows, String::from_utf8(of_file.stdout).unwrap());
         // With a flag that only Java heaps know nobody looks for native ones first.
         let output = crate::program::heaptap()
-            .args(["top", "-", "--java", "--csv", "--sort", "shallow"])
+            .args(["top", "-", "--heap", "java", "--csv", "--sort", "shallow"])
             .stdin(std::fs::File::open(file).unwrap())
             .output()
             .unwrap();

@@ -143,7 +143,7 @@ fn told(flags: &[&str], profile: &Path) -> Rows {
         .args([
             "top",
             "--json",
-            "-n",
+            "-l",
             "0",
             "--view",
             "space",
@@ -245,7 +245,7 @@ fn judged_by_go_differences_are_those_that_pprof_computes() {
             &format!("{recording}@before"),
             &format!("{recording}@after"),
         ])
-        .args(["--json", "-n", "0", "--pprof"])
+        .args(["--json", "-l", "0", "--pprof"])
         .arg(&grown)
         .output()
         .expect("the binary runs");

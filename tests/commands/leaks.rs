@@ -215,12 +215,12 @@ fn fail_ends_with_nine_where_the_app_leaks_and_nowhere_else() {
     assert_eq!(words(&[&leaky, "--fail"]).1, 9);
     assert_eq!(words(&[&leaky, "--fail", "--only", "leaks", "--json"]).1, 9);
     for nothing in ["NoSuchClass", "leakyactivitY"] {
-        let output = heaptap(&[&leaky, "--fail", "--class", nothing]);
+        let output = heaptap(&[&leaky, "--fail", "--focus", nothing]);
         assert_eq!(output.status.code(), Some(12), "{nothing}");
         let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.contains("nothing was judged"), "{said}");
+        assert!(said.contains("nothing was checked"), "{said}");
     }
-    let strings = words(&[&leaky, "--fail", "--class", "^java\\.lang\\.string$"]);
+    let strings = words(&[&leaky, "--fail", "--focus", "^java\\.lang\\.string$"]);
     assert_eq!(strings.1, 0, "strings are there, and do not leak");
     assert_eq!(
         heaptap(&[&leaky, "--fail", "--heap", "nosuch"])
@@ -254,7 +254,7 @@ fn a_dump_that_breaks_off_is_told_and_what_it_has_is_shown() {
 #[test]
 fn lists_are_cut_where_asked() {
     let dump = fixture("leaklab-before.hprof.zst");
-    let document = json(&[&dump, "-n", "1"]);
+    let document = json(&[&dump, "-l", "1"]);
     assert_eq!(groups(&document).len(), 1);
     assert_eq!(document["leaks"]["groups_total"], 4);
     assert_eq!(
@@ -264,7 +264,7 @@ fn lists_are_cut_where_asked() {
             .len(),
         1
     );
-    let document = json(&[&dump, "--class", "Fragment$"]);
+    let document = json(&[&dump, "--focus", "Fragment$"]);
     assert_eq!(groups(&document).len(), 1);
     assert_eq!(
         document["waste"]["strings"]["groups"]
@@ -273,7 +273,7 @@ fn lists_are_cut_where_asked() {
             .len(),
         0
     );
-    let (text, _) = words(&[&dump, "-n", "1"]);
+    let (text, _) = words(&[&dump, "-l", "1"]);
     assert!(text.contains("… and 3 more leaks"), "{text}");
 }
 
@@ -339,9 +339,9 @@ fn churn_names_its_span_and_says_why_more_was_freed_than_allocated() {
     let (_, churn) = text.split_once("Churn: ").unwrap();
     for said in [
         "from the first dump to the last",
-        "held at the end",
-        " 102 %",
-        "what was freed includes memory that the first dump held",
+        "unreleased at the end",
+        " 102%",
+        "freed bytes include memory that was allocated before the first dump",
     ] {
         assert!(churn.contains(said), "{said}: {churn}");
     }
@@ -352,7 +352,7 @@ fn dumps_of_a_series_may_be_named_one_by_one() {
     let trace = recording("c_cont.pftrace");
     let named: Vec<String> = [3, 6, 9].iter().map(|n| format!("{trace}@{n}")).collect();
     let named: Vec<&str> = named.iter().map(String::as_str).collect();
-    let document = json(&[&named[..], &["--loops", "3"]].concat());
+    let document = json(&[&named[..], &["--rounds", "3"]].concat());
     let heap = &document["series"][0]["heaps"][0];
     assert_eq!(
         (&heap["rounds"], &heap["iterations"]),
@@ -463,7 +463,7 @@ fn a_heap_graph_tells_what_references_prove_and_how_sure_that_is() {
     assert_eq!(words(&[out, "--fail"]).1, 9);
     // What is only possible is no failure.
     assert_eq!(
-        words(&[out, "--fail", "--class", "Fragment|DecorView"]).1,
+        words(&[out, "--fail", "--focus", "Fragment|DecorView"]).1,
         0
     );
 }

@@ -58,7 +58,7 @@ fn top_shows_where_the_memory_went_at_one_look() {
     );
     assert!(line("lab.LeakLab.LEAKED").contains("of 5 × LeakLab$DetailActivity"));
     assert!(line("lab.LeakLab.HUGE").contains("1.4 MiB"));
-    assert!(line("garbage not yet collected").contains("objects"));
+    assert!(line("unreachable, not yet collected").contains("objects"));
     // Listeners stand under their list, and in the table of classes.
     assert_eq!(text.matches("LeakLab$Listener").count(), 2, "{text}");
     assert!(!text.contains('\x1b'), "no colours where nobody looks");
@@ -123,7 +123,7 @@ fn every_grouping_adds_up_to_the_whole() {
 #[test]
 fn a_count_without_a_graph_is_that_of_all_objects() {
     let count = json(&["top", &after(), "--no-retained"]);
-    let all = json(&["top", &after(), "--all", "--by", "class"]);
+    let all = json(&["top", &after(), "--reachable", "any", "--by", "class"]);
     assert_eq!(count["reachable"], Value::Null);
     for name in [
         "lab.LeakLab$Listener",
@@ -149,7 +149,9 @@ fn android_heaps_keep_native_bytes_apart() {
         "{bitmaps}"
     );
     assert_eq!(bitmaps["native_bytes"], bitmaps["retained_native_bytes"]);
-    let objects = json(&["top", &heap, "--objects", "Bitmap$", "-n", "1"]);
+    let objects = json(&[
+        "top", &heap, "--by", "object", "--focus", "Bitmap$", "-l", "1",
+    ]);
     let largest = &objects["rows"][0];
     assert_eq!(largest["native_bytes"], bitmaps["native_bytes"]);
     let holder = largest["object"]["held_by"]
@@ -188,7 +190,7 @@ fn the_dominator_tree_unfolds_to_a_depth() {
 
 #[test]
 fn paths_name_the_fields_from_the_root_on() {
-    let document = json(&["paths", &after(), "--class", "LeakLab.Listener$"]);
+    let document = json(&["paths", &after(), "--focus", "LeakLab.Listener$"]);
     assert_eq!(document["reachable"]["count"], 180);
     let steps = document["shortest"]["steps"].as_array().unwrap();
     let links: Vec<&str> = steps
@@ -198,14 +200,14 @@ fn paths_name_the_fields_from_the_root_on() {
     let end = &links[links.len() - 3..];
     assert_eq!(end[..2], ["lab.LeakLab.REGISTRY", "ArrayList.elementData"]);
     assert!(end[2].starts_with("Object[]["), "{links:?}");
-    let text = words(&["paths", &after(), "--class", "LeakLab.Listener$"]);
+    let text = words(&["paths", &after(), "--focus", "LeakLab.Listener$"]);
     assert!(text.contains("↓ static lab.LeakLab.REGISTRY"), "{text}");
     assert!(text.contains("╰→ lab.LeakLab$Listener"), "{text}");
 }
 
 #[test]
 fn all_ways_to_the_roots_are_merged() {
-    let document = json(&["paths", &after(), "--class", "LeakLab.Shared$"]);
+    let document = json(&["paths", &after(), "--focus", "LeakLab.Shared$"]);
     let holders = document["holders"].as_array().unwrap();
     let texts: Vec<&str> = holders
         .iter()
@@ -223,20 +225,29 @@ fn all_ways_to_the_roots_are_merged() {
             .starts_with("lab.LeakLab.main"),
         "{root}"
     );
-    let activities = json(&["paths", &after(), "--class", "DetailActivity$"]);
+    let activities = json(&["paths", &after(), "--focus", "DetailActivity$"]);
     let holders = activities["holders"].as_array().unwrap();
     let list = holders
         .iter()
         .find(|row| row["above"] == 0 && row["via"]["kind"] == "element");
     assert_eq!(list.unwrap()["holds"], 5, "LEAKED has five");
     // 20,000 nodes that hold each other are one row, and no recursion.
-    let chain = json(&["paths", &after(), "--class", "LeakLab.Node$"]);
+    let chain = json(&["paths", &after(), "--focus", "LeakLab.Node$"]);
     assert_eq!(chain["holders"][1]["via"]["text"], "lab.LeakLab.CHAIN");
 }
 
 #[test]
 fn one_object_is_told_in_full() {
-    let largest = json(&["top", &after(), "--objects", "DetailActivity$", "-n", "1"]);
+    let largest = json(&[
+        "top",
+        &after(),
+        "--by",
+        "object",
+        "--focus",
+        "DetailActivity$",
+        "-l",
+        "1",
+    ]);
     let id = largest["rows"][0]["object"]["id"].as_str().unwrap();
     let document = json(&["paths", &after(), "--object", id]);
     let object = &document["object"];
@@ -347,7 +358,7 @@ fn a_budget_of_growth_ends_in_9() {
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(12), "{flag} {nothing}: {said}");
         assert!(
-            said.contains("nothing was judged"),
+            said.contains("nothing was checked"),
             "{flag} {nothing}: {said}"
         );
     }
@@ -450,7 +461,7 @@ fn a_number_means_that_dump_of_each_process_wherever_it_stands() {
     let one = [
         "convert",
         input,
-        "--dump",
+        "--at",
         "1",
         "-o",
         picture.to_str().unwrap(),
@@ -614,12 +625,12 @@ fn dumps_are_named_and_what_is_not_there_is_told_with_what_is() {
     for input in [format!("{graph}@last"), format!("{graph}@1")] {
         assert_eq!(heaptap(&["top", &input]).status.code(), Some(0), "{input}");
     }
-    let other = heaptap(&["top", &graph, "--process", "com.other"]);
-    assert_eq!(other.status.code(), Some(4));
+    let other = heaptap(&["top", &graph, "-n", "com.other"]);
+    assert_eq!(other.status.code(), Some(2));
     let said = String::from_utf8(other.stderr).unwrap();
     assert!(said.contains("com.example.synth (5151)"), "{said}");
     assert_eq!(
-        heaptap(&["top", &graph, "--process", "com.example.*"])
+        heaptap(&["top", &graph, "-n", "com.example.*"])
             .status
             .code(),
         Some(0)
@@ -683,6 +694,6 @@ fn a_folder_that_a_session_has_is_not_fetched() {
     let output = heaptap(&["top", folder.path().to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(10), "{output:?}");
     let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.contains("holds no trace yet"), "{told}");
+    assert!(told.contains("does not contain a trace yet"), "{told}");
     assert!(told.contains("heaptap status"), "{told}");
 }

@@ -50,7 +50,7 @@ shows! {
     java_classes: "top hprof/leaklab-after.hprof.zst",
     java_leaks: "leaks hprof/leaklab-after.hprof.zst",
     java_difference: "diff hprof/leaklab-before.hprof.zst hprof/leaklab-after.hprof.zst",
-    java_no_such_object: "paths hprof/android-a.hprof.gz --class NoSuchActivity",
+    java_no_such_object: "paths hprof/android-a.hprof.gz --focus NoSuchActivity",
     java_heap_graph: "top heap_graphs/graph_10k.pftrace.zst",
     hprof_described: "hprof info hprof/android-a.hprof.gz",
     gc_log: "gc gclog/gc_forms.log",

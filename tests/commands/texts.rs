@@ -139,12 +139,12 @@ fn meminfo_of_any_packing() {
     let text = fixture("meminfo/synthetic_api34_d.txt");
     let plain = says_the_same(
         &text,
-        &["meminfo", "--file", "input", "--json"],
-        &["meminfo", "--file", "-", "--json"],
+        &["meminfo", "input", "--json"],
+        &["meminfo", "-", "--json"],
     );
     assert!(!plain["processes"].as_array().expect("a list").is_empty());
     let input = Input::new(&gzip(&utf16(&text)));
-    let wide = input.json(&["meminfo", "--file", "input", "--json"]);
+    let wide = input.json(&["meminfo", "input", "--json"]);
     assert_eq!(wide["processes"], plain["processes"]);
     assert_eq!(
         input.json(&["meminfo", "-", "--json"])["processes"],
@@ -158,12 +158,12 @@ fn meminfo_of_any_packing() {
 
     let torn = gzip(&text);
     let torn = Input::new(&torn[..torn.len() / 2]);
-    let refused = torn.run(&["meminfo", "--file", "input", "--json"]);
+    let refused = torn.run(&["meminfo", "input", "--json"]);
     assert_eq!(refused.status.code(), Some(8), "{refused:?}");
     let refused: Value = serde_json::from_slice(&refused.stdout).expect("JSON");
     assert_eq!(refused["error"]["kind"], "input-unreadable");
     let trace = Input::new(&fixture("conversions/c_cont.pftrace"));
-    let refused = trace.run(&["meminfo", "--file", "input", "--json"]);
+    let refused = trace.run(&["meminfo", "input", "--json"]);
     assert_eq!(refused.status.code(), Some(8), "{refused:?}");
     let refused: Value = serde_json::from_slice(&refused.stdout).expect("JSON");
     assert_eq!(refused["error"]["kind"], "not-a-meminfo");
@@ -276,7 +276,7 @@ fn a_file_called_like_standard_input_is_not_taken_for_it() {
             "input"
         };
         assert!(
-            told.contains(&format!("{shown} holds no mappings")),
+            told.contains(&format!("{shown} contains no memory mappings")),
             "{told}"
         );
     }
@@ -296,7 +296,7 @@ fn a_text_inside_an_archive_is_not_read_with_the_bytes_around_it() {
     for (text, args) in [
         (mappings(), ["smaps", "input", "--json"].as_slice()),
         (mappings(), &["smaps", "-", "--json"]),
-        (meminfo, &["meminfo", "--file", "input", "--json"]),
+        (meminfo, &["meminfo", "input", "--json"]),
     ] {
         let refused = Input::new(&stored(&text)).run(args);
         assert_eq!(refused.status.code(), Some(8), "{refused:?}");
@@ -319,7 +319,7 @@ fn damage_is_told_before_what_cannot_be_compared() {
 fn an_allocators_xml_is_reconciled_from_standard_input() {
     let input =
         Input::new(b"<malloc version=\"scudo-1\"><alloc size=\"1024\" count=\"3\"/></malloc>\n");
-    let of_stdin = input.json(&["reconcile", "-", "--json"]);
+    let of_stdin = input.json(&["meminfo", "-", "--reconcile", "--json"]);
     assert_eq!(
         of_stdin["tables"][0]["rows"][0]["bytes"], 3072,
         "{of_stdin}"
@@ -327,17 +327,17 @@ fn an_allocators_xml_is_reconciled_from_standard_input() {
     let xml = gzip(&b"<malloc version=\"scudo-1\"></malloc>".repeat(99));
     let torn = Input::new(&xml[..xml.len() - 9]);
     for name in ["input", "-"] {
-        let refused = torn.run(&["reconcile", name, "--json"]);
+        let refused = torn.run(&["meminfo", name, "--reconcile", "--json"]);
         assert_eq!(refused.status.code(), Some(8), "{refused:?}");
         let refused: Value = serde_json::from_slice(&refused.stdout).expect("JSON");
         assert_eq!(refused["error"]["kind"], "input-damaged");
     }
     let text = Input::new(b"something else");
-    let output = text.run(&["reconcile", "-"]);
+    let output = text.run(&["meminfo", "-", "--reconcile"]);
     let told = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(8), "{told}");
     assert!(
-        told.contains("standard input holds no heap: it is text"),
+        told.contains("standard input does not contain a heap: it is text"),
         "{told}"
     );
 }

@@ -454,40 +454,44 @@ async fn check_exits_with_4_where_any_is_not_eligible() {
     let bench = boot("android=14,build=user").await;
     for (args, code, says) in [
         (
-            &["check", "com.example.app"][..],
+            &["check", "-n", "com.example.app"][..],
             0,
             "native: yes   java: yes",
         ),
         (
-            &["check", "com.example.stopped"],
+            &["check", "-n", "com.example.stopped"],
             0,
             "native: only from startup",
         ),
         (
-            &["check", "com.example.closed"],
+            &["check", "-n", "com.example.closed"],
             4,
             "<profileable android:shell=\"true\"/>",
         ),
         (
-            &["check", "com.example.app", "com.example.closed"],
+            &["check", "-n", "com.example.app,com.example.closed"],
             4,
             "USER_RELEASE",
         ),
         (
-            &["check", "com.exmaple.app"],
+            &["check", "-n", "com.exmaple.app"],
             4,
             "did you mean com.example.app",
         ),
-        (&["check", "surfaceflinger"], 4, "SYSTEM_UID"),
+        (&["check", "-n", "surfaceflinger"], 4, "SYSTEM_UID"),
         (
             &["check", "--package", "com.example.app"],
             0,
             "package com.example.app: 2 processes",
         ),
-        (&["check", "com.example.app*"], 4, "com.example.app.demo"),
-        (&["check", "99999"], 4, "No process has the pid 99999"),
         (
-            &["check", "com.example.chat", "--user", "10"],
+            &["check", "-n", "com.example.app*"],
+            4,
+            "com.example.app.demo",
+        ),
+        (&["check", "-p", "99999"], 4, "no process has PID 99999"),
+        (
+            &["check", "-n", "com.example.chat", "--user", "10"],
             0,
             "uid 1010241",
         ),
@@ -497,9 +501,13 @@ async fn check_exits_with_4_where_any_is_not_eligible() {
         assert!(stdout.contains(says), "{args:?}: {stdout}{stderr}");
     }
     let daemon = boot("android=14,build=userdebug").await;
-    assert_eq!(heaptap(&daemon, &["check", "surfaceflinger"]).0, 0);
+    assert_eq!(heaptap(&daemon, &["check", "-n", "surfaceflinger"]).0, 0);
     assert_eq!(
-        heaptap(&daemon, &["check", "surfaceflinger", "--for", "java"]).0,
+        heaptap(
+            &daemon,
+            &["check", "-n", "surfaceflinger", "--heap", "java"]
+        )
+        .0,
         4
     );
 }
@@ -511,7 +519,7 @@ async fn check_and_apps_speak_json() {
         let (_, stdout, stderr) = heaptap(&bench, args);
         serde_json::from_str(&stdout).unwrap_or_else(|e| panic!("{e}: {stdout}{stderr}"))
     };
-    let check = json(&["check", "com.example.closed", "--json"]);
+    let check = json(&["check", "-n", "com.example.closed", "--json"]);
     assert_eq!(check["eligible"], false);
     assert_eq!(check["device"]["sdk"], 33);
     let process = &check["targets"][0]["processes"][0];
@@ -560,7 +568,7 @@ async fn what_may_not_be_profiled_is_refused_before_anything_is_recorded() {
         stderr.contains("neither debuggable nor profileable"),
         "{stderr}"
     );
-    assert!(stderr.contains("--force"), "{stderr}");
+    assert!(stderr.contains("--no-check"), "{stderr}");
     assert!(
         !std::path::Path::new(folder).exists(),
         "no folder is left behind"

@@ -163,7 +163,7 @@ fn two_conversions_at_one_moment_share_no_folder() {
 #[test]
 fn a_second_detached_start_into_a_folder_names_the_session_that_has_it() {
     for start in [
-        &["record", "--detach", "--force"][..],
+        &["record", "--detach", "--no-check"][..],
         &["dump", "-c", "2s", "--detach"],
         &["dump", "--hprof", "--detach"],
     ] {
@@ -186,9 +186,9 @@ fn a_second_detached_start_into_a_folder_names_the_session_that_has_it() {
 fn a_forgotten_session_gives_its_folder_up() {
     let lab = Lab::new(FAST);
     lab.expect(0, &recording("out", &["--detach"]));
-    lab.expect(0, &["collect", "--forget", &only_session(&lab)]);
+    lab.expect(0, &["stop", "--forget", &only_session(&lab)]);
     // The forgotten one still holds the process on the phone.
-    lab.expect(7, &quickly(&["-d", "2s", "-o", "out", "--force"]));
+    lab.expect(7, &quickly(&["-d", "2s", "-o", "out", "--no-check"]));
     assert!(lab.manifest("out")["session"]["id"].is_string());
 }
 
@@ -198,9 +198,9 @@ fn a_folder_that_another_session_has_by_now_is_refused_before_anything_is_fetche
     lab.expect(0, &recording("out", &["--detach"]));
     let first = only_session(&lab);
     std::fs::remove_dir_all(lab.work().join("out")).unwrap();
-    let second = lab.expect(0, &recording("out", &["--detach", "--force", "--json"]));
+    let second = lab.expect(0, &recording("out", &["--detach", "--no-check", "--json"]));
     let second = second.json()["session"].as_str().unwrap().to_owned();
-    for command in ["collect", "stop"] {
+    for command in ["stop", "stop"] {
         let refused = lab.expect(10, &[command, &first, "--json"]);
         let refusal = error(&refused);
         assert_eq!(refusal["kind"], "output-foreign", "{refused}");
@@ -208,15 +208,15 @@ fn a_folder_that_another_session_has_by_now_is_refused_before_anything_is_fetche
             refusal["message"].to_string().contains(&second),
             "{refused}"
         );
-        let help = format!("heaptap collect {first} -o DIR");
+        let help = format!("heaptap stop {first} -o DIR");
         assert!(refusal["help"].to_string().contains(&help), "{refused}");
         assert_eq!(lab.traces().len(), 2, "nothing is removed");
         assert_eq!(files(&lab.work().join("out")), [".heaptap-session"]);
     }
-    lab.expect(0, &["collect", &first, "-o", "elsewhere"]);
+    lab.expect(0, &["stop", &first, "-o", "elsewhere"]);
     lab.assert_truth("elsewhere");
     // The second came second: the first held the process.
-    lab.expect(7, &["collect", &second]);
+    lab.expect(7, &["stop", &second]);
     assert_eq!(lab.manifest("out")["session"]["id"], second);
     lab.assert_tidy("out");
     lab.assert_tidy("elsewhere");
@@ -228,11 +228,11 @@ fn a_manifest_of_somebody_else_is_refused_before_anything_is_fetched() {
     lab.expect(0, &recording("out", &["--detach"]));
     let manifest = lab.work().join("out/manifest.json");
     std::fs::write(&manifest, "mine").unwrap();
-    let refused = lab.expect(10, &["collect", "--json"]);
+    let refused = lab.expect(10, &["stop", "--json"]);
     assert_eq!(error(&refused)["kind"], "output-foreign", "{refused}");
     assert_eq!(lab.traces().len(), 1);
     assert!(!lab.work().join("out/raw-trace").exists(), "not fetched");
-    lab.expect(0, &["collect", "-o", "elsewhere"]);
+    lab.expect(0, &["stop", "-o", "elsewhere"]);
     lab.assert_truth("elsewhere");
     assert_eq!(std::fs::read(&manifest).unwrap(), b"mine");
     lab.assert_tidy("elsewhere");
@@ -245,16 +245,12 @@ fn a_file_with_the_name_of_a_result_stays_and_collect_writes_elsewhere() {
     let refused = blocked_by_a_file(&lab, &name);
     assert_eq!(refused.code(), Some(10), "{refused}");
     assert_eq!(error(&refused)["kind"], "output-foreign");
-    assert!(
-        error(&refused)["help"]
-            .to_string()
-            .contains("heaptap collect")
-    );
+    assert!(error(&refused)["help"].to_string().contains("heaptap stop"));
     assert_eq!(lab.traces().len(), 1, "the phone keeps it");
     let mine = lab.work().join("out").join(&name);
     assert_eq!(std::fs::read(&mine).unwrap(), b"mine");
     assert!(!lab.work().join("out/manifest.json").exists());
-    lab.expect(0, &["collect", "-o", "elsewhere"]);
+    lab.expect(0, &["stop", "-o", "elsewhere"]);
     lab.assert_truth("elsewhere");
     assert_eq!(std::fs::read(&mine).unwrap(), b"mine");
     lab.assert_tidy("elsewhere");
@@ -269,7 +265,7 @@ fn a_raw_trace_of_somebody_else_stays() {
     let refused = lab.expect(10, &["stop", "--json"]);
     assert_eq!(error(&refused)["kind"], "output-foreign", "{refused}");
     assert_eq!(std::fs::read(&mine).unwrap(), b"mine");
-    lab.expect(0, &["collect", "-o", "elsewhere"]);
+    lab.expect(0, &["stop", "-o", "elsewhere"]);
     lab.assert_truth("elsewhere");
     lab.assert_tidy("elsewhere");
 }
@@ -310,7 +306,7 @@ fn a_fetched_trace_that_was_changed_is_set_aside_and_fetched_again() {
     let middle = tampered.len() / 2;
     tampered[middle] ^= 0xff;
     std::fs::write(out.join("raw-trace"), &tampered).unwrap();
-    let collected = lab.expect(0, &["collect"]);
+    let collected = lab.expect(0, &["stop"]);
     assert!(
         collected.stderr.contains("raw-trace.changed"),
         "{collected}"
@@ -427,9 +423,6 @@ fn a_page_that_was_not_written_is_neither_listed_nor_offered() {
     .unwrap();
     let none = lab.run(&["symbolize", "plain", "--no-discover"]);
     assert_eq!(files(&lab.work().join("plain")), ["raw-trace"], "{none}");
-    assert!(
-        none.stderr.contains("nothing was written to plain"),
-        "{none}"
-    );
+    assert!(none.stderr.contains("wrote nothing to plain"), "{none}");
     assert!(!none.stderr.contains("wrote plain"), "{none}");
 }

@@ -279,7 +279,7 @@ fn killed_anywhere_the_dump_is_collected_whole() {
                 continue;
             }
             if lab.is_left() {
-                let ended = lab.run(&["collect"]);
+                let ended = lab.run(&["stop"]);
                 assert_eq!(ended.code(), Some(0), "{more:?} {stage}: {killed} {ended}");
             }
             let manifest = lab.manifest("out");
@@ -303,7 +303,7 @@ fn detached_dumps_are_collected_later() {
         let session = begun.json()["session"].as_str().unwrap().to_owned();
         let status = lab.expect(0, &["status", "--json"]).json();
         assert_eq!(status["sessions"][0]["session"], session.as_str());
-        let ended = lab.expect(0, &["collect", &session]);
+        let ended = lab.expect(0, &["stop", &session]);
         assert_eq!(java(&lab.manifest("out"))[0]["complete"], true, "{ended}");
         lab.assert_tidy("out");
         assert_no_files(&lab);
@@ -380,7 +380,7 @@ fn a_file_of_the_heap_is_whole_and_named_in_the_manifest() {
 #[test]
 fn an_app_that_hangs_is_given_up() {
     let lab = Lab::new(&format!("{FAST},fault=dumpheap-hang"));
-    let ended = dump(&lab, 5, &["--hprof", "--deadline", "5s"]);
+    let ended = dump(&lab, 5, &["--hprof", "--timeout", "5s"]);
     assert_eq!(ended.json()["error"]["kind"], "dumpheap-silent", "{ended}");
     assert_no_files(&lab);
     assert!(!lab.work().join("out").exists());
@@ -390,7 +390,7 @@ fn an_app_that_hangs_is_given_up() {
 fn what_came_of_a_file_that_breaks_off_is_kept() {
     for fault in ["dumpheap-short", "dumpheap-dies", "dumpheap-hang@100000"] {
         let lab = Lab::new(&format!("{FAST},fault={fault}"));
-        let ended = dump(&lab, 6, &["--hprof", "--deadline", "5s"]);
+        let ended = dump(&lab, 6, &["--hprof", "--timeout", "5s"]);
         let manifest = lab.manifest("out");
         assert_eq!(kinds(&manifest), ["heap-file-cut"], "{fault}: {ended}");
         assert_eq!(java(&manifest)[0]["flags"]["truncated"], true);

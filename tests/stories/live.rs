@@ -11,7 +11,7 @@ const PHONE: &str = "android=14,build=user,speed=10";
 
 /// The live view of `APP`'s main process and the others of its package, as lines of JSON.
 fn watch(lab: &Lab, more: &[&str]) -> Running {
-    let mut args = vec!["meminfo", APP, "--every", "1s", "--json-lines"];
+    let mut args = vec!["meminfo", "-n", APP, "--every", "1s", "--json-lines"];
     args.extend(more);
     lab.start(&args)
 }
@@ -33,7 +33,7 @@ fn told(ended: &Ended) -> (Vec<Entry>, Value) {
 #[test]
 fn in_a_pipe_a_line_has_all_that_is_known_in_eighty_columns() {
     let lab = Lab::new(PHONE);
-    let mut running = lab.start(&["meminfo", APP, "--every", "1s"]);
+    let mut running = lab.start(&["meminfo", "-n", APP, "--every", "1s"]);
     // What meminfo said stands in the lines between its answers, with its age.
     running.until_some("a line with older parts", |line| {
         let cells: Vec<&str> = line.split_whitespace().collect();
@@ -56,7 +56,7 @@ fn in_a_pipe_a_line_has_all_that_is_known_in_eighty_columns() {
 #[test]
 fn its_time_is_over_where_the_phone_is_gone_for_good() {
     let lab = Lab::new(PHONE);
-    let mut running = watch(&lab, &["--for", "8s"]);
+    let mut running = watch(&lab, &["-d", "8s"]);
     until(&mut running, "resident");
     lab.phone.unplug(0);
     let ended = running.end();
@@ -113,7 +113,7 @@ fn as_json_each_line_is_an_entry_and_one_command_brings_all() {
 #[test]
 fn as_csv_each_row_has_all_columns() {
     let lab = Lab::new(PHONE);
-    let mut running = lab.start(&["meminfo", APP, "--every", "1s", "--csv"]);
+    let mut running = lab.start(&["meminfo", "-n", APP, "--every", "1s", "--csv"]);
     for source in [",status,", ",meminfo-local,"] {
         running.until_some(source, |line| line.contains(source).then_some(()));
     }
@@ -210,7 +210,7 @@ fn over_a_pulled_cable_it_goes_on_and_the_gap_is_told() {
 #[test]
 fn what_the_app_collects_for_us_is_marked() {
     let lab = Lab::new(PHONE);
-    let mut running = watch(&lab, &["--allow-gc"]);
+    let mut running = watch(&lab, &["--no-local"]);
     let ours = until(&mut running, "ours");
     assert_eq!(ours["what"], "meminfo");
     let parts = until(&mut running, "parts");
@@ -226,7 +226,7 @@ fn what_the_app_collects_for_us_is_marked() {
 #[test]
 fn what_does_not_run_is_not_waited_for() {
     let lab = Lab::new(PHONE);
-    let ended = lab.run(&["meminfo", "com.example.nothing", "--every", "1s"]);
+    let ended = lab.run(&["meminfo", "-n", "com.example.nothing", "--every", "1s"]);
     assert_ne!(ended.code(), Some(0), "{ended}");
     assert!(ended.stderr.contains("com.example.nothing"), "{ended}");
     assert!(ended.stdout.is_empty(), "{ended}");

@@ -30,7 +30,9 @@ fn sample(name: &str) -> String {
 fn a_package_stands_for_all_its_processes_on_every_release() {
     for android in [10, 11, 12, 14, 16] {
         let lab = Lab::new(&format!("android={android},build=user,speed=10"));
-        let document = lab.expect(0, &["meminfo", APP, "--json"]).json();
+        let document = lab
+            .expect(0, &["meminfo", "--package", APP, "--json"])
+            .json();
         let found = processes(&document);
         let names: Vec<&str> = found.iter().map(|p| p["name"].as_str().unwrap()).collect();
         assert_eq!(names[0], APP, "Android {android}");
@@ -55,16 +57,16 @@ fn a_package_stands_for_all_its_processes_on_every_release() {
 fn one_process_is_found_by_its_name_and_by_its_pid() {
     let lab = Lab::new(FAST);
     let name = format!("{APP}:service");
-    let by_name = lab.expect(0, &["meminfo", &name, "--json"]).json();
+    let by_name = lab.expect(0, &["meminfo", "-n", &name, "--json"]).json();
     let [process] = processes(&by_name) else {
         panic!("{by_name:#}");
     };
     assert_eq!(process["name"], name.as_str());
     let pid = process["pid"].to_string();
-    let by_pid = lab.expect(0, &["meminfo", &pid, "--json"]).json();
+    let by_pid = lab.expect(0, &["meminfo", "-p", &pid, "--json"]).json();
     assert_eq!(processes(&by_pid)[0]["name"], name.as_str());
     let missing = lab
-        .expect(4, &["meminfo", "com.example.missing", "--json"])
+        .expect(4, &["meminfo", "-n", "com.example.missing", "--json"])
         .json();
     assert_eq!(missing["error"]["kind"], "target-not-found");
 }
@@ -72,17 +74,17 @@ fn one_process_is_found_by_its_name_and_by_its_pid() {
 #[test]
 fn who_looks_on_reads_what_matters_and_what_it_means() {
     let lab = Lab::new(FAST);
-    let shown = lab.expect(0, &["meminfo", APP, "--explain"]).stdout;
+    let shown = lab.expect(0, &["meminfo", "-n", APP, "--explain"]).stdout;
     for said in [
         "private dirty",
         "Native Heap",
-        "In use of each heap",
+        "Used part of each heap",
         "█",
         "TOTAL RSS",
         "Native Heap: memory that the allocator",
         "Activities: ",
         "Explicit collection",
-        "Asking took the phone",
+        "The request took",
     ] {
         assert!(shown.contains(said), "{said} in {shown}");
     }
@@ -93,21 +95,21 @@ fn who_looks_on_reads_what_matters_and_what_it_means() {
             .unwrap_or_else(|| panic!("{row} in {shown}"))
     };
     assert!(at("Native Heap: ") < at("Stack: "), "{shown}");
-    let table = lab.expect(0, &["meminfo", APP]).stdout;
+    let table = lab.expect(0, &["meminfo", "-n", APP]).stdout;
     assert!(table.contains("% of private dirty"), "{table}");
     // One in depth; without a process, too.
     for args in [
-        &["meminfo", APP, "--explain", ".so"][..],
-        &["meminfo", "--explain", ".so"],
+        &["meminfo", "-n", APP, "--explain=.so"][..],
+        &["meminfo", "--explain=.so"],
     ] {
         let one = lab.expect(0, args).stdout;
         assert!(
             one.contains(".so mmap\n") && one.contains("part of: Code"),
             "{one}"
         );
-        assert_eq!(one.contains("PSS "), args.len() == 4, "{one}");
+        assert_eq!(one.contains(&format!("{APP} (")), args.len() == 4, "{one}");
     }
-    let csv = lab.expect(0, &["meminfo", APP, "--csv"]).stdout;
+    let csv = lab.expect(0, &["meminfo", "-n", APP, "--csv"]).stdout;
     let mut lines = csv.lines();
     assert_eq!(
         lines.next(),
@@ -120,15 +122,16 @@ fn who_looks_on_reads_what_matters_and_what_it_means() {
 fn a_target_of_which_nothing_runs_is_told_beside_those_that_do() {
     let lab = Lab::new(FAST);
     let nope = "com.example.nope";
-    let document = lab.expect(6, &["meminfo", APP, nope, "--json"]).json();
+    let both = format!("{APP},{nope}");
+    let document = lab.expect(6, &["meminfo", "-n", &both, "--json"]).json();
     assert_eq!(processes(&document)[0]["name"], APP);
     let troubles = document["troubles"].as_array().unwrap();
     let told = troubles.iter().filter_map(Value::as_str);
     assert_eq!(
         told.collect::<Vec<_>>(),
-        ["no process of com.example.nope runs"]
+        ["no running process matches com.example.nope"]
     );
-    let shown = lab.expect(6, &["meminfo", APP, nope]);
+    let shown = lab.expect(6, &["meminfo", "-n", &both]);
     assert!(shown.stderr.contains(nope), "{shown}");
     assert!(shown.stdout.contains("Native Heap"), "{shown}");
 }
@@ -137,33 +140,35 @@ fn a_target_of_which_nothing_runs_is_told_beside_those_that_do() {
 fn a_row_is_explained_however_it_is_typed_and_a_slip_is_told() {
     let lab = Lab::new(FAST);
     for (args, row) in [
-        (&["--explain", "graphics"][..], "Graphics"),
-        (&["--explain", "native heap"], "Native Heap"),
-        (&["--explain", "Native"], "Native Heap"),
+        (&["--explain=graphics"][..], "Graphics"),
+        (&["--explain=native heap"], "Native Heap"),
+        (&["--explain=Native"], "Native Heap"),
         (&["--explain=Graphics"], "Graphics"),
         (&["--explain=egl"], "EGL mtrack"),
-        (&["--explain", "Activities"], "Activities"),
+        (&["--explain=Activities"], "Activities"),
     ] {
-        let shown = lab.expect(0, &[&["meminfo", APP], args].concat()).stdout;
+        let shown = lab
+            .expect(0, &[&["meminfo", "-n", APP], args].concat())
+            .stdout;
         let mut lines = shown.lines();
         assert_eq!(lines.next(), Some(row), "{shown}");
         assert!(shown.contains("  to do: "), "{shown}");
         // Its services may have none.
         let of_app = format!("  {APP} (");
         let of_app = lines.find(|line| line.starts_with(&of_app)).unwrap();
-        assert!(!of_app.contains("no such row"), "{shown}");
+        assert!(!of_app.contains("does not have this row"), "{shown}");
         assert!(!shown.contains("What the rows of"), "{shown}");
     }
     for (args, row) in [
-        (&[APP, "--explain", "Grafics"][..], "Graphics"),
-        (&[APP, "--explain=nativ heap"], "Native Heap"),
-        (&["--explain", "Activites"], "Activities"),
+        (&["-n", APP, "--explain=Grafics"][..], "Graphics"),
+        (&["-n", APP, "--explain=nativ heap"], "Native Heap"),
+        (&["--explain=Activites"], "Activities"),
     ] {
         let args = [&["meminfo"], args, &["--json"]].concat();
         let error = &lab.expect(2, &args).json()["error"];
         let help = error["help"].as_str().unwrap();
         assert!(
-            help.contains(&format!("did you mean --explain=\"{row}\"")),
+            help.contains(&format!("did you mean `--explain=\"{row}\"`")),
             "{help}"
         );
     }
@@ -177,14 +182,12 @@ fn a_row_is_explained_however_it_is_typed_and_a_slip_is_told() {
 fn what_is_saved_is_shown_again_and_compared() {
     let lab = Lab::new(FAST);
     for name in ["before", "after"] {
-        lab.expect(0, &["meminfo", APP, "-d", "--save", name]);
+        lab.expect(0, &["meminfo", "-n", APP, "--details", "--save", name]);
     }
-    lab.expect(0, &["meminfo", APP, "--save", "later.txt", "--json"]);
+    lab.expect(0, &["meminfo", "-n", APP, "--save", "later.txt", "--json"]);
     let text = std::fs::read_to_string(lab.work().join("before")).unwrap();
     assert!(text.starts_with("Applications Memory Usage"), "{text}");
-    let shown = lab
-        .expect(0, &["meminfo", "--file", "before", "--json"])
-        .json();
+    let shown = lab.expect(0, &["meminfo", "before", "--json"]).json();
     assert_eq!(processes(&shown)[0]["name"], APP);
     assert_eq!(shown["collected_garbage"], Value::Null);
     let json = serde_json::to_string(&shown).unwrap();
@@ -206,7 +209,7 @@ fn what_is_saved_is_shown_again_and_compared() {
 fn texts_of_other_phones_are_shown_and_compared() {
     let lab = Lab::new(FAST);
     let (old, new) = (sample("synthetic_api26"), sample("synthetic_api34_d"));
-    let shown = lab.expect(0, &["meminfo", "--file", &new]).stdout;
+    let shown = lab.expect(0, &["meminfo", &new]).stdout;
     assert!(
         shown.contains("com.example.app (4355)  PSS 309.4 MiB"),
         "{shown}"
@@ -217,7 +220,7 @@ fn texts_of_other_phones_are_shown_and_compared() {
     );
     let grown = lab.expect(0, &["diff", &old, &new]).stdout;
     assert!(
-        grown.contains("restarted in between, 4347 is 4355 now"),
+        grown.contains("restarted in between, PID 4347 is now 4355"),
         "{grown}"
     );
     assert!(
@@ -229,17 +232,9 @@ fn texts_of_other_phones_are_shown_and_compared() {
         csv.contains("com.example.app,objects,Views,count,131,141,10,count"),
         "{csv}"
     );
-    let none = lab.expect(
-        8,
-        &[
-            "meminfo",
-            "--file",
-            &sample("synthetic_no_process"),
-            "--json",
-        ],
-    );
+    let none = lab.expect(8, &["meminfo", &sample("synthetic_no_process"), "--json"]);
     assert_eq!(none.json()["error"]["kind"], "not-a-meminfo");
-    let missing = lab.expect(8, &["meminfo", "--file", "nowhere", "--json"]);
+    let missing = lab.expect(8, &["meminfo", "nowhere", "--json"]);
     assert_eq!(missing.json()["error"]["kind"], "input-unreadable");
 }
 
@@ -248,28 +243,30 @@ fn what_is_saved_is_never_written_over() {
     let lab = Lab::new(FAST);
     std::fs::write(lab.work().join("mine"), "kept").unwrap();
     let refused = lab
-        .expect(2, &["meminfo", APP, "--save", "mine", "--json"])
+        .expect(2, &["meminfo", "-n", APP, "--save", "mine", "--json"])
         .json();
     assert_eq!(refused["error"]["kind"], "output-taken");
     let text = || std::fs::read_to_string(lab.work().join("mine")).unwrap();
     assert_eq!(text(), "kept");
-    lab.expect(0, &["meminfo", APP, "--save", "mine", "--force"]);
+    lab.expect(0, &["meminfo", "-n", APP, "--save", "mine", "--force"]);
     assert!(text().starts_with("Applications Memory Usage"));
 }
 
 #[test]
 fn an_app_that_dies_while_it_is_asked_is_told_by_its_name() {
     let lab = Lab::new("android=14,build=user,speed=10,fault=meminfo-dies");
-    let died = lab.expect(5, &["meminfo", APP, "--json"]).json();
+    let died = lab.expect(5, &["meminfo", "-n", APP, "--json"]).json();
     assert_eq!(died["error"]["kind"], "target-gone");
     let message = died["error"]["message"].as_str().unwrap();
     assert!(message.starts_with("com.example.app ("), "{message}");
     let lab = Lab::new("android=14,build=user,speed=10,fault=meminfo-dies");
-    let tables = lab.expect(0, &["reconcile", APP, "--json"]).json();
+    let tables = lab
+        .expect(0, &["meminfo", "-n", APP, "--reconcile", "--json"])
+        .json();
     let missing = tables["tables"][0]["missing"].as_array().unwrap();
     let heap = missing.iter().find(|m| m["figure"] == "heap-alloc");
     let why = heap.expect("it is missing")["why"].as_str().unwrap();
-    assert!(why.contains("ended while it was asked"), "{why}");
+    assert!(why.contains("ended during the request"), "{why}");
 }
 
 #[test]
@@ -279,7 +276,7 @@ fn two_texts_of_the_whole_phone_are_compared() {
         lab.expect(0, &["meminfo", "--system", "--save", name]);
     }
     let shown = |name| {
-        let document = lab.expect(0, &["meminfo", "--file", name, "--json"]).json();
+        let document = lab.expect(0, &["meminfo", name, "--json"]).json();
         let lists = document["phone"]["lists"].as_array().unwrap().clone();
         let is_it = |list: &Value| list["by"] == "process" && list["measure"] == "pss";
         let list = lists.into_iter().find(is_it).expect("processes by PSS");
@@ -326,12 +323,12 @@ fn the_whole_phone_is_listed_by_process_importance_and_kind() {
         assert!(all.contains(said), "{said} in {all}");
     }
     let shown = |more: &[&str]| {
-        let args = [&["meminfo", "--file", "phone.txt"], more].concat();
+        let args = [&["meminfo", "phone.txt"], more].concat();
         lab.expect(0, &args).stdout
     };
-    let few = shown(&["--by", "process", "--top", "3"]);
+    let few = shown(&["--by", "process", "-l", "3"]);
     assert_eq!(few.matches("  pid ").count(), 3, "{few}");
-    assert!(few.contains("--top 0"), "{few}");
+    assert!(few.contains("-l 0"), "{few}");
     let importances = shown(&["--by", "oom"]);
     let at = |what: &str| importances.find(what).unwrap_or_else(|| panic!("{what}"));
     assert!(at("Persistent") < at("Foreground"), "{importances}");
@@ -341,14 +338,12 @@ fn the_whole_phone_is_listed_by_process_importance_and_kind() {
     );
     assert!(!importances.contains(".so mmap"), "{importances}");
     assert!(shown(&["--by", "category"]).contains(".so mmap"));
-    let document = lab
-        .expect(0, &["meminfo", "--file", "phone.txt", "--json"])
-        .json();
+    let document = lab.expect(0, &["meminfo", "phone.txt", "--json"]).json();
     let processes = document["phone"]["processes"].as_array().unwrap();
     let app = processes.iter().find(|of| of["name"] == APP).unwrap();
     assert_eq!(app["oom"], "Foreground", "{app}");
     assert!(app["rss"].as_i64() > app["pss"].as_i64(), "{app}");
     assert!(app["swap"].is_i64(), "{app}");
-    lab.expect(2, &["meminfo", APP, "--by", "oom"]);
-    lab.expect(2, &["meminfo", APP, "--system"]);
+    lab.expect(2, &["meminfo", "-n", APP, "--by", "oom"]);
+    lab.expect(2, &["meminfo", "-n", APP, "--system"]);
 }

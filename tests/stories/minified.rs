@@ -27,14 +27,17 @@ fn foreign(lab: &Lab) -> String {
 
 /// Every command that shows a Java heap of `input` shows names from the source.
 fn shows_names(lab: &Lab, input: &str) {
-    let leaks = lab.expect(0, &["leaks", "--java", input]);
+    let leaks = lab.expect(0, &["leaks", "--heap", "java", input]);
     assert!(leaks.stdout.contains(HOLDER), "{leaks}");
-    let paths = lab.expect(0, &["paths", input, "--class", "DetailActivity"]);
+    let paths = lab.expect(0, &["paths", input, "--focus", "DetailActivity"]);
     assert!(paths.stdout.contains(RENAMED), "{paths}");
-    let top = lab.expect(0, &["top", "--java", input, "--by", "class", "--csv"]);
+    let top = lab.expect(
+        0,
+        &["top", "--heap", "java", input, "--by", "class", "--csv"],
+    );
     assert!(top.stdout.contains(RENAMED), "{top}");
     let page = lab.work().join("page.html");
-    lab.expect(0, &["report", "--java", input, "-o", "page.html"]);
+    lab.expect(0, &["report", "--heap", "java", input, "-o", "page.html"]);
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains(HOLDER), "the page");
     for shown in [leaks, paths, top] {
@@ -95,12 +98,12 @@ fn java_heaps_at_labels_keep_their_names_and_leave_nothing_half_done() {
     assert_eq!(running.end().code(), Some(0));
     // The heap of the label told of what use the map is: that of the end is not read for it.
     let trace = "out/java/raw-trace";
-    let args = ["deobfuscate", trace, "--mapping", &map, "-o", "maps"];
+    let args = ["symbolize", trace, "--mapping", &map, "-o", "maps"];
     let counted = lab.expect(0, &args);
     assert!(counted.stderr.contains(", and at least "), "{counted}");
     std::fs::remove_file(&map).unwrap();
     shows_names(&lab, "out");
-    let leaks = lab.expect(0, &["leaks", "--java", "out@one"]);
+    let leaks = lab.expect(0, &["leaks", "--heap", "java", "out@one"]);
     assert!(leaks.stdout.contains(HOLDER), "{leaks}");
     let left = files(&lab.work().join("out/java"));
     let folders: Vec<&String> = left
@@ -143,7 +146,7 @@ fn deobfuscate_names_a_folder_of_hprofs_and_what_lies_beside_a_recording() {
     let before = files(&lab.work().join("out"));
     let map = mapping(&lab);
     for folder in ["out", "rec"] {
-        lab.expect(0, &["deobfuscate", folder, "--mapping", &map]);
+        lab.expect(0, &["symbolize", folder, "--mapping", &map]);
     }
     std::fs::remove_file(&map).unwrap();
     shows_names(&lab, "out");
@@ -179,27 +182,24 @@ fn deobfuscate_that_changes_nothing_exits_6_and_keeps_the_names_there_are() {
         let mappings = || lab.manifest(folder)["symbolization"]["mappings"].clone();
         let before = mappings();
         assert_eq!(before.as_array().map(Vec::len), Some(1), "{before}");
-        for more in [&["--mapping", &*foreign][..], &[]] {
-            let args = [&["deobfuscate", folder][..], more].concat();
+        for more in [&["--mapping", &*foreign][..], &["--only", "java"]] {
+            let args = [&["symbolize", folder][..], more].concat();
             let unchanged = lab.expect(6, &args);
-            assert!(unchanged.stderr.contains("no name changed"), "{unchanged}");
+            assert!(
+                unchanged.stderr.contains("no Java name changed"),
+                "{unchanged}"
+            );
             shows_names(&lab, folder);
             assert_eq!(mappings(), before);
         }
     }
-    let args = [
-        "deobfuscate",
-        "graph/raw-trace",
-        "--mapping",
-        &*foreign,
-        "-o",
-    ];
+    let args = ["symbolize", "graph/raw-trace", "--mapping", &*foreign, "-o"];
     let unchanged = lab.expect(6, &[&args[..], &["maps"]].concat());
     assert!(unchanged.stderr.contains("no name changed"), "{unchanged}");
     let manifest = lab.manifest("hprof");
     let file = Path::new("hprof").join(manifest["dumps"][0]["file"].as_str().unwrap());
     let file = file.display().to_string();
-    let args = ["deobfuscate", &*file, "--mapping", &*foreign, "-o", "maps"];
+    let args = ["symbolize", &*file, "--mapping", &*foreign, "-o", "maps"];
     let unchanged = lab.expect(6, &args);
     assert!(unchanged.stderr.contains("was not changed"), "{unchanged}");
 }
@@ -211,15 +211,15 @@ fn deobfuscate_by_the_map_of_one_app_keeps_the_names_of_another() {
     lab.expect(0, &["dump", "-n", APP, "-o", "out"]);
     let of_app = format!("{APP}={map}");
     let of_other = format!("com.example.other={map}");
-    lab.expect(0, &["deobfuscate", "out", "--mapping", &of_app]);
+    lab.expect(0, &["symbolize", "out", "--mapping", &of_app]);
     let packets = || std::fs::read(lab.work().join("out/deobfuscation-packets")).unwrap();
     let before = packets();
-    lab.run(&["deobfuscate", "out", "--mapping", &of_other]);
+    lab.run(&["symbolize", "out", "--mapping", &of_other]);
     shows_names(&lab, "out");
     // Once more by the same map: the packets do not grow.
-    lab.expect(0, &["deobfuscate", "out", "--mapping", &of_app]);
+    lab.expect(0, &["symbolize", "out", "--mapping", &of_app]);
     assert!(packets().len() <= 2 * before.len());
-    lab.expect(0, &["deobfuscate", "out", "--mapping", &of_app]);
+    lab.expect(0, &["symbolize", "out", "--mapping", &of_app]);
     shows_names(&lab, "out");
 }
 
@@ -235,9 +235,6 @@ fn a_damaged_file_of_java_names_ends_nothing_that_does_not_need_it() {
     // A mapping file that names something is not added to what cannot be read.
     let map = format!("{APP}={}", mapping(&lab));
     let ended = lab.run(&["symbolize", "out", "--mapping", &map]);
-    assert!(
-        ended.stderr.contains("the names could not all be written"),
-        "{ended}"
-    );
+    assert!(ended.stderr.contains("cannot write all symbols"), "{ended}");
     assert_eq!(std::fs::read(&packets).unwrap(), b"damaged");
 }

@@ -34,12 +34,7 @@ fn a_name_means_one_moment_whoever_is_asked() {
     let last = dumps.last().unwrap()["number"].as_u64().unwrap();
     assert!(after < last, "{manifest:#}");
     let (after, last) = (format!("@{after}"), format!("@{last}"));
-    let commands: [&[&str]; 4] = [
-        &["smaps"],
-        &["meminfo", "--file"],
-        &["meminfo"],
-        &["reconcile"],
-    ];
+    let commands: [&[&str]; 3] = [&["smaps"], &["meminfo"], &["meminfo", "--reconcile"]];
     for command in commands {
         let at = |which: &str| asked(&lab, command, which);
         let labelled = at("@after");
@@ -68,7 +63,7 @@ fn a_name_means_one_moment_whoever_is_asked() {
         };
         format!("@{}", heap["number"])
     };
-    for more in [&[][..], &["--java"]] {
+    for more in [&[][..], &["--heap", "java"]] {
         assert_eq!(number("@after", more), after, "{more:?}");
         assert_eq!(number(&after, more), after, "{more:?}");
         assert_eq!(number("@end", more), last, "{more:?}");

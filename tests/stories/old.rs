@@ -70,7 +70,7 @@ fn a_journal_of_which_nothing_is_left_stops_no_recording() {
     let name = files(&sessions).into_iter().find(|n| n.ends_with(".jsonl"));
     let journal = sessions.join(name.expect("a journal"));
     let words = std::fs::read(&journal).unwrap();
-    lab.expect(0, &["collect"]);
+    lab.expect(0, &["stop"]);
     std::fs::write(&journal, words).unwrap();
     let again = ["record", "-n", APP, "-d", "3s", "-o", "second"];
     lab.expect(0, &again);

@@ -13,13 +13,13 @@ use crate::lab::{APP, Ended, Lab, Running, files};
 const FAST: &str = "speed=20";
 
 fn provoke(lab: &Lab, code: i32, more: &[&str]) -> Ended {
-    let mut args = vec!["provoke", APP, "--json"];
+    let mut args = vec!["provoke", "-n", APP, "--json"];
     args.extend(more);
     lab.expect(code, &args)
 }
 
 fn begin(lab: &Lab, more: &[&str]) -> Running {
-    let mut args = vec!["provoke", APP, "--json-lines"];
+    let mut args = vec!["provoke", "-n", APP, "--json-lines"];
     args.extend(more);
     lab.start(&args)
 }
@@ -204,7 +204,10 @@ fn a_killed_run_is_put_back_by_the_next_or_by_restore() {
             let back = lab.expect(0, &["provoke", "--restore", "--json"]).json();
             assert_eq!(back["put_back"][0]["serial"], "virtual-1", "{back:#}");
         } else {
-            let ended = lab.expect(0, &["provoke", APP, "home-and-back:1", "--json-lines"]);
+            let ended = lab.expect(
+                0,
+                &["provoke", "-n", APP, "home-and-back:1", "--json-lines"],
+            );
             assert!(ended.stdout.contains("\"put-back-first\""), "{ended}");
         }
         assert_as_it_was(&lab);
@@ -312,7 +315,7 @@ fn a_phone_that_is_there_and_answers_nothing_is_given_up_with_what_is_to_be_type
     assert_eq!(error["kind"], "not-put-back", "{ended}");
     let (message, help) = (error["message"].to_string(), error["help"].to_string());
     assert!(
-        message.contains("3 times in a row; not put back: user_rotation (was "),
+        message.contains("3 times in a row; not restored: user_rotation (was "),
         "{ended}"
     );
     for command in [
@@ -345,7 +348,7 @@ fn a_phone_that_was_restarted_meanwhile_is_put_back_and_left() {
     lab.phone.plug_in(0);
     let ended = running.end();
     assert_eq!(ended.code(), Some(5), "{ended}");
-    assert!(ended.stdout.contains("was restarted"), "{ended}");
+    assert!(ended.stdout.contains("restarted while"), "{ended}");
     assert_as_it_was(&lab);
 }
 
@@ -376,7 +379,7 @@ fn what_provokes_nothing_is_said() {
         ("com.example.browser", "configChanges"),
         ("com.example.chat", "orientation is fixed"),
     ] {
-        let ended = lab.expect(12, &["provoke", app, "rotate:2", "--json"]);
+        let ended = lab.expect(12, &["provoke", "-n", app, "rotate:2", "--json"]);
         let document = ended.json();
         assert_eq!(effects(&document), ["not-recreated"; 2], "{ended}");
         assert!(ended.stdout.contains(why), "{ended}");
@@ -384,7 +387,7 @@ fn what_provokes_nothing_is_said() {
     // In front, a second request of the same level is refused.
     let refused = provoke(&lab, 12, &["trim:running-low", "trim:running-moderate"]);
     assert_eq!(effects(&refused.json()), ["trimmed", "trim-refused"]);
-    assert!(refused.stdout.contains("levels have to rise"), "{refused}");
+    assert!(refused.stdout.contains("levels must rise"), "{refused}");
     let link = provoke(&lab, 5, &["deep-link:ftp://example.com/x"]);
     assert!(link.stderr.contains("unable to resolve"), "{link}");
     assert_as_it_was(&lab);
@@ -393,7 +396,10 @@ fn what_provokes_nothing_is_said() {
 #[test]
 fn an_app_that_dies_is_told_with_its_reason() {
     let lab = Lab::new(FAST);
-    let ended = lab.expect(6, &["provoke", "com.example.closed", "rotate:4", "--json"]);
+    let ended = lab.expect(
+        6,
+        &["provoke", "-n", "com.example.closed", "rotate:4", "--json"],
+    );
     let document = ended.json();
     let deaths = document["report"]["deaths"].as_array().expect("deaths");
     assert_eq!(deaths.len(), 1, "{ended}");
@@ -485,14 +491,14 @@ fn growth_from_round_to_round_is_told_with_how_sure_that_is() {
     assert_eq!(turns["report"]["trend"]["per"], "rotate");
     assert!(provoke(&lab, 0, &["rotate:1"]).json()["report"]["trend"].is_null());
     // In words.
-    let words = lab.expect(0, &["provoke", APP, "rotate:6"]);
+    let words = lab.expect(0, &["provoke", "-n", APP, "rotate:6"]);
     let heading = words.stdout.lines().next().unwrap_or_default();
     assert!(
         heading.contains("RssAnon") && heading.contains("effect"),
         "{words}"
     );
     assert!(
-        words.stdout.contains("with each rotate (95 % confidence: "),
+        words.stdout.contains("per rotate (95% confidence: "),
         "{words}"
     );
     assert!(
@@ -554,7 +560,15 @@ fn steps_beside_a_recording_that_runs_are_all_in_its_timeline() {
     let lab = Lab::new(&format!("build=userdebug,{FAST}"));
     let mut recording = lab.record(&["--with", "meminfo,gc"]);
     recording.until_recorded();
-    let args = ["provoke", APP, "rotate:30", "--timeline", "out", "--json"];
+    let args = [
+        "provoke",
+        "-n",
+        APP,
+        "rotate:30",
+        "--timeline",
+        "out",
+        "--json",
+    ];
     let provoked = lab.expect(0, &args).json();
     recording.signal("INT");
     let ended = recording.end();
@@ -635,9 +649,9 @@ fn actions_are_listed_without_a_phone() {
     assert_eq!(listed["actions"].as_array().map(Vec::len), Some(18));
     let none = lab.expect(0, &["provoke", "--restore", "--json"]).json();
     assert_eq!(none["put_back"].as_array().map(Vec::len), Some(0));
-    let wrong = lab.expect(2, &["provoke", APP, "dance:3"]);
+    let wrong = lab.expect(2, &["provoke", "-n", APP, "dance:3"]);
     assert!(wrong.stderr.contains("the actions are rotate"), "{wrong}");
-    let slip = lab.expect(2, &["provoke", APP, "rotat:3"]);
+    let slip = lab.expect(2, &["provoke", "-n", APP, "rotat:3"]);
     assert!(slip.stderr.contains("did you mean rotate?"), "{slip}");
     assert!(slip.stderr.contains("heaptap provoke --list"), "{slip}");
 }

@@ -124,7 +124,7 @@ fn sql_gives_what_files_and_commands_say() {
     assert_eq!(sorted(told), sorted(lines));
 
     // The last answer of meminfo, as `meminfo` reads its text.
-    let shown = lab.run(&["meminfo", "--file", "out", "--json"]);
+    let shown = lab.run(&["meminfo", "out", "--json"]);
     assert!(matches!(shown.code(), Some(0 | 6)), "{shown}");
     let expected = figures("parts", &shown.json()["processes"][0]["parts"]);
     let told = rows(

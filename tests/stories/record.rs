@@ -123,7 +123,7 @@ fn a_launched_app_has_its_name_even_if_nobody_looks_before_the_end() {
         let status = lab.expect(0, &["status", "--json"]).json();
         status["sessions"][0]["state"] == "uncollected"
     });
-    lab.expect(0, &["collect"]);
+    lab.expect(0, &["stop"]);
     assert_eq!(lab.manifest("out")["dumps"][0]["process"], APP);
     lab.assert_tidy("out");
 }
@@ -141,10 +141,19 @@ fn a_process_that_is_being_recorded_is_not_recorded_again() {
         assert_eq!(error["kind"], "already-recorded", "{error}");
         let help = error["help"].as_str().unwrap();
         assert!(help.contains(&format!("heaptap stop {id}")), "{help}");
-        assert!(!help.contains("--force"), "{help}");
+        assert!(!help.contains("--no-check"), "{help}");
         assert!(!lab.work().join("two").exists());
     }
-    let forced = lab.run(&["record", "-n", APP, "-d", "1s", "-o", "forced", "--force"]);
+    let forced = lab.run(&[
+        "record",
+        "-n",
+        APP,
+        "-d",
+        "1s",
+        "-o",
+        "forced",
+        "--no-check",
+    ]);
     assert!(
         forced.stderr.contains(&format!("heaptap stop {id}")),
         "{forced}"
@@ -163,7 +172,7 @@ fn what_is_waited_for_and_what_is_not_meant_is_said_at_the_start() {
     let waiting = lab.run(&["record", "-n", "com.example.stopped", "-d", "1s"]);
     let said = waiting.to_string();
     assert!(
-        said.contains("note: No process matches com.example.stopped"),
+        said.contains("note: no process matches com.example.stopped"),
         "{said}"
     );
     assert!(said.contains("--launch"), "{said}");
@@ -176,7 +185,10 @@ fn what_is_waited_for_and_what_is_not_meant_is_said_at_the_start() {
 fn nothing_to_record_is_refused_with_what_there_is() {
     let lab = Lab::new("android=14,speed=10");
     let nobody = lab.expect(4, &["record", "-n", APP, "--user", "99"]);
-    assert!(nobody.to_string().contains("no user 99"), "{nobody}");
+    assert!(
+        nobody.to_string().contains("does not have user 99"),
+        "{nobody}"
+    );
     assert!(nobody.to_string().contains("0 and 10"), "{nobody}");
     let typo = lab.expect(4, &["record", "-n", "surfaceflingr"]);
     assert!(
@@ -255,7 +267,7 @@ fn only_apps_are_launched() {
             "-n",
             "surfaceflinger",
             "--launch",
-            "--force",
+            "--no-check",
             "-o",
             "out",
             "--json",

@@ -51,13 +51,11 @@ fn stop_from_elsewhere_lets_the_recorder_finish() {
 }
 
 #[test]
-fn collect_leaves_a_live_recorder_alone() {
+fn stop_ends_a_live_recorder_which_writes_the_results() {
     let lab = Lab::new(FAST);
     let mut running = lab.record(&[]);
     running.until_recorded();
-    let busy = lab.expect(2, &["collect", "--json"]);
-    assert_eq!(busy.json()["error"]["kind"], "session-busy");
-    running.signal("INT");
+    lab.expect(0, &["stop", "--json"]);
     assert_eq!(running.end().code(), Some(0));
     lab.assert_truth("out");
 }
@@ -68,7 +66,7 @@ fn a_second_interrupt_leaves_it_on_the_phone_for_collect() {
     let ended = lab.record(&[]).interrupt_twice();
     assert_eq!(ended.code(), Some(10), "{ended}");
     let help = ended.last_with("error")["error"]["help"].to_string();
-    assert!(help.contains("heaptap collect"), "{ended}");
+    assert!(help.contains("heaptap stop"), "{ended}");
     assert_eq!(lab.traces().len(), 1);
 }
 
@@ -97,7 +95,7 @@ fn a_final_dump_that_does_not_come_is_told() {
     let diff = ["diff", "some@1", "some@last", "--fail-over", "1gb"];
     let ended = lab.expect(12, &diff);
     assert!(
-        ended.stderr.contains("stays open: data are missing"),
+        ended.stderr.contains("data is missing from one side"),
         "{ended}"
     );
     assert!(!ended.stderr.contains("grew by no more"), "{ended}");
@@ -119,12 +117,12 @@ fn another_host_finds_a_recording_by_its_name() {
         .expect("an id")
         .to_owned();
     assert_eq!(status["sessions"][0]["in_journal"], false);
-    let collected = elsewhere(&["collect", &id, "-o", "there"]);
+    let collected = elsewhere(&["stop", &id, "-o", "there"]);
     assert_eq!(collected.code(), Some(0), "{collected}");
     lab.assert_truth("there");
     assert!(lab.traces().is_empty());
     // The host that began it learns that nothing is left, and forgets it.
-    let gone = lab.expect(5, &["collect", "--json"]);
+    let gone = lab.expect(5, &["stop", "--json"]);
     assert_eq!(gone.json()["error"]["kind"], "trace-gone");
     lab.assert_tidy("out");
 }
@@ -135,7 +133,7 @@ fn of_two_sessions_one_must_be_named() {
     lab.expect(0, &["record", "-n", APP, "-o", "one", "--detach"]);
     lab.expect(
         0,
-        &["record", "-n", APP, "-o", "two", "--detach", "--force"],
+        &["record", "-n", APP, "-o", "two", "--detach", "--no-check"],
     );
     let torn = lab.expect(2, &["stop", "--json"]).json();
     assert_eq!(torn["error"]["kind"], "several-sessions", "{torn}");
@@ -148,7 +146,7 @@ fn of_two_sessions_one_must_be_named() {
     };
     lab.expect(0, &["stop", &id(0)]);
     // The second came second: the first held the process.
-    let second = lab.run(&["collect", &id(1)]);
+    let second = lab.run(&["stop", &id(1)]);
     assert_eq!(second.code(), Some(7), "{second}");
     lab.assert_truth("one");
     lab.assert_tidy("one");
@@ -157,11 +155,11 @@ fn of_two_sessions_one_must_be_named() {
 #[test]
 fn the_journal_knows_nothing_more_once_all_is_done() {
     let lab = Lab::new(FAST);
-    for command in ["stop", "collect", "snapshot"] {
+    for command in ["stop", "stop", "snapshot"] {
         let none = lab.expect(2, &[command, "--json"]);
         assert_eq!(none.json()["error"]["kind"], "no-session", "{command}");
     }
-    let unknown = lab.expect(2, &["collect", "zzzz", "--json"]);
+    let unknown = lab.expect(2, &["stop", "zzzz", "--json"]);
     assert_eq!(unknown.json()["error"]["kind"], "no-such-session");
 }
 
@@ -169,7 +167,7 @@ fn the_journal_knows_nothing_more_once_all_is_done() {
 fn collect_can_write_elsewhere() {
     let lab = Lab::new(FAST);
     lab.expect(0, &["record", "-n", APP, "-o", "out", "--detach"]);
-    lab.expect(0, &["collect", "-o", "elsewhere"]);
+    lab.expect(0, &["stop", "-o", "elsewhere"]);
     lab.assert_truth("elsewhere");
     lab.assert_tidy("elsewhere");
 }
@@ -200,7 +198,7 @@ fn a_lost_phone_stands_in_nobodys_way_and_is_forgotten_by_name() {
         let help = waits["error"]["help"].as_str().unwrap();
         assert!(help.contains(&format!("{command} {old}")), "{waits}");
     }
-    let kept = lab.expect(10, &["collect", old, "--json"]).json();
+    let kept = lab.expect(10, &["stop", old, "--json"]).json();
     assert_eq!(kept["error"]["kind"], "not-fetched", "{kept}");
 
     lab.expect(0, &["record", "-n", APP, "-o", "new", "--detach"]);
@@ -210,9 +208,7 @@ fn a_lost_phone_stands_in_nobodys_way_and_is_forgotten_by_name() {
 
     let left = lab.expect(0, &["status", "--json"]).json();
     assert_eq!(left["sessions"][0]["session"], old, "{left:#}");
-    let gone = lab
-        .expect(0, &["collect", old, "--forget", "--json"])
-        .json();
+    let gone = lab.expect(0, &["stop", old, "--forget", "--json"]).json();
     assert_eq!(gone["forgotten"], old);
     lab.assert_tidy("new");
 }
@@ -221,12 +217,12 @@ fn a_lost_phone_stands_in_nobodys_way_and_is_forgotten_by_name() {
 fn flags_narrow_the_choice_among_sessions() {
     let lab = Lab::new(FAST);
     lab.expect(0, &["record", "-n", APP, "-o", "out", "--detach"]);
-    for command in ["stop", "snapshot", "collect"] {
+    for command in ["stop", "snapshot", "stop"] {
         let other = lab.run(&[command, "-s", "another", "--json"]).json();
         let kind = &other["error"]["kind"];
         // `collect` goes on to ask that device.
         let wanted = match command {
-            "collect" => "device-not-found",
+            "stop" => "device-not-found",
             _ => "no-session",
         };
         assert_eq!(kind, wanted, "{other:#}");
@@ -257,7 +253,7 @@ fn collect_with_another_phone_names_the_session_and_its_phone() {
         lab,
         "android=14,build=userdebug,speed=10,serial=other-1,seed=2",
     );
-    let none = lab.expect(2, &["collect", "--json"]).json();
+    let none = lab.expect(2, &["stop", "--json"]).json();
     let message = none["error"]["message"].as_str().unwrap();
     assert!(
         message.contains(&format!("session {old} is on device virtual-1")),
@@ -274,12 +270,12 @@ fn session_whose_trace_is_lost_is_lost_for_every_command() {
     );
     let id = started.stdout.trim();
     let fetched = lab
-        .start_as("other-host", &["collect", id, "-o", "there"])
+        .start_as("other-host", &["stop", id, "-o", "there"])
         .end();
     assert_eq!(fetched.code(), Some(0), "{fetched}");
     let status = lab.expect(0, &["status"]);
     assert!(status.stdout.contains("lost"), "{status}");
-    let forget = format!("heaptap collect {id} --forget");
+    let forget = format!("heaptap stop {id} --forget");
     assert!(status.stderr.contains(&forget), "{status}");
     let none = lab.expect(5, &["snapshot", "--json"]).json();
     assert_eq!(none["error"]["kind"], "trace-gone", "{none}");
@@ -287,7 +283,7 @@ fn session_whose_trace_is_lost_is_lost_for_every_command() {
         none["error"]["help"].as_str().unwrap().contains(&forget),
         "{none}"
     );
-    lab.expect(0, &["collect", id, "--forget"]);
+    lab.expect(0, &["stop", id, "--forget"]);
     lab.assert_tidy("out");
 }
 
@@ -298,7 +294,7 @@ fn dead_sessions_do_not_block_the_default() {
     for folder in ["one", "two"] {
         lab.expect(
             0,
-            &["record", "-n", APP, "-o", folder, "--detach", "--force"],
+            &["record", "-n", APP, "-o", folder, "--detach", "--no-check"],
         );
     }
     let lab = phone_lost(lab, "android=14,build=userdebug,speed=10,serial=other-1");
@@ -328,7 +324,9 @@ fn status_tells_a_killed_heaptap_from_a_detached_one() {
     running.end();
     let status = lab.expect(0, &["status"]);
     assert!(
-        status.stdout.contains("recording; its heaptap is gone"),
+        status
+            .stdout
+            .contains("recording; its heaptap process is gone"),
         "{status}"
     );
     let status = lab.expect(0, &["status", "--json"]).json();
@@ -358,11 +356,11 @@ fn nothing_is_forgotten_because_another_phone_does_not_have_it() {
     let other = Lab::new("android=14,build=userdebug,speed=10,serial=other-1,seed=2");
     lab.phone.unplug(0);
     let state = lab.dir.path().join("state");
-    let refused = other.start_as(&state.display().to_string(), &["collect", id, "--json"]);
+    let refused = other.start_as(&state.display().to_string(), &["stop", id, "--json"]);
     let refused = refused.end();
     assert_eq!(refused.code(), Some(10), "{refused}");
     lab.phone.plug_in(0);
-    lab.expect(0, &["collect"]);
+    lab.expect(0, &["stop"]);
     lab.assert_truth("out");
     lab.assert_tidy("out");
 }
@@ -399,7 +397,7 @@ fn a_reboot_is_named_by_whoever_collects() {
     lab.until("the phone is back", |lab| {
         lab.run(&["devices", "--json"]).stdout.contains("virtual-1")
     });
-    lab.expect(6, &["collect"]);
+    lab.expect(6, &["stop"]);
     let manifest = lab.manifest("out");
     assert_eq!(manifest["outcome"]["ended_by"], "lost", "{manifest:#}");
     assert_eq!(manifest["warnings"][0]["kind"], "device-rebooted");
@@ -414,7 +412,7 @@ fn what_was_fetched_comes_along_to_another_folder() {
     assert_eq!(blocked_by_a_file(&lab, &name).code(), Some(10));
     let no_pull = heaptap::phone::Fault::parse("pull-fail").unwrap();
     lab.phone.faults().add(no_pull);
-    lab.expect(0, &["collect", "-o", "elsewhere"]);
+    lab.expect(0, &["stop", "-o", "elsewhere"]);
     lab.assert_truth("elsewhere");
     lab.assert_tidy("elsewhere");
 }

@@ -32,7 +32,7 @@ fn row<'a>(document: &'a Value, kind: &str) -> &'a Value {
 fn a_running_process_is_shown_by_the_rows_of_meminfo() {
     for (spec, way) in [(DEBUGGABLE, "run-as"), (ROOTED, "run-as")] {
         let lab = Lab::new(spec);
-        let document = lab.expect(0, &["smaps", APP, "--json"]).json();
+        let document = lab.expect(0, &["smaps", "-n", APP, "--json"]).json();
         assert_eq!(document["process"], APP);
         assert_eq!(document["way"], way, "{spec}");
         assert_eq!(document["strange_lines"], 0, "{document:#}");
@@ -45,11 +45,11 @@ fn a_running_process_is_shown_by_the_rows_of_meminfo() {
         assert!(row(&document, "Dalvik Heap")["figures"]["rss"].as_u64() > Some(0));
     }
     let lab = Lab::new(ROOTED);
-    let shown = lab.expect(0, &["smaps", APP, "--by", "library", "-n", "0"]);
+    let shown = lab.expect(0, &["smaps", "-n", APP, "--by", "library", "-l", "0"]);
     for said in [APP, "private dirty", "TOTAL", "libc.so"] {
         assert!(shown.stdout.contains(said), "{said} in {shown}");
     }
-    let csv = lab.expect(0, &["smaps", APP, "--by", "mapping", "--csv"]);
+    let csv = lab.expect(0, &["smaps", "-n", APP, "--by", "mapping", "--csv"]);
     let lines: Vec<&str> = csv.stdout.lines().collect();
     assert!(lines[0].starts_with("kind,part,name,permissions,offset,start,mappings,size,rss"));
     let cells = lines[0].split(',').count();
@@ -60,10 +60,12 @@ fn a_running_process_is_shown_by_the_rows_of_meminfo() {
 fn where_nobody_may_look_it_is_said_what_would_be_needed_and_what_there_is() {
     let lab = Lab::new(DEBUGGABLE);
     let none = lab
-        .expect(4, &["smaps", "com.example.none", "--json"])
+        .expect(4, &["smaps", "-n", "com.example.none", "--json"])
         .json();
     assert_eq!(none["error"]["kind"], "target-not-running");
-    let refused = lab.expect(4, &["smaps", "surfaceflinger", "--json"]).json();
+    let refused = lab
+        .expect(4, &["smaps", "-n", "surfaceflinger", "--json"])
+        .json();
     assert_eq!(refused["error"]["kind"], "mappings-refused");
     let message = refused["error"]["message"].as_str().unwrap();
     assert!(message.contains("Permission denied"), "{message}");
@@ -77,11 +79,11 @@ fn where_nobody_may_look_it_is_said_what_would_be_needed_and_what_there_is() {
 fn what_was_saved_is_read_again_and_compared() {
     let lab = Lab::new(DEBUGGABLE);
     let before = lab
-        .expect(0, &["smaps", APP, "--save", "a.smaps", "--json"])
+        .expect(0, &["smaps", "-n", APP, "--save", "a.smaps", "--json"])
         .json();
-    lab.expect(2, &["smaps", APP, "--save", "a.smaps"]);
+    lab.expect(2, &["smaps", "-n", APP, "--save", "a.smaps"]);
     let after = lab
-        .expect(0, &["smaps", APP, "--save", "b.smaps", "--json"])
+        .expect(0, &["smaps", "-n", APP, "--save", "b.smaps", "--json"])
         .json();
     let again = lab.expect(0, &["smaps", "a.smaps", "--json"]).json();
     for field in ["rows", "total", "count"] {
@@ -117,14 +119,16 @@ fn what_was_saved_is_read_again_and_compared() {
 fn a_folder_without_figures_gives_no_empty_table() {
     let lab = Lab::new(ROOTED);
     lab.expect(0, &["dump", "-n", APP, "-o", "out", "--json"]);
-    let nothing = lab.expect(7, &["reconcile", "out", "--json"]).json();
+    let nothing = lab
+        .expect(7, &["meminfo", "out", "--reconcile", "--json"])
+        .json();
     assert_eq!(nothing["error"]["kind"], "nothing-to-reconcile");
     // What was kept once is gone.
     let kept = "{\"boot_ns\":1,\"pid\":7,\"kind\":\"kept\",\"what\":\"smaps\",\
                 \"file\":\"smaps/01-first.smaps.gz\",\"label\":\"first\",\"number\":1}\n";
     std::fs::write(lab.work().join("out/memory.jsonl"), kept).unwrap();
-    for more in [&[][..], &["--all"]] {
-        let args = [&["reconcile", "out", "--json"], more].concat();
+    for more in [&[][..], &["--at", "all"]] {
+        let args = [&["meminfo", "out", "--reconcile", "--json"], more].concat();
         let ended = lab.expect(7, &args);
         let error = &ended.json()["error"];
         assert_eq!(error["kind"], "nothing-to-reconcile", "{ended}");
@@ -132,7 +136,7 @@ fn a_folder_without_figures_gives_no_empty_table() {
         assert!(help.contains("--with meminfo,smaps"), "{ended}");
         let message = error["message"].as_str().unwrap();
         assert!(
-            message.contains("meminfo was not kept at this label"),
+            message.contains("meminfo was not captured at this label"),
             "{ended}"
         );
     }
@@ -159,7 +163,9 @@ fn mappings_and_the_allocators_words_are_kept_at_each_label_and_reconciled() {
     assert!(wrong.stderr.contains("first"), "{wrong}");
     lab.expect(0, &["diff", "out@first", "out@end", "--smaps", "--json"]);
 
-    let tables = lab.expect(0, &["reconcile", "out@first", "--json"]).json();
+    let tables = lab
+        .expect(0, &["meminfo", "out@first", "--reconcile", "--json"])
+        .json();
     let [table] = tables["tables"].as_array().unwrap().as_slice() else {
         panic!("{tables:#}");
     };
@@ -189,17 +195,20 @@ fn mappings_and_the_allocators_words_are_kept_at_each_label_and_reconciled() {
         assert_eq!(difference["bytes"].as_i64(), Some(of("to") - of("from")));
         assert!(!difference["causes"].as_array().unwrap().is_empty());
     }
-    let shown = lab.expect(0, &["reconcile", "out"]);
+    let shown = lab.expect(0, &["meminfo", "out", "--reconcile"]);
     for said in [
         "heapprofd, unreleased",
         "Heap Alloc",
         "Native Heap RSS",
-        "malloc never saw",
+        "memory not allocated by malloc",
     ] {
         assert!(shown.stdout.contains(said), "{said} in {shown}");
     }
     let all = lab
-        .expect(0, &["reconcile", "out", "--all", "--json"])
+        .expect(
+            0,
+            &["meminfo", "out", "--reconcile", "--at", "all", "--json"],
+        )
         .json();
     let tables = all["tables"].as_array().unwrap();
     assert_eq!(tables.len(), 2, "{all:#}");
@@ -217,7 +226,11 @@ fn mappings_and_the_allocators_words_are_kept_at_each_label_and_reconciled() {
         let told: Vec<i64> = rows.filter_map(|row| row["bytes"].as_i64()).collect();
         assert_eq!(shown, told);
     }
-    for part in ["id=\"figures\"", "id=\"moments\"", "malloc never saw"] {
+    for part in [
+        "id=\"figures\"",
+        "id=\"moments\"",
+        "memory not allocated by malloc",
+    ] {
         let part_of = page.split("heaptap-data").next().unwrap();
         assert!(part_of.contains(part), "{part}");
     }
@@ -226,7 +239,9 @@ fn mappings_and_the_allocators_words_are_kept_at_each_label_and_reconciled() {
 #[test]
 fn a_running_process_is_reconciled_without_a_profile_and_says_so() {
     let lab = Lab::new(DEBUGGABLE);
-    let tables = lab.expect(0, &["reconcile", APP, "--json"]).json();
+    let tables = lab
+        .expect(0, &["meminfo", "-n", APP, "--reconcile", "--json"])
+        .json();
     let table = &tables["tables"][0];
     let figures: Vec<&str> = table["rows"]
         .as_array()
@@ -259,12 +274,17 @@ fn mappings_of_a_java_dump_are_read_from_its_trace() {
         .expect(0, &["smaps", "out", "--by", "library", "--json"])
         .json();
     assert_eq!(document["origin"], "trace");
-    assert!(document["remark"].as_str().unwrap().contains("mislead"));
+    assert!(
+        document["remark"]
+            .as_str()
+            .unwrap()
+            .contains("only sizes, RSS and swap")
+    );
     let total = document["total"]["size"].as_u64().unwrap();
     assert!(total > 0);
     // The mappings are those that the phone's own file has: nothing but shares differs.
     let now = lab
-        .expect(0, &["smaps", APP, "--by", "library", "--json"])
+        .expect(0, &["smaps", "-n", APP, "--by", "library", "--json"])
         .json();
     let names = |document: &Value| -> Vec<String> {
         let rows = document["rows"].as_array().unwrap().iter();
@@ -298,7 +318,7 @@ fn a_recording_that_cannot_have_mappings_says_so_once_at_its_begin() {
         "out",
         "--with",
         "smaps",
-        "--force",
+        "--no-check",
         "--json-lines",
     ]);
     let warning = running.until("warning");
@@ -371,7 +391,9 @@ fn what_an_allocator_said_beside_a_heap_file_is_shown_too() {
         0,
         &["dump", "-n", APP, "-o", "out", "--hprof", "--malloc-info"],
     );
-    let tables = lab.expect(0, &["reconcile", "out", "--json"]).json();
+    let tables = lab
+        .expect(0, &["meminfo", "out", "--reconcile", "--json"])
+        .json();
     let table = &tables["tables"][0];
     assert_eq!(table["process"], APP, "{table:#}");
     assert_eq!(table["rows"][0]["figure"], "malloc-info");
@@ -383,7 +405,9 @@ fn what_an_allocator_said_beside_a_heap_file_is_shown_too() {
 #[test]
 fn an_app_that_does_not_answer_keeps_nobody_from_the_rest() {
     let lab = Lab::new("android=14,build=userdebug,speed=100,app=frozen");
-    let tables = lab.expect(0, &["reconcile", APP, "--json"]).json();
+    let tables = lab
+        .expect(0, &["meminfo", "-n", APP, "--reconcile", "--json"])
+        .json();
     let table = &tables["tables"][0];
     let missing = table["missing"].as_array().unwrap();
     let of_allocator = missing.iter().find(|m| m["figure"] == "malloc-info");
@@ -405,15 +429,19 @@ fn what_an_allocator_said_is_shown_without_a_recording() {
     let lab = Lab::new(ROOTED);
     let xml = "<malloc version=\"scudo-1\"><alloc size=\"1024\" count=\"3\"/></malloc>\n";
     std::fs::write(lab.work().join("said.xml"), xml).unwrap();
-    let tables = lab.expect(0, &["reconcile", "said.xml", "--json"]).json();
+    let tables = lab
+        .expect(0, &["meminfo", "said.xml", "--reconcile", "--json"])
+        .json();
     let row = &tables["tables"][0]["rows"][0];
     assert_eq!(
         (row["figure"].as_str(), row["bytes"].as_i64()),
         (Some("malloc-info"), Some(3072))
     );
-    let text = lab.expect(0, &["reconcile", "said.xml"]).stdout;
+    let text = lab
+        .expect(0, &["meminfo", "said.xml", "--reconcile"])
+        .stdout;
     assert!(
-        text.contains("3.0 KiB") && text.contains("large allocations are not in it"),
+        text.contains("3.0 KiB") && text.contains("without large allocations"),
         "{text}"
     );
 }

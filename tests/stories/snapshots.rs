@@ -49,7 +49,7 @@ fn labels_are_bound_to_the_dumps_they_caused() {
     assert!(part["dumps"][0]["label"].is_null(), "{part:#}");
     assert_eq!(part["labels"][0]["dumps"].as_array().unwrap().len(), 0);
     // Nothing asked for is there: no folder.
-    let none = lab.expect(7, &["convert", "out", "--pid", "1", "-o", "none"]);
+    let none = lab.expect(7, &["convert", "out", "-p", "1", "-o", "none"]);
     assert!(none.stderr.contains(APP), "{none}");
     assert!(!lab.work().join("none").exists());
     lab.assert_tidy("out");
@@ -162,10 +162,10 @@ fn one_line_says_which_dumps_are_armed_and_the_users_own_period_wins() {
     assert!(line.contains("--no-snapshots"), "{line}");
     assert!(config.contains("dump_interval_ms: 2000"), "{config}");
     let (line, config) = said("own", &["-c", "3s"]);
-    assert!(line.contains("at most 3.0 s"), "{line}");
+    assert!(line.contains("up to 3.0 s"), "{line}");
     assert!(config.contains("dump_interval_ms: 3000"), "{config}");
     let (line, config) = said("period", &["--snapshots=1s"]);
-    assert!(line.contains("at most 1.0 s"), "{line}");
+    assert!(line.contains("up to 1.0 s"), "{line}");
     assert!(config.contains("dump_interval_ms: 1000"), "{config}");
     // Who can dump on request needs none.
     let root = Lab::new("android=14,build=userdebug,speed=20");
@@ -230,7 +230,7 @@ fn nothing_is_asked_of_a_recording_that_has_ended() {
         .expect(5, &["snapshot", "--label", "x", "--json"])
         .json();
     assert_eq!(over["error"]["kind"], "not-recording");
-    lab.expect(0, &["collect"]);
+    lab.expect(0, &["stop"]);
     lab.assert_truth("out");
     lab.assert_tidy("out");
 }
@@ -248,8 +248,14 @@ fn a_label_given_twice_means_the_last_and_what_there_is_is_listed() {
     let first = lab.expect(0, &["snapshot", "--label", "login"]);
     assert!(!first.stderr.contains("already"), "{first}");
     let second = lab.expect(0, &["snapshot", "--label", "login"]);
-    assert!(second.stderr.contains("login already"), "{second}");
-    assert!(second.stderr.contains("@login means the last"), "{second}");
+    assert!(
+        second.stderr.contains("already has a snapshot login"),
+        "{second}"
+    );
+    assert!(
+        second.stderr.contains("@login selects the last"),
+        "{second}"
+    );
     running.signal("INT");
     assert_eq!(running.end().code(), Some(0));
     let manifest = lab.manifest("out");
@@ -268,16 +274,19 @@ fn a_label_given_twice_means_the_last_and_what_there_is_is_listed() {
     let help = wrong["error"]["help"].as_str().unwrap();
     assert_eq!(
         help,
-        "did you mean @login? it has @login (@1, @2), @3, @last, @end"
+        "did you mean @login? Available: @login (@1, @2), @3, @last, @end"
     );
     // One moment under two names differs in nothing.
     let same = lab.expect(0, &["diff", "out@login", "out@2"]);
-    assert!(same.stderr.contains("the same moment"), "{same}");
+    assert!(same.stderr.contains("both sides are the same"), "{same}");
     let document = lab.expect(0, &["diff", "out", "out", "--json"]).json();
     let mut warnings = document["warnings"].as_array().unwrap().iter();
     assert!(warnings.any(|w| w["kind"] == "same-moment"), "{document:#}");
     let differ = lab.expect(0, &["diff", "out@1", "out@2"]);
-    assert!(!differ.stderr.contains("the same moment"), "{differ}");
+    assert!(
+        !differ.stderr.contains("both sides are the same"),
+        "{differ}"
+    );
 }
 
 #[test]

@@ -164,7 +164,7 @@ fn a_build_that_differs_is_not_used_and_said_so() {
     assert!(library["share"].as_f64() > Some(0.4), "{library:#}");
     let said = text(&output.stderr);
     assert!(
-        said.contains("your build differs from what is on the phone"),
+        said.contains("your build differs from the one on the device"),
         "{said}"
     );
     assert!(
@@ -181,7 +181,7 @@ fn where_nothing_is_found_it_is_said_what_is_wanted_and_how_to_give_it() {
     assert_eq!(desk.read("symbols"), b"");
     let said = text(&output.stderr);
     for part in [
-        "no symbols were found",
+        "found no symbols",
         "frames have no name",
         "alloc_strip  2ad98e005d9b6c7c5253f214d75abd87e98763a5",
         &format!("heaptap symbolize {trace} --symbols DIR"),
@@ -205,13 +205,14 @@ fn packets_behind_the_trace_are_as_good_as_symbols() {
     desk.expect(0, &convert("raw", "direct"));
     desk.expect(0, &["convert", "whole", "--no-symbolize", "-o", "appended"]);
     assert_eq!(desk.profiles("direct"), desk.profiles("appended"));
-    // OUT is -o; standard output is taken where it is no terminal.
-    desk.expect(0, &with(&["symbolize", "raw", "positional"]));
-    assert_eq!(desk.read("positional"), symbols);
+    // Standard output is used if it is not a terminal.
     let piped = desk.expect(0, &with(&["symbolize", "raw"]));
     assert_eq!(piped.stdout, symbols);
-    // --into has all of it.
-    desk.expect(0, &with(&["symbolize", "raw", "--into", "into"]));
+    // --whole-trace has all of it.
+    desk.expect(
+        0,
+        &with(&["symbolize", "raw", "--whole-trace", "-o", "into"]),
+    );
     assert_eq!(desk.read("into"), whole);
     // What is symbolized already is not looked up again.
     let again = desk.expect(0, &with(&["symbolize", "whole", "--json", "-o", "more"]));
@@ -243,7 +244,7 @@ fn a_trace_comes_and_goes_through_pipes() {
     };
     let symbols = pipe(&["symbolize", "-", "-o", "-"]);
     assert!(symbols.len() > 1000);
-    let whole = pipe(&["symbolize", "-", "--into", "-"]);
+    let whole = pipe(&["symbolize", "-", "--whole-trace", "-o", "-"]);
     assert_eq!(whole, [trace.clone(), symbols].concat());
 }
 
@@ -279,7 +280,7 @@ fn a_hostile_file_beside_good_ones_harms_nobody() {
         "{said}"
     );
     let said = text(&output.stderr);
-    assert!(said.contains("alloc_strip: of "), "{said}");
+    assert!(said.contains("alloc_strip: a part of "), "{said}");
     assert!(said.contains(".debug_info is damaged"), "{said}");
 }
 
@@ -289,22 +290,28 @@ fn an_output_is_whole_or_not_there() {
     let trace = std::fs::read(multi()).unwrap();
     desk.put("raw", &trace);
     // Its own trace is never overwritten.
-    let output = desk.expect(2, &["symbolize", "raw", "--into", "./raw", "--json"]);
+    let output = desk.expect(
+        2,
+        &["symbolize", "raw", "--whole-trace", "-o", "./raw", "--json"],
+    );
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(document["error"]["kind"], "output-is-input");
     assert_eq!(desk.read("raw"), trace);
     // Nor is another one, unless that is asked for; packets are.
     desk.put("other", &trace);
-    desk.expect(2, &["symbolize", "raw", "other"]);
+    desk.expect(2, &["symbolize", "raw", "-o", "other"]);
     assert_eq!(desk.read("other"), trace);
     let places = ["--no-discover", "--symbols", "syms"];
     desk.expect(
         0,
-        &[&["symbolize", "raw", "other", "--force"], &places[..]].concat(),
+        &[&["symbolize", "raw", "-o", "other", "--force"], &places[..]].concat(),
     );
     let symbols = desk.read("other");
     assert!(!symbols.is_empty() && symbols != trace);
-    desk.expect(0, &[&["symbolize", "raw", "other"], &places[..]].concat());
+    desk.expect(
+        0,
+        &[&["symbolize", "raw", "-o", "other"], &places[..]].concat(),
+    );
     assert_eq!(desk.read("other"), symbols);
     // Nothing of a recording's folder is.
     std::fs::create_dir(desk.path("rec")).unwrap();
@@ -323,7 +330,7 @@ fn an_output_is_whole_or_not_there() {
     assert!(!desk.path("symbols").exists());
     // Killed while it waits for the rest of its input.
     let mut child = desk
-        .command(&["symbolize", "-", "--into", "whole"])
+        .command(&["symbolize", "-", "--whole-trace", "-o", "whole"])
         .stdin(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
@@ -351,7 +358,8 @@ fn what_follows_a_cut_trace_is_found_by_every_reader() {
     let args = [
         "symbolize",
         "raw",
-        "--into",
+        "--whole-trace",
+        "-o",
         "into",
         "--no-discover",
         "--symbols",
@@ -393,7 +401,8 @@ fn a_recording_without_names_gets_them_later() {
             "-c",
             "1500",
             "--no-discover",
-            "--no-pull-libs",
+            "--pull-libs",
+            "never",
             "--mapping",
             "other.txt",
         ],
@@ -431,7 +440,7 @@ fn a_recording_without_names_gets_them_later() {
         &["symbolize", "out", "--no-discover", "--symbols", "syms"],
     );
     std::fs::remove_file(&page).unwrap();
-    let told = "names of before; to write it again: heaptap report out";
+    let told = "still has the earlier names; to write it again, run `heaptap report out`";
     assert!(ended.stderr.contains(told), "{ended}");
     let after = lab.manifest("out");
     assert_eq!(
@@ -486,7 +495,7 @@ fn a_part_of_a_recording_takes_nothing_from_what_was_made_of_all_of_it() {
     // The copy of the folder ended early: it is said why, once, and made anew of what is whole.
     cut("symbolized-trace");
     let top = lab.expect(8, &["top", "out"]);
-    let remedy = "its end is missing; `heaptap symbolize out` makes it anew";
+    let remedy = "its end is missing; run `heaptap symbolize out` to write it again";
     assert!(top.stderr.contains(remedy), "{top}");
     assert!(!top.stderr.contains("still being written"), "{top}");
     let file = lab.expect(8, &["top", "out/symbolized-trace"]);
@@ -507,7 +516,10 @@ fn a_part_of_a_recording_takes_nothing_from_what_was_made_of_all_of_it() {
     changed[raw.len() / 2] ^= 0x40;
     std::fs::write(path("raw-trace"), &changed).unwrap();
     let top = lab.expect(8, &["top", "out"]);
-    assert!(top.stderr.contains("not those that were recorded"), "{top}");
+    assert!(
+        top.stderr.contains("differs from the recorded one"),
+        "{top}"
+    );
     // What stands behind it is nobody's.
     std::fs::write(path("raw-trace"), [&raw[..], &[0x0a, 0x00]].concat()).unwrap();
     lab.expect(0, &["top", "out"]);
@@ -516,14 +528,14 @@ fn a_part_of_a_recording_takes_nothing_from_what_was_made_of_all_of_it() {
 
     cut("raw-trace");
     let left = all();
-    for args in [&symbolize[..], &["deobfuscate", "out", "--no-discover"]] {
+    for args in [&symbolize[..], &["symbolize", "out", "--no-discover"]] {
         let refused = lab.expect(8, args);
-        let said = "is not the trace that was recorded";
+        let said = "is not the recorded trace";
         assert!(refused.stderr.contains(said), "{refused}");
         assert!(all() == left, "{refused}");
     }
     let top = lab.expect(8, &["top", "out"]);
-    assert!(top.stderr.contains("beside it have all dumps"), "{top}");
+    assert!(top.stderr.contains("next to it have all dumps"), "{top}");
     lab.run(&["convert", "out", "-o", "again", "--no-discover"]);
     assert_eq!(lab.manifest("again")["outcome"]["complete"], false);
 
@@ -535,7 +547,7 @@ fn a_part_of_a_recording_takes_nothing_from_what_was_made_of_all_of_it() {
     let last = profile.filter(|name| name.ends_with(".pb.gz")).max();
     std::fs::remove_file(path(&last.unwrap())).unwrap();
     let gone = lab.expect(12, &diff);
-    assert!(gone.stderr.contains("not in the folder"), "{gone}");
+    assert!(gone.stderr.contains("missing from the directory"), "{gone}");
     let same = ["diff", "out@1", "out@1", "--fail-over", "1GiB"];
     lab.expect(12, &same);
 }
@@ -544,7 +556,7 @@ fn a_part_of_a_recording_takes_nothing_from_what_was_made_of_all_of_it() {
 fn record_names_frames_and_leaves_the_packets() {
     let lab = Lab::new(FAST);
     app_symbols(&lab.work().join("syms"));
-    let names = ["--no-discover", "--no-pull-libs", "--symbols", "syms"];
+    let names = ["--no-discover", "--pull-libs", "never", "--symbols", "syms"];
     let record = ["record", "-n", APP, "-d", "4s", "-o", "out"];
     let ended = lab.expect(0, &[&record[..], &names].concat());
     let manifest = lab.manifest("out");
@@ -565,7 +577,7 @@ fn record_names_frames_and_leaves_the_packets() {
 fn who_collects_names_frames_as_whoever_began_meant_to() {
     let lab = Lab::new(FAST);
     app_symbols(&lab.work().join("syms"));
-    let names = ["--no-discover", "--no-pull-libs", "--symbols", "syms"];
+    let names = ["--no-discover", "--pull-libs", "never", "--symbols", "syms"];
     let record = ["record", "-n", APP, "-o", "out", "--detach"];
     lab.expect(0, &[&record[..], &names].concat());
     lab.expect(0, &["stop"]);

@@ -80,7 +80,7 @@ function close(got, wanted, what) {
 test("10b: functions and their intervals are those of top --json", { skip }, async () => {
   const page = await open("native.html");
   for (const place of [0, 2]) {
-    const top = JSON.parse(run("top", `rec@${place + 1}`, "--by", "function", "-n", "0", "--json"));
+    const top = JSON.parse(run("top", `rec@${place + 1}`, "--by", "function", "-l", "0", "--json"));
     const { rows, total, total_limits: limits } = top.heaps[0];
     await look(page, { tab: "functions", dump: place, metric: "space", allFrames: false, view: "bottom-up" });
     const listed = await inApp(page, (app) => app.functions.listed.map(({ label, library, self, total }) => [label, library, self, total]));
@@ -105,7 +105,7 @@ test("10b: functions and their intervals are those of top --json", { skip }, asy
 });
 
 test("19c: growth and its intervals are those of diff --json", { skip }, async () => {
-  const diff = JSON.parse(run("diff", "rec@1", "rec@3", "--by", "function", "-n", "0", "--noise", "--json"));
+  const diff = JSON.parse(run("diff", "rec@1", "rec@3", "--by", "function", "-l", "0", "--noise", "--json"));
   const rows = diff.heaps[0].rows.filter(({ self }) => self.growth.value !== 0);
   const page = await open("native.html");
   await look(page, { tab: "changes", dump: 2, base: 0 });

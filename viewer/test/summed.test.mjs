@@ -16,7 +16,7 @@ const row = (count, size, small) => ({ objects: count, space: size, alloc_object
 
 const summed = (functions = true) =>
   encode({
-    header: { measures: MEASURES, folded: { kept: 20, of: 70, functions, bytes: [50 * 100_001, 2 * 50 * 100_001], command: "heaptap report --full rec" } },
+    header: { measures: MEASURES, folded: { kept: 20, of: 70, functions, bytes: [50 * 100_001, 2 * 50 * 100_001], command: "heaptap report -l 0 rec" } },
     dumps: [1, 2].map((round) => ({
       label: `round-${round}`,
       stacks: [
@@ -31,7 +31,7 @@ test("32a: the first line says how many callsites are summed and how much of the
   const page = await chromium.open(summed());
   const line = () => page.locator("main > div").first().innerText();
   assert.match(await line(), /Of 70 callsites the 20 .*They are 9\.5 MiB of 9\.9 MiB \(96\.1 %\) of this dump/);
-  assert.match(await line(), /heaptap report --full rec/);
+  assert.match(await line(), /heaptap report -l 0 rec/);
   assert.match(await line(), /by library and function;/);
   await look(page, { dump: 0 });
   assert.match(await line(), /They are 4\.8 MiB of 5\.2 MiB \(92\.4 %\)/);

@@ -1,5 +1,5 @@
-//! Prints the functions of a trace that hold most memory: their own bytes, and those of the
-//! functions they call.
+//! Prints the functions of a trace with the most memory: their own bytes, and those including the
+//! functions that they call.
 //!
 //! ```console
 //! $ cargo run -p heaptap-analyze --example top -- fixtures/conversions/c_max.pftrace

@@ -1,32 +1,31 @@
-//! Sums by class as Perfetto's `android_heap_graph_class_aggregation` has them: over all
-//! objects, over those that roots reach, and over all that those dominate.
+//! Sums by class with the meaning of Perfetto's `android_heap_graph_class_aggregation`: over all
+//! objects, over the reachable ones, and over everything that those dominate.
 
 use heaptap_model::heap_graph::{ClassIndex, Dominators, HeapGraph};
 
-/// Numbers and sizes of some objects.
+/// Counts and sizes of a set of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sums {
-    /// Objects.
     pub count: u64,
-    /// Their shallow sizes.
+    /// Shallow bytes.
     pub bytes: u64,
-    /// Native bytes that they own.
+    /// Native bytes that the objects own.
     pub native_bytes: u64,
 }
 
-/// The sums of a class.
+/// Sums of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClassSums {
-    /// The class.
     pub class: ClassIndex,
-    /// All its instances.
+    /// All instances.
     pub all: Sums,
-    /// Those that roots reach.
+    /// Reachable instances.
     pub reachable: Sums,
-    /// All that those dominate, themselves included; what is below another instance of the class
-    /// counts once.
+    /// Objects dominated by reachable instances, including those instances. Objects below another
+    /// instance of the class count once.
     pub dominated: Sums,
-    /// Of the core libraries, or an array of primitives: says nothing of the app by itself.
+    /// Whether the class is part of the core libraries or an array of primitives, and therefore
+    /// does not describe the app by itself.
     pub is_libcore_or_array: bool,
 }
 
@@ -38,7 +37,7 @@ impl Sums {
     }
 }
 
-/// Sums of every class that has instances, in order of classes.
+/// Returns the sums of every class that has instances, in class order.
 pub fn class_aggregation(graph: &HeapGraph, dominators: &Dominators) -> Vec<ClassSums> {
     let classes = graph.classes().len();
     let (mut all, mut reachable) = (
@@ -74,8 +73,8 @@ pub fn class_aggregation(graph: &HeapGraph, dominators: &Dominators) -> Vec<Clas
         .collect()
 }
 
-/// Whether a class belongs to Java's and Kotlin's core libraries or Android's collections, or is
-/// an array of primitives, by Perfetto's list.
+/// Returns whether a class belongs to Java's or Kotlin's core libraries or to Android's
+/// collections, or is an array of primitives, by Perfetto's list.
 pub fn is_libcore_or_array(name: &str) -> bool {
     const PRIMITIVES: [&str; 8] = [
         "boolean[", "byte[", "char[", "double[", "float[", "int[", "long[", "short[",

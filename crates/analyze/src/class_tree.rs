@@ -1,12 +1,12 @@
-//! A tree of objects merged by class: the tree of shortest paths, or that of dominators. Two
-//! ways to merge, both Perfetto's, so that its figures come out:
+//! Tree of objects merged by class: the tree of shortest paths or the dominator tree. The two merge
+//! rules are Perfetto's, so the values match:
 //!
-//! * its flamegraph: objects of one name under one node are a node; a root's name carries its
-//!   kind, and nothing is collapsed, so that a linked list is as deep as it is long;
-//! * its table `android_heap_graph_class_summary_tree`: an object with the name of its parent
-//!   joins the parent's node, and heaps are told apart.
+//! * its flame graph: objects of one name below one node are a node. The name of a root includes
+//!   its kind. Nothing is collapsed, so a linked list is as deep as it is long.
+//! * its table `android_heap_graph_class_summary_tree`: an object with the name of its parent joins
+//!   the parent's node, and heaps are kept apart.
 //!
-//! Native bytes that objects of a node own stand in a child of their own, `[native] Class`.
+//! Native bytes that objects of a node own are in a child node, `[native] Class`.
 
 use super::label;
 use heaptap_model::heap_graph::{
@@ -16,73 +16,71 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
-/// How objects become nodes.
+/// Rule for merging objects into nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Merge {
-    /// As Perfetto's flamegraph has it: by name under one parent.
+    /// Rule of Perfetto's flame graph: objects of one name below one parent are one node.
     Flamegraph,
-    /// The same, but an object joins its parent of the same name: of linked lists that are too
-    /// long to be drawn, one node.
+    /// Like `Flamegraph`, but an object joins a parent of the same name. A linked list that is too
+    /// long to draw becomes one node.
     Folded,
-    /// As its table has it: by name and heap; an object joins its parent of the same name. Of
-    /// those at the top, the kind of root is that of the object which the dump names first; where
-    /// that is one that joined, the node has none.
+    /// Rule of Perfetto's table: by name and heap, and an object joins a parent of the same name.
+    /// The root kind of a top node is that of the first object in dump order, or `None` if that
+    /// object joined the node later.
     Collapsed,
 }
 
-/// Which tree of objects.
+/// Object tree to merge.
 #[derive(Clone, Copy)]
 pub enum Over<'a> {
-    /// Who reaches whom first.
+    /// Tree of shortest paths from GC roots.
     ShortestPaths(&'a ShortestPaths),
-    /// Who keeps whom alone.
+    /// Dominator tree.
     Dominators(&'a Dominators),
 }
 
-/// A number in [`ClassTree::nodes`].
+/// Index into [`ClassTree::nodes`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeIndex(pub u32);
 
 /// Objects merged by class.
 #[derive(Debug, Clone, Default)]
 pub struct ClassTree {
-    /// Names of classes, each once.
+    /// Unique class names.
     pub names: Vec<String>,
-    /// Nodes, parents before children.
     pub nodes: Vec<Node>,
 }
 
-/// A node: objects of one class in one place, or their native bytes.
+/// Node: objects of one class at one position, or their native bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Node {
-    /// The node above; `None` at the top.
+    /// Parent node; `None` at the top.
     pub parent: Option<NodeIndex>,
-    /// In [`ClassTree::names`].
+    /// Index into [`ClassTree::names`].
     pub name: u32,
-    /// Why its objects are roots, where they are.
+    /// Root kind, if the objects are GC roots.
     pub root: Option<RootKind>,
-    /// Their heap; of a node merged over heaps, that of the first.
+    /// Heap of the objects, or of the first one if the node spans several heaps.
     pub heap: HeapKind,
-    /// These are native bytes that objects of the parent own.
+    /// Whether the node holds native bytes owned by objects of its parent.
     pub is_native: bool,
-    /// Objects of its own.
+    /// Number of objects in the node itself.
     pub count: u64,
-    /// Their bytes: shallow, or native.
+    /// Bytes of those objects: shallow or native.
     pub bytes: u64,
 }
 
-/// What nodes and all below them come to.
+/// Sums of a node and its descendants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cumulative {
-    /// Objects.
     pub count: u64,
-    /// Bytes, shallow and native.
+    /// Shallow and native bytes.
     pub bytes: u64,
 }
 
 impl ClassTree {
-    /// Merges a tree of objects. Time follows the number of objects, memory that of nodes and 4
-    /// bytes an object.
+    /// Merges a tree of objects. Time is linear in objects; memory is linear in nodes plus 4 bytes
+    /// per object.
     pub fn of(graph: &HeapGraph, over: Over<'_>, merge: Merge) -> ClassTree {
         match over {
             Over::ShortestPaths(paths) => {
@@ -97,7 +95,7 @@ impl ClassTree {
         }
     }
 
-    /// What to call a node: `Class`, `Class [ROOT_JNI_GLOBAL]`, `[native] Class`.
+    /// Returns the display name of a node: `Class`, `Class [ROOT_JNI_GLOBAL]`, `[native] Class`.
     pub fn name(&self, node: &Node) -> Cow<'_, str> {
         let name = self.names[node.name as usize].as_str();
         match (node.is_native, node.root) {
@@ -108,7 +106,7 @@ impl ClassTree {
         }
     }
 
-    /// What each node and all below it come to.
+    /// Returns the sums of each node and its descendants.
     pub fn cumulative(&self) -> Vec<Cumulative> {
         let own = self.nodes.iter().map(|node| Cumulative {
             count: node.count,
@@ -126,13 +124,13 @@ impl ClassTree {
         sums
     }
 
-    /// How many steps the ways from the top to all nodes have together: what writing each node
-    /// with its way costs.
+    /// Returns the total length of the paths from the top to all nodes, which is the cost of
+    /// writing each node with its path.
     pub fn steps(&self) -> u64 {
         self.depths().into_iter().map(u64::from).sum()
     }
 
-    /// The largest depth to which the tree can be cut so that it has at most so many steps.
+    /// Returns the greatest depth at which the cut tree has at most `steps` steps.
     pub fn depth_within(&self, steps: u64) -> u32 {
         let mut depths = self.depths();
         depths.sort_unstable();
@@ -149,7 +147,7 @@ impl ClassTree {
         within
     }
 
-    /// The tree without what lies deeper than `depth`; nodes there take it on.
+    /// Cuts the tree below `depth`. Nodes at that depth absorb their descendants.
     pub fn cut(mut self, depth: u32) -> ClassTree {
         let depths = self.depths();
         for at in (0..self.nodes.len()).rev() {
@@ -177,7 +175,7 @@ impl ClassTree {
         }
     }
 
-    /// How deep each node lies: 1 at the top.
+    /// Returns the depth of each node; 1 at the top.
     pub fn depths(&self) -> Vec<u32> {
         let mut depths: Vec<u32> = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
@@ -188,14 +186,14 @@ impl ClassTree {
     }
 }
 
-/// Names by class, each with a number.
+/// Numbered class names.
 struct Names {
     names: Vec<String>,
     by_class: Vec<u32>,
-    /// In an HPROF all class objects are of one class; here, as in a heap graph, each is
-    /// `java.lang.Class<X>`. By class that a class object stands for.
+    /// By class, the name number of `java.lang.Class<X>`. All class objects of an HPROF share one
+    /// class; here each gets its own name, as in a heap graph.
     of_class_objects: Vec<u32>,
-    /// Whether objects of a class are class objects.
+    /// By class, whether its instances are class objects.
     is_class: Vec<bool>,
 }
 
@@ -241,7 +239,7 @@ impl Names {
     }
 }
 
-/// No node.
+/// Parent of top nodes.
 const TOP: u32 = u32::MAX;
 
 fn build(
@@ -258,7 +256,7 @@ fn build(
     for root in graph.roots() {
         is_root.insert(root.object);
     }
-    // Of each node, the object that the dump names first.
+    // First object in dump order of each node.
     let mut first: Vec<ObjectIndex> = Vec::new();
     let mut natives = Vec::new();
     let has_native = !graph.natives().is_empty();
@@ -323,7 +321,7 @@ fn build(
     ClassTree { names, nodes }
 }
 
-/// What tells nodes apart.
+/// Node identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     parent: u32,
@@ -332,16 +330,17 @@ struct Key {
     heap: HeapKind,
 }
 
-/// Nodes by key, in an open table: hashes with the numbers of nodes, whose keys they are.
+/// Nodes by key, as an open-addressing table of key hashes and node numbers. The keys are in the
+/// nodes.
 #[derive(Default)]
 struct Children {
     hasher: Seed,
     slots: Vec<(u32, u32)>,
-    /// Heaps that tell nodes apart, by node.
+    /// Heap that is part of the key, by node.
     heaps: Vec<HeapKind>,
 }
 
-/// A factor that no dump can aim at.
+/// Random hash factor, so that a dump cannot force collisions.
 struct Seed(u64);
 
 impl Default for Seed {
@@ -351,7 +350,7 @@ impl Default for Seed {
 }
 
 impl Children {
-    /// The node of a key, made where there is none.
+    /// Returns the node of a key; creates it if it does not exist.
     #[inline]
     fn node(&mut self, key: Key, nodes: &mut Vec<Node>, heap: HeapKind) -> u32 {
         if nodes.len() * 2 >= self.slots.len() {
@@ -423,7 +422,7 @@ mod tests {
     use super::*;
     use heaptap_model::heap_graph::Follow;
 
-    /// A list of three under a root, an array of two that share a class, and native bytes.
+    /// A list of three below a root, an array of two objects that share a class, and native bytes.
     const HEAP: &str = "
         list x.Node 10 root=JNI_GLOBAL -> next:two
         two x.Node 10 -> next:three

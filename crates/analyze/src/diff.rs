@@ -1,5 +1,5 @@
-//! What changed between two dumps: by class, and by path in the merged dominator tree. Names
-//! make the match, so the dumps may be of different runs, builds and kinds.
+//! Changes between two dumps: by class, and by path in the merged dominator tree. Entries match by
+//! name, so the dumps can come from different runs, builds and dump formats.
 
 use super::filter::Filter;
 use super::histogram::{Histogram, HistogramKey, ObjectScope, Sums, histogram};
@@ -8,32 +8,31 @@ use heaptap_model::heap_graph::{Dominators, HeapGraph};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
-/// The figures of something in both dumps.
+/// Sums of one entry in both dumps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Change {
-    /// In the first.
+    /// Sums in the first dump.
     pub before: Sums,
-    /// In the second.
+    /// Sums in the second dump.
     pub after: Sums,
 }
 
-/// What became of it.
+/// Kind of change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// It was not there before.
+    /// Missing in the first dump.
     New,
-    /// It is no longer there.
+    /// Missing in the second dump.
     Gone,
-    /// More bytes, or more objects of as many bytes.
+    /// More bytes, or as many bytes in more objects.
     Grown,
-    /// Fewer.
+    /// Fewer bytes, or as many bytes in fewer objects.
     Shrunk,
-    /// As before.
     Same,
 }
 
 impl Status {
-    /// A stable word.
+    /// Returns a stable name for JSON.
     pub fn name(self) -> &'static str {
         match self {
             Status::New => "new",
@@ -45,41 +44,41 @@ impl Status {
     }
 }
 
-/// How much more there is; negative where it is less.
+/// Signed difference, second dump minus first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Growth {
     /// Objects.
     pub count: i64,
-    /// Their own sizes, bytes.
+    /// Shallow bytes.
     pub shallow_bytes: i64,
-    /// Native bytes they own.
+    /// Native bytes owned by the objects.
     pub native_bytes: i64,
-    /// Java bytes they retain.
+    /// Retained Java bytes.
     pub retained_bytes: i64,
-    /// Native bytes they retain.
+    /// Retained native bytes.
     pub retained_native_bytes: i64,
 }
 
 impl Growth {
-    /// Bytes of the objects themselves, Java and native.
+    /// Returns the growth of the objects themselves, Java and native bytes.
     pub fn own_bytes(&self) -> i64 {
         self.shallow_bytes.saturating_add(self.native_bytes)
     }
 
-    /// Bytes of what they retain, Java and native.
+    /// Returns the growth of the retained size, Java and native bytes.
     pub fn retained_total_bytes(&self) -> i64 {
         self.retained_bytes
             .saturating_add(self.retained_native_bytes)
     }
 
-    /// Whether nothing changed.
+    /// Returns whether all differences are 0.
     pub fn is_none(&self) -> bool {
         *self == Growth::default()
     }
 }
 
 impl Change {
-    /// After less before.
+    /// Returns the second sums minus the first.
     pub fn growth(&self) -> Growth {
         Growth {
             count: difference(self.before.count, self.after.count),
@@ -93,7 +92,6 @@ impl Change {
         }
     }
 
-    /// What became of it.
     pub fn status(&self) -> Status {
         let growth = self.growth();
         match (self.before.count, self.after.count) {
@@ -124,35 +122,32 @@ fn difference(before: u64, after: u64) -> i64 {
 /// One of two dumps.
 #[derive(Clone, Copy)]
 pub struct Side<'a> {
-    /// The heap.
     pub graph: &'a HeapGraph,
-    /// Its dominators.
     pub dominators: &'a Dominators,
 }
 
-/// A class in both dumps.
+/// Class in both dumps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClassChange {
-    /// Its name, without what differs from run to run.
+    /// Name without parts that differ from run to run.
     pub name: String,
-    /// Its figures.
     pub change: Change,
 }
 
-/// What changed by class.
+/// Changes by class.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ByClass {
-    /// Every class that one of the dumps has reachable objects of, what grew most first.
+    /// Every class with reachable objects in one of the dumps, largest growth first.
     pub rows: Vec<ClassChange>,
-    /// Over the classes of the rows, without what they retain, which overlaps.
+    /// Total over the rows. Retained sizes are 0 because they overlap.
     pub total: Change,
 }
 
-/// Reachable objects of one dump by class. Is all that a comparison needs of it.
+/// Reachable objects of one dump by class: everything that a comparison needs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Classes(Histogram);
 
-/// Adds up reachable objects by class.
+/// Sums reachable objects by class.
 pub fn classes(side: Side<'_>, filter: &Filter) -> Classes {
     let scope = ObjectScope::Reachable(side.dominators);
     Classes(histogram(
@@ -164,7 +159,7 @@ pub fn classes(side: Side<'_>, filter: &Filter) -> Classes {
 }
 
 impl Classes {
-    /// Over all of them, without what they retain, which overlaps.
+    /// Returns the total of all classes. Retained sizes are 0 because they overlap.
     pub fn total(&self) -> Sums {
         let mut total = Sums::default();
         for row in &self.0.rows {
@@ -205,25 +200,23 @@ pub fn merge(before: Classes, after: Classes) -> ByClass {
     ByClass { rows, total }
 }
 
-/// A node of both merged dominator trees.
+/// Node of both merged dominator trees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathChange {
     /// Class of the objects.
     pub name: String,
-    /// Its figures.
     pub change: Change,
-    /// The node above, by index; `None` for tops.
+    /// Index of the parent node; `None` at the top.
     pub above: Option<usize>,
-    /// Nodes below, by index, those whose retained bytes grew most first.
+    /// Indexes of the child nodes, largest growth of retained bytes first.
     pub below: Vec<usize>,
 }
 
-/// What changed by path in the dominator tree. Nodes come after the node above them.
+/// Changes by path in the dominator tree. Nodes come after their parents.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ByPath {
-    /// The nodes.
     pub nodes: Vec<PathChange>,
-    /// Those that nothing dominates, what grew most first.
+    /// Indexes of the nodes that nothing dominates, largest growth first.
     pub tops: Vec<usize>,
 }
 

@@ -16,14 +16,17 @@ use heaptap_model::heap_graph::{
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 
-/// A heap and the objects of it by name.
+/// Heap and its objects by name.
 pub struct Heap {
     pub graph: HeapGraph,
     ids: HashMap<String, ObjectId>,
 }
 
 impl Heap {
-    /// The object of that name.
+    /// Returns the object of a name.
+    ///
+    /// # Panics
+    /// Panics if no object has that name.
     pub fn at(&self, name: &str) -> ObjectIndex {
         self.graph
             .find(self.ids[name])
@@ -82,11 +85,11 @@ fn parse(line: &str) -> Line<'_> {
                 parsed.heap = match value {
                     "zygote" => HeapKind::Zygote,
                     "image" => HeapKind::BootImage,
-                    _ => panic!("{value} is no heap"),
+                    _ => panic!("{value} is not a heap"),
                 }
             }
             "text" => parsed.text = Some(value.trim_matches('"')),
-            _ => panic!("what is {word}?"),
+            _ => panic!("unknown word: {word}"),
         }
     }
     parsed
@@ -103,7 +106,10 @@ fn kind_of(name: &str) -> ClassKind {
     }
 }
 
-/// Makes the heap.
+/// Builds a heap from its text.
+///
+/// # Panics
+/// Panics if the text is not valid.
 pub fn heap(text: &str) -> Heap {
     let mut classes: Vec<Class> = Vec::new();
     let mut by_name: HashMap<String, ClassIndex> = HashMap::new();
@@ -182,7 +188,7 @@ pub fn heap(text: &str) -> Heap {
     Heap { graph, ids }
 }
 
-/// Its name and what it refers to.
+/// Field name and target.
 type WrittenField = (Option<String>, Option<ObjectId>);
 
 #[derive(Default)]

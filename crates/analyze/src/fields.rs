@@ -1,34 +1,33 @@
-//! The fields of an object as the source code names them: deobfuscated where a mapping file
-//! told, each with the class that declares it.
+//! Fields of an object by their source names, deobfuscated if an R8 mapping was applied, each with
+//! the class that declares it.
 
 use heaptap_model::heap_graph::{ClassIndex, Field, FieldDecl, HeapGraph, ObjectIndex, Value};
 use std::ops::ControlFlow;
 
-/// A field with the name it had before it was obfuscated.
+/// Field with its deobfuscated name.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NamedField<'a> {
-    /// Its name; `None` for elements of arrays, and where the dump does not tell.
+    /// Name; `None` for array elements, and if the dump does not contain it.
     pub name: Option<&'a str>,
-    /// Index of the element, in arrays.
+    /// Array index of an element.
     pub element: Option<u32>,
-    /// The class that declares it, where that is known.
+    /// Declaring class, if known.
     pub declared_in: Option<ClassIndex>,
-    /// Whether it is a static of the class that this class object stands for.
+    /// Whether the field is a static of the class that this class object represents.
     pub is_static: bool,
-    /// The name of its type as Java writes it, where that is known.
+    /// Name of the type in Java syntax, if known.
     pub type_name: Option<&'a str>,
-    /// What it holds.
     pub value: Value,
 }
 
-/// Hands out the fields of an object in the dump's order, until `each` breaks.
+/// Calls `each` with the fields of an object in dump order until it breaks.
 pub fn visit(
     graph: &HeapGraph,
     object: ObjectIndex,
     mut each: impl FnMut(NamedField<'_>) -> ControlFlow<()>,
 ) {
-    // Fields come in declared order, so the nth of a class is its nth declaration. That tells
-    // apart fields that an obfuscator gave one name.
+    // Fields come in declared order, so the nth of a class is its nth declaration. This separates
+    // fields to which an obfuscator gave the same name.
     let (mut class, mut nth) = (None, 0);
     graph.contents().fields(graph, object, &mut |field| {
         if field.declared_in != class {

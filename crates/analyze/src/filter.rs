@@ -1,66 +1,65 @@
-//! Which objects are wanted: by regular expressions over names of classes, by heap.
+//! Selection of objects by heap and by regular expressions over class names.
 
 use super::label;
 use heaptap_model::heap_graph::{ClassIndex, HeapGraph, HeapKind, ObjectIndex};
 use regex::Regex;
 
-/// Objects of classes whose names match one of `focus` (or of all, where there is none) and none
-/// of `ignore`.
+/// Filter for objects whose class name matches a pattern of `focus` (any class if `focus` is empty)
+/// and no pattern of `ignore`.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    /// Any of these is wanted.
+    /// Patterns of which one must match, if any are given.
     pub focus: Vec<Regex>,
-    /// None of these is.
+    /// Patterns that must not match.
     pub ignore: Vec<Regex>,
-    /// Only objects that lie there.
-    pub heap: Option<HeapKind>,
+    /// Only objects in these heaps; empty for every heap.
+    pub heaps: Vec<HeapKind>,
 }
 
-/// A filter over the objects of one graph.
+/// Filter applied to the objects of one graph.
 pub struct ObjectFilter<'a> {
     graph: &'a HeapGraph,
     classes: Vec<bool>,
-    heap: Option<HeapKind>,
+    heaps: &'a [HeapKind],
 }
 
 impl ObjectFilter<'_> {
-    /// Whether the object is wanted.
+    /// Returns whether the filter selects the object.
     pub fn takes(&self, object: ObjectIndex) -> bool {
         self.classes[self.graph.class_of(object).at()]
-            && self
-                .heap
-                .is_none_or(|heap| self.graph.heap_of(object) == heap)
+            && (self.heaps.is_empty() || self.heaps.contains(&self.graph.heap_of(object)))
     }
 }
 
 impl Filter {
-    /// Whether it takes every object.
+    /// Returns whether the filter selects every object.
     pub fn takes_all(&self) -> bool {
-        self.focus.is_empty() && self.ignore.is_empty() && self.heap.is_none()
+        self.focus.is_empty() && self.ignore.is_empty() && self.heaps.is_empty()
     }
 
-    /// Whether a class of that name is wanted.
+    /// Returns whether the filter selects a class name.
     pub fn takes(&self, name: &str) -> bool {
         let any = |patterns: &[Regex]| patterns.iter().any(|pattern| pattern.is_match(name));
         (self.focus.is_empty() || any(&self.focus)) && !any(&self.ignore)
     }
 
-    /// Whether any class of a graph is wanted, with objects in the heap that is.
+    /// Returns whether the filter selects any class of a graph that has objects in the selected
+    /// heap.
     pub fn matches(&self, graph: &HeapGraph) -> bool {
         let filter = self.of(graph);
-        match self.heap {
-            None => filter.classes.contains(&true),
-            Some(_) => graph.objects().any(|object| filter.takes(object)),
+        match self.heaps.is_empty() {
+            true => filter.classes.contains(&true),
+            false => graph.objects().any(|object| filter.takes(object)),
         }
     }
 
-    /// The objects of a graph that are wanted: by the names that tables show.
-    pub fn of<'a>(&self, graph: &'a HeapGraph) -> ObjectFilter<'a> {
+    /// Applies the filter to a graph, by the names that tables show.
+    pub fn of<'a>(&'a self, graph: &'a HeapGraph) -> ObjectFilter<'a> {
         let takes = |class| self.takes(label::class_name(graph, ClassIndex(class)));
         ObjectFilter {
             graph,
             classes: (0..graph.classes().len() as u32).map(takes).collect(),
-            heap: self.heap,
+            heaps: &self.heaps,
         }
     }
 }

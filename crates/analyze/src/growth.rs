@@ -1,7 +1,7 @@
-//! What grows between dumps of one process. Each dump is walked breadth first over strong
-//! references, and objects that are reached in one way (by the names of the classes on the way,
-//! and of statics) are counted together. A way grows where it has more objects in each dump than
-//! in the one before; the topmost of those that grow is told, with all bytes that it leads to.
+//! Growth between dumps of one process. Each dump is walked breadth first over strong references.
+//! Objects that are reached by the same path (names of classes and statics) are counted together. A
+//! path grows if each dump has more objects on it than the dump before. The topmost growing path is
+//! reported, with all bytes that it leads to.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashMap};
@@ -11,70 +11,70 @@ use std::ops::ControlFlow;
 use super::{fields, label};
 use heaptap_model::heap_graph::{Follow, HeapGraph, ObjectIndex, Reachable, RootKind, Value};
 
-/// A dump, no larger than the number of ways in it.
+/// Summary of a dump, whose size is bounded by the number of paths in it.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
     /// Names of classes and statics.
     names: Vec<String>,
     nodes: Vec<Node>,
-    /// Objects and their own bytes, native ones too, by class.
+    /// Objects and their own bytes, including native ones, by class.
     classes: BTreeMap<String, (u64, u64)>,
 }
 
-/// Objects that are reached in one way.
+/// Objects that are reached by the same path.
 #[derive(Debug, Clone, Copy)]
 struct Node {
-    /// Before its children; [`NONE`] for what begins at a root.
+    /// Parent node, which comes before its children; [`NONE`] at a root.
     parent: u32,
     class: u32,
-    /// The static that leads to it; [`NONE`] for any other reference.
+    /// Static that leads to the node; [`NONE`] for any other reference.
     field: u32,
     depth: u32,
     count: u64,
     bytes: u64,
-    /// The first of its objects, and who refers to it.
+    /// First object of the node, and its referrer.
     first: ObjectIndex,
     referrer: ObjectIndex,
 }
 
 const NONE: u32 = u32::MAX;
-/// So many classes up the way the same class is the same node: trees and lists of two classes.
+/// Number of classes up the path in which to look for the same class, which then shares its node:
+/// trees and lists of several classes.
 const FOLDED: usize = 4;
-/// Deeper ways are counted with the last step.
+/// Depth limit. Objects at deeper paths count in the last node.
 const DEEPEST: u32 = 200;
-/// More ways than that no heap has that somebody wrote.
+/// Node limit, beyond the number of paths in any hand-written program.
 const MOST_NODES: usize = 4_000_000;
 
-/// What grew.
+/// Growth over several dumps.
 #[derive(Debug, Clone, Default)]
 pub struct Growth {
-    /// How many dumps were compared.
+    /// Number of dumps compared.
     pub dumps: usize,
-    /// Classes, the most bytes first.
+    /// Classes, most bytes first.
     pub classes: Vec<Grown>,
-    /// Ways, the most bytes first.
+    /// Paths, most bytes first.
     pub paths: Vec<Grown>,
 }
 
 impl Growth {
-    /// Keeps what is of the classes that `wanted` takes.
+    /// Keeps only classes that `wanted` accepts.
     pub fn keep(&mut self, wanted: impl Fn(&str) -> bool) {
         self.classes.retain(|row| wanted(&row.class));
         self.paths.retain(|row| wanted(&row.class));
     }
 }
 
-/// A class or a way that grew in each dump.
+/// Class or path that grew in each dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grown {
-    /// The class of the objects.
     pub class: String,
-    /// The way to them, from a root on: `a.B.FIELD`, `java.util.ArrayList [x]`; empty for a class.
+    /// Path to the objects from a root: `a.B.FIELD`, `java.util.ArrayList [x]`. Empty for a class.
     pub path: Vec<String>,
-    /// Objects in each dump, the oldest first.
+    /// Objects in each dump, oldest first.
     pub counts: Vec<u64>,
-    /// Bytes in each dump, native ones with them: of a class its objects' own, of a way all that
-    /// it leads to.
+    /// Bytes in each dump, including native ones: own bytes of the objects of a class, or all bytes
+    /// that a path leads to.
     pub bytes: Vec<u64>,
 }
 
@@ -91,7 +91,7 @@ impl Snapshot {
         Walk::new(graph).run()
     }
 
-    /// Bytes of all that a node leads to, by node.
+    /// Returns the bytes that each node leads to.
     fn sums(&self) -> Vec<u64> {
         let mut sums: Vec<u64> = self.nodes.iter().map(|node| node.bytes).collect();
         for at in (0..self.nodes.len()).rev() {
@@ -103,7 +103,7 @@ impl Snapshot {
         sums
     }
 
-    /// The same number for the same way in any dump, by node.
+    /// Returns a key for each node that is the same for the same path in any dump.
     fn keys(&self) -> Vec<u64> {
         let mut keys: Vec<u64> = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
@@ -125,17 +125,17 @@ impl Snapshot {
 struct Walk<'g> {
     graph: &'g HeapGraph,
     snapshot: Snapshot,
-    /// Name of each class.
+    /// Name number of each class.
     of_class: Vec<u32>,
-    /// Whether references of a class are looked at by name.
+    /// By class, whether references are examined by name.
     by_name: Vec<bool>,
     ids: HashMap<String, u32>,
     children: HashMap<(u32, u32, u32), u32>,
-    /// Node by object.
+    /// Node of each object.
     node_of: Vec<u32>,
 }
 
-/// References that grow by themselves, and say nothing of the app.
+/// Returns whether a reference grows by itself and is unrelated to the app.
 fn is_noise(class: &str, field: &str) -> bool {
     matches!(
         (class, field),
@@ -250,7 +250,7 @@ impl<'g> Walk<'g> {
         self.snapshot
     }
 
-    /// Roots, those that tell the most first; classes are roots of their statics.
+    /// Returns the roots, most descriptive first. Classes are roots of their statics.
     fn start(&mut self) -> Vec<ObjectIndex> {
         let graph = self.graph;
         let reachable = Reachable::of(graph, Follow::STRONG);
@@ -301,7 +301,7 @@ impl<'g> Walk<'g> {
         }
     }
 
-    /// Finds the node of an object that another refers to.
+    /// Assigns an object that another one refers to a node.
     fn reach(&mut self, object: ObjectIndex, referrer: ObjectIndex, node: u32, field: u32) {
         let class = self.of_class[self.graph.class_of(object).at()];
         let nodes = &self.snapshot.nodes;
@@ -365,8 +365,8 @@ impl<'g> Walk<'g> {
     }
 }
 
-/// What grew from each of `snapshots` to the next by at least `loops` objects; `graph` is the
-/// last one's, for the names of references.
+/// Returns the growth of at least `loops` objects from each of `snapshots` to the next. `graph` is
+/// the last dump and provides the names of references.
 pub fn compare(snapshots: &[Snapshot], graph: &HeapGraph, loops: u64) -> Growth {
     let Some((last, earlier)) = snapshots.split_last() else {
         return Growth::default();
@@ -427,7 +427,7 @@ fn paths(
         bytes.push(sums[at]);
         (counts, bytes)
     };
-    // Parents come first, so that what is below something that grows is known to be.
+    // Parents come first, so growth above a node is known when the node is visited.
     let mut below = vec![false; last.nodes.len()];
     let mut found: Vec<(usize, Vec<u64>, Vec<u64>)> = Vec::new();
     for (at, node) in last.nodes.iter().enumerate() {
@@ -444,7 +444,7 @@ fn paths(
     }
     let children = largest_children(last, &sums);
     let grown = found.into_iter().map(|(at, mut counts, bytes)| {
-        // Entries of a collection grow with what it is asked to hold.
+        // Collection internals grow with the elements, so the elements are reported.
         let mut shown = at;
         while is_inside(&last.names[last.nodes[shown].class as usize])
             && let Some(&child) = children.get(&shown)
@@ -474,7 +474,7 @@ fn paths(
     all
 }
 
-/// Of each node the child that leads to the most bytes.
+/// Returns, for each node, the child that leads to the most bytes.
 fn largest_children(snapshot: &Snapshot, sums: &[u64]) -> HashMap<usize, usize> {
     let mut largest: HashMap<usize, usize> = HashMap::new();
     for (at, node) in snapshot.nodes.iter().enumerate() {
@@ -488,7 +488,7 @@ fn largest_children(snapshot: &Snapshot, sums: &[u64]) -> HashMap<usize, usize> 
     largest
 }
 
-/// The way to a node, a step for each reference, without the insides of collections.
+/// Returns the path to a node, one step per reference, without the internals of collections.
 fn path(snapshot: &Snapshot, graph: &HeapGraph, at: usize) -> Vec<String> {
     let mut steps = Vec::new();
     let mut at = at;
@@ -542,7 +542,7 @@ mod tests {
     use super::super::leaks::tests::made::{Heap, Is, Obj};
     use super::*;
 
-    /// A heap whose registry has so many listeners, and whose cache so many entries.
+    /// Builds a heap whose registry has `listeners` listeners and whose cache has `cached` entries.
     fn dump(listeners: usize, cached: usize, chain: usize) -> HeapGraph {
         let mut heap = Heap::new();
         heap.class("app.Listener", "java.lang.Object", &[("text", Is::Null)]);

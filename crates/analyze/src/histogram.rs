@@ -1,8 +1,8 @@
-//! Sums over objects by what they have in common: class, package, superclass, heap, loader, or
-//! the kind of root that keeps them.
+//! Sums over objects by a common property: class, package, superclass, heap, loader, or kind of GC
+//! root.
 //!
-//! What a group retains is the sum over those of its objects that no other of the group
-//! dominates: nothing is counted twice, and a linked list counts once. That is Perfetto's
+//! The retained size of a group is the sum over those of its objects that no other object of the
+//! group dominates. Nothing is counted twice, and a linked list counts once. This is Perfetto's
 //! `dominated_size` of a class.
 
 use super::filter::{Filter, ObjectFilter};
@@ -16,18 +16,18 @@ use std::collections::HashMap;
 /// Sums over objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sums {
-    /// How many.
+    /// Number of objects.
     pub count: u64,
-    /// Their own sizes, bytes.
+    /// Shallow bytes.
     pub shallow_bytes: u64,
-    /// Native bytes they own.
+    /// Native bytes that the objects own.
     pub native_bytes: u64,
-    /// What would be free without them, themselves included; 0 where that is not known.
+    /// Retained size, including the objects themselves; 0 if unknown.
     pub retained: Retained,
 }
 
 impl Sums {
-    /// One more object.
+    /// Adds an object.
     pub fn add(&mut self, graph: &HeapGraph, object: ObjectIndex) {
         self.count += 1;
         self.shallow_bytes = self
@@ -37,55 +37,52 @@ impl Sums {
     }
 }
 
-/// Which objects count.
+/// Set of objects to count.
 #[derive(Clone, Copy)]
 pub enum ObjectScope<'a> {
-    /// Those that roots reach, with what they retain.
+    /// Reachable objects, with retained sizes.
     Reachable(&'a Dominators),
-    /// Those that roots do not reach.
+    /// Unreachable objects.
     Unreachable(&'a Reachable),
-    /// All; what they retain is told of those that roots reach.
+    /// All objects, with retained sizes of the reachable ones.
     All(&'a Dominators),
-    /// All, and nothing of what they retain.
+    /// All objects, without retained sizes.
     Everything,
 }
 
-/// What objects are grouped by.
+/// Property by which objects are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HistogramKey {
-    /// Their class, by name.
+    /// Class name.
     Class,
-    /// The same without what differs from run to run: to compare dumps.
+    /// Class name without parts that differ from run to run, for comparing dumps.
     ClassInAnyRun,
-    /// The package of their class; of a class object, that of the class it stands for.
+    /// Package of the class; for a class object, of the class it represents.
     Package,
-    /// Their class and each of its superclasses.
+    /// The class and each of its superclasses.
     Superclass,
-    /// The heap they lie in.
     Heap,
-    /// The loader of their class; of a class object, of the class it stands for.
+    /// Loader of the class; for a class object, of the class it represents.
     Loader,
 }
 
-/// A group.
+/// Group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// What its objects have in common.
+    /// Value of the common property.
     pub name: String,
-    /// Their sums.
     pub sums: Sums,
 }
 
-/// Sums by group, in no particular order; groups without objects are left out.
+/// Sums by group in no particular order, without empty groups.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Histogram {
-    /// The groups.
     pub rows: Vec<Row>,
-    /// Over all objects that count, before any filter, each once.
+    /// Sums over all counted objects before any filter, each once.
     pub total: Sums,
 }
 
-/// A histogram of the objects of the classes that `filter` takes.
+/// Returns a histogram of the objects that `filter` selects.
 pub fn histogram(
     graph: &HeapGraph,
     scope: ObjectScope<'_>,
@@ -141,7 +138,7 @@ pub fn histogram(
         }
         HistogramKey::Heap => {
             let heap = |kind: HeapKind| match kind {
-                HeapKind::Unknown => "(not told)",
+                HeapKind::Unknown => "(unknown)",
                 kind => kind.name(),
             };
             const KINDS: [HeapKind; 4] = [
@@ -177,7 +174,7 @@ pub fn histogram(
     }
 }
 
-/// A histogram by the kind of the root that each object's shortest path begins at.
+/// Returns a histogram by the kind of GC root at which the shortest path to each object begins.
 pub fn by_root(
     graph: &HeapGraph,
     dominators: &Dominators,
@@ -202,7 +199,7 @@ pub fn by_root(
     })
 }
 
-/// Names of groups and their numbers.
+/// Numbered group names.
 #[derive(Default)]
 struct Groups {
     names: Vec<String>,
@@ -228,7 +225,7 @@ fn classes<T>(graph: &HeapGraph, of: impl FnMut(ClassIndex) -> T) -> Vec<T> {
         .collect()
 }
 
-/// What `of` says of class objects; a class object is told by its class.
+/// Returns the value of `of` for each class object, by its class.
 fn class_objects<T>(
     graph: &HeapGraph,
     mut of: impl FnMut(ObjectIndex) -> Option<T>,
@@ -242,7 +239,7 @@ fn class_objects<T>(
     objects.filter_map(|o| Some((o, of(o)?))).collect()
 }
 
-/// Sums up the groups of each object that the filter takes.
+/// Sums objects that the filter selects into their groups.
 fn sum<G: IntoIterator<Item = u32>>(
     graph: &HeapGraph,
     scope: ObjectScope<'_>,
@@ -296,14 +293,14 @@ fn sum<G: IntoIterator<Item = u32>>(
     }
 }
 
-/// Adds what each group retains.
+/// Adds the retained size of each group.
 fn retain<G: IntoIterator<Item = u32>>(
     dominators: &Dominators,
     filter: &ObjectFilter<'_>,
     sums: &mut [Sums],
     groups_of: impl Fn(ObjectIndex) -> G,
 ) {
-    // By group, where the last subtree ends whose top is of the group.
+    // By group, end of the last subtree whose top is in the group.
     let mut ends = vec![0usize; sums.len()];
     for (at, &object) in dominators.order().iter().enumerate() {
         if !filter.takes(object) {

@@ -1,12 +1,11 @@
-//! All paths from objects to roots, merged: a tree from the objects outwards in which each node
-//! stands for the objects of one class that refer by one field to those of the node before.
+//! All paths from objects to roots, merged into a tree that starts at the objects. Each node
+//! contains the objects of one class that refer by one field to the objects of its parent.
 //!
-//! Referrers are walked breadth first and each object counts once, at the node that reached it
-//! first, the one with most objects going first. Where another node reaches it too, that node
-//! gets a leaf that says where the object stands. A walk ends at roots, but for those among the
-//! objects asked about. What leads to no root by objects other than those asked about is left
-//! out. Objects of one class that hold each other by one field, as those of a linked list do,
-//! share a node.
+//! Referrers are walked breadth first. Each object counts once, at the node that reached it first;
+//! nodes with more objects go first. If another node reaches the object too, that node gets a leaf
+//! that names the object's node. A walk ends at roots, except at roots among the starting objects.
+//! Branches that lead to a root only through starting objects are omitted. Objects of one class
+//! that refer to each other by one field, such as the links of a linked list, share a node.
 
 use super::label;
 use super::paths::{self, Link, Links, RootReason};
@@ -14,40 +13,40 @@ use heaptap_model::heap_graph::{Dominators, Follow, HeapGraph, ObjectIndex, Refe
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Objects of one class that hold those of the node before by one field.
+/// Objects of one class that refer by one field to those of the parent node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
     /// Class of the objects; `class X` for class objects.
     pub name: String,
-    /// The reference by which they hold the node before, any element of an array alike; `None`
-    /// for the objects asked about.
+    /// Reference to the objects of the parent node, with all array elements alike; `None` for the
+    /// starting objects.
     pub link: Option<Link>,
-    /// How many objects.
+    /// Number of objects.
     pub count: u64,
-    /// How many objects of the node before they hold.
+    /// Number of objects of the parent node that they refer to.
     pub holds: u64,
-    /// The first of them.
+    /// First of the objects.
     pub example: ObjectIndex,
-    /// Those of them that are roots, by the reason.
+    /// Root reasons of objects that are roots, with their number.
     pub roots: Vec<(RootReason, u64)>,
-    /// Their shallow sizes, bytes.
+    /// Shallow bytes.
     pub shallow_bytes: u64,
-    /// The node before, by index; `None` for the first.
+    /// Index of the parent node; `None` for the first node.
     pub held: Option<usize>,
-    /// The objects stand at that node, which goes on from there; `None` for a node of its own.
+    /// Node that contains the objects and continues their paths; `None` if this node does.
     pub same_as: Option<usize>,
-    /// Nodes that hold this one, by index, those that hold most of its objects first.
+    /// Indexes of the nodes whose objects refer to those of this node, largest number of referenced
+    /// objects first.
     pub holders: Vec<usize>,
 }
 
-/// The tree. Node 0 are the objects asked about; nodes come after those that they hold.
+/// Tree of holders. Node 0 contains the starting objects; nodes come after their parents.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Holders {
-    /// The nodes.
     pub nodes: Vec<Holder>,
 }
 
-/// Merges the paths to roots of `targets`, of which those that no root reaches do not count.
+/// Merges the paths from `targets` to roots. Unreachable targets do not count.
 pub fn holders(
     graph: &HeapGraph,
     dominators: &Dominators,
@@ -83,7 +82,8 @@ pub fn holders(
         let mut next = Vec::new();
         for &object in &level {
             let below = tree.node_of[object.at()];
-            // A root needs nobody to hold it; of those asked about, others are to be known.
+            // Paths end at a root, but holders of a starting object are of interest even if it is a
+            // root.
             if below != 0 && graph.root_kind(object).is_some() {
                 continue;
             }
@@ -115,22 +115,21 @@ pub fn holders(
     tree.finish()
 }
 
-/// An object that no node has yet.
+/// Node of an object that is not in any node yet.
 const NOWHERE: usize = usize::MAX;
-/// So many nodes back a circle is looked for. A longer one is shown as what it is not: one more
-/// holder.
+/// Number of nodes to search back for a cycle. A longer cycle is shown as another holder.
 const MAX_CYCLE_LEN: usize = 64;
 
-/// What makes a node: the one it holds, class, reference, and where its objects stand.
+/// Node identity: parent node, class, reference, and the node that contains the objects.
 type Key = (usize, String, Link, Option<usize>);
 
 struct Walk<'a> {
     graph: &'a HeapGraph,
-    /// By object; [`NOWHERE`] for those that are in none yet.
+    /// By object; [`NOWHERE`] for those that are in no node yet.
     node_of: Vec<usize>,
     nodes: Vec<Holder>,
     by_key: HashMap<Key, usize>,
-    /// Objects that stand at one node and hold those of others.
+    /// Objects that are in one node and refer to objects of another.
     referring: HashSet<(usize, ObjectIndex)>,
     roots: Vec<Roots>,
 }
@@ -160,7 +159,7 @@ impl Walk<'_> {
         self.nodes.len() - 1
     }
 
-    /// Whether an object stands at a node or at one that the node holds: a circle.
+    /// Returns whether an object belongs to a node or to one of its ancestors, which makes a cycle.
     fn leads_back(&self, object: ObjectIndex, node: usize) -> bool {
         let known = self.node_of[object.at()];
         let mut at = Some(node);
@@ -172,7 +171,8 @@ impl Walk<'_> {
             })
     }
 
-    /// The node for holders of `below` with that name and link.
+    /// Returns the node with that name and link that refers to `below`; creates it if it does not
+    /// exist.
     fn node(&mut self, below: usize, name: String, link: Link, example: ObjectIndex) -> usize {
         let before = &self.nodes[below];
         if before.link.as_ref() == Some(&link) && before.name == name {
@@ -191,7 +191,7 @@ impl Walk<'_> {
         node
     }
 
-    /// The node for an object that stands at `known` and holds one of `below` too.
+    /// Returns the node for an object that is in `known` and also refers to an object of `below`.
     fn refer(
         &mut self,
         below: usize,
@@ -225,7 +225,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Leaves out what leads nowhere and orders the rest.
+    /// Removes branches without a root and sorts the rest.
     fn finish(self) -> Holders {
         let Walk { nodes, roots, .. } = self;
         let steps = steps_to_roots(&nodes, &roots);
@@ -258,10 +258,10 @@ impl Walk<'_> {
     }
 }
 
-/// Why objects of a node are roots, by its text, and how many.
+/// Root reasons of a node's objects with their number, by the text of the reason.
 type Roots = BTreeMap<String, (RootReason, u64)>;
 
-/// Steps from each node to the nearest root, `u32::MAX` where none leads there.
+/// Returns the steps from each node to the nearest root; `u32::MAX` if there is no root.
 fn steps_to_roots(nodes: &[Holder], roots: &[Roots]) -> Vec<u32> {
     let mut steps = vec![u32::MAX; nodes.len()];
     let mut standing: HashMap<usize, Vec<usize>> = HashMap::new();
@@ -281,7 +281,7 @@ fn steps_to_roots(nodes: &[Holder], roots: &[Roots]) -> Vec<u32> {
                 continue;
             }
             steps[at] = distance;
-            // What stands for the objects asked about leads nowhere else.
+            // The node of the starting objects does not continue other paths.
             if at > 0 {
                 next.extend(nodes[at].held);
                 next.extend(standing.get(&at).into_iter().flatten());

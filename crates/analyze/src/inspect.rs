@@ -1,4 +1,4 @@
-//! One object in full: sizes, fields with values, text or elements, who refers to it.
+//! Details of one object: sizes, fields with values, text or elements, referrers.
 
 use super::fields;
 use super::label;
@@ -9,77 +9,72 @@ use heaptap_model::heap_graph::{
 };
 use std::ops::ControlFlow;
 
-/// One object in full.
+/// Details of an object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Inspection {
-    /// The object.
     pub object: ObjectIndex,
-    /// Its class; `class X` for class objects.
+    /// Class name; `class X` for class objects.
     pub name: String,
-    /// Its class and superclasses, nearest first.
+    /// Class and superclasses, nearest first.
     pub ancestry: Vec<String>,
-    /// Its heap.
     pub heap: HeapKind,
-    /// Its own size, bytes.
     pub shallow_bytes: u64,
-    /// Native bytes it owns.
+    /// Native bytes that the object owns.
     pub native_bytes: u64,
-    /// What would be free without it; `None` where no root reaches it.
+    /// Retained size; `None` if the object is unreachable.
     pub retained: Option<Retained>,
-    /// Why it is a root, where it is one.
+    /// Root reason, if the object is a GC root.
     pub root: Option<RootReason>,
-    /// The object right above it in the dominator tree.
+    /// Immediate dominator.
     pub dominator: Option<ObjectIndex>,
-    /// The text of a string.
+    /// Text of a string.
     pub text: Option<String>,
-    /// Length and type of an array.
     pub array: Option<Array>,
-    /// Its fields or elements, at most as many as were asked for.
+    /// Fields or elements, up to the requested number.
     pub fields: Vec<InspectedField>,
-    /// How many it has.
+    /// Total number of fields or elements.
     pub fields_total: u64,
-    /// Who refers to it, at most as many as were asked for.
+    /// Referring objects, up to the requested number.
     pub referrers: Vec<(ObjectIndex, Link)>,
-    /// How many do.
+    /// Total number of referrers.
     pub referrers_total: u64,
-    /// Where it was allocated, where the dump has that.
+    /// Allocation site, if the dump contains it.
     pub allocated_at: Option<AllocationSite>,
 }
 
-/// An array.
+/// Array.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Array {
     /// Number of elements.
     pub length: u64,
-    /// The first elements of one of primitives, where the dump has them.
+    /// First elements of an array of primitives, if the dump contains them.
     pub elements: Vec<Value>,
 }
 
-/// A field, static or element.
+/// Field, static or element.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InspectedField {
-    /// Its name; `None` for elements and where the dump does not tell.
+    /// Name; `None` for elements, and if the dump does not contain it.
     pub name: Option<String>,
-    /// Index of an element.
+    /// Array index of an element.
     pub element: Option<u32>,
-    /// Its type as Java writes it, where that is known.
+    /// Type in Java syntax, if known.
     pub type_name: Option<String>,
-    /// The class that declares it, where that is known.
+    /// Declaring class, if known.
     pub declared_in: Option<String>,
-    /// Whether it is a static.
+    /// Whether the field is a static.
     pub is_static: bool,
-    /// What it holds.
     pub value: Value,
-    /// The text of a string it refers to.
+    /// Text of the string it refers to.
     pub text: Option<String>,
 }
 
-/// Strings in fields are cut to this many characters; the inspected object's own to more.
+/// Maximum length of strings in fields, in characters.
 const FIELD_TEXT: usize = 200;
-/// See [`FIELD_TEXT`].
+/// Maximum length of the inspected string, in characters.
 const OWN_TEXT: usize = 100_000;
 
-/// Looks at an object: at most `most` fields and as many referrers.
+/// Returns the details of an object with at most `most` fields and `most` referrers.
 pub fn inspect(
     graph: &HeapGraph,
     dominators: &Dominators,
@@ -155,7 +150,7 @@ pub fn inspect(
     }
 }
 
-/// At most `most` characters, `…` behind those that were cut.
+/// Cuts a text to `most` characters and appends `…` if it was longer.
 fn cut(text: String, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((at, _)) => format!("{}…", &text[..at]),
@@ -163,7 +158,7 @@ fn cut(text: String, most: usize) -> String {
     }
 }
 
-/// The first elements of an array of primitives.
+/// Returns the first `most` elements of an array of primitives.
 fn elements(array: PrimitiveArray<'_>, most: usize) -> Vec<Value> {
     let width = array.element.bytes(8);
     let bytes = array.bytes.unwrap_or(&[]);
@@ -171,7 +166,7 @@ fn elements(array: PrimitiveArray<'_>, most: usize) -> Vec<Value> {
     chunks.map(|chunk| element(array.element, chunk)).collect()
 }
 
-/// A value from its big-endian bytes.
+/// Decodes a value from big-endian bytes.
 fn element(basic: BasicType, bytes: &[u8]) -> Value {
     let bits = bytes
         .iter()

@@ -1,17 +1,17 @@
-//! What tables call classes, packages and objects, whatever the dump they are from.
+//! Display names of classes, packages and objects, the same for all dump formats.
 
 use heaptap_model::heap_graph::{ClassIndex, HeapGraph, ObjectIndex};
 use std::borrow::Cow;
 
-/// The class of all class objects.
+/// Class of all class objects.
 pub const CLASS: &str = "java.lang.Class";
-/// The package of arrays of primitives.
+/// Package name for arrays of primitives.
 pub const PRIMITIVES: &str = "(arrays of primitives)";
-/// The package of classes that are in none.
+/// Package name for classes without a package.
 pub const NO_PACKAGE: &str = "(no package)";
 
-/// The name to group a class's objects by: a heap graph has a type `java.lang.Class<X>` for
-/// each class object, which are all of one class.
+/// Returns the name by which a class's objects are grouped. A heap graph has a type
+/// `java.lang.Class<X>` for each class object; they all belong to one class.
 pub fn class_name(graph: &HeapGraph, class: ClassIndex) -> &str {
     let name = graph.class(class).shown();
     match behind(name) {
@@ -20,13 +20,13 @@ pub fn class_name(graph: &HeapGraph, class: ClassIndex) -> &str {
     }
 }
 
-/// `X` of `java.lang.Class<X>`.
+/// Returns `X` of `java.lang.Class<X>`.
 fn behind(name: &str) -> Option<&str> {
     let inner = name.strip_prefix(CLASS)?;
     inner.strip_prefix('<')?.strip_suffix('>')
 }
 
-/// The name of the class that a class object stands for; `None` for other objects.
+/// Returns the name of the class that a class object represents; `None` for other objects.
 pub fn class_behind(graph: &HeapGraph, object: ObjectIndex) -> Option<&str> {
     let class = graph.class_of(object);
     match graph.class_behind(object) {
@@ -35,7 +35,7 @@ pub fn class_behind(graph: &HeapGraph, object: ObjectIndex) -> Option<&str> {
     }
 }
 
-/// What an object is called: its class, `class X` for the class object of `X`.
+/// Returns the display name of an object: its class, or `class X` for the class object of `X`.
 pub fn object_name(graph: &HeapGraph, object: ObjectIndex) -> Cow<'_, str> {
     match class_behind(graph, object) {
         Some(name) => Cow::Owned(format!("class {name}")),
@@ -43,7 +43,7 @@ pub fn object_name(graph: &HeapGraph, object: ObjectIndex) -> Cow<'_, str> {
     }
 }
 
-/// Whether a class of that name is a collection of the platform's libraries, or part of one.
+/// Returns whether a class name is that of a platform collection or a part of one.
 pub fn is_collection(name: &str) -> bool {
     [
         "java.util.",
@@ -55,7 +55,7 @@ pub fn is_collection(name: &str) -> bool {
     .any(|package| name.starts_with(package))
 }
 
-/// The package of a class by its name: of an array, that of its elements.
+/// Returns the package of a class name; for an array, that of its elements.
 pub fn package(name: &str) -> &str {
     let element = name.trim_end_matches("[]");
     match element.rsplit_once('.') {
@@ -72,8 +72,9 @@ fn is_primitive(name: &str) -> bool {
     )
 }
 
-/// A class name without what differs from run to run: the address in the name of a hidden class
-/// (`Foo$$Lambda$2+0x00007f02c10052e0`, `Foo$$Lambda/0x0000000800c03800`, `Foo$$Lambda$1/834600351`).
+/// Returns a class name without the part that differs from run to run: the address in the name of a
+/// hidden class (`Foo$$Lambda$2+0x00007f02c10052e0`, `Foo$$Lambda/0x0000000800c03800`,
+/// `Foo$$Lambda$1/834600351`).
 pub fn without_address(name: &str) -> Cow<'_, str> {
     let element = name.trim_end_matches("[]");
     let dimensions = &name[element.len()..];

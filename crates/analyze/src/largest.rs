@@ -1,5 +1,5 @@
-//! The objects that retain most, each once: of a chain of objects that retain the same memory,
-//! the one whose name says most, of a list its head.
+//! Objects with the largest retained size, each once: of a chain of objects that retain the same
+//! memory, the one with the most descriptive name; of a list, its head.
 
 use super::filter::Filter;
 use super::label;
@@ -9,47 +9,45 @@ use heaptap_model::heap_graph::{
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-/// An object and what it retains.
+/// Object with its retained size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Large {
-    /// The object.
     pub object: ObjectIndex,
-    /// What would be free without it.
+    /// Retained size.
     pub retained: Retained,
-    /// How many of its dominators were left out because they retain the same memory.
+    /// Number of its dominators that were omitted because they retain the same memory.
     pub folded: u32,
-    /// How many objects of its class are on the chain, itself one of them: links of a list.
+    /// Number of objects of its class on the chain, including itself: links of a list.
     pub links: u64,
-    /// The first of the chain of objects that retain the same memory: the object itself where
-    /// there is no other, or chains are not looked for.
+    /// First object of the chain that retains the same memory: the object itself if the chain has
+    /// no other, or if chains are not folded.
     pub start: ObjectIndex,
-    /// The last of that chain that retains nearly the same, not merely a link.
+    /// Last object of that chain that retains nearly the same and is not merely a link.
     pub end: ObjectIndex,
-    /// Who dominates the chain; `None` where only the virtual root does, or chains are not looked
-    /// for.
+    /// Dominator of the chain; `None` if it is the virtual root, or if chains are not folded.
     pub above: Option<ObjectIndex>,
 }
 
-/// Objects of one class that make up most of what an object retains.
+/// Objects of one class that make up most of the retained size of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Members {
-    /// Their class.
     pub class: ClassIndex,
-    /// How many.
+    /// Number of objects.
     pub count: u64,
-    /// Whether they hold one another, the first of them all others.
+    /// Whether they refer to one another, so that the first one holds all others.
     pub are_links: bool,
 }
 
-/// Objects of one class make up an object where they retain at least so many of 100 bytes.
+/// Minimum share of the retained size, in percent, that objects of one class must have to make up
+/// an object.
 const MOST_PERCENT: u64 = 70;
 
-/// So many links make a list.
+/// Minimum number of links in a list.
 const LIST: u64 = 3;
 
-/// Objects of one class, more than one, that make up most of what a large one retains: links of
-/// the list that it is the head of, else those right below its chain in the dominator tree;
-/// `None` where there are none.
+/// Returns the objects of one class, more than one, that make up most of the retained size of
+/// `large`: the links of the list that it heads, otherwise the children of its chain in the
+/// dominator tree. Returns `None` if no class makes up most of it.
 pub fn members(graph: &HeapGraph, dominators: &Dominators, large: &Large) -> Option<Members> {
     if large.links >= LIST {
         return Some(Members {
@@ -77,31 +75,31 @@ pub fn members(graph: &HeapGraph, dominators: &Dominators, large: &Large) -> Opt
     })
 }
 
-/// An object that retains at least so many of 100 bytes of what the first of a chain retains
-/// stands for the same memory.
+/// Minimum share, in percent of what the first object of a chain retains, at which another one is
+/// considered to retain the same memory.
 const SAME_PERCENT: u64 = 95;
 
-/// The chain below an object, one object at a time: those that retain nearly what the first
-/// retains, and links of a list, however little the last of them retain.
+/// Chain below an object, one object at a time: objects that retain nearly as much as the first
+/// one, and links of a list, however little the last links retain.
 struct Chain<'a> {
     graph: &'a HeapGraph,
     dominators: &'a Dominators,
-    /// What the first retains.
+    /// Retained bytes of the first object.
     whole: u64,
-    /// The last so far.
+    /// Last object so far.
     at: ObjectIndex,
-    /// The classes up to the last, of a long chain those near it: the class of object `n` stands
-    /// at `n % LINE`.
+    /// Classes of the last [`LINE`] objects: the class of object `n` is at `n % LINE`.
     line: [Option<ClassIndex>; LINE],
-    /// How many objects there are so far.
+    /// Number of objects so far.
     objects: usize,
 }
 
-/// So many objects make up a round of a list at most: links of several classes in turn.
+/// Maximum number of classes that alternate in the links of a list.
 const LONGEST_ROUND: usize = 4;
-/// Links of several classes are told from objects that happen to nest by so many rounds.
+/// Number of repetitions that distinguishes links of several classes from objects that happen to
+/// nest.
 const ROUNDS: usize = 3;
-/// Objects near the last one whose classes tell whether another is a link.
+/// Number of last objects whose classes decide whether the next one is a link.
 const LINE: usize = LONGEST_ROUND * ROUNDS;
 
 impl<'a> Chain<'a> {
@@ -124,11 +122,11 @@ impl<'a> Chain<'a> {
         self.objects += 1;
     }
 
-    /// Whether an object of a class goes on the list of links that the chain ends with.
+    /// Returns whether an object of a class continues the list of links at the end of the chain.
     fn is_link(&self, class: Option<ClassIndex>) -> bool {
         let back = |steps: usize| match steps {
             0 => class,
-            // The last is one step back.
+            // The last object is one step back.
             n if n <= LINE => {
                 let at = self.objects.checked_sub(n);
                 at.and_then(|at| self.line[at % LINE])
@@ -148,7 +146,7 @@ impl Iterator for Chain<'_> {
     fn next(&mut self) -> Option<ObjectIndex> {
         let bytes = |object| self.dominators.retained(object).total_bytes();
         let above = bytes(self.at);
-        // More than half: at most one does.
+        // More than half: at most one child can satisfy this.
         let next = self.dominators.children(self.at).find(|&child| {
             let own = bytes(child);
             let is_same = percent_of(own, self.whole, SAME_PERCENT);
@@ -159,30 +157,30 @@ impl Iterator for Chain<'_> {
     }
 }
 
-/// The class of an object; `None` for class objects, which are never links of a list.
+/// Returns the class of an object; `None` for class objects, which are never links of a list.
 fn class_of(graph: &HeapGraph, object: ObjectIndex) -> Option<ClassIndex> {
     let is_class = label::class_behind(graph, object).is_some();
     (!is_class).then(|| graph.class_of(object))
 }
 
-/// Whether a part is at least so many percent of a whole.
+/// Returns whether a part is at least `percent` percent of a whole.
 fn percent_of(part: u64, whole: u64, percent: u64) -> bool {
     u128::from(part) * 100 >= u128::from(whole) * u128::from(percent)
 }
 
-/// What is known of a class on the chain that is followed.
+/// State of a class on the current chain.
 #[derive(Debug, Clone, Copy, Default)]
 struct OnChain {
-    /// Which chain: the place of its start, from 1. What is known of another is void.
+    /// Number of the chain, from 1: the position of its start. State of another chain is invalid.
     chain: usize,
-    /// How many objects of the class are on it.
+    /// Number of objects of the class on the chain.
     links: u64,
-    /// One of them was offered.
+    /// Whether one of them is a candidate already.
     is_offered: bool,
 }
 
-/// The `most` objects that retain most of those that `filter` takes, largest first. With
-/// `fold`, one of each chain of objects that retain (nearly) the same.
+/// Returns the `most` objects with the largest retained size among those that `filter` selects,
+/// largest first. With `fold`, returns one object of each chain that retains (nearly) the same.
 pub fn largest(
     graph: &HeapGraph,
     dominators: &Dominators,
@@ -194,13 +192,13 @@ pub fn largest(
     let mut top = Top::new();
     let mut chains: HashMap<ObjectIndex, Large> = HashMap::new();
     if fold {
-        // Chains are followed from their top; what is on one begins none. Whoever retains too
-        // little is passed over, and so is all below it: the last on the line is the immediate
-        // dominator.
+        // Chains are followed from their top, so an object on a chain does not begin another one.
+        // An object that retains too little is skipped with everything below it. The last entry of
+        // the line is the immediate dominator.
         let mut line: Vec<(ObjectIndex, usize)> = Vec::new();
         let mut on_chains = ObjectSet::new(graph.len());
-        // Of the chain that is followed the first object of each class that is wanted and retains
-        // nearly the same; and what is known of its classes, by class.
+        // Of the current chain: the first selected object of each class that retains nearly the
+        // same, and the state of its classes.
         let mut firsts: Vec<(u8, Large)> = Vec::new();
         let mut classes = vec![OnChain::default(); graph.classes().len()];
         for (place, (start, retained)) in dominators.iter().enumerate() {
@@ -235,7 +233,8 @@ pub fn largest(
                     continue;
                 }
                 end = at;
-                // Objects of one class may lie in several heaps: the first one need not be wanted.
+                // Objects of one class can be in several heaps, so the filter can reject the first
+                // one.
                 if !class.as_ref().is_some_and(|class| class.is_offered) && wanted.takes(at) {
                     if let Some(class) = class {
                         class.is_offered = true;
@@ -287,10 +286,10 @@ pub fn largest(
     found
 }
 
-/// The largest so far by bytes and number, the least of them first.
+/// Largest objects so far by bytes and number, smallest on top.
 type Top = BinaryHeap<Reverse<(u64, Reverse<ObjectIndex>)>>;
 
-/// Whether who retains that may be among the `most` largest.
+/// Returns whether an object with that retained size can be among the `most` largest.
 fn is_enough(top: &Top, most: usize, retained: Retained) -> bool {
     let least = top.peek().filter(|_| top.len() >= most);
     least.is_none_or(|Reverse((least, _))| retained.total_bytes() >= *least)
@@ -306,8 +305,8 @@ fn offer(top: &mut Top, most: usize, object: ObjectIndex, retained: Retained) {
     }
 }
 
-/// Which of a chain stands for it: of those whose names say most the outermost, of the app's own
-/// the innermost, of links of a list the head.
+/// Returns the object that represents a chain: the outermost of those with the most descriptive
+/// names; among the app's own classes the innermost; of a list the head.
 fn said_best(firsts: &[(u8, Large)]) -> Option<Large> {
     let most = firsts.iter().map(|(rank, _)| *rank).max()?;
     let mut best = firsts.iter().filter(|(rank, _)| *rank == most);
@@ -320,7 +319,7 @@ fn said_best(firsts: &[(u8, Large)]) -> Option<Large> {
     found.map(|(_, large)| *large)
 }
 
-/// How much the name of an object says: arrays and classes of the runtime least.
+/// Returns how descriptive the name of an object is: arrays and runtime classes are the least.
 fn telling(graph: &HeapGraph, object: ObjectIndex) -> u8 {
     let (name, is_class) = match label::class_behind(graph, object) {
         Some(name) => (name, true),

@@ -1,25 +1,25 @@
-//! Answers about a heap: from the model to plain tables. The crate reads no files and prints
-//! nothing. Java heaps come as [`HeapGraph`](heaptap_model::heap_graph::HeapGraph), sampled native
-//! heaps as [`StackProfile`](heaptap_model::stacks::StackProfile).
+//! Heap analysis: from the heap model to plain tables. The crate does not read files and does not
+//! print. The input is a [`HeapGraph`](heaptap_model::heap_graph::HeapGraph) for a Java heap and a
+//! [`StackProfile`](heaptap_model::stacks::StackProfile) for sampled native heaps.
 //!
 //! # Java heaps
 //!
 //! | module | owns |
 //! |---|---|
 //! | [`histogram`] | sums by class, package, superclass, heap, loader, root |
-//! | [`largest`] | the objects that retain most |
+//! | [`largest`] | the objects with the largest retained size |
 //! | [`tree`] | the dominator tree merged by class |
-//! | [`class_tree`] | trees of shortest paths or dominators merged by class, as Perfetto has them |
-//! | [`aggregation`] | sums by class as Perfetto has them |
+//! | [`class_tree`] | trees of shortest paths or dominators merged by class, as in Perfetto |
+//! | [`aggregation`] | sums by class, as in Perfetto |
 //! | [`paths`] | paths from roots to an object, with the names of fields |
 //! | [`holders`] | all paths to roots merged by class |
-//! | [`inspect`] | one object in full |
-//! | [`leaks`] | objects that Android is done with, and the references that keep them |
+//! | [`inspect`] | details of one object |
+//! | [`leaks`] | objects whose lifecycle has ended, and the references that keep them alive |
 //! | [`growth`] | growth between dumps of one process |
 //! | [`waste`] | equal strings and arrays, empty collections, boxed numbers |
 //! | [`diff`] | changes between two dumps |
-//! | [`filter`] | the classes that count, by regular expressions |
-//! | [`fields`], [`label`], [`repetition`] | names of fields, classes and objects; repeated paths made short |
+//! | [`filter`] | selection of classes by regular expressions |
+//! | [`fields`], [`label`], [`repetition`] | names of fields, classes and objects; folding of repeated paths |
 //! | `lookup` | single fields of an object by name |
 //!
 //! # Native heaps
@@ -30,9 +30,9 @@
 //! | [`sampling`] | the sampling error: confidence intervals, tests, verdicts |
 //!
 //! heapprofd records allocations below the sampling interval at random, in proportion to their
-//! size, so the bytes of a callsite are an estimate. [`sampling`] gives its 95% interval.
+//! size, so the bytes of a callsite are an estimate. [`sampling`] computes its 95% interval.
 //!
-//! # A worked example
+//! # Example
 //!
 //! Two stacks and a table by function. A function's own bytes are those of stacks that end in it:
 //!

@@ -1,13 +1,13 @@
-//! Single fields of an object by the names of the source code.
+//! Access to single fields of an object by their source names.
 
 use std::ops::ControlFlow;
 
 use super::fields::{NamedField, visit};
 use heaptap_model::heap_graph::{ClassIndex, HeapGraph, ObjectIndex, Value};
 
-/// The value of an instance field; `None` where the dump does not tell. `class` is the class
-/// that declares it, so that a field of the same name in a subclass is not taken for it; it
-/// does not count where the dump leaves the declaring class open.
+/// Returns the value of an instance field; `None` if the dump does not contain it. `class` is the
+/// declaring class, so a field of the same name in a subclass does not match. It is ignored if the
+/// dump does not record declaring classes.
 pub(super) fn get(
     graph: &HeapGraph,
     object: ObjectIndex,
@@ -23,19 +23,19 @@ pub(super) fn get(
     })
 }
 
-/// The value of an instance field by its name alone, the most derived class's first.
+/// Returns the value of an instance field by name alone; the most derived class wins.
 pub(super) fn any(graph: &HeapGraph, object: ObjectIndex, name: &str) -> Option<Value> {
     first(graph, object, |found| {
         !found.is_static && found.name == Some(name)
     })
 }
 
-/// The value of the first of those instance fields that the object has.
+/// Returns the value of the first of these instance fields that the object has.
 pub(super) fn one_of(graph: &HeapGraph, object: ObjectIndex, names: &[&str]) -> Option<Value> {
     names.iter().find_map(|name| any(graph, object, name))
 }
 
-/// The value of a static of the class that a class object stands for.
+/// Returns the value of a static of the class that a class object represents.
 pub(super) fn of_class(graph: &HeapGraph, class: ClassIndex, name: &str) -> Option<Value> {
     let object = graph.class(class).object?;
     first(graph, object, |found| found.name == Some(name))
@@ -57,7 +57,7 @@ fn first(
     value
 }
 
-/// The elements of an array of objects, nulls left out, each with its index.
+/// Returns the non-null elements of an array of objects, each with its index.
 pub(super) fn elements(graph: &HeapGraph, array: ObjectIndex) -> Vec<(u32, ObjectIndex)> {
     let mut all = Vec::new();
     visit(graph, array, |found| {
@@ -69,11 +69,11 @@ pub(super) fn elements(graph: &HeapGraph, array: ObjectIndex) -> Vec<(u32, Objec
     all
 }
 
-/// The name of an enum's constant: the static of its class that holds it, which a dump without
-/// strings has too, or else what `Enum.name` says.
+/// Returns the name of an enum constant: the static of its class that refers to it, which also
+/// works in a dump without strings, otherwise the text of `Enum.name`.
 pub(super) fn constant(graph: &HeapGraph, object: ObjectIndex) -> Option<String> {
     let mut name = None;
-    // A constant with a body is of a class of its own below the enum.
+    // A constant with a body has its own class below the enum.
     for class in graph.ancestry(graph.class_of(object)).take(3) {
         let Some(holder) = graph.class(class).object else {
             continue;

@@ -1,5 +1,5 @@
-//! How a root reaches an object: the objects between them and the names of the fields that
-//! lead from each to the next.
+//! Paths from a root to an object: the objects on the path and the names of the fields that lead
+//! from each to the next.
 
 use super::fields::{self, NamedField};
 use super::label;
@@ -11,33 +11,32 @@ use std::collections::HashMap;
 use std::fmt;
 use std::ops::ControlFlow;
 
-/// A field, static or element that refers to an object.
+/// Field, static or element that refers to an object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Link {
-    /// The class that declares the field, else that of the object; of a static, the class it is
-    /// of; of an element, the array's.
+    /// Declaring class if known, otherwise the class of the object; for a static, its class; for an
+    /// element, the class of the array.
     pub class: String,
-    /// What sort of reference, and its name.
     pub place: Place,
 }
 
-/// What sort of reference it is.
+/// Kind of a reference, with its name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
-    /// A field of an instance.
+    /// Instance field.
     Field(String),
-    /// A static of a class.
+    /// Static of a class.
     Static(String),
-    /// An element of an array.
+    /// Array element.
     Element(u32),
-    /// One or more elements of an array.
+    /// One or more array elements.
     Elements,
-    /// The dump does not tell.
+    /// Reference that is not named in the dump.
     Unnamed,
 }
 
 impl Link {
-    /// The same for any element of an array: what groups go by.
+    /// Returns the link with array elements merged, for grouping.
     pub fn any_element(mut self) -> Link {
         if let Place::Element(_) = self.place {
             self.place = Place::Elements;
@@ -45,13 +44,13 @@ impl Link {
         self
     }
 
-    /// The class without its package, as stack traces of people have it.
+    /// Returns the class name without its package.
     pub fn short_class(&self) -> &str {
         short(&self.class)
     }
 }
 
-/// A class name without its package.
+/// Returns a class name without its package.
 pub fn short(name: &str) -> &str {
     let element = name.trim_end_matches("[]").len();
     match name[..element].rfind('.') {
@@ -61,7 +60,7 @@ pub fn short(name: &str) -> &str {
 }
 
 impl fmt::Display for Link {
-    /// `ArrayList.elementData`, `lab.LeakLab.REGISTRY` for a static, `Object[][3]`.
+    /// Formats as `ArrayList.elementData`, `lab.LeakLab.REGISTRY` for a static, `Object[][3]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {
             Place::Field(name) => write!(f, "{}.{name}", self.short_class()),
@@ -73,14 +72,14 @@ impl fmt::Display for Link {
     }
 }
 
-/// Why the first object of a path is there.
+/// Reason why the first object of a path is a root.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RootReason {
-    /// The kind that is shown for the object.
+    /// Root kind that is shown for the object.
     pub kind: RootKind,
-    /// The thread it belongs to, by name or number.
+    /// Name or number of the thread that the root belongs to.
     pub thread: Option<String>,
-    /// The frame of that thread that holds it, such as `lab.LeakLab.main (LeakLab.java:12)`.
+    /// Frame of that thread that holds the object, such as `lab.LeakLab.main (LeakLab.java:12)`.
     pub frame: Option<String>,
 }
 
@@ -100,22 +99,20 @@ impl fmt::Display for RootReason {
     }
 }
 
-/// One object of a path.
+/// Object on a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// The object.
     pub object: ObjectIndex,
-    /// The reference from the object before; `None` for the first.
+    /// Reference from the previous object; `None` for the first.
     pub link: Option<Link>,
-    /// The references that lead here from the step before, where they repeat: `link` is the last
-    /// of them.
+    /// Repeated references that lead here from the previous step; `link` is the last of them.
     pub repeated: Option<Repeated<Link>>,
-    /// How many objects before it are left out, of a way too long to be shown.
+    /// Number of objects omitted before this one because the path is too long to show.
     pub left_out: u64,
 }
 
 impl Step {
-    /// What leads here, as people read it: `Event.next`, `Event.next × 4,999`.
+    /// Returns the text of the reference that leads here: `Event.next`, `Event.next × 4,999`.
     pub fn reference(&self) -> Option<String> {
         match (&self.repeated, &self.link) {
             (Some(repeated), _) => Some(repeated.text()),
@@ -124,16 +121,16 @@ impl Step {
     }
 }
 
-/// A path from a root to an object, both included.
+/// Path from a root to an object, both included.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Path {
-    /// Why the first object is there; `None` where no root reaches the last.
+    /// Root reason of the first object; `None` if the last object is unreachable.
     pub root: Option<RootReason>,
-    /// At least one.
+    /// At least one step.
     pub steps: Vec<Step>,
 }
 
-/// The shortest path to an object, every step of it.
+/// Returns the shortest path to an object with every step.
 pub fn shortest(
     graph: &HeapGraph,
     paths: &ShortestPaths,
@@ -157,25 +154,26 @@ pub fn shortest(
     Path { root, steps }
 }
 
-/// The ways to many objects, for people and documents: what repeats on one is folded, and of what
-/// is still too long both ends are kept.
+/// Paths to many objects for output: repetitions are folded, and the middle of a path that is still
+/// too long is omitted.
 pub struct Ways<'a> {
     graph: &'a HeapGraph,
     paths: &'a ShortestPaths,
     follow: Follow,
     links: Links<'a>,
-    /// Numbers of references that are alike, from 1.
+    /// Numbers of equal references, from 1.
     numbers: HashMap<(Sort, Link, Sort), u32>,
-    /// By object that of the reference which leads to it, 0 where that was not looked up: ways
-    /// have most of their steps in common.
+    /// By object, the number of the reference that leads to it; 0 if not looked up yet. Caches the
+    /// steps that paths have in common.
     leading: Vec<u32>,
 }
 
-/// What objects of a step have in common: the class, of class objects also the one behind.
+/// Common property of the objects of a step: the class, and for class objects the represented
+/// class.
 type Sort = (ClassIndex, Option<ClassIndex>);
 
 impl<'a> Ways<'a> {
-    /// Along the references that `follow` follows.
+    /// Creates a cache for paths along the references that `follow` follows.
     pub fn of(graph: &'a HeapGraph, paths: &'a ShortestPaths, follow: Follow) -> Ways<'a> {
         Ways {
             graph,
@@ -187,7 +185,7 @@ impl<'a> Ways<'a> {
         }
     }
 
-    /// The way to an object.
+    /// Returns the path to an object.
     pub fn to(&mut self, object: ObjectIndex) -> Path {
         let objects = self.paths.path(object);
         let references: Vec<u32> = objects
@@ -233,7 +231,7 @@ impl<'a> Ways<'a> {
     }
 }
 
-/// Why an object is a root; `None` where it is none.
+/// Returns why an object is a root; `None` if it is not a root.
 pub fn root_reason(graph: &HeapGraph, object: ObjectIndex) -> Option<RootReason> {
     let kind = graph.root_kind(object)?;
     let roots = graph.roots_of(object);
@@ -251,7 +249,7 @@ pub fn root_reason(graph: &HeapGraph, object: ObjectIndex) -> Option<RootReason>
     })
 }
 
-/// The first reference from `owner` to `target` that keeps it.
+/// Returns the first reference from `owner` to `target` that keeps it alive.
 pub fn link(graph: &HeapGraph, owner: ObjectIndex, target: ObjectIndex, follow: Follow) -> Link {
     let mut found = None;
     fields::visit(graph, owner, |field| {
@@ -267,19 +265,19 @@ pub fn link(graph: &HeapGraph, owner: ObjectIndex, target: ObjectIndex, follow: 
     })
 }
 
-/// References of many owners by name, those of each large owner looked up once: whoever asks for
-/// every element of a large array would else walk it as often as it is long.
+/// References of many owners by name. The references of large owners are looked up once, because
+/// asking for every element of a large array would take quadratic time.
 pub struct Links<'a> {
     graph: &'a HeapGraph,
     follow: Follow,
     large: HashMap<ObjectIndex, HashMap<ObjectIndex, Link>>,
 }
 
-/// An owner of more references is walked once, and what it refers to is kept.
+/// Owners with more references than this are indexed.
 const MANY: usize = 64;
 
 impl<'a> Links<'a> {
-    /// Of the references that `follow` follows.
+    /// Creates an index of the references that `follow` follows.
     pub fn of(graph: &'a HeapGraph, follow: Follow) -> Links<'a> {
         Links {
             graph,
@@ -288,7 +286,8 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// The first reference from `owner` to `target` that keeps it; any element of an array alike.
+    /// Returns the first reference from `owner` to `target` that keeps it alive, with array
+    /// elements merged.
     pub fn any(&mut self, owner: ObjectIndex, target: ObjectIndex) -> Link {
         let (graph, follow) = (self.graph, self.follow);
         if graph.class(graph.class_of(owner)).is_array() {
@@ -320,7 +319,7 @@ impl<'a> Links<'a> {
     }
 }
 
-/// The link that a field of `owner` makes.
+/// Returns the link for a field of `owner`.
 pub fn of_field(graph: &HeapGraph, owner: ObjectIndex, field: &NamedField<'_>) -> Link {
     let declaring = || match field.declared_in {
         Some(class) => graph.class(class).shown().to_owned(),
@@ -332,7 +331,7 @@ pub fn of_field(graph: &HeapGraph, owner: ObjectIndex, field: &NamedField<'_>) -
             (class_of_owner(graph, owner), Place::Static(name.to_owned()))
         }
         (Some(name), None) => match name.rsplit_once('.') {
-            // A heap graph's names carry the declaring class.
+            // Field names of a heap graph include the declaring class.
             Some((class, name)) if field.declared_in.is_none() => {
                 (class.to_owned(), Place::Field(name.to_owned()))
             }
@@ -343,7 +342,7 @@ pub fn of_field(graph: &HeapGraph, owner: ObjectIndex, field: &NamedField<'_>) -
     Link { class, place }
 }
 
-/// Whether a field is no referent that is not followed.
+/// Returns whether a field keeps its target alive, which a referent that is not followed does not.
 fn keeps(graph: &HeapGraph, owner: ObjectIndex, field: &NamedField<'_>, follow: Follow) -> bool {
     let is_referent = field
         .name
@@ -355,7 +354,7 @@ fn keeps(graph: &HeapGraph, owner: ObjectIndex, field: &NamedField<'_>, follow: 
             .all(|r| follow.follows(r.kind) || Some(r.target) != field.value.object())
 }
 
-/// The class of an object, of a class object the one it stands for.
+/// Returns the class name of an object; for a class object, of the class it represents.
 fn class_of_owner(graph: &HeapGraph, owner: ObjectIndex) -> String {
     match label::class_behind(graph, owner) {
         Some(name) => name.to_owned(),

@@ -1,34 +1,34 @@
-//! Ways that repeat themselves, made short: a list of 5,000 links is one reference that is
-//! followed 4,999 times. Both ends of a way are kept.
+//! Shortening of paths with repetitions: a list of 5,000 links is one reference that is followed
+//! 4,999 times. Both ends of a path are kept.
 
 use heaptap_model::units::thousands;
 
-/// So many references make up a round at most: those of a list whose links are of several
-/// classes, of lists within lists.
+/// Maximum number of references in a repeated sequence, for lists whose links are of several
+/// classes and lists within lists.
 const LONGEST_ROUND: usize = 8;
-/// Fewer repetitions read better as they are.
+/// Minimum number of repetitions to fold; fewer are easier to read as they are.
 const FEWEST: usize = 4;
-/// The most hops of a way that are handed out: the first and the last half of them.
+/// Maximum number of hops of a path: half of them from the start, half from the end.
 pub const MOST_HOPS: usize = 200;
 
-/// A part of a way, from one object to another that stands further on.
+/// Part of a path, from one object to a later one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hop {
-    /// Which object it begins at, counted from the root on.
+    /// Index of the first object, counted from the root.
     pub from: usize,
-    /// Which object it ends at; where the next hop begins.
+    /// Index of the last object, which is the start of the next hop.
     pub to: usize,
-    /// How many references make up a round; 0 where what lies between is left out.
+    /// Number of references in the repeated sequence; 0 if the objects in between are omitted.
     pub round: usize,
 }
 
 impl Hop {
-    /// How often the round is gone through.
+    /// Returns how often the sequence repeats.
     pub fn times(&self) -> usize {
         (self.to - self.from).checked_div(self.round).unwrap_or(0)
     }
 
-    /// How many objects between its ends are left out, where they do not repeat.
+    /// Returns the number of omitted objects between the ends; 0 if they repeat.
     pub fn left_out(&self) -> u64 {
         match self.round {
             0 => (self.to - self.from - 1) as u64,
@@ -40,26 +40,27 @@ impl Hop {
 /// References that are followed several times in a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repeated<T> {
-    /// How often.
+    /// Number of repetitions.
     pub times: u64,
-    /// A round of them.
+    /// References of one repetition.
     pub round: Vec<T>,
 }
 
 impl<T: ToString> Repeated<T> {
-    /// As people read it: `Event.next × 4,999`.
+    /// Formats as `Event.next × 4,999`.
     pub fn text(&self) -> String {
         let round: Vec<String> = self.round.iter().map(T::to_string).collect();
         repeated_text(&round, self.times)
     }
 }
 
-/// References that are followed several times in a row, as people read them.
+/// Formats references that are followed several times in a row.
 pub fn repeated_text(round: &[String], times: u64) -> String {
     format!("{} × {}", round.join(" → "), thousands(times))
 }
 
-/// The hops of a way whose references, from the root on, are these: equal ones are alike.
+/// Returns the hops of a path with these references in order from the root. Equal references
+/// repeat.
 pub fn hops<T: PartialEq>(references: &[T]) -> Vec<Hop> {
     let mut hops = Vec::new();
     let mut at = 0;
@@ -120,7 +121,7 @@ mod tests {
         let way: Vec<u32> = (0..9).map(|at| at % 2).collect();
         assert_eq!(told(&way), [(0, 8, 4), (8, 9, 1)]);
         assert_eq!(hops(&way)[0].round, 2);
-        // The shortest round of those that reach as far.
+        // The shortest of the sequences that cover as much.
         assert_eq!(hops(&[5; 64]).len(), 1);
         assert_eq!(hops(&[5; 64])[0].round, 1);
     }

@@ -1,4 +1,4 @@
-//! Tables over small heaps whose figures are known by counting.
+//! Tables over small heaps whose values are counted by hand.
 
 use super::dsl::{Heap, heap};
 use super::filter::Filter;
@@ -55,7 +55,7 @@ fn classes_count_what_is_reachable_and_what_goes_with_them() {
         "not the third, weakly held"
     );
     assert_eq!(detail.native_bytes, 5000);
-    // The pixels are shared by both.
+    // Both share the pixels.
     assert_eq!(
         (detail.retained.bytes, detail.retained.native_bytes),
         (200, 5000)
@@ -136,7 +136,7 @@ fn filters_take_classes_by_name() {
     let filter = Filter {
         focus: vec![Regex::new("^app").unwrap()],
         ignore: vec![Regex::new("Owner$").unwrap()],
-        heap: None,
+        heaps: Vec::new(),
     };
     let table = by(&lab, HistogramKey::Class, &filter);
     let mut names: Vec<&str> = table.rows.iter().map(|row| row.name.as_str()).collect();
@@ -152,7 +152,7 @@ fn roots_are_told_by_the_shortest_path() {
     let table = by_root(&lab.graph, &dominators, &paths, &Filter::default());
     let statics = sums(&table, "system class");
     assert_eq!(statics.retained.bytes, 8 + 24 + 40 + 200 + 1000 + 16 + 30);
-    // Shared by two roots: one of them has it, neither retains it but by itself.
+    // Shared by two roots: one of them gets it, neither retains more than itself.
     let jni = sums(&table, "JNI global");
     assert_eq!(jni.shallow_bytes, 10 + 16 + 700);
 }
@@ -164,7 +164,7 @@ fn the_largest_name_what_says_most_of_a_chain() {
     let all = Filter::default();
     let found = largest::largest(&lab.graph, &dominators, &all, 3, true);
     let objects: Vec<_> = found.iter().map(|large| large.object).collect();
-    // list and array retain what the class does.
+    // The list and the array retain the same as the class.
     assert_eq!(
         objects,
         [lab.at("registry"), lab.at("two"), lab.at("pixels")]
@@ -201,7 +201,7 @@ fn paths_carry_the_names_of_fields() {
     assert_eq!((nowhere.root, nowhere.steps.len()), (None, 1));
 }
 
-/// The tree as lines of `count name <- link`, indented.
+/// Draws the tree as indented lines of `count name <- link`.
 fn drawn(tree: &holders::Holders) -> Vec<String> {
     let mut lines = Vec::new();
     let mut stack = Vec::new();
@@ -348,7 +348,7 @@ fn an_object_is_told_in_full() {
     assert_eq!(of("text").text.as_deref(), Some("hello"));
     let gone = of("gone");
     assert_eq!(gone.retained, None);
-    assert_eq!(gone.referrers_total, 1, "weak ones are told");
+    assert_eq!(gone.referrers_total, 1, "weak ones are reported");
     assert_eq!(
         gone.ancestry,
         ["app.ui.Detail", "android.app.Activity", "java.lang.Object"]
@@ -475,8 +475,8 @@ fn a_diff_by_path_shows_where_growth_hangs() {
     assert_eq!(changed.nodes[at].change.growth().count, 3);
 }
 
-/// A list: `keeper` holds its head; each link is of the next of `classes`, in turn, and has a
-/// payload of `payload` bytes.
+/// Builds a list whose head `keeper` holds. Links cycle through `classes`, and each has a payload
+/// of `payload` bytes.
 fn list(classes: &[&str], links: usize, payload: u64) -> Heap {
     let mut text = String::from(
         "keeper java.lang.Class<app.Keeper> 8 root=sticky_class -> LIST:list\n\
@@ -496,7 +496,7 @@ fn list(classes: &[&str], links: usize, payload: u64) -> Heap {
     heap(&text)
 }
 
-/// The `most` largest, by name of their class, and how many links each has.
+/// Returns the `most` largest objects with their numbers of links.
 fn told(heap: &Heap, most: usize) -> Vec<(heaptap_model::heap_graph::ObjectIndex, u64)> {
     let dominators = Dominators::compute(&heap.graph, Follow::default());
     let all = Filter::default();
@@ -534,7 +534,7 @@ fn the_first_of_a_class_in_the_wanted_heap_stands_for_a_chain_that_begins_in_ano
     );
     let dominators = Dominators::compute(&heap.graph, Follow::default());
     let filter = Filter {
-        heap: Some(HeapKind::App),
+        heaps: vec![HeapKind::App],
         ..Filter::default()
     };
     let found = largest::largest(&heap.graph, &dominators, &filter, 2, true);
@@ -579,5 +579,8 @@ fn holders_within_holders_are_told_by_the_innermost_and_what_is_much_smaller_has
     let found = told(&heap, 4);
     let objects: Vec<_> = found.iter().map(|found| found.0).collect();
     let names = ["cache", "big", "view", "child"].map(|name| heap.at(name));
-    assert_eq!(objects, names, "a view of a quarter is no link of a list");
+    assert_eq!(
+        objects, names,
+        "a view of a quarter is not a link of a list"
+    );
 }

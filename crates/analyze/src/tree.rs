@@ -1,5 +1,5 @@
-//! The dominator tree merged by class: siblings of one class are one node, and objects of their
-//! dominator's class (linked lists) belong to its node.
+//! Dominator tree merged by class: siblings of one class are one node, and objects of their
+//! dominator's class (linked lists) join its node.
 
 use super::histogram::Sums;
 use super::label;
@@ -7,31 +7,30 @@ use heaptap_model::heap_graph::{ClassIndex, Dominators, HeapGraph, ObjectIndex};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-/// Objects of one class below those of the node above.
+/// Objects of one class below those of the parent node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// Their class, `class X` for class objects; without what differs from run to run.
+    /// Class name without parts that differ from run to run; `class X` for class objects.
     pub name: String,
-    /// Their own sums, and what they and all below retain.
+    /// Sums of the objects, with their retained size.
     pub sums: Sums,
-    /// One of them.
+    /// One of the objects.
     pub example: ObjectIndex,
-    /// The node above, by index; `None` for tops.
+    /// Index of the parent node; `None` at the top.
     pub above: Option<usize>,
-    /// Nodes below, by index, those that retain most first.
+    /// Indexes of the child nodes, largest retained size first.
     pub below: Vec<usize>,
 }
 
-/// The merged tree. Nodes come after the node above them.
+/// Merged tree. Nodes come after their parents.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tree {
-    /// The nodes.
     pub nodes: Vec<Node>,
-    /// Those that nothing dominates, those that retain most first.
+    /// Nodes that nothing dominates, largest retained size first.
     pub tops: Vec<usize>,
 }
 
-/// Names by class, the same name for classes that are shown alike.
+/// Names by class; classes with equal display names share a name.
 struct Names<'a> {
     graph: &'a HeapGraph,
     texts: Vec<String>,
@@ -72,14 +71,14 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Merges the tree. Nodes that retain less than `least` bytes (Java and native) are left out,
-/// and so is what is below them.
+/// Merges the tree. Nodes that retain less than `least` bytes (Java and native) are omitted,
+/// including their descendants.
 pub fn merged(graph: &HeapGraph, dominators: &Dominators, least: u64) -> Tree {
     let mut names = Names::of(graph);
     let mut tree = Tree::default();
     let mut numbers: Vec<u32> = Vec::new();
     let mut by_key: HashMap<(usize, u32), usize> = HashMap::new();
-    // Nodes of the dominators of the object at hand, and where their subtrees end.
+    // Nodes of the dominators of the current object, and the ends of their subtrees.
     let mut line: Vec<(usize, usize)> = Vec::new();
     for (at, &object) in dominators.order().iter().enumerate() {
         while line.last().is_some_and(|&(_, end)| end <= at) {

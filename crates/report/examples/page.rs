@@ -28,6 +28,7 @@ fn page(title: &str, source: Box<dyn Source>, out: &mut dyn Write) -> Result<(),
             ProjectOptions::default(),
         )),
         full: None,
+        most_callsites: None,
         inputs: Vec::new(),
         java: Vec::new(),
     };

@@ -1,5 +1,5 @@
-//! The page around its parts: content policy, style, the static part, the data, the viewer. Under
-//! the policy nothing is fetched, and no script runs but the viewer, by the hash of its bytes.
+//! Page frame: content policy, style, the static part, the data, the viewer. Under the policy the
+//! page does not fetch anything, and only the viewer's script runs, identified by its hash.
 
 use super::data::blocks::Blocks;
 use super::html::Attribute;
@@ -8,19 +8,19 @@ use base64::prelude::BASE64_STANDARD;
 use sha2::{Digest as _, Sha256};
 use std::io::{self, Write};
 
-/// Of the static part.
+/// Style of the static part.
 const STYLE: &str = include_str!("style.css");
-/// The viewer: built from `viewer/src`, which a test holds it to.
+/// Viewer, built from `viewer/src`, which a test verifies.
 const VIEWER: &str = include_str!("../../../viewer/dist/report.js");
 const VIEWER_STYLE: &str = include_str!("../../../viewer/dist/report.css");
 
-/// What a page written by heaptap has in its first 1024 bytes, and nothing else.
+/// Mark of pages written by heaptap, within their first 1024 bytes.
 pub const MARK: &str = "<meta name=\"generator\" content=\"heaptap";
 
-/// Writes a page. Without data it has no script.
+/// Writes a page. A page without data does not contain scripts.
 ///
 /// # Errors
-/// Those of `out`.
+/// Returns an error if `out` cannot be written.
 pub(super) fn write(
     out: &mut dyn Write,
     title: &str,
@@ -68,7 +68,7 @@ mod tests {
 
     fn page(data: Option<&Blocks>) -> String {
         let mut page = Vec::new();
-        write(&mut page, "<heap>", "<p>body</p>", data).expect("memory takes all");
+        write(&mut page, "<heap>", "<p>body</p>", data).expect("writing to memory cannot fail");
         String::from_utf8(page).expect("it is text")
     }
 
@@ -79,8 +79,8 @@ mod tests {
         assert!(!page.contains("<script"), "{page}");
         assert!(!page.contains("script-src"), "{page}");
         assert!(page.contains("default-src 'none'; style-src 'sha256-"));
-        let head = page.find(MARK).expect("it says who wrote it");
-        assert!(head < 1024, "where it is looked for");
+        let head = page.find(MARK).expect("the page has the mark");
+        assert!(head < 1024, "within the first 1024 bytes");
     }
 
     #[test]

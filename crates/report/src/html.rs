@@ -1,17 +1,16 @@
-//! Text into HTML: nothing of a dump reaches the page but as escaped text.
+//! HTML output: text from a dump enters the page only escaped.
 
 use heaptap_model::untrusted;
 use std::fmt::{self, Write as _};
 
-/// Longest text of a dump that is put into a page, characters.
+/// Maximum length of a dump's text in a page, in characters.
 const LONGEST: usize = 400;
 
-/// A page, or a part of one, being written.
+/// Page or part of a page under construction.
 #[derive(Debug, Default)]
 pub(super) struct Html(String);
 
-/// Text of the dump for use in a page: shown safely, cut, escaped; directions of writing stay
-/// within it.
+/// Text of the dump for a page: sanitized, cut, escaped, and isolated in writing direction.
 pub(super) struct Foreign<'a>(pub(super) &'a str);
 
 impl fmt::Display for Foreign<'_> {
@@ -22,7 +21,7 @@ impl fmt::Display for Foreign<'_> {
     }
 }
 
-/// The same for the value of an attribute in double quotes, or where no element may stand.
+/// Text of the dump for an attribute in double quotes, or for places that do not allow elements.
 pub(super) struct Attribute<'a>(pub(super) &'a str);
 
 impl fmt::Display for Attribute<'_> {
@@ -46,7 +45,7 @@ impl fmt::Display for Attribute<'_> {
     }
 }
 
-/// A sentence of ours that may name something foreign, with `code` in backquotes.
+/// Sentence by heaptap that can contain foreign names, with `code` in backquotes.
 pub(super) struct Sentence<'a>(pub(super) &'a str);
 
 impl fmt::Display for Sentence<'_> {
@@ -64,16 +63,15 @@ impl fmt::Display for Sentence<'_> {
 }
 
 impl Html {
-    /// Adds markup as it is: of our own making, with foreign text in [`Foreign`].
+    /// Adds heaptap's own markup unchanged, with foreign text in [`Foreign`].
     pub(super) fn add(&mut self, markup: fmt::Arguments<'_>) {
         // Writing to a String cannot fail.
         let _ = self.0.write_fmt(markup);
     }
 
-    /// A table: a caption, headings (those with a leading `#` are of numbers), rows of markup.
-    /// Where it is wider than the page it scrolls, so it takes the focus, and has a name: whoever
-    /// has no mouse could not read all of it else. A group, since a page has hundreds of them, and
-    /// a list of landmarks is for finding one's way.
+    /// Adds a table: a caption, headings (a leading `#` marks numbers), rows of markup. A table
+    /// wider than the page scrolls. It is focusable and named so that it can be read without a
+    /// mouse. It is a group rather than a landmark because a page has hundreds of tables.
     pub(super) fn table(
         &mut self,
         caption: &str,
@@ -107,13 +105,13 @@ impl Html {
         self.add(format_args!("</tbody></table></div>\n"));
     }
 
-    /// What was added.
+    /// Returns the markup.
     pub(super) fn into_body(self) -> String {
         self.0
     }
 }
 
-/// Markup of ours, in which foreign text is escaped, as the value of an attribute in double
+/// Converts heaptap's own markup, in which foreign text is escaped, to an attribute value in double
 /// quotes: every `<` in it begins a tag.
 fn without_tags(markup: &str) -> String {
     let mut text = String::with_capacity(markup.len());

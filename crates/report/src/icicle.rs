@@ -1,20 +1,18 @@
-//! A tree of sizes as a picture: SVG rows of boxes, the root on top, each box as wide as its
-//! share. A static picture: what is too narrow to see is merged, and the box's tooltip has the
-//! exact figures.
+//! Tree of sizes as a static picture: SVG rows of boxes, the root on top, each box as wide as its
+//! share. Boxes too narrow to see are merged. Tooltips contain the exact values.
 
 use super::html::{Attribute, Html};
 use heaptap_model::units::ByteSize;
 
-/// A node of the tree, children behind their parents.
+/// Node of the tree; children come after their parents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Node {
-    /// What it is called.
     pub(super) name: String,
-    /// Bytes of it and all below.
+    /// Bytes of the node and its descendants.
     pub(super) bytes: u64,
-    /// Objects of it and all below.
+    /// Objects of the node and its descendants.
     pub(super) count: u64,
-    /// Index of its parent, smaller than its own; `None` for what stands in the first row.
+    /// Index of the parent, smaller than its own; `None` in the first row.
     pub(super) parent: Option<usize>,
 }
 
@@ -22,11 +20,12 @@ pub(super) struct Node {
 const WIDTH: f64 = 1200.0;
 /// Height of a row.
 const ROW: f64 = 17.0;
-/// A box narrower than this is not drawn, nor what is below it.
+/// Minimum width of a box; narrower ones and their descendants are not drawn.
 const NARROWEST: f64 = 1.5;
-/// Rows that are drawn; what is deeper shows in the tables.
+/// Maximum number of rows; deeper nodes are in the tables only.
 const DEEPEST: usize = 60;
-/// Pastel fills on which dark text reads; chosen by name, so that one class has one colour.
+/// Pastel fills with sufficient contrast for dark text, chosen by name so that a class has one
+/// color.
 const FILLS: [&str; 8] = [
     "#f2c79b", "#f5d98f", "#cfe3a0", "#a9dcc3", "#a8d3ea", "#b9c4f0", "#dcbdea", "#f0b8c4",
 ];
@@ -42,8 +41,8 @@ pub(super) fn draw(html: &mut Html, label: &str, nodes: &[Node]) {
         return;
     }
     let scale = WIDTH / total as f64;
-    // Where a node begins and how deep it lies, and where its next child begins. Children come
-    // behind their parents, so one pass places all.
+    // Start and depth of each node, and the start of its next child. Children come after their
+    // parents, so one pass suffices.
     let mut starts = vec![0.0f64; nodes.len()];
     let mut depths = vec![usize::MAX; nodes.len()];
     let mut next = vec![0.0f64; nodes.len()];
@@ -84,14 +83,15 @@ pub(super) fn draw(html: &mut Html, label: &str, nodes: &[Node]) {
         let y = depth as f64 * ROW;
         let percent = node.bytes as f64 * 100.0 / total as f64;
         html.add(format_args!(
-            "<g><title>{}: {} ({percent:.1} %), {} objects</title><rect x=\"{x:.1}\" y=\"{y}\" \
+            "<g><title>{}: {} ({percent:.1}%), {} objects</title><rect x=\"{x:.1}\" y=\"{y}\" \
              width=\"{width:.1}\" height=\"{ROW}\" fill=\"{}\"/>",
             Attribute(&node.name),
             ByteSize(node.bytes),
             node.count,
             fill(&node.name),
         ));
-        // Six units a character, roughly; text that does not fit is left out, not cut mid-word.
+        // About six units per character. Text that does not fit is omitted rather than cut within a
+        // word.
         let room = ((width - 6.0) / 6.0) as usize;
         if room >= 4 {
             let text = short(&node.name, room);
@@ -107,7 +107,7 @@ pub(super) fn draw(html: &mut Html, label: &str, nodes: &[Node]) {
     html.add(format_args!("</svg>\n"));
 }
 
-/// The name in at most `room` characters: without its package first, then cut.
+/// Shortens the name to at most `room` characters: removes its package first, then cuts.
 fn short(name: &str, room: usize) -> String {
     if name.chars().count() <= room {
         return name.to_owned();
@@ -123,7 +123,7 @@ fn short(name: &str, room: usize) -> String {
     }
 }
 
-/// FNV-1a over the name.
+/// Chooses a fill by the FNV-1a hash of the name.
 fn fill(name: &str) -> &'static str {
     let hash = name.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
         (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)

@@ -1,24 +1,23 @@
-//! HTML pages about heaps. A page is one file without network access or foreign parts. It reads
-//! well without scripts and without styles; with scripts, a viewer shows the numbers that the page
-//! carries. The crate takes what `heaptap-analyze` computed and writes text.
+//! HTML pages about heaps. A page is one file that does not use the network. It is readable without
+//! scripts and without styles; with scripts, a viewer shows the data in the page. The crate writes
+//! the results of `heaptap-analyze` as text.
 //!
-//! # The method
+//! # Structure
 //!
-//! A page has three parts: a static part for readers without scripts, blocks of compressed numbers
-//! (`docs/report-format.md`), and the viewer. A content policy allows the viewer's script by its
-//! hash and nothing else, so names from a device cannot run. All of them are escaped on their way
-//! into the page.
+//! A page has three parts: a static part for readers without scripts, blocks of compressed data
+//! (`docs/report-format.md`), and the viewer. A content policy allows only the viewer's script, by
+//! its hash, so names from a device cannot run as scripts. All of them are also escaped.
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`data`] | the numbers for the viewer: header, tables, columns, timeline |
+//! | [`data`] | the data for the viewer: header, tables, columns, timeline |
 //! | [`java`] | the pages of a Java heap |
-//! | `native` | the static part about sampled native heaps, and what every page has |
+//! | `native` | the static part about sampled native heaps, and start and end of every page |
 //! | `frame` | the page around its parts: content policy, style, viewer |
 //! | `html` | escaping, elements |
 //! | `icicle` | a tree of sizes as a picture |
 //!
-//! # A worked example
+//! # Example
 //!
 //! ```
 //! use heaptap_report::{Report, data::header::Header};
@@ -27,6 +26,7 @@
 //!     header: Header { title: "a <page>".to_owned(), ..Header::default() },
 //!     native: None,
 //!     full: None,
+//!     most_callsites: None,
 //!     inputs: Vec::new(),
 //!     java: Vec::new(),
 //! };
@@ -55,18 +55,18 @@ use time::OffsetDateTime;
 
 use heaptap_model::stacks::StackProfile;
 
-/// All that a page shows.
+/// Contents of a page.
 pub struct Report {
-    /// What is known beside the numbers; counts, sections, dumps, series and Java heaps are
-    /// filled in when it is written.
+    /// Header. Counts, sections, dumps, series and Java heaps are filled in by [`Report::write`].
     pub header: Header,
     /// Sampled native heaps.
     pub native: Option<StackProfile>,
-    /// The command that writes all callsites; `None` if this page is to have them, however many.
+    /// Command that writes all callsites; `None` if this page contains all of them.
     pub full: Option<String>,
-    /// At which dumps of `native` those of another input begin.
+    /// Maximum number of callsites, if it is not the usual one.
+    pub most_callsites: Option<usize>,
+    /// Indexes of the dumps in `native` at which another input begins.
     pub inputs: Vec<usize>,
-    /// Java heaps.
     pub java: Vec<JavaPart>,
 }
 
@@ -74,19 +74,20 @@ impl Report {
     /// Writes the page: the static part, the data, the viewer.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Returns an error if `out` cannot be written.
     pub fn write(self, out: &mut dyn Write) -> io::Result<()> {
         let Report {
             mut header,
             mut native,
             full,
+            most_callsites,
             inputs,
             java,
         } = self;
         let mut body = Html::default();
         if let Some(profile) = &mut native {
             header.folded = full.and_then(|command| {
-                let folded = data::fold(profile, data::MOST)?;
+                let folded = data::fold(profile, most_callsites.unwrap_or(data::MOST))?;
                 Some(Folded { command, ..folded })
             });
             data::outline(profile, &inputs, &mut header);
@@ -101,7 +102,7 @@ impl Report {
             bodies.push((!is_compared, part.body));
             sections.push(part.data);
         }
-        // What grew comes before the heap that it grew from.
+        // Growth comes before the heap that it is compared with.
         bodies.sort_by_key(|(is_later, _)| *is_later);
         let order = native.as_ref().map(Order::of);
         let numbers = native.as_ref().zip(order.as_ref());
@@ -123,7 +124,7 @@ impl Report {
     }
 }
 
-/// A moment in words: `2026-11-20 07:43:00 UTC`.
+/// Formats a time: `2026-11-20 07:43:00 UTC`.
 pub fn moment(at: OffsetDateTime) -> String {
     let at = at.to_offset(time::UtcOffset::UTC);
     let (date, clock) = (at.date(), at.time());
@@ -135,7 +136,7 @@ pub fn moment(at: OffsetDateTime) -> String {
     )
 }
 
-/// The same of milliseconds since 1970; `None` for what no calendar has.
+/// Formats milliseconds since 1970; `None` for a time outside the calendar.
 fn date(wall_ms: f64) -> Option<String> {
     let seconds = (wall_ms / 1000.0).floor();
     OffsetDateTime::from_unix_timestamp(seconds as i64)

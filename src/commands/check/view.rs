@@ -1,8 +1,7 @@
 //! `heaptap check`: shows the eligibility of processes, with reasons and remedies.
 
-use super::args::{Args, Kind};
+use super::args::Args;
 use super::run::{CheckOptions, CheckReport, check};
-use crate::config::Targets;
 use crate::console::{Console, Style};
 use crate::eligibility::{Answer, Process, ProcessReport, Scope, TargetKind, TargetReport};
 use crate::error::{ErrorClass, Failure};
@@ -15,23 +14,16 @@ use crate::views::eligibility::show_finding;
 /// # Errors
 /// Where the phone cannot be reached or is lost.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
-    let mut targets = Targets {
-        packages: args.packages,
-        ..Targets::default()
-    };
-    for target in args.targets {
-        match target.parse::<u32>() {
-            Ok(pid) => targets.pids.push(pid),
-            Err(_) => targets.names.push(target),
-        }
-    }
     let options = CheckOptions {
-        targets,
+        targets: args.target.required()?.targets(),
         user: ctx.globals.user,
-        scope: match args.kind {
-            Kind::Native => Scope::Native,
-            Kind::Java => Scope::Java,
-            Kind::Both => Scope::Both,
+        scope: match (
+            args.heap.of_native().is_some(),
+            args.heap.of_java().is_some(),
+        ) {
+            (_, false) => Scope::Native,
+            (false, true) => Scope::Java,
+            (true, true) => Scope::Both,
         },
     };
     let report = check(ctx.device().await?, &options).await?;

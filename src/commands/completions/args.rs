@@ -2,7 +2,7 @@
 
 /// Flags of `completions`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
+#[command(before_help = "Examples:\n  \
     heaptap completions bash > ~/.local/share/bash-completion/completions/heaptap\n  \
     heaptap completions zsh > \"${fpath[1]}/_heaptap\"\n  \
     heaptap completions fish > ~/.config/fish/completions/heaptap.fish\n  \

@@ -8,7 +8,7 @@ use crate::flags::context::Context;
 /// Prints the script for `tree`, the commands of the program.
 ///
 /// # Errors
-/// None; a failing stdout is told at the end of the run.
+/// None. A failure to write to stdout is reported at the end of the run.
 pub async fn run(ctx: &Context, args: Args, mut tree: clap::Command) -> Result<Outcome, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut tree, "heaptap", &mut script);

@@ -1,60 +1,77 @@
 //! The flags of `heaptap convert`.
 
+use crate::flags::heap::HeapArgs;
+use crate::flags::moment::MomentArgs;
 use crate::flags::names::NamesArgs;
 use crate::flags::sample_names::SampleNamesArg;
+use crate::flags::target::TargetArgs;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Flags of `convert`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    heaptap convert raw-trace -o profiles              gzipped pprofs\n  \
-    heaptap convert rec --format speedscope            rec.speedscope.json\n  \
-    heaptap convert rec@last --format folded -o - | flamegraph.pl > flame.svg\n  \
-    heaptap convert rec --format parquet -o tables     for DuckDB: views.sql is with them\n\n\
-    docs/export.md describes every format.")]
+#[command(
+    before_help = "Examples:\n  \
+    heaptap convert raw-trace -o profiles           gzipped pprofs\n  \
+    heaptap convert rec --format speedscope         rec.speedscope.json\n  \
+    heaptap convert rec --format parquet -o tables  for DuckDB\n  \
+    heaptap convert rec@last --format folded -o - | flamegraph.pl > flame.svg",
+    after_long_help = "docs/export.md describes every format."
+)]
 pub struct Args {
-    /// A recording's folder, a trace (also gzip, zstd, xz, in a ZIP or TAR), a pprof of any tool, an
-    /// HPROF, or - for one on stdin; PATH@LABEL, PATH@N or PATH@last for one dump
+    /// A recording's directory, a trace, a pprof or an HPROF; - for stdin
+    ///
+    /// Traces may be packed with gzip, zstd or xz, or lie in a ZIP or TAR. INPUT@MOMENT chooses one dump: INPUT@LABEL, INPUT@N, INPUT@last or INPUT@end.
     #[arg(value_name = "INPUT")]
     pub input: OsString,
-    /// A folder, which must be empty or new; of other formats than pprof also a file, or - for
-    /// stdout [default: heaptap-<INPUT>-<time>-<id>, of other formats with the format behind it, or
-    /// a file called after INPUT]
+    /// A new or empty directory; with other formats a file; - for stdout
+    ///
+    /// The default is heaptap-INPUT-TIME-ID for pprofs, and a file named after INPUT otherwise.
     #[arg(short, long, value_name = "FILE|DIR")]
     pub output: Option<PathBuf>,
-    /// What to write
+    /// Format
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
     pub format: Format,
-    /// Only these views: space, objects, alloc_space, alloc_objects, or what another tool calls
-    /// its own
-    #[arg(long = "view", value_name = "VIEW", value_delimiter = ',')]
+    /// Measure: space, alloc_space, objects or alloc_objects
+    #[arg(
+        long = "view",
+        value_name = "VIEW",
+        value_delimiter = ',',
+        hide_short_help = true
+    )]
     pub views: Vec<String>,
-    /// Only this dump, by its number or label, or `last`; may be repeated
-    #[arg(long = "dump", value_name = "N|LABEL|last")]
-    pub dumps: Vec<String>,
-    /// Overwrite a file that is there
-    #[arg(long)]
+    /// Overwrite existing files
+    #[arg(long, hide_short_help = true)]
     pub force: bool,
-    /// Only these processes
-    #[arg(long = "pid", value_name = "PID", value_delimiter = ',')]
-    pub pids: Vec<u64>,
-    /// Only the dumps with these times, in ns of the trace
-    #[arg(long, value_name = "NS", value_delimiter = ',')]
+    /// Only the dumps at these times, in ns of the trace
+    #[arg(long, value_name = "NS", value_delimiter = ',', hide_short_help = true)]
     pub timestamps: Vec<u64>,
-    /// Only these heaps; Java heaps are called java
-    #[arg(long = "heap", value_name = "NAME", value_delimiter = ',')]
-    pub heaps: Vec<String>,
-    /// Of Java heaps a second profile, over the dominator tree: what each object keeps alive; of
-    /// other formats than pprof, that tree in place of shortest paths
-    #[arg(long)]
+    /// Also write the dominator tree of Java heaps
+    ///
+    /// As a second pprof. In other formats it replaces the shortest paths.
+    #[arg(long, hide_short_help = true)]
     pub dominators: bool,
-    /// No [jit], [interp] and the like behind function names
-    #[arg(long)]
+    /// Omit Perfetto's marks of function names, such as [jit]
+    #[arg(long, hide_short_help = true)]
     pub no_annotations: bool,
     /// Names of the sample types
-    #[arg(long, value_name = "WHOSE", value_enum, default_value_t)]
+    #[arg(
+        long,
+        value_name = "WHOSE",
+        value_enum,
+        default_value_t,
+        hide_short_help = true
+    )]
     pub sample_names: SampleNamesArg,
+    /// Which heaps.
+    #[command(flatten)]
+    pub heap: HeapArgs,
+    /// Which moments.
+    #[command(flatten)]
+    pub moment: MomentArgs,
+    /// Which processes.
+    #[command(flatten)]
+    pub target: TargetArgs,
     /// Where names come from.
     #[command(flatten)]
     pub names: NamesArgs,

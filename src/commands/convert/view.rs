@@ -1,5 +1,5 @@
-//! `heaptap convert`: shows what the conversion of a trace to pprofs found and wrote; other
-//! formats are `export`'s.
+//! `heaptap convert`: shows the result of the conversion of a trace to pprofs. `export` handles the
+//! other formats.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::export::pprof::PprofOptions;
 use crate::flags::context::Context;
-use crate::heaps::selector::{DumpSelector, JavaInput};
+use crate::heaps::selector::JavaInput;
 use crate::import::ImportError;
 use crate::naming::frames::{LookupControl, LookupScope};
 use crate::results::manifest::{Dumps, Manifest};
@@ -31,8 +31,9 @@ use crate::views::{blocking, summary};
 /// Runs the command.
 ///
 /// # Errors
-/// Where the input holds no trace, or the output can't be written.
+/// Returns an error if the input does not contain a trace or the output cannot be written.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    args.moment.check([&args.input])?;
     if let Some(format) = export::format(args.format) {
         return export::run(ctx, args, format).await;
     }
@@ -40,12 +41,11 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         return export::page(ctx, args).await;
     }
     if !args.views.is_empty() {
-        let message = "a pprof has all views: --view is of other formats";
+        let message = "a pprof contains all views; `--view` applies to other formats";
         return Err(Failure::new(ErrorClass::Usage, "usage", message));
     }
     let typed = JavaInput::parse(&args.input);
-    let mut dumps: Vec<DumpSelector> = typed.which.into_iter().collect();
-    dumps.extend(args.dumps.iter().map(|dump| DumpSelector::parse(dump)));
+    let dumps = args.moment.dumps(&typed);
     let input = match typed.path == Path::new("-") {
         true => Input::Stdin,
         false => Input::Path(typed.path),
@@ -58,16 +58,16 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         default_name(&target, OffsetDateTime::now_utc(), &SessionId::random()).into()
     });
     if let Input::Path(path) = &input {
-        // Before a folder for the results is made.
+        // Before a directory for the results is created.
         let name = path.display().to_string();
         std::fs::metadata(path).map_err(ImportError::unreadable(&name))?;
     }
     let named = match (&input, dumps.is_empty()) {
         (_, true) => None,
         (Input::Stdin, false) => {
-            let message = "a dump of standard input cannot be named for pprofs";
+            let message = "cannot select a dump of standard input by number or label";
             let failure = Failure::new(ErrorClass::Usage, "usage", message);
-            return Err(failure.with_help("choose with --pid, --heap and --timestamps"));
+            return Err(failure.with_help("select with `-p`, `--heap` or `--timestamps`"));
         }
         (Input::Path(path), false) => Some(export::named(ctx, path, dumps).await?),
     };
@@ -95,8 +95,8 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         input,
         output: staging.path().to_owned(),
         selection: Selection {
-            pids: args.pids,
-            heaps: args.heaps,
+            processes: args.target.filter(),
+            heaps: args.heap.heaps,
             timestamps: args.timestamps,
             named,
         },

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 /// Flags of `demo`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  heaptap demo -o out")]
+#[command(before_help = "Example:\n  heaptap demo -o out")]
 pub struct Args {
-    /// The folder to write to; must be empty or new [default: heaptap-demo-TIME-SESSION]
+    /// A new or empty directory [default: heaptap-demo-TIME-SESSION]
     #[arg(short, long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub output: Option<PathBuf>,
     /// Whether a page is left.

@@ -1,8 +1,8 @@
-//! `heaptap demo`: the main job on the virtual phone, through the very code that `record` runs:
-//! record with memory over time beside, labelled snapshots round by round, stop, fetch, name the
-//! frames, convert; a dump of the app's Java heap; then the answer: what leaks, how sure that is,
-//! in which line, and what to look at next. The app's build, with its symbols and its mapping
-//! file, is put into a folder as Gradle would leave it.
+//! `heaptap demo`: the main use case on the virtual phone, with the same code as `record`. Records
+//! with memory over time, takes a labeled snapshot per iteration, stops, fetches, symbolizes and
+//! converts. Then dumps the app's Java heap and shows the result: the leaks with their certainty
+//! and source lines, and the next commands. The symbols and the R8 mapping of the app's build are
+//! put into a directory, as Gradle does.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -37,12 +37,13 @@ use crate::views::page;
 use crate::views::paths::near;
 use crate::views::progress::{self, Show};
 
-/// The app on the virtual phone that leaks.
+/// Leaking app on the virtual phone.
 const APP: &str = "com.example.app";
-/// A phone on which the shell may ask for snapshots; its clock runs faster than ours.
+/// Specification of a device on which the shell can request snapshots. Its clock is 8 times faster
+/// than the host clock.
 const PHONE: &str = "android=14,build=userdebug,speed=8,obfuscated=yes";
 
-/// What is done, by the phone's clock since the start of the recording.
+/// Actions, by the device time since the start of the recording.
 const SCRIPT: [(Duration, Act); 7] = [
     (Duration::from_millis(3_000), Act::Snapshot("before")),
     (Duration::from_millis(4_500), Act::Snapshot("round-1")),
@@ -59,7 +60,7 @@ enum Act {
     Stop,
 }
 
-/// The hands at the keyboard: does what the script says as the recording goes on.
+/// Simulated user that follows the script as the recording proceeds.
 #[derive(Debug, Default)]
 struct Hands {
     done: usize,
@@ -67,7 +68,7 @@ struct Hands {
 }
 
 impl Hands {
-    /// What to do now that `event` has happened.
+    /// Returns the next action after `event`.
     fn react(&mut self, event: &SessionEvent) -> Option<Control> {
         match event {
             SessionEvent::SnapshotTaken { .. } | SessionEvent::SnapshotFailed { .. } => {
@@ -98,7 +99,7 @@ impl Hands {
 /// Runs the command.
 ///
 /// # Errors
-/// As `record`.
+/// Returns the errors of `record`.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let mut globals = ctx.globals.clone();
     globals
@@ -157,7 +158,7 @@ async fn show(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     match recorded {
         Recorded::Finished(mut finished) => {
             let java = finished.output.join(FOLDER);
-            // What went wrong is told as `record` tells it. In JSON there is one document.
+            // Problems are reported as in `record`. In JSON there is one document.
             let is_whole = finished.class.is_none() && finished.manifest.warnings.is_empty();
             let outcome = match is_whole && !ctx.console.is_json() {
                 true => Outcome::Done,
@@ -180,7 +181,7 @@ async fn show(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
 }
 
-/// What lies in the folder, in a line.
+/// Prints the contents of the directory in one line.
 fn say_written(ctx: &Context, folder: &Path, manifest: &Manifest, has_page: bool) {
     let page = match has_page {
         true => format!(", {}", crate::pages::PAGE),
@@ -193,40 +194,43 @@ fn say_written(ctx: &Context, folder: &Path, manifest: &Manifest, has_page: bool
     ));
 }
 
-/// The commands that one would want next, on this recording and on a phone of one's own.
+/// Prints the next commands, for this recording and for the user's own device.
 fn say_next(ctx: &Context, folder: &Path, page: Option<&Path>) {
     let recording = quoted_path(folder);
     let mut commands = Vec::new();
     if let Some(page) = page {
         let page = quoted_path(near(page));
-        commands.push((format!("open {page}"), "all of it, in the browser"));
+        commands.push((format!("open {page}"), "the whole report in the browser"));
     }
     let (before, after) = (quoted_dump(folder, "before"), quoted_dump(folder, "after"));
     let java = quoted_path(folder.join(FOLDER));
     commands.extend([
         (
             format!("leaks {recording}"),
-            "all that grows, and how sure that is",
+            "everything that grows, with its certainty",
         ),
-        (format!("top {recording}"), "who holds the native memory"),
-        (format!("diff {before} {after}"), "what grew in between"),
         (
-            format!("leaks {java}"),
-            "the Java leaks, and what holds them",
+            format!("top {recording}"),
+            "functions with the most native memory",
         ),
+        (
+            format!("diff {before} {after}"),
+            "growth between two snapshots",
+        ),
+        (format!("leaks {java}"), "Java leaks and the paths to them"),
     ]);
     say_commands(ctx, "next:", &commands);
     ctx.console.say("");
     ctx.console.say(format_args!(
-        "{} heaptap doctor, then heaptap record -n {APP}",
-        ctx.console.on_stderr(Style::Strong, "on your own phone:")
+        "{} `heaptap doctor`, then `heaptap record -n {APP}`",
+        ctx.console.on_stderr(Style::Strong, "on your own device:")
     ));
 }
 
 fn say_commands(ctx: &Context, heading: &str, commands: &[(String, &str)]) {
     let console = &ctx.console;
     let widest = commands.iter().map(|(command, _)| command.chars().count());
-    // A long path would push all that is said out of the terminal.
+    // One long path would push all descriptions out of the terminal.
     let width = widest
         .filter(|width| *width <= LONGEST_COMMAND)
         .max()
@@ -239,10 +243,10 @@ fn say_commands(ctx: &Context, heading: &str, commands: &[(String, &str)]) {
     }
 }
 
-/// Commands of more characters stand in no column.
+/// Longer commands, in characters, are not aligned in the column.
 const LONGEST_COMMAND: usize = 40;
 
-/// Dumps the app's Java heap into a folder of its own.
+/// Dumps the app's Java heap into its own directory.
 async fn dump_java(
     ctx: &Context,
     device: &Device,
@@ -265,8 +269,8 @@ async fn dump_java(
         silence: Duration::from_secs(60),
         names: names.clone(),
     };
-    ctx.console.say("dumping its Java heap …");
-    // What there is to say of phone and app was said before.
+    ctx.console.say("dumping the Java heap of the app …");
+    // The properties of the device and the app were printed before.
     let quiet: EventHandler = Arc::new(|_| {});
     let mut show = Show::of_dump(ctx, false, false);
     let dumped = show
@@ -283,7 +287,8 @@ async fn dump_java(
     Ok(())
 }
 
-/// What is recorded beside: all but Java heap graphs, since the HPROF behind it tells more.
+/// Returns the companion data to record: all except Java heap graphs, because the HPROF that
+/// follows contains more.
 fn beside() -> CompanionOptions {
     CompanionOptions {
         java: false,
@@ -305,16 +310,16 @@ fn no_folder(error: &std::io::Error) -> Failure {
     Failure::new(
         ErrorClass::HostWrite,
         "host-write",
-        format!("could not fill a temporary folder: {error}"),
+        format!("cannot write to a temporary directory: {error}"),
     )
-    .with_help("free some space, or set TMPDIR to a folder that can be written")
+    .with_help("free disk space, or set TMPDIR to a writable directory")
 }
 
-/// What the build of the app leaves on its developer's disk.
+/// Output of the app's build.
 struct Build {
-    /// Libraries with DWARF, a folder for each ABI.
+    /// Libraries with DWARF, in a directory for each ABI.
     symbols: PathBuf,
-    /// R8's mapping file.
+    /// R8 mapping.
     mapping: PathBuf,
 }
 
@@ -333,7 +338,7 @@ impl Build {
         Ok(Build { symbols, mapping })
     }
 
-    /// As `--symbols` and `--mapping` would name them; nothing else is looked at.
+    /// Returns the options that `--symbols` and `--mapping` would give; no other place is searched.
     fn names(self, folder: &Path) -> NameOptions {
         NameOptions {
             symbols: vec![self.symbols],

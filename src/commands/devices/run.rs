@@ -1,5 +1,5 @@
-//! The phones of a server with what tells them apart: model, Android, build, ABI. Each phone
-//! is asked at the same time as the others and may be silent without holding them up.
+//! The devices of an adb server with their properties: model, Android, build, ABI. The devices are
+//! queried concurrently, so that a silent one does not delay the others.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use tokio::task::JoinSet;
 use crate::device::{Command, Device, DeviceError, DeviceState, ListedDevice, Selector, Server};
 use crate::untrusted::sanitize_bytes;
 
-/// A phone answers `getprop` in milliseconds; one that sleeps takes longer.
+/// Time limit for `getprop`. A device answers in milliseconds, or later if it sleeps.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The properties asked for, in this order, one line each.
+/// Requested properties. The output has one line for each, in this order.
 const PROPERTIES: [&str; 7] = [
     "ro.product.model",
     "ro.build.version.release_or_codename",
@@ -23,44 +23,41 @@ const PROPERTIES: [&str; 7] = [
     "ro.product.manufacturer",
 ];
 
-/// One phone.
+/// Device of an adb server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PhoneRow {
-    /// Serial number, safe to show.
+    /// Serial number, sanitized.
     pub serial: String,
-    /// `device` where it is ready, else the server's word.
+    /// `device` if it is ready, otherwise the state as the server names it.
     pub state: String,
-    /// What to do where it is not ready.
+    /// Next step if it is not ready.
     pub fix: Option<String>,
-    /// Manufacturer.
     pub manufacturer: Option<String>,
-    /// Model.
     pub model: Option<String>,
-    /// `14`, or the code name of a preview.
+    /// Android version such as `14`, or the code name of a preview.
     pub android: Option<String>,
     /// SDK level.
     pub sdk: Option<u32>,
-    /// `user`, `userdebug`, `eng`.
+    /// `user`, `userdebug` or `eng`.
     pub build_type: Option<String>,
     /// Preferred ABI.
     pub abi: Option<String>,
-    /// Path of its USB port.
+    /// Path of the USB port.
     pub usb: Option<String>,
-    /// Product name.
     pub product: Option<String>,
-    /// Device name.
     pub device: Option<String>,
-    /// The server's number for this connection, for `-s transport:N`.
+    /// Number of the connection, for `-s transport:N`.
     pub transport_id: Option<u64>,
-    /// Why a ready phone did not tell more.
+    /// Reason why the properties of a ready device are missing.
     pub error: Option<String>,
 }
 
-/// The phones of `server` that `selector` fits, in its order; none at all is no error.
+/// Returns the devices of `server` that match `selector`, in the order of the server. An empty list
+/// is not an error.
 ///
 /// # Errors
-/// [`DeviceError::NotFound`] where a phone is named that is not there; errors of the server's
-/// connection. A phone that can't be asked says so in its row.
+/// Returns [`DeviceError::NotFound`] if the selected device is missing, and errors of the
+/// connection to the server. If a device cannot be queried, its row has the error.
 pub async fn phones(server: &Server, selector: &Selector) -> Result<Vec<PhoneRow>, DeviceError> {
     let listed = server.devices().await?;
     let fitting = selector.fitting(&listed);
@@ -79,7 +76,7 @@ pub async fn phones(server: &Server, selector: &Selector) -> Result<Vec<PhoneRow
         }
     }
     while let Some(answer) = asking.join_next().await {
-        // A task that panicked is a bug that its own message tells of; its row stays bare.
+        // A panic in a task prints its own message; the row stays without properties.
         let Ok((index, answer)) = answer else {
             continue;
         };
@@ -118,7 +115,8 @@ async fn properties(device: &Device) -> Result<[Option<String>; PROPERTIES.len()
     Ok(read(&output.stdout))
 }
 
-/// One line a property; a phone that prints another number of lines has told nothing sure.
+/// Parses one line per property. Returns no values if the number of lines is wrong, because they
+/// cannot be assigned.
 fn read(stdout: &[u8]) -> [Option<String>; PROPERTIES.len()] {
     let text = stdout.strip_suffix(b"\n").unwrap_or(stdout);
     let lines: Vec<&[u8]> = text.split(|&b| b == b'\n').collect();

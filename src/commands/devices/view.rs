@@ -1,5 +1,5 @@
-//! `heaptap devices`: shows the devices that the adb server lists; connects and pairs with
-//! those on the network.
+//! `heaptap devices`: shows the devices of the adb server, and connects to and pairs with devices
+//! on the network.
 
 use serde::Serialize;
 
@@ -26,7 +26,7 @@ struct MdnsDocument<'a> {
 /// Runs the command.
 ///
 /// # Errors
-/// No adb server; a phone on the network that can't be connected to or paired with.
+/// Returns an error if there is no adb server, or a device cannot be connected or paired.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let server = ctx.server().await?;
     if args.mdns {
@@ -45,7 +45,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         server.disconnect_from(at).await?;
         ctx.console.say(format_args!("disconnected from {at}"));
     }
-    // Not ANDROID_SERIAL: the list is where its value is looked up, as with adb.
+    // Not ANDROID_SERIAL: as with adb, its value is looked up in this list.
     let selector = match &ctx.globals.serial {
         Some(serial) => Selector::parse(serial),
         None => Selector::Only,
@@ -58,8 +58,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         });
     } else if rows.is_empty() {
         ctx.console.say(
-            "no devices: connect a phone by cable with USB debugging on; `heaptap doctor` looks \
-             further",
+            "no devices: connect a device with USB debugging enabled, or run `heaptap doctor`",
         );
     } else {
         show(ctx, &rows);
@@ -97,7 +96,7 @@ fn show(ctx: &Context, rows: &[PhoneRow]) {
                 .say(format_args!("{serial} is {}: {fix}", row.state));
         }
     }
-    // Only the transport tells those apart that share a serial.
+    // Only the transport ID distinguishes devices that share a serial.
     let twins = |row: &&PhoneRow| rows.iter().filter(|r| r.serial == row.serial).count() > 1;
     for row in rows.iter().filter(twins) {
         if let Some(id) = row.transport_id {
@@ -117,7 +116,7 @@ fn announced(ctx: &Context, services: &[Announced]) {
     }
     if services.is_empty() {
         ctx.console
-            .say("no phone announces itself: switch wireless debugging on");
+            .say("no device found on the network: enable wireless debugging on the device");
         return;
     }
     let mut table = vec![["NAME", "SERVICE", "ADDRESS"].map(str::to_owned).to_vec()];

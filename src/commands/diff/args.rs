@@ -4,88 +4,93 @@ use crate::analyze::native::groups::RowKey;
 use crate::flags::filter::FilterArgs;
 use crate::flags::iterations::iterations;
 use crate::flags::java::JavaArgs;
+use crate::flags::limit::LimitArgs;
 use crate::flags::native::NativeArgs;
 use crate::flags::stack::StackArgs;
 use crate::units::ByteSize;
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{ValueEnum, ValueHint};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Flags of `diff`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    heaptap diff rec@before rec@after               what grew between two dumps of a recording\n  \
-    heaptap diff old new --by library               between two recordings, joined by name\n  \
-    heaptap diff rec@1 rec@last --per 20            by iteration, of 20 in between\n  \
-    heaptap diff old new --fail-over 2MiB           in CI: ends with 9 where it surely grew by more\n  \
-    heaptap diff old new -o grown.html              a page: flame graph of what grew\n  \
-    heaptap diff old new --pprof grown.pb.gz        for go tool pprof\n  \
-    heaptap diff before.hprof after.hprof           two Java heaps\n  \
-    heaptap diff rec@before rec@after --by path     where in the dominator tree it grew\n  \
-    heaptap diff before.smaps after.smaps           memory mappings: files, or recordings with --smaps\n  \
-    heaptap diff before.txt after.txt               two texts of dumpsys meminfo, row by row\n  \
-    heaptap diff old.hprof rec@last --mapping-before old/mapping.txt --mapping-after mapping.txt\n\n\
-    docs/native-tables.md says how dumps are paired, what is certain, and what JSON means.")]
+#[command(
+    before_help = "Examples:\n  \
+    heaptap diff rec@before rec@after      two dumps of a recording\n  \
+    heaptap diff old new --by library      two recordings, joined by name\n  \
+    heaptap diff old new --fail-over 2MiB  in CI: exits with 9 if it grew more\n  \
+    heaptap diff old new -o grown.html     a page; grown.pb.gz for go tool pprof\n  \
+    heaptap diff rec@1 rec@last --rounds 20\n  \
+    heaptap diff before.hprof after.hprof\n  \
+    heaptap diff rec@before rec@after --by path\n  \
+    heaptap diff before.smaps after.smaps\n  \
+    heaptap diff before.txt after.txt      two texts of dumpsys meminfo\n  \
+    heaptap diff old.hprof rec@last --mapping-before old.txt --mapping-after new.txt",
+    after_long_help = "docs/native-tables.md says how dumps are paired, what is certain, and what JSON means."
+)]
 pub struct Args {
-    /// The first dump: a recording's folder, a trace, a pprof, an HPROF or smaps, PATH@LABEL,
-    /// PATH@N, PATH@last
+    /// First dump: a recording, trace, pprof, HPROF, smaps or meminfo text
+    ///
+    /// A@MOMENT chooses one dump: A@LABEL, A@N, A@last or A@end.
     #[arg(value_name = "A")]
     pub before: OsString,
-    /// The second, of the same or another kind of file, run or build
+    /// Second dump, of the same or another run or build
     #[arg(value_name = "B")]
     pub after: OsString,
-    /// What a row stands for [default: function; of Java all three that it has]
+    /// Kind of rows
+    ///
+    /// The default is function; for Java heaps class, path and leak.
     #[arg(long, value_name = "WHAT", value_enum)]
     pub by: Option<ByArg>,
-    /// At most so many rows of each table; 0 is all [default: what fits a page; all in JSON and
-    /// CSV, 1000 of callsites]
-    #[arg(short = 'n', long, value_name = "N")]
-    pub limit: Option<usize>,
+    /// How many rows are printed.
+    #[command(flatten)]
+    pub rows: LimitArgs,
     /// Which stacks or objects count.
     #[command(flatten)]
     pub filter: FilterArgs,
     /// What is shown of stacks.
     #[command(flatten)]
     pub stacks: StackArgs,
-    /// Growth of what is held, or of all that was allocated [default: space]
-    #[arg(long, value_name = "VIEW", value_enum)]
+    /// Measure: space or alloc_space
+    #[arg(long, value_name = "VIEW", value_enum, hide_short_help = true)]
     pub view: Option<ViewArg>,
-    /// What rows are ordered by [default: self]
-    #[arg(long, value_name = "FIGURE", value_enum)]
+    /// Order of rows
+    #[arg(long, value_name = "FIGURE", value_enum, hide_short_help = true)]
     pub sort: Option<SortArg>,
-    /// Divide growth by N iterations; N,M where the two sides had a different number
-    #[arg(long, value_name = "N[,M]", value_parser = iterations, conflicts_with = "per_second")]
-    pub per: Option<[f64; 2]>,
-    /// Divide growth by the seconds between two dumps of a run; of two runs each side by its own
-    #[arg(long)]
-    pub per_second: bool,
-    /// All rows too that sampling explains, not the first few
-    #[arg(long)]
-    pub noise: bool,
-    /// Exit with code 9 if growth (of what matches) exceeds SIZE, 12 if inconclusive
+    /// Number of iterations; N,M if the sides differ
     ///
-    /// With --per or --per-second the limit is for an iteration or a second. It is inconclusive if
-    /// the sampling error leaves it open, or if a filter, process, heap or dump that is named
-    /// matches nothing.
+    /// heaptap divides growth by it.
+    #[arg(long, value_name = "N[,M]", value_parser = iterations, conflicts_with = "per_second")]
+    pub rounds: Option<[f64; 2]>,
+    /// Divide growth by the seconds between two dumps
+    #[arg(long, hide_short_help = true)]
+    pub per_second: bool,
+    /// Show all changes within the sampling error
+    #[arg(long, hide_short_help = true)]
+    pub noise: bool,
+    /// Exit with code 9 if growth exceeds SIZE, 12 if inconclusive
+    ///
+    /// With --rounds or --per-second the limit is per iteration or second. The result is inconclusive if
+    /// the sampling error leaves it open, or if a named filter, process, heap or dump matches nothing.
     #[arg(long, value_name = "SIZE", value_parser = ByteSize::parse)]
     pub fail_over: Option<ByteSize>,
-    /// Write the difference as gzipped pprof, as go tool pprof -diff_base makes it
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub pprof: Option<PathBuf>,
-    /// Write a page that shows the difference, as report --base does
-    #[arg(short, long, value_name = "FILE.html", value_hint = ValueHint::FilePath)]
-    pub output: Option<PathBuf>,
-    /// Overwrite files that are there
-    #[arg(long)]
+    /// File to write: a page (.html) or a pprof (.pb.gz)
+    ///
+    /// The page is that of `report --base`, the pprof that of `go tool pprof -diff_base`.
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = diff_output())]
+    pub output: Option<DiffOutput>,
+    /// Overwrite existing files
+    #[arg(long, hide_short_help = true)]
     pub force: bool,
-    /// Comma-separated values on stdout
+    /// Print comma-separated values to stdout
     #[arg(long, conflicts_with_all = ["json", "json_lines"])]
     pub csv: bool,
-    /// Mapping file for the first dump alone; may be repeated
-    #[arg(long, value_name = "[PACKAGE=]FILE", value_hint = ValueHint::FilePath)]
+    /// R8 mapping file for A only; may be repeated
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
     pub mapping_before: Vec<OsString>,
-    /// Mapping file for the second dump alone; may be repeated
-    #[arg(long, value_name = "[PACKAGE=]FILE", value_hint = ValueHint::FilePath)]
+    /// R8 mapping file for B only; may be repeated
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
     pub mapping_after: Vec<OsString>,
     /// Which heap is meant.
     #[command(flatten)]
@@ -93,18 +98,47 @@ pub struct Args {
     /// How the heaps are looked at.
     #[command(flatten)]
     pub java: JavaArgs,
-    /// Compare memory mappings, of recordings that hold them; files of smaps are known for it
-    #[arg(long, help_heading = "Which heap")]
+    /// Compare the memory mappings of recordings
+    #[arg(long, help_heading = "Which heap", hide_short_help = true)]
     pub smaps: bool,
-    /// Classes that did not change too
-    #[arg(long, help_heading = "Java heaps")]
+    /// Also show classes that did not change
+    #[arg(long, help_heading = "Java heaps", hide_short_help = true)]
     pub unchanged: bool,
-    /// Levels of the dominator tree [default: 8]
-    #[arg(long, help_heading = "Java heaps", value_name = "N")]
+    /// Maximum number of levels [default: 8]
+    #[arg(
+        long,
+        help_heading = "Java heaps",
+        value_name = "N",
+        hide_short_help = true
+    )]
     pub depth: Option<usize>,
-    /// Nodes of the dominator tree that changed by at least this [default: 0.1 % of the heap]
-    #[arg(long, help_heading = "Java heaps", value_name = "SIZE", value_parser = ByteSize::parse)]
+    /// Minimum size of tree nodes [default: 0.1% of the heap]
+    #[arg(long, help_heading = "Java heaps", value_name = "SIZE", value_parser = ByteSize::parse, hide_short_help = true)]
     pub min: Option<ByteSize>,
+}
+
+/// The file that `-o` names, by its ending.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DiffOutput {
+    /// A page.
+    Page(PathBuf),
+    /// A gzipped pprof.
+    Profile(PathBuf),
+}
+
+/// Parses the file that `-o` names.
+fn diff_output() -> impl TypedValueParser<Value = DiffOutput> {
+    PathBufValueParser::new().try_map(|path| {
+        let name = path.to_string_lossy().to_ascii_lowercase();
+        let ends = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
+        if ends(&[".html", ".htm"]) {
+            Ok(DiffOutput::Page(path))
+        } else if ends(&[".pb.gz", ".pprof"]) {
+            Ok(DiffOutput::Profile(path))
+        } else {
+            Err("the name decides the format: end it with .html or .pb.gz".to_owned())
+        }
+    })
 }
 
 /// What is compared.
@@ -176,4 +210,14 @@ pub enum SortArg {
     Cumulative,
     /// Names
     Name,
+}
+
+impl Args {
+    /// The pprof that `-o` names.
+    pub(super) fn profile(&self) -> Option<&PathBuf> {
+        match &self.output {
+            Some(DiffOutput::Profile(path)) => Some(path),
+            Some(DiffOutput::Page(_)) | None => None,
+        }
+    }
 }

@@ -1,5 +1,5 @@
-//! `heaptap diff`: what changed between two dumps: of native heaps by callsite, function, library
-//! and so on, of Java heaps by class, place and leak.
+//! `heaptap diff`: changes between two dumps, for native heaps by callsite, function, library and
+//! so on, for Java heaps by class, path and leak.
 
 mod java;
 mod kinds;
@@ -8,10 +8,10 @@ mod meminfo;
 mod native;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use self::kinds::Kind;
-use super::args::{Args, ByArg, SortArg, ViewArg};
+use super::args::{Args, ByArg, DiffOutput, SortArg, ViewArg};
 use super::run::{Compared, DiffError, DiffRequest, Per, ProfileFile, diff};
 use crate::analyze::native::diff::Growing;
 use crate::analyze::native::groups::RowKey;
@@ -36,14 +36,15 @@ use crate::views::native as native_view;
 use crate::views::page;
 use crate::views::paths::near;
 
-/// Rows on a page, and of those that sampling explains.
+/// Rows on a page, and rows within sampling error.
 const PAGE: usize = 20;
 const PAGE_OF_NOISE: usize = 5;
 
 /// Runs the command.
 ///
 /// # Errors
-/// Where one of the inputs holds no heap, or can't be read, or the two do not compare.
+/// Returns an error if an input does not contain a heap or cannot be read, or the inputs are not
+/// comparable.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let judges = args.fail_over.is_some();
     let outcome = of_any_kind(ctx, args).await;
@@ -51,9 +52,10 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
 }
 
 async fn of_any_kind(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    args.native.moment.check([&args.before, &args.after])?;
     let page = match &args.output {
-        Some(goal) => Some((goal.clone(), args.force, page(&args, goal)?)),
-        None => None,
+        Some(DiffOutput::Page(goal)) => Some((goal.clone(), args.force, page(&args))),
+        Some(DiffOutput::Profile(_)) | None => None,
     };
     let of_mappings = matches!(args.by, Some(ByArg::Kind | ByArg::Mapping));
     let of_mappings = args.smaps || of_mappings;
@@ -77,16 +79,16 @@ async fn of_any_kind(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     Ok(outcome)
 }
 
-/// Memory mappings of both.
+/// Compares the memory mappings of both inputs.
 async fn compare_mappings(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let by = match args.by {
         None | Some(ByArg::Kind) => mapped::By::Kind,
         Some(ByArg::Library) => mapped::By::Library,
         Some(ByArg::Mapping) => mapped::By::Mapping,
         Some(_) => {
-            let message = "mappings are compared --by kind, library or mapping";
+            let message = "memory mappings support `--by` only with kind, library or mapping";
             return Err(Failure::new(ErrorClass::Usage, "option-conflict", message)
-                .with_help("leave out --by, or choose one of these"));
+                .with_help("choose one of these, or leave out `--by`"));
         }
     };
     of_heaps_alone(&args, "memory mappings")?;
@@ -96,38 +98,32 @@ async fn compare_mappings(ctx: &Context, args: Args) -> Result<Outcome, Failure>
     let asked = mappings::DiffAsked {
         inputs: [args.before, args.after],
         by,
-        limit: args.limit,
-        process: args.java.process.clone(),
+        limit: args.rows.limit,
+        processes: args.java.target.filter(),
         csv: args.csv,
     };
     mappings::diff(ctx, asked).await
 }
 
-/// Refuses flags that only heaps know: none of them is silently without effect.
+/// Rejects flags that apply only to heaps, so that no flag is ignored silently.
 fn of_heaps_alone(args: &Args, these: &str) -> Result<(), Failure> {
     let flags = [
         (args.output.is_some(), "--output"),
-        (args.pprof.is_some(), "--pprof"),
-        (args.per.is_some(), "--per"),
+        (args.rounds.is_some(), "--rounds"),
         (args.fail_over.is_some(), "--fail-over"),
     ];
     match flags.into_iter().find(|(given, _)| *given) {
         None => Ok(()),
         Some((_, flag)) => {
-            let message = format!("{flag} is about heaps, and these are {these}");
+            let message = format!("`{flag}` applies to heaps, not to {these}");
             Err(Failure::new(ErrorClass::Usage, "option-conflict", message)
-                .with_help("leave it out"))
+                .with_help("leave out the flag"))
         }
     }
 }
 
-/// The page of a difference.
-fn page(args: &Args, goal: &Path) -> Result<ReportRequest, Failure> {
-    if goal == Path::new("-") {
-        let message = "a page on standard output does not go with the table there";
-        return Err(Failure::new(ErrorClass::Usage, "usage", message)
-            .with_help("name a file, or use `heaptap report --base A B -o -`"));
-    }
+/// Returns the request for the page of a difference.
+fn page(args: &Args) -> ReportRequest {
     let side = |typed: &OsString, maps: &[OsString]| {
         let (input, wanted) = args.native.input(typed, DumpScope::Last);
         ReportInput {
@@ -136,19 +132,19 @@ fn page(args: &Args, goal: &Path) -> Result<ReportRequest, Failure> {
             mappings: maps.iter().map(|given| mapping(given)).collect(),
         }
     };
-    Ok(ReportRequest {
+    ReportRequest {
         inputs: vec![side(&args.after, &args.mapping_after)],
         base: Some(side(&args.before, &args.mapping_before)),
-        per: match args.per {
+        per: match args.rounds {
             Some([before, after]) if before == after => Some(header::Per::iterations(before)),
             _ => None,
         },
         look: args.native.options(&args.java),
         java: args.java.options(Follow::default()),
-        java_only: args.native.is_java,
-        full: false,
+        java_only: args.native.heap.is_java_only(),
+        limit: None,
         contents: false,
-    })
+    }
 }
 
 async fn compare(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
@@ -157,7 +153,7 @@ async fn compare(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         return Err(Failure::new(
             ErrorClass::Usage,
             "option-conflict",
-            format!("{java} is about Java heaps, {native} about native ones"),
+            format!("{java} applies to Java heaps, but {native} to native heaps"),
         )
         .with_help("leave out one of the two"));
     }
@@ -193,39 +189,39 @@ async fn compare(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             Some(flag) => Err(Failure::new(
                 ErrorClass::Usage,
                 "option-conflict",
-                format!("these are Java heaps, and {flag} is about native ones"),
+                format!("{flag} applies to native heaps, but these are Java heaps"),
             )
-            .with_help("leave it out")),
+            .with_help("leave out the flag")),
         },
         (OpenedInput::Native(file, before), OpenedInput::Java(after))
         | (OpenedInput::Java(before), OpenedInput::Native(file, after)) => {
-            // The one with both kinds has what the other one has.
+            // The input with both kinds has the kind of the other input.
             if file.java_dumps > 0 && native_flag.is_none() {
                 return java::run(ctx, args, [before, after]).await;
             }
             Err(Failure::new(
                 ErrorClass::Usage,
                 "nothing-in-common",
-                "one of the two is a native heap, the other a Java heap",
+                "cannot compare a native heap with a Java heap",
             )
-            .with_help("compare two of a kind"))
+            .with_help("compare two heaps of the same kind"))
         }
     }
 }
 
-/// Compares two texts or documents of meminfo.
+/// Compares two meminfo texts or documents.
 async fn of_meminfo(ctx: &Context, args: &Args) -> Result<Outcome, Failure> {
-    of_heaps_alone(args, "texts of meminfo")?;
+    of_heaps_alone(args, "meminfo output")?;
     let paths = [PathBuf::from(&args.before), PathBuf::from(&args.after)];
     let changes = blocking::stepwise(ctx, move |_| meminfo::compare(paths)).await?;
-    meminfo::show(&ctx.console, &changes, args.csv, args.limit);
+    meminfo::show(&ctx.console, &changes, args.csv, args.rows.limit);
     if args.before == args.after {
         same_moment(ctx, &args.after);
     }
     Ok(Outcome::Done)
 }
 
-/// Says that what was compared is one and the same.
+/// Warns that both inputs are the same snapshot.
 fn same_moment(ctx: &Context, typed: &OsString) {
     let warning = Warning::same_moment();
     let name = typed.to_string_lossy();
@@ -235,39 +231,35 @@ fn same_moment(ctx: &Context, typed: &OsString) {
     );
 }
 
-/// A flag that only Java heaps know.
+/// Returns the first given flag that applies only to Java heaps.
 fn java_flag(args: &Args) -> Option<&'static str> {
     let by = args.by.is_some_and(|by| by.of_native().is_none());
     let flags = [
-        (args.native.is_java, "--java"),
-        (by, "that --by"),
+        (args.native.heap.of_java().is_some(), "this --heap value"),
+        (by, "this --by value"),
         (args.unchanged, "--unchanged"),
         (args.depth.is_some(), "--depth"),
         (args.min.is_some(), "--min"),
-        (args.java.exclude.is_some(), "--exclude"),
+        (args.java.ignore_refs.is_some(), "--ignore-refs"),
         (args.java.sizes.is_some(), "--sizes"),
-        (
-            matches!(args.native.java_heap(), Ok(Some(_))),
-            "that --heap",
-        ),
     ];
     flags
         .into_iter()
         .find_map(|(given, flag)| given.then_some(flag))
 }
 
-/// A flag that only native heaps know.
+/// Returns the first given flag that applies only to native heaps.
 fn native_flag(args: &Args) -> Option<&'static str> {
     let by = args.by.is_some_and(|by| !by.is_of_java());
     let flags = [
-        (by, "that --by"),
+        (by, "this --by value"),
         (args.view.is_some(), "--view"),
         (args.sort.is_some(), "--sort"),
-        (args.per.is_some(), "--per"),
+        (args.rounds.is_some(), "--rounds"),
         (args.per_second, "--per-second"),
         (args.noise, "--noise"),
-        (args.pprof.is_some(), "--pprof"),
-        (args.native.java_heap().is_err(), "that --heap"),
+        (args.profile().is_some(), "-o with a pprof"),
+        (args.native.heap.of_native().is_some(), "this --heap value"),
     ];
     let given = flags
         .into_iter()
@@ -280,7 +272,7 @@ fn request(args: &Args, whole: bool) -> DiffRequest {
         .by
         .and_then(ByArg::of_native)
         .unwrap_or(RowKey::Function);
-    let limit = match (args.limit, whole) {
+    let limit = match (args.rows.limit, whole) {
         (Some(0), _) => usize::MAX,
         (Some(limit), _) => limit,
         (None, true) if by == RowKey::Callsite => native_view::MOST_CALLSITES,
@@ -298,7 +290,7 @@ fn request(args: &Args, whole: bool) -> DiffRequest {
             None | Some(ViewArg::Space) => Growing::Held,
             Some(ViewArg::AllocSpace) => Growing::Allocated,
         },
-        per: match (args.per, args.per_second) {
+        per: match (args.rounds, args.per_second) {
             (Some(iterations), _) => Per::Iterations(iterations),
             (None, true) => Per::Seconds,
             (None, false) => Per::Whole,
@@ -307,7 +299,11 @@ fn request(args: &Args, whole: bool) -> DiffRequest {
         limit,
         noise_limit: match (whole, args.noise) {
             (true, _) => limit,
-            (false, true) => args.limit.filter(|limit| *limit > 0).unwrap_or(usize::MAX),
+            (false, true) => args
+                .rows
+                .limit
+                .filter(|limit| *limit > 0)
+                .unwrap_or(usize::MAX),
             (false, false) => limit.min(PAGE_OF_NOISE),
         },
         frames: if whole { 0 } else { native_view::CALLERS + 1 },
@@ -326,7 +322,7 @@ async fn native(
     let is_filtered = !request.filter.takes_all();
     let missing = ErrorClass::first_of([before.class(), after.class()].into_iter().flatten());
     let both = before.java_dumps > 0 && after.java_dumps > 0;
-    let (goal, force) = (args.pprof.clone(), args.force);
+    let (goal, force) = (args.profile().cloned(), args.force);
     let work = blocking::stepwise(ctx, move |progress| -> Result<Compared, DiffError> {
         let file = match &goal {
             Some(goal) => Some(ProfileFile::create(goal, force)?),
@@ -351,12 +347,12 @@ async fn native(
     let names = format!("{} {}", args.before.display(), args.after.display());
     native_view::warn(console, &names, &report.warnings);
     if both {
-        console.say("both have Java heaps, too: --java compares them");
+        console.say("both inputs also have Java heaps; add `--heap java` to compare them");
     }
-    if let Some(path) = &args.pprof {
+    if let Some(path) = args.profile() {
         let typed = quoted_path(path);
         console.say(format_args!(
-            "wrote {}: go tool pprof -top {typed}",
+            "wrote {}; view it with `go tool pprof -top {typed}`",
             path.display()
         ));
     }

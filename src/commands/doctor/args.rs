@@ -5,8 +5,8 @@ use std::path::PathBuf;
 /// Flags of `doctor`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Exit code 3: the phone's side is not ready; 11: this computer's.\n\n\
-                  Example:\n  heaptap doctor"
+    before_help = "Example:\n  heaptap doctor",
+    after_long_help = "Exit code 3: the device is not ready; 11: this host is not."
 )]
 pub struct Args {
     /// Check that recordings can be written here

@@ -1,9 +1,9 @@
-//! Are this computer and the phone ready to record? Owns the checks and their words; what
-//! may be profiled on a phone is `eligibility`'s to say.
+//! Checks whether the host and the device are ready to record. Defines the checks and their texts.
+//! `eligibility` decides what can be profiled on a device.
 //!
-//! Every check gives one finding, good or bad, so that a list without a line says that the
-//! check could not be made. Nothing is changed on either side but this: a local adb server is
-//! started where none runs, as every command does.
+//! Every check gives one finding, good or bad, so a missing line means that the check could not be
+//! made. Nothing is changed on either side, except that a local adb server is started if none is
+//! running, as in every command.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -18,69 +18,66 @@ use crate::session::Store;
 use crate::units::ByteSize;
 use crate::untrusted::sanitize_bytes;
 
-/// The server's protocol since Android 8's tools.
+/// Protocol version of the adb server since the tools of Android 8.
 const SERVER_VERSION: u32 = 39;
-/// Below this a recording may not fit.
+/// Free bytes below which a recording might not fit.
 const LITTLE_DISK: u64 = 1 << 30;
-/// Below this nothing fits.
+/// Free bytes below which no recording fits.
 const MIN_DISK_BYTES: u64 = 64 << 20;
-/// Clocks further apart than this make times in reports misleading.
+/// Seconds between the clocks above which times in reports are misleading.
 const CLOCK_SKEW: u64 = 120;
-/// Android 11: the first whose perfetto can be asked for the service's state.
+/// API level of Android 11, the first whose perfetto can be queried for the state of the service.
 const QUERY_SDK: u32 = 30;
-/// One question to the phone.
+/// Time limit for one request to the device.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How a check went.
+/// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// As it should be.
     Ok,
-    /// Works, but something is to be known.
+    /// Recording works, with a restriction.
     Warn,
     /// Recording will fail.
     Fail,
 }
 
-/// Whose affair a check is.
+/// Side that a check is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// This computer.
+    /// The host.
     Host,
-    /// The adb server and the phone.
+    /// The adb server and the device.
     Phone,
 }
 
-/// What one check found.
+/// Finding of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// Stable id for scripts.
+    /// Stable ID for scripts.
     pub id: String,
-    /// Whose affair it is.
     pub side: Side,
-    /// How it went.
     pub status: Status,
-    /// What was found.
+    /// Result in words.
     pub what: String,
-    /// What to do about it.
+    /// Next step.
     pub fix: Option<String>,
 }
 
 /// All findings, in the order of the checks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnosis {
-    /// Whether nothing failed.
+    /// Whether no check failed.
     pub ready: bool,
-    /// The phone that was looked at.
+    /// Serial number of the checked device.
     pub serial: Option<String>,
-    /// The findings.
+    /// Findings.
     pub checks: Vec<Check>,
 }
 
 impl Diagnosis {
-    /// The classes of what failed: the phone's side and this host's.
+    /// Returns the error classes of the failed checks, of the device and of the host.
     pub fn classes(&self) -> impl Iterator<Item = ErrorClass> {
         self.checks
             .iter()
@@ -92,8 +89,8 @@ impl Diagnosis {
     }
 }
 
-/// Looks at everything; fails at nothing, since each failure is a finding. `server` is what
-/// came of looking for one, `output` the folder in which recordings would be made.
+/// Runs all checks. Never fails, because each failure is a finding. `server` is the result of the
+/// search for an adb server, `output` the directory for recordings.
 pub async fn diagnose(
     server: Result<&Server, Failure>,
     selector: &Selector,
@@ -141,7 +138,7 @@ impl Check {
     }
 }
 
-/// A failure on the phone's side as a finding.
+/// Returns a failure of the device side as a finding.
 fn failed(id: &str, failure: impl Into<Failure>) -> Check {
     let failure = failure.into();
     Check {
@@ -158,15 +155,15 @@ fn adb_program(found: HostAdb, server_runs: bool) -> Check {
         }
         HostAdb::Missing(_) if server_runs => (
             Status::Warn,
-            "no adb on this computer; the server that runs is enough as long as it runs",
+            "adb is not installed on the host; heaptap uses the adb server that is running",
         ),
         HostAdb::Missing(_) => (
             Status::Fail,
-            "no adb in PATH or in the Android SDK's usual places",
+            "cannot find adb in PATH or in the usual locations of the Android SDK",
         ),
     };
     check("adb-program", Side::Phone, status, what).fix(
-        "install the Android SDK Platform-Tools and put adb into PATH, or set ANDROID_HOME to the \
+        "install the Android SDK Platform-Tools and add adb to PATH, or set ANDROID_HOME to the \
          SDK",
     )
 }
@@ -182,7 +179,7 @@ async fn adb_server(server: &Server) -> Check {
                 server.address()
             ),
         )
-        .fix("update the Android SDK Platform-Tools, then `adb kill-server`"),
+        .fix("update the Android SDK Platform-Tools, then run `adb kill-server`"),
         Ok(version) => check(
             "adb-server",
             Side::Phone,
@@ -193,7 +190,7 @@ async fn adb_server(server: &Server) -> Check {
     }
 }
 
-/// The phone that is meant, ready or not.
+/// Returns the selected device, or `None` with a failed check.
 async fn device(server: &Server, selector: &Selector, checks: &mut Vec<Check>) -> Option<Device> {
     match server.select(selector).await {
         Ok(device) => {
@@ -219,12 +216,15 @@ async fn phone(device: &Device, checks: &mut Vec<Check>) {
             .filter_map(|(has, name)| (!has).then_some(*name))
             .collect();
             checks.push(if missing.is_empty() {
-                let what = "adb gives exit codes and 64-bit sizes (shell_v2, stat_v2)";
+                let what = "adb supports exit codes and 64-bit sizes (shell_v2, stat_v2)";
                 check("adb-features", Side::Phone, Status::Ok, what)
             } else {
-                let what = format!("adb lacks {}: older ways are used", missing.join(" and "));
+                let what = format!(
+                    "adb does not support {}; using the older protocol",
+                    missing.join(" and ")
+                );
                 check("adb-features", Side::Phone, Status::Warn, what)
-                    .fix("update the Android SDK Platform-Tools on the server's computer")
+                    .fix("update the Android SDK Platform-Tools on the host of the adb server")
             });
         }
         Err(error) => {
@@ -238,11 +238,11 @@ async fn phone(device: &Device, checks: &mut Vec<Check>) {
     }
 }
 
-/// What the facts of a phone mean for recording on it.
+/// Returns the checks that follow from the facts of a device.
 fn judge(facts: &DeviceFacts, now: SystemTime) -> Vec<Check> {
     let ok = |id, what: String| check(id, Side::Phone, Status::Ok, what);
     let warn = |id, what: String| check(id, Side::Phone, Status::Warn, what);
-    // Of what stands in the way, eligibility has the words.
+    // `eligibility` defines the texts of its findings.
     let findings: Vec<Check> = eligibility::decide_device(facts)
         .into_iter()
         .map(|finding| {
@@ -266,7 +266,7 @@ fn judge(facts: &DeviceFacts, now: SystemTime) -> Vec<Check> {
     let mut checks = vec![match (&facts.release, facts.sdk) {
         (None, None) => warn(
             "android",
-            "the phone does not tell its Android version".to_owned(),
+            "cannot read the Android version of the device".to_owned(),
         ),
         _ => ok(
             "android",
@@ -283,7 +283,7 @@ fn judge(facts: &DeviceFacts, now: SystemTime) -> Vec<Check> {
     checks.push(match &facts.build_type {
         Some(BuildType::User) => ok(
             "build-type",
-            "user build: apps that are debuggable or profileable can be recorded".to_owned(),
+            "user build: only debuggable or profileable apps can be recorded".to_owned(),
         ),
         Some(_) => ok(
             "build-type",
@@ -291,7 +291,7 @@ fn judge(facts: &DeviceFacts, now: SystemTime) -> Vec<Check> {
         ),
         None => warn(
             "build-type",
-            "the phone does not tell its build type".to_owned(),
+            "cannot read the build type of the device".to_owned(),
         ),
     });
     match (facts.tracing_on, &facts.sessions) {
@@ -300,45 +300,45 @@ fn judge(facts: &DeviceFacts, now: SystemTime) -> Vec<Check> {
                 "tracing",
                 Side::Phone,
                 Status::Fail,
-                "the tracing service does not answer, although it is switched on",
+                "the tracing service is enabled but does not respond",
             )
             .fix(
-                "switch it off and on: `adb shell setprop persist.traced.enable 0`, then 1; else \
-                 restart the phone",
+                "restart the service with `adb shell setprop persist.traced.enable 0`, then the \
+                 same with `1`, or restart the device",
             ),
         ),
-        (Some(true), _) => checks.push(ok("tracing", "the tracing daemon runs".to_owned())),
-        // Said among the findings.
+        (Some(true), _) => checks.push(ok("tracing", "the tracing daemon is running".to_owned())),
+        // A finding of `eligibility` reports this.
         (Some(false), _) => {}
         (None, _) => checks.push(
             warn(
                 "tracing",
-                "whether the tracing daemon runs is unknown".to_owned(),
+                "cannot determine whether the tracing daemon is running".to_owned(),
             )
-            .fix("if a recording does not start: `adb shell setprop persist.traced.enable 1`"),
+            .fix("if a recording does not start, run `adb shell setprop persist.traced.enable 1`"),
         ),
     }
     checks.push(match (&facts.perfetto_version, &facts.sessions) {
         (Some(version), _) => ok("perfetto", format!("perfetto {version}")),
-        (None, Some(_)) => ok("perfetto", "perfetto answers".to_owned()),
+        (None, Some(_)) => ok("perfetto", "perfetto responds".to_owned()),
         (None, None) => warn(
             "perfetto",
-            "perfetto on the phone did not answer".to_owned(),
+            "perfetto on the device did not respond".to_owned(),
         )
-        .fix("it is part of Android since 9; without it nothing can be recorded"),
+        .fix("check that the device runs Android 9 or later; recording requires its perfetto"),
     });
     match facts.free_bytes {
         Some(free) => {
             if !findings.iter().any(|check| check.id == "space") {
                 checks.push(ok(
                     "phone-space",
-                    format!("{} free for traces on the phone", ByteSize(free)),
+                    format!("{} free for traces on the device", ByteSize(free)),
                 ));
             }
         }
         None => checks.push(warn(
             "phone-space",
-            "the phone does not tell the free space in /data/misc/perfetto-traces".to_owned(),
+            "cannot read the free space in /data/misc/perfetto-traces".to_owned(),
         )),
     }
     if let Some(clock) = facts.clock_s {
@@ -356,33 +356,33 @@ fn phone_clock(clock_s: i64, now: SystemTime) -> Check {
         });
     let apart = clock_s.abs_diff(now);
     if apart <= CLOCK_SKEW {
-        let what = "the phone's clock agrees with this computer's";
+        let what = "the device clock agrees with the host clock";
         return check("clock", Side::Phone, Status::Ok, what);
     }
     let behind = if clock_s < now { "behind" } else { "ahead of" };
     let apart = crate::units::HumanDuration(Duration::from_secs(apart));
-    let what = format!("the phone's clock is {apart} {behind} this computer's");
+    let what = format!("the device clock is {apart} {behind} the host clock");
     check("clock", Side::Phone, Status::Warn, what)
-        .fix("set both by network: times in traces are the phone's, those of files this computer's")
+        .fix("set both clocks from the network; traces use device time, and files use host time")
 }
 
 fn host_clock() -> Check {
-    // The year in which this was written began then.
+    // Start of 2026, the year in which this was written.
     const WRITTEN: Duration = Duration::from_secs(1_767_225_600);
     if SystemTime::now() < SystemTime::UNIX_EPOCH + WRITTEN {
         return check(
             "host-clock",
             Side::Host,
             Status::Warn,
-            "this computer's clock stands before 2026",
+            "the host clock is set before 2026",
         )
-        .fix("set it: recordings are named by its time");
+        .fix("set the host clock, because recordings are named by its time");
     }
     check(
         "host-clock",
         Side::Host,
         Status::Ok,
-        "this computer's clock is plausible",
+        "the host clock is plausible",
     )
 }
 
@@ -401,16 +401,16 @@ fn state_folder() -> Check {
             "state-folder",
             Side::Host,
             Status::Ok,
-            format!("journals of recordings go to {}", folder.display()),
+            format!("recording journals are written to {}", folder.display()),
         ),
         Err(why) => check(
             "state-folder",
             Side::Host,
             Status::Fail,
-            format!("journals of recordings can't be written: {why}"),
+            format!("cannot write recording journals: {why}"),
         )
         .fix(format!(
-            "make it writable, or set {} to another folder",
+            "make the directory writable, or set {} to another directory",
             crate::session::STATE_DIR_VAR
         )),
     }
@@ -429,16 +429,16 @@ fn output_folder(folder: &Path) -> Check {
             "output-folder",
             Side::Host,
             Status::Fail,
-            format!("recordings can't be written to {shown}: {error}"),
+            format!("cannot write recordings to {shown}: {error}"),
         )
-        .fix("go to another folder, or name one with -o"),
+        .fix("change to another directory, or name one with `-o`"),
     }
 }
 
 fn host_disk(folder: &Path) -> Check {
     match fs4::available_space(folder) {
         Ok(free) => {
-            let what = format!("{} free on this computer", ByteSize(free));
+            let what = format!("{} free on the host", ByteSize(free));
             let status = match free {
                 0..MIN_DISK_BYTES => Status::Fail,
                 MIN_DISK_BYTES..LITTLE_DISK => Status::Warn,
@@ -447,14 +447,14 @@ fn host_disk(folder: &Path) -> Check {
             let check = check("host-disk", Side::Host, status, what);
             match status {
                 Status::Ok => check,
-                _ => check.fix("free some, or name a folder on another disk with -o"),
+                _ => check.fix("free disk space, or name a directory on another disk with `-o`"),
             }
         }
         Err(error) => check(
             "host-disk",
             Side::Host,
             Status::Warn,
-            format!("the free space on this computer is unknown: {error}"),
+            format!("cannot read the free space on the host: {error}"),
         ),
     }
 }
@@ -466,7 +466,7 @@ fn can_write(folder: &Path) -> std::io::Result<()> {
         .map(drop)
 }
 
-/// `folder`, or the nearest one above it that exists: a recording makes the rest.
+/// Returns `folder`, or the nearest ancestor that exists. A recording creates the rest.
 fn existing(folder: &Path) -> PathBuf {
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let above = folder.ancestors().find(|path| path.exists());
@@ -546,7 +546,7 @@ mod tests {
         assert_eq!(check.status, Status::Warn);
         assert_eq!(
             check.what,
-            "the phone's clock is 1h 00m behind this computer's"
+            "the device clock is 1h 00m behind the host clock"
         );
         assert_eq!(phone_clock(-5, at(0)).status, Status::Ok);
     }
@@ -567,7 +567,7 @@ mod tests {
                 ),
             ],
         };
-        // The device's side decides where both failed.
+        // The class of the device side takes precedence if both failed.
         assert_eq!(
             ErrorClass::first_of(diagnosis.classes()),
             Some(ErrorClass::NoDevice)

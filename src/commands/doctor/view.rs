@@ -1,4 +1,4 @@
-//! `heaptap doctor`: shows what is and is not ready on this host and on the phone.
+//! `heaptap doctor`: shows the readiness of the host and the device.
 
 use super::args::Args;
 use super::run::{Check, Side, Status, diagnose};
@@ -10,16 +10,13 @@ use crate::flags::context::Context;
 /// Runs the command.
 ///
 /// # Errors
-/// None: what is wrong is shown, and told by the exit code.
+/// None. Problems are shown and set the exit code.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let diagnosis = diagnose(ctx.server().await, &ctx.selector(), &args.output).await;
     if ctx.console.is_json() {
         ctx.console.json(&diagnosis);
     } else {
-        for (side, title) in [
-            (Side::Phone, "adb and the phone"),
-            (Side::Host, "this computer"),
-        ] {
+        for (side, title) in [(Side::Phone, "Device and adb"), (Side::Host, "Host")] {
             ctx.console.data(ctx.console.styled(Style::Strong, title));
             for check in diagnosis.checks.iter().filter(|c| c.side == side) {
                 show(ctx, check);
@@ -27,7 +24,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         }
         if diagnosis.ready {
             ctx.console
-                .say("ready: heaptap record -n PROCESS (heaptap apps lists what may be recorded)");
+                .say("ready: run `heaptap record -n PROCESS` (`heaptap apps` lists processes)");
         }
     }
     Ok(Outcome::of(diagnosis.classes()))
@@ -42,7 +39,7 @@ fn show(ctx: &Context, check: &Check) {
     };
     console.data(format_args!("  {mark}  {}", check.what));
     if let Some(fix) = &check.fix {
-        let label = console.styled(Style::Help, "fix:");
+        let label = console.styled(Style::Help, "help:");
         console.data(format_args!("        {label} {fix}"));
     }
 }

@@ -1,8 +1,9 @@
 //! The flags of `heaptap dump`.
 
-use crate::config::{BitmapFormat, JavaSpec, Targets};
-use crate::flags::capture::{TargetArgs, milliseconds};
+use crate::config::{BitmapFormat, JavaSpec};
 use crate::flags::sample_names::SampleNamesArg;
+use crate::flags::target::TargetArgs;
+use crate::flags::time::{perfetto_seconds, perfetto_time, time};
 use crate::units::ByteSize;
 use clap::ValueHint;
 use std::ffi::OsString;
@@ -11,12 +12,12 @@ use std::time::Duration;
 
 /// Flags of `dump`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    heaptap dump -n com.example.app                the Java heap as it is now\n  \
-    heaptap dump -n com.example.app -c 30s -o out  every 30 seconds, until Ctrl-C\n  \
-    heaptap dump -n com.example.app --hprof --bitmaps  an HPROF file, with pictures\n  \
-    heaptap dump -n com.example.app --wait-for-oom --oom-wait-seconds 600\n  \
-    heaptap dump --package com.example.app         all processes of an app")]
+#[command(before_help = "Examples:\n  \
+    heaptap dump -n com.example.app                the Java heap now\n  \
+    heaptap dump -n com.example.app -c 30s         every 30 seconds\n  \
+    heaptap dump -n com.example.app --hprof        an HPROF with values\n  \
+    heaptap dump --package com.example.app         all processes of an app\n  \
+    heaptap dump -n com.example.app --wait-for-oom --oom-wait-seconds 600")]
 pub struct Args {
     /// Which processes.
     #[command(flatten)]
@@ -27,17 +28,19 @@ pub struct Args {
     /// As a file, by `am dumpheap`.
     #[command(flatten)]
     pub file: FileArgs,
-    /// The folder to write to; must be empty or new [default: heaptap-TARGET-TIME-SESSION]
+    /// A new or empty directory
+    ///
+    /// The default is heaptap-TARGET-TIME-SESSION in the current directory.
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "How to dump")]
     pub output: Option<PathBuf>,
-    /// Dump even where the target does not look eligible
+    /// Continue even if a process may not be profiled
     #[arg(long, help_heading = "How to dump")]
-    pub force: bool,
-    /// Start and return; `heaptap status`, `stop` and `collect` go on from there
+    pub no_check: bool,
+    /// Start and return; then: status, stop
     #[arg(long, help_heading = "How to dump")]
     pub detach: bool,
-    /// Print the config as `perfetto --txt -c -` takes it, and end
-    #[arg(long, help_heading = "How to dump")]
+    /// Print the config for `perfetto --txt -c -`, and exit
+    #[arg(long, help_heading = "How to dump", hide_short_help = true)]
     pub print_config: bool,
     /// Names of the sample types
     #[arg(
@@ -45,17 +48,19 @@ pub struct Args {
         value_name = "WHOSE",
         value_enum,
         default_value_t,
-        help_heading = "Results"
+        help_heading = "Results",
+        hide_short_help = true
     )]
     pub sample_names: SampleNamesArg,
-    /// Write a profile along dominators, too: what each object keeps alive
-    #[arg(long, help_heading = "Results")]
+    /// Also write the dominator tree of Java heaps
+    #[arg(long, help_heading = "Results", hide_short_help = true)]
     pub dominators: bool,
-    /// Mapping file of R8 or ProGuard for names of classes and fields; may be repeated
+    /// R8 mapping file; may be repeated
     ///
-    /// As for `record`: without its package it is for those of the dumped apps that no other is
-    /// for, and PERFETTO_PROGUARD_MAP and Gradle's build/outputs/mapping are looked at after it.
-    #[arg(long = "mapping", value_name = "[PACKAGE=]FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
+    /// The file may be packed with gzip, zstd or ZIP, or be part of an app bundle. PACKAGE=FILE names
+    /// its app; otherwise it applies to the apps that no other file is for. heaptap also uses PERFETTO_PROGUARD_MAP and
+    /// Gradle's build/outputs/mapping.
+    #[arg(long = "mapping", value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
     pub mappings: Vec<OsString>,
 }
 
@@ -63,32 +68,34 @@ pub struct Args {
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "How to dump")]
 pub struct JavaArgs {
-    /// Dump again and again with this period, until stopped; bare numbers are ms
-    #[arg(short, long, value_name = "PERIOD", value_parser = milliseconds)]
+    /// Dump repeatedly, such as every 5s
+    ///
+    /// Until stopped. Bare numbers from 1000 on are milliseconds, as in java_heap_dump.
+    #[arg(short, long, value_name = "TIME", value_parser = perfetto_time)]
     pub continuous_dump: Option<Duration>,
-    /// Buffer between the app and the file on the phone [default: 256mb, less on small phones]
+    /// Buffer on the device [default: 256mb, less on small devices]
     #[arg(short, long, value_name = "SIZE", value_parser = ByteSize::parse)]
     pub buffer_size: Option<ByteSize>,
-    /// Record which memory the process has mapped, too
+    /// Also record the memory mappings of the process
     #[arg(long)]
     pub dump_smaps: bool,
-    /// End when the dump is done (the default from Android 12 on)
-    #[arg(long, conflicts_with = "no_stop_when_done")]
+    /// Exit when the dump is done (the default from Android 12 on)
+    #[arg(long, conflicts_with = "no_stop_when_done", hide_short_help = true)]
     pub stop_when_done: bool,
-    /// Give the dump 20 seconds instead, as before Android 12; ends earlier where it is seen done
-    #[arg(long)]
+    /// Allow 20 s for the dump, as before Android 12
+    #[arg(long, hide_short_help = true)]
     pub no_stop_when_done: bool,
     /// Do not record the list of packages
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub no_versions: bool,
-    /// Dump when the app runs out of memory, instead of now (Android 14+)
+    /// Dump when the app runs out of memory (Android 14+)
     ///
-    /// -n may hold * and means every app that matches, running or not. The first
-    /// OutOfMemoryError of a process counts.
+    /// -n may contain * and selects every matching app, running or not. heaptap dumps at the first
+    /// OutOfMemoryError of a process.
     #[arg(long)]
     pub wait_for_oom: bool,
-    /// How long to wait for that; bare numbers are seconds [default: 60]
-    #[arg(long, value_name = "TIME", value_parser = seconds, requires = "wait_for_oom")]
+    /// Maximum time to wait for it; bare numbers are seconds [default: 60]
+    #[arg(long, value_name = "TIME", value_parser = perfetto_seconds, requires = "wait_for_oom", hide_short_help = true)]
     pub oom_wait_seconds: Option<Duration>,
 }
 
@@ -96,13 +103,13 @@ pub struct JavaArgs {
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "As a file")]
 pub struct FileArgs {
-    /// Dump an HPROF file by `am dumpheap`: with strings and values; the app must be debuggable
+    /// Write an HPROF with `am dumpheap`; the app must be debuggable
     #[arg(long, conflicts_with_all = [
         "continuous_dump", "buffer_size", "dump_smaps", "stop_when_done", "no_stop_when_done",
         "no_versions", "wait_for_oom", "print_config",
     ])]
     pub hprof: bool,
-    /// The contents of bitmaps in it, too (Android 15+)
+    /// Include bitmap contents in the HPROF (Android 15+)
     #[arg(
         long,
         value_name = "FORMAT",
@@ -113,18 +120,18 @@ pub struct FileArgs {
         requires = "hprof",
     )]
     pub bitmaps: Option<BitmapArg>,
-    /// What malloc says of the process, as XML, beside the HPROF or without one (Android 9+)
+    /// Write the XML of malloc_info, with or without an HPROF (Android 9+)
     #[arg(long, conflicts_with_all = [
         "continuous_dump", "buffer_size", "dump_smaps", "stop_when_done", "no_stop_when_done",
         "no_versions", "wait_for_oom", "print_config",
     ])]
     pub malloc_info: bool,
-    /// Collect no garbage before an HPROF
-    #[arg(long, requires = "hprof")]
+    /// Do not collect garbage before an HPROF
+    #[arg(long, requires = "hprof", hide_short_help = true)]
     pub no_gc: bool,
-    /// Give a file up that does not grow for so long [default: 60s]
-    #[arg(long, value_name = "TIME", value_parser = milliseconds)]
-    pub deadline: Option<Duration>,
+    /// Give up after this time [default: 60s without growth of the file]
+    #[arg(long, value_name = "TIME", value_parser = time, hide_short_help = true)]
+    pub timeout: Option<Duration>,
 }
 
 /// The format of bitmaps.
@@ -152,7 +159,7 @@ impl From<BitmapArg> for BitmapFormat {
 impl JavaArgs {
     pub(super) fn spec(&self, target: &TargetArgs) -> JavaSpec {
         JavaSpec {
-            targets: targets(target),
+            targets: target.targets(),
             buffer_bytes: self.buffer_size.map(|size| size.0),
             // As in Perfetto's tool, 0 is none.
             continuous: self.continuous_dump.filter(|period| !period.is_zero()),
@@ -171,18 +178,5 @@ impl JavaArgs {
     }
 }
 
-/// A duration whose bare numbers are seconds.
-pub(super) fn seconds(text: &str) -> Result<Duration, crate::units::ParseUnitError> {
-    crate::units::parse_duration(text, Duration::from_secs(1))
-}
-
 /// As java_heap_dump waits.
 pub(super) const OOM_WAIT: Duration = Duration::from_secs(60);
-
-pub(super) fn targets(target: &TargetArgs) -> Targets {
-    Targets {
-        names: target.names.clone(),
-        pids: target.pids.clone(),
-        packages: target.packages.clone(),
-    }
-}

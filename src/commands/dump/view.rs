@@ -1,4 +1,4 @@
-//! `heaptap dump`: what may be typed, and how a dump of Java heaps is shown as it goes.
+//! `heaptap dump`: options and progress of a dump of Java heaps.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -7,14 +7,13 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::args::Args;
-use super::args::targets;
 use crate::config::{BitmapFormat, DeviceLimits, HeapFileSpec, JavaSpec, Snapshots};
 use crate::console::signals::watch_signals;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::export::pprof::PprofOptions;
 use crate::flags::context::Context;
-use crate::flags::names::NamesArgs;
+use crate::flags::names::{NamesArgs, PullLibsArg};
 use crate::naming::names::NameOptions;
 use crate::naming::r8_mappings::R8Mappings;
 use crate::recording::capture_kind::{CaptureKind, JavaResults};
@@ -26,23 +25,23 @@ use crate::recording::outcome::Recorded;
 use crate::session::{SessionError, SessionId, Store};
 use crate::views::progress::{self, Show};
 
-/// An app that collects garbage and runs finalizers first takes its time.
+/// Default time limit. An app that first collects garbage and runs finalizers takes long.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Runs the command.
 ///
 /// # Errors
-/// Whatever kept it from dumping, or from fetching what was dumped.
+/// Returns an error if the dump or its transfer fails.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     ctx.check_detach(args.detach)?;
     if args.file.hprof || args.file.malloc_info {
         return run_files(ctx, args).await;
     }
-    if args.file.deadline.is_some() {
+    if args.file.timeout.is_some() {
         return Err(Failure::new(
             ErrorClass::Usage,
             "usage",
-            "--deadline is for --hprof and --malloc-info",
+            "`--timeout` requires `--hprof` or `--malloc-info`",
         ));
     }
     let spec = args.capture.spec(&args.target);
@@ -51,7 +50,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         return print_config(ctx, &spec);
     }
     let names = java_names(ctx, args.mappings)?;
-    // From here on a signal means: end it in good order.
+    // From here on, a signal ends the dump gracefully.
     let mut signals = watch_signals()?;
     let store = Store::of_user()?;
     let options = RecordOptions {
@@ -64,7 +63,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         companions: CompanionOptions::default(),
         output: args.output,
         stem: None,
-        force: args.force,
+        force: args.no_check,
         launch: false,
         snapshots: Snapshots::Off,
         detach: args.detach,
@@ -91,10 +90,10 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     show_recorded(ctx, recorded)
 }
 
-/// `--hprof` and `--malloc-info`.
+/// Runs `--hprof` and `--malloc-info`.
 async fn run_files(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let spec = HeapFileSpec {
-        targets: targets(&args.target),
+        targets: args.target.targets(),
         hprof: args.file.hprof,
         malloc_info: args.file.malloc_info,
         gc: !args.file.no_gc,
@@ -103,15 +102,15 @@ async fn run_files(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     };
     spec.validate()?;
     let names = java_names(ctx, args.mappings)?;
-    // From here on a signal means: end it in good order.
+    // From here on, a signal ends the dump gracefully.
     let mut signals = watch_signals()?;
     let store = Store::of_user()?;
     let options = HeapFileOptions {
         spec,
         output: args.output,
-        force: args.force,
+        force: args.no_check,
         detach: args.detach,
-        silence: args.file.deadline.unwrap_or(DEADLINE),
+        silence: args.file.timeout.unwrap_or(DEADLINE),
         names,
     };
     let device = tokio::select! {
@@ -127,16 +126,16 @@ async fn run_files(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     show_recorded(ctx, recorded)
 }
 
-/// Where names of classes come from. Java heaps have their own: no symbols are looked for.
+/// Returns the sources of class names. Java heaps contain their names, so no symbols are searched.
 fn java_names(ctx: &Context, mappings: Vec<OsString>) -> Result<NameOptions, Failure> {
     let names = NamesArgs {
         mappings,
         no_symbolize: true,
-        no_pull_libs: true,
+        pull_libs: PullLibsArg::Never,
         ..NamesArgs::default()
     };
     let names = names.options(&ctx.console)?;
-    // A mapping file that cannot be used is told before anything is recorded.
+    // Report an unusable R8 mapping before anything is recorded.
     R8Mappings::check(&names)?;
     Ok(names)
 }
@@ -158,7 +157,7 @@ fn show_recorded(ctx: &Context, recorded: Recorded) -> Result<Outcome, Failure> 
     }
 }
 
-/// `--print-config`: what would be sent, without a device.
+/// Prints the config that would be sent (`--print-config`), without a device.
 fn print_config(ctx: &Context, spec: &JavaSpec) -> Result<Outcome, Failure> {
     let encoded = spec.encode(&DeviceLimits::default())?;
     if ctx.console.is_json() {
@@ -176,10 +175,10 @@ fn detached(ctx: &Context, session: &SessionId, output: &Path) {
         return;
     }
     console.data(session);
-    console.say("dumping in the background; go on with:");
+    console.say("dumping in the background; continue with:");
     console.say(format_args!("  heaptap status {session}"));
     console.say(format_args!(
-        "  heaptap collect {session}   writes {}",
+        "  heaptap stop {session}   writes {}",
         output.display()
     ));
 }

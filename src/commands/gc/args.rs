@@ -3,51 +3,70 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
+use crate::flags::moment::MomentArgs;
+use crate::flags::target::TargetArgs;
+
 /// Flags of `gc`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    heaptap gc com.example.app             what the phone's log still holds of it\n  \
-    heaptap gc com.example.app --now       have it collect: what is live, what was freed\n  \
-    heaptap gc logcat.txt                  each process of a saved log\n  \
-    adb logcat -d | heaptap gc -           of a log that comes by itself\n  \
-    heaptap gc bugreport.zip --process com.example.app --list\n  \
-    heaptap gc com.example.app --follow    each from now on; Ctrl-C sums up\n  \
-    heaptap gc rec                         of a recording made with `record --with gc`\n  \
-    heaptap gc rec@before..after           of it, between two labels; `before..` and `..after`, too\n\n\
-    docs/gc.md says what is read, and when something counts as wrong.")]
+#[command(
+    before_help = "Examples:\n  \
+    heaptap gc -n com.example.app           the log of the device\n  \
+    heaptap gc -n com.example.app --now     force a collection\n  \
+    heaptap gc -n com.example.app --follow  from now on, until Ctrl-C\n  \
+    heaptap gc logcat.txt                   a saved log, or a bugreport\n  \
+    heaptap gc rec@before..after            between two labels\n  \
+    adb logcat -d | heaptap gc -\n  \
+    heaptap gc bugreport.zip -n com.example.app --by collection",
+    after_long_help = "docs/gc.md says what is read, and when something counts as wrong."
+)]
 pub struct Args {
-    /// Processes on the phone by name or number; or saved logs of any format of logcat (also gzip,
-    /// zstd, xz), `-` for stdin; or bugreports, in their ZIP or as text; or a recording's folder,
-    /// FOLDER@LABEL..LABEL
-    #[arg(value_name = "TARGET|FILE", required = true)]
+    /// Saved logs, bugreports or a recording's directory; - for stdin
+    ///
+    /// Logs in any format of logcat, bugreports as ZIP or text; also packed with gzip, zstd or xz.
+    /// INPUT@FROM..TO chooses the time between two labels of a recording. Without INPUT, heaptap
+    /// reads the device's log.
+    #[arg(value_name = "INPUT", required_unless_present = "TargetArgs")]
     pub inputs: Vec<OsString>,
-    /// Only processes of this number, or with this in the name; may be repeated
-    #[arg(long = "process", value_name = "NAME|PID")]
-    pub processes: Vec<String>,
-    /// Each collection in a row of its own
-    #[arg(long)]
-    pub list: bool,
-    /// Each collection as comma-separated values on stdout
-    #[arg(long, conflicts_with_all = ["json", "json_lines", "list"])]
+    /// Kind of rows: collection
+    #[arg(long, value_name = "WHAT", value_enum, hide_possible_values = true)]
+    pub by: Option<ByArg>,
+    /// Print comma-separated values to stdout
+    #[arg(long, conflicts_with_all = ["json", "json_lines", "by"])]
     pub csv: bool,
-    /// Only what was logged in the last TIME, such as 10m; with --follow, begin so much earlier
-    #[arg(long, value_name = "TIME", value_parser = crate::flags::period::period, help_heading = "On the phone")]
+    /// Only the last TIME of the log, such as 10m
+    #[arg(long, value_name = "TIME", value_parser = crate::flags::time::time, help_heading = "On the device")]
     pub since: Option<Duration>,
-    /// Show what is logged from now on, across a lost cable, until Ctrl-C; then sum up
-    #[arg(short, long, conflicts_with = "csv", help_heading = "On the phone")]
+    /// Show collections from now on, until Ctrl-C; then sum up
+    #[arg(short, long, conflicts_with = "csv", help_heading = "On the device")]
     pub follow: bool,
-    /// With --follow: end after this time
+    /// End after this time, such as 30s
+    ///
+    /// Requires --follow.
     #[arg(
-        long = "for",
+        short,
+        long,
         value_name = "TIME",
-        value_parser = crate::flags::period::period,
+        value_parser = crate::flags::time::time,
         requires = "follow",
-        help_heading = "On the phone"
+        help_heading = "On the device"
     )]
     pub duration: Option<Duration>,
-    /// Have the process collect: by a signal, or by `dumpsys meminfo`
+    /// Force a collection, by a signal or by `dumpsys meminfo`
     ///
-    /// A signal takes root, or a debuggable app; any app collects when meminfo counts its objects.
-    #[arg(long, conflicts_with_all = ["since", "list", "csv", "follow"], help_heading = "On the phone")]
+    /// A signal requires root or a debuggable app. Any app collects when meminfo counts its objects.
+    #[arg(long, conflicts_with_all = ["since", "by", "csv", "follow"], help_heading = "On the device")]
     pub now: bool,
+    /// Which processes.
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// Which moments.
+    #[command(flatten)]
+    pub moment: MomentArgs,
+}
+
+/// What a row is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum ByArg {
+    /// A collection.
+    Collection,
 }

@@ -1,4 +1,5 @@
-//! `heaptap gc`: shows the collections of saved logs, of a recording, of processes on the phone.
+//! `heaptap gc`: shows the collections in saved logs, in a recording, or of processes on the
+//! device.
 
 mod show;
 
@@ -6,98 +7,95 @@ use std::ffi::OsString;
 
 use tokio::sync::Notify;
 
-use super::args::Args;
-use super::run::{self, GcReport, Input, ProcessFilter, Stretch, Target};
+use super::args::{Args, ByArg};
+use super::run::{self, GcReport, Input, Stretch, Target};
 use crate::console::signals::watch_signals;
 use crate::device::Device;
 use crate::eligibility::DeviceFacts;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
-use crate::flags::named::Named;
-use crate::heaps::selector::JavaInput;
-
-/// What was asked for.
-enum Asked {
-    /// Logs, or a recording.
-    Files(Vec<Input>),
-    /// Processes on the phone.
-    Targets(Vec<String>),
-}
+use crate::flags::source;
+use crate::heaps::selector::{ALL, DumpSelector, JavaInput};
+use crate::import::STDIN;
 
 /// Runs the command.
 ///
 /// # Errors
-/// Where an input cannot be read or is something else, the phone is lost, or no such process
-/// runs.
+/// Returns an error if an input cannot be read or has the wrong kind, the device is lost, or no
+/// such process is running.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
-    match asked(&args.inputs)? {
-        Asked::Files(inputs) => {
-            if args.now || args.follow || args.since.is_some() {
-                return Err(usage(
-                    "--now, --follow and --since are about a process on the phone",
-                    "name the process, not a file",
-                ));
-            }
-            let read = tokio::task::spawn_blocking(move || run::read(&inputs)).await;
-            let report = read.map_err(|error| {
-                Failure::new(ErrorClass::Bug, "bug", format!("reading failed: {error}"))
-            })??;
-            finish(ctx, &args, report)
+    if !args.inputs.is_empty() {
+        args.moment.check(&args.inputs)?;
+        if args.now || args.follow || args.since.is_some() {
+            return Err(usage(
+                "`--now`, `--follow` and `--since` apply to processes on the device",
+                "name a process with `-n` or `-p` instead of an input",
+            ));
         }
-        Asked::Targets(targets) => {
-            let device = ctx.device().await?;
-            let (facts, found) = run::find(device, &targets, ctx.globals.user).await?;
-            if args.now {
-                return now(ctx, device, &facts, &found).await;
-            }
-            if args.follow {
-                return follow(ctx, &args, device, &facts, &found).await;
-            }
-            let report = run::read_ring(device, &facts, &found, args.since).await?;
-            finish(ctx, &args, report)
-        }
+        let inputs = inputs(&args)?;
+        let read = tokio::task::spawn_blocking(move || run::read(&inputs)).await;
+        let report = read.map_err(|error| {
+            Failure::new(ErrorClass::Bug, "bug", format!("reading failed: {error}"))
+        })??;
+        return finish(ctx, &args, report);
     }
+    args.moment.refuse_without_input()?;
+    let targets = args.target.required()?.targets();
+    let device = ctx.device().await?;
+    let (facts, found) = run::find(device, &targets, ctx.globals.user).await?;
+    if args.now {
+        return now(ctx, device, &facts, &found).await;
+    }
+    if args.follow {
+        return follow(ctx, &args, device, &facts, &found).await;
+    }
+    let report = run::read_ring(device, &facts, &found, args.since).await?;
+    finish(ctx, &args, report)
 }
 
-/// All of a file, or what happened between two labels of a recording.
+/// The inputs with the periods that are meant.
+fn inputs(args: &Args) -> Result<Vec<Input>, Failure> {
+    let period = match args.moment.moments.as_slice() {
+        [] => None,
+        [period] => Some(DumpSelector::parse(period)),
+        _ => {
+            return Err(usage(
+                "gc shows one period, and several are named",
+                "name one: --at FROM..TO",
+            ));
+        }
+    };
+    let input = |typed: &OsString| {
+        if typed == STDIN {
+            return Ok(Input::Stdin);
+        }
+        let mut input = source::input("gc", typed)?;
+        input.which = input.which.or_else(|| period.clone());
+        file(input)
+    };
+    args.inputs.iter().map(input).collect()
+}
+
+/// Returns the input for a whole file, or for the time between two labels of a recording.
 fn file(input: JavaInput) -> Result<Input, Failure> {
     let Some(which) = input.which.as_ref() else {
         return Ok(Input::Path(input.path));
     };
     let which = which.to_string();
+    if which == ALL {
+        return Ok(Input::Path(input.path));
+    }
     match Stretch::parse(&which) {
         Some(stretch) => Ok(Input::Stretch(input.path, stretch)),
         None => Err(usage(
-            &format!("gc shows what happened between two moments, and @{which} is one"),
+            &format!("`gc` shows the time between two labels, but @{which} is one label"),
             &format!(
-                "give {path}@{which}.. for all that came after it, {path}@..{which} for all \
-                 before, {path}@{which}..OTHER for what lies between two labels, or {path} for all",
+                "use `{path}@{which}..` for the time after it, `{path}@..{which}` for the time \
+                 before, `{path}@{which}..OTHER` for the time between two labels, or `{path}` for \
+                 all",
                 path = input.path.display()
             ),
-        )),
-    }
-}
-
-/// Files or processes, not both.
-fn asked(typed: &[OsString]) -> Result<Asked, Failure> {
-    let (mut files, mut targets) = (Vec::new(), Vec::new());
-    for text in typed {
-        if text == "-" {
-            files.push(Input::Stdin);
-            continue;
-        }
-        match Named::parse(text)? {
-            Named::File(input) => files.push(file(input)?),
-            Named::Process(name) => targets.push(name),
-        }
-    }
-    match (files.is_empty(), targets.is_empty()) {
-        (_, true) => Ok(Asked::Files(files)),
-        (true, false) => Ok(Asked::Targets(targets)),
-        (false, false) => Err(usage(
-            "files and processes of a phone cannot be shown together",
-            "give the one or the other",
         )),
     }
 }
@@ -131,11 +129,11 @@ async fn follow(
     };
     let status = console.status();
     let mut running = show::Running::default();
-    console.set_status(&status, "following the log; Ctrl-C sums up");
+    console.set_status(&status, "following the log; press Ctrl-C for the summary");
     let report = run::follow(device, facts, targets, args.since, stop, |told| {
         running.show(console, &told, targets);
         console.set_status(&status, running.state());
-        // Whoever read this has gone: `| head`.
+        // The reader of stdout closed it, as in `| head`.
         if console.stdout_is_closed() {
             unheard.notify_one();
         }
@@ -167,12 +165,9 @@ async fn now(
 
 fn finish(ctx: &Context, args: &Args, mut report: GcReport) -> Result<Outcome, Failure> {
     let console = &ctx.console;
-    let wanted: Vec<ProcessFilter> = args
-        .processes
-        .iter()
-        .map(|text| ProcessFilter::parse(text))
-        .collect();
-    report.choose(&wanted);
+    if !args.inputs.is_empty() {
+        report.choose(&args.target.filter());
+    }
     let report = &report;
     if console.is_json_lines() {
         console.json(&serde_json::json!({ "event": "report", "report": report }));
@@ -181,7 +176,7 @@ fn finish(ctx: &Context, args: &Args, mut report: GcReport) -> Result<Outcome, F
     } else if args.csv {
         show::csv(console, report);
     } else {
-        show::show(console, report, args.list);
+        show::show(console, report, args.by == Some(ByArg::Collection));
     }
     for finding in &report.findings {
         console.finding(finding.kind, &finding.message, finding.help.as_deref());

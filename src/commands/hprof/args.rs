@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[command(
     subcommand_required = true,
     arg_required_else_help = true,
-    after_help = "Examples:\n  heaptap hprof info app.hprof\n  \
+    before_help = "Examples:\n  heaptap hprof info app.hprof\n  \
                   heaptap hprof strip app.hprof to-share.hprof"
 )]
 pub struct Args {
@@ -32,53 +32,59 @@ pub enum Command {
 
 /// Flags of `hprof conv`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
+#[command(before_help = "Examples:\n  \
     heaptap hprof conv app.hprof app-javase.hprof\n  \
     heaptap hprof conv -z app.hprof.gz - | gzip > app-only.hprof.gz")]
 pub struct ConvArgs {
-    /// The dump (also gzip, zstd, xz, in a ZIP or TAR, a recording's folder), or - for stdin
+    /// The HPROF, or a recording's directory; - for stdin
+    ///
+    /// It may be packed with gzip, zstd or xz, or lie in a ZIP or TAR.
     #[arg(value_name = "IN")]
     pub input: PathBuf,
-    /// The file to write, or - for stdout
+    /// File to write; - for stdout
     #[arg(value_name = "OUT", value_hint = clap::ValueHint::FilePath)]
     pub output: PathBuf,
-    /// Only the app's own heap: without objects of the zygote and of the boot image
+    /// Only the app's own heap, without objects of the zygote and boot image
     #[arg(short = 'z', long)]
     pub app_only: bool,
-    /// Repeat hprof-conv's mistake with arrays that have no data
+    /// Repeat hprof-conv's mistake with arrays without data
     #[arg(long)]
     pub compat: bool,
-    /// Overwrite OUT
+    /// Overwrite existing files
     #[arg(long)]
     pub force: bool,
 }
 
 /// Flags of `hprof info`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  heaptap hprof info app.hprof --json")]
+#[command(before_help = "Example:\n  heaptap hprof info app.hprof --json")]
 pub struct InfoArgs {
-    /// The dump (also gzip, zstd, xz, in a ZIP or TAR, a recording's folder), or - for stdin
+    /// The HPROF, or a recording's directory; - for stdin
+    ///
+    /// It may be packed with gzip, zstd or xz, or lie in a ZIP or TAR.
     #[arg(value_name = "FILE")]
     pub input: PathBuf,
 }
 
 /// Flags of `hprof strip`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  heaptap hprof strip --fields app.hprof to-share.hprof")]
+#[command(before_help = "Example:\n  heaptap hprof strip --fields app.hprof to-share.hprof")]
 pub struct StripArgs {
-    /// The dump (also gzip, zstd, xz, in a ZIP or TAR, a recording's folder), or - for stdin
+    /// The HPROF, or a recording's directory; - for stdin
+    ///
+    /// It may be packed with gzip, zstd or xz, or lie in a ZIP or TAR.
     #[arg(value_name = "IN")]
     pub input: PathBuf,
-    /// The file to write, or - for stdout
+    /// File to write; - for stdout
     #[arg(value_name = "OUT", value_hint = clap::ValueHint::FilePath)]
     pub output: PathBuf,
-    /// Zero numbers and characters in fields and statics as well
+    /// Also zero numbers and characters in fields and statics
     #[arg(long)]
     pub fields: bool,
     /// Keep the text of strings
     #[arg(long)]
     pub keep_strings: bool,
-    /// Overwrite OUT
+    /// Overwrite existing files
     #[arg(long)]
     pub force: bool,
 }

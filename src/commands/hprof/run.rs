@@ -1,6 +1,6 @@
-//! `hprof conv`, `hprof info`, `hprof strip`: opens the dump however it is packed, and writes
-//! what becomes of it to a file that has its name once it is whole. Owns what may be
-//! overwritten, and what damage means; what an HPROF says is `hprof`'s.
+//! `hprof conv`, `hprof info` and `hprof strip`: opens a dump, packed or not, and writes the result
+//! to a file that gets its name once it is complete. Decides what can be overwritten and how damage
+//! is reported. `hprof` parses the dump.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -17,70 +17,46 @@ use crate::naming::frames::LookupControl;
 use crate::results::findings::Finding;
 use crate::results::whole_file::WholeFile;
 
-/// Where a dump goes.
+/// Destination of a dump.
 pub enum Output {
-    /// A file.
     File {
-        /// Its path.
         path: PathBuf,
-        /// Replace what is there.
+        /// Whether to replace an existing file.
         force: bool,
     },
-    /// Whoever reads on.
+    /// A stream, such as standard output.
     Stream(Box<dyn Write + Send>),
 }
 
-/// Why there is no result.
+/// Reason why there is no result.
 #[derive(Debug, thiserror::Error)]
 pub enum HprofToolError {
-    /// The input holds no HPROF, or can't be opened.
+    /// The input does not contain an HPROF or cannot be opened.
     #[error(transparent)]
     Import(#[from] ImportError),
-    /// The dump has no header.
-    #[error("{name} cannot be read: {source}")]
-    Header {
-        /// The input.
-        name: String,
-        /// Why.
-        source: HeaderError,
-    },
-    /// The dump can't be converted.
-    #[error("{name} was not converted: {source}")]
-    Convert {
-        /// The input.
-        name: String,
-        /// Why.
-        source: ConvertError,
-    },
-    /// The dump can't be stripped.
-    #[error("{name} was not stripped: {source}")]
-    Strip {
-        /// The input.
-        name: String,
-        /// Why.
-        source: StripError,
-    },
-    /// The input would be overwritten.
-    #[error("{} is the dump itself", path.display())]
-    OutputIsInput {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Something else would be overwritten.
-    #[error("{} is there already", path.display())]
-    OutputTaken {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The result can't be written.
+    /// The dump does not have a header.
+    #[error("cannot read {name}: {source}")]
+    Header { name: String, source: HeaderError },
+    /// The dump cannot be converted.
+    #[error("cannot convert {name}: {source}")]
+    Convert { name: String, source: ConvertError },
+    /// The dump cannot be stripped.
+    #[error("cannot strip {name}: {source}")]
+    Strip { name: String, source: StripError },
+    /// The output would overwrite the input.
+    #[error("cannot overwrite the input {}", path.display())]
+    OutputIsInput { path: PathBuf },
+    /// The output file already exists.
+    #[error("{} already exists", path.display())]
+    OutputTaken { path: PathBuf },
+    /// The result cannot be written.
     #[error("cannot write {name}")]
     Write {
-        /// The file.
         name: String,
-        /// What the system says.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// Whoever asked did not want to wait.
+    /// The user interrupted the command.
     #[error("interrupted; nothing was written")]
     Interrupted,
 }
@@ -90,39 +66,39 @@ impl Classified for HprofToolError {
         match self {
             HprofToolError::Import(error) => error.facts(),
             HprofToolError::Header { .. } => ErrorFacts::new(ErrorClass::BadInput, "hprof-header")
-                .with_help("it may be cut or overwritten: fetch it again"),
+                .with_help("fetch the file again; it might be truncated or overwritten"),
             HprofToolError::Convert { source, .. } => source.facts(),
             HprofToolError::Strip { source, .. } => source.facts(),
             HprofToolError::OutputIsInput { .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "output-is-input")
-                    .with_help("name another file; the dump stays as it is")
+                    .with_help("name another file; heaptap does not change the dump")
             }
             HprofToolError::OutputTaken { .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "output-taken")
-                    .with_help("name another file, or --force to overwrite it")
+                    .with_help("name another file, or add `--force` to overwrite it")
             }
             HprofToolError::Write { .. } => {
                 ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")
-                    .with_help("make room there, or name another file")
+                    .with_help("free disk space there, or name another file")
             }
             HprofToolError::Interrupted => ErrorFacts::new(ErrorClass::Interrupted, "interrupted"),
         }
     }
 }
 
-/// What came of a dump.
+/// Result for a dump.
 #[derive(Debug)]
 pub struct Made<T> {
-    /// The input, for people.
+    /// Name of the input for messages.
     pub name: String,
-    /// What was made or found.
+    /// Result.
     pub what: T,
-    /// What is wrong with the dump.
+    /// Problems of the dump.
     pub findings: Vec<Finding>,
 }
 
 impl<T> Made<T> {
-    /// What the exit code tells of; `None` where nothing is wrong.
+    /// Returns the class of the exit code; `None` if nothing is wrong.
     pub fn class(&self) -> Option<ErrorClass> {
         ErrorClass::first_of(self.findings.iter().filter_map(|finding| finding.class))
     }
@@ -136,11 +112,11 @@ impl<T> Made<T> {
     }
 }
 
-/// Writes Android's dialect as Java SE's.
+/// Writes a dump of the Android dialect in the Java SE dialect.
 ///
 /// # Errors
-/// Where there is no dump of Android's dialect, or the result can't be written or would replace
-/// something. A damaged dump is no error.
+/// Returns an error if the input is not a dump of the Android dialect, or the result cannot be
+/// written or would overwrite a file. A damaged dump is not an error.
 pub fn convert(
     input: &Input,
     output: Output,
@@ -165,8 +141,8 @@ pub fn convert(
 /// Writes a copy without the contents of arrays.
 ///
 /// # Errors
-/// Where there is no dump, or the copy can't be written or would replace something. A damaged
-/// dump is no error.
+/// Returns an error if the input is not a dump, or the copy cannot be written or would overwrite a
+/// file. A damaged dump is not an error.
 pub fn strip(
     input: &Input,
     output: Output,
@@ -188,10 +164,10 @@ pub fn strip(
     })
 }
 
-/// Tells what a dump holds.
+/// Returns the contents of a dump.
 ///
 /// # Errors
-/// Where there is no dump. A damaged one is no error.
+/// Returns an error if the input is not a dump. A damaged dump is not an error.
 pub fn info(input: &Input) -> Result<Made<Info>, HprofToolError> {
     let dump = open(input)?;
     let info = crate::hprof::info::info(&dump.bytes).map_err(|source| HprofToolError::Header {
@@ -209,7 +185,7 @@ fn open(input: &Input) -> Result<HprofInput, ImportError> {
     }
 }
 
-/// What is wrong with a dump, in words.
+/// Returns the problems of a dump as findings.
 fn findings(input: &HprofInput, damage: &DamageList, ending: Ending) -> Vec<Finding> {
     let name = &input.name;
     let mut found = Vec::new();
@@ -222,35 +198,35 @@ fn findings(input: &HprofInput, damage: &DamageList, ending: Ending) -> Vec<Find
             pid: None,
         });
     };
-    const AGAIN: &str = "copy it again from where it came, or take another dump";
+    const AGAIN: &str = "copy the file again from its source, or take another dump";
     if let Some(what) = &input.damage {
         add("input-damaged", format!("{name}: {what}"), AGAIN);
     }
     if let Some(first) = damage.first.first() {
         let more = match damage.count {
             1 => String::new(),
-            count => format!(", and at {} more places", count - 1),
+            count => format!(", and {} more", count - 1),
         };
         add(
             "hprof-damaged",
-            format!("{name} is damaged: {first}{more}; what can be read was"),
+            format!("{name} is damaged: {first}{more}; the readable parts were read"),
             AGAIN,
         );
     } else if input.damage.is_none() && !ending.is_whole() {
         let what = match ending.dump {
-            true => "has no record that ends it",
-            false => "has no heap dump in it",
+            true => "does not have an end record",
+            false => "does not contain a heap dump",
         };
         add(
             "hprof-unfinished",
-            format!("{name} {what}: whoever wrote it did not finish, or a part is missing"),
+            format!("{name} {what}: the dump was not finished, or a part is missing"),
             AGAIN,
         );
     }
     found
 }
 
-/// An output that is open, and fails where its reader does not want to wait any longer.
+/// Open output. Writing fails once the user cancels.
 struct Out<'a> {
     to: To,
     name: String,
@@ -289,7 +265,7 @@ impl<'a> Out<'a> {
         Ok(Out { to, name, control })
     }
 
-    /// Has it written, and gives it its name where that went well.
+    /// Runs `make` to write the output, and gives the file its name on success.
     fn with<T>(
         mut self,
         dump: &HprofInput,
@@ -333,13 +309,13 @@ impl Write for Out<'_> {
     }
 }
 
-/// Whether two paths are one file.
+/// Returns whether two paths are the same file.
 fn is_same(one: &Path, other: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().ok();
     real(one).is_some_and(|one| real(other) == Some(one))
 }
 
-/// Whether something is lost with what is at `path`. A pipe or a device holds nothing.
+/// Returns whether overwriting `path` would lose data. A pipe or a device contains none.
 fn holds_something(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|it| it.is_dir() || it.is_file() && it.len() > 0)
 }

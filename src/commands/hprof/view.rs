@@ -1,4 +1,4 @@
-//! `heaptap hprof conv|info|strip`: shows what a dump holds, and what was made of it.
+//! `heaptap hprof conv|info|strip`: shows the contents of a dump and the result of a rewrite.
 
 use std::path::{Path, PathBuf};
 
@@ -8,13 +8,12 @@ use time::format_description::well_known::Rfc3339;
 
 use super::args::{Args, Command, ConvArgs, InfoArgs, StripArgs};
 use super::run::{self, Made, Output};
-use crate::console::Console;
 use crate::console::table::show_columns;
+use crate::console::{Console, ConsoleWriter};
 use crate::conversion::convert::Input;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
-use crate::flags::goal;
 use crate::hprof::Rewritten;
 use crate::hprof::convert::ConvertOptions;
 use crate::hprof::info::{Contents, Info, Tally, heap_word};
@@ -29,7 +28,7 @@ use crate::views::paths::near;
 /// Runs the command.
 ///
 /// # Errors
-/// Where the input holds no dump, or the output can't be written.
+/// Returns an error if the input does not contain a dump or the output cannot be written.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     match args.command {
         Command::Conv(args) => conv(ctx, args).await,
@@ -50,10 +49,10 @@ async fn conv(ctx: &Context, args: ConvArgs) -> Result<Outcome, Failure> {
     rewrite(ctx, place, "converting …", work, |done| {
         let mut said = String::new();
         if done.left_out > 0 {
-            said = format!("; {} objects of other heaps left out", done.left_out);
+            said = format!("; objects of other heaps left out: {}", done.left_out);
         }
         if done.without_data > 0 {
-            let words = format!("; {} arrays without data have no length", done.without_data);
+            let words = format!("; arrays without data or length: {}", done.without_data);
             said.push_str(&words);
         }
         let extra = json!({
@@ -76,12 +75,12 @@ async fn strip(ctx: &Context, args: StripArgs) -> Result<Outcome, Failure> {
     };
     rewrite(ctx, place, "stripping …", work, |done| {
         let mut said = format!(
-            "; contents of {} arrays zeroed ({})",
+            "; arrays zeroed: {} ({})",
             done.arrays,
             ByteSize(done.array_bytes)
         );
         if done.strings_kept > 0 {
-            said.push_str(&format!("; text of {} strings kept", done.strings_kept));
+            said.push_str(&format!("; strings kept: {}", done.strings_kept));
         }
         let extra = json!({
             "arrays_zeroed": done.arrays,
@@ -94,8 +93,8 @@ async fn strip(ctx: &Context, args: StripArgs) -> Result<Outcome, Failure> {
     .await
 }
 
-/// Writes another dump of one: from where, to where, whether over what is there. `tell` gives
-/// what was written, and what there is to say of it in a document and in a sentence.
+/// Rewrites a dump from a path to another, with a flag to overwrite the output. `tell` returns the
+/// written file, with extra JSON fields and words for the message.
 async fn rewrite<T, E>(
     ctx: &Context,
     (from, to, force): (PathBuf, PathBuf, bool),
@@ -136,14 +135,17 @@ fn place(
         return Err(Failure::new(
             ErrorClass::Usage,
             "usage",
-            "--json and the dump cannot both go to standard output",
+            "cannot write both `--json` and the dump to standard output",
         )
-        .with_help("name a file in place of -"));
+        .with_help("name a file instead of `-`"));
     }
-    Ok((Output::Stream(goal::stdout(console)), None))
+    Ok((
+        Output::Stream(Box::new(ConsoleWriter(console.clone()))),
+        None,
+    ))
 }
 
-/// Says what was written where, and what is wrong; in a JSON mode as a document.
+/// Shows the written file and the problems of the dump, in JSON modes as a document.
 fn written<T>(
     console: &Console,
     made: &Made<T>,
@@ -296,7 +298,7 @@ fn sub_name(tag: u8) -> String {
     }
 }
 
-/// What the dump is, a line each.
+/// Returns the properties of the dump as rows of a table.
 fn overview(name: &str, info: &Info) -> Vec<Vec<String>> {
     let dialect = match info.android {
         true => "Android",
@@ -305,16 +307,16 @@ fn overview(name: &str, info: &Info) -> Vec<Vec<String>> {
     let whole = match (info.is_whole(), info.ending.end_record) {
         (true, _) => "yes".to_owned(),
         (false, true) => "no: damaged".to_owned(),
-        (false, false) => "no: it does not end".to_owned(),
+        (false, false) => "no: end record missing".to_owned(),
     };
     let contents = match info.contents {
-        Contents::None => "no array has any",
+        Contents::None => "none",
         Contents::Zeroed => "zeroed: the dump was stripped",
         Contents::Present => "present",
     };
     let sites = match info.has_allocation_sites() {
         true => format!(
-            "of {} objects, at {} stacks",
+            "for {} objects, at {} stacks",
             info.with_site, info.stacks_with_frames
         ),
         false => "not tracked".to_owned(),
@@ -327,9 +329,9 @@ fn overview(name: &str, info: &Info) -> Vec<Vec<String>> {
             "Size",
             format!("{} ({} bytes)", ByteSize(info.bytes), info.bytes),
         ),
-        ("Ids", format!("{} bytes", info.id_bytes)),
-        ("Whole", whole),
-        ("Contents of arrays", contents.to_owned()),
+        ("IDs", format!("{} bytes", info.id_bytes)),
+        ("Complete", whole),
+        ("Array contents", contents.to_owned()),
         ("Allocation sites", sites),
         ("Strings", info.strings.to_string()),
         ("Threads", threads(info).to_string()),
@@ -339,9 +341,9 @@ fn overview(name: &str, info: &Info) -> Vec<Vec<String>> {
     .to_vec()
 }
 
-/// What it holds, in numbers.
+/// Returns the contents of the dump as a table of counts and sizes.
 fn holdings(info: &Info) -> Vec<Vec<String>> {
-    let heading = ["HOLDS", "COUNT", "BYTES IN THE FILE"];
+    let heading = ["CONTENTS", "COUNT", "BYTES IN THE FILE"];
     let mut rows = vec![heading.map(str::to_owned).to_vec()];
     let mut row = |what: String, tally: Tally| {
         rows.push(vec![what, tally.count.to_string(), tally.bytes.to_string()]);

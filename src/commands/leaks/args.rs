@@ -2,6 +2,7 @@
 
 use crate::flags::filter::FilterArgs;
 use crate::flags::java::JavaArgs;
+use crate::flags::limit::LimitArgs;
 use crate::flags::native::NativeArgs;
 use crate::flags::stack::StackArgs;
 use crate::units::ByteSize;
@@ -9,37 +10,40 @@ use std::ffi::OsString;
 
 /// Flags of `leaks`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    heaptap leaks rec                        what grows with every labelled snapshot of a recording\n  \
-    heaptap leaks rec@3 rec@5 rec@7          single dumps of one process, the oldest first\n  \
-    heaptap leaks a.pb.gz b.pb.gz c.pb.gz    pprofs of any tool\n  \
-    heaptap leaks rec --fail --tolerance 64k in CI: ends with 9 where something surely leaks more\n  \
-    heaptap leaks dump.hprof                 a Java heap: leaked activities, fragments … and waste\n  \
-    heaptap leaks rec --java                 the Java heaps of a recording that has both\n\n\
-    docs/leaks.md says what is told of native heaps and what each rule for Java heaps needs, \
-    docs/sampling.md how sure it is.")]
+#[command(
+    before_help = "Examples:\n  \
+    heaptap leaks rec                      what grows from label to label\n  \
+    heaptap leaks dump.hprof               leaked activities … and waste\n  \
+    heaptap leaks a.pb.gz b.pb.gz c.pb.gz  pprofs of any tool, oldest first\n  \
+    heaptap leaks rec --fail               in CI: exits with 9 if it leaks\n  \
+    heaptap leaks rec@3 rec@5 rec@7        single dumps of one process\n  \
+    heaptap leaks rec --heap java          the Java heaps of a recording",
+    after_long_help = "docs/leaks.md says what is told of native heaps and what each rule for Java heaps needs, \
+    docs/sampling.md how sure it is."
+)]
 pub struct Args {
-    /// A recording's folder, a trace, a pprof or an HPROF; several of one process, oldest first
+    /// Recordings, traces, pprofs or HPROFs of one process, oldest first
     ///
-    /// PATH@LABEL, PATH@N or PATH@last name one dump; without it a recording stands for all its
-    /// labelled dumps, else for all.
+    /// INPUT@LABEL, INPUT@N or INPUT@last chooses one dump. Without it, a recording stands for all its
+    /// labelled dumps, or for all dumps if none has a label.
     #[arg(value_name = "INPUT", required = true)]
     pub inputs: Vec<OsString>,
     /// Exit with code 9 if a leak is confirmed, 12 if inconclusive
     ///
-    /// It is inconclusive too if a filter, process, heap or dump that is named matches nothing.
-    /// Of a Java heap: where an object of the app leaks, for certain or likely. What Android
-    /// leaks itself does not count, nor what only may be a leak.
+    /// The result is also inconclusive if a named filter, process, heap or dump matches nothing. In a
+    /// Java heap, confirmed and likely leaks of app objects count; leaks of Android itself and possible
+    /// leaks do not.
     #[arg(long)]
     pub fail: bool,
-    /// How often the scenario was repeated between two dumps
+    /// Number of iterations [default: 1]
     ///
-    /// Growth is told by repetition. Of Java heaps growth by fewer objects is not told.
+    /// Iterations of the scenario between two dumps. heaptap reports growth per iteration. In Java heaps
+    /// it ignores growth by fewer objects.
     #[arg(long, value_name = "N", default_value_t = 1)]
-    pub loops: u64,
-    /// At most so many entries of each list; 0 is all [default: what fits a page; 100 in JSON]
-    #[arg(short = 'n', long, value_name = "N")]
-    pub limit: Option<usize>,
+    pub rounds: u64,
+    /// How many rows are printed.
+    #[command(flatten)]
+    pub rows: LimitArgs,
     /// What is looked at.
     #[command(flatten)]
     pub filter: FilterArgs,
@@ -52,8 +56,14 @@ pub struct Args {
     /// Which heap is meant.
     #[command(flatten)]
     pub native: NativeArgs,
-    /// Look for one of the two alone
-    #[arg(long, value_name = "WHAT", value_enum, help_heading = "Java heaps")]
+    /// Report only leaks, or only waste
+    #[arg(
+        long,
+        value_name = "WHAT",
+        value_enum,
+        help_heading = "Java heaps",
+        hide_short_help = true
+    )]
     pub only: Option<OnlyArg>,
     /// How the heap is looked at.
     #[command(flatten)]
@@ -64,14 +74,14 @@ pub struct Args {
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Native heaps")]
 pub struct GrowthArgs {
-    /// Growth by repetition that nobody minds [default: 4 KiB]
+    /// Tolerated growth per iteration [default: 4 KiB]
     #[arg(long, value_name = "SIZE", value_parser = ByteSize::parse)]
     pub tolerance: Option<ByteSize>,
-    /// Leave so many dumps out at the beginning [default: 1 of six or more]
-    #[arg(long, value_name = "N")]
+    /// Number of first dumps to skip [default: 1 of six or more]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     pub warmup: Option<usize>,
-    /// The sampling interval of pprofs that do not say theirs; 1 where nothing was sampled
-    #[arg(long, value_name = "SIZE", value_parser = ByteSize::parse)]
+    /// Sampling interval; of pprofs without one; 1 if not sampled
+    #[arg(long, value_name = "SIZE", value_parser = ByteSize::parse, hide_short_help = true)]
     pub interval: Option<ByteSize>,
 }
 

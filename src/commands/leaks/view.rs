@@ -1,6 +1,5 @@
-//! `heaptap leaks`: what grows in a native heap over a series of dumps, with verdicts; objects of
-//! a Java heap that should be gone with what holds them, what grew between dumps, and what is
-//! wasted.
+//! `heaptap leaks`: growth of a native heap over a series of dumps, with verdicts; leaked objects
+//! of a Java heap with their paths, growth between dumps, and waste.
 
 mod native;
 mod show;
@@ -24,16 +23,16 @@ use crate::results::manifest;
 use crate::views::java_summary::java_place;
 use crate::views::{blocking, java as java_view};
 
-/// Entries of each list in JSON.
+/// Default entries of each list in JSON.
 const MOST_IN_JSON: usize = 100;
 
-/// Entries of each list on a page.
+/// Default entries of each list on a page.
 const PAGE: usize = 10;
 
 /// Runs the command.
 ///
 /// # Errors
-/// Where an input holds no heap that could be looked at, or can't be read.
+/// Returns an error if an input does not contain a usable heap or cannot be read.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let judges = args.fail;
     let outcome = either(ctx, args).await;
@@ -41,21 +40,23 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
 }
 
 async fn either(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    args.native.moment.check(&args.inputs)?;
     let java_flag = [
-        (args.native.is_java, "--java"),
+        (args.native.heap.of_java().is_some(), "this --heap value"),
         (args.only.is_some(), "--only"),
-        (args.java.exclude.is_some(), "--exclude"),
+        (args.java.ignore_refs.is_some(), "--ignore-refs"),
         (args.java.sizes.is_some(), "--sizes"),
     ];
     let java_flag = java_flag
         .into_iter()
         .find_map(|(given, flag)| given.then_some(flag));
-    let native_flag = args.growth.given().or(args.stacks.given());
+    let names_native = args.native.heap.has_native().then_some("this --heap value");
+    let native_flag = args.growth.given().or(args.stacks.given()).or(names_native);
     if let (Some(java), Some(native)) = (java_flag, native_flag) {
         return Err(Failure::new(
             ErrorClass::Usage,
             "option-conflict",
-            format!("{java} is about Java heaps, {native} about native ones"),
+            format!("{java} applies to Java heaps, but {native} to native heaps"),
         )
         .with_help("leave out one of the two"));
     }
@@ -70,19 +71,19 @@ async fn either(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         return Err(Failure::new(
             ErrorClass::Usage,
             "option-conflict",
-            format!("{native} is about native heaps, and the input has Java heaps alone"),
+            format!("{native} applies to native heaps, but the input has only Java heaps"),
         )
-        .with_help("leave it out"));
+        .with_help("leave out the flag"));
     }
     java_leaks(ctx, args, opened).await
 }
 
-/// What grows in native heaps; where there are Java heaps alone, the first input.
+/// Shows the growth of native heaps. If there are only Java heaps, returns the opened first input.
 async fn native_leaks(ctx: &Context, args: &Args) -> Result<Result<Outcome, OpenedJava>, Failure> {
     let console = &ctx.console;
     let limit = match console.is_json() {
-        true => args.limit.unwrap_or(MOST_IN_JSON),
-        false => args.limit.unwrap_or(PAGE),
+        true => args.rows.limit.unwrap_or(MOST_IN_JSON),
+        false => args.rows.limit.unwrap_or(PAGE),
     };
     let request = NativeLeaksRequest {
         inputs: args
@@ -93,7 +94,7 @@ async fn native_leaks(ctx: &Context, args: &Args) -> Result<Result<Outcome, Open
         options: args.native.options(&args.java),
         filter: args.stacks.filter(&args.filter),
         tolerance: args.growth.tolerance.map_or(TOLERANCE_BYTES, |size| size.0),
-        loops: args.loops,
+        loops: args.rounds,
         warmup: args.growth.warmup,
         interval: args.growth.interval.map_or(0, |size| size.0),
         limit,
@@ -116,19 +117,19 @@ async fn native_leaks(ctx: &Context, args: &Args) -> Result<Result<Outcome, Open
         console.finding(finding.kind, &finding.message, finding.help.as_deref());
     }
     if found.java_dumps > 0 {
-        console.say("the input holds Java heaps, too: --java looks for leaks there");
+        console.say("the input also has Java heaps; add `--heap java` to look for leaks there");
     }
-    // That nothing leaks is said of native heaps alone.
+    // The verdict above covers only native heaps.
     for java in args.inputs.iter().filter_map(java_beside) {
         console.say(format_args!(
-            "Java heaps were recorded beside: heaptap leaks {java} looks for leaks there"
+            "the recording also has Java heaps; look for leaks there with `heaptap leaks {java}`"
         ));
     }
     if args.fail && !found.matches {
         let is_filtered = found.document.is_filtered;
         fail_checks::warn_nothing_judged(console, fail_checks::Judged::Samples, is_filtered);
     }
-    // Of data that are missing nobody knows what they would have come to.
+    // Missing data could change the verdict.
     let lacks =
         found.class.is_some() || fail_checks::is_open(found.findings.iter().map(|f| f.kind));
     let inconclusive = found.inconclusive || !found.matches || lacks;
@@ -140,7 +141,8 @@ async fn native_leaks(ctx: &Context, args: &Args) -> Result<Result<Outcome, Open
     Ok(Ok(Outcome::of(found.class.into_iter().chain(verdict))))
 }
 
-/// A failure that names the Java heaps beside: one of them is enough to look for leaks.
+/// Adds the Java heaps of the recording to the help, because one dump is enough to find leaks
+/// there.
 fn with_java_beside(failure: Failure, inputs: &[OsString]) -> Failure {
     let beside = inputs.iter().filter_map(java_beside);
     let commands: Vec<String> = beside
@@ -150,24 +152,24 @@ fn with_java_beside(failure: Failure, inputs: &[OsString]) -> Failure {
         return failure;
     }
     let help = format!(
-        "Java heaps were recorded beside, and one is enough: {} looks for leaks there",
+        "look for leaks in the Java heaps of the recording, where one dump is enough, with {}",
         commands.join(", ")
     );
     let mut failure = failure;
     let native = failure.help.replace(help);
-    let hint = native.map(|native| format!("of native heaps: {native}"));
+    let hint = native.map(|native| format!("for native heaps: {native}"));
     failure.hints.splice(0..0, hint);
     failure
 }
 
-/// The folder of the Java heaps that a recording has beside its native ones, as a command takes it.
+/// Returns the directory of a recording's Java heaps, quoted as a command argument.
 fn java_beside(input: &OsString) -> Option<String> {
     let folder = Path::new(input).join(FOLDER);
     let is_recording = folder.join(manifest::FILE_NAME).is_file();
     is_recording.then(|| java_place(&folder))
 }
 
-/// One input stands for all its dumps, each of several for its last.
+/// Returns the default dumps: all dumps of a single input, or the last dump of each of several.
 fn default_dumps(args: &Args) -> DumpScope {
     match args.inputs.len() {
         1 => DumpScope::All,
@@ -181,7 +183,7 @@ async fn java_leaks(ctx: &Context, args: Args, opened: OpenedJava) -> Result<Out
         return Err(Failure::new(
             ErrorClass::Usage,
             "option-conflict",
-            "--fail is about leaks, which --only waste does not look for",
+            "`--fail` does not support `--only waste`, which does not look for leaks",
         )
         .with_help("leave out one of the two"));
     }
@@ -196,16 +198,16 @@ async fn java_leaks(ctx: &Context, args: Args, opened: OpenedJava) -> Result<Out
             DumpScope::All | DumpScope::Last => inputs.push(input),
         }
     }
-    // What is shown in a terminal is cut list by list.
-    let limit = args.limit.unwrap_or(MOST_IN_JSON);
+    // The terminal output truncates each list on its own.
+    let limit = args.rows.limit.unwrap_or(MOST_IN_JSON);
     let request = LeaksRequest {
         inputs,
         options: args.java.options(Follow::default()),
         leaks: args.only != Some(OnlyArg::Waste),
         waste: args.only != Some(OnlyArg::Leaks),
         limit,
-        classes: args.filter.filter(args.native.java_heap()?),
-        loops: args.loops,
+        classes: args.filter.filter(args.native.heap.java_kinds()?),
+        loops: args.rounds,
     };
     let is_filtered = !request.classes.takes_all();
     let report = blocking::stepwise(ctx, move |progress| leaks(&request, opened, progress)).await?;
@@ -213,7 +215,7 @@ async fn java_leaks(ctx: &Context, args: Args, opened: OpenedJava) -> Result<Out
     if console.is_json() {
         console.json(document);
     } else {
-        show::show(console, document, args.limit);
+        show::show(console, document, args.rows.limit);
     }
     for heap in &document.heaps {
         java_view::warn(console, heap);

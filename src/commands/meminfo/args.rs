@@ -1,62 +1,71 @@
 //! The flags of `heaptap meminfo`.
 
 use super::live::args::LiveArgs;
+use crate::flags::limit::LimitArgs;
+use crate::flags::moment::MomentArgs;
+use crate::flags::target::TargetArgs;
 use crate::system::meminfo::By;
 use clap::ValueHint;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Flags of `meminfo`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    heaptap meminfo com.example.app                 all processes of a package\n  \
-    heaptap meminfo com.example.app:remote -d       one, with the parts of the Dalvik rows\n  \
-    heaptap meminfo com.example.app --local         without asking the app: no collection\n  \
-    heaptap meminfo com.example.app --explain       what each row means, the largest first\n  \
-    heaptap meminfo com.example.app --explain Graphics   one in depth, and what to do\n  \
-    heaptap meminfo com.example.app --save before   its text, for `heaptap diff before after`\n  \
-    heaptap meminfo com.example.app --every 1s      how it moves, until Ctrl-C\n  \
-    heaptap meminfo --system --by oom               the whole phone, by who is killed first\n  \
-    heaptap meminfo --file bugreport-meminfo.txt    a text of any phone since Android 4\n\n\
-    docs/meminfo.md explains rows, columns and what asking costs.")]
+#[command(
+    before_help = "Examples:\n  \
+    heaptap meminfo --package com.example.app          all its processes\n  \
+    heaptap meminfo -n com.example.app --explain=Graphics    one row in depth\n  \
+    heaptap meminfo -n com.example.app --every 1s      live, until Ctrl-C\n  \
+    heaptap meminfo rec@login --reconcile              why the figures differ\n  \
+    heaptap meminfo -n com.example.app --local         without a GC\n  \
+    heaptap meminfo -n com.example.app --save before   for `heaptap diff`\n  \
+    heaptap meminfo --system --by oom                  the whole device",
+    after_long_help = "docs/meminfo.md explains rows, columns and what asking costs."
+)]
 pub struct Args {
-    /// Process name (with *), package (all its processes), process id; or what --file takes
+    /// A text of dumpsys meminfo, or a recording's directory; - for stdin
+    ///
+    /// Texts may be packed with gzip, zstd or xz. INPUT@MOMENT chooses a moment of a recording.
+    /// With --reconcile also the XML of malloc_info. Without INPUT, heaptap asks the device.
     #[arg(
-        value_name = "TARGET",
-        required_unless_present_any = ["system", "file", "explain"],
+        value_name = "INPUT",
+        value_hint = ValueHint::AnyPath,
+        required_unless_present_any = ["TargetArgs", "system", "explain"],
+        conflicts_with_all = ["wide", "details", "local", "no_local", "system", "save", "every"],
     )]
-    pub targets: Vec<String>,
-    /// All columns: shared and clean pages, too
-    #[arg(short, long)]
-    pub all: bool,
-    /// The parts of the Dalvik rows
-    #[arg(short, long)]
-    pub details: bool,
-    /// Ask the system alone: the app is not called, collects no garbage, and tells neither its
-    /// heaps' sizes nor its objects
+    pub input: Option<OsString>,
+    /// All columns: also shared and clean pages
     #[arg(long)]
+    pub wide: bool,
+    /// The parts of the Dalvik rows
+    #[arg(long)]
+    pub details: bool,
+    /// Ask only the system, without a garbage collection
+    ///
+    /// The app then reports neither heap sizes nor objects.
+    #[arg(long, overrides_with = "no_local")]
     pub local: bool,
-    /// The whole phone: processes by size, by importance, its RAM; costs the phone seconds
-    #[arg(long, conflicts_with_all = ["all", "details", "local"])]
+    /// Ask the app too (the default without --every)
+    #[arg(long, overrides_with = "local", hide_short_help = true)]
+    pub no_local: bool,
+    /// Explain the differences between figures
+    ///
+    /// Compares heapprofd, malloc_info, Heap Alloc and RSS of a process.
+    #[arg(long, conflicts_with_all = [
+        "wide", "details", "local", "no_local", "system", "by", "limit", "explain", "save", "csv",
+        "every",
+    ])]
+    pub reconcile: bool,
+    /// The whole device
+    #[arg(long, conflicts_with_all = ["TargetArgs", "wide", "details", "local", "no_local"])]
     pub system: bool,
-    /// Of the whole phone, this alone: its processes, how soon they may be killed, kinds of memory
+    /// Kind of rows: process, oom or category
     #[arg(long, value_name = "WHAT", conflicts_with = "every")]
     pub by: Option<ByArg>,
-    /// Of the whole phone, so many lines of each list; 0 for all
-    #[arg(long, value_name = "N", conflicts_with = "every")]
-    pub top: Option<usize>,
-    /// Show a saved text or document (also gzip, zstd, xz), of `-` standard input, of a recording's
-    /// folder the last text that was kept, or FOLDER@LABEL, FOLDER@N (beside dump N), FOLDER@last,
-    /// FOLDER@end
-    #[arg(
-        short,
-        long,
-        value_name = "FILE",
-        value_hint = ValueHint::AnyPath,
-        conflicts_with_all = ["all", "details", "local", "system"],
-    )]
-    pub file: Option<PathBuf>,
-    /// Say what the rows mean that are there, the largest first; with a row's name behind it
-    /// (`--explain Graphics`), of what that one is made and what to do about it
+    /// How many rows are printed.
+    #[command(flatten)]
+    pub rows: LimitArgs,
+    /// Explain the rows, or one: --explain=Graphics
     #[arg(
         long,
         value_name = "ROW",
@@ -66,15 +75,21 @@ pub struct Args {
         action = clap::ArgAction::Append,
     )]
     pub explain: Vec<String>,
-    /// Save the phone's text as it came
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "file")]
+    /// Save the text of the device to this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
     pub save: Option<PathBuf>,
-    /// Overwrite a file that is there
-    #[arg(long, requires = "save")]
+    /// Overwrite existing files
+    #[arg(long, requires = "save", hide_short_help = true)]
     pub force: bool,
-    /// Comma-separated values on stdout: a line for each number
+    /// Print comma-separated values to stdout
     #[arg(long, conflicts_with_all = ["json", "json_lines", "explain"])]
     pub csv: bool,
+    /// Which processes.
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// Which moments.
+    #[command(flatten)]
+    pub moment: MomentArgs,
     /// Whether it goes on.
     #[command(flatten)]
     pub live: LiveArgs,

@@ -1,21 +1,19 @@
-//! `heaptap meminfo`: how the memory of processes divides, with what matters marked, and what
-//! rows mean.
+//! `heaptap meminfo`: memory of processes by category, with important rows marked, and the meanings
+//! of rows.
 
 mod explain;
 mod phone;
+mod reconcile;
 mod show;
-
-use std::path::{Path, PathBuf};
 
 use super::args::Args;
 use super::live::view as live;
-use crate::config::Targets;
 use crate::console::{Console, save_file};
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::export::csv::cell;
 use crate::flags::context::Context;
-use crate::flags::named::Named;
+use crate::flags::source;
 use crate::system::meminfo::{self, Document, Question};
 use crate::untrusted::sanitize;
 use crate::views::blocking;
@@ -25,60 +23,65 @@ use crate::views::blocking;
 /// # Errors
 /// Where nothing runs that was asked for, the phone or the app does not answer, or a file holds
 /// something else.
-pub async fn run(ctx: &Context, mut args: Args) -> Result<Outcome, Failure> {
-    let rows = rows_of(&mut args)?;
-    // As with smaps, gc and reconcile, a recording or a text stands for itself.
-    if !args.system && args.file.is_none() && Named::file_alone(&args.targets)?.is_some() {
-        if args.all || args.details || args.local || args.save.is_some() {
-            return Err(usage(
-                "--all, --details, --local and --save are about a process that runs, not a file",
-            ));
-        }
-        if args.live.every.is_some() {
-            return Err(usage("--every is about a process that runs, not a file"));
-        }
-        args.file = args.targets.pop().map(PathBuf::from);
+pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    if let Some(input) = &args.input {
+        args.moment.check([input])?;
     }
-    let whole = args.system || args.file.is_some();
-    if whole && !args.targets.is_empty() {
+    let rows = rows_of(&args)?;
+    let input = match &args.input {
+        Some(typed) => Some(source::input("meminfo", typed)?),
+        None => {
+            args.moment.refuse_without_input()?;
+            None
+        }
+    };
+    if args.reconcile {
+        return reconcile::run(ctx, &args, input).await;
+    }
+    let whole = args.system || input.is_some();
+    if (args.by.is_some() || args.rows.limit.is_some()) && !whole {
         return Err(usage(
-            "a target is of no use with --system or --file: they have processes of their own",
+            "`--by` and `-l` require `--system` or a text of the whole device",
         ));
     }
-    if (args.by.is_some() || args.top.is_some()) && !whole {
-        return Err(usage(
-            "--by and --top are about the whole phone: --system, or --file",
-        ));
-    }
-    if !whole && args.targets.is_empty() {
+    if !whole && args.target.is_empty() {
         if rows.is_empty() {
             return Err(usage(
-                "--explain wants a process whose rows it is to explain, or a row: --explain=Graphics",
+                "`--explain` requires a process or a row, such as `--explain=Graphics`",
             ));
         }
-        // Rows alone mean the same on every phone.
+        // Without a process, the meanings do not depend on the device.
         explain::rows(&ctx.console, None, &rows);
         return Ok(Outcome::Done);
     }
     if args.live.every.is_some() {
-        return live::run(ctx, &args.live, targets(&args.targets), args.csv).await;
+        return live::run(
+            ctx,
+            &args.live,
+            args.target.targets(),
+            args.no_local,
+            args.csv,
+        )
+        .await;
     }
     save_file::check(args.save.as_deref(), args.force)?;
-    let document = match args.file.clone() {
-        Some(path) => {
+    let document = match input {
+        Some(input) => {
+            let input = args.moment.one(input)?;
+            let processes = args.target.filter();
             blocking::stepwise(ctx, move |progress| {
                 progress.begin("reading it");
-                meminfo::read(&path)
+                meminfo::read(&input, &processes)
             })
             .await?
         }
-        None => ask(ctx, &args)
-            .await
-            .map_err(|failure| slip(failure, &args))?,
+        None => ask(ctx, &args).await?,
     };
     let console = &ctx.console;
     for trouble in &document.troubles {
-        console.warn(format_args!("the phone could not tell all: {trouble}"));
+        console.warn(format_args!(
+            "the answer of the device is incomplete: {trouble}"
+        ));
     }
     if console.is_json() {
         console.json(&document);
@@ -89,7 +92,7 @@ pub async fn run(ctx: &Context, mut args: Args) -> Result<Outcome, Failure> {
         match (!args.explain.is_empty(), rows.is_empty()) {
             (false, _) => show::show(console, &document, &lists, true),
             (true, true) => {
-                // What a row means stands beside its size.
+                // The meanings are shown with the sizes of the rows.
                 show::show(console, &document, &lists, false);
                 explain::all(console, &document);
             }
@@ -103,57 +106,20 @@ pub async fn run(ctx: &Context, mut args: Args) -> Result<Outcome, Failure> {
     })
 }
 
-/// A process of Android's is called so: the row is `System`, or `--explain=system`.
-const A_PROCESS: &str = "system";
-
-/// Which rows are to be explained: those behind `--explain=`, and those among the targets, out of
-/// which they are taken.
-fn rows_of(args: &mut Args) -> Result<Vec<&'static str>, Failure> {
-    let mut rows = Vec::new();
-    for text in args.explain.iter().filter(|text| !text.is_empty()) {
-        rows.push(explain::row_called(text).ok_or_else(|| no_row(text))?);
-    }
-    if args.explain.is_empty() {
-        return Ok(rows);
-    }
-    args.targets.retain(|text| match explain::row_called(text) {
-        Some(row) if text != A_PROCESS => {
-            rows.push(row);
-            false
-        }
-        _ => true,
-    });
-    // Alone it may be a process's name all the same: the phone knows.
-    let is_alone = args.targets.len() == 1 && !args.system && args.file.is_none();
-    let mut slips = args.targets.iter().filter(|text| is_slip(text));
-    match slips.next() {
-        Some(text) if !is_alone => Err(no_row(text)),
-        _ => Ok(rows),
-    }
-}
-
-/// Whether a target is more like a row's name.
-fn is_slip(text: &str) -> bool {
-    let name = text.strip_prefix('.').unwrap_or(text);
-    let is_plain = !name.contains([':', '/', '*', '.']);
-    is_plain && explain::row_like(text).is_some() && !Path::new(text).exists()
+/// The rows that `--explain=` names.
+fn rows_of(args: &Args) -> Result<Vec<&'static str>, Failure> {
+    let named = args.explain.iter().filter(|text| !text.is_empty());
+    named
+        .map(|text| explain::row_called(text).ok_or_else(|| no_row(text)))
+        .collect()
 }
 
 fn no_row(text: &str) -> Failure {
     let help = match explain::row_like(text) {
-        Some(row) => format!("did you mean --explain=\"{row}\"? A process goes by its pid, too"),
-        None => "--explain alone lists the rows that a process has".to_owned(),
+        Some(row) => format!("did you mean `--explain=\"{row}\"`?"),
+        None => "list the rows of a process with `--explain` alone".to_owned(),
     };
-    usage(&format!("meminfo has no row {}", sanitize(text))).with_help(help)
-}
-
-/// What is no process may have been meant as a row.
-fn slip(failure: Failure, args: &Args) -> Failure {
-    let meant = args.targets.first().filter(|_| !args.explain.is_empty());
-    match meant.filter(|text| failure.kind == "target-not-found" && is_slip(text)) {
-        Some(text) => no_row(text),
-        None => failure,
-    }
+    usage(&format!("meminfo does not have a row {}", sanitize(text))).with_help(help)
 }
 
 fn usage(what: &str) -> Failure {
@@ -162,9 +128,9 @@ fn usage(what: &str) -> Failure {
 
 async fn ask(ctx: &Context, args: &Args) -> Result<Document, Failure> {
     let question = Question {
-        targets: targets(&args.targets),
+        targets: args.target.targets(),
         user: ctx.globals.user,
-        all: args.all,
+        all: args.wide,
         details: args.details,
         local: args.local,
     };
@@ -174,22 +140,6 @@ async fn ask(ctx: &Context, args: &Args) -> Result<Document, Failure> {
         save_file::write(&ctx.console, file, &answer.text)?;
     }
     Ok(answer.document)
-}
-
-/// A name is a process's or a package's: the package's other processes are meant, too.
-fn targets(typed: &[String]) -> Targets {
-    let mut targets = Targets::default();
-    for target in typed {
-        if let Ok(pid) = target.parse::<u32>() {
-            targets.pids.push(pid);
-            continue;
-        }
-        targets.names.push(target.clone());
-        if !target.contains([':', '/', '*']) {
-            targets.packages.push(target.clone());
-        }
-    }
-    targets
 }
 
 fn print_csv(console: &Console, document: &Document) {

@@ -1,6 +1,6 @@
-//! `open`: what of an input is shown where. A trace goes to Perfetto's UI, through a server that
-//! gives it away once; what that UI does not read goes to a page of `report`'s. Of a folder only
-//! the page that heaptap wrote into it is shown: a page runs what is in it.
+//! `open`: chooses what to show of an input and where. A trace goes to the Perfetto UI, through a
+//! server that serves it once. Other inputs go to a page of `report`. From a directory, only the
+//! page that heaptap wrote there is shown, because a page can run scripts.
 
 use crate::bytes::sha256_of;
 use crate::error::{Classified, ErrorClass, ErrorFacts};
@@ -19,58 +19,50 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Perfetto's UI.
+/// Address of the Perfetto UI.
 pub const UI: &str = "https://ui.perfetto.dev";
-/// The one port of loopback that the UI's content policy lets it fetch from.
+/// The only loopback port from which the UI's content policy allows fetches.
 pub const UI_PORT: u16 = 9001;
 
-/// Why nothing is shown.
+/// Reason why nothing is shown.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The input is nothing that can be shown, or can't be read.
+    /// The input cannot be shown or read.
     #[error(transparent)]
     Import(#[from] ImportError),
-    /// A bundle of several.
-    #[error("{name} holds several traces: {}", members.join(", "))]
+    /// A bundle contains several traces.
+    #[error("{name} contains several traces: {}", members.join(", "))]
     SeveralTraces {
-        /// The input.
         name: String,
-        /// Their names.
+        /// Names of the traces.
         members: Vec<String>,
     },
-    /// Another program listens there.
+    /// Another program uses the port.
     #[error("port {port} of 127.0.0.1 is in use")]
-    PortBusy {
-        /// The port.
-        port: u16,
-    },
-    /// It can't be listened on.
-    #[error("can't listen on 127.0.0.1:{port}")]
+    PortBusy { port: u16 },
+    /// The port cannot be opened.
+    #[error("cannot listen on 127.0.0.1:{port}")]
     Listen {
-        /// The port.
         port: u16,
-        /// What the system says.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// It listens, and can take no connection.
-    #[error("can't take connections on 127.0.0.1")]
+    /// The server cannot accept connections.
+    #[error("cannot accept connections on 127.0.0.1")]
     NoConnections {
-        /// What the system says.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// Nobody came in time.
-    #[error("nobody fetched the trace within {}", HumanDuration(*.0))]
+    /// The trace was not fetched in time.
+    #[error("the browser did not fetch the trace within {}", HumanDuration(*.0))]
     NotFetched(Duration),
-    /// Nobody shows it.
+    /// The browser cannot be started.
     #[error(transparent)]
     NoBrowser(#[from] NoBrowser),
-    /// A folder has a page that nobody knows.
-    #[error("{} is not the page that heaptap wrote into this folder", path.display())]
-    UnknownPage {
-        /// The page.
-        path: PathBuf,
-    },
-    /// `--ui` is no address of a page.
+    /// A directory contains a page that heaptap did not write.
+    #[error("{} is not the page that heaptap wrote into this directory", path.display())]
+    UnknownPage { path: PathBuf },
+    /// `--ui` is not the address of a page.
     #[error("{0:?} is not the address of a UI")]
     BadUi(String),
 }
@@ -81,85 +73,82 @@ impl Classified for OpenError {
             OpenError::Import(error) => error.facts(),
             OpenError::NoBrowser(error) => error.facts(),
             OpenError::SeveralTraces { .. } => ErrorFacts::new(ErrorClass::Usage, "several-traces")
-                .with_help("unpack the one that is meant, and give its file"),
+                .with_help("unpack one of them and pass its file"),
             OpenError::PortBusy { .. } => ErrorFacts::new(ErrorClass::HostWrite, "port-busy")
                 .with_help(format!(
-                    "end what uses it (another `heaptap open`, trace_processor), since the UI \
-                     fetches from port {UI_PORT} alone; or --page, which does without it"
+                    "stop the program that uses the port, such as another `heaptap open` or \
+                     trace_processor, or add `--page`. The UI fetches only from port {UI_PORT}."
                 )),
             OpenError::Listen { .. } => ErrorFacts::new(ErrorClass::HostWrite, "no-listener")
-                .with_help("--page takes any port that is free"),
+                .with_help("add `--page`, which uses any free port"),
             OpenError::NoConnections { .. } => {
                 ErrorFacts::new(ErrorClass::HostWrite, "no-listener").with_help(
-                    "this host has too little of something, such as open files: end other \
-                     programs, and try again",
+                    "stop other programs and try again; the host might lack a resource such as \
+                     open files",
                 )
             }
-            // This host did its part; what came of it is not known.
+            // The host did its part; the result is unknown.
             OpenError::NotFetched(_) => {
                 ErrorFacts::new(ErrorClass::Inconclusive, "trace-not-fetched").with_help(
-                    "the browser may have asked for leave to reach this computer: allow it; --page \
-                     does without, --timeout waits longer",
+                    "allow the browser to reach this host if it asks, add `--page` to avoid the \
+                     question, or wait longer with `--timeout`",
                 )
             }
             OpenError::UnknownPage { path } => {
                 ErrorFacts::new(ErrorClass::BadInput, "page-unknown").with_help(format!(
-                    "a page runs what is in it: move this one away, then `heaptap report {} \
-                     --open` writes it anew",
+                    "move the page away and run `heaptap report {} --open`. heaptap does not open \
+                     unknown pages, because they can run scripts.",
                     quoted_path(path.parent().unwrap_or(path))
                 ))
             }
             OpenError::BadUi(_) => ErrorFacts::new(ErrorClass::Usage, "bad-ui")
-                .with_help(format!("give one such as {UI}")),
+                .with_help(format!("use an address such as {UI}")),
         }
     }
 }
 
-/// What of an input is shown.
+/// Thing to show for an input.
 pub enum Shown {
-    /// A trace, by Perfetto's UI.
+    /// A trace, for the Perfetto UI.
     Trace(TraceToShow),
-    /// A page that is there.
+    /// An existing page.
     Page(PathBuf),
-    /// A page that is to be made of the input.
+    /// A page that must be created from the input.
     NoPageYet,
 }
 
-/// A trace for Perfetto's UI.
+/// Trace for the Perfetto UI.
 pub struct TraceToShow {
-    /// What the UI calls it.
+    /// Name of the trace in the UI.
     pub name: String,
     trace: OpenTrace,
 }
 
 impl TraceToShow {
-    /// What is wrong with it, as far as that is known before it is read.
+    /// Returns a finding about damage that is known before the trace is read.
     pub fn finding(&self) -> Option<Finding> {
         let damage = self.trace.damage.clone()?;
         Some(trace_findings::damaged(&self.trace.name, &damage))
     }
 }
 
-/// Decides what is shown of an input: a page of heaptap's as it is; of a recording's folder the
-/// symbolized trace, else the raw one; a page of what is no trace, and where `report` asks for it.
-/// The page in a recording's folder is shown if its manifest knows it. In a folder without a
-/// manifest it is made anew.
+/// Chooses what to show of an input. A page of heaptap is shown directly. A recording directory
+/// gives its symbolized trace, or else the raw one. Other inputs, and all inputs with `report`,
+/// give a page. An existing page in a recording directory is shown if the manifest knows it. In a
+/// directory without a manifest, the page is created again.
 ///
 /// # Errors
-/// Where the input is nothing that can be shown, or can't be read.
-pub fn choose(path: &Path, report: bool) -> Result<Shown, OpenError> {
+/// Returns an error if the input cannot be shown or read.
+pub fn choose(path: &Path) -> Result<Shown, OpenError> {
     if is_page(path) {
         return Ok(Shown::Page(path.to_owned()));
-    }
-    if report {
-        return page_of(path);
     }
     let mut traces = match import::open(path) {
         Ok(mut traces) => {
             recorded::compare(path, &mut traces);
             traces
         }
-        // The words for a trace fit where it is no other heap either.
+        // Keep the error for traces if the input is not another heap either.
         Err(error) => match import::open_heaps(path) {
             Ok(_) => return page_of(path),
             Err(_) => return Err(error.into()),
@@ -175,7 +164,7 @@ pub fn choose(path: &Path, report: bool) -> Result<Shown, OpenError> {
     Ok(Shown::Trace(TraceToShow { name, trace }))
 }
 
-/// The page of an input.
+/// Returns the page of an input.
 fn page_of(path: &Path) -> Result<Shown, OpenError> {
     let page = path.join(PAGE);
     if !path.is_dir() || !page.is_file() || !path.join(manifest::FILE_NAME).exists() {
@@ -188,11 +177,11 @@ fn page_of(path: &Path) -> Result<Shown, OpenError> {
     }
 }
 
-/// What the UI calls a trace: the name of the folder or file, with the ending of traces.
+/// Returns the name of a trace in the UI: the name of the directory or file, with a trace ending.
 fn title(path: &Path) -> String {
     let absolute = std::path::absolute(path);
     let path = absolute.as_deref().unwrap_or(path);
-    // Traces in recordings are all called the same.
+    // Traces in recordings all have the same names.
     let usual = [RAW_TRACE, SYMBOLIZED_TRACE];
     let is_usual = path
         .file_name()
@@ -209,19 +198,19 @@ fn title(path: &Path) -> String {
     }
 }
 
-/// How a trace is given to a UI.
+/// Options for serving a trace to a UI.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServeOptions {
-    /// The UI's address.
+    /// Address of the UI.
     pub ui: Ui,
-    /// The port to listen on; 0 for any.
+    /// Port to listen on; 0 for any.
     pub port: u16,
-    /// Whether a page of ours hands it over: from any port, and to browsers that let no page
-    /// with TLS fetch without.
+    /// Whether a page of heaptap hands over the trace. It works from any port, and in browsers that
+    /// do not let an HTTPS page fetch from HTTP.
     pub page: bool,
 }
 
-/// The address of a UI, and the origin that its requests name.
+/// Address of a UI, with the origin of its requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ui {
     address: String,
@@ -229,10 +218,10 @@ pub struct Ui {
 }
 
 impl Ui {
-    /// An address such as `https://ui.perfetto.dev` or `http://127.0.0.1:10000/v1`.
+    /// Parses an address such as `https://ui.perfetto.dev` or `http://127.0.0.1:10000/v1`.
     ///
     /// # Errors
-    /// Where it is none.
+    /// Returns an error if it is not an address.
     pub fn parse(address: &str) -> Result<Ui, OpenError> {
         let bad = || OpenError::BadUi(address.to_owned());
         let (scheme, rest) = address.split_once("://").ok_or_else(bad)?;
@@ -245,7 +234,7 @@ impl Ui {
             return Err(bad());
         }
         let host = host.to_ascii_lowercase();
-        // Browsers leave the usual port out of an origin.
+        // Browsers omit the default port from an origin.
         let usual = match scheme {
             "https" => ":443",
             _ => ":80",
@@ -261,24 +250,23 @@ impl Ui {
     }
 }
 
-/// A server that has a trace to give, and the address that makes a browser take it.
+/// Server for a trace, with the address that makes a browser fetch it.
 pub struct TraceServer {
-    /// What to open in a browser.
+    /// Address to open in a browser.
     pub url: String,
-    /// What to start a browser with: it leads there once, and holds no secret afterwards.
+    /// Address to start a browser with. It redirects once and does not contain a secret afterwards.
     pub once_url: String,
-    /// Where the trace itself is.
+    /// Address of the trace.
     pub trace_url: String,
-    /// Bytes of it.
+    /// Size of the trace in bytes.
     pub bytes: u64,
-    /// Answers.
     pub server: Server,
 }
 
-/// Listens for whoever fetches a trace.
+/// Opens a server for a trace.
 ///
 /// # Errors
-/// Where the port can't be had.
+/// Returns an error if the port cannot be opened.
 pub async fn give(trace: TraceToShow, options: &ServeOptions) -> Result<TraceServer, OpenError> {
     let offer = Offer {
         source: trace.trace.source,
@@ -367,23 +355,16 @@ mod tests {
         fixture("hprof/android-a.hprof.gz", "dump.hprof");
         fixture("conversions/c_cont.pftrace", "raw-trace");
         std::fs::write(path("notes.txt"), "not a heap").expect("written");
-        let shown = |path: &Path, report| choose(path, report);
+        assert!(matches!(choose(&path("dump.hprof")), Ok(Shown::NoPageYet)));
         assert!(matches!(
-            shown(&path("dump.hprof"), false),
-            Ok(Shown::NoPageYet)
-        ));
-        assert!(matches!(
-            shown(&path("notes.txt"), false),
+            choose(&path("notes.txt")),
             Err(OpenError::Import(_))
         ));
-        assert!(matches!(shown(folder.path(), true), Ok(Shown::NoPageYet)));
+        assert!(matches!(page_of(folder.path()), Ok(Shown::NoPageYet)));
         std::fs::write(path(PAGE), "<!doctype html>").expect("written");
-        assert!(matches!(shown(folder.path(), true), Ok(Shown::NoPageYet)));
-        assert!(matches!(
-            shown(&path("none"), false),
-            Err(OpenError::Import(_))
-        ));
-        assert!(matches!(shown(folder.path(), false), Ok(Shown::Trace(_))));
+        assert!(matches!(page_of(folder.path()), Ok(Shown::NoPageYet)));
+        assert!(matches!(choose(&path("none")), Err(OpenError::Import(_))));
+        assert!(matches!(choose(folder.path()), Ok(Shown::Trace(_))));
     }
 
     #[test]
@@ -395,18 +376,15 @@ mod tests {
         let head = format!("<!doctype html>\n{} 0.1.0\">", crate::report::MARK);
         std::fs::write(&page, &head).expect("written");
         Manifest::default().write(folder.path()).expect("written");
-        assert!(is_unknown(choose(folder.path(), true)), "nobody noted it");
+        assert!(is_unknown(page_of(folder.path())), "nobody noted it");
         let sum = sha256_of(&page).expect("it can be read");
         Manifest::note_page(folder.path(), PAGE, &sum).expect("noted");
-        let shown = choose(folder.path(), true);
+        let shown = page_of(folder.path());
         assert!(matches!(shown, Ok(Shown::Page(path)) if path == page));
         std::fs::write(&page, format!("{head}<script>")).expect("written");
-        assert!(is_unknown(choose(folder.path(), true)));
+        assert!(is_unknown(page_of(folder.path())));
         std::fs::write(folder.path().join(manifest::FILE_NAME), "{}").expect("written");
-        assert!(
-            is_unknown(choose(folder.path(), true)),
-            "no manifest of ours"
-        );
+        assert!(is_unknown(page_of(folder.path())), "no manifest of ours");
     }
 
     #[test]
@@ -416,13 +394,11 @@ mod tests {
         let head = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n";
         let ours = format!("{head}{} 0.1.0\">", crate::report::MARK);
         std::fs::write(&page, ours).expect("written");
-        for report in [false, true] {
-            let shown = choose(&page, report);
-            assert!(matches!(shown, Ok(Shown::Page(path)) if path == page));
-        }
+        let shown = choose(&page);
+        assert!(matches!(shown, Ok(Shown::Page(path)) if path == page));
         // What somebody else wrote may run anything.
         std::fs::write(&page, head).expect("written");
-        assert!(matches!(choose(&page, false), Err(OpenError::Import(_))));
+        assert!(matches!(choose(&page), Err(OpenError::Import(_))));
     }
 
     #[test]

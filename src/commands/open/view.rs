@@ -1,4 +1,4 @@
-//! `heaptap open`: gives a trace to Perfetto's UI in the browser, or shows a page of `report`'s.
+//! `heaptap open`: serves a trace to the Perfetto UI in the browser, or shows a page of `report`.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -29,19 +29,20 @@ use crate::views::page;
 /// Runs the command.
 ///
 /// # Errors
-/// Where the input can't be shown, the port can't be had, or nobody fetches the trace.
+/// Returns an error if the input cannot be shown, the port cannot be opened, or the trace is not
+/// fetched.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let ui = Ui::parse(&args.ui)?;
     let input = JavaInput::parse(&args.input);
     if input.which.is_some() {
-        let message = format!("{input} is one dump, and a trace is shown whole");
+        let message = format!("cannot open the single dump {input}: a trace is shown as a whole");
         let help = format!("heaptap report {} --open", quoted_path(input.to_string()));
         return Err(Failure::new(ErrorClass::Usage, "usage", message).with_help(help));
     }
     let path = input.path.clone();
     let shown = blocking::stepwise(ctx, move |progress| {
         progress.begin("opening the input");
-        run::choose(&path, args.report)
+        run::choose(&path)
     })
     .await?;
     match shown {
@@ -75,7 +76,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
 }
 
-/// Gives the trace away, once.
+/// Serves the trace once.
 async fn show_trace(
     ctx: &Context,
     trace: TraceToShow,
@@ -105,23 +106,23 @@ async fn show_trace(
         console.say(format_args!("if no browser opens: {}", served.url));
         if !options.page {
             console.detail(
-                "a browser may ask whether the UI may reach this computer: it must, to fetch the \
-                 trace; the UI keeps it in the browser",
+                "if the browser asks, allow the UI to reach this host, so that it can fetch the \
+                 trace. The trace stays in the browser.",
             );
         }
         let input = quoted_path(&args.input);
         console.say(format_args!(
-            "the UI needs the network; `heaptap open {input} --report` does not"
+            "the UI needs the network; `heaptap report {input} --open` does not"
         ));
     }
-    // Told before the wait, so that it is not taken for a hang.
+    // Printed before the wait, so that it does not look like a hang.
     console.say(format_args!(
-        "serving until it is fetched, at most {} (Ctrl-C ends it)",
+        "serving until the trace is fetched, at most {} (press Ctrl-C to stop)",
         HumanDuration(args.timeout)
     ));
     if !args.print_url {
         let (console, url, once_url) = (console.clone(), served.url.clone(), served.once_url);
-        // Some programs answer only when the window is closed.
+        // Some programs return only when the window is closed.
         tokio::spawn(async move {
             if let Err(error) = browser::open(OsStr::new(&once_url)).await {
                 no_browser(&console, &url, &error);
@@ -136,7 +137,7 @@ async fn show_trace(
     tokio::select! {
         ended = server => match ended {
             Ok(Ended::Fetched) => {
-                console.say(format_args!("the browser has the trace ({size})"));
+                console.say(format_args!("the browser fetched the trace ({size})"));
                 Ok(Outcome::Done)
             }
             Ok(Ended::TimedOut) => Err(OpenError::NotFetched(args.timeout).into()),
@@ -149,15 +150,15 @@ async fn show_trace(
     }
 }
 
-/// Nobody was started; who waits for the trace may still come.
+/// Warns that no browser was started. The user can still open the address.
 fn no_browser(console: &Console, url: &str, error: &std::io::Error) {
     console.warn_with_help(
-        format_args!("no browser could be started: {error}"),
-        Some(&format!("open {url} in a browser yourself")),
+        format_args!("cannot start a browser: {error}"),
+        Some(&format!("open {url} in a browser")),
     );
 }
 
-/// Makes a page as `heaptap report INPUT` does.
+/// Creates a page like `heaptap report INPUT`.
 async fn make_page(ctx: &Context, input: &Path, page: PagePlace) -> Result<Outcome, Failure> {
     let (native, java) = (NativeArgs::default(), JavaArgs::default());
     let request = ReportRequest {
@@ -171,7 +172,7 @@ async fn make_page(ctx: &Context, input: &Path, page: PagePlace) -> Result<Outco
         look: native.options(&java),
         java: java.options(Follow::default()),
         java_only: false,
-        full: false,
+        limit: None,
         contents: false,
     };
     let told = page::write(ctx, request, page, false).await?;
@@ -182,7 +183,7 @@ async fn make_page(ctx: &Context, input: &Path, page: PagePlace) -> Result<Outco
     Ok(told.class.into())
 }
 
-/// Prints where a page is, for scripts.
+/// Prints the address of a page, for scripts.
 fn print_page(ctx: &Context, page: &Path, print_url: bool) {
     let page = std::path::absolute(page).unwrap_or_else(|_| page.to_owned());
     let url = file_url(&page);

@@ -1,6 +1,8 @@
 //! The flags of `heaptap paths`.
 
 use crate::flags::java::JavaArgs;
+use crate::flags::limit::LimitArgs;
+use crate::flags::moment::MomentArgs;
 use crate::flags::pattern::pattern;
 use crate::heap_graph::ObjectId;
 use regex::Regex;
@@ -8,29 +10,34 @@ use std::ffi::OsString;
 
 /// Flags of `paths`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    heaptap paths dump.hprof --class 'ui\\.DetailActivity$'   what holds its objects\n  \
-    heaptap paths rec@after-login --object 0x12c3a4f0        one object in full\n  \
-    heaptap paths dump.hprof --class Bitmap --exclude soft,weak,finalizer,phantom")]
+#[command(before_help = "Examples:\n  \
+    heaptap paths dump.hprof --focus DetailActivity\n  \
+    heaptap paths rec@after-login --object 0x12c3a4f0   one object in full\n  \
+    heaptap paths dump.hprof --focus Bitmap --ignore-refs soft,weak")]
 pub struct Args {
-    /// A recording's folder, a trace or an HPROF; PATH@LABEL, PATH@N or PATH@last for one dump
+    /// A recording's directory, a trace or an HPROF
+    ///
+    /// INPUT@MOMENT chooses one dump: INPUT@LABEL, INPUT@N, INPUT@last or INPUT@end.
     #[arg(value_name = "INPUT")]
     pub input: OsString,
-    /// The objects of classes that match; case-sensitive only if the pattern has a capital letter
+    /// Only matching stacks or Java classes; may be repeated
     #[arg(long, value_name = "REGEX", required_unless_present = "object", value_parser = pattern)]
-    pub class: Option<Regex>,
-    /// The object with this id, as `top --by object --json` and logs of the runtime have it
-    #[arg(long, value_name = "ID", value_parser = object_id, conflicts_with = "class")]
+    pub focus: Option<Regex>,
+    /// Object with this ID, from `top --by object --json` or a log
+    #[arg(long, value_name = "ID", value_parser = object_id, conflicts_with = "focus")]
     pub object: Option<ObjectId>,
-    /// Holders of each object that are shown, those nearest to roots first; 0 is all
-    #[arg(long, value_name = "N", default_value_t = 6)]
+    /// Maximum number of holders of each object; 0 means no limit
+    #[arg(long, value_name = "N", default_value_t = 6, hide_short_help = true)]
     pub width: usize,
-    /// Steps away from the objects; 0 is all
+    /// Maximum number of levels; 0 means no limit
     #[arg(long, value_name = "N", default_value_t = 40)]
     pub depth: usize,
-    /// Fields, elements and referrers of an object; 0 is all
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 60)]
-    pub limit: usize,
+    /// How many rows are printed.
+    #[command(flatten)]
+    pub rows: LimitArgs,
+    /// Which moments.
+    #[command(flatten)]
+    pub moment: MomentArgs,
     /// How the heap is looked at.
     #[command(flatten)]
     pub java: JavaArgs,

@@ -1,4 +1,4 @@
-//! `heaptap paths`: what holds the objects of a class, or one object, and the object itself.
+//! `heaptap paths`: paths to the objects of a class, or to one object, and the object itself.
 
 use std::borrow::Cow;
 
@@ -21,18 +21,19 @@ use crate::views::java as java_view;
 /// Runs the command.
 ///
 /// # Errors
-/// Where the input holds no Java heap or no such object, or can't be read.
+/// Returns an error if the input does not contain a Java heap or the object, or cannot be read.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
-    let input = JavaInput::parse(&args.input);
+    args.moment.check([&args.input])?;
+    let input = args.moment.one(JavaInput::parse(&args.input))?;
     let options = args.java.options(Follow::default());
-    let targets = match (&args.class, args.object) {
+    let targets = match (&args.focus, args.object) {
         (Some(class), _) => Targets::Classes(class.clone()),
         (None, Some(id)) => Targets::Object(id),
         (None, None) => {
             return Err(Failure::new(
                 ErrorClass::Usage,
                 "usage",
-                "say which objects: --class REGEX or --object ID",
+                "`paths` requires `--focus REGEX` or `--object ID`",
             ));
         }
     };
@@ -40,7 +41,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let limits = Limits {
         width: whole(args.width),
         depth: whole(args.depth),
-        fields: whole(args.limit),
+        fields: whole(args.rows.limit.unwrap_or(FIELDS)),
     };
     let asked = targets.clone();
     let found = blocking::stepwise(ctx, move |progress| -> Result<_, JavaError> {
@@ -55,10 +56,11 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         return Err(Failure::new(
             ErrorClass::Usage,
             "no-such-object",
-            format!("the heap has no object {id}"),
+            format!("the heap does not contain object {id}"),
         )
         .with_help(
-            "ids are those of this dump: `heaptap top INPUT --by object --json` lists the largest",
+            "use an ID of this dump; `heaptap top INPUT --by object --json` lists the largest \
+             objects",
         ));
     };
     let console = &ctx.console;
@@ -79,9 +81,9 @@ fn show(console: &Console, report: &PathsReport) {
     }
     if let Some(path) = &report.shortest {
         let what = match report.object {
-            Some(_) => "the shortest path to it",
-            None if report.reachable.count == 1 => "the shortest path",
-            None => "the shortest path to the largest of them",
+            Some(_) => "Shortest path to the object",
+            None if report.reachable.count == 1 => "Shortest path",
+            None => "Shortest path to the largest object",
         };
         console.data("");
         console.data(console.styled(Style::Strong, what));
@@ -89,7 +91,7 @@ fn show(console: &Console, report: &PathsReport) {
     }
     if report.holders.len() > 1 {
         console.data("");
-        let what = "all that hold them, back to the roots";
+        let what = "All references to them, back to the GC roots";
         console.data(console.styled(Style::Strong, what));
         holders(&report.holders).show(console);
     }
@@ -104,7 +106,7 @@ fn show_targets(console: &Console, report: &PathsReport) {
     );
     if figures.count > 0 {
         line += &format!(
-            " · {} themselves, {} with all that only they hold",
+            " · {} shallow, {} retained",
             ByteSize(figures.shallow_bytes.saturating_add(figures.native_bytes)),
             ByteSize(figures.retained_total()),
         );
@@ -113,28 +115,31 @@ fn show_targets(console: &Console, report: &PathsReport) {
             .saturating_mul(100)
             .checked_div(report.heap_bytes)
         {
-            line += &format!(" ({share} %)");
+            line += &format!(" ({share}%)");
         }
     }
     console.data(line);
     if report.unreachable > 0 {
         console.data(format_args!(
-            "{} more are garbage that was not yet collected: nothing holds them",
+            "{} more are unreachable and not yet collected",
             thousands(report.unreachable)
         ));
     }
     if figures.count == 0 && report.unreachable == 0 {
-        console.data("no class matches, or none that matches has objects");
+        console.data("no matching class has objects");
     }
 }
 
-/// Steps of a path that are shown; `--json` has more.
+/// Maximum number of steps of a path to show; `--json` has more.
 const STEPS: usize = 60;
+
+/// Fields, elements and referrers of an object that are shown.
+const FIELDS: usize = 60;
 
 /// The path as LeakCanary draws it, of a long one both ends.
 fn show_path(console: &Console, path: &PathReport) {
     let dim = |text: &str| console.styled(Style::Dim, text.to_owned()).to_string();
-    let root = path.root.as_ref().map_or("nothing", |root| &root.text);
+    let root = path.root.as_ref().map_or("none", |root| &root.text);
     console.data(format_args!("{}", dim("┬───")));
     console.data(format_args!("{} root: {root}", dim("│")));
     let width = console.stdout_width();
@@ -184,7 +189,7 @@ fn show_path(console: &Console, path: &PathReport) {
     }
 }
 
-/// A string between quotes, with a blank before it, control characters escaped.
+/// Returns a string in quotes after a blank, with control characters escaped.
 fn quoted(text: &str) -> String {
     format!("  \"{}\"", escaped(text))
 }
@@ -199,16 +204,17 @@ fn escaped(text: &str) -> String {
         .collect()
 }
 
-/// Who holds whom, from the objects outwards. A chain of single holders keeps its indent.
+/// Returns the table of references, from the objects outwards. Rows in a chain of single referrers
+/// keep their indent.
 fn holders(rows: &[HolderRow]) -> Table {
-    let mut table = Table::new(&["objects", "hold", "held by"]).keeping_remarks();
+    let mut table = Table::new(&["objects", "refer to", "referenced by"]).keeping_remarks();
     let mut siblings = vec![0usize; rows.len()];
     for row in rows {
         if let Some(above) = row.above {
             siblings[above] += 1;
         }
     }
-    // How far each row is indented; whether more of its siblings come.
+    // Indent of each row.
     let mut indent = vec![0usize; rows.len()];
     for (at, row) in rows.iter().enumerate() {
         let mut lead = String::new();
@@ -246,10 +252,13 @@ fn holders(rows: &[HolderRow]) -> Table {
             remarks.insert(0, format!("of {}", row.name));
         }
         if row.elsewhere {
-            remarks.push(format!("{}: see there", row.name));
+            remarks.push(format!("{}: shown elsewhere", row.name));
         }
         if row.hidden > 0 {
-            remarks.push(format!("{} more hold it (--width, --depth)", row.hidden));
+            remarks.push(format!(
+                "{} more refer to it (`--width`, `--depth`)",
+                row.hidden
+            ));
         }
         table.remark(remarks.join("; "));
     }
@@ -290,7 +299,10 @@ fn show_object(console: &Console, object: &ObjectReport) {
                 thousands(count)
             ),
         ),
-        None => line("retained", "nothing: no root reaches it".to_owned()),
+        None => line(
+            "retained",
+            "nothing: unreachable from the GC roots".to_owned(),
+        ),
     }
     if let Some(hash) = object.identity_hash {
         line("hash", format!("{hash:x}"));
@@ -335,7 +347,7 @@ fn show_object(console: &Console, object: &ObjectReport) {
         more(console, object.fields.len() as u64, object.fields_total);
     }
     if !object.referrers.is_empty() {
-        let mut table = Table::new(&["id", "referred to by"]);
+        let mut table = Table::new(&["id", "referenced by"]);
         for referrer in &object.referrers {
             table.row(vec![referrer.object.id.clone()], referrer.via.text.clone());
         }
@@ -351,7 +363,7 @@ fn show_object(console: &Console, object: &ObjectReport) {
 
 fn more(console: &Console, shown: u64, total: u64) {
     if total > shown {
-        let more = format!("… and {} more (-n)", thousands(total - shown));
+        let more = format!("… and {} more (`-l`)", thousands(total - shown));
         console.data(console.styled(Style::Dim, more));
     }
 }

@@ -1,5 +1,5 @@
-//! `provoke`: scripted actions on an app, the phone put back afterwards, and each action as an
-//! entry in a recording's timeline.
+//! `provoke`: runs scripted actions on an app, restores the device afterwards, and adds each action
+//! to the timeline of a recording.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -15,16 +15,16 @@ use crate::results::whole_file::unless_link;
 use crate::session::Store;
 use crate::timeline::{self, Entry, HeaptapAction, Observation};
 
-/// The notes of what is to be put back, beside the journals of recordings.
+/// Opens the journals of changed settings, which are next to the journals of recordings.
 ///
 /// # Errors
-/// Where their folder cannot be created.
+/// Returns an error if their directory cannot be created.
 pub fn journals(store: &Store) -> Result<Journals, Failure> {
     let folder = store.folder();
     Ok(Journals::in_folder(folder.parent().unwrap_or(folder))?)
 }
 
-/// A doing of an action as an entry of a timeline.
+/// Returns the timeline entry of a step.
 pub fn entry(step: &Step) -> Entry {
     Entry {
         boot_ns: step.begin_ns,
@@ -37,7 +37,7 @@ pub fn entry(step: &Step) -> Entry {
     }
 }
 
-/// A file, or that of a recording's folder: others may add to it at the same time.
+/// Opens a timeline file, or that of a recording directory. Others can append to it concurrently.
 fn open(path: &Path) -> Result<TimelineFile, Failure> {
     let path = match path.is_dir() {
         true => {
@@ -51,21 +51,21 @@ fn open(path: &Path) -> Result<TimelineFile, Failure> {
         return Err(Failure::new(
             ErrorClass::Usage,
             "not-a-timeline",
-            format!("{} is no timeline: nothing is added to it", path.display()),
+            format!("cannot add to {}: it is not a timeline", path.display()),
         )
         .with_help(format!(
-            "give --timeline a recording's folder, its {}, or a new file",
+            "name a recording directory, its {}, or a new file with `--timeline`",
             timeline::FILE
         )));
     }
     TimelineFile::append(&path).map_err(|error| unwritable(&path, &error))
 }
 
-/// With what every entry of a timeline begins.
+/// Start of every timeline entry.
 const BEGIN: &[u8] = b"{\"boot_ns\":";
 
-/// Whether steps may be added to the file at `path`: there is none, it is empty, or begins with
-/// an entry, which may be torn where its recording was killed.
+/// Returns whether steps can be added to the file at `path`: it does not exist, is empty, or begins
+/// with an entry, which might be incomplete if its recording was killed.
 fn is_timeline(path: &Path) -> io::Result<bool> {
     let file = match File::open(path) {
         Ok(file) => file,
@@ -83,13 +83,13 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
         "timeline-unwritable",
         format!("cannot write {}: {error}", path.display()),
     )
-    .with_help("make room there, or leave out --timeline")
+    .with_help("free disk space there, or leave out `--timeline`")
 }
 
-/// Does what a plan says, and writes its steps into a timeline where one is named.
+/// Runs a plan, and adds its steps to `timeline` if one is given.
 ///
 /// # Errors
-/// What ended it early; the phone is as it was, unless the failure says otherwise.
+/// Returns the error that ended the plan. The device is restored unless the failure says otherwise.
 pub async fn run(
     device: &Device,
     journals: &Journals,
@@ -109,7 +109,7 @@ pub async fn run(
     let Some(timeline) = timeline else {
         return Ok(report);
     };
-    // What a full disk did not take was tried again with each later step, and is once more.
+    // Steps that did not fit on a full disk were retried with each later step; retry once more.
     match timeline.finish() {
         Ok(0) => Ok(report),
         Ok(lost) => Err(unwritable(
@@ -120,10 +120,10 @@ pub async fn run(
     }
 }
 
-/// Puts back what earlier runs left: on the phone that is named, else on all that are noted.
+/// Restores what earlier runs changed, on the selected device or on all devices with journals.
 ///
 /// # Errors
-/// The first phone's that could not be put back; what is noted of it stays.
+/// Returns the error of the first device that cannot be restored. Its journal stays.
 pub async fn restore(
     server: &Server,
     selector: &Selector,
@@ -151,7 +151,8 @@ pub async fn restore(
     }
 }
 
-/// The phone of a note: by the serial that it had, else by its own on any other cable.
+/// Finds the device of a journal: by its former serial, otherwise by its hardware serial on any
+/// connection.
 async fn find(server: &Server, saved: &Saved) -> Result<Device, Failure> {
     let noted = Selector::Serial(saved.serial.clone());
     let why = match server.select(&noted).await {
@@ -167,7 +168,7 @@ async fn find(server: &Server, saved: &Saved) -> Result<Device, Failure> {
     let ready = devices.iter().filter(|d| d.state == DeviceState::Device);
     for listed in ready.filter(|d| d.serial != saved.serial) {
         let device = server.device(listed, &devices);
-        // Another phone's trouble is not this one's.
+        // An error of another device does not matter here.
         if is_of(&device, saved).await.unwrap_or(false) {
             return Ok(device);
         }

@@ -1,5 +1,4 @@
-//! `heaptap provoke`: what may be typed, and what becomes of it. How what happens is shown is
-//! `show`'s.
+//! `heaptap provoke`: options and outcome of the command. `show` formats the events.
 
 mod show;
 
@@ -16,14 +15,16 @@ use crate::device::Selector;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
+use crate::flags::target::TargetArgs;
 use crate::provoke::{Cancel, Event, Plan, Report, Settle, Step, Target, catalog, dry_run};
 use crate::session::Store;
+use crate::system::smaps::fetch;
 use crate::untrusted::shell::quoted;
 
 /// Runs the command.
 ///
 /// # Errors
-/// Where the phone cannot be reached or refuses, or is not as it was.
+/// Returns an error if the device cannot be reached, refuses an action, or cannot be restored.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     if args.list {
         list(&ctx.console);
@@ -32,7 +33,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     if args.restore {
         return restore(ctx).await;
     }
-    let target = Target::parse(args.target.as_deref().unwrap_or(""), ctx.globals.user)?;
+    let target = Target::parse(&app(ctx, &args.target).await?, ctx.globals.user)?;
     let plan = Plan {
         target,
         actions: args.actions,
@@ -58,7 +59,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         report = &mut work => report?,
         _ = signals.recv() => {
             canceller.cancel();
-            ctx.console.say("ending: what was changed is being put back …");
+            ctx.console.say("stopping: restoring what was changed …");
             tokio::select! {
                 report = &mut work => report?,
                 _ = signals.recv() => return Err(left(device.serial())),
@@ -70,11 +71,31 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         target: &plan.target,
         timeline,
         serial: ctx.globals.serial.as_deref(),
-        // A phone that is gone with this command answers no other.
+        // A virtual phone that ends with this command cannot answer another one.
         gone: ctx.globals.virtual_phone.is_some(),
     };
     show::report(&ctx.console, &report, &steps, &next);
     Ok(outcome(&report))
+}
+
+/// The name of the app or process that is provoked.
+async fn app(ctx: &Context, target: &TargetArgs) -> Result<String, Failure> {
+    let targets = target.required()?.targets();
+    let mut names = targets.names.iter().chain(&targets.packages);
+    match (names.next(), names.next(), targets.pids.as_slice()) {
+        (Some(name), None, []) => Ok(name.clone()),
+        (None, None, [_]) => {
+            let device = ctx.device().await?;
+            let found = fetch::only_process(device, &targets, ctx.globals.user).await?;
+            Ok(found.1)
+        }
+        _ => Err(Failure::new(
+            ErrorClass::Usage,
+            "usage",
+            "provoke takes one process, and several are named",
+        )
+        .with_help("name one with -n, -p or --package")),
+    }
 }
 
 /// Who asks twice gets the end at once; the note stays.
@@ -82,7 +103,7 @@ fn left(serial: &str) -> Failure {
     Failure::new(
         ErrorClass::Interrupted,
         "interrupted",
-        format!("interrupted before {serial} was put back"),
+        format!("interrupted before {serial} was restored"),
     )
     .with_help(format!(
         "run `heaptap provoke --restore -s {}`",
@@ -90,7 +111,8 @@ fn left(serial: &str) -> Failure {
     ))
 }
 
-/// Who ended it knows that it is not whole; that the app died weighs more than what came of it.
+/// Returns the outcome. An interrupt takes precedence, then a death of the app, then missing
+/// effects.
 fn outcome(report: &Report) -> Outcome {
     if report.interrupted {
         Outcome::Ended(ErrorClass::Interrupted)
@@ -111,7 +133,7 @@ fn list(console: &Console) {
     for entry in catalog::ALL {
         console.data(console.styled(Style::Strong, entry.form));
         console.data(format_args!("    {}", entry.does));
-        console.data(format_args!("    brings out: {}", entry.finds));
+        console.data(format_args!("    finds: {}", entry.finds));
         let android = format!("    Android: {}", entry.android);
         console.data(console.styled(Style::Dim, android));
     }
@@ -129,7 +151,7 @@ async fn show_commands(ctx: &Context, plan: &Plan) -> Result<Outcome, Failure> {
         let heading = (planned.round, &planned.what);
         if before != Some(heading) {
             let round = match planned.round {
-                Some(round) if plan.rounds > 1 => format!("round {round}: "),
+                Some(round) if plan.rounds > 1 => format!("iteration {round}: "),
                 _ => String::new(),
             };
             let heading = format!("# {round}{}", planned.what);
@@ -150,14 +172,14 @@ async fn restore(ctx: &Context) -> Result<Outcome, Failure> {
     let console = &ctx.console;
     let selector = ctx.selector();
     let done = match (&selector, journals.all().is_empty()) {
-        // No phone need be there for that.
+        // This does not require a device.
         (Selector::Only, true) => Vec::new(),
         _ => actions::restore(ctx.server().await?, &selector, &journals).await?,
     };
     if console.is_json() {
         console.json(&json!({ "put_back": done }));
     } else if done.is_empty() {
-        console.data("nothing needs to be put back");
+        console.data("nothing to restore");
     }
     for each in &done {
         console.data(format_args!("{}: {}", each.serial, put_back_words(each)));

@@ -1,71 +1,75 @@
 //! The flags of `heaptap query`.
 
 use super::run::QueryOptions;
+use crate::flags::heap::HeapArgs;
 use crate::flags::java::{JavaArgs, Sizes};
 use crate::flags::names::existing;
 use crate::flags::native::NativeArgs;
+use crate::flags::target::TargetArgs;
+use crate::flags::time::time;
 use crate::heap_graph::Follow;
 use crate::query::Limits;
-use crate::units::{ByteSize, parse_duration};
+use crate::units::ByteSize;
 use clap::ValueHint;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 /// Flags of `query`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    heaptap query rec                                    a prompt; .help there says more\n  \
-    heaptap query trace \"SELECT * FROM heaptap_dump\"     the dumps of a trace\n  \
-    heaptap query rec -f growth.sql --csv > growth.csv\n  \
-    heaptap query dump.hprof --to dump.sqlite            a database for other tools\n\n\
-    Tables are Perfetto's and some of our own: docs/query.md lists them.")]
+#[command(
+    before_help = "Examples:\n  \
+    heaptap query rec                            a prompt\n  \
+    heaptap query trace \"SELECT * FROM heaptap_dump\"\n  \
+    heaptap query rec --file growth.sql --csv > growth.csv\n  \
+    heaptap query dump.hprof -o dump.sqlite      for other tools",
+    after_long_help = "Tables are Perfetto's and some of our own: docs/query.md lists them."
+)]
 pub struct Args {
-    /// A recording's folder, a trace, a pprof or an HPROF; `-` is standard input
+    /// A recording's directory, a trace, a pprof or an HPROF; - for stdin
     #[arg(value_name = "INPUT", value_hint = ValueHint::AnyPath)]
     pub input: OsString,
-    /// Statements, separated by semicolons [default: a prompt, or standard input]
+    /// SQL statements, separated by semicolons [default: a prompt, or stdin]
     #[arg(value_name = "SQL")]
     pub sql: Option<String>,
-    /// Statements out of a file; `-` is standard input
-    #[arg(short, long, value_name = "FILE", conflicts_with = "sql", value_hint = ValueHint::FilePath)]
+    /// File with SQL statements; - for stdin
+    #[arg(long, value_name = "FILE", conflicts_with = "sql", value_hint = ValueHint::FilePath)]
     pub file: Option<PathBuf>,
-    /// Comma-separated values on stdout
+    /// Print comma-separated values to stdout
     #[arg(long, conflicts_with_all = ["json", "json_lines"])]
     pub csv: bool,
-    /// Write all tables into a new SQLite database, after the statements if there are any
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub to: Option<PathBuf>,
-    /// End a statement that runs longer [default: no limit]
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    /// Database to write: a new SQLite file (.sqlite, .db) with all tables
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    /// Overwrite existing files
+    #[arg(long, hide_short_help = true, requires = "output")]
+    pub force: bool,
+    /// Give up after this time [default: no limit]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     pub timeout: Option<Duration>,
-    /// What SQLite may hold in memory
+    /// Memory limit of SQLite
     #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = ByteSize::parse)]
     pub memory: ByteSize,
-    /// Only dumps of this process: a name (with *), or a process id
-    #[arg(long, value_name = "NAME|PID")]
-    pub process: Option<String>,
-    /// Only this native heap
-    #[arg(long, value_name = "HEAP")]
-    pub heap: Option<String>,
-    /// Mapping file of R8 or ProGuard for Java names; may be repeated
-    #[arg(long = "mapping", value_name = "[PACKAGE=]FILE", value_hint = ValueHint::FilePath)]
+    /// R8 mapping file; may be repeated
+    #[arg(long = "mapping", value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
     pub mappings: Vec<OsString>,
-    /// Look for symbols here: folders, libraries, ZIPs, APKs; may be repeated
-    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath, value_parser = existing())]
+    /// Places of symbols; may be repeated
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath, value_parser = existing(), hide_short_help = true)]
     pub symbols: Vec<PathBuf>,
-    /// How shallow sizes of an HPROF come about [default: hotspot or dump, as it was written]
-    #[arg(long, value_name = "MODEL", value_enum)]
+    /// Model of shallow sizes in an HPROF [default: hotspot or dump]
+    #[arg(long, value_name = "MODEL", value_enum, hide_short_help = true)]
     pub sizes: Option<Sizes>,
-}
-
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    parse_duration(text, Duration::from_millis(1)).map_err(|error| error.to_string())
+    /// Which processes.
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// Which heaps.
+    #[command(flatten)]
+    pub heap: HeapArgs,
 }
 
 impl Args {
     pub(super) fn options(&self) -> QueryOptions {
         let java = JavaArgs {
-            process: self.process.clone(),
+            target: self.target.clone(),
             mappings: self.mappings.clone(),
             sizes: self.sizes,
             ..JavaArgs::default()

@@ -1,5 +1,5 @@
-//! An input as a database: native and Java heaps as tables, read as far as a query needs them;
-//! or all of it copied into a file.
+//! An input as a database: native and Java heaps as tables that are read on demand, or copied into
+//! a file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::heaps::input::{
 use crate::heaps::java::{
     JavaError, JavaFile, JavaOptions, OpenedJava, ProgressReporter, of_losses,
 };
-use crate::heaps::selector::{JavaInput, is_process};
+use crate::heaps::selector::JavaInput;
 use crate::heaps::trace_findings;
 use crate::memory::smaps::SmapsRows;
 use crate::profile::{DumpNumbers, Health, HeapDump, Recording};
@@ -37,36 +37,36 @@ use crate::timeline::{Entry, Observation, Timeline};
 use crate::trace::MemoryWanted;
 use crate::untrusted::shell::quoted_path;
 
-/// How to open an input.
+/// Options for opening an input.
 #[derive(Debug, Clone, Default)]
 pub struct QueryOptions {
-    /// Which processes and heaps, and where names come from.
+    /// Processes and heaps to read, and sources of names.
     pub look: LookOptions,
-    /// How HPROFs are read.
+    /// Options for HPROFs.
     pub java: JavaOptions,
-    /// What a statement may take.
+    /// Limits of a statement.
     pub limits: Limits,
 }
 
-/// An input, opened.
+/// Opened input.
 pub struct QueryFile {
-    /// Its tables.
+    /// Tables of the input.
     pub database: Database,
-    /// What the user should know of it.
+    /// Findings to report.
     pub findings: Vec<Finding>,
-    /// What the Java heaps lack that statements have read so far.
+    /// Missing data of the Java heaps that statements have read so far.
     pub losses: Losses,
 }
 
-/// What Java heaps lack, known once a statement has read them.
+/// Missing data of Java heaps, known once a statement has read them.
 #[derive(Debug, Clone, Default)]
 pub struct Losses(Arc<Mutex<Lost>>);
 
 #[derive(Debug, Default)]
 struct Lost {
-    /// Those that nobody has taken.
+    /// Findings that were not yet taken.
     findings: Vec<Finding>,
-    /// What the exit code tells of: of all findings, those that were taken, too.
+    /// Class of the exit code, from all findings, including those that were taken.
     class: Option<ErrorClass>,
 }
 
@@ -79,13 +79,13 @@ impl Losses {
         lost.findings.extend(findings);
     }
 
-    /// What came since the last call.
+    /// Returns the findings since the last call.
     pub fn take(&self) -> Vec<Finding> {
         let mut lost = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut lost.findings)
     }
 
-    /// What the exit code tells of: of all findings so far.
+    /// Returns the class of the exit code, from all findings so far.
     pub fn class(&self) -> Option<ErrorClass> {
         let lost = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         lost.class
@@ -93,46 +93,37 @@ impl Losses {
 }
 
 impl QueryFile {
-    /// What the exit code tells of; `None` where nothing is missing.
+    /// Returns the class of the exit code; `None` if nothing is missing.
     pub fn class(&self) -> Option<ErrorClass> {
         ErrorClass::first_of(self.findings.iter().filter_map(|finding| finding.class))
     }
 }
 
-/// Why there is nothing to query.
+/// Reason why an input cannot be queried.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The input can't be read.
+    /// The input cannot be read.
     #[error(transparent)]
     Look(#[from] LookError),
-    /// Its Java heaps can't be read.
+    /// The Java heaps cannot be read.
     #[error(transparent)]
     Java(#[from] JavaError),
-    /// The tables can't be made.
+    /// The tables cannot be created.
     #[error(transparent)]
     Query(#[from] QueryError),
-    /// One dump was named.
-    #[error("query sees all dumps of {path}, not one of them")]
-    OneDump {
-        /// The input.
-        path: String,
-    },
-    /// Traces in one bundle, each with ids and times of its own.
-    #[error("{path} holds {count} traces")]
+    /// A single dump is selected.
+    #[error("cannot select one dump of {path}: `query` reads all dumps")]
+    OneDump { path: String },
+    /// A bundle contains several traces, each with its own IDs and times.
+    #[error("{path} contains {count} traces; only one is supported")]
     SeveralTraces {
-        /// The input.
         path: String,
-        /// How many.
+        /// Number of traces.
         count: usize,
     },
-    /// The copy's file is already there, or can't be written.
+    /// The file of the copy already exists or cannot be written.
     #[error("cannot write {path}: {why}")]
-    Unwritable {
-        /// The file.
-        path: String,
-        /// Why.
-        why: String,
-    },
+    Unwritable { path: String, why: String },
 }
 
 impl Classified for OpenError {
@@ -143,23 +134,23 @@ impl Classified for OpenError {
             OpenError::Query(error) => error.facts(),
             OpenError::OneDump { path } => ErrorFacts::new(ErrorClass::Usage, "one-dump")
                 .with_help(format!(
-                    "leave out the `@`: heaptap query {} \"SELECT * FROM heaptap_dump\" lists the \
-                     dumps, `WHERE ts = …` takes one",
+                    "leave out the `@` and filter with `WHERE ts = …`; list the dumps with \
+                     `heaptap query {} \"SELECT * FROM heaptap_dump\"`",
                     quoted_path(path)
                 )),
             OpenError::SeveralTraces { .. } => ErrorFacts::new(ErrorClass::Usage, "several-traces")
-                .with_help("unpack it and give the file of one"),
+                .with_help("unpack it and pass one trace file"),
             OpenError::Unwritable { .. } => ErrorFacts::new(ErrorClass::HostWrite, "query-copy")
-                .with_help("give a name that is free, in a folder that can be written"),
+                .with_help("use a new file name in a writable directory"),
         }
     }
 }
 
-/// Opens an input: a recording's folder, a trace, a pprof or an HPROF. Native heaps are read at once,
-/// Java heaps when a table needs them.
+/// Opens an input: a recording directory, a trace, a pprof or an HPROF. Native heaps are read
+/// immediately, Java heaps when a table needs them.
 ///
 /// # Errors
-/// Where it can't be read, or holds no heap.
+/// Returns an error if the input cannot be read or does not contain a heap.
 pub fn open(
     input: &JavaInput,
     options: QueryOptions,
@@ -184,7 +175,7 @@ pub fn open(
     }
 }
 
-/// A trace: its native heaps, and its Java heaps if there are any.
+/// Opens a trace with its native heaps, and its Java heaps if there are any.
 fn of_trace(
     path: &Path,
     mut opened: LookTrace,
@@ -200,12 +191,9 @@ fn of_trace(
     let recording = Arc::clone(opened.trace.recording());
     let deduped = Deduped::of(&recording);
     let look = &options.look;
-    let takes = |pid: u64, process: &str| {
-        let wanted = look.process.as_deref();
-        wanted.is_none_or(|wanted| is_process(wanted, Some(pid), process))
-    };
+    let takes = |pid: u64, process: &str| look.processes.takes(Some(pid), process);
     let mut builder = NativeHeapsBuilder::default();
-    // Flags are cumulative: those of each heap's last dump say all.
+    // Flags are cumulative, so the last dump of each heap has all of them.
     let mut flagged: BTreeMap<(u64, String), Vec<Finding>> = BTreeMap::new();
     let mut sampled = false;
     let health = opened
@@ -221,7 +209,7 @@ fn of_trace(
             }
             sampled |= !dump.samples.is_empty();
             let number = numbers.next(dump.pid, &dump.heap);
-            let is_heap = look.heap.as_ref().is_none_or(|heap| *heap == dump.heap);
+            let is_heap = look.heaps.is_empty() || look.heaps.contains(&dump.heap);
             if takes(dump.pid, &dump.process) && is_heap {
                 let listed = listed(&dump, number, manifest).facts;
                 let key = (dump.pid, dump.heap.clone());
@@ -266,7 +254,7 @@ fn of_trace(
     let mut beside = readings::beside(path);
     findings.append(&mut beside.findings);
     let mut pids = None;
-    if look.process.is_some() {
+    if !look.processes.is_empty() {
         let is_meant = |pid: u32, name: &str| takes(pid.into(), name);
         pids = Some(meant(&recording, &names, &beside, &is_meant));
     }
@@ -302,8 +290,8 @@ fn of_trace(
     })
 }
 
-/// Pprofs of any tool: the tables of named stacks. They know no addresses and no processes but
-/// their own, so Perfetto's tables stay empty.
+/// Opens pprofs of any tool as tables of symbolized stacks. They do not contain addresses or other
+/// processes, so Perfetto's tables stay empty.
 fn of_pprofs(
     path: &Path,
     options: QueryOptions,
@@ -361,7 +349,7 @@ fn of_hprofs(
     })
 }
 
-/// The processes that were asked for, of all that the input names.
+/// Returns the selected processes among all that the input names.
 fn meant(
     recording: &Recording,
     names: &BTreeMap<u64, String>,
@@ -380,7 +368,7 @@ fn meant(
         .collect()
 }
 
-/// The process that an entry names.
+/// Returns the process that an entry names.
 fn process_of(entry: &Entry) -> Option<(u64, &str)> {
     match &entry.seen {
         Observation::Process(process) => Some((entry.pid.into(), process.name.as_str())),
@@ -388,14 +376,14 @@ fn process_of(entry: &Entry) -> Option<(u64, &str)> {
     }
 }
 
-/// What tables are made of, beside Java heaps.
+/// Sources of the tables, except Java heaps.
 struct Contents {
     recording: Arc<Recording>,
     health: Health,
     natives: NativeHeaps,
     names: BTreeMap<u64, String>,
     beside: Timeline,
-    /// Processes that counters of the trace tell of.
+    /// Processes with counters in the trace.
     counted: BTreeSet<u32>,
 }
 
@@ -461,13 +449,13 @@ fn facts_of(dump: &crate::trace::JavaDump) -> JavaHeapFacts {
 /// Java heaps of a trace.
 struct TraceHeaps {
     facts: Vec<JavaHeapFacts>,
-    /// Where each stands among the dumps of the trace.
+    /// Position of each heap among the dumps of the trace.
     places: Vec<usize>,
-    /// Which of its moments of mappings are wanted.
+    /// Positions of the selected captures of mappings.
     mappings: Vec<usize>,
-    /// The processes whose memory is wanted; all where `None`.
+    /// Processes whose memory is selected; `None` selects all.
     pids: Option<BTreeSet<u32>>,
-    /// What was read beside the trace.
+    /// Companion data from outside the trace.
     beside: Timeline,
     trace: Mutex<LookTrace>,
     losses: Losses,
@@ -495,7 +483,7 @@ impl SmapsSource for TraceHeaps {
 impl TraceHeaps {
     fn wanted(&self) -> MemoryWanted {
         let pids = self.pids.clone().map(|mut pids| {
-            // The phone's own figures have no process.
+            // Figures of the whole device do not have a process.
             pids.insert(0);
             pids
         });
@@ -508,9 +496,7 @@ impl TraceHeaps {
 
 fn too_much() -> TableError {
     TableError(
-        "the trace holds more figures of memory than are kept: ask for one process with \
-         --process"
-            .to_owned(),
+        "the trace exceeds the limit of memory figures; select one process with `-n`".to_owned(),
     )
 }
 
@@ -557,7 +543,7 @@ impl JavaHeaps for TraceHeaps {
 /// Java heaps of HPROFs.
 struct HprofHeaps {
     facts: Vec<JavaHeapFacts>,
-    /// What was read beside them.
+    /// Companion data from outside the HPROFs.
     beside: Timeline,
     file: Mutex<JavaFile>,
     losses: Losses,
@@ -573,7 +559,7 @@ impl MemorySource for HprofHeaps {
     }
 }
 
-/// Files of one heap hold no mappings.
+/// HPROF files do not contain mappings.
 impl SmapsSource for HprofHeaps {
     fn pids(&self) -> Vec<u64> {
         Vec::new()
@@ -598,22 +584,23 @@ impl JavaHeaps for HprofHeaps {
     }
 }
 
-/// Copies all tables of a database into a new file: under another name first, so that the file
-/// is whole when it is there.
+/// Copies all tables of a database into a new file. Uses a temporary name until the file is
+/// complete.
 ///
 /// # Errors
-/// Where the file is there already, can't be written, or a table can't be read.
+/// Returns an error if the file exists or cannot be written, or a table cannot be read.
 pub fn copy(
     database: &Database,
     file: &Path,
+    force: bool,
     told: &mut dyn FnMut(&str),
 ) -> Result<Vec<CopiedTable>, OpenError> {
     let unwritable = |why: String| OpenError::Unwritable {
         path: file.display().to_string(),
         why,
     };
-    if file.exists() {
-        return Err(unwritable("it is already there".to_owned()));
+    if file.exists() && !force {
+        return Err(unwritable("the file already exists".to_owned()));
     }
     let folder = match file.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
@@ -626,8 +613,10 @@ pub fn copy(
         .map_err(|error| unwritable(error.to_string()))?
         .into_temp_path();
     let copied = database.copy_to(&temporary, told)?;
-    temporary
-        .persist_noclobber(file)
-        .map_err(|error| unwritable(error.error.to_string()))?;
+    let persisted = match force {
+        true => temporary.persist(file),
+        false => temporary.persist_noclobber(file),
+    };
+    persisted.map_err(|error| unwritable(error.error.to_string()))?;
     Ok(copied)
 }

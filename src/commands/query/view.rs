@@ -1,5 +1,5 @@
-//! `heaptap query`: SQL over an input, from the command line, a file, standard input or a
-//! prompt; or all tables as a database file.
+//! `heaptap query`: SQL over an input, with statements from the command line, a file, standard
+//! input or a prompt; or a copy of all tables as a database file.
 
 use std::io::{IsTerminal as _, Read as _};
 use std::path::PathBuf;
@@ -32,17 +32,17 @@ mod prompt;
 /// Runs the command.
 ///
 /// # Errors
-/// Where the input can't be read, or a statement fails.
+/// Returns an error if the input cannot be read or a statement fails.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let console = &ctx.console;
     let options = args.options();
     let input = JavaInput::parse(&args.input);
     let sql = statements(&args)?;
-    let asks = sql.is_none() && args.to.is_none();
+    let asks = sql.is_none() && args.output.is_none();
     if asks && console.is_json() {
-        let message = "a prompt speaks no JSON";
+        let message = "the interactive prompt does not support `--json`";
         return Err(Failure::new(ErrorClass::Usage, "usage", message)
-            .with_help("give the statements: heaptap query INPUT \"SELECT …\""));
+            .with_help("pass the statements: `heaptap query INPUT \"SELECT …\"`"));
     }
     let opened = blocking::stepwise(ctx, move |progress: &ProgressReporter| {
         open(&input, options, progress)
@@ -58,7 +58,16 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let form = Form::of(console, args.csv);
     let ended = match asks {
         true => prompt::converse(ctx, database, &losses, form).await,
-        false => answer(ctx, database, sql, form, args.to).await,
+        false => {
+            answer(
+                ctx,
+                database,
+                sql,
+                form,
+                args.output.map(|file| (file, args.force)),
+            )
+            .await
+        }
     };
     // A statement that fails has read heaps, too.
     tell(console, &losses.take());
@@ -66,15 +75,15 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     Ok(Outcome::of(class.into_iter().chain(losses.class())))
 }
 
-/// Runs the statements and commands that were given, and writes the copy that was asked for.
+/// Runs the given statements and commands, and writes the requested copy.
 async fn answer(
     ctx: &Context,
     mut database: Database,
     sql: Option<String>,
     form: Form,
-    to: Option<PathBuf>,
+    to: Option<(PathBuf, bool)>,
 ) -> Result<(), Failure> {
-    // Commands give text: where a program reads, they are no statements.
+    // Commands print text, so they are not accepted in output formats for programs.
     let pieces = match (sql, form) {
         (None, _) => Vec::new(),
         (Some(sql), Form::Table) => prompt::pieces(&sql),
@@ -111,7 +120,7 @@ fn tell(console: &Console, findings: &[Finding]) {
     }
 }
 
-/// The statements that were given; `None` for a prompt.
+/// Returns the given statements; `None` for a prompt.
 fn statements(args: &Args) -> Result<Option<String>, Failure> {
     if let Some(sql) = &args.sql {
         return Ok(Some(sql.clone()));
@@ -120,10 +129,10 @@ fn statements(args: &Args) -> Result<Option<String>, Failure> {
         .file
         .as_deref()
         .is_some_and(|file| file.as_os_str() == "-")
-        || args.file.is_none() && args.to.is_none() && !std::io::stdin().is_terminal();
+        || args.file.is_none() && args.output.is_none() && !std::io::stdin().is_terminal();
     let unreadable = |name: &str, error: std::io::Error| {
         Failure::new(
-            ErrorClass::Usage,
+            ErrorClass::BadInput,
             "sql-unreadable",
             format!("cannot read statements from {name}: {error}"),
         )
@@ -132,7 +141,7 @@ fn statements(args: &Args) -> Result<Option<String>, Failure> {
         if args.input == "-" {
             let message = "standard input cannot be both the input and the statements";
             return Err(Failure::new(ErrorClass::Usage, "usage", message)
-                .with_help("give the statements after the input, or in a file with -f"));
+                .with_help("pass the statements after the input, or in a file with `--file`"));
         }
         let mut sql = String::new();
         std::io::stdin()
@@ -150,10 +159,10 @@ fn statements(args: &Args) -> Result<Option<String>, Failure> {
     }
 }
 
-/// What came of statements: the database, to go on with, and what they came to.
+/// Database to continue with, and the result of the statements.
 type Ran = (Database, Result<(), Failure>);
 
-/// Runs statements. A signal ends the one that runs; whoever asks twice does not wait for it.
+/// Runs statements. A signal cancels the running statement; a second one does not wait for it.
 async fn execute(
     ctx: &Context,
     mut database: Database,
@@ -170,7 +179,11 @@ async fn execute(
     wait(ctx, task, "running", &rows, || interrupter.interrupt()).await
 }
 
-async fn write_copy(ctx: &Context, database: Database, file: PathBuf) -> Result<(), Failure> {
+async fn write_copy(
+    ctx: &Context,
+    database: Database,
+    (file, force): (PathBuf, bool),
+) -> Result<(), Failure> {
     #[derive(Serialize)]
     struct Table {
         name: String,
@@ -184,7 +197,7 @@ async fn write_copy(ctx: &Context, database: Database, file: PathBuf) -> Result<
     let interrupter = database.interrupter();
     let name = file.display().to_string();
     let task = tokio::task::spawn_blocking(move || -> Result<Vec<CopiedTable>, OpenError> {
-        copy(&database, &file, &mut |_| {})
+        copy(&database, &file, force, &mut |_| {})
     });
     let none = Arc::default();
     let copied = wait(ctx, task, "copying tables", &none, || {
@@ -211,10 +224,10 @@ async fn write_copy(ctx: &Context, database: Database, file: PathBuf) -> Result<
     Ok(())
 }
 
-/// How often the status line is drawn anew.
+/// Refresh interval of the status line.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Waits for a task of the database, with a status line as long as it has given no rows.
+/// Waits for a task of the database, and shows a status line until it returns rows.
 async fn wait<T>(
     ctx: &Context,
     mut task: tokio::task::JoinHandle<T>,

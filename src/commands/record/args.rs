@@ -1,21 +1,23 @@
 //! The flags of `heaptap record`.
 
-use crate::flags::capture::{CaptureArgs, TargetArgs, milliseconds};
+use crate::flags::capture::CaptureArgs;
 use crate::flags::names::NamesArgs;
 use crate::flags::no_report::NoReportArgs;
 use crate::flags::sample_names::SampleNamesArg;
+use crate::flags::target::TargetArgs;
+use crate::flags::time::time;
 use crate::recording::companion_options::Source;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// Flags of `record`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    heaptap record -n com.example.app                         until Ctrl-C; `s` takes a snapshot\n  \
-    heaptap record -n com.example.app -d 30s -o out           30 seconds into out/\n  \
-    heaptap record -n com.example.app --launch --no-running   from the first allocation on\n  \
-    heaptap record -n com.example.app --java-allocations      who allocates Java objects\n  \
-    heaptap record -n com.example.app --with meminfo,gc,java  and what else its memory does")]
+#[command(before_help = "Examples:\n  \
+    heaptap record -n com.example.app               until Ctrl-C; `s`: snapshot\n  \
+    heaptap record -n com.example.app -d 30s        30 seconds\n  \
+    heaptap record -n com.example.app --launch --no-running    from its start on\n  \
+    heaptap record -n com.example.app --with all    and Java, meminfo, gc …\n  \
+    heaptap record -n com.example.app --java-allocations")]
 pub struct Args {
     /// Which processes.
     #[command(flatten)]
@@ -23,12 +25,11 @@ pub struct Args {
     /// What to record.
     #[command(flatten)]
     pub capture: CaptureArgs,
-    /// What to record beside it: java,meminfo,smaps,gc or all
+    /// Also java, meminfo, smaps, gc or all
     ///
-    /// meminfo: samples of the process's memory all along, and the whole of dumpsys meminfo at
-    /// each label. gc: garbage collections. java: a Java heap graph at each label. smaps: the
-    /// mappings at each label. All on one clock, in the same folder; docs/beside.md tells what
-    /// each costs.
+    /// meminfo: samples of process memory all along, and dumpsys meminfo at each label. gc: garbage
+    /// collections. java: a Java heap graph at each label. smaps: memory mappings at each label. All are
+    /// on one clock, in the same directory; docs/beside.md lists their costs.
     #[arg(
         long,
         value_name = "WHAT",
@@ -38,7 +39,9 @@ pub struct Args {
         help_heading = "What to record"
     )]
     pub with: Vec<WithArg>,
-    /// The folder to write to; must be empty or new [default: heaptap-TARGET-TIME-SESSION]
+    /// A new or empty directory
+    ///
+    /// The default is heaptap-TARGET-TIME-SESSION in the current directory.
     #[arg(short, long, value_name = "DIR", value_hint = clap::ValueHint::DirPath, help_heading = "How to record")]
     pub output: Option<PathBuf>,
     /// Names of the sample types
@@ -47,42 +50,42 @@ pub struct Args {
         value_name = "WHOSE",
         value_enum,
         default_value_t,
-        help_heading = "How to record"
+        help_heading = "How to record",
+        hide_short_help = true
     )]
     pub sample_names: SampleNamesArg,
-    /// Record even where the target does not look eligible
+    /// Continue even if a process may not be profiled
     #[arg(long, help_heading = "How to record")]
-    pub force: bool,
-    /// Force-stop the app, and start it once the recording is armed
+    pub no_check: bool,
+    /// Restart the app once the recording is armed
     #[arg(long, help_heading = "How to record")]
     pub launch: bool,
-    /// Period of the dumps for labels on builds that cannot dump on request [default: 2s to 10s]
+    /// Period of dumps for labels on user builds [default: 2s to 10s]
     ///
-    /// The shell of a production build cannot signal heapprofd, so heapprofd dumps at a period
-    /// and a label takes the next dump. Without this flag the period is 5 s, 10 s with --detach,
-    /// and a sixtieth of --duration, but at least 2 s and at most 10 s. --continuous-dump takes
-    /// its place. The flag without a value means 2s. Builds that can dump on request ignore it.
+    /// The shell of a user build cannot signal heapprofd, so heapprofd dumps periodically and a label
+    /// takes the next dump. Without this option the period is 5 s, 10 s with --detach, and a sixtieth of
+    /// --duration, but at least 2 s and at most 10 s. --continuous-dump replaces it. Without a value it
+    /// is 2s. Builds that can dump on request ignore it.
     #[arg(
         long,
-        value_name = "PERIOD",
+        value_name = "TIME",
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "2s",
-        value_parser = milliseconds,
-        help_heading = "How to record"
-    )]
+        value_parser = time,
+        help_heading = "How to record", hide_short_help = true)]
     pub snapshots: Option<Duration>,
-    /// Make no dumps for labels on builds that cannot dump on request
+    /// Do not arm periodic dumps on user builds
     #[arg(long, conflicts_with = "snapshots", help_heading = "How to record")]
     pub no_snapshots: bool,
-    /// Start and return; `heaptap status`, `stop` and `collect` go on from there
+    /// Start and return; then: status, snapshot, stop
     #[arg(long, help_heading = "How to record")]
     pub detach: bool,
-    /// Where the buffer overran, record again with a longer interval
-    #[arg(long, help_heading = "How to record")]
+    /// Record again with a longer interval if the buffer overran
+    #[arg(long, help_heading = "How to record", hide_short_help = true)]
     pub retry_overrun: bool,
-    /// Switch SELinux to permissive while recording (needs root; undone afterwards)
-    #[arg(long, help_heading = "How to record")]
+    /// Make SELinux permissive while recording (needs root)
+    #[arg(long, help_heading = "How to record", hide_short_help = true)]
     pub disable_selinux: bool,
     /// Whether a page is left.
     #[command(flatten, next_help_heading = "How to record")]

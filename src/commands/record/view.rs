@@ -1,4 +1,4 @@
-//! `heaptap record`: shows a recording as it goes: status line, keys, events, summary.
+//! `heaptap record`: shows the progress of a recording: status line, keys, events, summary.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ use crate::views::progress::{self, Show};
 /// Runs the command.
 ///
 /// # Errors
-/// Whatever kept it from recording, or from fetching what it recorded.
+/// Returns an error if the recording or its transfer fails.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     ctx.check_detach(args.detach)?;
     let companions: CompanionOptions = args.with.iter().flat_map(|with| with.sources()).collect();
@@ -35,9 +35,9 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
     let asked = args.names.asked();
     let names = args.names.options(&ctx.console)?;
-    // A mapping file that cannot be used is told before anything is recorded.
+    // Report an unusable R8 mapping before anything is recorded.
     R8Mappings::check(&names)?;
-    // From here on a signal means: end it in good order.
+    // From here on, a signal ends the recording gracefully.
     let mut signals = watch_signals()?;
     let store = Store::of_user()?;
     let options = RecordOptions {
@@ -45,7 +45,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         companions,
         output: args.output,
         stem: None,
-        force: args.force,
+        force: args.no_check,
         launch: args.launch || resolved.launch,
         snapshots: match (args.no_snapshots, args.snapshots) {
             (true, _) => Snapshots::Off,
@@ -68,9 +68,9 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     };
     if options.detach && !options.companions.is_empty() {
         ctx.console.warn_with_help(
-            "nobody observes a detached recording: of --with it keeps what the trace holds, and \
-             the collections that the log still has at the end",
-            Some("record without --detach for meminfo, mappings and Java heaps at labels"),
+            "heaptap does not observe a detached recording. Of `--with`, it keeps only trace data \
+             and the collections that are still in the log at the end.",
+            Some("record without `--detach` to get meminfo, mappings and Java heaps at labels"),
         );
     }
     let mut show = Show::new(ctx, !options.detach);
@@ -95,7 +95,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
 }
 
-/// `--print-config`: what would be sent, without a device.
+/// Prints the config that would be sent (`--print-config`), without a device.
 fn print_config(ctx: &Context, spec: &CaptureSpec) -> Result<Outcome, Failure> {
     let encoded = spec.encode(&DeviceLimits::default())?;
     if ctx.console.is_json() {
@@ -113,7 +113,7 @@ fn detached(ctx: &Context, session: &SessionId, output: &Path, snapshots: &Snaps
         return;
     }
     console.data(session);
-    console.say("recording in the background; go on with:");
+    console.say("recording in the background; continue with:");
     console.say(format_args!("  heaptap status {session}"));
     if *snapshots != SnapshotMethod::Impossible {
         console.say(format_args!("  heaptap snapshot {session} --label NAME"));

@@ -2,46 +2,48 @@
 
 use crate::flags::iterations::iteration_count;
 use crate::flags::java::JavaArgs;
+use crate::flags::limit::LimitArgs;
 use crate::flags::native::NativeArgs;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Flags of `report`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    heaptap report rec                             writes report.html into the recording\n  \
-    heaptap report rec@after --base rec@before     what grew between two of its dumps\n  \
-    heaptap report new.pb.gz --base old.pb.gz -o diff.html\n  \
-    heaptap report dump.hprof                      writes dump.hprof.html\n  \
-    heaptap report rec -o - | less                 the page on standard output")]
+#[command(before_help = "Examples:\n  \
+    heaptap report rec                           writes rec/report.html\n  \
+    heaptap report rec@after --base rec@before   what grew\n  \
+    heaptap report dump.hprof --open             and opens the page\n  \
+    heaptap report rec -o - | less")]
 pub struct Args {
-    /// A recording's folder, a trace, a pprof or an HPROF; PATH@LABEL, PATH@N or PATH@last for
-    /// one dump
+    /// Recordings, traces, pprofs or HPROFs
     ///
-    /// Of several, all dumps stand on one timeline, callsites joined by name. A recording without
-    /// Java heaps shows those of a recording in its folder that is called java.
+    /// INPUT@MOMENT chooses one dump. The dumps of several inputs share one timeline, and callsites are
+    /// joined by name. A recording without Java heaps includes those of its subdirectory `java`.
     #[arg(value_name = "INPUT", required = true)]
     pub inputs: Vec<OsString>,
-    /// Show the difference to this input or dump
+    /// Show the difference from this input or dump
     #[arg(long, value_name = "INPUT")]
     pub base: Option<OsString>,
-    /// Divide differences by N iterations
-    #[arg(long, value_name = "N", value_parser = iteration_count, requires = "base")]
-    pub per: Option<f64>,
-    /// The page, - for stdout [default: report.html in a recording's folder, else a file called
-    /// after INPUT in the current folder]
+    /// Number of iterations
+    ///
+    /// heaptap divides differences by it.
+    #[arg(long, value_name = "N", value_parser = iteration_count, requires = "base", hide_short_help = true)]
+    pub rounds: Option<f64>,
+    /// Page to write; - for stdout [default: report.html in a recording]
+    ///
+    /// For other inputs the default is a file named after INPUT in the current directory.
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub output: Option<PathBuf>,
-    /// Overwrite a file that is no report of heaptap
+    /// Overwrite existing files
     #[arg(long)]
     pub force: bool,
-    /// Every callsite; else, of more than 1.1 million, the smallest are summed up in their callers
-    #[arg(long)]
-    pub full: bool,
-    /// Show texts and other contents of Java heaps on the page
+    /// How many rows are printed.
+    #[command(flatten)]
+    pub rows: LimitArgs,
+    /// Include texts and other contents of Java heaps
     ///
-    /// Without this flag the page has lengths and hashes of strings and arrays that occur several
-    /// times, and no keys of maps.
+    /// Without it the page has only lengths and hashes of strings and arrays that occur several times,
+    /// and no keys of maps.
     #[arg(long)]
     pub contents: bool,
     /// Open the page in the browser

@@ -1,4 +1,4 @@
-//! `heaptap report`: a page to look at, to keep, to attach to a bug.
+//! `heaptap report`: writes a page to view, to archive or to attach to a bug report.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -18,8 +18,9 @@ use crate::views::page::{beside, is_stdout, show, write};
 /// Runs the command.
 ///
 /// # Errors
-/// Where an input holds no heap, or the page can't be written.
+/// Returns an error if an input does not contain a heap or the page cannot be written.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    args.native.moment.check(&args.inputs)?;
     let console = &ctx.console;
     let input = |typed: &OsString| {
         let (input, wanted) = args.native.input(typed, DumpScope::All);
@@ -32,11 +33,11 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let request = ReportRequest {
         inputs: args.inputs.iter().map(input).collect(),
         base: args.base.as_ref().map(input),
-        per: args.per.map(Per::iterations),
+        per: args.rounds.map(Per::iterations),
         look: args.native.options(&args.java),
         java: args.java.options(Follow::default()),
-        java_only: args.native.is_java,
-        full: args.full,
+        java_only: args.native.heap.is_java_only(),
+        limit: args.rows.limit,
         contents: args.contents,
     };
     let goal = match (args.output, request.inputs.first()) {
@@ -47,9 +48,9 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let to_stdout = is_stdout(&goal);
     if to_stdout && (console.is_json() || args.open) {
         let other = if args.open { "--open" } else { "--json" };
-        let message = format!("{other} does not go with a page on standard output");
+        let message = format!("cannot write the page to standard output with `{other}`");
         return Err(
-            Failure::new(ErrorClass::Usage, "usage", message).with_help("name a file with -o")
+            Failure::new(ErrorClass::Usage, "usage", message).with_help("name a file with `-o`")
         );
     }
     let told = write(ctx, request, goal.clone(), args.force).await?;
@@ -58,7 +59,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
     show(ctx, goal.path(), &told);
     if args.open {
-        // The page is whole, whether anybody shows it or not.
+        // The page is complete even if the browser cannot show it.
         let shown = show_page(ctx, goal.path()).await;
         let class = told.class.into_iter();
         return match shown {

@@ -1,5 +1,8 @@
 //! The flags of `heaptap smaps`.
 
+use crate::flags::limit::LimitArgs;
+use crate::flags::moment::MomentArgs;
+use crate::flags::target::TargetArgs;
 use crate::memory::smaps::By;
 use clap::{ValueEnum, ValueHint};
 use std::ffi::OsString;
@@ -7,37 +10,43 @@ use std::path::PathBuf;
 
 /// Flags of `smaps`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    heaptap smaps com.example.app                  by the rows of meminfo, as it is now\n  \
-    heaptap smaps com.example.app --by library     whose memory it is\n  \
-    heaptap smaps rec@after-login --by mapping     kept by `record --with smaps`\n  \
-    heaptap smaps com.example.app --save before.smaps\n  \
-    heaptap diff before.smaps after.smaps          what grew\n\n\
-    On a phone the app must be debuggable, or there must be root. docs/smaps.md says what the figures mean.")]
+#[command(
+    before_help = "Examples:\n  \
+    heaptap smaps -n com.example.app               by the rows of meminfo\n  \
+    heaptap smaps -n com.example.app --by library\n  \
+    heaptap smaps rec@after-login --by mapping     of `record --with smaps`\n  \
+    heaptap smaps -n com.example.app --save before.smaps\n  \
+    heaptap diff before.smaps after.smaps",
+    after_long_help = "On a phone the app must be debuggable, or there must be root. docs/smaps.md says what the figures mean."
+)]
 pub struct Args {
-    /// A running process (name or pid); or a file of smaps or showmap, a trace (each also gzip,
-    /// zstd, xz), `-` for one on stdin; or a recording's folder, PATH@LABEL, PATH@N (beside dump
-    /// N), PATH@last, PATH@end
-    #[arg(value_name = "TARGET|INPUT")]
-    pub input: OsString,
-    /// What a row stands for
+    /// A text of smaps or showmap, a trace, or a recording's directory; - for stdin
+    ///
+    /// Texts and traces may be packed with gzip, zstd or xz. INPUT@MOMENT chooses a moment of a
+    /// recording. Without INPUT, heaptap asks the device.
+    #[arg(value_name = "INPUT", required_unless_present = "TargetArgs")]
+    pub input: Option<OsString>,
+    /// Kind of rows
     #[arg(long, value_name = "WHAT", value_enum, default_value_t)]
     pub by: ByArg,
-    /// At most so many rows; 0 is all [default: 30; all in JSON and CSV]
-    #[arg(short = 'n', long, value_name = "N")]
-    pub limit: Option<usize>,
-    /// Which process of a recording
-    #[arg(long, value_name = "NAME|PID")]
-    pub process: Option<String>,
-    /// Comma-separated values on stdout, bytes
+    /// How many rows are printed.
+    #[command(flatten)]
+    pub rows: LimitArgs,
+    /// Print comma-separated values to stdout
     #[arg(long, conflicts_with_all = ["json", "json_lines"])]
     pub csv: bool,
-    /// Keep the text that was read
+    /// Save the text of the device to this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub save: Option<PathBuf>,
-    /// Overwrite a file that is there
+    /// Overwrite existing files
     #[arg(long)]
     pub force: bool,
+    /// Which processes.
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// Which moments.
+    #[command(flatten)]
+    pub moment: MomentArgs,
 }
 
 /// What a row stands for.

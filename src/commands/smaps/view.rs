@@ -1,5 +1,4 @@
-//! `heaptap smaps`: what a process has mapped, by the rows of meminfo, by library, by mapping;
-//! and what changed between two of them, for `heaptap diff`.
+//! `heaptap smaps`: the mappings of a process, by the rows of meminfo, by library or by mapping.
 
 use std::path::Path;
 
@@ -9,7 +8,7 @@ use crate::console::{Console, Style, save_file};
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
-use crate::flags::named::Named;
+use crate::flags::source;
 use crate::memory::smaps::{Field, Sums};
 use crate::system::smaps::{self, Document, Mapped, Moment, Row};
 use crate::units::{ByteSize, thousands};
@@ -17,27 +16,35 @@ use crate::untrusted::sanitize;
 use crate::views::java::{Cell, csv_line};
 use crate::views::mappings::{CUT, PAGE, load};
 
-/// A row with this part of what the process costs stands out.
+/// Rows with at least 1/`MUCH` of the cost of the process are highlighted.
 const MUCH: u64 = 10;
 
 /// Runs the command.
 ///
 /// # Errors
-/// Where the process does not run, may not be read, or the input holds no mappings.
+/// Returns an error if the process is not running or cannot be read, or the input does not contain
+/// mappings.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    if let Some(input) = &args.input {
+        args.moment.check([input])?;
+    }
     save_file::check(args.save.as_deref(), args.force)?;
-    let mapped = match Named::parse(&args.input)? {
-        Named::File(input) => load(ctx, input, args.process.clone()).await?,
-        Named::Process(target) => {
-            let device = ctx.device().await?;
-            smaps::of_phone(device, &target, ctx.globals.user).await?
+    let mapped = match &args.input {
+        Some(typed) => {
+            let input = args.moment.one(source::input("smaps", typed)?)?;
+            load(ctx, input, args.target.filter()).await?
+        }
+        None => {
+            args.moment.refuse_without_input()?;
+            let targets = args.target.required()?.targets();
+            smaps::of_phone(ctx.device().await?, &targets, ctx.globals.user).await?
         }
     };
     let console = &ctx.console;
     let whole = console.is_json() || args.csv;
-    let limit = args.limit.unwrap_or(if whole { 0 } else { PAGE });
+    let limit = args.rows.limit.unwrap_or(if whole { 0 } else { PAGE });
     // Kinds are few, and belong together.
-    let limit = if args.by == ByArg::Kind && args.limit.is_none() {
+    let limit = if args.by == ByArg::Kind && args.rows.limit.is_none() {
         0
     } else {
         limit
@@ -64,9 +71,9 @@ fn save(console: &Console, file: &Path, mapped: &Mapped) -> Result<(), Failure> 
         return Err(Failure::new(
             ErrorClass::Usage,
             "nothing-to-save",
-            "a trace holds rows, not the text of the kernel",
+            "cannot save the kernel text: a trace contains only its rows",
         )
-        .with_help("use --json or --csv for the rows"));
+        .with_help("use `--json` or `--csv` for the rows"));
     };
     save_file::write(console, file, text)
 }
@@ -111,7 +118,7 @@ const HEADINGS: [&str; 9] = [
     "",
 ];
 
-/// Columns that go first where the terminal is too narrow for all, the least telling first.
+/// Columns to hide on a narrow terminal, the least informative first.
 const LEAST: [&str; 5] = ["size", "mappings", "private clean", "shared", "RSS"];
 
 fn name_of(row: &Row) -> String {
@@ -130,7 +137,7 @@ fn name_of(row: &Row) -> String {
 
 fn heading(console: &Console, moment: &Moment, count: u64) {
     let who = match (moment.process.as_str(), moment.pid) {
-        ("", 0) => "a process".to_owned(),
+        ("", 0) => "unnamed process".to_owned(),
         ("", pid) => format!("process {pid}"),
         (process, pid) => format!("{} ({pid})", sanitize(process)),
     };
@@ -180,7 +187,7 @@ fn show(console: &Console, document: &Document, mapped: &Mapped) {
 fn remarks(document: &Document, total: &Sums) -> Vec<String> {
     let mut lines = Vec::new();
     if document.form == "rollup" {
-        lines.push("This is the kernel's sum (smaps_rollup): it has no kinds and no names.".into());
+        lines.push("this is the kernel's sum (smaps_rollup), without kinds and names".into());
     }
     if let Some(remark) = &document.moment.remark {
         lines.push(format!("note: {remark}"));
@@ -193,8 +200,8 @@ fn remarks(document: &Document, total: &Sums) -> Vec<String> {
             },
         };
         lines.push(format!(
-            "It costs {} of private dirty pages{swapped}: what nobody else uses and no file can \
-             give back.",
+            "private cost: {} of dirty pages{swapped}, which are not shared and cannot be read \
+             back from a file",
             ByteSize(total.of(Field::PrivateDirty))
         ));
     }
@@ -203,7 +210,7 @@ fn remarks(document: &Document, total: &Sums) -> Vec<String> {
     }
     if document.strange_lines > 0 {
         lines.push(format!(
-            "{} lines are none of mappings, the first: {}",
+            "{} lines are not part of mappings, the first: {}",
             thousands(document.strange_lines),
             document.strange.first().map_or("", String::as_str)
         ));
@@ -226,7 +233,7 @@ fn remarks(document: &Document, total: &Sums) -> Vec<String> {
             .map(|text| sanitize(&text).into_owned())
             .collect();
         lines.push(format!(
-            "other moments (PATH@N, PATH@LABEL): {}",
+            "other snapshots (PATH@N, PATH@LABEL): {}",
             there.join(", ")
         ));
     }

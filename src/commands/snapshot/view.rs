@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Takes a snapshot; returns once the dump is complete on the device.
 ///
 /// # Errors
-/// Where the phone does not allow it, or no dump came in time.
+/// Returns an error if the device does not allow it, or no dump was written in time.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let store = Store::of_user()?;
     let selector = selector(ctx, &store, args.session).await?;
@@ -35,8 +35,8 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     if !told.untaken.is_empty() {
         let words: Vec<&str> = told.untaken.iter().map(|source| source.word()).collect();
         console.warn(format_args!(
-            "{}: heaptap took only the heap dump. No heaptap follows session {session} any more, \
-             so --with {} is missing at this snapshot.",
+            "{}: heaptap took only the heap dump. No heaptap process follows session {session} \
+             anymore, so `--with {}` is missing in this snapshot.",
             taken.label,
             words.join(",")
         ));
@@ -44,7 +44,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     if !taken.missing_pids.is_empty() {
         let pids: Vec<String> = taken.missing_pids.iter().map(u32::to_string).collect();
         console.warn(format_args!(
-            "no dump came of process {}: not attached, frozen or gone",
+            "no dump from process {}: not attached, frozen or exited",
             pids.join(", ")
         ));
     }

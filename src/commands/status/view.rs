@@ -1,4 +1,4 @@
-//! `heaptap status`: shows the recordings that the journal and the device know.
+//! `heaptap status`: shows the recordings in the journal and on the device.
 
 use super::args::Args;
 use crate::console::Style;
@@ -11,13 +11,13 @@ use crate::units::{ByteSize, HumanDuration};
 use serde_json::json;
 use std::time::Duration;
 
-/// Shows the recordings that the journal and the device know.
+/// Shows the recordings in the journal and on the device.
 ///
 /// # Errors
-/// Where the journal cannot be read.
+/// Returns an error if the journal cannot be read.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let store = Store::of_user()?;
-    // Without a device the journal still tells.
+    // Without a device, the journal still has the recordings.
     let device = ctx.device().await.ok();
     let mut all = sessions::status(&store, device).await?;
     if let Some(wanted) = &args.session {
@@ -53,7 +53,7 @@ fn status_line(session: &SessionStatus) -> String {
         State::Recording => "recording",
         State::Detached if !session.in_journal => "recording, started elsewhere",
         State::Detached => "recording, detached",
-        State::Unattended => "recording; its heaptap is gone",
+        State::Unattended => "recording; its heaptap process is gone",
         State::Uncollected => "ended, not collected",
         State::Fetched => "fetched, not finished",
         State::Collecting => "being collected",
@@ -79,15 +79,16 @@ fn status_line(session: &SessionStatus) -> String {
 fn next_step(session: &SessionStatus) -> String {
     let id = &session.session;
     match session.state {
-        // `stop` works from the journal.
-        State::Detached if !session.in_journal => format!("heaptap collect {id}"),
-        State::Recording | State::Detached | State::Unattended => format!("heaptap stop {id}"),
-        State::Uncollected | State::Fetched => format!("heaptap collect {id}"),
-        State::Collecting => "wait: another heaptap is fetching it".to_owned(),
+        State::Recording
+        | State::Detached
+        | State::Unattended
+        | State::Uncollected
+        | State::Fetched => format!("heaptap stop {id}"),
+        State::Collecting => "wait; another heaptap process is collecting it".to_owned(),
         State::Away => format!(
-            "connect the device, then: heaptap collect {id} (or forget it: heaptap collect {id} \
-             --forget)"
+            "connect the device, then run `heaptap stop {id}` (or forget it with `heaptap \
+             stop --forget {id}`)"
         ),
-        State::Lost => format!("heaptap collect {id} --forget"),
+        State::Lost => format!("heaptap stop --forget {id}"),
     }
 }

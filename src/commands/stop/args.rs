@@ -5,18 +5,24 @@ use crate::flags::no_report::NoReportArgs;
 
 /// Flags of `stop`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  heaptap stop")]
+#[command(before_help = "Examples:\n  \
+    heaptap stop                     the recording that runs, or the one that waits\n  \
+    heaptap stop k3v9xq2m -o out     this one, into out/\n  \
+    heaptap stop --forget k3v9xq2m   its device is gone for good")]
 pub struct Args {
-    /// Which recording: its id or the start of it [default: the only one that runs]
+    /// The recording: its ID or the start of it [default: the only one]
     #[arg(value_name = "SESSION")]
     pub session: Option<String>,
-    /// The folder to write to [default: the one the recording was started with]
-    #[arg(short, long, value_name = "DIR")]
+    /// Forget this recording; its device is not touched and keeps the trace
+    #[arg(long, requires = "session", conflicts_with = "output")]
+    pub forget: bool,
+    /// A directory other than that of the start of the recording
+    #[arg(short, long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub output: Option<std::path::PathBuf>,
     /// Whether a page is left.
     #[command(flatten)]
     pub leave: NoReportArgs,
-    /// Where names come from, beside what the recording was started with.
+    /// Sources of names, besides those of the recording's start.
     #[command(flatten)]
     pub names: NamesArgs,
 }

@@ -1,4 +1,4 @@
-//! `heaptap stop`: ends a recording that another process started, and collects it.
+//! `heaptap stop`: ends a recording that another process started, if it runs, and fetches it.
 
 use super::args::Args;
 use crate::console::signals::watch_signals;
@@ -12,19 +12,32 @@ use crate::views::page;
 use crate::views::progress::{self, Show};
 use serde_json::json;
 
-/// Stops a recording, then collects it.
+/// Ends a recording if it runs, then fetches and converts it.
 ///
 /// # Errors
-/// Where the device does not hand it over; it stays there.
+/// Returns an error if the device does not hand over the recording, which then stays there.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let store = Store::of_user()?;
+    if let (true, Some(id)) = (args.forget, &args.session) {
+        return forget(ctx, &store, id);
+    }
     let selector = selector(ctx, &store, args.session).await?;
     let names = args.names.options(&ctx.console)?;
     let signals = watch_signals()?;
     let stopped = Show::new(ctx, false)
         .during(signals, async |controls, on_event| {
+            let device = async || ctx.device().await.cloned();
             let output = args.output.as_deref();
-            sessions::stop(&store, &selector, output, Some(&names), controls, on_event).await
+            sessions::stop(
+                &store,
+                device,
+                &selector,
+                output,
+                Some(&names),
+                controls,
+                on_event,
+            )
+            .await
         })
         .await?;
     match stopped {
@@ -51,4 +64,21 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             Ok(class.into())
         }
     }
+}
+
+fn forget(ctx: &Context, store: &Store, id: &str) -> Result<Outcome, Failure> {
+    let gone = sessions::forget(store, id)?;
+    if ctx.console.is_json() {
+        ctx.console.json(&json!({
+            "forgotten": gone.id,
+            "serial": gone.serial,
+            "remote_path": gone.remote_path,
+        }));
+    } else {
+        ctx.console.say(format_args!(
+            "forgot {}; its device ({}) was not touched and may still have the trace {}",
+            gone.id, gone.serial, gone.remote_path
+        ));
+    }
+    Ok(Outcome::Done)
 }

@@ -1,19 +1,77 @@
 //! The flags of `heaptap symbolize`.
 
-use crate::flags::goal;
+use std::path::PathBuf;
+
+use clap::{ValueEnum, ValueHint};
+
+use crate::conversion::convert::Input;
+use crate::conversion::goal::PacketScope;
+use crate::conversion::symbolize::NameKind;
 use crate::flags::names::NamesArgs;
+use crate::import::STDIN;
 
 /// Flags of `symbolize`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    heaptap symbolize out --symbols app/build        a recording's folder: its profiles too\n  \
-    heaptap symbolize trace -o syms; cat trace syms > symbolized\n  \
-    heaptap symbolize trace --into symbolized        the same in one step")]
+#[command(before_help = "Examples:\n  \
+    heaptap symbolize rec --symbols app/build      a recording\n  \
+    heaptap symbolize rec --mapping mapping.txt    Java names\n  \
+    heaptap symbolize trace --whole-trace -o symbolized\n  \
+    heaptap symbolize trace -o names; cat trace names > symbolized")]
 pub struct Args {
-    /// What is read, and where packets go.
-    #[command(flatten)]
-    pub packets: goal::PacketsArgs,
+    /// A recording's directory, or a trace; - for stdin
+    ///
+    /// Traces may be packed with gzip, zstd or xz, or lie in a ZIP or TAR.
+    #[arg(value_name = "TRACE")]
+    pub input: PathBuf,
+    /// File for the packets; - for stdout [default: stdout, or a file next to TRACE]
+    ///
+    /// If stdout is a terminal, heaptap writes a file next to TRACE.
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    /// Write the whole trace with the packets behind it
+    #[arg(long, requires = "output")]
+    pub whole_trace: bool,
+    /// Look up only these names: native or java
+    #[arg(long, value_name = "WHAT", value_enum, hide_possible_values = true)]
+    pub only: Option<OnlyArg>,
+    /// Overwrite existing files
+    #[arg(long)]
+    pub force: bool,
     /// Where names come from.
     #[command(flatten)]
     pub names: NamesArgs,
+}
+
+/// The names that are looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OnlyArg {
+    /// Functions, files and lines of native frames.
+    Native,
+    /// Java names.
+    Java,
+}
+
+impl Args {
+    /// The input as it is read.
+    pub(super) fn source(&self) -> Input {
+        match self.input.as_os_str() == STDIN {
+            true => Input::Stdin,
+            false => Input::Path(self.input.clone()),
+        }
+    }
+
+    pub(super) fn scope(&self) -> PacketScope {
+        match self.whole_trace {
+            true => PacketScope::WholeTrace,
+            false => PacketScope::Packets,
+        }
+    }
+
+    pub(super) fn kind(&self) -> NameKind {
+        match self.only {
+            None => NameKind::All,
+            Some(OnlyArg::Native) => NameKind::Native,
+            Some(OnlyArg::Java) => NameKind::Java,
+        }
+    }
 }

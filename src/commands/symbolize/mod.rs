@@ -1,6 +1,7 @@
 //! `heaptap symbolize`.
 
 mod args;
+mod output;
 mod view;
 
 pub use args::Args;

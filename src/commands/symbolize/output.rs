@@ -1,49 +1,15 @@
-//! Where packets for a trace go, as it is typed, and standard output as a place for them. Shared
-//! by `symbolize` and `deobfuscate`.
+//! The place of the packets of `symbolize`, as it is typed, and standard output as a place for them.
 
-use std::io::{self, IsTerminal as _, Write};
+use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
-use crate::console::Console;
+use crate::console::{Console, ConsoleWriter};
 use crate::conversion::convert::Input;
-use crate::conversion::goal::{PacketOutput, PacketScope};
+use crate::conversion::goal::PacketOutput;
 use crate::error::{ErrorClass, Failure};
 
-/// Flags of a command that makes packets for a trace.
-#[derive(Debug, clap::Args)]
-pub struct PacketsArgs {
-    /// A recording's folder, a trace (also gzip, zstd, xz, in a ZIP or TAR), or - for stdin
-    #[arg(value_name = "TRACE")]
-    pub input: PathBuf,
-    /// The same as -o
-    #[arg(value_name = "OUT", conflicts_with_all = ["output", "into"])]
-    pub out: Option<PathBuf>,
-    /// The file for the packets, - for stdout [default: stdout; where that is a terminal,
-    /// a file beside TRACE]
-    #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
-    pub output: Option<PathBuf>,
-    /// Write the whole trace with the packets behind it to this file, - for stdout
-    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with = "output")]
-    pub into: Option<PathBuf>,
-    /// Overwrite a file that holds something else than packets
-    #[arg(long)]
-    pub force: bool,
-}
-
-impl PacketsArgs {
-    /// What is read, how much is written, and the file that was named for it.
-    pub(crate) fn places(&self) -> (Input, PacketScope, Option<PathBuf>) {
-        let input = match self.input.as_path() == Path::new("-") {
-            true => Input::Stdin,
-            false => Input::Path(self.input.clone()),
-        };
-        let packets = || self.output.as_ref().or(self.out.as_ref());
-        match &self.into {
-            Some(into) => (input, PacketScope::WholeTrace, Some(into.clone())),
-            None => (input, PacketScope::Packets, packets().cloned()),
-        }
-    }
-}
+/// Ending of the file that is written next to a trace.
+const SUFFIX: &str = ".symbols";
 
 /// Where packets go, as it was asked for.
 pub(crate) enum Asked {
@@ -54,7 +20,10 @@ pub(crate) enum Asked {
 impl Asked {
     pub(crate) fn open(self, console: &Console, force: bool) -> (PacketOutput, Option<PathBuf>) {
         match self {
-            Asked::Stdout => (PacketOutput::Stream(stdout(console)), None),
+            Asked::Stdout => (
+                PacketOutput::Stream(Box::new(ConsoleWriter(console.clone()))),
+                None,
+            ),
             Asked::File(path) => {
                 let output = PacketOutput::File {
                     path: path.clone(),
@@ -75,7 +44,6 @@ pub(crate) fn asked(
     console: &Console,
     input: &Input,
     named: Option<PathBuf>,
-    suffix: &str,
 ) -> Result<Asked, Failure> {
     let usage = |message: &str, help: &str| {
         Err(Failure::new(ErrorClass::Usage, "usage", message).with_help(help))
@@ -91,7 +59,7 @@ pub(crate) fn asked(
         None => match input {
             Input::Path(path) => {
                 let mut beside = path.clone().into_os_string();
-                beside.push(suffix);
+                beside.push(SUFFIX);
                 let beside = PathBuf::from(beside);
                 match beside.is_symlink() {
                     true => usage(
@@ -109,28 +77,5 @@ pub(crate) fn asked(
                 "name a file with -o, or - for standard output",
             ),
         },
-    }
-}
-
-/// Standard output as a place for bytes.
-pub(crate) fn stdout(console: &Console) -> Box<dyn Write + Send> {
-    Box::new(Stdout(console.clone()))
-}
-
-/// Standard output, as the console has it.
-struct Stdout(Console);
-
-impl Write for Stdout {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.0.stdout_is_closed() {
-            // The console knows why, and tells it at the end.
-            return Ok(bytes.len());
-        }
-        self.0.raw(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }

@@ -1,45 +1,110 @@
-//! `heaptap symbolize`: shows what was found for the frames of a trace, and what is missing.
+//! `heaptap symbolize`: shows the symbols found for the frames of a trace, and those missing.
 
-use super::args::Args;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::args::{Args, OnlyArg};
+use super::output;
 use crate::conversion::convert::Input;
-use crate::conversion::symbolize::{self};
-use crate::error::Failure;
+use crate::conversion::deobfuscate::known_to_none;
+use crate::conversion::symbolize::{self, Refreshed, SymbolizeError};
+use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
-use crate::flags::goal;
+use crate::heaps::java::FOLDER;
+use crate::naming::device_libs::DeviceLibs;
+use crate::naming::names::NameOptions;
+use crate::results::manifest::{FILE_NAME, MappingFile};
 use crate::untrusted::shell::quoted_path;
 use crate::views::blocking;
+use crate::views::progress::phone_asked;
 use crate::views::symbolized::{READING, refreshed_shown, show};
 
 /// Runs the command.
 ///
 /// # Errors
-/// Where the input holds no trace, or the output can't be written.
+/// Returns an error if the input does not contain a trace or the output cannot be written.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let console = &ctx.console;
     let names = args.names.options(&ctx.console)?;
-    let phone = crate::views::progress::phone_asked(ctx, &args.names).await;
-    let (input, scope, named) = args.packets.places();
-    if let (Input::Path(folder), None) = (&input, &named)
+    let phone = match args.only {
+        Some(OnlyArg::Java) => None,
+        Some(OnlyArg::Native) | None => phone_asked(ctx, &args.names).await,
+    };
+    let (input, scope, kind) = (args.source(), args.scope(), args.kind());
+    if let (Input::Path(folder), None) = (&input, &args.output)
         && folder.is_dir()
     {
-        let folder = folder.clone();
-        let refreshed = blocking::watched(ctx, READING, phone, {
-            let folder = folder.clone();
-            move |control| symbolize::refresh(&folder, names, control)
-        })
-        .await?;
-        return Ok(refreshed_shown(console, &folder, &refreshed));
+        return of_folder(ctx, &args, folder, names, phone).await;
     }
-    let goal = goal::asked(console, &input, named, ".symbols")?;
+    let goal = output::asked(console, &input, args.output.clone())?;
     let (symbolized, goal) = {
-        let (sink, goal) = goal.open(console, args.packets.force);
+        let (sink, goal) = goal.open(console, args.force);
         let task = blocking::watched(ctx, READING, phone, move |control| {
-            symbolize::symbolize(&input, scope, sink, names, control)
+            symbolize::symbolize(&input, scope, sink, names, kind, control)
         });
         (task.await?, goal)
     };
-    let again = format!("heaptap symbolize {}", quoted_path(&args.packets.input));
+    let again = format!("heaptap symbolize {}", quoted_path(&args.input));
     show(console, &again, goal.as_deref(), &symbolized);
     Ok(symbolized.class().into())
+}
+
+/// Names the recording in a directory, and the Java heaps that were recorded with it.
+async fn of_folder(
+    ctx: &Context,
+    args: &Args,
+    folder: &Path,
+    names: NameOptions,
+    phone: Option<Arc<DeviceLibs>>,
+) -> Result<Outcome, Failure> {
+    let java = folder.join(FOLDER);
+    if java.is_symlink() {
+        return Err(SymbolizeError::Linked { path: java }.into());
+    }
+    let mut folders = vec![folder.to_owned()];
+    let has_java = args.only != Some(OnlyArg::Native) && java.join(FILE_NAME).is_file();
+    folders.extend(has_java.then_some(java));
+    // All of them or none.
+    for folder in &folders[1..] {
+        symbolize::check(folder)?;
+    }
+    let mut named_any = false;
+    let mut files = 0;
+    let mut classes = Vec::new();
+    let mut shown = Vec::new();
+    for folder in folders {
+        let refreshed = blocking::watched(ctx, READING, phone.clone(), {
+            let (folder, names) = (folder.clone(), names.clone());
+            move |control| symbolize::refresh(&folder, names, control)
+        })
+        .await?;
+        if let Refreshed::Recording(recording) = &refreshed {
+            let maps = &recording.mappings;
+            files = files.max(maps.len());
+            named_any |= maps.iter().any(MappingFile::named_any) || recording.names_allocations;
+        }
+        classes.extend(refreshed.class());
+        shown.push((folder, refreshed));
+    }
+    // In JSON there is one document.
+    let most = match ctx.console.is_json() {
+        true => 1,
+        false => shown.len(),
+    };
+    for (folder, refreshed) in &shown[..most] {
+        refreshed_shown(&ctx.console, folder, refreshed);
+    }
+    let wants_java = match args.only {
+        Some(OnlyArg::Java) => true,
+        Some(OnlyArg::Native) => false,
+        None => !args.names.mappings.is_empty(),
+    };
+    if wants_java && !named_any {
+        let why = format!("no Java name changed: {}", known_to_none(files));
+        let help = "name R8's mapping file of the build on the device with --mapping FILE";
+        ctx.console.warn_with_help(why, Some(help));
+        classes.push(ErrorClass::Incomplete);
+    }
+    Ok(Outcome::of(classes))
 }

@@ -5,67 +5,71 @@ use super::run::java::{Grouping, Order};
 use crate::analyze::native::groups::RowKey;
 use crate::flags::filter::FilterArgs;
 use crate::flags::java::JavaArgs;
+use crate::flags::limit::LimitArgs;
 use crate::flags::native::NativeArgs;
-use crate::flags::pattern::pattern;
 use crate::flags::stack::StackArgs;
 use crate::units::ByteSize;
 use clap::ValueEnum;
-use regex::Regex;
 use std::ffi::OsString;
 
 /// Flags of `top`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    heaptap top rec                                functions by what they hold, of the last dump\n  \
-    heaptap top rec@after-login --by library       a labelled dump of a recording\n  \
-    heaptap top rec --by callsite --focus Cache    stacks that pass a cache\n  \
-    heaptap top rec --tree                         from the root down\n  \
-    heaptap top rec --tree --invert                from what allocates up to its callers\n  \
-    heaptap top rec --view alloc_space             all that was allocated, freed or not\n  \
-    heaptap top dump.hprof                         a Java heap: its largest objects and classes\n  \
-    heaptap top dump.hprof --by object --class Activity\n  \
-    heaptap top dump.hprof --tree --depth 4        who dominates whom\n\n\
-    docs/native-tables.md says what figures, filters and JSON mean.")]
+#[command(
+    before_help = "Examples:\n  \
+    heaptap top rec                              functions of the last dump\n  \
+    heaptap top rec@after-login --by library     a labelled dump\n  \
+    heaptap top rec --tree                       from the root down\n  \
+    heaptap top dump.hprof                       largest objects and classes\n  \
+    heaptap top rec --by callsite --focus Cache  stacks that pass a cache\n  \
+    heaptap top rec --tree --invert              from allocations up to callers\n  \
+    heaptap top rec --view alloc_space           all bytes, freed or not\n  \
+    heaptap top dump.hprof --by object --focus Activity\n  \
+    heaptap top dump.hprof --tree --depth 4      the dominator tree",
+    after_long_help = "docs/native-tables.md says what figures, filters and JSON mean."
+)]
 pub struct Args {
-    /// A recording's folder, a trace, a pprof or an HPROF; PATH@LABEL, PATH@N or PATH@last for
-    /// one dump
+    /// A recording's directory, a trace, a pprof or an HPROF
+    ///
+    /// INPUT@MOMENT chooses one dump: INPUT@LABEL, INPUT@N, INPUT@last or INPUT@end.
     #[arg(value_name = "INPUT")]
     pub input: OsString,
-    /// What a row stands for [default: function; of Java: objects, then classes]
+    /// Kind of rows
+    ///
+    /// The default is function; for Java heaps objects, then classes.
     #[arg(long, value_name = "WHAT", value_enum)]
     pub by: Option<ByArg>,
-    /// What rows are ordered by
+    /// Order of rows
     #[arg(long, value_name = "FIGURE", value_enum)]
     pub sort: Option<SortArg>,
-    /// At most so many rows; 0 is all [default: what fits a page; all in JSON and CSV, 1000 of
-    /// callsites and objects]
-    #[arg(short = 'n', long, value_name = "N")]
-    pub limit: Option<usize>,
+    /// How many rows are printed.
+    #[command(flatten)]
+    pub rows: LimitArgs,
     /// Which stacks or objects count.
     #[command(flatten)]
     pub filter: FilterArgs,
     /// What is shown of stacks.
     #[command(flatten)]
     pub stacks: StackArgs,
-    /// Which figure: space, alloc_space, objects, alloc_objects [default: space]
+    /// Measure: space, alloc_space, objects or alloc_objects
     ///
-    /// Bytes held, bytes allocated since profiling began, and the sampled allocations behind
-    /// them; of a pprof of another tool also one of its sample types.
+    /// The default is `space`: unreleased bytes. `alloc_space` is all bytes allocated since profiling
+    /// began; `objects` and `alloc_objects` are the sampled allocations behind them. A pprof of another
+    /// tool also has its own.
     #[arg(long, value_name = "VIEW")]
     pub view: Option<String>,
-    /// Callstacks as a tree from the root; of Java: the dominator tree, merged by class
+    /// Callstacks as a tree; Java: the dominator tree by class
     #[arg(long)]
     pub tree: bool,
     /// With --tree: from the allocating function up to its callers
     #[arg(long, requires = "tree")]
     pub invert: bool,
-    /// With --tree: so many levels [default: 60; 8 with --invert; 6 of Java]
-    #[arg(long, value_name = "N", requires = "tree")]
+    /// Maximum number of levels [default: 60; 8 with --invert; Java: 6]
+    #[arg(long, value_name = "N", requires = "tree", hide_short_help = true)]
     pub depth: Option<usize>,
-    /// With --tree: nodes of at least this [default: 0.5 % of what is shown; 1 % of Java]
-    #[arg(long, value_name = "SIZE", requires = "tree", value_parser = ByteSize::parse)]
+    /// Minimum size of tree nodes [default: 0.5% of what is shown; Java: 1%]
+    #[arg(long, value_name = "SIZE", requires = "tree", value_parser = ByteSize::parse, hide_short_help = true)]
     pub min: Option<ByteSize>,
-    /// Comma-separated values on stdout
+    /// Print comma-separated values to stdout
     #[arg(long, conflicts_with_all = ["json", "json_lines"])]
     pub csv: bool,
     /// Which heap is meant.
@@ -74,32 +78,44 @@ pub struct Args {
     /// How the heap is looked at.
     #[command(flatten)]
     pub java: JavaArgs,
-    /// Only what no root reaches: garbage that was not yet collected
+    /// Objects that GC roots reach: yes, no or any [default: yes]
     #[arg(
-        long, help_heading = "Java heaps", conflicts_with_all = ["all", "tree"]
+        long,
+        help_heading = "Java heaps",
+        value_name = "WHICH",
+        value_enum,
+        hide_possible_values = true,
+        conflicts_with = "tree",
+        hide_short_help = true
     )]
-    pub unreachable: bool,
-    /// What roots reach and what they do not
-    #[arg(long, help_heading = "Java heaps", conflicts_with = "tree")]
-    pub all: bool,
-    /// Single objects of the classes that match; short for --by object --class REGEX
-    #[arg(
-        long, help_heading = "Java heaps", value_name = "REGEX",
-        conflicts_with_all = ["by", "tree"], value_parser = pattern
-    )]
-    pub objects: Vec<Regex>,
-    /// With --by object: also objects that retain the same as the one that dominates them
-    #[arg(long, help_heading = "Java heaps")]
+    pub reachable: Option<ReachableArg>,
+    /// With --by object: also objects that retain the same as their dominator
+    #[arg(long, help_heading = "Java heaps", hide_short_help = true)]
     pub every_object: bool,
-    /// Tell apart where objects were allocated, by stack and thread, where the HPROF has that
-    #[arg(long, help_heading = "Java heaps", conflicts_with = "tree")]
+    /// Separate rows by allocation site, if the HPROF has them
+    #[arg(
+        long,
+        help_heading = "Java heaps",
+        conflicts_with = "tree",
+        hide_short_help = true
+    )]
     pub alloc_site: bool,
-    /// Count and add up sizes, no more: all objects of an HPROF, reachable or not
+    /// Count all objects of an HPROF and add up sizes, without GC roots
     #[arg(
         long, help_heading = "Java heaps",
-        conflicts_with_all = ["tree", "objects", "unreachable", "alloc_site"]
-    )]
+        conflicts_with_all = ["tree", "reachable", "alloc_site"], hide_short_help = true)]
     pub no_retained: bool,
+}
+
+/// Objects that count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ReachableArg {
+    /// Objects that GC roots reach.
+    Yes,
+    /// Objects that no GC root reaches.
+    No,
+    /// All objects.
+    Any,
 }
 
 /// What a row stands for.

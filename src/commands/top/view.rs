@@ -1,11 +1,11 @@
-//! `heaptap top`: where memory went, as a table or a tree: of native heaps by callsite, function,
-//! library and so on, of Java heaps by class, object and so on.
+//! `heaptap top`: memory as a table or a tree, for native heaps by callsite, function, library and
+//! so on, for Java heaps by class, object and so on.
 
 mod branches;
 mod java;
 mod native;
 
-use super::args::{Args, ByArg, SortArg};
+use super::args::{Args, ByArg, ReachableArg, SortArg};
 use super::run::{TopRequest, TreeRequest, top};
 use crate::analyze::native::groups::RowKey;
 use crate::error::{ErrorClass, Failure};
@@ -22,22 +22,24 @@ const PAGE: usize = 25;
 /// Levels of a tree from the root, and of an inverted one.
 const DEPTH: usize = 60;
 const INVERTED_DEPTH: usize = 8;
-/// Nodes of a tree: what is still read in a terminal, and in documents.
+/// Maximum number of nodes of a tree, in a terminal and in documents.
 const NODES: usize = 300;
 const MOST_NODES: usize = 100_000;
 
 /// Runs the command.
 ///
 /// # Errors
-/// Where the input holds no heap, or can't be read, or flags ask for what its kind does not have.
+/// Returns an error if the input does not contain a heap or cannot be read, or a flag does not
+/// apply to its kind.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    args.native.moment.check([&args.input])?;
     let java_flag = java_flag(&args);
     let native_flag = native_flag(&args);
     if let (Some(java), Some(native)) = (java_flag, native_flag) {
         return Err(Failure::new(
             ErrorClass::Usage,
             "option-conflict",
-            format!("{java} is about Java heaps, {native} about native ones"),
+            format!("{java} applies to Java heaps, but {native} to native heaps"),
         )
         .with_help("leave out one of the two"));
     }
@@ -61,51 +63,45 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
                 ErrorClass::Usage,
                 "option-conflict",
                 format!(
-                    "{} holds Java heaps, and {flag} is about native ones",
+                    "{flag} applies to native heaps, but {} contains Java heaps",
                     input.path.display()
                 ),
             )
-            .with_help("leave it out")),
+            .with_help("leave out the flag")),
         },
     }
 }
 
-/// A flag that only Java heaps know.
+/// Returns the first given flag that applies only to Java heaps.
 fn java_flag(args: &Args) -> Option<&'static str> {
     let by = args.by.is_some_and(|by| by.of_native().is_none());
     let sort = args.sort.is_some_and(|sort| sort.of_native().is_none());
     let flags = [
-        (args.native.is_java, "--java"),
-        (by, "that --by"),
-        (sort, "that --sort"),
-        (args.unreachable, "--unreachable"),
-        (args.all, "--all"),
-        (!args.objects.is_empty(), "--objects"),
+        (by, "this --by value"),
+        (sort, "this --sort value"),
+        (args.reachable.is_some(), "--reachable"),
         (args.every_object, "--every-object"),
         (args.alloc_site, "--alloc-site"),
         (args.no_retained, "--no-retained"),
-        (args.java.exclude.is_some(), "--exclude"),
+        (args.java.ignore_refs.is_some(), "--ignore-refs"),
         (args.java.sizes.is_some(), "--sizes"),
-        (
-            matches!(args.native.java_heap(), Ok(Some(_))),
-            "that --heap",
-        ),
+        (args.native.heap.of_java().is_some(), "this --heap value"),
     ];
     flags
         .into_iter()
         .find_map(|(given, flag)| given.then_some(flag))
 }
 
-/// A flag that only native heaps know.
+/// Returns the first given flag that applies only to native heaps.
 fn native_flag(args: &Args) -> Option<&'static str> {
     let by = args.by.is_some_and(|by| by.of_java().is_none());
     let sort = args.sort.is_some_and(|sort| sort.of_java().is_none());
     let flags = [
-        (by, "that --by"),
-        (sort, "that --sort"),
+        (by, "this --by value"),
+        (sort, "this --sort value"),
         (args.view.is_some(), "--view"),
         (args.invert, "--invert"),
-        (args.native.java_heap().is_err(), "that --heap"),
+        (args.native.heap.of_native().is_some(), "this --heap value"),
     ];
     let given = flags
         .into_iter()
@@ -121,9 +117,9 @@ async fn native(ctx: &Context, args: &Args, file: NativeFile) -> Result<Outcome,
         .and_then(ByArg::of_native)
         .unwrap_or(RowKey::Function);
     if by == RowKey::Thread && args.tree {
-        let message = "threads are no tree";
+        let message = "`--tree` does not support `--by thread`";
         let failure = Failure::new(ErrorClass::Usage, "option-conflict", message);
-        return Err(failure.with_help("leave out --tree, or --by thread"));
+        return Err(failure.with_help("leave out `--tree` or `--by thread`"));
     }
     let tree = args.tree.then(|| TreeRequest {
         inverted: args.invert,
@@ -132,7 +128,7 @@ async fn native(ctx: &Context, args: &Args, file: NativeFile) -> Result<Outcome,
             .unwrap_or(if args.invert { INVERTED_DEPTH } else { DEPTH })
             .max(1),
         least: args.min.map(|ByteSize(bytes)| bytes),
-        most: match (args.limit, whole) {
+        most: match (args.rows.limit, whole) {
             (Some(0), _) => usize::MAX,
             (Some(limit), _) => limit,
             (None, true) => MOST_NODES,
@@ -143,7 +139,7 @@ async fn native(ctx: &Context, args: &Args, file: NativeFile) -> Result<Outcome,
         by,
         order: args.sort.and_then(SortArg::of_native).unwrap_or_default(),
         view: args.view.clone(),
-        limit: args.limit.unwrap_or(match (whole, by) {
+        limit: args.rows.limit.unwrap_or(match (whole, by) {
             (false, _) => PAGE,
             (true, RowKey::Callsite) => native_view::MOST_CALLSITES,
             (true, _) => 0,
@@ -170,7 +166,7 @@ async fn native(ctx: &Context, args: &Args, file: NativeFile) -> Result<Outcome,
     native_view::warn(console, &input, &report.warnings);
     if java_dumps > 0 {
         console.say(format_args!(
-            "{input} has {java_dumps} Java heap{}, too: --java shows them",
+            "{input} also has {java_dumps} Java heap{}; add `--heap java` to show Java heaps",
             if java_dumps == 1 { "" } else { "s" }
         ));
     }

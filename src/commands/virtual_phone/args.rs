@@ -6,9 +6,9 @@ use crate::phone::{FaultKind, PhoneSpec};
 
 /// Flags of `virtual-phone`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  heaptap virtual-phone --port 5038 android=14,build=user")]
+#[command(before_help = "Example:\n  heaptap virtual-phone --port 5038 android=14,build=user")]
 pub struct Args {
-    /// The port to listen on; 0 lets the system choose
+    /// Port to listen on [default: any]
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub port: u16,
     /// Which phone: a list such as android=14,build=user

@@ -10,18 +10,18 @@ use crate::phone::VirtualPhone;
 /// Runs the command: prints the address, serves until Ctrl-C or `adb kill-server`.
 ///
 /// # Errors
-/// A SPEC that can't be understood; a port that can't be had.
+/// Returns an error if SPEC is invalid or the port cannot be opened.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let mut spec = parse(&args.spec)?;
-    // Whoever serves it for others may also end it as adb does.
+    // A server for others can be ended by `adb kill-server`.
     spec.killable = true;
     let phone = VirtualPhone::start_on(spec, args.port).map_err(|error| {
         Failure::new(
-            ErrorClass::NoDevice,
+            ErrorClass::HostWrite,
             "port-taken",
-            format!("can't listen on 127.0.0.1:{}: {error}", args.port),
+            format!("cannot listen on 127.0.0.1:{}: {error}", args.port),
         )
-        .with_help("choose another --port; 0 lets the system choose")
+        .with_help("choose another `--port`, or 0 for any free port")
     })?;
     ctx.console
         .data(format_args!("listening on {}", phone.addr()));

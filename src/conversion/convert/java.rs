@@ -1,5 +1,4 @@
-//! The Java heaps of a conversion: those of traces once all native dumps are done, then
-//! those of HPROFs.
+//! Java heaps of a conversion: those of traces after all native dumps, then those of HPROFs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use crate::naming::r8_mappings::{self, UsedMap, add_used};
 use crate::results::manifest::JAVA_HEAP;
 use crate::results::recorded;
 
-/// What a path holds: traces, or else HPROFs.
+/// Opens the traces of a path, or otherwise its HPROFs.
 pub(super) fn open_path(path: &Path) -> Result<(Vec<OpenTrace>, Vec<HprofInput>), ImportError> {
     match import::open(path) {
         Ok(mut traces) => {
@@ -25,14 +24,14 @@ pub(super) fn open_path(path: &Path) -> Result<(Vec<OpenTrace>, Vec<HprofInput>)
         }
         Err(error) => match import::open_java(path) {
             Ok(JavaSource::Hprofs(hprofs)) => Ok((Vec::new(), hprofs)),
-            // What there is to say of a trace says it for both.
+            // The error about the trace applies to both.
             _ => Err(error),
         },
     }
 }
 
 impl Run<'_> {
-    /// Writes the Java heaps of a trace that are wanted.
+    /// Writes the selected Java heaps of a trace.
     pub(super) fn java_heaps(&mut self, mut pending: Pending) -> Result<(), ConvertError> {
         for at in 0..pending.trace.java_dumps().len() {
             if self.request.control.is_cancelled() {

@@ -1,36 +1,37 @@
-//! What the lists of Java allocations that a recording kept became: the manifest's section, what
-//! is said of them, and what the exit code tells.
+//! Results of converting the stored lists of Java allocations: section of the manifest, warnings,
+//! and exit code.
 
 use crate::error::ErrorClass;
 use crate::heaps::trace_findings::NOT_ASKED_FOR;
 use crate::results::manifest::{self, JavaAllocations, Manifest, TrackedDump};
 use crate::timeline::MissedReason;
 
-/// What lists are called in the folder and the timeline.
+/// Name of lists in the directory and the timeline.
 pub(crate) const WHAT: &str = "java-allocations";
-/// What is missing is names, no figures.
+/// Kind of the finding about truncated names, with complete values.
 pub(crate) const NAMES_CUT: &str = "java-allocations-names";
 
-/// What is said of a trace that was not to hold a heap, since runtimes tracked what was asked for.
+/// Returns whether a finding is about a trace without a heap, which is expected if runtimes tracked
+/// the allocations.
 pub(crate) fn is_of_trace(kind: &str) -> bool {
     [NOT_ASKED_FOR, "mapping-unused", "mapping-without-package"].contains(&kind)
 }
 
-/// What the lists of a recording became.
+/// Results for the lists of a recording.
 #[derive(Debug)]
 pub struct Written {
     pub(crate) section: JavaAllocations,
     pub(crate) warnings: Vec<manifest::Warning>,
-    /// Whether a mapping file gave a class or a frame its name.
+    /// True if an R8 mapping named a class or a frame.
     pub(crate) names_changed: bool,
 }
 
 impl Written {
-    /// Puts it into a manifest that was made of the trace. What the exit code tells, where
-    /// `other` is what the trace asks for.
+    /// Adds the results to a manifest made from the trace. Returns the exit code class, where
+    /// `other` is that of the trace.
     pub fn enter(self, manifest: &mut Manifest, other: Option<ErrorClass>) -> Option<ErrorClass> {
         let class = self.class(other, None);
-        // That no heap is in the trace is what was asked for.
+        // The trace intentionally contains no heap.
         let of_trace = |told: &manifest::Warning| is_of_trace(&told.kind);
         manifest.warnings.retain(|told| !of_trace(told));
         manifest.warnings.extend(self.warnings);
@@ -38,8 +39,8 @@ impl Written {
         class
     }
 
-    /// Puts it into the manifest of the folder that it was written to: what could not be read
-    /// stays as it was.
+    /// Replaces the results in the manifest of their directory: entries for unreadable lists are
+    /// unchanged.
     pub(crate) fn replace(self, manifest: &mut Manifest) {
         let is_new = |told: &manifest::Warning| {
             let mut known = manifest.warnings.iter();
@@ -58,13 +59,13 @@ impl Written {
         }
     }
 
-    /// Whether any profile was written.
+    /// Returns whether any profile was written.
     pub(crate) fn any(&self) -> bool {
         self.section.dumps.iter().any(|dump| dump.file.is_some())
     }
 
-    /// Says so where nobody fetched what belongs to the end: who held the connections was killed,
-    /// or did not wait.
+    /// Adds a warning if the list at the end was not fetched, because the connected heaptap was
+    /// killed or did not wait.
     pub(crate) fn note_end(&mut self, beside: &manifest::Companions) {
         let lists = self.section.dumps.iter();
         let fetched = lists.clone().any(|dump| dump.label.is_none());
@@ -74,19 +75,17 @@ impl Written {
         }
         self.warnings.push(manifest::Warning {
             kind: "java-allocations-end".to_owned(),
-            message: "the allocations before the end were not fetched: heaptap did not follow the \
-                      recording to its end; the runtime may track on until the app ends"
+            message: "allocations before the end are missing because heaptap did not follow the \
+                 recording to its end; the runtime might track until the app ends"
                 .to_owned(),
-            help: Some(
-                "record again; the next recording switches tracking off at its end".to_owned(),
-            ),
+            help: Some("record again; the next recording stops tracking at its end".to_owned()),
             pid: None,
             dumps: Vec::new(),
         });
     }
 
-    /// What the exit code tells: of a recording without any profile that it is empty, of one whose
-    /// last list is missing that it is incomplete; `other` is what the trace asks for.
+    /// Returns the exit code class: empty for a recording without profiles, incomplete if the last
+    /// list is missing; `other` is that of the trace.
     pub(crate) fn class(
         &self,
         other: Option<ErrorClass>,
@@ -104,7 +103,7 @@ impl Written {
         });
         let told = self.warnings.iter().any(|told| told.kind != NAMES_CUT);
         let missing = (missed || told).then_some(ErrorClass::Incomplete);
-        // A trace without samples is what was asked for.
+        // The trace intentionally contains no samples.
         let other = other.filter(|class| *class != ErrorClass::Empty);
         ErrorClass::first_of(other.into_iter().chain(missing))
     }

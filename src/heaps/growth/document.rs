@@ -1,4 +1,4 @@
-//! What `leaks --json` prints of native heaps. Fields are a contract: docs/leaks.md lists them.
+//! Output of `leaks --json` for native heaps. Fields are a contract: docs/leaks.md lists them.
 
 use serde::Serialize;
 
@@ -11,71 +11,70 @@ use crate::analyze::sampling::{Estimate, Rate};
 use crate::heaps::java::facts::Warning;
 use crate::stacks::{FrameId, StackTable};
 
-/// The document.
 #[derive(Debug, Clone, Serialize)]
 pub struct NativeLeaksDocument {
     /// `native`.
     pub heap_kind: &'static str,
-    /// Growth in bytes per iteration that nobody minds.
+    /// Accepted growth, in bytes per iteration.
     pub tolerance_bytes: u64,
-    /// Whether a filter leaves out a part of the heaps.
+    /// True if a filter hides a part of the heaps.
     #[serde(skip)]
     pub(crate) is_filtered: bool,
-    /// One for each process, and for each of its lives.
+    /// One entry for each run of each process.
     pub series: Vec<SeriesRow>,
-    /// What the user should know of the inputs.
+    /// Warnings about the inputs.
     pub warnings: Vec<Warning>,
 }
 
-/// The dumps of one process, compared.
+/// Comparison of the dumps of one process.
 #[derive(Debug, Clone, Serialize)]
 pub struct SeriesRow {
-    /// Process name; empty where not known.
+    /// Process name; empty if unknown.
     pub process: String,
-    /// Process id; 0 where not known.
+    /// Process ID; 0 if unknown.
     pub pid: u64,
-    /// What is to be known of the series.
+    /// Notes about the series.
     pub notes: Vec<String>,
-    /// Whether dumps were left out because data are missing.
+    /// True if dumps were left out because data are missing.
     pub incomplete: bool,
-    /// Whether another run of the input could not be compared, for what its dumps lack.
+    /// True if another run in the input was left out because its dumps lack data.
     #[serde(skip)]
     pub(crate) is_run_left_out: bool,
-    /// Whether the filters match any sample.
+    /// True if the filters match any sample.
     pub matches: bool,
-    /// Its heaps.
     pub heaps: Vec<HeapRow>,
-    /// How many callsites (and functions) had samples enough to be tested.
+    /// Number of callsites (and functions) with enough samples for a test.
     pub tested: u64,
-    /// How many surely leak more than nobody minds.
+    /// Number of confirmed leaks above the tolerance.
     pub leaks: u64,
-    /// How many surely leak, but no more than that.
+    /// Number of confirmed leaks within the tolerance.
     pub leaks_below_tolerance: u64,
-    /// How many surely grew, yet whether that goes on can't be told.
+    /// Number of callsites that grew, but possibly not further.
     pub suspects: u64,
-    /// How many more can't be told.
+    /// Number of other inconclusive callsites.
     pub cant_tell: u64,
-    /// How many are within noise.
+    /// Number of callsites within the sampling error.
     pub within_noise: u64,
-    /// The surest growth first; those within noise are not listed; may be cut.
+    /// Callsites in descending order of certainty, without those within the sampling error; can be
+    /// truncated.
     pub sites: Vec<SiteRow>,
-    /// Callsites through which much passes and little stays, those that allocate most first;
-    /// may be cut.
+    /// Callsites that allocate much and keep little, in descending order of allocation; can be
+    /// truncated.
     pub churn: Vec<SiteRow>,
 }
 
 impl SeriesRow {
-    /// Whether that something leaks is left open.
+    /// Returns whether the result is inconclusive.
     pub fn is_inconclusive(&self) -> bool {
         self.is_open() || self.decided() == 0 && self.cant_tell > 0
     }
 
-    /// Whether a check has to leave open that something leaks, whatever else was decided.
+    /// Returns whether a check must remain inconclusive, regardless of other results.
     pub(crate) fn is_open(&self) -> bool {
         self.incomplete || self.is_run_left_out || self.suspects > 0
     }
 
-    /// How many sites were decided.
+    /// Returns the number of sites with a conclusive result.
     pub(crate) fn decided(&self) -> u64 {
         self.leaks + self.leaks_below_tolerance + self.within_noise
     }
@@ -84,24 +83,23 @@ impl SeriesRow {
 /// A heap of a series.
 #[derive(Debug, Clone, Serialize)]
 pub struct HeapRow {
-    /// Its name.
     pub heap: String,
-    /// Its dumps, oldest first.
+    /// Dumps, oldest first.
     pub dumps: Vec<DumpRow>,
-    /// Rounds between the first and the last dump.
+    /// Number of steps from the first to the last dump.
     pub rounds: u64,
-    /// Iterations in them: rounds times `--loops`.
+    /// Iterations of the scenario: rounds times `--rounds`.
     pub iterations: f64,
-    /// Whether all dumps are of one recording, so that survivors cancel.
+    /// True if all dumps are of one recording, so that surviving allocations cancel out.
     pub paired: bool,
     /// Bytes held in the last dump by what the filters match.
     pub held_bytes: i64,
     /// Bytes held more in the last dump than in the first, by what the filters match.
     pub growth: Limits,
-    /// The same by iteration.
+    /// The same per iteration.
     pub growth_per_iteration: Limits,
-    /// The smallest leak, in bytes per iteration, that is found at a callsite that replaces
-    /// nothing, 4 times of 5.
+    /// Smallest leak, in bytes per iteration, that is detected with a probability of 4 in 5 at a
+    /// callsite with no other allocations.
     pub detectable_bytes_per_iteration: f64,
     #[serde(skip)]
     pub(crate) rate: Rate,
@@ -110,11 +108,11 @@ pub struct HeapRow {
 /// A dump of a series.
 #[derive(Debug, Clone, Serialize)]
 pub struct DumpRow {
-    /// What it is called: `rec@round-1`.
+    /// Display name: `rec@round-1`.
     pub name: String,
-    /// Which dump of its process and heap it is, from 1.
+    /// Dump number within its process and heap, from 1.
     pub number: u32,
-    /// The label of its snapshot.
+    /// Label of its snapshot.
     pub label: Option<String>,
     /// Trace time in ns.
     pub time_ns: Option<u64>,
@@ -124,14 +122,14 @@ pub struct DumpRow {
     pub space: i64,
 }
 
-/// A value with its 95 % limits.
+/// A value with its 95% confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Limits {
-    /// As sampled.
+    /// Value as sampled.
     pub value: f64,
-    /// The true value is hardly less.
+    /// Lower limit.
     pub low: f64,
-    /// The true value is hardly more.
+    /// Upper limit.
     pub high: f64,
 }
 
@@ -158,47 +156,45 @@ impl From<&Rate> for Limits {
 /// A callsite, or a function.
 #[derive(Debug, Clone, Serialize)]
 pub struct SiteRow {
-    /// `callsite`, or `line` where a leak comes by several of them from one line of own code.
+    /// `callsite`, or `line` for a leak of several callsites in one line of app code.
     pub unit: &'static str,
-    /// Callsites with any sample that it stands for.
+    /// Number of callsites with samples that this row represents.
     pub callsites: u32,
-    /// Its heap.
     pub heap: String,
-    /// The frame nearest to the allocation that is the app's own code, else the nearest with a
-    /// name.
+    /// The app frame nearest to the allocation, otherwise the nearest frame with a name.
     pub own: Place,
-    /// The frame that allocates.
+    /// The allocating frame.
     pub allocates: Place,
-    /// Frames of the stack, the one that allocates first, without allocators; of a line itself
-    /// alone.
+    /// Frames of the stack, allocating frame first, without allocators; for a line, only its own
+    /// frame.
     pub stack: Vec<Place>,
     /// `grows`, `within-noise`, `cant-tell`.
     pub verdict: &'static str,
-    /// Why it can't be told: `too-few-samples`, `one-step`, `slowing`, `unsteady`,
+    /// Reason for an inconclusive result: `too-few-samples`, `one-step`, `slowing`, `unsteady`,
     /// `too-few-rounds`, `incomplete`.
     pub doubt: Option<&'static str>,
-    /// Whether it surely grows by no more than nobody minds.
+    /// True if the growth is confirmed but within the tolerance.
     pub below_tolerance: bool,
-    /// What it comes to, and what to do.
+    /// Explanation and next step.
     pub sentence: String,
     /// Bytes held more in the last dump than in the first.
     pub growth: Limits,
-    /// The same by iteration.
+    /// The same per iteration.
     pub growth_per_iteration: Limits,
     /// Sampled allocations behind the growth.
     pub samples: u64,
-    /// Whether it surely grew in each single round.
+    /// True if growth is confirmed in each iteration.
     pub in_every_round: bool,
     /// Bytes held in the last dump.
     pub held: Limits,
     /// Bytes allocated from the first dump to the last.
     pub allocated: Limits,
-    /// Sampled bytes freed in the same time, of what the first dump held as well: they may be more
-    /// than were allocated.
+    /// Sampled bytes freed in the same time, including memory of the first dump, so they can exceed
+    /// the allocated bytes.
     pub freed_bytes: i64,
-    /// `freed_bytes` by the sampled bytes allocated; null where none were.
+    /// `freed_bytes` divided by the sampled bytes allocated; null if there are none.
     pub freed_share: Option<f64>,
-    /// What would decide, of what can't be told.
+    /// Data needed for a conclusive result.
     pub decides: Decides,
     #[serde(skip)]
     pub(crate) rate: Rate,
@@ -208,25 +204,24 @@ pub struct SiteRow {
     pub(crate) allocated_estimate: Estimate,
 }
 
-/// What would decide: either of the two.
+/// Data needed for a conclusive result; either of the two is sufficient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Decides {
-    /// So many rounds.
+    /// Number of iterations.
     pub rounds: Option<u64>,
-    /// This sampling interval in bytes, with as many rounds.
+    /// Sampling interval in bytes, with the same number of iterations.
     pub interval_bytes: Option<u64>,
 }
 
-/// A place in the code.
+/// A location in the code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Place {
-    /// Its function.
     pub function: String,
-    /// Its library, by its file name; empty where not known.
+    /// File name of its library; empty if unknown.
     pub library: String,
-    /// Source file; empty where not known.
+    /// Source file; empty if unknown.
     pub file: String,
-    /// Line in it; 0 where not known.
+    /// Source line; 0 if unknown.
     pub line: u32,
 }
 
@@ -241,7 +236,7 @@ impl Place {
         }
     }
 
-    /// A stack without frames.
+    /// Returns the location for a stack without frames.
     fn nowhere() -> Place {
         Place {
             function: "[no frames]".to_owned(),

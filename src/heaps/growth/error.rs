@@ -1,4 +1,4 @@
-//! Why there is nothing to compare.
+//! Errors of comparing dumps.
 
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::heaps::input::LookError;
@@ -10,54 +10,50 @@ fn all_but(left: usize) -> String {
     }
 }
 
-/// Why there is nothing to compare.
+/// Error of comparing dumps.
 #[derive(Debug, thiserror::Error)]
 pub enum NativeLeaksError {
-    /// An input can't be opened, or has no dump that was named.
+    /// An input cannot be opened, or does not have a selected dump.
     #[error(transparent)]
     Look(#[from] LookError),
-    /// Native heaps first, then Java heaps alone.
-    #[error("{name} holds Java heaps alone, the inputs before it native ones")]
-    JavaAmong {
-        /// The input.
-        name: String,
-    },
-    /// Nothing is known of what is held.
-    #[error("{what}: there is nothing to compare")]
+    /// Native heaps first, then only Java heaps.
+    #[error("{name} contains only Java heaps, but the inputs before it contain native heaps")]
+    JavaAmong { name: String },
+    /// Unreleased bytes are unknown.
+    #[error("{what}; nothing to compare")]
     NothingHeld {
-        /// Which dumps, and why.
+        /// The dumps, and the reason.
         what: String,
-        /// What to record instead.
+        /// Alternative recording.
         help: &'static str,
     },
-    /// One dump of each process and heap at most.
-    #[error("growth takes two dumps of one process at least, better six: there is {there}")]
+    /// At most one dump of each process and heap.
+    #[error(
+        "growth analysis needs at least two dumps of one process, better six; available: {there}"
+    )]
     TooFewDumps {
-        /// What there is, in words.
+        /// Readable list of the available dumps.
         there: String,
-        /// Whether the inputs hold Java heaps, of which one is enough.
+        /// True if the inputs contain Java heaps, for which one dump is enough.
         has_java: bool,
     },
     /// The warm-up leaves fewer than two dumps.
-    #[error("--warmup leaves out {left_out} of {of} dumps: growth takes two at least")]
+    #[error("--warmup excludes {left_out} of {of} dumps; growth analysis needs at least two")]
     WarmupTooLong {
         /// Dumps left out.
         left_out: usize,
         /// Dumps that could be compared without it.
         of: usize,
     },
-    /// Too few dumps are left without those whose data are incomplete.
-    #[error("data are missing from {}: growth can't be told", all_but(*.left))]
+    /// Too few dumps have complete data.
+    #[error("data are missing from {}; growth is unknown", all_but(*.left))]
     Incomplete {
-        /// Dumps whose data are complete.
+        /// Number of dumps with complete data.
         left: usize,
     },
-    /// The sampling error follows from the interval.
-    #[error("{name} does not say its sampling interval")]
-    NoInterval {
-        /// The dump.
-        name: String,
-    },
+    /// The sampling interval is needed for the sampling error.
+    #[error("{name} does not contain its sampling interval")]
+    NoInterval { name: String },
 }
 
 impl Classified for NativeLeaksError {
@@ -66,7 +62,8 @@ impl Classified for NativeLeaksError {
             NativeLeaksError::Look(error) => error.facts(),
             NativeLeaksError::JavaAmong { .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "java-among-native").with_help(
-                    "compare heaps of one kind; --java looks at the Java heaps of all inputs",
+                    "compare heaps of one kind, or use `--heap java` to analyze the Java heaps of all \
+                     inputs",
                 )
             }
             NativeLeaksError::NothingHeld { help, .. } => {
@@ -75,26 +72,26 @@ impl Classified for NativeLeaksError {
             NativeLeaksError::TooFewDumps { has_java, .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "too-few-dumps").with_help(match has_java {
                     true => {
-                        "the input holds Java heaps, too, and one is enough: --java looks for \
-                         leaks there"
+                        "use `--heap java` to search the Java heaps of the input for leaks; one dump is \
+                         enough"
                     }
                     false => {
-                        "record with `heaptap record -n NAME`, and after each round of what you \
-                         repeat call `heaptap snapshot --label round-N`"
+                        "record with `heaptap record -n NAME`, and run `heaptap snapshot --label \
+                         round-N` after each iteration"
                     }
                 })
             }
             NativeLeaksError::WarmupTooLong { of, .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "warmup-too-long")
-                    .with_help(format!("--warmup {} at most", of.saturating_sub(2)))
+                    .with_help(format!("use `--warmup {}` or less", of.saturating_sub(2)))
             }
             NativeLeaksError::Incomplete { .. } => {
                 ErrorFacts::new(ErrorClass::Inconclusive, "incomplete-series")
-                    .with_help("`heaptap top INPUT@N` says what dump N lacks, and why")
+                    .with_help("run `heaptap top INPUT@N` to see what dump N lacks")
             }
             NativeLeaksError::NoInterval { .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "no-interval").with_help(
-                    "say it with --interval SIZE: bytes for each sample, 1 where every allocation \
+                    "specify it with `--interval SIZE`: bytes per sample, or 1 if every allocation \
                      was recorded",
                 )
             }

@@ -1,5 +1,5 @@
-//! What grows in native heaps: which dumps are meant and belong together, what `analyze` finds
-//! in them, and the document that `--json` prints and the terminal shows.
+//! Growth of native heaps: selects and groups dumps, runs the analysis, and builds the document for
+//! `--json` and the terminal.
 
 mod document;
 mod error;
@@ -22,55 +22,55 @@ use crate::heaps::selector::JavaInput;
 use crate::results::findings::Finding;
 use crate::stacks::{JoinBy, StackTable, join};
 
-/// Growth by iteration that nobody minds, where nothing was said: 4 KiB.
+/// Default tolerance, in bytes per iteration: 4 KiB.
 pub const TOLERANCE_BYTES: u64 = 4096;
 
-/// What is asked.
+/// A request.
 #[derive(Debug, Clone)]
 pub struct NativeLeaksRequest {
-    /// Inputs and which of their dumps are meant, oldest first.
+    /// Inputs with the selection of their dumps, oldest first.
     pub inputs: Vec<(JavaInput, DumpScope)>,
-    /// How to open them.
+    /// Options for opening them.
     pub options: LookOptions,
-    /// Which stacks count, and which of their frames are shown.
+    /// Filter for stacks and displayed frames.
     pub filter: Filter,
-    /// Growth in bytes per iteration that nobody minds.
+    /// Accepted growth, in bytes per iteration.
     pub tolerance: u64,
-    /// How often the scenario was repeated between two dumps; 0 counts as 1.
+    /// Repetitions of the scenario between two dumps; 0 counts as 1.
     pub loops: u64,
-    /// Dumps to leave out at the beginning; `None` is one of six or more.
+    /// Number of warm-up dumps to exclude; `None` excludes one of six or more.
     pub warmup: Option<usize>,
-    /// The sampling interval of inputs that do not say theirs; 0 is none.
+    /// Sampling interval in bytes for inputs without one; 0 if none.
     pub interval: u64,
-    /// The most rows of each list; 0 is all.
+    /// Maximum number of rows per list; 0 means no limit.
     pub limit: usize,
 }
 
-/// What was found.
+/// The result.
 #[derive(Debug)]
 pub struct NativeLeaks {
-    /// As `--json` prints it.
+    /// The document for `--json`.
     pub document: NativeLeaksDocument,
-    /// What the user should know of the inputs.
+    /// Findings about the inputs.
     pub findings: Vec<Finding>,
-    /// Java heaps in the inputs, which nobody looked at.
+    /// Number of Java heaps in the inputs, which were not analyzed.
     pub java_dumps: usize,
-    /// What inputs lack, for the exit code.
+    /// Exit code class of incomplete inputs.
     pub class: Option<ErrorClass>,
-    /// Something leaks for certain, and more than nobody minds.
+    /// True if a leak above the tolerance is confirmed.
     pub found: bool,
-    /// Whether there may be a leak that the data can't tell.
+    /// True if the data might hide a leak.
     pub inconclusive: bool,
-    /// Whether the filters match any sample.
+    /// True if the filters match any sample.
     pub matches: bool,
 }
 
-/// Dumps of an input, all in one table.
+/// Dumps of an input, in one table.
 struct Opened {
     /// Index of its file.
     file: usize,
     dump: crate::stacks::Dump,
-    /// What it is called.
+    /// Display name.
     name: String,
 }
 
@@ -81,28 +81,28 @@ struct Inputs {
     files: Vec<FileFacts>,
 }
 
-/// What is known of a file.
+/// Facts about a file.
 struct FileFacts {
-    /// As it was typed.
+    /// Name as typed.
     name: String,
-    /// API level; 0 where unknown.
+    /// API level; 0 if unknown.
     sdk: u64,
-    /// Whether it says of itself since when it was recorded: a trace, not a pprof.
+    /// True if the file contains the start of profiling: a trace, not a pprof.
     is_trace: bool,
 }
 
-/// What was looked for.
+/// Result of searching for growth.
 pub enum GrowthLooked {
     /// Growth of native heaps.
     Native(Box<NativeLeaks>),
-    /// Nothing: the first input, opened by now, holds Java heaps alone.
+    /// Nothing: the first input, now opened, contains only Java heaps.
     Java(OpenedJava),
 }
 
-/// Looks for growth.
+/// Searches for growth.
 ///
 /// # Errors
-/// Where an input can't be opened, or has no dumps that could be compared.
+/// Returns an error if an input cannot be opened, or has no comparable dumps.
 pub fn leaks(
     request: &NativeLeaksRequest,
     progress: &ProgressReporter,
@@ -137,8 +137,8 @@ pub fn leaks(
     let mut document = document::document(&inputs.table, &series, request);
     document.warnings = findings.iter().map(Warning::from).collect();
     let found = document.series.iter().any(|series| series.leaks > 0);
-    // A callsite with too few samples stands in nearly every recording: only where nothing at all
-    // was decided do they keep a check from passing.
+    // Nearly every recording has callsites with too few samples: they prevent a passing check only
+    // if there is no conclusive result at all.
     let is_undecided = document.series.iter().all(|series| series.decided() == 0)
         && document.series.iter().any(|series| series.cant_tell > 0);
     let inconclusive = is_undecided || document.series.iter().any(SeriesRow::is_open);
@@ -154,8 +154,8 @@ pub fn leaks(
     })))
 }
 
-/// Inputs by path, so that each file is opened once: several dumps of one file are named one by
-/// one.
+/// Groups inputs by path, so that each file is opened once; dumps of one file are selected
+/// separately.
 fn by_path(inputs: &[(JavaInput, DumpScope)]) -> Vec<(PathBuf, DumpScope)> {
     let mut paths: Vec<(PathBuf, DumpScope)> = Vec::new();
     for (input, wanted) in inputs {
@@ -171,8 +171,8 @@ fn by_path(inputs: &[(JavaInput, DumpScope)]) -> Vec<(PathBuf, DumpScope)> {
     paths
 }
 
-/// What grows in a file that is open: over the dumps that were read of it, by the defaults of
-/// the command. `None` where none of its series can be compared.
+/// Returns the growth in an opened file, over its selected dumps, with the defaults of the command.
+/// `None` if no series can be compared.
 pub fn of_file(file: &NativeFile, limit: usize) -> Option<NativeLeaksDocument> {
     let request = NativeLeaksRequest {
         inputs: Vec::new(),

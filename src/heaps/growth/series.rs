@@ -1,6 +1,5 @@
-//! Which dumps belong together: of one process in one life, or of several recordings of one
-//! program; the labelled ones where there are enough, without warm-up, up to where data are
-//! missing.
+//! Grouping of dumps: of one run of one process, or of several recordings of one program; only
+//! labeled dumps if there are enough, without warm-up, up to the first missing data.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,26 +14,26 @@ use crate::units::{HumanDuration, thousands};
 /// Dumps of one process.
 #[derive(Debug)]
 pub(super) struct Series {
-    /// Process name; empty where not known.
+    /// Process name; empty if unknown.
     pub process: String,
-    /// Process id of its last dump; 0 where not known.
+    /// Process ID of its last dump; 0 if unknown.
     pub pid: u64,
     /// Heaps with two dumps at least.
     pub heaps: Vec<Heap>,
-    /// What is to be known of it.
+    /// Notes about the series.
     pub notes: Vec<String>,
     /// Dumps were left out for what they lack.
     pub incomplete: bool,
-    /// So many of another run that nothing of it is compared.
+    /// True if another run is left out because of missing data.
     pub is_run_left_out: bool,
 }
 
-/// Dumps of one heap, oldest first; two at least.
+/// Dumps of one heap, oldest first; at least two.
 #[derive(Debug)]
 pub(super) struct Heap {
     pub name: String,
     pub dumps: Vec<Member>,
-    /// Of one recording of one process.
+    /// True if all are of one recording of one process.
     pub paired: bool,
 }
 
@@ -44,20 +43,20 @@ pub(super) struct Member {
     /// Index of its file.
     file: usize,
     pub name: String,
-    /// The same without the file's name, where there is one alone.
+    /// Name without the file, if there is only one.
     pub brief: String,
     pub dump: Dump,
     pub interval: Interval,
 }
 
-/// A heap with so many dumps gives up the first for warm-up.
+/// Number of dumps from which the first is excluded as warm-up.
 const ENOUGH_FOR_WARMUP: usize = 6;
-/// So many labelled dumps are a series.
+/// Number of labeled dumps that form a series.
 const ENOUGH_LABELS: usize = 3;
-/// API levels whose Perfetto may be v13 to v16, with the late cutoff of true sizes.
+/// API levels whose Perfetto can be v13 to v16, with the late cutoff of true sizes.
 const LATE_CUTOFF_SDKS: std::ops::RangeInclusive<u64> = 31..=32;
 
-/// The series of all inputs: one for each life of each process.
+/// Returns the series of all inputs: one for each run of each process.
 pub(super) fn series_of(
     inputs: &Inputs,
     request: &NativeLeaksRequest,
@@ -73,7 +72,7 @@ pub(super) fn series_of(
             continue;
         }
         let life = Life::of(inputs, opened);
-        // A second process of that name in a recording is no round of the first.
+        // A second process of that name in a recording is not an iteration of the first.
         if life.pid == 0
             && last
                 .get(&place(opened))
@@ -132,7 +131,7 @@ pub(super) fn series_of(
                     left_out.name,
                     what_is_missing(&left_out.dump.facts),
                     if chosen.len() - complete > 1 {
-                        " with all that follow"
+                        " with all later ones"
                     } else {
                         ""
                     },
@@ -156,8 +155,8 @@ pub(super) fn series_of(
             }
             if warm < kept.len() && series.heaps.is_empty() {
                 series.notes.push(match kept.len() - warm {
-                    1 => format!("{} is left out as warm-up (--warmup)", kept[0].name),
-                    n => format!("the first {n} dumps are left out as warm-up (--warmup)"),
+                    1 => format!("{} is excluded as warm-up (--warmup)", kept[0].name),
+                    n => format!("the first {n} dumps are excluded as warm-up (--warmup)"),
                 });
             }
             let mut heap = Heap {
@@ -172,7 +171,7 @@ pub(super) fn series_of(
         series.remark(inputs, &refused);
         if restarts.contains(&series.process) && series.pid != 0 {
             series.notes.push(format!(
-                "{} was started anew during the recording: these are the dumps of its run as {}",
+                "{} restarted during the recording; these are the dumps of its run with pid {}",
                 series.process, series.pid
             ));
         }
@@ -191,12 +190,12 @@ pub(super) fn series_of(
             },
         });
     }
-    // What grew in a run that was too short to compare is not known: say so.
+    // Growth in a run that was too short to compare is unknown: add a note.
     if !short.is_empty()
         && let Some(series) = all.first_mut()
     {
         series.notes.push(format!(
-            "not compared, as that takes two dumps: {}",
+            "not compared, because comparison needs two dumps: {}",
             short.join(", ")
         ));
         series.is_run_left_out = cut_short.is_some();
@@ -204,13 +203,13 @@ pub(super) fn series_of(
     Ok(all)
 }
 
-/// Whose dumps are compared with one another.
+/// Identity of dumps that are compared with one another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Life {
     process: String,
-    /// 0 where a name is one program over several files.
+    /// 0 if a name is one program in several files.
     pid: u64,
-    /// The file, where the process is nothing beyond it.
+    /// The file, if the process is only identified within it.
     file: Option<usize>,
 }
 
@@ -218,8 +217,8 @@ impl Life {
     fn of(inputs: &Inputs, opened: &Opened) -> Life {
         let facts = &opened.dump.facts;
         let is_alone = inputs.files.len() == 1;
-        // Over several files a name is one program. Without one the id says nothing beyond its
-        // recording, of which pprofs may be several files.
+        // In several files, a name is one program. Without a name, the ID only identifies the
+        // process within its recording, which can consist of several pprof files.
         let has_name = !facts.process.is_empty();
         let is_trace = inputs.files[opened.file].is_trace;
         Life {
@@ -236,7 +235,7 @@ fn place(opened: &Opened) -> (usize, &str, &str) {
     (opened.file, &facts.process, &facts.heap)
 }
 
-/// The last dump of each file, process and heap.
+/// Returns the last dump of each file, process and heap.
 fn last_dumps(inputs: &Inputs) -> BTreeMap<(usize, &str, &str), &Dump> {
     let mut last: BTreeMap<_, &Dump> = BTreeMap::new();
     let when = |dump: &Dump| (dump.facts.time_ns, dump.facts.number);
@@ -249,7 +248,7 @@ fn last_dumps(inputs: &Inputs) -> BTreeMap<(usize, &str, &str), &Dump> {
     last
 }
 
-/// Which processes of a name were left out for another of the same recording.
+/// Returns notes about processes left out in favor of another one of the same name and recording.
 fn other_processes(inputs: &Inputs, pids: &BTreeSet<(usize, u64)>) -> Vec<String> {
     let mut by_file: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     for (file, pid) in pids {
@@ -257,8 +256,8 @@ fn other_processes(inputs: &Inputs, pids: &BTreeSet<(usize, u64)>) -> Vec<String
     }
     let note = |(file, pids): (usize, Vec<String>)| {
         format!(
-            "{} has several processes of that name: the one dumped last is compared, and pid {} \
-             is left out",
+            "{} has several processes of that name; the one dumped last is compared, and pid {} is \
+             left out",
             inputs.files[file].name,
             pids.join(", ")
         )
@@ -279,7 +278,7 @@ fn restarts<'a>(lives: impl Iterator<Item = &'a Life>) -> Vec<String> {
         .collect()
 }
 
-/// Whether only labelled dumps are compared.
+/// Returns whether only labeled dumps are compared.
 fn labelled_only(series: &mut Series, heaps: &BTreeMap<&str, Vec<&Opened>>) -> bool {
     let labelled = |dumps: &Vec<&Opened>| {
         let labels = dumps
@@ -292,7 +291,7 @@ fn labelled_only(series: &mut Series, heaps: &BTreeMap<&str, Vec<&Opened>>) -> b
     if most >= ENOUGH_LABELS {
         if most < all {
             series.notes.push(format!(
-                "only the {most} labelled dumps of {all} are compared; name others with @N"
+                "only the {most} labeled dumps of {all} are compared; select others with @N"
             ));
         }
         return true;
@@ -305,17 +304,17 @@ fn labelled_only(series: &mut Series, heaps: &BTreeMap<&str, Vec<&Opened>>) -> b
     }
     if most > 0 && most < all && all >= ENOUGH_LABELS {
         series.notes.push(format!(
-            "{} too few, so all {all} dumps are compared: rounds may differ in length",
+            "{} too few, so all {all} dumps are compared; iterations might differ in length",
             match most {
-                1 => "1 labelled dump is".to_owned(),
-                n => format!("{n} labelled dumps are"),
+                1 => "1 labeled dump is".to_owned(),
+                n => format!("{n} labeled dumps are"),
             }
         ));
     }
     false
 }
 
-/// What a round is in a recording without labels.
+/// Returns a note about the meaning of an iteration in a recording without labels.
 fn between(dumps: &[&Opened]) -> Option<String> {
     let of_one_file = dumps.windows(2).all(|two| two[0].file == two[1].file);
     let times = dumps.iter().filter_map(|opened| opened.dump.facts.time_ns);
@@ -326,20 +325,20 @@ fn between(dumps: &[&Opened]) -> Option<String> {
     }
     let round = Duration::from_nanos(last - first) / rounds;
     Some(format!(
-        "no dump has a label, so a round is the time from one dump to the next, {} on average",
+        "no dump has a label, so an iteration is the time from one dump to the next, {} on average",
         HumanDuration(round)
     ))
 }
 
 fn in_order(mut dumps: Vec<&Opened>) -> Vec<&Opened> {
-    // Of several files the order is the user's.
+    // Several files are in the order of the user.
     if dumps.windows(2).all(|two| two[0].file == two[1].file) {
         dumps.sort_by_key(|opened| (opened.dump.facts.time_ns, opened.dump.facts.number));
     }
     dumps
 }
 
-/// How many dumps there are before the first whose data stop short.
+/// Returns the number of dumps before the first with missing data.
 fn complete(dumps: &[&Opened]) -> usize {
     dumps
         .iter()
@@ -347,36 +346,36 @@ fn complete(dumps: &[&Opened]) -> usize {
         .unwrap_or(dumps.len())
 }
 
-/// Why data of a dump are missing; empty where none are.
+/// Returns why data of a dump are missing; empty if they are complete.
 fn what_is_missing(facts: &Facts) -> &'static str {
     let flags = &facts.flags;
     match () {
         () if flags.buffer_overran => "the buffer overran",
-        () if flags.buffer_corrupted => "the shared memory was corrupted",
-        () if flags.hit_guardrail => "a limit of heapprofd was hit",
+        () if flags.buffer_corrupted => "the shared buffer was corrupted",
+        () if flags.hit_guardrail => "heapprofd reached a limit",
         () if flags.rejected_concurrent => "another session was profiling it",
-        () if flags.client_error != 0 => "the process gave up being profiled",
-        () if flags.disconnected => "the process had left",
-        () if facts.unfinished => "packets of it are lost",
+        () if flags.client_error != 0 => "the process stopped being profiled",
+        () if flags.disconnected => "the process had disconnected",
+        () if facts.unfinished => "packets of it are missing",
         () => "",
     }
 }
 
-/// Why a dump says nothing of what is held, and what to do.
+/// Returns why a dump has no unreleased bytes, and the remedy.
 fn nothing_held(dump: &Dump) -> Option<(&'static str, &'static str)> {
     match dump.facts.kind {
         DumpKind::AllocationsOnly => Some((
-            "it counts allocations only, frees of this heap are not known",
-            "dump the Java heap with `heaptap dump -n NAME` several times, then `heaptap leaks` \
-             its folder",
+            "it counts only allocations; frees of this heap are unknown",
+            "dump the Java heap with `heaptap dump -n NAME` several times, then run `heaptap \
+             leaks` on the directory",
         )),
         DumpKind::AtMaximum => Some((
-            "it shows the heap at its maximum, of which no difference means anything",
-            "record without --dump-at-max",
+            "it shows the heap at its maximum, so differences are meaningless",
+            "record without `--dump-at-max`",
         )),
         DumpKind::Cumulative if dump.column(View::Space).is_none() => Some((
-            "it has no bytes held (space, inuse_space)",
-            "take profiles of what is in use, such as Go's heap profile",
+            "it has no unreleased bytes (space, inuse_space)",
+            "use profiles of unreleased memory, such as Go's heap profile",
         )),
         DumpKind::Cumulative => None,
     }
@@ -414,19 +413,20 @@ fn members(
 }
 
 impl Heap {
-    /// Finds out whether the dumps are of one recording; makes their counters go on if so.
+    /// Determines whether the dumps are of one recording; makes their counters continuous in that
+    /// case.
     fn pair(&mut self, inputs: &Inputs) {
         let is_one = |two: &[Member]| match two[0].file == two[1].file {
             true => two[0].dump.facts.pid == two[1].dump.facts.pid,
-            // A recording in several files is one of pprofs: of a trace a second file is a
-            // second recording.
+            // A recording in several files consists of pprofs: a second trace is a second
+            // recording.
             false => {
                 let is_trace = |member: &Member| inputs.files[member.file].is_trace;
                 !two.iter().any(is_trace) && continues(&two[0].dump, &two[1].dump)
             }
         };
         self.paired = self.dumps.windows(2).all(is_one);
-        // Those of a trace were read so that they do.
+        // Dumps of a trace were read with continuous counters.
         let has_pprofs = self.dumps.iter().any(|m| !inputs.files[m.file].is_trace);
         if self.paired && has_pprofs {
             let mut dumps: Vec<Dump> = self
@@ -443,7 +443,7 @@ impl Heap {
 }
 
 impl Series {
-    /// What the reader has to know before believing a figure.
+    /// Adds notes about the reliability of the values.
     fn remark(&mut self, inputs: &Inputs, refused: &[(&Opened, (&str, &str))]) {
         let of_this = |opened: &&(&Opened, (&str, &str))| {
             let facts = &opened.0.dump.facts;
@@ -455,8 +455,8 @@ impl Series {
         }
         if self.heaps.iter().any(|heap| !heap.paired) {
             self.notes.push(
-                "the dumps are of several recordings: survivors do not cancel, and what differs \
-                 from run to run is not in the intervals"
+                "the dumps come from several recordings: surviving allocations do not cancel out, \
+                 and intervals do not include differences between runs"
                     .to_owned(),
             );
             return;
@@ -471,9 +471,9 @@ impl Series {
             });
         if attached {
             self.notes.push(
-                "profiling began while the process ran: what it had allocated before is unseen, \
-                 so whatever lives longer than the series looks like growth (record --launch \
-                 sees all)"
+                "profiling began after the process started, so earlier allocations are missing. \
+                 Memory that outlives the recording looks like growth (record --launch avoids \
+                 this)."
                     .to_owned(),
             );
         }

@@ -1,4 +1,4 @@
-//! What a verdict comes to, in a sentence that says what to do.
+//! Explanations of verdicts, with the next step.
 
 use super::series::Heap;
 use crate::analyze::native::growth::Site;
@@ -7,10 +7,10 @@ use crate::analyze::sampling::plan::Decider;
 use crate::analyze::sampling::verdict::{InconclusiveReason, Verdict};
 use crate::units::{ByteSize, thousands};
 
-/// Freed so little of what it allocates, a site keeps it all.
+/// Share of freed bytes below which a site keeps everything.
 const HARDLY_FREED: f64 = 0.005;
 
-/// The sentence for a site whose own code is in `function`.
+/// Returns the sentence for a site whose app code is in `function`.
 pub(super) fn sentence(
     site: &Site,
     function: &str,
@@ -27,33 +27,34 @@ pub(super) fn sentence(
         Verdict::Grows { below_tolerance } => {
             let kept = match site.freed_share() {
                 Some(share) if share > HARDLY_FREED => format!(
-                    "Each round leaves {rate} more of what {function} allocates, though {:.0} % \
-                     of it is freed",
+                    "Each iteration leaves {rate} more memory allocated by {function}, although \
+                     {:.0}% of it is freed",
                     share * 100.0
                 ),
                 _ => format!(
-                    "Each round leaves {rate} more of what {function} allocates, and none of it \
-                     is freed"
+                    "Each iteration leaves {rate} more memory allocated by {function}, and none of \
+                     it is freed"
                 ),
             };
             let always = match site.in_every_round {
-                true => format!(" (in every one of {} rounds)", thousands(rounds as u64)),
+                true => format!(" (in each of {} iterations)", thousands(rounds as u64)),
                 false => String::new(),
             };
             let what = match below_tolerance {
                 true => format!(
-                    "That is no more than {} a round: let it be, or find what keeps it.",
+                    "That is within the tolerance of {} per iteration: accept it, or find what \
+                     keeps the memory.",
                     ByteSize(tolerance)
                 ),
-                false => "Find what keeps it, and let go of it when a round ends.".to_owned(),
+                false => "Find what keeps it, and release it when an iteration ends.".to_owned(),
             };
             format!("{kept}{always}. {what}")
         }
         Verdict::WithinNoise => {
-            "What it holds stays the same within the error of sampling.".to_owned()
+            "Its unreleased memory does not change beyond the sampling error.".to_owned()
         }
         Verdict::CantTell(InconclusiveReason::TooFewSamples) => {
-            format!("Sampling can't tell it from no growth: {rate:+} a round; {decides}.")
+            format!("The change of {rate:+} per iteration is within the sampling error; {decides}.")
         }
         Verdict::CantTell(InconclusiveReason::OneStep) => {
             let when = match site.step {
@@ -62,41 +63,43 @@ pub(super) fn sentence(
                     let step = step as usize;
                     format!("between {} and {}", name(step), name(step + 1))
                 }
-                None => "in one half of the rounds alone".to_owned(),
+                None => "in only one half of the iterations".to_owned(),
             };
             let early = site.step.is_some_and(|step| (step as usize) < rounds / 2);
             let warmup = match early {
-                true => "If that was warm-up, leave it out with --warmup; else",
-                false => "Whether it comes again:",
+                true => "If that was warm-up, exclude it with `--warmup`; otherwise",
+                false => "Whether it happens again is unknown:",
             };
             format!(
-                "It grew by {grown} {when}: a cache that filled, or work that is done once. \
-                 {warmup} {decides}."
+                "It grew by {grown} {when}. A cache might have filled, or the work is done only \
+                 once. {warmup} {decides}."
             )
         }
         Verdict::CantTell(InconclusiveReason::Slowing) => format!(
-            "It grew by {grown}, in the later rounds much less than before: it may be a cache \
+            "It grew by {grown}, but much less in the later iterations, so it might be a cache \
              that fills up; {decides}."
         ),
         Verdict::CantTell(InconclusiveReason::Unsteady) => {
-            format!("It goes up and down from round to round and ended {grown} higher: {decides}.")
+            format!("It varies between iterations and ended {grown} higher; {decides}.")
         }
         Verdict::CantTell(InconclusiveReason::TooFewRounds) => {
             let in_rounds = match rounds {
-                1 => "in one round".to_owned(),
-                n => format!("in {} rounds", thousands(n as u64)),
+                1 => "in one iteration".to_owned(),
+                n => format!("in {} iterations", thousands(n as u64)),
             };
-            format!("It grew by {grown} {in_rounds}; whether that goes on: {decides}.")
+            format!(
+                "It grew by {grown} {in_rounds}; whether growth continues is unknown: {decides}."
+            )
         }
         Verdict::CantTell(InconclusiveReason::Incomplete) => format!(
-            "Data are missing from the recording; up to there it changed by {grown}: record {} \
-             rounds again without loss.",
+            "Data are missing from the recording; until then it changed by {grown}. Record the \
+             same number of iterations ({}) again without loss.",
             rounds
         ),
     }
 }
 
-/// What would decide, as the end of a sentence.
+/// Returns the end of a sentence about the data needed for a conclusive result.
 fn decides(decider: Decider) -> String {
     let rounds = decider
         .iterations
@@ -108,6 +111,6 @@ fn decides(decider: Decider) -> String {
     match (rounds, interval) {
         (Some(rounds), Some(interval)) => format!("{rounds}, or {interval}, would decide"),
         (Some(one), None) | (None, Some(one)) => format!("{one} would decide"),
-        (None, None) => "more rounds would decide".to_owned(),
+        (None, None) => "more iterations would decide".to_owned(),
     }
 }

@@ -1,57 +1,56 @@
-//! Which dumps of an input are meant, and what there is to choose from, in words.
+//! Selection of dumps of an input, and readable lists of the available ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::LookError;
 use super::native::ListedDump;
+use super::options::LookOptions;
 use crate::heaps::moments::{did_you_mean, names_of};
-use crate::heaps::selector::{DumpSelector, is_process};
+use crate::heaps::selector::DumpSelector;
 use crate::results::findings::{self, Finding};
 use crate::results::lists::join_list;
 use crate::stacks::Facts;
 
-/// Which dumps are meant.
+/// Selection of dumps.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum DumpScope {
     /// The last one of each process and heap.
     #[default]
     Last,
-    /// All of them.
     All,
-    /// Those that were named.
+    /// The given selectors.
     These(Vec<DumpSelector>),
 }
 
-/// Narrows a list to a process, a heap and the dumps that are meant: their places in the list,
-/// in its order.
+/// Filters a list by process, heap and selection. Returns indexes into the list, in order.
 pub(super) fn choose(
     name: &str,
     listed: &[ListedDump],
-    process: Option<&str>,
-    heap: Option<&str>,
+    options: &LookOptions,
     wanted: &DumpScope,
 ) -> Result<Vec<usize>, LookError> {
     let mut left: Vec<usize> = (0..listed.len()).collect();
-    if let Some(process) = process {
+    let (processes, wanted_heaps) = (&options.processes, &options.heaps);
+    if !processes.is_empty() {
         left.retain(|&at| {
             let facts = &listed[at].facts;
-            is_process(process, pid_of(facts), &facts.process)
+            processes.takes(pid_of(facts), &facts.process)
         });
         if left.is_empty() {
             return Err(LookError::NoSuchProcess {
                 name: name.to_owned(),
-                process: process.to_owned(),
-                there: processes(listed.iter().map(|dump| &dump.facts)),
+                process: processes.to_string(),
+                there: describe_processes(listed.iter().map(|dump| &dump.facts)),
             });
         }
     }
-    if let Some(heap) = heap {
+    if !wanted_heaps.is_empty() {
         let there = heaps(left.iter().map(|&at| &listed[at].facts));
-        left.retain(|&at| listed[at].facts.heap == heap);
+        left.retain(|&at| wanted_heaps.contains(&listed[at].facts.heap));
         if left.is_empty() {
             return Err(LookError::NoSuchHeap {
                 name: name.to_owned(),
-                heap: heap.to_owned(),
+                heap: wanted_heaps.join(", "),
                 there,
             });
         }
@@ -87,8 +86,8 @@ pub(super) fn choose(
     }
 }
 
-/// The dumps that one name means: a number or a label may stand for several processes and heaps.
-/// Of each, a label that was given more than once means the last dump that has it.
+/// Returns the dumps of one selector: a number or a label can match several processes and heaps.
+/// For each of them, a repeated label selects the last dump with it.
 fn named(listed: &[ListedDump], among: &[usize], which: &DumpSelector) -> Vec<usize> {
     let labelled = |label: &str| -> Vec<usize> {
         let is = |at: &usize| listed[*at].labels.iter().any(|l| l == label);
@@ -127,13 +126,14 @@ fn last_of_each(listed: &[ListedDump], among: &[usize]) -> Vec<usize> {
     last
 }
 
-/// Process and heap of a dump whose end is there.
+/// Returns process and heap of a complete dump.
 fn closed(dump: &ListedDump) -> Option<(u64, &str)> {
     let facts = &dump.facts;
     (!facts.open).then_some((facts.pid, facts.heap.as_str()))
 }
 
-/// What to say of open dumps that were passed over though the last one, or all, were meant.
+/// Returns findings about open dumps that were skipped although the last one, or all, were
+/// selected.
 pub(super) fn open_ones(
     listed: &[ListedDump],
     chosen: &[usize],
@@ -161,10 +161,10 @@ fn pid_of(facts: &Facts) -> Option<u64> {
 }
 
 /// `com.example.app (2050), system_server (1410)`.
-pub(super) fn processes<'a>(all: impl Iterator<Item = &'a Facts>) -> String {
+pub(super) fn describe_processes<'a>(all: impl Iterator<Item = &'a Facts>) -> String {
     let names: BTreeSet<String> = all
         .map(|facts| match (facts.process.as_str(), facts.pid) {
-            ("", 0) => "a process that is not named".to_owned(),
+            ("", 0) => "an unnamed process".to_owned(),
             ("", pid) => pid.to_string(),
             (name, 0) => name.to_owned(),
             (name, pid) => format!("{name} ({pid})"),
@@ -177,7 +177,7 @@ pub(super) fn processes<'a>(all: impl Iterator<Item = &'a Facts>) -> String {
 pub(super) fn heaps<'a>(all: impl Iterator<Item = &'a Facts>) -> String {
     let names: BTreeSet<String> = all
         .map(|facts| match facts.heap.as_str() {
-            "" => "a heap that is not named".to_owned(),
+            "" => "an unnamed heap".to_owned(),
             name => name.to_owned(),
         })
         .collect();

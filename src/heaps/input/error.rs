@@ -1,4 +1,4 @@
-//! Why there is nothing to look at.
+//! Errors of opening an input.
 
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::import::ImportError;
@@ -7,77 +7,63 @@ use crate::results::findings::Finding;
 use crate::results::manifest::ManifestError;
 use crate::trace::TraceError;
 
-/// Why there is nothing to look at.
+/// Error of opening an input.
 #[derive(Debug, thiserror::Error)]
 pub enum LookError {
-    /// The input holds nothing that is read, or can't be opened.
+    /// The input has an unsupported format, or cannot be opened.
     #[error(transparent)]
     Import(#[from] ImportError),
-    /// The trace can't be read.
+    /// The trace cannot be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// A mapping file that was given can't be used.
+    /// An R8 mapping from the command line is unusable.
     #[error(transparent)]
     Maps(#[from] MapsError),
-    /// The recording's manifest can't be read.
+    /// The recording's manifest cannot be read.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
     /// A trace without heaps.
-    #[error("{name} holds no heap profile")]
+    #[error("{name} contains no heap profile")]
     NoHeap {
-        /// The input.
         name: String,
-        /// Why that may be, with the remedy.
+        /// Possible reason, with the remedy.
         why: Option<String>,
     },
-    /// A trace that is cut or damaged before its first heap.
-    #[error("no heap profile can be read of {name}: {}", why.message)]
-    Broken {
-        /// The input.
-        name: String,
-        /// What is wrong.
-        why: Box<Finding>,
-    },
-    /// Java heaps alone, where a native one is wanted.
-    #[error("{name} holds no native heap profile, only Java heaps")]
-    JavaOnly {
-        /// The input.
-        name: String,
-    },
-    /// No dump is the one that was named.
+    /// A trace that is truncated or damaged before its first heap.
+    #[error("cannot read a heap profile from {name}: {}", why.message)]
+    Broken { name: String, why: Box<Finding> },
+    /// Only Java heaps, but a native one is required.
+    #[error("{name} contains no native heap profile, only Java heaps")]
+    JavaOnly { name: String },
+    /// The selected dump does not exist.
     #[error("{name} has no dump {which}")]
     NoSuchDump {
-        /// The input.
         name: String,
-        /// What was named.
+        /// Selector.
         which: String,
-        /// What was probably meant.
+        /// Suggestion.
         near: Option<String>,
-        /// What there is, in words.
+        /// Readable list of the available dumps.
         there: String,
     },
-    /// No dump is of the process that was named.
+    /// The selected process has no dump.
     #[error("{name} has no heap profile of {process}")]
     NoSuchProcess {
-        /// The input.
         name: String,
-        /// What was named.
         process: String,
-        /// What there is, in words.
+        /// Readable list of the available processes.
         there: String,
     },
-    /// No dump is of the heap that was named.
+    /// The selected heap has no dump.
     #[error("{name} has no heap {heap}")]
     NoSuchHeap {
-        /// The input.
         name: String,
-        /// What was named.
         heap: String,
-        /// What there is, in words.
+        /// Readable list of the available heaps.
         there: String,
     },
-    /// Whoever asked did not want to wait.
-    #[error("interrupted while names were looked up")]
+    /// The user interrupted symbolization.
+    #[error("interrupted while looking up symbols")]
     Interrupted,
 }
 
@@ -97,23 +83,24 @@ impl Classified for LookError {
                 help: why.help.clone(),
                 ..ErrorFacts::new(ErrorClass::BadInput, why.kind)
             },
-            LookError::JavaOnly { .. } => ErrorFacts::new(ErrorClass::Usage, "java-only")
+            LookError::JavaOnly { .. } => ErrorFacts::new(ErrorClass::Empty, "java-only")
                 .with_help(
-                    "record one with `heaptap record -n NAME`; `heaptap top` shows the Java heap",
+                    "record one with `heaptap record -n NAME`, or show the Java heap with `heaptap \
+                     top`",
                 ),
             LookError::NoSuchDump { near, there, .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "no-such-dump").with_help(match near {
-                    Some(near) => format!("{near} it has {there}"),
-                    None => format!("it has {there}"),
+                    Some(near) => format!("{near} Available: {there}"),
+                    None => format!("available: {there}"),
                 })
             }
             LookError::NoSuchProcess { there, .. } => {
-                ErrorFacts::new(ErrorClass::NotEligible, "no-such-process")
-                    .with_help(format!("it has {there}"))
+                ErrorFacts::new(ErrorClass::Usage, "no-such-process")
+                    .with_help(format!("available: {there}"))
             }
             LookError::NoSuchHeap { there, .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "no-such-heap")
-                    .with_help(format!("it has {there}"))
+                    .with_help(format!("available: {there}"))
             }
             LookError::Interrupted => ErrorFacts::new(ErrorClass::Interrupted, "interrupted"),
         }

@@ -1,5 +1,5 @@
-//! What a native dump is, how it was looked at, and its figures, as documents and headings
-//! tell them.
+//! Facts about a native dump, the analysis options and the values, as used in documents and
+//! headings.
 
 use std::sync::Arc;
 
@@ -12,41 +12,41 @@ use crate::profile::DumpKind;
 use crate::results::manifest::Flags;
 use crate::stacks::{Dump, View};
 
-/// Which dump it is.
+/// Identity of a dump.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DumpFacts {
-    /// What it is called: `rec@after-login`.
+    /// Display name: `rec@after-login`.
     pub name: String,
-    /// The file or folder as it was typed.
+    /// File or directory as typed.
     pub path: String,
-    /// Which dump of its process and heap it is, from 1: `N` of `PATH@N`.
+    /// Dump number within its process and heap, from 1: `N` of `PATH@N`.
     pub number: u32,
-    /// How many dumps of its process and heap there are to choose from.
+    /// Number of dumps of its process and heap.
     pub dumps: usize,
-    /// The label of its snapshot.
+    /// Label of its snapshot.
     pub label: Option<String>,
-    /// Process name; empty where not known.
+    /// Process name; empty if unknown.
     pub process: String,
-    /// Process id; 0 where not known.
+    /// Process ID; 0 if unknown.
     pub pid: u64,
-    /// Heap; empty where not known.
+    /// Heap; empty if unknown.
     pub heap: String,
     /// `cumulative`, `at-maximum`, `allocations-only`.
     pub kind: &'static str,
     /// Trace time in ns.
     pub time_ns: Option<u64>,
-    /// Time since 1970 in ns.
+    /// Time since 1970, in ns.
     pub wall_time_ns: Option<u64>,
-    /// Sampling interval in bytes; 0 where not known, 1 is exact.
+    /// Sampling interval in bytes; 0 if unknown, 1 is exact.
     pub sampling_interval_bytes: u64,
-    /// The interval that was asked for, where it was another.
+    /// Requested interval, if different.
     pub asked_sampling_interval_bytes: Option<u64>,
-    /// The daemon's flags.
+    /// Flags of the daemon.
     pub flags: Flags,
-    /// Something of it is missing: figures are lower bounds.
+    /// True if data are missing, so that values are lower bounds.
     pub unfinished: bool,
-    /// Its counts are of samples: sampling scales bytes up, and leaves counts as they are. Other
-    /// tools may scale both.
+    /// True if counts are of samples: sampling scales bytes, but not counts. Other tools can scale
+    /// both.
     #[serde(skip)]
     pub counts_samples: bool,
     /// Profiling began while the process ran: allocations from before are missing.
@@ -55,11 +55,11 @@ pub struct DumpFacts {
 }
 
 impl DumpFacts {
-    /// Of a dump of a file.
+    /// Returns the facts about a dump of a file.
     pub fn of(file: &NativeFile, dump: &Dump) -> DumpFacts {
         let facts = &dump.facts;
         let asked = facts.orig_sampling_interval_bytes;
-        // Profiles of other tools do not say when they began, nor of which process they are.
+        // Profiles of other tools contain neither their start nor their process.
         let knows_start = file.symbolization.is_some() || !facts.process.is_empty();
         let is_refused = facts.flags.rejected_concurrent;
         DumpFacts {
@@ -83,7 +83,7 @@ impl DumpFacts {
         }
     }
 
-    /// Whether its bytes are estimates.
+    /// Returns whether its bytes are estimates.
     pub fn is_sampled(&self) -> bool {
         self.sampling_interval_bytes != 1
     }
@@ -97,7 +97,7 @@ fn kind_word(kind: DumpKind) -> &'static str {
     }
 }
 
-/// Values by the names of their columns: an object with one number each.
+/// Values by column name: an object with one number each.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figures {
     /// Names of the columns.
@@ -107,7 +107,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// The value of a view, where there is one.
+    /// Returns the value of a view, if it exists.
     pub fn of(&self, view: View) -> Option<i64> {
         let at = self.names.iter().position(|name| name == view.name())?;
         self.values.get(at).copied()
@@ -123,13 +123,13 @@ impl Serialize for Figures {
 /// 95 % limits of sampled bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Limits {
-    /// The true bytes are hardly fewer.
+    /// Lower limit of the confidence interval.
     pub low: i64,
-    /// The true bytes are hardly more.
+    /// Upper limit.
     pub high: i64,
     /// Sampled allocations behind it.
     pub samples: u64,
-    /// What it was made of, for those who show it.
+    /// The estimate, for display.
     #[serde(skip)]
     pub estimate: Estimate,
 }
@@ -148,19 +148,19 @@ impl From<Estimate> for Limits {
 /// Growth with its 95 % limits, in bytes or in bytes by iteration or time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Growth {
-    /// As sampled.
+    /// Value as sampled.
     pub value: f64,
-    /// The true value is hardly less; absent where no sampling interval is known.
+    /// Lower limit; absent if the sampling interval is unknown.
     pub low: Option<f64>,
-    /// The true value is hardly more.
+    /// Upper limit.
     pub high: Option<f64>,
-    /// What it was made of, for those who show it.
+    /// The rate, for display.
     #[serde(skip)]
     pub rate: Rate,
 }
 
 impl Growth {
-    /// Of a rate whose limits mean something, or nothing.
+    /// Converts a rate, with limits if they are meaningful.
     pub fn of(rate: Rate, has_limits: bool) -> Growth {
         Growth {
             value: rate.value,
@@ -171,25 +171,25 @@ impl Growth {
     }
 }
 
-/// A filter, as it was typed.
+/// A filter as typed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FilterFacts {
     /// Only stacks with such a frame.
     pub focus: Vec<String>,
-    /// No stacks with such a frame.
+    /// Without stacks with such a frame.
     pub ignore: Vec<String>,
     /// Frames that were taken out.
     pub hide: Vec<String>,
-    /// Frames that were kept.
+    /// Frames to keep.
     pub show: Vec<String>,
-    /// Where stacks begin.
+    /// Frames at which stacks begin.
     pub show_from: Vec<String>,
-    /// Whether allocators and the Java runtime are shown.
+    /// True if allocators and the Java runtime are shown.
     pub all_frames: bool,
 }
 
 impl FilterFacts {
-    /// Whether every stack counts.
+    /// Returns whether the filter matches every stack.
     pub fn is_empty(&self) -> bool {
         let all = [
             &self.focus,
@@ -221,12 +221,11 @@ impl From<&Filter> for FilterFacts {
 /// A frame of a stack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StackFrame {
-    /// Its function.
     pub function: String,
-    /// Its library, by its file name; empty where not known.
+    /// File name of its library; empty if unknown.
     pub library: String,
-    /// Source file; empty where not known.
+    /// Source file; empty if unknown.
     pub file: String,
-    /// Line in it; 0 where not known.
+    /// Source line; 0 if unknown.
     pub line: u32,
 }

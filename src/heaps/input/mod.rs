@@ -1,9 +1,8 @@
-//! Native heaps to look at, whatever they were recorded as: opens a recording's folder, a trace
-//! or a pprof, says what is in it, and gives the dumps that are meant as named stacks. Knows
-//! nothing of what is done with them.
+//! Native heaps from any input: opens a recording directory, a trace or a pprof, lists its
+//! contents, and returns the selected dumps as symbolized stacks. Independent of the analysis.
 //!
-//! Names are those that the input has, and those of mapping files and symbols that were given:
-//! nobody who looks at a table waits for folders to be searched.
+//! Names come from the input and from R8 mappings and symbols on the command line. Directories are
+//! not searched, so that table commands start quickly.
 
 mod choice;
 mod error;

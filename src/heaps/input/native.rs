@@ -1,5 +1,4 @@
-//! Native heaps of an input: the dumps that are meant as named stacks, and all that is known
-//! beside them.
+//! Native heaps of an input: the selected dumps as symbolized stacks, and related facts.
 
 use std::path::PathBuf;
 
@@ -12,23 +11,22 @@ use crate::stacks::{Dump, Facts, JoinBy, StackProfile, join};
 use crate::timeline::Timeline;
 use crate::untrusted::shell::quoted_path;
 
-/// A dump of an input, chosen or not.
+/// A dump of an input, selected or not.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListedDump {
-    /// What is known of it.
     pub facts: Facts,
-    /// All labels that are bound to it.
+    /// All bound labels.
     pub labels: Vec<String>,
-    /// Its sums; absent where its columns are another tool's.
+    /// Sums; absent if its columns are from another tool.
     pub totals: Option<Totals>,
-    /// Bytes held with their error; absent where it is not known, and where nobody asked for it.
+    /// Unreleased bytes with their error; absent if unknown or not requested.
     pub held: Option<Estimate>,
     /// Distinct callsites.
     pub callsites: u64,
 }
 
 impl ListedDump {
-    /// In words: `@2 (after-login) libc.malloc of com.example.app (2050)`.
+    /// Returns a description: `@2 (after-login) libc.malloc of com.example.app (2050)`.
     pub fn describe(&self) -> String {
         let facts = &self.facts;
         let mut text = format!("@{}", facts.number);
@@ -51,23 +49,23 @@ impl ListedDump {
 /// The native heaps of an input.
 #[derive(Debug)]
 pub struct NativeFile {
-    /// The file or folder as it was typed.
+    /// File or directory as typed.
     pub path: PathBuf,
-    /// The dumps that are meant, in order of time; at least one.
+    /// Selected dumps, in chronological order; at least one.
     pub profile: StackProfile,
-    /// All dumps of the input, in order of time.
+    /// All dumps of the input, in chronological order.
     pub listed: Vec<ListedDump>,
-    /// Dumps of Java heaps beside them.
+    /// Number of Java heap dumps in the same input.
     pub java_dumps: usize,
-    /// What the user should know of the input and the dumps that are meant.
+    /// Findings about the input and the selected dumps.
     pub findings: Vec<Finding>,
-    /// The recording's manifest, where the input is or lies in its folder.
+    /// Manifest of the recording, if the input is a recording directory or in one.
     pub manifest: Option<Manifest>,
-    /// The system that was recorded, as far as a trace tells.
+    /// The recorded system, as far as a trace has it.
     pub system: SystemInfo,
-    /// What traces say of the processes' memory beside heaps, where it was asked for.
+    /// Process memory from the traces, if requested.
     pub memory: Timeline,
-    /// How many frames of the dumps that are meant have names; absent for pprofs.
+    /// Symbolized frames of the selected dumps; absent for pprofs.
     pub symbolization: Option<Symbolization>,
 }
 
@@ -75,7 +73,7 @@ pub struct NativeFile {
 pub(crate) const MANY_UNNAMED: f64 = 0.05;
 
 impl NativeFile {
-    /// That much was allocated in functions without a name, and what names them.
+    /// Returns a finding about bytes allocated in functions without a name, and the remedy.
     pub fn names_missing(&self) -> Option<Finding> {
         let share = self.symbolization.as_ref()?.leaf_share_unnamed;
         let remedy = match self.path.is_dir() {
@@ -83,15 +81,15 @@ impl NativeFile {
                 "heaptap symbolize {} --symbols DIR",
                 quoted_path(&self.path)
             ),
-            // As of the command that tells it.
+            // A flag of the command that prints this.
             false => "--symbols DIR".to_owned(),
         };
         (share >= MANY_UNNAMED).then(|| Finding {
             kind: NAMES_MISSING,
             class: None,
             message: format!(
-                "functions without a name allocated {:.1}% of the bytes; DIR with unstripped \
-                 libraries names them: {remedy}",
+                "functions without a name allocated {:.1}% of the bytes; provide unstripped \
+                 libraries with {remedy}",
                 share * 100.0,
             ),
             help: None,
@@ -99,19 +97,19 @@ impl NativeFile {
         })
     }
 
-    /// What the exit code tells of; `None` where nothing is missing.
+    /// Returns the exit code class; `None` if the data are complete.
     pub fn class(&self) -> Option<ErrorClass> {
         let classes = self.findings.iter().filter_map(|finding| finding.class);
         let is_empty = |dump: &Dump| dump.values.nodes.is_empty();
         if self.profile.dumps.iter().all(is_empty) {
-            // That nothing came says more than what kept it from coming.
+            // An empty result is more informative than its cause.
             let graver = classes.filter(|class| *class != ErrorClass::Incomplete);
             return ErrorClass::first_of(graver.chain([ErrorClass::Empty]));
         }
         ErrorClass::first_of(classes)
     }
 
-    /// What a dump is called beside others: `PATH`, `PATH@LABEL` or, of several, `PATH@N`.
+    /// Returns the display name of a dump: `PATH`, `PATH@LABEL` or, if there are several, `PATH@N`.
     pub fn name_of(&self, dump: &Dump) -> String {
         let path = self.path.display();
         match &dump.facts.label {
@@ -121,14 +119,14 @@ impl NativeFile {
         }
     }
 
-    /// How many dumps of its process and heap the input has.
+    /// Returns the number of dumps of its process and heap in the input.
     pub fn count_of(&self, dump: &Dump) -> usize {
         let listed = self.listed.iter();
         let same = listed.filter(|listed| listed.facts.is_of_heap(&dump.facts));
         same.count().max(dump.facts.number as usize)
     }
 
-    /// A dump in words, as [`ListedDump::describe`].
+    /// Describes a dump, as [`ListedDump::describe`].
     pub fn describe(&self, dump: &Dump) -> String {
         let is = |listed: &&ListedDump| listed.facts.is_dump(&dump.facts);
         let listed = self.listed.iter().find(is);
@@ -136,7 +134,7 @@ impl NativeFile {
     }
 }
 
-/// The profiles of several traces in one table.
+/// Merges the profiles of several traces into one table.
 pub(super) fn joined(mut profiles: Vec<StackProfile>) -> StackProfile {
     if profiles.len() == 1
         && let Some(only) = profiles.pop()

@@ -1,5 +1,5 @@
-//! Opens an input and projects the dumps that are meant. Which dumps there are is known only
-//! once all were read; those that are not wanted are dropped as they come.
+//! Opening an input and projecting the selected dumps. The list of dumps is known only after
+//! reading all of them; others are dropped immediately.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
@@ -15,7 +15,7 @@ use super::traces::{self, LookTrace};
 use crate::analyze::native::sampled;
 use crate::error::ErrorClass;
 use crate::heaps::java::{OpenedJava, ProgressReporter, ReadTrace, manifest_of};
-use crate::heaps::selector::{DumpSelector, is_process};
+use crate::heaps::selector::DumpSelector;
 use crate::heaps::trace_findings;
 use crate::import::{self, HeapSource, HprofInput, PprofInput, STDIN, STDIN_NAME};
 use crate::naming::coverage::{Coverage, Tally};
@@ -28,30 +28,29 @@ use crate::stacks::{Facts, ProjectOptions, Projector, StackProfile, View};
 use crate::timeline::Timeline;
 use crate::trace::MemoryWanted;
 
-/// What an input holds.
+/// Contents of an input.
 pub enum NativeSource {
     /// Traces of native heaps, Java heaps or both; several in a bundle.
     Traces(Vec<LookTrace>, Option<Box<Manifest>>),
     /// pprofs, each a dump.
     Pprofs(Vec<PprofInput>, Option<Box<Manifest>>),
-    /// Java heaps alone, as HPROFs, at least one.
+    /// Only Java heaps, as HPROFs, at least one.
     Hprofs(Vec<HprofInput>),
 }
 
-/// An input, opened.
+/// An opened input.
 #[derive(Debug)]
 pub enum OpenedInput {
-    /// It has native heaps; whether Java heaps are beside them, the file says.
+    /// Native heaps, and the Java heaps of the same input, if any.
     Native(Box<NativeFile>, OpenedJava),
-    /// It has Java heaps alone.
+    /// Only Java heaps.
     Java(OpenedJava),
 }
 
-/// Opens an input as far as names go, for those who need more than stacks. `-` is standard
-/// input.
+/// Opens an input and its symbols, for callers that need more than stacks. `-` is standard input.
 ///
 /// # Errors
-/// Where nothing in it is read, or it can't be.
+/// Returns an error if it has no supported content, or cannot be read.
 pub fn source(
     path: &Path,
     options: &LookOptions,
@@ -61,7 +60,7 @@ pub fn source(
         return source_of_stream(io::stdin().lock(), STDIN_NAME, options, progress);
     }
     progress.begin(&format!("opening {}", path.display()));
-    // The manifest first: one that cannot be read is told before anything takes time.
+    // Read the manifest first, to report errors in it before lengthy work.
     let manifest = manifest_of(path)?;
     let mut found = import::open_heaps(path)?;
     if let HeapSource::Traces(traces) = &mut found {
@@ -70,7 +69,7 @@ pub fn source(
     of_found(found, manifest, options, progress)
 }
 
-/// Opens a stream as [`source`] does a file; messages call it `name`.
+/// Opens a stream as [`source`] does a file; `name` is used in messages.
 ///
 /// # Errors
 /// As [`source`].
@@ -101,10 +100,10 @@ fn of_found(
     }
 }
 
-/// Opens an input and projects the dumps that are meant.
+/// Opens an input and projects the selected dumps.
 ///
 /// # Errors
-/// Where it holds no heap, or none that was named, or can't be read.
+/// Returns an error if it contains no heap, does not have the selected ones, or cannot be read.
 pub fn open(
     path: &Path,
     wanted: &DumpScope,
@@ -160,11 +159,10 @@ pub fn open(
         });
         return Err(LookError::NoHeap { name, why });
     }
-    let (process, heap) = (options.process.as_deref(), options.heap.as_deref());
-    let chosen = choose(&name, &reading.listed, process, heap, wanted)?;
+    let chosen = choose(&name, &reading.listed, options, wanted)?;
     let open = open_ones(&reading.listed, &chosen, wanted);
     reading.findings.extend(open);
-    progress.begin("naming stacks");
+    progress.begin("symbolizing stacks");
     let mut file = reading.finish(&chosen);
     let systems = opened.iter().map(|trace| &trace.trace.recording().system);
     if let Some(system) = systems.into_iter().next() {
@@ -189,7 +187,7 @@ pub fn open(
     file.path = path.to_owned();
     file.java_dumps = java_dumps;
     file.manifest = manifest.map(|manifest| *manifest);
-    // What nobody will read needs no memory.
+    // Unused data need no memory.
     let java = match java_dumps {
         0 => OpenedJava::Unread,
         _ => java_of(opened),
@@ -201,10 +199,10 @@ fn java_of(traces: Vec<LookTrace>) -> OpenedJava {
     OpenedJava::Traces(traces.into_iter().map(ReadTrace::from).collect())
 }
 
-/// As [`open`], where nothing but native heaps will do.
+/// As [`open`], but requires native heaps.
 ///
 /// # Errors
-/// As [`open`]; also where there are Java heaps alone.
+/// As [`open`]; also if there are only Java heaps.
 pub fn native(
     path: &Path,
     wanted: &DumpScope,
@@ -219,13 +217,13 @@ pub fn native(
     }
 }
 
-/// Profiles of what runtimes tracked, beside a trace without heaps.
+/// Returns profiles of tracked allocations next to a trace without heaps.
 fn tracked(path: &Path, manifest: Option<&Manifest>) -> Result<Vec<PprofInput>, LookError> {
     let allocations = manifest.and_then(|manifest| manifest.java_allocations.as_ref());
     let dumps = allocations.map_or(&[][..], |allocations| &allocations.dumps);
     let mut found = Vec::new();
     for file in dumps.iter().filter_map(|dump| dump.file.as_ref()) {
-        // A manifest may come from anywhere: it names files of its folder alone.
+        // A manifest can come from anywhere, so it only names files of its own directory.
         let Some(file) = Path::new(file).file_name().filter(|_| path.is_dir()) else {
             continue;
         };
@@ -239,7 +237,7 @@ fn tracked(path: &Path, manifest: Option<&Manifest>) -> Result<Vec<PprofInput>, 
     Ok(found)
 }
 
-/// HPROFs in a recording's folder beside its trace.
+/// Returns the number of HPROFs next to the trace in a recording directory.
 fn hprofs_beside(path: &Path) -> usize {
     match path.is_dir() {
         true => import::hprofs_in_folder(path).map_or(0, |found| found.len()),
@@ -247,23 +245,23 @@ fn hprofs_beside(path: &Path) -> usize {
     }
 }
 
-/// The dumps of an input as they come.
+/// The dumps of an input while they are read.
 struct Reading<'a> {
     manifest: Option<&'a Manifest>,
     process_names: BTreeMap<u64, String>,
     wanted: &'a DumpScope,
     options: &'a LookOptions,
-    /// Whether the error of every dump's sum is wanted.
+    /// True if the error of every dump's total is requested.
     errors: bool,
     listed: Vec<ListedDump>,
-    /// The projected dumps of each trace.
+    /// Projected dumps of each trace.
     profiles: Vec<StackProfile>,
-    /// Where in `listed` each of them stands.
+    /// Their indexes in `listed`.
     places: Vec<Vec<usize>>,
     numbers: DumpNumbers,
-    /// What the flags of each tell.
+    /// Findings from the flags of each dump.
     flagged: BTreeMap<usize, Vec<Finding>>,
-    /// The last dumps of heaps whose final ones are missing.
+    /// Last dumps of heaps whose final ones are missing.
     lost: Vec<LastDump>,
     findings: Vec<Finding>,
     tally: Tally,
@@ -292,7 +290,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Reads all dumps of a trace and projects those that may be meant.
+    /// Reads all dumps of a trace and projects those that might be selected.
     fn read(&mut self, trace: &mut LookTrace) -> Result<(), LookError> {
         let recording = Arc::clone(trace.trace.recording());
         let deduped = Deduped::of(&recording);
@@ -314,7 +312,7 @@ impl<'a> Reading<'a> {
                 places.push(place);
                 projector.add(dump, facts);
             };
-        // Of a dump that is not meant the error of its sum is wanted, and nothing else.
+        // For other dumps, only the error of the total is needed.
         let errors = self.errors;
         let pass_over =
             |projector: &mut Projector<'_>, listed: &mut ListedDump, dump: &HeapDump| {
@@ -389,7 +387,7 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    /// The file with those dumps of which the places are `chosen`.
+    /// Returns the file with the dumps at the indexes `chosen`.
     fn finish(mut self, chosen: &[usize]) -> NativeFile {
         let chosen_set: BTreeSet<usize> = chosen.iter().copied().collect();
         let mut profile = joined(self.profiles);
@@ -406,7 +404,7 @@ impl<'a> Reading<'a> {
         }
         dumps.retain(|(place, _)| chosen_set.contains(place));
         dumps.sort_by_key(|(place, _)| *place);
-        // Flags are cumulative: those of each heap's last dump say all.
+        // Flags are cumulative: the last dump of each heap has all of them.
         let mut said: BTreeMap<(u64, &str), usize> = BTreeMap::new();
         for (place, dump) in &dumps {
             said.insert((dump.facts.pid, &dump.facts.heap), *place);
@@ -414,7 +412,7 @@ impl<'a> Reading<'a> {
         for ((pid, heap), place) in said {
             self.findings
                 .extend(self.flagged.remove(&place).unwrap_or_default());
-            // What is missing behind the last dump does not concern an earlier one.
+            // Data missing after the last dump do not affect an earlier one.
             let facts = &self.listed[place].facts;
             let is_it = |lost: &&LastDump| {
                 (lost.pid, lost.heap.as_str()) == (pid, heap) && lost.time_ns == facts.time_ns
@@ -437,7 +435,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Whether a dump may be meant, as far as is known when it comes.
+/// Possibility that a dump will be selected, as far as known when it is read.
 enum Interest {
     Sure,
     IfLast,
@@ -446,17 +444,16 @@ enum Interest {
 
 fn interest(dump: &ListedDump, wanted: &DumpScope, options: &LookOptions) -> Interest {
     let facts = &dump.facts;
-    let is_process = |wanted: &String| is_process(wanted, Some(facts.pid), &facts.process);
-    let is_heap = |heap: &String| *heap == facts.heap;
-    let takes_process = options.process.as_ref().is_none_or(is_process);
-    if !takes_process || !options.heap.as_ref().is_none_or(is_heap) {
+    let is_heap = options.heaps.is_empty() || options.heaps.contains(&facts.heap);
+    let processes = &options.processes;
+    if !processes.takes(Some(facts.pid), &facts.process) || !is_heap {
         return Interest::None;
     }
     match wanted {
         DumpScope::All => Interest::Sure,
         DumpScope::Last => Interest::IfLast,
         DumpScope::These(all) => {
-            // Digits may be a label where no dump has that index.
+            // Digits can be a label if no dump has that number.
             let is_it = |which: &DumpSelector| match which {
                 DumpSelector::Last => false,
                 DumpSelector::End => dump.labels.contains(&which.to_string()),
@@ -476,7 +473,7 @@ fn interest(dump: &ListedDump, wanted: &DumpScope, options: &LookOptions) -> Int
     }
 }
 
-/// A dump with what the manifest knows of it.
+/// Returns a dump with the facts from the manifest.
 pub(crate) fn listed(dump: &HeapDump, number: u32, manifest: Option<&Manifest>) -> ListedDump {
     let mut facts = Facts::of(dump, number);
     let mut labels = Vec::new();

@@ -1,24 +1,25 @@
-//! How an input is opened: what of it is wanted, and where its names come from.
+//! Options for opening an input: requested data and symbol sources.
 
+use crate::heaps::selector::ProcessFilter;
 use crate::naming::frames::LookupControl;
 use crate::naming::names::NameOptions;
 
-/// How to open an input.
+/// Options for opening an input.
 #[derive(Debug, Clone, Default)]
 pub struct LookOptions {
-    /// Only dumps of this process: a name, with `*`, or a process id.
-    pub process: Option<String>,
-    /// Only dumps of this heap.
-    pub heap: Option<String>,
+    /// Only dumps of these processes.
+    pub processes: ProcessFilter,
+    /// Only dumps of these native heaps; empty for every heap.
+    pub heaps: Vec<String>,
     /// Where names come from, beside the input.
     pub names: NameOptions,
-    /// No ` [jit]` and the like behind them.
+    /// Without suffixes such as ` [jit]`.
     pub no_annotations: bool,
-    /// What the traces say of the processes' memory beside heaps, too.
+    /// Also read process memory from the traces.
     pub memory: bool,
-    /// The error of every dump's sum, of those too that are not meant. Where `memory` is wanted and
-    /// a folder's trace tells of it, that is implied: figures are then set side by side.
+    /// Compute the error of every dump's total, including dumps that are not selected. Implied if
+    /// `memory` is requested and the trace of a directory has it, for comparing values.
     pub errors: bool,
-    /// Who may end it.
+    /// Interruption of symbolization.
     pub control: LookupControl,
 }

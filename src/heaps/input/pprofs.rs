@@ -1,5 +1,4 @@
-//! pprofs as dumps: each is one. What a profile does not say of itself, its file's name and the
-//! manifest of its folder do.
+//! pprofs as dumps, one each. The file name and the manifest of the directory supply missing facts.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,10 +19,10 @@ use crate::results::manifest::{self, Manifest, Totals};
 use crate::stacks::{Dump, Facts, StackProfile, TRACKED_HEAP, View};
 use crate::untrusted::sanitize;
 
-/// The file of pprofs.
+/// Opens pprofs.
 ///
 /// # Errors
-/// Where none can be read, or none is the one that was named.
+/// Returns an error if none is readable, or the selected one does not exist.
 pub(super) fn open(
     name: &str,
     inputs: &[PprofInput],
@@ -38,7 +37,7 @@ pub(super) fn open(
     let mut flagged = Vec::new();
     for input in inputs {
         let Some(read) = read_pprof(&input.bytes) else {
-            flagged.push(damage(&input.name, "nothing in it could be read"));
+            flagged.push(damage(&input.name, "nothing in it is readable"));
             continue;
         };
         if let Some(what) = &input.damage {
@@ -86,13 +85,12 @@ pub(super) fn open(
     if listed.is_empty() {
         return Err(LookError::Import(ImportError::Damaged {
             name: name.to_owned(),
-            what: "nothing in it could be read".to_owned(),
+            what: "nothing in it is readable".to_owned(),
         }));
     }
     findings.extend(flagged);
     findings.extend(manifest.and_then(|manifest| missing(manifest, inputs, wanted)));
-    let (process, heap) = (options.process.as_deref(), options.heap.as_deref());
-    let chosen = choose(name, &listed, process, heap, wanted)?;
+    let chosen = choose(name, &listed, options, wanted)?;
     let mut place = 0;
     for profile in &mut profiles {
         profile.dumps.retain(|_| {
@@ -114,8 +112,8 @@ pub(super) fn open(
     })
 }
 
-/// That profiles which a folder's manifest names are not in it. Who named a dump that is there
-/// misses nothing.
+/// Returns a finding about profiles of the manifest that are missing from the directory, unless
+/// only existing dumps are selected.
 fn missing(manifest: &Manifest, inputs: &[PprofInput], wanted: &DumpScope) -> Option<Finding> {
     let names = inputs.iter().map(|input| Path::new(&input.name));
     let there: BTreeSet<_> = names.filter_map(Path::file_name).collect();
@@ -137,21 +135,21 @@ fn missing(manifest: &Manifest, inputs: &[PprofInput], wanted: &DumpScope) -> Op
         kind: "profile-missing",
         class: needs_all.then_some(ErrorClass::Incomplete),
         message: format!(
-            "of the profiles in manifest.json these are not in the folder: {}",
+            "profiles listed in manifest.json are missing from the directory: {}",
             join_list(gone.iter().map(|file| sanitize(file).into_owned()))
         ),
-        help: Some("copy the folder again from where it came".to_owned()),
+        help: Some("copy the directory again from its source".to_owned()),
         pid: None,
     })
 }
 
-/// That a profile is not the one that a folder's manifest describes.
+/// Returns a finding about a profile that differs from the manifest of its directory.
 fn changed(name: &str) -> Finding {
     Finding {
         kind: "profile-changed",
         class: Some(ErrorClass::BadInput),
-        message: format!("{name}: its sums are not those of the dump in manifest.json"),
-        help: Some("copy the folder again from where it came".to_owned()),
+        message: format!("{name}: its totals differ from those of the dump in manifest.json"),
+        help: Some("copy the directory again from its source".to_owned()),
         pid: None,
     }
 }
@@ -161,7 +159,7 @@ fn damage(name: &str, what: &str) -> Finding {
         kind: "pprof-damaged",
         class: Some(ErrorClass::BadInput),
         message: format!("{name}: {what}; the rest was read"),
-        help: Some("write it again with the tool that made it, or copy it again".to_owned()),
+        help: Some("write it again with the tool that created it, or copy it again".to_owned()),
         pid: None,
     }
 }
@@ -229,7 +227,7 @@ fn labels(manifest: Option<&Manifest>, entry: Option<&manifest::Dump>) -> Vec<St
     bound.map(|label| label.name.clone()).collect()
 }
 
-/// The sums of a dump; `None` where it does not even have allocations.
+/// Returns the sums of a dump; `None` if it does not have allocations.
 fn totals(dump: &Dump) -> Option<Totals> {
     let sum = |view| {
         let column = dump.column(view)?;

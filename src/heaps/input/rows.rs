@@ -1,4 +1,4 @@
-//! What rows are called in documents: names, libraries, places, stacks.
+//! Names of rows in documents: functions, libraries, locations, stacks.
 
 use crate::analyze::native::groups::{Groups, RowKey, file_of, function_of, library_name};
 use crate::analyze::native::shown::Shown;
@@ -15,7 +15,7 @@ pub(crate) struct Namer<'a> {
     frames: usize,
 }
 
-/// What a row is called.
+/// Name of a row.
 pub(crate) struct Named {
     pub(crate) name: String,
     pub(crate) library: Option<String>,
@@ -24,7 +24,7 @@ pub(crate) struct Named {
     pub(crate) stack: Option<Vec<StackFrame>>,
 }
 
-/// What stands for a stack without frames.
+/// Name of a stack without frames.
 const NO_FRAMES: &str = "[no frames]";
 
 impl<'a> Namer<'a> {
@@ -42,7 +42,7 @@ impl<'a> Namer<'a> {
         }
     }
 
-    /// A row's name alone.
+    /// Returns the name of a row.
     pub(crate) fn name(&self, key: Key) -> String {
         match key {
             Key::Group(group) => self.groups.name(group).into_owned(),
@@ -53,7 +53,7 @@ impl<'a> Namer<'a> {
         }
     }
 
-    /// A row's name, place and stack.
+    /// Returns name, location and stack of a row.
     pub(crate) fn row(&self, key: Key) -> Named {
         let (sample, stack) = match key {
             Key::Group(group) => (Some(self.groups.sample(group)), None),
@@ -98,20 +98,19 @@ impl<'a> Namer<'a> {
     }
 }
 
-/// What rows are ordered by.
+/// Sort order of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
-    /// What stacks that end there hold.
+    /// Values of stacks that end there.
     #[default]
     Own,
-    /// What stacks that pass there hold.
+    /// Values of stacks that contain it.
     Cumulative,
-    /// The name.
     Name,
 }
 
 impl Order {
-    /// As typed.
+    /// Returns the word as typed.
     pub fn name(self) -> &'static str {
         match self {
             Order::Own => "self",

@@ -1,5 +1,5 @@
-//! Traces, opened with their names: what was given of symbols and mapping files is applied
-//! before anything is read of their dumps.
+//! Opened traces with their symbols: symbols and R8 mappings from the command line are applied
+//! before dumps are read.
 
 use super::error::LookError;
 use super::options::LookOptions;
@@ -11,19 +11,19 @@ use crate::results::findings::Finding;
 use crate::results::manifest;
 use crate::trace::{Surveyed, Trace};
 
-/// A trace of an input, with all names that its frames will have.
+/// A trace of an input, with the final names of its frames.
 pub struct LookTrace {
-    /// Its file name, for people.
+    /// File name for messages.
     pub name: String,
-    /// The trace: tables, symbols, and where the dumps are.
+    /// The trace: tables, symbols, and locations of dumps.
     pub trace: Trace,
     /// Names for its Java heaps.
     pub heaps: HeapMaps,
-    /// What is wrong with its file.
+    /// Damage of its file.
     pub damage: Option<String>,
-    /// What the user should know of its symbols.
+    /// Findings about its symbols.
     pub findings: Vec<Finding>,
-    /// What the user should know of its mapping files.
+    /// Findings about its R8 mappings.
     pub renamed: Vec<Finding>,
     /// Mapping files that were used.
     pub mappings: Vec<manifest::MappingFile>,

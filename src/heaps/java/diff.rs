@@ -1,5 +1,5 @@
-//! `diff` of two Java heaps: what grew by class, where in the dominator tree, which leaks are
-//! new. Heaps may be of different kinds, runs and builds.
+//! `diff` of two Java heaps: growth by class and in the dominator tree, and new leaks. The heaps
+//! can be of different kinds, runs and builds.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -18,66 +18,66 @@ use crate::analyze::tree::{self, Tree};
 use crate::error::ErrorClass;
 use crate::heaps::selector::JavaInput;
 
-/// What is asked.
+/// A request.
 #[derive(Debug, Clone)]
 pub struct DiffRequest {
-    /// The first dump, and how to open it.
+    /// First dump, and options for opening it.
     pub before: (JavaInput, JavaOptions),
-    /// The second.
+    /// Second dump.
     pub after: (JavaInput, JavaOptions),
-    /// What is compared of them.
+    /// Comparison options.
     pub wanted: Wanted,
 }
 
-/// What is compared of two heaps, and how much of it is told.
+/// Options of the comparison and its output.
 #[derive(Debug, Clone)]
 pub struct Wanted {
-    /// Which objects count.
+    /// Filter for objects.
     pub filter: Filter,
     /// At most so many classes, paths and leaks; 0 is all.
     pub limit: usize,
     /// Classes that did not change too.
     pub unchanged: bool,
-    /// Nodes of the dominator tree whose retained bytes changed by less are left out; `None` for
-    /// one in 1000 of the larger heap.
+    /// Minimum change of the retained bytes of a displayed node of the dominator tree; `None` for
+    /// 1/1000 of the larger heap.
     pub least: Option<u64>,
     /// Levels of the dominator tree.
     pub depth: usize,
-    /// Whether texts of the heap may be told.
+    /// True if texts of the heap can be shown.
     pub texts: bool,
 }
 
-/// What changed.
+/// The changes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DiffReport {
-    /// The first dump.
+    /// First dump.
     pub before: HeapFacts,
-    /// The second.
+    /// Second dump.
     pub after: HeapFacts,
-    /// All reachable objects that count.
+    /// All reachable objects that match.
     pub total: ChangeRow,
     /// Classes, what grew most first.
     pub classes: Vec<NamedChange>,
     /// Classes that changed, before the limit.
     pub classes_changed: usize,
-    /// The dominator tree where it changed, each node after the one above it.
+    /// Changed part of the dominator tree, each node after its parent.
     pub paths: Vec<PathChangeRow>,
     /// Nodes that changed by less were left out.
     pub paths_least_bytes: u64,
     /// Leaks by signature, what grew most first.
     pub leaks: Vec<LeakChange>,
-    /// Whether the filters match any class of either dump.
+    /// True if the filters match any class of either dump.
     pub matches: bool,
 }
 
-/// Figures before and after.
+/// Values before and after.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ChangeRow {
     /// `new`, `gone`, `grown`, `shrunk` or `same`.
     pub status: &'static str,
-    /// In the first.
+    /// Values in the first dump.
     pub before: Figures,
-    /// In the second.
+    /// Values in the second dump.
     pub after: Figures,
     /// After less before.
     pub growth: GrowthRow,
@@ -135,28 +135,26 @@ impl ChangeRow {
     }
 }
 
-/// A class and what became of it.
+/// A class and its changes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NamedChange {
-    /// Its name, without what differs from run to run.
+    /// Name without parts that differ between runs.
     pub name: String,
-    /// Its figures.
     #[serde(flatten)]
     pub change: ChangeRow,
 }
 
-/// A node of the dominator tree and what became of it.
+/// A node of the dominator tree and its changes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PathChangeRow {
     /// Position in the list.
     pub id: usize,
-    /// The node above; absent at the top.
+    /// Index of the parent; absent at the top.
     pub above: Option<usize>,
     /// 0 at the top.
     pub depth: usize,
     /// Class of the objects.
     pub name: String,
-    /// Their figures.
     #[serde(flatten)]
     pub change: ChangeRow,
 }
@@ -168,9 +166,9 @@ pub struct LeakChange {
     pub signature: String,
     /// The leaking class.
     pub class: String,
-    /// What leaks, such as `destroyed Activity`.
+    /// Kind of leak, such as `destroyed Activity`.
     pub what: &'static str,
-    /// The suspected references, from the root on.
+    /// Suspected references, from the root.
     pub path: String,
     /// `new`, `gone`, `grown`, `shrunk` or `same`.
     pub status: &'static str,
@@ -180,21 +178,20 @@ pub struct LeakChange {
     pub after_count: u64,
     /// Bytes that they keep, in the first.
     pub before_bytes: u64,
-    /// In the second.
+    /// Bytes in the second dump.
     pub after_bytes: u64,
 }
 
-/// Compares two dumps, of inputs that may be `opened` already; what is missing in them decides
-/// the class.
+/// Compares two dumps, whose inputs can be `opened` already; missing data decide the class.
 ///
 /// # Errors
-/// Where one holds no Java heap, or can't be read.
+/// Returns an error if one contains no Java heap, or cannot be read.
 pub fn diff(
     request: &DiffRequest,
     opened: [OpenedJava; 2],
     progress: &ProgressReporter,
 ) -> Result<(DiffReport, Option<ErrorClass>), JavaError> {
-    // One heap at a time: of each the tables are kept, not the graph.
+    // One heap at a time: only the tables of each are kept, not the graph.
     let wanted = &request.wanted;
     let [first, second] = opened;
     let before = Half::of(
@@ -214,7 +211,7 @@ pub fn diff(
     Ok((compare(before, after, wanted), class))
 }
 
-/// Compares what was kept of two dumps.
+/// Compares the tables of two dumps.
 pub(crate) fn compare(before: Half, after: Half, wanted: &Wanted) -> DiffReport {
     let by_class = diff::merge(before.classes, after.classes);
     let total = Change {
@@ -230,7 +227,7 @@ pub(crate) fn compare(before: Half, after: Half, wanted: &Wanted) -> DiffReport 
         0 => usize::MAX,
         most => most,
     };
-    // What shrank most stands at the end: keep both ends.
+    // The largest decreases are at the end, so keep both ends.
     if classes.len() > most {
         let middle = most.div_ceil(2)..classes.len() - most / 2;
         classes.drain(middle);
@@ -268,9 +265,9 @@ fn open_side(
     open(input, opened, options.clone(), progress)
 }
 
-/// What is kept of a dump that is compared.
+/// Tables of a dump for the comparison.
 pub(crate) struct Half {
-    /// The file, with its links resolved.
+    /// File with resolved links.
     file: Option<PathBuf>,
     facts: HeapFacts,
     class: Option<ErrorClass>,
@@ -393,7 +390,8 @@ fn leak_changes(
     all
 }
 
-/// The changed part of the dominator tree. Under each node what grew comes before what shrank.
+/// Returns the changed part of the dominator tree. Under each node, increases come before
+/// decreases.
 fn path_rows(before: &Tree, after: &Tree, wanted: &Wanted, least: u64) -> Vec<PathChangeRow> {
     let all = diff::by_path(before, after);
     let changed = |at: usize| {
@@ -430,7 +428,7 @@ fn path_rows(before: &Tree, after: &Tree, wanted: &Wanted, least: u64) -> Vec<Pa
 }
 
 impl DiffReport {
-    /// By how many bytes the reachable objects that count grew, Java and native; 0 where they
+    /// Returns the growth in bytes of the reachable objects that match, Java and native; 0 if they
     /// shrank.
     pub fn excess(&self) -> u64 {
         self.total.own_growth().max(0).unsigned_abs()

@@ -1,4 +1,4 @@
-//! Why there is no Java heap to look at.
+//! Errors of opening a Java heap.
 
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::heaps::moments::MomentNotFound;
@@ -9,77 +9,61 @@ use crate::results::manifest::ManifestError;
 use crate::trace::TraceError;
 use crate::untrusted::shell::quoted_path;
 
-/// Why there is no Java heap to look at.
+/// Error of opening a Java heap.
 #[derive(Debug, thiserror::Error)]
 pub enum JavaError {
-    /// The input holds neither trace nor HPROF, or can't be opened.
+    /// The input is neither a trace nor an HPROF, or cannot be opened.
     #[error(transparent)]
     Import(#[from] ImportError),
-    /// The trace can't be read.
+    /// The trace cannot be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// The HPROF can't be read.
+    /// The HPROF cannot be read.
     #[error("cannot read {name}: {source}")]
-    Hprof {
-        /// The file.
-        name: String,
-        /// Why.
-        source: HprofError,
-    },
-    /// A mapping file that was given can't be used.
+    Hprof { name: String, source: HprofError },
+    /// An R8 mapping from the command line is unusable.
     #[error(transparent)]
     Maps(#[from] MapsError),
-    /// The recording's manifest can't be read.
+    /// The recording's manifest cannot be read.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
-    /// A trace of native heaps alone.
-    #[error("{name} holds native heap profiles and no Java heap")]
-    Native {
-        /// The input.
-        name: String,
-    },
+    /// A trace with only native heaps.
+    #[error("{name} contains native heap profiles but no Java heap")]
+    Native { name: String },
     /// A trace without heaps.
-    #[error("{name} holds no Java heap")]
-    NoHeap {
-        /// The input.
-        name: String,
-    },
-    /// No dump is the one that was named.
+    #[error("{name} contains no Java heap")]
+    NoHeap { name: String },
+    /// The selected dump does not exist.
     #[error("{name} has no dump {which}")]
     NoSuchDump {
-        /// The input.
         name: String,
-        /// What was named.
+        /// Selector.
         which: String,
-        /// What was probably meant.
+        /// Suggestion.
         near: Option<String>,
-        /// What there is, in words.
+        /// Readable list of the available dumps.
         there: String,
     },
-    /// Nothing was taken beside the dump that was named.
+    /// No Java heap was captured with the selected dump.
     #[error("{name} has no Java heap of @{}: {}", missing.which, missing.why)]
     NoSuchMoment {
-        /// The input.
         name: String,
-        /// What was named, and what there is.
+        /// Selector, and available ones.
         missing: Box<MomentNotFound>,
     },
-    /// No dump is of the process that was named.
+    /// The selected process has no dump.
     #[error("{name} has no Java heap of {process}")]
     NoSuchProcess {
-        /// The input.
         name: String,
-        /// What was named.
         process: String,
-        /// What there is, in words.
+        /// Readable list of the available processes.
         there: String,
     },
-    /// Dumps of several processes, and none named.
+    /// Dumps of several processes, and none selected.
     #[error("{name} has Java heaps of several processes")]
     SeveralProcesses {
-        /// The input.
         name: String,
-        /// What there is, in words.
+        /// Readable list of the available processes.
         there: String,
     },
 }
@@ -92,9 +76,9 @@ impl Classified for JavaError {
             JavaError::Hprof { source, .. } => source.facts(),
             JavaError::Maps(error) => error.facts(),
             JavaError::Manifest(error) => error.facts(),
-            JavaError::Native { name } => ErrorFacts::new(ErrorClass::Usage, "native-heap")
+            JavaError::Native { name } => ErrorFacts::new(ErrorClass::Empty, "native-heap")
                 .with_help(format!(
-                    "`heaptap top {}` shows the native ones; a Java heap is dumped with \
+                    "show the native heap profiles with `heaptap top {}`, or dump a Java heap with \
                      `heaptap dump -n NAME`",
                     quoted_path(name)
                 )),
@@ -107,17 +91,17 @@ impl Classified for JavaError {
             }
             JavaError::NoSuchDump { near, there, .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "no-such-dump").with_help(match near {
-                    Some(near) => format!("{near} it has {there}"),
-                    None => format!("it has {there}"),
+                    Some(near) => format!("{near} Available: {there}"),
+                    None => format!("available: {there}"),
                 })
             }
             JavaError::NoSuchProcess { there, .. } => {
-                ErrorFacts::new(ErrorClass::NotEligible, "no-such-process")
-                    .with_help(format!("it has {there}"))
+                ErrorFacts::new(ErrorClass::Usage, "no-such-process")
+                    .with_help(format!("available: {there}"))
             }
             JavaError::SeveralProcesses { there, .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "several-processes")
-                    .with_help(format!("name one with --process: it has {there}"))
+                    .with_help(format!("select one with `-n` or `-p`; available: {there}"))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What a Java heap is and how it was looked at, as documents and headings tell it.
+//! Facts about a Java heap and its analysis options, as used in documents and headings.
 
 use crate::heap_graph::AllocationSite;
 use serde::Serialize;
@@ -9,16 +9,16 @@ use crate::analyze::histogram::Sums;
 use crate::heap_graph::{DumpSource, Follow, SizeModel};
 use crate::results::findings::{Finding, SAME_MOMENT};
 
-/// Where a heap came from and how it was looked at.
+/// Source and analysis options of a heap.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HeapFacts {
-    /// The file or folder as it was typed.
+    /// File or directory as typed.
     pub path: String,
-    /// Which Java heap of its process it is, from 1: `N` of `PATH@N`.
+    /// Dump number within its process, from 1: `N` of `PATH@N`.
     pub number: u32,
-    /// How many dumps of its process there are to choose from.
+    /// Number of dumps of its process.
     pub dumps: usize,
-    /// The label of its snapshot.
+    /// Label of its snapshot.
     pub label: Option<String>,
     /// `heap-graph` or `hprof`.
     pub source: &'static str,
@@ -30,37 +30,33 @@ pub struct HeapFacts {
     pub pid: Option<u64>,
     /// Trace time of a heap graph, ns.
     pub time_ns: Option<u64>,
-    /// When an HPROF was made.
+    /// Time of an HPROF.
     #[serde(with = "time::serde::rfc3339::option")]
     pub time: Option<OffsetDateTime>,
-    /// Why it was dumped, such as `OOME`.
+    /// Reason of the dump, such as `OOME`.
     pub reason: Option<String>,
-    /// How shallow sizes came about: `dump`, `mat`, `art`, `hotspot`.
+    /// Model for shallow sizes: `dump`, `mat`, `art`, `hotspot`.
     pub sizes: &'static str,
     /// Kinds of `java.lang.ref.Reference` that keep nothing alive here.
     pub excluded: Vec<&'static str>,
-    /// What the user should know.
     pub warnings: Vec<Warning>,
 }
 
-/// A finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Warning {
-    /// A stable word.
+    /// Stable identifier.
     pub kind: &'static str,
-    /// What it is.
     pub message: String,
-    /// What to do about it.
     pub help: Option<String>,
 }
 
 impl Warning {
-    /// Of a comparison of a dump with itself.
+    /// Warning about a comparison of a dump with itself.
     pub fn same_moment() -> Warning {
         Warning {
             kind: SAME_MOMENT,
-            message: "both sides are the same moment, so nothing can differ".to_owned(),
-            help: Some("name two: INPUT@LABEL, INPUT@N, INPUT@last".to_owned()),
+            message: "both sides are the same data, so there is no difference".to_owned(),
+            help: Some("select two dumps: INPUT@LABEL, INPUT@N, INPUT@last".to_owned()),
         }
     }
 }
@@ -75,7 +71,7 @@ impl From<&Finding> for Warning {
     }
 }
 
-/// The word for a size model.
+/// Returns the word for a size model.
 pub fn sizes_word(sizes: SizeModel) -> &'static str {
     match sizes {
         SizeModel::Dump => "dump",
@@ -85,7 +81,7 @@ pub fn sizes_word(sizes: SizeModel) -> &'static str {
     }
 }
 
-/// The kinds of reference that are not followed.
+/// Returns the kinds of references that are not followed.
 pub fn excluded(follow: Follow) -> Vec<&'static str> {
     let all = [
         (follow.soft, "soft"),
@@ -98,7 +94,7 @@ pub fn excluded(follow: Follow) -> Vec<&'static str> {
 }
 
 impl HeapFacts {
-    /// Those of a heap.
+    /// Returns the facts about a heap.
     pub fn of(heap: &JavaHeap) -> HeapFacts {
         let facts = &heap.graph.facts;
         let (source, version) = match &facts.source {
@@ -145,7 +141,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// With what they retain.
+    /// Converts sums including retained bytes.
     pub fn with_retained(sums: &Sums) -> Figures {
         Figures {
             retained_count: Some(sums.retained.count),
@@ -155,7 +151,7 @@ impl Figures {
         }
     }
 
-    /// Where what they retain is not known.
+    /// Converts sums without retained bytes.
     pub fn own(sums: &Sums) -> Figures {
         Figures {
             count: sums.count,
@@ -165,19 +161,18 @@ impl Figures {
         }
     }
 
-    /// Java and native bytes that they retain; 0 where that is not known.
+    /// Returns the retained bytes, Java and native; 0 if unknown.
     pub fn retained_total(&self) -> u64 {
         let bytes = self.retained_bytes.unwrap_or(0);
         bytes.saturating_add(self.retained_native_bytes.unwrap_or(0))
     }
 }
 
-/// A stack at which objects were allocated.
+/// An allocation stack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Site {
-    /// The thread.
     pub thread: String,
-    /// Frames, the allocating one first.
+    /// Frames, allocating frame first.
     pub frames: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! One Java heap, opened: the graph, where it came from, and what is computed of it once.
+//! An opened Java heap: the graph, its source, and cached results.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -10,20 +10,20 @@ use crate::heap_graph::{
 use crate::naming::r8_mappings::UsedMap;
 use crate::results::findings::Finding;
 
-/// Told at the beginning of each step that may take a while, in words for people such as
-/// `reading the heap`. Called from any thread; must return at once.
+/// Callback at the start of each step that can take a while, with a description such as `reading
+/// the heap`. Called from any thread; must return immediately.
 #[derive(Clone, Default)]
 pub struct ProgressReporter(Option<Tell>);
 
 type Tell = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl ProgressReporter {
-    /// Tells `tell` of each step.
+    /// Creates a reporter that passes each step to `tell`.
     pub fn telling(tell: impl Fn(&str) + Send + Sync + 'static) -> ProgressReporter {
         ProgressReporter(Some(Arc::new(tell)))
     }
 
-    /// A step begins.
+    /// Reports the start of a step.
     pub fn begin(&self, what: &str) {
         if let Some(tell) = &self.0 {
             tell(what);
@@ -37,23 +37,22 @@ impl std::fmt::Debug for ProgressReporter {
     }
 }
 
-/// A Java heap to look at.
+/// A Java heap.
 pub struct JavaHeap {
     /// Objects, classes, references, roots.
     pub graph: HeapGraph,
-    /// The file or folder it came from, as it was typed.
+    /// File or directory of its source, as typed.
     pub path: PathBuf,
-    /// Which Java heap of its process it is, from 1.
+    /// Dump number within its process, from 1.
     pub number: u32,
-    /// How many dumps of its process that input has to choose from.
+    /// Number of dumps of its process in that input.
     pub among: usize,
-    /// The label of its snapshot.
+    /// Label of its snapshot.
     pub label: Option<String>,
-    /// Which referents [`JavaHeap::paths`] and [`JavaHeap::dominators`] follow.
+    /// References that [`JavaHeap::paths`] and [`JavaHeap::dominators`] follow.
     pub follow: Follow,
-    /// What the user should know of it.
     pub findings: Vec<Finding>,
-    /// The mapping files for a heap that lies in no trace.
+    /// R8 mappings for a heap outside of a trace.
     pub maps: Vec<UsedMap>,
     progress: ProgressReporter,
     paths: OnceLock<ShortestPaths>,
@@ -61,7 +60,7 @@ pub struct JavaHeap {
 }
 
 impl JavaHeap {
-    /// A heap of which nothing is computed yet. What its dump lost becomes its first findings.
+    /// Creates a heap without cached results. Losses of the dump become its first findings.
     pub fn new(
         graph: HeapGraph,
         path: PathBuf,
@@ -85,7 +84,7 @@ impl JavaHeap {
         }
     }
 
-    /// The shortest paths from the roots that tell people most. Computed when first asked for.
+    /// Returns the shortest paths from the most informative roots. Computed on first use.
     pub fn paths(&self) -> &ShortestPaths {
         self.paths.get_or_init(|| {
             self.progress.begin("finding the shortest paths");
@@ -93,25 +92,25 @@ impl JavaHeap {
         })
     }
 
-    /// The same for a few objects only: no more of the heap is walked than it takes.
+    /// Returns the paths to a few objects only, walking no more of the heap than necessary.
     pub fn paths_to(&self, objects: &[ObjectIndex]) -> ShortestPaths {
         ShortestPaths::to(&self.graph, self.follow, objects)
     }
 
-    /// Dominators and retained sizes. Computed when first asked for.
+    /// Returns dominators and retained sizes. Computed on first use.
     pub fn dominators(&self) -> &Dominators {
         self.dominators.get_or_init(|| {
-            self.progress.begin("finding who retains what");
+            self.progress.begin("computing retained sizes");
             Dominators::compute(&self.graph, self.follow)
         })
     }
 
-    /// What the exit code tells of; `None` where nothing is missing.
+    /// Returns the exit code class; `None` if the data are complete.
     pub fn class(&self) -> Option<ErrorClass> {
         ErrorClass::first_of(self.findings.iter().filter_map(|finding| finding.class))
     }
 
-    /// What it is called beside others: `PATH`, `PATH@LABEL` or, of several, `PATH@N`.
+    /// Returns the display name: `PATH`, `PATH@LABEL` or, if there are several, `PATH@N`.
     pub fn name(&self) -> String {
         let path = self.path.display();
         match &self.label {
@@ -122,9 +121,9 @@ impl JavaHeap {
     }
 }
 
-/// What a dump lost, in words. A file that breaks off or holds what cannot be read is damaged
-/// input; packets that the device lost are an incomplete recording. References that lead
-/// nowhere are normal, and told only where they are many.
+/// Returns findings about losses of a dump. A truncated or partly unreadable file is damaged input;
+/// packets lost by the device make an incomplete recording. Some dangling references are normal, so
+/// they are reported only if there are many.
 pub fn of_losses(graph: &HeapGraph) -> Vec<Finding> {
     let Losses {
         truncated,
@@ -148,30 +147,33 @@ pub fn of_losses(graph: &HeapGraph) -> Vec<Finding> {
     };
     if *missing_packets > 0 || *truncated && is_trace {
         let lost = match missing_packets {
-            0 => "the heap graph breaks off".to_owned(),
+            0 => "the heap graph is truncated".to_owned(),
             n => format!("{n} packets of the heap graph are missing"),
         };
         add(
             "heap-graph-incomplete",
             Some(ErrorClass::Incomplete),
-            format!("{lost}: objects are missing, and what they kept looks like garbage"),
+            format!(
+                "{lost}; objects are missing, and objects that they referenced look unreachable"
+            ),
             Some("dump again with a larger buffer (`heaptap dump -b 512mb`)"),
         );
     } else if *truncated {
         add(
             "hprof-truncated",
             Some(ErrorClass::BadInput),
-            "the HPROF breaks off: objects are missing, and what they kept looks like garbage"
+            "the HPROF is truncated; objects are missing, and objects that they referenced look \
+             unreachable"
                 .to_owned(),
-            Some("copy or dump it again; `heaptap hprof info` says where it ends"),
+            Some("copy or dump it again; run `heaptap hprof info` to see where it ends"),
         );
     }
-    // The classes of a heap graph come last: where it breaks off, they are what is missing.
+    // The classes of a heap graph come last, so they are missing if it is truncated.
     let classes_lost = is_trace && (*truncated || *missing_packets > 0);
     if *malformed > 0 || (*unknown_classes > 0 && !classes_lost) || !damage.is_empty() {
         let mut parts = Vec::new();
         if *malformed > 0 {
-            parts.push(format!("{malformed} records could not be read"));
+            parts.push(format!("{malformed} records are unreadable"));
         }
         if *unknown_classes > 0 {
             parts.push(format!("{unknown_classes} objects have no class"));
@@ -184,13 +186,13 @@ pub fn of_losses(graph: &HeapGraph) -> Vec<Finding> {
             None,
         );
     }
-    // A dump always has some; this many say that part of it was left out.
+    // A dump always has some; this many mean that a part of it is missing.
     let many = graph.len() as u64 / 10;
     if *dangling_references > many.max(1000) && !*truncated {
         add(
             "dangling-references",
             None,
-            format!("{dangling_references} references lead to objects that the dump leaves out"),
+            format!("{dangling_references} references point to objects that are not in the dump"),
             None,
         );
     }

@@ -1,5 +1,5 @@
-//! Opens an input of Java heaps, lists its dumps, and reads the one that is meant. Labels and
-//! numbers are those of the recording's manifest, where there is one.
+//! Opening an input of Java heaps, listing its dumps, and reading the selected one. Labels and
+//! numbers come from the recording's manifest, if there is one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -12,7 +12,7 @@ use super::opened::{OpenedJava, ReadTrace};
 use crate::error::ErrorClass;
 use crate::heap_graph::{Follow, HeapGraph, Reachable, SizeModel};
 use crate::heaps::moments::{Capture, Moments, did_you_mean, names_of};
-use crate::heaps::selector::{DumpSelector, JavaInput, is_process};
+use crate::heaps::selector::{DumpSelector, JavaInput, ProcessFilter};
 use crate::heaps::trace_findings;
 use crate::hprof;
 use crate::import::{self, HprofInput, JavaSource, STDIN, STDIN_NAME};
@@ -27,38 +27,38 @@ use crate::results::{findings, recorded};
 use crate::trace::{Surveyed, Trace};
 use time::OffsetDateTime;
 
-/// How to open an input.
+/// Options for opening an input.
 #[derive(Debug, Clone, Default)]
 pub struct JavaOptions {
-    /// Only dumps of this process: a name, with `*`, or a process id.
-    pub process: Option<String>,
+    /// Only dumps of these processes.
+    pub processes: ProcessFilter,
     /// Which referents are followed.
     pub follow: Follow,
-    /// How shallow sizes of an HPROF come about; `None` for what fits its runtime.
+    /// Model for shallow sizes in an HPROF; `None` for the model of its runtime.
     pub sizes: Option<SizeModel>,
-    /// Where mapping files are.
+    /// Sources of R8 mappings.
     pub names: NameOptions,
 }
 
 /// A dump of an input, not yet read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// Its number: the N-th Java heap of its process, from 1; of a heap that was taken beside a
-    /// recording the number of the dump that it stands beside there.
+    /// Number of the Java heap within its process, from 1; for companion data, the number of the
+    /// recording's dump it belongs to.
     pub number: u32,
-    /// The label of its snapshot.
+    /// Label of its snapshot.
     pub label: Option<String>,
-    /// Process id; an HPROF alone does not tell.
+    /// Process ID; unknown for a separate HPROF.
     pub pid: Option<u64>,
-    /// Process name; empty where it is not known.
+    /// Process name; empty if unknown.
     pub process: String,
-    /// Trace time in ns; an HPROF has none.
+    /// Trace time in ns; HPROFs do not have it.
     pub time_ns: Option<u64>,
     /// Wall time, as the manifest has it.
     pub time: Option<OffsetDateTime>,
-    /// Its last packet is not in the trace.
+    /// True if its last packet is missing from the trace.
     open: bool,
-    /// Its place in the manifest; behind all others where that lacks it.
+    /// Position in the manifest; after all others if it is not listed.
     order: usize,
     place: Place,
 }
@@ -72,7 +72,7 @@ enum Place {
 impl Listed {
     fn describe_process(&self) -> String {
         match (self.process.as_str(), self.pid) {
-            ("", None) => "a process that is not named".to_owned(),
+            ("", None) => "an unnamed process".to_owned(),
             ("", Some(pid)) => pid.to_string(),
             (name, Some(pid)) => format!("{name} ({pid})"),
             (name, None) => name.to_owned(),
@@ -85,7 +85,7 @@ pub struct JavaFile {
     path: PathBuf,
     options: JavaOptions,
     progress: ProgressReporter,
-    /// The recording in whose folder this one lies: its numbers count.
+    /// The recording that contains this one, whose numbers are used.
     outer: Option<Moments>,
     listed: Vec<Listed>,
     maps: R8Mappings,
@@ -93,18 +93,17 @@ pub struct JavaFile {
     /// Names for the heaps of each trace.
     heap_maps: Vec<HeapMaps>,
     hprofs: Vec<HprofInput>,
-    /// The names that the folder of the HPROFs keeps.
+    /// R8 mappings stored in the directory of the HPROFs.
     known: Arc<NameMaps>,
     findings: Vec<Finding>,
 }
 
 impl JavaFile {
-    /// Opens an input and lists its dumps: reads a trace once, and of an HPROF nothing. Of a
-    /// recording without Java heaps, those in its folder `java` are taken. What is `opened`
-    /// already is not opened again.
+    /// Opens an input and lists its dumps: reads a trace once, and nothing of an HPROF. For a
+    /// recording without Java heaps, uses those in its directory `java`. Reuses `opened` data.
     ///
     /// # Errors
-    /// Where it holds no Java heap, or none of the process that the options name, or can't be
+    /// Returns an error if it contains no Java heap, or none of the selected process, or cannot be
     /// read.
     pub fn open(
         path: &Path,
@@ -118,7 +117,7 @@ impl JavaFile {
             None => None,
         };
         let outer = outer.filter(Moments::has_dumps);
-        // Whoever reads its name can type it, with the numbers of the recording.
+        // The name can be typed, with the numbers of the recording.
         let name = path;
         let path = lying.as_deref().unwrap_or(path);
         let mut file = JavaFile {
@@ -171,13 +170,15 @@ impl JavaFile {
                 false => JavaError::NoHeap { name },
             });
         }
-        if let Some(process) = file.options.process.clone() {
+        let wanted = file.options.processes.clone();
+        if !wanted.is_empty() {
             let there = file.describe_processes();
-            file.listed.retain(|dump| is_of(dump, &process));
+            file.listed
+                .retain(|dump| wanted.takes(dump.pid, &dump.process));
             if file.listed.is_empty() {
                 return Err(JavaError::NoSuchProcess {
                     name,
-                    process,
+                    process: wanted.to_string(),
                     there,
                 });
             }
@@ -185,7 +186,7 @@ impl JavaFile {
         Ok(file)
     }
 
-    /// Opens what nobody has, and walks the packets of its traces.
+    /// Opens an input that is not opened yet, and scans the packets of its traces.
     fn unread(&self, path: &Path) -> Result<OpenedJava, JavaError> {
         let source = if path == Path::new(STDIN) {
             import::open_java_stream(io::stdin().lock(), STDIN_NAME)?
@@ -211,13 +212,13 @@ impl JavaFile {
         read.collect::<Result<_, _>>().map(OpenedJava::Traces)
     }
 
-    /// Takes traces in; whether there are native heaps in them.
+    /// Adds traces; returns whether they contain native heaps.
     fn take_traces(&mut self, traces: Vec<ReadTrace>) -> bool {
         let mut native = false;
         for read in traces {
             let health = read.trace.health();
             native |= health.profile_packets > 0;
-            // What the service lost shows in the numbering of each dump's packets.
+            // Losses of the service are visible in the packet numbers of each dump.
             let damage = read.damage.as_deref();
             let unreadable = trace_findings::of_trace(&read.name, damage, health, true);
             let unreadable = unreadable
@@ -231,7 +232,7 @@ impl JavaFile {
         native
     }
 
-    /// Lists the dumps that were found, by the manifest's numbers and labels where it has them.
+    /// Lists the dumps, with numbers and labels of the manifest if available.
     fn list(&mut self, recorded: Option<&Manifest>) {
         let entries = recorded.map_or(&[][..], |manifest| &manifest.dumps.java);
         let mut numbers = DumpNumbers::default();
@@ -292,8 +293,8 @@ impl JavaFile {
         self.listed.sort_by_key(|dump| dump.order);
     }
 
-    /// Gives the heaps that were taken beside a recording the numbers of the dumps that they
-    /// stand beside there; what stands beside none comes behind all dumps.
+    /// Gives companion heaps the numbers of the dumps they belong to in the recording; heaps
+    /// without such a dump come last.
     fn number_by_outer(&mut self) {
         let Some(outer) = &self.outer else {
             return;
@@ -311,7 +312,7 @@ impl JavaFile {
         }
     }
 
-    /// The dumps as what was kept beside those of `outer`.
+    /// Returns the dumps as captures of `outer`.
     fn captures(&self, outer: &Moments) -> Vec<Capture> {
         let mut from: BTreeMap<u64, usize> = BTreeMap::new();
         let of = |dump: &Listed| {
@@ -344,15 +345,15 @@ impl JavaFile {
         })
     }
 
-    /// The dumps, in order of time.
+    /// Returns the dumps, in chronological order.
     pub fn dumps(&self) -> &[Listed] {
         &self.listed
     }
 
-    /// Which of [`JavaFile::dumps`] is meant: the last one where nothing was said.
+    /// Returns the index of the selected dump in [`JavaFile::dumps`]; the last one by default.
     ///
     /// # Errors
-    /// Where there is none of that name, or the dumps are of several processes.
+    /// Returns an error if it does not exist, or if the dumps are of several processes.
     pub fn choose(&self, which: Option<&DumpSelector>) -> Result<usize, JavaError> {
         let found = self.choose_all(which)?;
         let pids: BTreeSet<_> = found.iter().map(|&at| self.listed[at].pid).collect();
@@ -365,11 +366,11 @@ impl JavaFile {
         }
     }
 
-    /// All of [`JavaFile::dumps`] that are meant, at least one: each process counts its dumps from
-    /// 1, and has a last one.
+    /// Returns the indexes of all selected dumps in [`JavaFile::dumps`], at least one: each process
+    /// counts its dumps from 1, and has a last one.
     ///
     /// # Errors
-    /// Where there is none of that name.
+    /// Returns an error if none matches.
     pub fn choose_all(&self, which: Option<&DumpSelector>) -> Result<Vec<usize>, JavaError> {
         let several = self.has_several_processes();
         let last = |is_it: &dyn Fn(&Listed) -> bool| -> Vec<usize> {
@@ -404,7 +405,7 @@ impl JavaFile {
                 };
                 match outer {
                     _ if !numbered.is_empty() => numbered,
-                    // The moments of the recording beside which they were taken.
+                    // The labels of the recording that these captures belong to.
                     Some(outer) => self.find_by_outer(outer, which)?,
                     None => by_label(&which.to_string()),
                 }
@@ -426,7 +427,7 @@ impl JavaFile {
         })
     }
 
-    /// What a dump can be named by: `@2`; of several processes, with its own.
+    /// Returns the name of a dump: `@2`; with its process if there are several.
     pub fn name_of(&self, at: usize) -> String {
         let dump = &self.listed[at];
         match self.has_several_processes() {
@@ -435,7 +436,7 @@ impl JavaFile {
         }
     }
 
-    /// Whether the dumps are of several processes.
+    /// Returns whether the dumps are of several processes.
     pub fn has_several_processes(&self) -> bool {
         let mut pids: Vec<_> = self.listed.iter().filter_map(|dump| dump.pid).collect();
         pids.sort_unstable();
@@ -450,7 +451,7 @@ impl JavaFile {
         join_list(all.into_iter())
     }
 
-    /// The HPROF behind a dump; `None` for a heap graph of a trace.
+    /// Returns the HPROF of a dump; `None` for a heap graph of a trace.
     pub fn hprof(&self, at: usize) -> Option<&HprofInput> {
         match self.listed[at].place {
             Place::Hprof(hprof) => Some(&self.hprofs[hprof]),
@@ -458,7 +459,8 @@ impl JavaFile {
         }
     }
 
-    /// Whether the end of a dump is not in the trace: it is cut, or still being written.
+    /// Returns whether the end of a dump is missing from the trace: it is truncated, or still being
+    /// written.
     pub fn is_open(&self, at: usize) -> bool {
         self.listed[at].open
     }
@@ -466,7 +468,7 @@ impl JavaFile {
     /// Reads one of [`JavaFile::dumps`].
     ///
     /// # Errors
-    /// Where it can't be read. What is damaged or missing in it becomes findings.
+    /// Returns an error if it cannot be read. Damaged or missing parts become findings.
     pub fn read(&mut self, at: usize) -> Result<JavaHeap, JavaError> {
         let listed = self.listed[at].clone();
         let mut findings = self.findings.clone();
@@ -520,7 +522,8 @@ impl JavaFile {
         Ok(heap)
     }
 
-    /// How many dumps of its process `N` chooses from; 1 if this is its only Java heap.
+    /// Returns the number of dumps that `N` selects from; 1 if this is the only Java heap of its
+    /// process.
     fn among(&self, dump: &Listed) -> usize {
         let same = self.listed.iter().filter(|other| other.pid == dump.pid);
         if same.clone().count() == 1 {
@@ -531,7 +534,7 @@ impl JavaFile {
         same.count().max(beside as usize).max(dump.number as usize)
     }
 
-    /// A graph that was read of one of [`JavaFile::dumps`], with what is known of that.
+    /// Returns the heap for a graph read from one of [`JavaFile::dumps`], with its facts.
     pub(crate) fn describe(&self, at: usize, graph: HeapGraph) -> JavaHeap {
         let listed = &self.listed[at];
         let mut heap = JavaHeap::new(
@@ -547,8 +550,8 @@ impl JavaFile {
     }
 }
 
-/// Where a dump breaks off before its roots, next to nothing is reachable: all objects are then
-/// taken for what they are, with roots of their own.
+/// Makes all objects roots if a dump is truncated before its roots, because almost nothing is
+/// reachable then.
 fn root_what_lost_its_roots(graph: &mut HeapGraph, follow: Follow) -> Option<Finding> {
     if !graph.facts.losses.truncated || graph.is_empty() {
         return None;
@@ -561,15 +564,16 @@ fn root_what_lost_its_roots(graph: &mut HeapGraph, follow: Follow) -> Option<Fin
     Some(Finding {
         kind: "roots-missing",
         class: None,
-        message: "the part with the roots is missing: all objects are shown as if they were in \
-                  use, garbage too"
-            .to_owned(),
+        message:
+            "the part with the GC roots is missing; all objects are shown as reachable, including \
+             unreachable ones"
+                .to_owned(),
         help: None,
         pid: graph.facts.pid,
     })
 }
 
-/// Opens an input and reads the dump that is meant.
+/// Opens an input and reads the selected dump.
 ///
 /// # Errors
 /// As [`JavaFile::open`], [`JavaFile::choose`] and [`JavaFile::read`].
@@ -584,11 +588,11 @@ pub fn open(
     file.read(at)
 }
 
-/// The folder, in that of a recording, of Java heaps that were dumped beside it.
+/// Directory of companion Java heaps in a recording directory.
 pub const FOLDER: &str = "java";
 
-/// Where the Java heaps of a recording that has none of its own are: a recording of such that
-/// lies directly in its folder as `java`, as `demo` leaves it.
+/// Returns the directory `java` with the Java heaps of a recording that has none of its own, as
+/// `demo` creates it.
 pub(crate) fn lying_in(path: &Path) -> Option<PathBuf> {
     let has_java = |folder: &Path| {
         let is_recording = folder.join(manifest::FILE_NAME).is_file();
@@ -601,8 +605,8 @@ pub(crate) fn lying_in(path: &Path) -> Option<PathBuf> {
     (!has_java(path)? && has_java(&inner)?).then_some(inner)
 }
 
-/// The manifest of the recording that the input is or lies in. One that cannot be read says
-/// nothing of labels, no more.
+/// Returns the manifest of the recording that the input is or is part of. An unreadable one only
+/// costs labels.
 pub(crate) fn manifest_of(path: &Path) -> Result<Option<Manifest>, ManifestError> {
     if path.is_dir() {
         if !path.join(manifest::FILE_NAME).is_file() {
@@ -611,10 +615,6 @@ pub(crate) fn manifest_of(path: &Path) -> Result<Option<Manifest>, ManifestError
         return Ok(Some(Manifest::read(path)?));
     }
     Ok(recorded::beside(path)?.map(recorded::Recorded::into_manifest))
-}
-
-fn is_of(dump: &Listed, process: &str) -> bool {
-    is_process(process, dump.pid, &dump.process)
 }
 
 #[cfg(test)]

@@ -1,5 +1,4 @@
-//! What an input holds of Java heaps, as far as whoever looked for native heaps in it has opened
-//! it already: nothing is read twice.
+//! Java heaps of an input that was already opened for its native heaps, to avoid reading it twice.
 
 use crate::import::HprofInput;
 use crate::naming::r8_mappings::HeapMaps;
@@ -9,7 +8,7 @@ use crate::trace::Trace;
 /// An input of Java heaps, opened or not.
 #[derive(Default)]
 pub enum OpenedJava {
-    /// Nobody has looked into it.
+    /// Not opened yet.
     #[default]
     Unread,
     /// Traces; several in a bundle.
@@ -28,16 +27,16 @@ impl std::fmt::Debug for OpenedJava {
     }
 }
 
-/// A trace whose packets were walked once.
+/// A trace whose packets were scanned.
 pub struct ReadTrace {
-    /// Its file name, for people.
+    /// File name for messages.
     pub name: String,
-    /// Where its dumps are.
+    /// The trace with the locations of its dumps.
     pub trace: Trace,
     /// Names for them.
     pub heaps: HeapMaps,
-    /// What is wrong with its file.
+    /// Damage of its file.
     pub damage: Option<String>,
-    /// What the user should know of the mapping files.
+    /// Findings about the R8 mappings.
     pub findings: Vec<Finding>,
 }

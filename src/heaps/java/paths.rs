@@ -1,4 +1,4 @@
-//! `paths` in a Java heap: what holds the objects of some classes, or one object in full.
+//! `paths` in a Java heap: paths to the objects of classes, or details of one object.
 
 use regex::Regex;
 use serde::Serialize;
@@ -14,56 +14,54 @@ use crate::analyze::paths::{self, Link, Path, Place, RootReason, Ways};
 use crate::analyze::repetition::{self, Repeated};
 use crate::heap_graph::{Follow, HeapGraph, ObjectId, ObjectIndex, Referrers, Value};
 
-/// Whose paths are asked for.
+/// Target objects.
 #[derive(Debug, Clone)]
 pub enum Targets {
     /// All objects of classes that match.
     Classes(Regex),
-    /// One object.
     Object(ObjectId),
 }
 
-/// What holds some objects.
+/// Paths to the targets.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PathsReport {
-    /// The heap.
     pub heap: HeapFacts,
-    /// The objects asked about, in words.
+    /// Description of the targets.
     pub targets: String,
-    /// Those that roots reach, and what goes with them.
+    /// Reachable targets, and their retained bytes.
     pub reachable: Figures,
-    /// Those that roots do not reach.
+    /// Number of unreachable targets.
     pub unreachable: u64,
-    /// Bytes of the whole heap that roots reach, Java and native.
+    /// Reachable bytes of the whole heap, Java and native.
     pub heap_bytes: u64,
-    /// The one object in full, where one was named.
+    /// Details of the object, if one was selected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectReport>,
-    /// The shortest path to the one that retains most; absent where roots reach none.
+    /// Shortest path to the target that retains most; absent if no target is reachable.
     pub shortest: Option<PathReport>,
-    /// All paths merged by class and field, nearest to the objects first.
+    /// All paths merged by class and field, nearest to the targets first.
     pub holders: Vec<HolderRow>,
 }
 
 /// A path from a root.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PathReport {
-    /// Why the first object is there.
+    /// The root of the first object.
     pub root: Option<RootDocument>,
-    /// The objects, from the root on; of what repeats the first and the last.
+    /// Objects, from the root; only the first and the last of repeated ones.
     pub steps: Vec<StepRow>,
 }
 
-/// Why an object is a root.
+/// A GC root.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RootDocument {
-    /// Such as `ROOT_JAVA_FRAME`.
+    /// Kind, such as `ROOT_JAVA_FRAME`.
     pub kind: &'static str,
-    /// In words, with thread and frame.
+    /// Description, with thread and frame.
     pub text: String,
-    /// The thread's name or number.
+    /// Name or number of the thread.
     pub thread: Option<String>,
-    /// The frame of it.
+    /// Frame of the thread.
     pub frame: Option<String>,
 }
 
@@ -78,18 +76,17 @@ impl From<&RootReason> for RootDocument {
     }
 }
 
-/// A reference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LinkDocument {
     /// `field`, `static`, `element` or `unnamed`.
     pub kind: &'static str,
-    /// The class that declares it.
+    /// Declaring class.
     pub class: String,
     /// Name of the field or static.
     pub name: Option<String>,
-    /// Index of the element, where it is one.
+    /// Index of the element, for arrays.
     pub element: Option<u32>,
-    /// As people write it: `ArrayList.elementData`.
+    /// Readable form: `ArrayList.elementData`.
     pub text: String,
 }
 
@@ -115,28 +112,27 @@ impl From<&Link> for LinkDocument {
 /// An object of a path.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StepRow {
-    /// Its id, hexadecimal.
+    /// Object ID, hexadecimal.
     pub id: String,
-    /// Its class; `class X` for class objects.
+    /// Class; `class X` for class objects.
     pub name: String,
-    /// The reference from the object before; absent for the first.
+    /// Reference from the previous object; absent for the first.
     pub via: Option<LinkDocument>,
     /// Bytes it retains, Java and native.
     pub retained_bytes: u64,
-    /// The text of a string, cut.
+    /// Text of a string, truncated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// The references that lead here from the step before, where they repeat; `via` is the last
-    /// of them.
+    /// Repeated references from the previous step; `via` is the last of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeated: Option<RepeatedRow>,
-    /// How many steps before it are left out; absent where none are.
+    /// Number of steps left out before it; absent if zero.
     #[serde(skip_serializing_if = "crate::units::is_zero")]
     pub left_out: u64,
 }
 
 impl StepRow {
-    /// What leads here, as people read it: `Event.next × 4,999`.
+    /// Returns the readable reference: `Event.next × 4,999`.
     pub fn reference(&self) -> Option<String> {
         let via = self.via.as_ref()?;
         Some(match &self.repeated {
@@ -150,14 +146,14 @@ impl StepRow {
 /// References that are followed several times in a row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RepeatedRow {
-    /// How often.
+    /// Number of repetitions.
     pub times: u64,
-    /// A round of them, in turn.
+    /// One cycle of references, in order.
     pub references: Vec<String>,
 }
 
 impl RepeatedRow {
-    /// As people read it.
+    /// Returns the readable form.
     pub fn text(&self) -> String {
         repetition::repeated_text(&self.references, self.times)
     }
@@ -172,60 +168,58 @@ impl<T: ToString> From<&Repeated<T>> for RepeatedRow {
     }
 }
 
-/// Objects of one class that hold those of another row.
+/// Objects of one class that refer to those of another row.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HolderRow {
     /// Position in the list.
     pub id: usize,
-    /// The row it holds; absent for the objects asked about.
+    /// Index of the row it refers to; absent for the targets.
     pub above: Option<usize>,
-    /// Steps from the objects asked about.
+    /// Number of steps from the targets.
     pub depth: usize,
     /// Class of the objects.
     pub name: String,
-    /// The reference by which they hold.
+    /// The reference.
     pub via: Option<LinkDocument>,
-    /// How many objects.
+    /// Number of objects.
     pub count: u64,
-    /// How many objects of the row before they hold.
+    /// Number of objects of the previous row that they refer to.
     pub holds: u64,
     /// Their own sizes.
     pub shallow_bytes: u64,
-    /// The id of one of them.
+    /// ID of one of them.
     pub example: String,
-    /// Why some of them are roots, and how many.
+    /// Roots among them, with counts.
     pub roots: Vec<RootCount>,
-    /// Its objects are those of that row too, which says what holds them; absent for a row of
-    /// its own.
+    /// Row with the same objects, which has their referrers; absent for a row of its own.
     pub same_as: Option<usize>,
-    /// Whether its objects stand at another row, shown or not.
+    /// True if its objects are in another row, shown or not.
     pub elsewhere: bool,
     /// Rows that hold it and were left out.
     pub hidden: usize,
 }
 
-/// How many roots of a kind.
+/// Number of roots of a kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RootCount {
-    /// How many objects.
+    /// Number of objects.
     pub count: u64,
-    /// Why they are roots.
     #[serde(flatten)]
     pub root: RootDocument,
 }
 
-/// How much is shown.
+/// Limits of the output.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Holders of each row.
     pub width: usize,
-    /// Steps away from the objects asked about.
+    /// Maximum number of steps from the targets.
     pub depth: usize,
     /// Fields and referrers of an object.
     pub fields: usize,
 }
 
-/// Finds what holds the targets; `None` where there is no object of that id.
+/// Finds the paths to the targets; `None` if there is no object with that ID.
 pub fn paths(heap: &JavaHeap, targets: &Targets, limits: Limits) -> Option<PathsReport> {
     let graph = &heap.graph;
     let dominators = heap.dominators();
@@ -280,7 +274,7 @@ pub fn paths(heap: &JavaHeap, targets: &Targets, limits: Limits) -> Option<Paths
     })
 }
 
-/// All objects of classes that match; the class's name where it is one.
+/// Returns all objects of classes that match, and the name of the class if there is one.
 fn of_classes(graph: &HeapGraph, pattern: &Regex) -> (String, Vec<ObjectIndex>) {
     let filter = Filter {
         focus: vec![pattern.clone()],
@@ -333,7 +327,7 @@ fn path_report(heap: &JavaHeap, path: &Path) -> PathReport {
     }
 }
 
-/// The tree as rows, each after the one that it holds, cut to the limits.
+/// Returns the tree as rows, each after the one it refers to, within the limits.
 fn rows(graph: &HeapGraph, tree: &Holders, limits: Limits) -> Vec<HolderRow> {
     let mut rows: Vec<HolderRow> = Vec::new();
     let mut place = vec![None; tree.nodes.len()];
@@ -382,56 +376,56 @@ fn rows(graph: &HeapGraph, tree: &Holders, limits: Limits) -> Vec<HolderRow> {
     rows
 }
 
-/// One object in full.
+/// Details of an object.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ObjectReport {
-    /// Its id, hexadecimal.
+    /// Object ID, hexadecimal.
     pub id: String,
-    /// Its class; `class X` for class objects.
+    /// Class; `class X` for class objects.
     pub name: String,
-    /// Its class and superclasses, nearest first.
+    /// Class and superclasses, nearest first.
     pub ancestry: Vec<String>,
-    /// Its heap; empty where the dump does not tell.
+    /// Heap; empty if not in the dump.
     pub heap: &'static str,
-    /// What `System.identityHashCode` says, where the dump has it.
+    /// Value of `System.identityHashCode`, if in the dump.
     pub identity_hash: Option<u32>,
-    /// Its figures; without retained ones where no root reaches it.
+    /// Sizes; without retained ones if it is unreachable.
     #[serde(flatten)]
     pub figures: Figures,
-    /// Why it is a root, where it is one.
+    /// Its root, if it is one.
     pub root: Option<RootDocument>,
-    /// The object right above it in the dominator tree.
+    /// Immediate dominator.
     pub dominator: Option<Referred>,
-    /// The text of a string.
+    /// Text of a string.
     pub text: Option<String>,
     /// Number of elements of an array.
     pub length: Option<u64>,
-    /// The first elements of an array of primitives, where the dump has them.
+    /// First elements of an array of primitives, if in the dump.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub elements: Vec<String>,
-    /// Its fields or elements.
+    /// Fields or elements.
     pub fields: Vec<FieldRow>,
-    /// How many it has.
+    /// Number of fields or elements.
     pub fields_total: u64,
-    /// Who refers to it, weakly too.
+    /// Referrers, including weak ones.
     pub referrers: Vec<ReferrerRow>,
-    /// How many do.
+    /// Number of referrers.
     pub referrers_total: u64,
-    /// Where it was allocated, where the dump has that.
+    /// Allocation site, if in the dump.
     pub allocated_at: Option<super::facts::Site>,
 }
 
-/// An object that is named in passing.
+/// A referenced object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Referred {
-    /// Its id, hexadecimal.
+    /// Object ID, hexadecimal.
     pub id: String,
-    /// Its class; `class X` for class objects.
+    /// Class; `class X` for class objects.
     pub name: String,
     /// Number of elements of an array of primitives.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub length: Option<u64>,
-    /// The text of a string, cut.
+    /// Text of a string, truncated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
@@ -451,31 +445,30 @@ impl Referred {
 /// A field, static or element.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FieldRow {
-    /// Its name; absent for elements and where the dump does not tell.
+    /// Name; absent for elements and if not in the dump.
     pub name: Option<String>,
     /// Index of an element.
     pub element: Option<u32>,
-    /// Its type as Java writes it, where that is known.
+    /// Java type, if known.
     #[serde(rename = "type")]
     pub type_name: Option<String>,
-    /// The class that declares it, where that is known.
+    /// Declaring class, if known.
     pub declared_in: Option<String>,
-    /// Whether it is a static.
+    /// True if it is static.
     #[serde(rename = "static")]
     pub is_static: bool,
-    /// A value that is no object, as Java writes it; `null` for none.
+    /// Primitive value in Java syntax; `null` for no value.
     pub value: Option<String>,
-    /// The object it refers to.
+    /// The referenced object.
     pub object: Option<Referred>,
 }
 
-/// Who refers to an object.
+/// A referrer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReferrerRow {
-    /// The object.
     #[serde(flatten)]
     pub object: Referred,
-    /// By which reference.
+    /// The reference.
     pub via: LinkDocument,
 }
 
@@ -535,7 +528,7 @@ fn object_report(graph: &HeapGraph, told: &Inspection) -> ObjectReport {
     }
 }
 
-/// A value as Java writes it.
+/// Formats a value in Java syntax.
 fn written(value: Value) -> String {
     match value {
         Value::Null => "null".to_owned(),

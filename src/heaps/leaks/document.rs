@@ -1,4 +1,4 @@
-//! What `leaks --json` prints. Fields are a contract: docs/leaks.md lists them.
+//! Output of `leaks --json`. Fields are a contract: docs/leaks.md lists them.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,15 @@ use crate::heap_graph::Dominators;
 use crate::heaps::java::facts::HeapFacts;
 use crate::heaps::java::paths::RepeatedRow;
 
-/// The document.
 #[derive(Debug, Clone, Serialize)]
 pub struct LeaksDocument {
-    /// The dumps, oldest first; all findings but growth are of the last.
+    /// Dumps, oldest first; all findings except growth are about the last one.
     pub heaps: Vec<HeapFacts>,
-    /// What is to be known of the series.
+    /// Notes about the series.
     pub notes: Vec<String>,
-    /// Leaks; null where they were not asked for.
+    /// Leaks; null if not requested.
     pub leaks: Option<LeaksRows>,
-    /// Waste; null where it was not asked for.
+    /// Waste; null if not requested.
     pub waste: Option<WasteDocument>,
     /// Growth; null for a single dump.
     pub growth: Option<GrowthDocument>,
@@ -29,28 +28,28 @@ pub struct LeaksDocument {
 /// Leaks.
 #[derive(Debug, Clone, Serialize)]
 pub struct LeaksRows {
-    /// How many objects leak.
+    /// Number of leaking objects.
     pub objects: u64,
-    /// What they keep together.
+    /// Their retained bytes.
     pub kept: KeptBytes,
-    /// How many groups there are; `groups` may be cut.
+    /// Number of groups; `groups` can be truncated.
     pub groups_total: u64,
-    /// Leaks of one cause and class.
+    /// Leaks by cause and class.
     pub groups: Vec<GroupRow>,
-    /// Objects that should be gone and wait to be collected.
+    /// Unreachable objects that are not collected yet.
     pub unheld: Vec<UnheldRow>,
     /// `Build.VERSION.SDK_INT`.
     pub sdk: Option<i64>,
     /// `Build.MANUFACTURER`.
     pub manufacturer: Option<String>,
-    /// What the dump can't tell.
+    /// Questions that the dump cannot answer.
     pub untold: Vec<String>,
 }
 
 /// Bytes that leaks keep.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct KeptBytes {
-    /// Of the Java heap.
+    /// Bytes of the Java heap.
     pub bytes: u64,
     /// Native.
     pub native_bytes: u64,
@@ -59,7 +58,7 @@ pub struct KeptBytes {
 }
 
 impl KeptBytes {
-    /// All bytes.
+    /// Returns the sum of all bytes.
     pub fn total(&self) -> u64 {
         self.bytes.saturating_add(self.native_bytes)
     }
@@ -82,96 +81,94 @@ pub struct GroupRow {
     pub signature: String,
     /// `activity`, `fragment`, `view`, …
     pub kind: &'static str,
-    /// Such as `destroyed Activity`.
+    /// Kind of leak, such as `destroyed Activity`.
     pub what: &'static str,
     /// Class of the objects that leak.
     pub class: String,
     /// `certain`, `likely`, `possible`.
     pub certainty: &'static str,
-    /// Where Android itself leaks it.
+    /// Known leak of Android, if it is one.
     pub library: Option<LibraryRow>,
-    /// How many there are; `leaks` may be cut.
+    /// Number of leaks; `leaks` can be truncated.
     pub count: u64,
-    /// How many there were in the first dump; null for a single dump.
+    /// Number of leaks in the first dump; null for a single dump.
     pub count_before: Option<u64>,
-    /// What they keep: bytes that only leaks reach.
+    /// Bytes that only leaks reach.
     pub kept: KeptBytes,
-    /// What they dominate; differs where others hold a part too, or references are followed that
-    /// `kept` does not.
+    /// Dominated bytes; differ from `kept` if other objects also retain a part, or if references
+    /// are followed that `kept` ignores.
     pub dominated: KeptBytes,
-    /// Where the path begins.
+    /// Start of the path.
     pub root: String,
-    /// The path of the first of `leaks`.
+    /// Path to the first of `leaks`.
     pub path: Vec<PathStep>,
     /// Steps left out in the middle of `path`.
     pub path_left_out: u64,
-    /// What to do.
+    /// Next step.
     pub advice: String,
-    /// The objects.
     pub leaks: Vec<LeakRow>,
 }
 
-/// A reference by which Android leaks.
+/// A reference that leaks in Android.
 #[derive(Debug, Clone, Serialize)]
 pub struct LibraryRow {
-    /// Such as `android.os.Message.obj`.
+    /// Reference, such as `android.os.Message.obj`.
     pub reference: String,
     /// First API level.
     pub from_api: i64,
-    /// Last API level; null where it still stands.
+    /// Last affected API level; null if not fixed.
     pub to_api: Option<i64>,
-    /// What happens.
+    /// Description.
     pub what: &'static str,
 }
 
-/// An object that leaks.
+/// A leaking object.
 #[derive(Debug, Clone, Serialize)]
 pub struct LeakRow {
-    /// Its id, in hex.
+    /// Object ID, hexadecimal.
     pub id: String,
     /// `certain`, `likely`, `possible`.
     pub certainty: &'static str,
-    /// Why it should be gone.
+    /// Reason why it should be unreachable.
     pub reason: String,
-    /// What it keeps.
+    /// Its retained bytes.
     pub kept: KeptBytes,
-    /// Other leaking objects that it keeps.
+    /// Other leaking objects that it retains.
     pub nested: Vec<NestedRow>,
 }
 
-/// Leaking objects that a leak keeps.
+/// Leaking objects retained by another leak.
 #[derive(Debug, Clone, Serialize)]
 pub struct NestedRow {
     /// Their class.
     pub class: String,
-    /// How many.
+    /// Number of objects.
     pub count: u64,
 }
 
 /// A step of a path.
 #[derive(Debug, Clone, Serialize)]
 pub struct PathStep {
-    /// The object's id, in hex.
+    /// Object ID, hexadecimal.
     pub id: String,
-    /// Its class; of a class object the class itself.
+    /// Class; for a class object, the class itself.
     pub class: String,
     /// `instance`, `class`, `array`, `thread`.
     pub shape: &'static str,
     /// `leaking`, `not-leaking`, `unknown`.
     pub status: &'static str,
-    /// Why; may be empty.
+    /// Reason of the state; can be empty.
     pub reason: String,
-    /// How it refers to the next; null for the last.
+    /// Reference to the next object; null for the last.
     pub reference: Option<String>,
-    /// The superclass that declares that field, where one does.
+    /// Superclass that declares the field, if any.
     pub declared_in: Option<String>,
-    /// Whether that reference is suspected.
+    /// True if the reference is suspected.
     pub suspect: bool,
-    /// The references that lead from here to the next step, where they repeat; `reference` is
-    /// the first of them.
+    /// Repeated references to the next step; `reference` is the first of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeated: Option<RepeatedRow>,
-    /// How many steps before it are left out; absent where none are.
+    /// Number of steps left out before it; absent if zero.
     #[serde(skip_serializing_if = "crate::units::is_zero")]
     pub left_out: u64,
 }
@@ -181,15 +178,14 @@ pub struct PathStep {
 pub struct UnheldRow {
     /// Their class.
     pub class: String,
-    /// What they are.
     pub what: &'static str,
-    /// How many.
+    /// Number of objects.
     pub count: u64,
-    /// Whether something strong holds them for the moment: what the main thread is doing.
+    /// True if a current operation of the main thread has a strong reference to them.
     pub in_passing: bool,
 }
 
-/// The leaks of a heap, each list cut to `limit`.
+/// Returns the leaks of a heap, each list truncated to `limit`.
 pub(super) fn leaks(
     found: &Leaks,
     dominators: Option<&Dominators>,
@@ -306,7 +302,7 @@ pub struct WasteDocument {
     pub arrays: Duplicated,
     /// Bitmaps; `length` of their rows is the number of pixels.
     pub bitmaps: Duplicated,
-    /// The largest bitmaps.
+    /// Largest bitmaps.
     pub largest_bitmaps: Vec<LargeRow>,
     /// Collections by class.
     pub collections: Vec<CollectionRow>,
@@ -316,23 +312,23 @@ pub struct WasteDocument {
     pub sparse_arrays: Vec<RoomRow>,
     /// Bytes of empty slots in all of those.
     pub sparse_array_bytes: u64,
-    /// Hash tables whose keys share buckets.
+    /// Hash tables with bucket collisions.
     pub crowded: Vec<CrowdedRow>,
     /// Numbers in boxes.
     pub boxed: Vec<BoxedRow>,
-    /// The largest arrays.
+    /// Largest arrays.
     pub large_arrays: Vec<LargeRow>,
-    /// How many arrays are large.
+    /// Number of large arrays.
     pub large_arrays_count: u64,
     /// Their bytes.
     pub large_arrays_bytes: u64,
-    /// Class loaders whose classes another has loaded as well.
+    /// Class loaders with classes that another one also loaded.
     pub loaders: Vec<LoaderRow>,
-    /// What the dump can't tell.
+    /// Questions that the dump cannot answer.
     pub untold: Vec<String>,
 }
 
-/// A class loader that repeats another.
+/// A class loader that duplicates another.
 #[derive(Debug, Clone, Serialize)]
 #[allow(missing_docs)]
 pub struct LoaderRow {
@@ -344,7 +340,7 @@ pub struct LoaderRow {
     pub held_by: Option<String>,
 }
 
-/// Equal contents of one sort.
+/// Duplicates of one kind.
 #[derive(Debug, Clone, Serialize)]
 pub struct Duplicated {
     /// Objects looked at.
@@ -353,34 +349,34 @@ pub struct Duplicated {
     pub bytes: u64,
     /// Different contents; null for bitmaps.
     pub distinct: Option<u64>,
-    /// Bytes of all but one of each.
+    /// Bytes of all copies except one.
     pub wasted_bytes: u64,
     /// Objects without contents in this dump.
     pub without_contents: u64,
-    /// The contents that waste most.
+    /// Contents with the most wasted bytes.
     pub groups: Vec<DuplicateRow>,
 }
 
-/// A content that there is several times.
+/// A duplicated content.
 #[derive(Debug, Clone, Serialize)]
 pub struct DuplicateRow {
-    /// How often.
+    /// Number of copies.
     pub count: u64,
-    /// Bytes of one.
+    /// Bytes of one copy.
     pub each_bytes: u64,
-    /// Bytes of all but one.
+    /// Bytes of all copies except one.
     pub wasted_bytes: u64,
     /// Class of the objects.
     pub class: String,
     /// Characters, elements or pixels.
     pub length: u64,
-    /// The content, cut.
+    /// The content, truncated.
     pub value: String,
-    /// The beginning of its SHA-256, by which a page without contents names it; null for bitmaps.
+    /// Prefix of its SHA-256, which identifies it on a page without contents; null for bitmaps.
     pub hash: Option<String>,
-    /// Id of one of them, in hex.
+    /// ID of one copy, hexadecimal.
     pub example: String,
-    /// Who holds that one.
+    /// Referrer of that copy.
     pub held_by: Option<String>,
 }
 
@@ -410,7 +406,7 @@ pub struct RoomRow {
     pub held_by: Option<String>,
 }
 
-/// A hash table whose keys share buckets.
+/// A hash table with bucket collisions.
 #[derive(Debug, Clone, Serialize)]
 #[allow(missing_docs)]
 pub struct CrowdedRow {
@@ -434,22 +430,20 @@ pub struct BoxedRow {
     pub wasted_bytes: Option<u64>,
 }
 
-/// An object that is large.
+/// A large object.
 #[derive(Debug, Clone, Serialize)]
 pub struct LargeRow {
-    /// Its id, in hex.
+    /// Object ID, hexadecimal.
     pub id: String,
-    /// Its class.
     pub class: String,
-    /// Its bytes.
     pub bytes: u64,
     /// Elements of an array, pixels of a bitmap.
     pub length: Option<u64>,
-    /// What it holds in words; of a bitmap its size.
+    /// Description of its contents; the dimensions of a bitmap.
     pub value: String,
-    /// Whether its bytes are native.
+    /// True if its bytes are native.
     pub native: bool,
-    /// Who holds it.
+    /// Its referrer.
     pub held_by: Option<String>,
 }
 
@@ -620,12 +614,12 @@ fn duplicated(found: Duplicates) -> Duplicated {
     }
 }
 
-/// What grew from the first dump to the last.
+/// Growth from the first dump to the last.
 #[derive(Debug, Clone, Serialize)]
 pub struct GrowthDocument {
-    /// How many dumps were compared.
+    /// Number of compared dumps.
     pub dumps: usize,
-    /// Classes whose objects became more from each dump to the next.
+    /// Classes with more objects from each dump to the next.
     pub classes: Vec<GrowthRow>,
     /// Paths on which objects became more from each dump to the next.
     pub paths: Vec<GrowthRow>,
@@ -634,7 +628,6 @@ pub struct GrowthDocument {
 /// Something that grew.
 #[derive(Debug, Clone, Serialize)]
 pub struct GrowthRow {
-    /// The class.
     pub class: String,
     /// References from a root to it, each with its class before it; empty for a class.
     pub path: Vec<String>,
@@ -645,12 +638,12 @@ pub struct GrowthRow {
 }
 
 impl GrowthRow {
-    /// How many more objects.
+    /// Returns the increase in objects.
     pub fn more(&self) -> i64 {
         difference(&self.counts)
     }
 
-    /// How many more bytes.
+    /// Returns the increase in bytes.
     pub fn more_bytes(&self) -> i64 {
         difference(&self.bytes)
     }

@@ -1,17 +1,16 @@
-//! The phone as a source of symbols: libraries that no place on this host has are fetched from
-//! it once and kept in the cache under their build ID. Owns which are worth it, in what order,
-//! what it may cost, and that nothing that goes wrong here costs the recording anything; how
-//! bytes come over is `transfer`'s.
+//! The device as a source of symbols: libraries that are not found on the host are fetched from it
+//! once and stored in the cache by build ID. Decides which ones, in what order, and at what cost;
+//! failures never affect the recording. `transfer` implements the transfers.
 //!
-//! | | `--no-pull-libs` | by default | `--pull-libs` |
+//! | | `--pull-libs never` | by default | `--pull-libs` |
 //! |---|---|---|---|
-//! | which | none | those of the phone with nameless frames, those of apps | all |
+//! | libraries | none | of the device with unnamed frames, of apps | all |
 //! | bytes | | 64 MiB | any |
 //! | time | | 5 s | any |
 //!
-//! A library that is kept is never fetched again, also where it turned out to hold no symbols:
-//! the cache then has it and says so. What the phone has another build of, and what took too
-//! long, is remembered too.
+//! A stored library is never fetched again, even if it has no symbols, which the cache then
+//! reports. Libraries of which the device has another build, and those that took too long, are also
+//! remembered.
 
 mod request;
 mod transfer;
@@ -38,28 +37,27 @@ use crate::symbolize::find::WhyNot;
 use crate::units::{BuildId, ByteSize};
 use crate::untrusted::sanitize;
 
-/// What is fetched without having been asked for.
+/// Maximum number of bytes fetched by default.
 const MOST_BYTES: u64 = 64 << 20;
-/// How long that may take.
+/// Time limit of fetching by default.
 const MOST_TIME: Duration = Duration::from_secs(5);
-/// A phone that is silent for so long has gone.
+/// Time without data after which the device counts as disconnected.
 const STALL: Duration = Duration::from_secs(20);
-/// From so many bytes on a transfer says how fast the next will be.
+/// Minimum size of a transfer that predicts the speed of the next one, in bytes.
 const TELLING: u64 = 256 << 10;
 /// File type bits of st_mode, and those of a regular file.
 const TYPE: u32 = 0o170_000;
 const REGULAR: u32 = 0o100_000;
 
-/// Whether libraries are fetched from the phone.
+/// Mode of fetching libraries from the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PullLibs {
-    /// Where it is cheap.
+    /// If it is cheap.
     #[default]
     Cheap,
-    /// Whatever it costs.
+    /// At any cost.
     Always,
-    /// Never.
     Never,
 }
 
@@ -67,56 +65,54 @@ pub enum PullLibs {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "event")]
 pub enum PullEvent {
-    /// A library is asked for.
+    /// A library is requested.
     #[serde(rename = "library-asked")]
     Asking {
-        /// Its path on the phone, for people.
+        /// Its path on the device, for display.
         path: String,
-        /// How many were done before it.
+        /// Number of libraries done before it.
         done: usize,
-        /// Of how many.
+        /// Total number of libraries.
         of: usize,
     },
-    /// A library was kept.
+    /// A library was stored.
     #[serde(rename = "library-pulled")]
     Kept {
-        /// Its path on the phone, for people.
+        /// Its path on the device, for display.
         path: String,
-        /// What came over, in bytes.
+        /// Number of bytes fetched.
         bytes: u64,
     },
 }
 
 impl Fetched {
-    /// Its path without characters that steer a terminal.
+    /// Returns its path without terminal control characters.
     pub fn shown(&self) -> String {
         sanitize(&self.path).into_owned()
     }
 }
 
-/// What became of one library.
+/// Result for one library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetched {
-    /// Its path as the recording has it.
+    /// Its path in the recording.
     pub path: String,
-    /// Its build ID.
     pub build_id: BuildId,
-    /// How it went.
     pub outcome: Outcome,
 }
 
-/// How it went with one library.
+/// Outcome for one library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is in the cache now; so many bytes came over.
+    /// It was added to the cache; contains the number of bytes fetched.
     Kept(u64),
-    /// It was in the cache before.
+    /// It was already in the cache.
     Cached,
     /// It is not in the cache.
     Not(WhyNot),
 }
 
-/// Fetches libraries from one phone.
+/// Fetches libraries from one device.
 pub struct DeviceLibs {
     device: Device,
     how: PullLibs,
@@ -133,7 +129,7 @@ impl std::fmt::Debug for DeviceLibs {
     }
 }
 
-/// Ends fetching from elsewhere: the recording then goes on without.
+/// Interrupts fetching; the recording continues without the libraries.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt(Arc<Interrupted>);
 
@@ -145,8 +141,8 @@ struct Interrupted {
 }
 
 impl Interrupt {
-    /// Ends what is under way; false where nothing is, so that whoever asked meant something
-    /// else.
+    /// Interrupts the current fetch; returns false if there is none, so that the request applies to
+    /// something else.
     pub fn skip(&self) -> bool {
         if !self.0.under_way.load(Ordering::SeqCst) {
             return false;
@@ -168,7 +164,7 @@ impl Interrupt {
 }
 
 impl DeviceLibs {
-    /// A source of libraries; to be made where an async runtime runs.
+    /// Creates a source of libraries; must be called within an async runtime.
     pub fn new(device: Device, how: PullLibs) -> DeviceLibs {
         DeviceLibs {
             device,
@@ -178,13 +174,13 @@ impl DeviceLibs {
         }
     }
 
-    /// What ends it early.
+    /// Returns the handle that interrupts it.
     pub fn interrupt(&self) -> Interrupt {
         self.interrupt.clone()
     }
 
-    /// Fetches what is worth it into `cache`. Blocks; not for a thread that runs async tasks.
-    /// Libraries that no phone has a file for (`[vdso]`, memory) are left out of the answer.
+    /// Fetches useful libraries into `cache`. Blocks; not for threads that run async tasks. Leaves
+    /// out libraries without a file (`[vdso]`, memory).
     pub fn fetch(
         &self,
         cache: &Cache,
@@ -245,7 +241,7 @@ impl DeviceLibs {
     }
 }
 
-/// One run through the requests, with what it has cost so far.
+/// One pass through the requests, with its cost so far.
 struct Round<'a> {
     of: &'a DeviceLibs,
     cache: &'a Cache,
@@ -253,9 +249,9 @@ struct Round<'a> {
     bytes: u64,
     /// Bytes a second of the last transfer that was large enough.
     speed: Option<f64>,
-    /// Why nothing more is asked of the phone.
+    /// Reason for not requesting anything else from the device.
     over: Option<WhyNot>,
-    /// What was said of a file: several libraries may lie in one APK.
+    /// Stats of files: several libraries can be in one APK.
     stats: HashMap<String, Option<RemoteStat>>,
 }
 
@@ -272,7 +268,7 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// What is known without asking the phone.
+    /// Returns results that do not need the device.
     fn known(&self, request: &LibraryRequest) -> Option<Outcome> {
         let libraries = self.cache.libraries();
         if libraries.has(&request.build_id, Origin::Device) {
@@ -283,7 +279,7 @@ impl<'a> Round<'a> {
         }
         let slow = self.of.how == PullLibs::Cheap && self.is_noted(&too_slow(&request.build_id));
         slow.then(|| {
-            let text = "took too long before; --pull-libs takes the time";
+            let text = "took too long before; use `--pull-libs` to wait for it";
             Outcome::Not(WhyNot::OverBudget(text.to_owned()))
         })
     }
@@ -297,7 +293,7 @@ impl<'a> Round<'a> {
         asked.unwrap_or_else(Outcome::Not)
     }
 
-    /// Nothing more is asked of the phone.
+    /// Ends all requests to the device.
     fn end(&mut self, why: WhyNot) -> WhyNot {
         self.over = Some(why.clone());
         why
@@ -310,10 +306,10 @@ impl<'a> Round<'a> {
         let stat = self.stat(place.file()).await?;
         let other = other_build(&request.build_id, place.file(), &stat);
         if self.is_noted(&other) {
-            let text = "the phone has another build of it by now";
+            let text = "the device now has another build of it";
             return Err(WhyNot::Device(text.to_owned()));
         }
-        // Of an APK only the library comes over, but how large that is will be seen on the way.
+        // From an APK, only the library is transferred, but its size is not known yet.
         let least = match place {
             Where::File(_) => stat.size,
             Where::InApk { .. } => 0,
@@ -337,7 +333,7 @@ impl<'a> Round<'a> {
             None => {
                 self.note(&too_slow(&request.build_id));
                 let text = format!(
-                    "took longer than {} s; --pull-libs takes the time",
+                    "took longer than {} s; use `--pull-libs` to wait for it",
                     MOST_TIME.as_secs()
                 );
                 return Err(self.end(WhyNot::OverBudget(text)));
@@ -359,7 +355,7 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// What is at `path`, which must be a regular file.
+    /// Returns the stat of `path`, which must be a regular file.
     async fn stat(&mut self, path: &str) -> Result<RemoteStat, WhyNot> {
         let stat = match self.stats.get(path) {
             Some(known) => *known,
@@ -400,7 +396,7 @@ impl<'a> Round<'a> {
                 WhyNot::Changed
             }
             Failed::Damaged(what) => WhyNot::Damaged(what),
-            Failed::NoDd => WhyNot::Device("its shell has no dd".to_owned()),
+            Failed::NoDd => WhyNot::Device("its shell does not have dd".to_owned()),
         }
     }
 
@@ -415,7 +411,7 @@ impl<'a> Round<'a> {
         (self.of.how != PullLibs::Always).then(|| MOST_TIME.saturating_sub(self.began.elapsed()))
     }
 
-    /// Whether so many bytes are within what may be spent.
+    /// Checks that this number of bytes is within the limits.
     fn afford(&mut self, bytes: u64) -> Result<(), WhyNot> {
         if bytes > self.bytes_left() {
             return Err(WhyNot::OverBudget(too_large(bytes, self.bytes)));
@@ -430,7 +426,7 @@ impl<'a> Round<'a> {
             && bytes as f64 / speed > left.as_secs_f64()
         {
             let text = format!(
-                "{} at {}/s take longer than what is left of {} s",
+                "{} at {}/s take longer than the remaining part of {} s",
                 ByteSize(bytes),
                 ByteSize(speed as u64),
                 MOST_TIME.as_secs()
@@ -440,7 +436,7 @@ impl<'a> Round<'a> {
         Ok(())
     }
 
-    /// `work`, as long as there is time; `None` where there is none left.
+    /// Runs `work` within the time limit; `None` if it is exceeded.
     async fn in_time<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         match self.time_left() {
             None => Some(work.await),
@@ -453,18 +449,18 @@ impl<'a> Round<'a> {
     }
 
     fn note(&self, key: &[u8; 32]) {
-        // Where the cache cannot be written it is only asked again.
+        // If the cache is not writable, the library is requested again next time.
         let _ = self.cache.answers().put(key, b"");
     }
 }
 
 fn host(error: std::io::Error) -> WhyNot {
-    WhyNot::Device(format!("this host could not keep it: {error}"))
+    WhyNot::Device(format!("the host cannot store it: {error}"))
 }
 
 fn no_time() -> WhyNot {
     WhyNot::OverBudget(format!(
-        "the {} s that libraries may take by default were over; --pull-libs takes the time",
+        "the default limit of {} s for libraries was reached; use `--pull-libs` to wait for them",
         MOST_TIME.as_secs()
     ))
 }
@@ -473,11 +469,11 @@ fn too_large(size: u64, spent: u64) -> String {
     let all = ByteSize(MOST_BYTES);
     match spent {
         0 => format!(
-            "{} are more than {all}; --pull-libs fetches any",
+            "{} exceed the limit of {all}; use `--pull-libs` to fetch any size",
             ByteSize(size)
         ),
         _ => format!(
-            "{} are more than what is left of {all}; --pull-libs fetches any",
+            "{} exceed the remaining part of {all}; use `--pull-libs` to fetch any size",
             ByteSize(size)
         ),
     }
@@ -488,7 +484,7 @@ fn too_slow(build_id: &BuildId) -> [u8; 32] {
     digest(&[b"device library too slow 1", &build_id.0])
 }
 
-/// Key of the note that this file of the phone is another build.
+/// Returns the key of the note that this file of the device is another build.
 fn other_build(build_id: &BuildId, path: &str, stat: &RemoteStat) -> [u8; 32] {
     digest(&[
         b"device library of another build 1",

@@ -1,6 +1,6 @@
-//! What is requested of the phone: a library, what its absence costs, and where its file lies.
-//! Paths come from the trace and are not trusted: only absolute normalised ones are ever asked
-//! for, and by default only below the folders of the system, of apps and of pushed programs.
+//! Requested libraries: their benefit, and the location of their files. Paths come from the trace
+//! and are not trusted: only absolute normalized ones are requested, and by default only below the
+//! directories of the system, of apps and of pushed programs.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::profile::{CallsiteId, FrameId, MappingId, Recording, StringId};
 use crate::units::BuildId;
 use crate::untrusted::sanitize;
 
-/// Where libraries of the system lie.
+/// Directories of system libraries.
 const SYSTEM: [&str; 7] = [
     "/apex/",
     "/odm/",
@@ -19,26 +19,26 @@ const SYSTEM: [&str; 7] = [
     "/system_ext/",
     "/vendor/",
 ];
-/// Where what was installed or pushed lies: its build may have left symbols in it.
+/// Directories of installed or pushed files, whose build might have left symbols in them.
 const OWN: [&str; 4] = [
     "/data/app/",
     "/data/local/tmp/",
     "/data/nativetest/",
     "/data/nativetest64/",
 ];
-/// Where nothing lies that was linked.
+/// Directories without linked files.
 const NEVER: [&str; 3] = ["/dev/", "/proc/", "/sys/"];
 /// adbd's longest path.
 const LONGEST: usize = 1024;
 
-/// A library that could tell more than the recording does.
+/// A library that could have more symbols than the recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LibraryRequest {
     /// Path as the recording has it.
     pub path: String,
     /// GNU build ID.
     pub build_id: BuildId,
-    /// Where its ELF file starts in the file of that path: not 0 in an APK.
+    /// Offset of its ELF file in the file of that path: not 0 in an APK.
     pub start_offset: u64,
     /// Callsites with a nameless frame in it.
     pub nameless: usize,
@@ -46,20 +46,17 @@ pub struct LibraryRequest {
     pub without_lines: usize,
 }
 
-/// Where a library's bytes are on the phone.
+/// Location of a library's bytes on the device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Where {
-    /// A file of its own.
+    /// A separate file.
     File(String),
     /// Stored in an APK.
-    InApk {
-        /// The APK.
-        apk: String,
-    },
+    InApk { apk: String },
 }
 
 impl Where {
-    /// The file on the phone.
+    /// Returns the file on the device.
     pub(super) fn file(&self) -> &str {
         match self {
             Where::File(path) | Where::InApk { apk: path } => path,
@@ -68,27 +65,27 @@ impl Where {
 }
 
 impl LibraryRequest {
-    /// What it is worth: nameless frames before those without lines.
+    /// Returns its benefit: unnamed frames before frames without lines.
     pub(super) fn weight(&self) -> (usize, usize) {
         (self.nameless, self.without_lines)
     }
 
-    /// Whether it was installed or pushed, so that its build may have left symbols in it.
+    /// Returns whether it was installed or pushed, so that its build might have left symbols in it.
     pub(super) fn is_own(&self) -> bool {
         OWN.iter().any(|folder| self.path.starts_with(folder))
     }
 
-    /// Whether it lies where a phone has its libraries.
+    /// Returns whether it is in a directory of device libraries.
     pub(super) fn is_at_home(&self) -> bool {
         self.is_own() || SYSTEM.iter().any(|folder| self.path.starts_with(folder))
     }
 
-    /// Its path without characters that steer a terminal.
+    /// Returns its path without terminal control characters.
     pub(super) fn shown(&self) -> String {
         sanitize(&self.path).into_owned()
     }
 
-    /// Its place on the phone; `None` for what is no file there.
+    /// Returns its location on the device; `None` if it is not a file there.
     pub(super) fn place(&self) -> Option<Where> {
         let (file, is_inside) = match self.path.split_once('!') {
             Some((apk, _)) => (apk, true),
@@ -113,11 +110,11 @@ impl LibraryRequest {
     }
 }
 
-/// The libraries with frames that want names or lines, with what they cost in callsites. Reads
-/// every callsite once.
+/// Returns the libraries with frames that lack names or lines, with the number of affected
+/// callsites. Reads every callsite once.
 pub fn requests(recording: &Recording) -> Vec<LibraryRequest> {
     let tables = &recording.tables;
-    // A frame's need: 0 none, 1 lines, 2 a name.
+    // Requirement of a frame: 0 none, 1 lines, 2 a name.
     let needs: Vec<u8> = (0..tables.frames().len() as u32)
         .map(|at| {
             let frame = tables.frame(FrameId(at));
@@ -125,7 +122,7 @@ pub fn requests(recording: &Recording) -> Vec<LibraryRequest> {
             let has_lines = lines.iter().any(|line| line.line != 0);
             let is_named = !lines.is_empty() || frame.name != StringId::default();
             let path = frame.mapping.map(|id| tables.mapping(id).path);
-            // No file tells lines of compiled Java.
+            // No file has lines of compiled Java code.
             if is_named && path.is_some_and(|path| java_code(tables.string(path)).is_some()) {
                 return 0;
             }

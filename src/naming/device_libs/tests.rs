@@ -1,4 +1,4 @@
-//! Time that libraries may take, under paused time: a phone that is slow, and one that hangs.
+//! Tests of the time limit, under paused time: a slow device, and a hanging one.
 
 use super::*;
 use crate::device::scripted::{Scripted, Step, features, record, say, service};

@@ -1,5 +1,5 @@
-//! Bytes of a library from the phone into a file of the cache: a whole file by the sync
-//! service; out of an APK only the library's own bytes, read by `dd`, else the APK whole.
+//! Transfer of a library from the device into a cache file: a whole file by the sync service; from
+//! an APK only the library's own bytes, read by `dd`, otherwise the whole APK.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -9,25 +9,25 @@ use tokio::time::timeout;
 use super::STALL;
 use crate::device::{Command, Device, DeviceError, ShellEvent};
 
-/// What `dd` reads at once; libraries in an APK start at a multiple of it.
+/// Block size of `dd`; libraries in an APK start at a multiple of it.
 const PAGE: u64 = 4096;
-/// A library whose headers claim more than this is damaged.
+/// Maximum size of a library in its headers; larger ones are damaged.
 const LARGEST: u64 = 4 << 30;
 
-/// Why a library did not come.
+/// Error of a transfer.
 #[derive(Debug)]
 pub(super) enum Failed {
-    /// The phone or the way to it.
+    /// The device or the connection failed.
     Device(DeviceError),
     /// This host.
     Host(io::Error),
-    /// More than may be spent.
+    /// It exceeds the limit.
     TooLarge(u64),
-    /// Not what was there a moment before.
+    /// It changed after the previous check.
     Changed,
-    /// What is there is no library.
+    /// The file is not a library.
     Damaged(String),
-    /// The phone cannot read parts of files.
+    /// The device cannot read parts of files.
     NoDd,
 }
 
@@ -56,7 +56,7 @@ pub(super) async fn fetch_whole(
         received += bytes.len() as u64;
         if received > most {
             grown = true;
-            return Err(io::Error::other("it grew"));
+            return Err(io::Error::other("the file grew"));
         }
         file.write_all(bytes)
     };
@@ -75,7 +75,7 @@ pub(super) async fn fetch_from_apk(
     most: u64,
     file: &mut File,
 ) -> Result<u64, Failed> {
-    // Without shell v2 what dd says of itself would be among the bytes.
+    // Without shell v2, the messages of dd would be mixed with the bytes.
     if start.is_multiple_of(PAGE) && device.features(STALL).await?.shell_v2 {
         match fetch_part(device, apk, start, most, file).await {
             Err(Failed::NoDd) => {}
@@ -90,7 +90,7 @@ pub(super) async fn fetch_from_apk(
     Ok(bytes)
 }
 
-/// Copies the member whose data starts at `start`; those that are mapped are not compressed.
+/// Copies the member whose data starts at `start`; mapped members are not compressed.
 fn unpack(apk: File, start: u64, most: u64, file: &mut File) -> Result<(), Failed> {
     let damaged = |error: zip::result::ZipError| Failed::Damaged(error.to_string());
     let mut archive = zip::ZipArchive::new(io::BufReader::new(apk)).map_err(damaged)?;
@@ -104,7 +104,7 @@ fn unpack(apk: File, start: u64, most: u64, file: &mut File) -> Result<(), Faile
         }
     }
     Err(Failed::Damaged(
-        "nothing starts there in the APK".to_owned(),
+        "the APK contains nothing at that offset".to_owned(),
     ))
 }
 
@@ -116,7 +116,7 @@ async fn fetch_part(
     file: &mut File,
 ) -> Result<u64, Failed> {
     let mut got = read_pages(device, apk, start, PAGE, file).await?;
-    // The section headers tell where the last section ends; they may lie before it.
+    // The section headers contain the end of the last section, which can come after them.
     for _ in 0..2 {
         let size = elf_size(file)?;
         if size > most {
@@ -132,13 +132,13 @@ async fn fetch_part(
             return Err(Failed::Damaged("the APK ends within it".to_owned()));
         }
     }
-    // What follows in the APK is not the library's.
+    // The following bytes of the APK do not belong to the library.
     let size = elf_size(file)?;
     file.set_len(size.min(got))?;
     Ok(got)
 }
 
-/// Appends pages of a file on the phone; how many bytes came.
+/// Appends pages of a file on the device; returns the number of bytes.
 async fn read_pages(
     device: &Device,
     path: &str,
@@ -167,7 +167,9 @@ async fn read_pages(
             ShellEvent::Stdout(block) => {
                 came += block.len() as u64;
                 if came > bytes {
-                    return Err(Failed::Damaged("dd gave more than it was asked".to_owned()));
+                    return Err(Failed::Damaged(
+                        "dd returned more than requested".to_owned(),
+                    ));
                 }
                 file.write_all(&block)?;
             }
@@ -176,7 +178,7 @@ async fn read_pages(
                 said.truncate(1024);
             }
             ShellEvent::Exit(0) => return Ok(came),
-            // As shells say that there is no such program.
+            // Exit codes of shells for a missing program.
             ShellEvent::Exit(126 | 127) => return Err(Failed::NoDd),
             ShellEvent::Exit(_) => {
                 let said = String::from_utf8_lossy(&said);
@@ -191,10 +193,10 @@ async fn read_pages(
     }
 }
 
-/// Where an ELF file ends, as far as its bytes in `file` tell: behind its headers, its
-/// segments, its section headers, and its sections where those headers are there already.
+/// Returns the end of an ELF file according to its bytes in `file`: after its headers, its
+/// segments, its section headers, and its sections if their headers are already present.
 fn elf_size(file: &mut File) -> Result<u64, Failed> {
-    let not_elf = || Failed::Damaged("no ELF file starts there".to_owned());
+    let not_elf = || Failed::Damaged("no ELF file starts at that offset".to_owned());
     let mut header = [0u8; 64];
     file.seek(SeekFrom::Start(0))?;
     file.read_exact(&mut header).map_err(|_| not_elf())?;
@@ -241,7 +243,7 @@ fn elf_size(file: &mut File) -> Result<u64, Failed> {
             sections_size,
             at(fields.shentsize),
             |f, entry| {
-                // SHT_NOBITS takes no room in the file.
+                // SHT_NOBITS has no data in the file.
                 match f.sh_type.read(entry) {
                     8 => 0,
                     _ => f
@@ -259,12 +261,12 @@ fn elf_size(file: &mut File) -> Result<u64, Failed> {
     }
 }
 
-/// A little-endian number in a header: its offset and size in bytes.
+/// A little-endian number in a header: offset and size in bytes.
 #[derive(Debug, Clone, Copy)]
 struct Field(usize, usize);
 
 impl Field {
-    /// Its value; 0 where the header is shorter.
+    /// Returns its value; 0 if the header is shorter.
     fn read(self, bytes: &[u8]) -> u64 {
         let mut value = [0; 8];
         match bytes.get(self.0..self.0 + self.1) {
@@ -275,7 +277,7 @@ impl Field {
     }
 }
 
-/// Where numbers stand in the headers of a class of ELF.
+/// Positions of numbers in the headers of an ELF class.
 struct Fields {
     phoff: Field,
     shoff: Field,

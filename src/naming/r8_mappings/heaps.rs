@@ -1,4 +1,4 @@
-//! The maps for Java heaps: the same as for the frames of their trace, in the same order.
+//! R8 mappings for Java heaps: the same as for the frames of their trace, in the same order.
 
 use super::{GivenMap, R8Mappings, UsedMap};
 use crate::deobfuscate::{self, AppMap, MapSource, Scope, SeenIn};
@@ -8,19 +8,19 @@ use crate::results::findings::Finding;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// A mapping file with the apps it is for.
+/// An R8 mapping with its apps.
 pub(super) type ForApps = (GivenMap, BTreeSet<String>);
 
-/// Maps for the Java heaps of one input.
+/// Mappings for the Java heaps of one input.
 #[derive(Debug, Default)]
 pub struct HeapMaps {
-    /// Files that were given.
+    /// Files given by the user.
     pub(super) given: Vec<ForApps>,
-    /// What a trace says itself.
+    /// Names in the trace itself.
     pub(super) own: Arc<NameMaps>,
     /// Files that were found.
     pub(super) discovered: Vec<ForApps>,
-    /// Classes that each file named, given ones first.
+    /// Number of classes that each file named, given files first.
     named: Vec<u64>,
     heaps: usize,
 }
@@ -36,7 +36,7 @@ impl HeapMaps {
         }
     }
 
-    /// Names the classes and fields of a heap. `recording` tells whose process it is.
+    /// Deobfuscates the classes and fields of a heap. `recording` identifies its process.
     pub fn name(&mut self, graph: &mut HeapGraph, recording: &Recording) {
         self.heaps += 1;
         let own = self.own.iter().map(|(package, map)| AppMap {
@@ -54,7 +54,7 @@ impl HeapMaps {
         }
     }
 
-    /// Files that were given and know no class of these heaps.
+    /// Returns findings about given files that contain no class of these heaps.
     pub fn unused(&self) -> Vec<Finding> {
         match self.heaps {
             0 => Vec::new(),
@@ -67,12 +67,12 @@ impl HeapMaps {
         &self.named
     }
 
-    /// How many heaps were named, or found to need no names.
+    /// Returns the number of heaps that were named, or needed no names.
     pub fn heaps(&self) -> usize {
         self.heaps
     }
 
-    /// The files, and how many classes each named in all heaps.
+    /// Returns the files, and the number of classes that each named in all heaps.
     pub fn used(&self) -> Vec<UsedMap> {
         let files = self.given.iter().chain(&self.discovered);
         let files = files.zip(&self.named);
@@ -87,18 +87,17 @@ impl HeapMaps {
     }
 }
 
-/// What came of naming a Java heap that lies in no trace.
+/// Results for a Java heap outside of a trace.
 #[derive(Debug, Default)]
 pub struct NamedHeap {
-    /// The mapping files for it, and how many classes each named.
+    /// Its R8 mappings, and the number of classes that each named.
     pub maps: Vec<UsedMap>,
-    /// What the user should know.
     pub findings: Vec<Finding>,
 }
 
 impl R8Mappings {
-    /// Names the classes and fields of a Java heap that lies in no trace. `own` are the names
-    /// that its recording keeps.
+    /// Deobfuscates the classes and fields of a Java heap outside of a trace. `own` are the names
+    /// stored by its recording.
     pub fn name_heap(&self, graph: &mut HeapGraph, own: &Arc<NameMaps>) -> NamedHeap {
         let mut recording = Recording::default();
         let pid = graph.facts.pid.unwrap_or(0);
@@ -121,19 +120,20 @@ impl R8Mappings {
     }
 }
 
-/// The finding that classes of a heap have minified names and no mapping file named any.
+/// Returns a finding if classes of a heap have minified names and no mapping named any.
 pub fn minified(graph: &HeapGraph) -> Option<Finding> {
     let classes = deobfuscate::minified_classes(graph);
     let first = classes.iter().take(3).copied().collect::<Vec<_>>();
     let message = format!(
-        "{} classes have minified names ({} …); --mapping FILE with R8's mapping file names them",
+        "{} classes have minified names ({} …); use `--mapping FILE` with the R8 mapping file to \
+         deobfuscate them",
         classes.len(),
         first.join(", ")
     );
     (!classes.is_empty()).then(|| super::warning("mapping-missing", message, ""))
 }
 
-/// Adds what was used for one input to what was used for others.
+/// Adds the files used for one input to those used for others.
 pub fn add_used(all: &mut Vec<UsedMap>, more: Vec<UsedMap>) {
     for used in more {
         let same = |known: &&mut UsedMap| {

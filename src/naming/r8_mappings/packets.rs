@@ -9,25 +9,22 @@ use crate::deobfuscate::{Entry, MapFile};
 use crate::export::deobfuscation_packets::{MapWriter, WrittenMap};
 use crate::profile::NameMaps;
 
-/// What was written of a mapping file for a package.
+/// Written data of an R8 mapping for a package.
 #[derive(Debug, Clone)]
 pub struct WrittenPackage {
-    /// The file.
     pub path: PathBuf,
-    /// Who named it.
     pub origin: Origin,
-    /// The app it is of; empty where nobody said and the trace does not tell: then it is for
-    /// Java heap dumps alone.
+    /// Its app; empty if unknown, in which case it only applies to Java heap dumps.
     pub package: String,
-    /// How much it was.
+    /// Amount of data.
     pub written: WrittenMap,
 }
 
-/// Writes maps as packets, each once for each of its packages. One that is for no package in
-/// particular is left out, unless `nameless` is set.
+/// Writes mappings as packets, once for each of their packages. Leaves out those without a package,
+/// unless `nameless` is set.
 ///
 /// # Errors
-/// Where `out` fails.
+/// Returns an error if writing to `out` fails.
 pub fn write_packets(
     maps: &[UsedMap],
     nameless: bool,
@@ -52,11 +49,11 @@ pub fn write_packets(
     Ok(all)
 }
 
-/// Writes the names that packets hold once more: those of the classes for which `keeps` holds, by
-/// package and minified name.
+/// Writes the names of packets again: those of the classes selected by `keeps`, by package and
+/// minified name.
 ///
 /// # Errors
-/// Where `out` fails.
+/// Returns an error if writing to `out` fails.
 pub fn write_known(
     known: &NameMaps,
     keeps: impl Fn(&str, &str) -> bool,

@@ -1,4 +1,4 @@
-//! Which mapping files are taken for a trace, and what is said of them.
+//! Tests of the selection of R8 mappings for a trace, and of findings about them.
 
 use super::*;
 use crate::naming::names::MappingOption;
@@ -84,7 +84,7 @@ fn a_variable_without_a_package_is_an_error_that_says_so() {
     assert_eq!(error.class(), ErrorClass::Usage);
     let message = error.to_string();
     assert!(message.contains("\"mapping.txt\" has no `=`"), "{message}");
-    // A file that is not there is told and passed over; relative ones are of the folder.
+    // A missing file is reported and skipped; relative paths are resolved in the directory.
     let list = format!("com.x=gone.txt{SEPARATOR}com.example.app=mapping.txt{SEPARATOR}");
     let maps = open(&list).unwrap();
     assert_eq!(kinds(&maps.findings), ["mapping-unreadable"]);
@@ -126,7 +126,7 @@ fn what_is_wrong_with_a_file_is_told() {
     assert_eq!(kinds(&maps.findings), expected);
     let bad = &maps.findings[0].message;
     assert!(
-        bad.ends_with("say nothing: line 5: there is no ->"),
+        bad.ends_with("invalid lines: line 5: missing `->`"),
         "{bad}"
     );
 }
@@ -150,7 +150,8 @@ fn a_map_of_another_build_is_used_and_told() {
     assert!(found.findings.is_empty(), "{:?}", found.findings);
 }
 
-/// What is discovered for a recording: paths and whether a finding says why there is nothing.
+/// Returns the files discovered for a recording: paths, and whether a finding explains missing
+/// ones.
 fn discovered(files: &Files, recording: &(Recording, SeenIn)) -> (Vec<String>, Vec<&'static str>) {
     let maps = R8Mappings::open(&files.names()).unwrap();
     let found = maps.for_trace(

@@ -1,11 +1,11 @@
-//! `--java-allocations` by the runtime's own tracking: each process is connected to as a debugger
-//! is, tracking switched on as soon as the process is there, and its list fetched at each label
-//! and at the end. Owns the connections; what the lists say is read when the recording is
-//! finished (`conversion::allocations`).
+//! `--java-allocations` with the runtime's own tracking: heaptap connects to each process as a
+//! debugger, turns tracking on as soon as the process exists, and fetches the list at each label
+//! and at the end. Owns the connections; the lists are parsed when the recording is finished
+//! (`conversion::allocations`).
 //!
-//! A runtime tracks on while the connection is away: the ring is its own. So a lost cable loses
-//! nothing but what the ring forgets; and whatever was switched on is switched off at the end,
-//! over a connection of its own where need be.
+//! Runtimes keep tracking without a connection, because the ring buffer is theirs. A disconnected
+//! cable only loses entries that the ring overwrites. Tracking is always turned off at the end,
+//! over a new connection if necessary.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
@@ -28,23 +28,23 @@ use crate::recording::events::{EventHandler, warn};
 use crate::session::{self, SessionState};
 use crate::timeline::{Missed, Observation};
 
-/// How long a runtime may take to put its list together and hand it over.
+/// Time limit for a runtime to assemble and send its list.
 const FETCH: Duration = Duration::from_secs(120);
-/// How long it may take to switch tracking off; the end of a recording waits for it.
+/// Time limit for turning tracking off; the end of a recording waits for it.
 const OFF: Duration = ATTACH;
-/// A process takes its name a moment after it is there: it is looked for again so much later.
+/// A process gets its name shortly after its start: delay of the second search.
 const AGAIN: Duration = Duration::from_secs(1);
-/// How long a phone that is away is waited for at once.
+/// Time limit of one wait for a disconnected device.
 const RETURN_STEP: Duration = Duration::from_secs(30);
 
-/// What is asked of a connection.
+/// A request to a connection.
 enum Ask {
     Fetch(oneshot::Sender<Result<Vec<u8>, JdwpError>>),
     Off(oneshot::Sender<Result<(), AttachError>>),
 }
 
-/// The processes whose allocations are tracked. Dropped, it lets go of them, and has them stop
-/// as far as that is still possible.
+/// The processes with tracked allocations. Dropping it disconnects from them, and stops tracking if
+/// still possible.
 #[derive(Clone)]
 pub(super) struct Tracking {
     shared: Arc<Shared>,
@@ -59,30 +59,29 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// By process: a frozen one holds up nobody but those who want it.
+    /// By process, so that a frozen process only delays requests to itself.
     slots: BTreeMap<u32, Arc<Mutex<Slot>>>,
-    /// Those of which it was said that they cannot be tracked.
+    /// Processes already reported as not trackable.
     told: BTreeSet<u32>,
-    /// Those that take a debugger, as far as the phone has told.
+    /// Processes that accept a debugger, as reported by the device.
     debuggable: BTreeSet<u32>,
 }
 
-/// One process.
 #[derive(Default)]
 struct Slot {
     name: String,
     open: Option<mpsc::Sender<Ask>>,
-    /// Tracking was to be switched on: it may be on from then.
+    /// A request to turn tracking on was sent: it might be on from then.
     begun: bool,
-    /// It was.
+    /// Tracking was turned on.
     known: bool,
 }
 
-/// Where tracking may still be on.
+/// A process whose tracking might still be on.
 struct Left {
     pid: u32,
     name: String,
-    /// Why it could not be switched off; `None` where that was not tried yet.
+    /// Error of turning it off; `None` if not tried yet.
     why: Option<AttachError>,
 }
 
@@ -106,7 +105,7 @@ impl Tracking {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing in it is left half done.
+        // The state is never left inconsistent.
         let state = self.shared.state.lock();
         state.unwrap_or_else(PoisonError::into_inner)
     }
@@ -115,11 +114,11 @@ impl Tracking {
         Arc::clone(self.state().slots.entry(pid).or_default())
     }
 
-    /// Connects to each process that matches, as it comes.
+    /// Connects to each matching process as it appears.
     async fn watch(self) {
         let mut attaching = JoinSet::new();
         loop {
-            // What fails here is the connection: whoever follows the recording tells of it.
+            // Only the connection can fail here, which the recording itself reports.
             let _ = self.watch_once(&mut attaching).await;
             let _ = self.shared.device.wait_ready(RETURN_STEP).await;
             tokio::time::sleep(AGAIN).await;
@@ -132,14 +131,14 @@ impl Tracking {
             let debuggable = list.next().await?;
             self.state().debuggable = debuggable;
             self.attach_all(attaching).await?;
-            // Between fork and its own name a process is nobody's.
+            // Between the fork and its own name, a process cannot be matched.
             tokio::time::sleep(AGAIN).await;
             self.attach_all(attaching).await?;
         }
     }
 
-    /// Begins to connect to all that are there, each for itself: who does not answer holds up
-    /// nobody else.
+    /// Starts connecting to all present processes independently, so that an unresponsive one does
+    /// not delay the others.
     async fn attach_all(&self, attaching: &mut JoinSet<()>) -> Result<(), NotTaken> {
         let shared = &self.shared;
         let processes = session::matching_processes(&shared.device, &shared.session_state).await?;
@@ -162,14 +161,14 @@ impl Tracking {
         {
             warn(
                 &self.shared.on_event,
-                format!("allocations of {name} ({pid}) are not tracked: {error}"),
+                format!("cannot track allocations of {name} ({pid}): {error}"),
             );
         }
     }
 
-    /// The connection to a process, made where there is none.
+    /// Returns the connection to a process, creating it if necessary.
     async fn connection(&self, pid: u32, name: &str) -> Result<mpsc::Sender<Ask>, AttachError> {
-        // One at a time: a second connection to a process waits for the first to leave.
+        // One at a time: a second connection to a process waits until the first has ended.
         let slot = self.slot(pid);
         let mut slot = slot.lock().await;
         name.clone_into(&mut slot.name);
@@ -197,7 +196,7 @@ impl Tracking {
         Ok(ask)
     }
 
-    /// Takes the list of each process of a moment.
+    /// Fetches the list of each process of a label.
     pub(super) async fn capture(&self, at: &At) -> Result<(), NotTaken> {
         let mut missed = Vec::new();
         let mut taken = 0_usize;
@@ -205,7 +204,7 @@ impl Tracking {
             let mut list = self.fetch(*pid, name).await;
             if list.as_ref().is_err_and(AttachError::is_connection) {
                 self.is_there().await?;
-                // It was the connection alone, or it is back already.
+                // Only the connection failed, or it has been restored.
                 list = self.fetch(*pid, name).await;
             }
             match list {
@@ -246,10 +245,10 @@ impl Tracking {
         }
     }
 
-    /// Whether the phone answers, where a process of it does not.
+    /// Checks that the device answers, after one of its processes did not.
     ///
     /// # Errors
-    /// [`NotTaken::Away`] where it does not either.
+    /// Returns [`NotTaken::Away`] if it does not.
     async fn is_there(&self) -> Result<(), NotTaken> {
         match self.away().await {
             Some(lost) => Err(NotTaken::Away(lost)),
@@ -257,7 +256,7 @@ impl Tracking {
         }
     }
 
-    /// Why the phone does not answer; `None` where it does.
+    /// Returns why the device does not answer; `None` if it does.
     async fn away(&self) -> Option<DeviceError> {
         match session::moment(&self.shared.device).await {
             Err(session::SessionError::Device(error)) if error.is_connection() => Some(error),
@@ -274,8 +273,8 @@ impl Tracking {
         Ok(answer.await.map_err(|_| JdwpError::Closed)??)
     }
 
-    /// Switches tracking off everywhere, and says where that is not possible. What looks for
-    /// processes has ended by then.
+    /// Turns tracking off everywhere, and reports failures. The search for processes has ended by
+    /// then.
     pub(super) async fn end(&self) {
         let slots = std::mem::take(&mut self.state().slots);
         let mut ending = JoinSet::new();
@@ -291,10 +290,10 @@ impl Tracking {
         }
         let now = session::moment(&self.shared.device).await;
         if now.is_ok_and(|now| now.boot_id != self.shared.session_state.header.boot_id) {
-            // Nothing is on after a restart.
+            // A restart turns tracking off.
             return;
         }
-        // Nor is anything in a process that is gone.
+        // So does the end of a process.
         let there = match debuggable_now(&self.shared.device).await {
             Ok(there) => there,
             Err(_) => self.state().debuggable.clone(),
@@ -311,17 +310,18 @@ impl Tracking {
             warn(
                 &self.shared.on_event,
                 format!(
-                    "the tracking of Java allocations in {name} ({pid}) could not be switched \
-                     off{why}; it ends with the app, or with the next recording of them"
+                    "cannot stop tracking Java allocations in {name} ({pid}){why}; tracking ends \
+                     with the app or with the next such recording"
                 ),
             );
         }
     }
 }
 
-/// Has what serves a process switch tracking off, as far as there still is somebody; who is left.
+/// Asks the connection of a process to turn tracking off, if it still exists; returns the process
+/// otherwise.
 async fn let_go(pid: u32, slot: Arc<Mutex<Slot>>) -> Option<Left> {
-    // Whoever was ended while it connected has let go of it by then.
+    // Connections that were interrupted while connecting have been closed by then.
     let mut slot = slot.lock().await;
     let mut why = None;
     if let Some(ask) = slot.open.take() {
@@ -342,7 +342,7 @@ async fn let_go(pid: u32, slot: Arc<Mutex<Slot>>) -> Option<Left> {
     })
 }
 
-/// Switches tracking off over a new connection, unless the process was asked in vain already.
+/// Turns tracking off over a new connection, unless the process was already asked without success.
 async fn off_again(device: Device, left: Left) -> Option<Left> {
     if left.why.as_ref().is_some_and(|why| !why.is_connection()) {
         return Some(left);
@@ -362,14 +362,15 @@ async fn off_again(device: Device, left: Left) -> Option<Left> {
     }
 }
 
-/// The processes that take a debugger now.
+/// Returns the processes that accept a debugger now.
 async fn debuggable_now(device: &Device) -> Result<BTreeSet<u32>, AttachError> {
     let mut list = device.debuggable(ATTACH).await?;
     let list = tokio::time::timeout(ATTACH, list.next()).await;
     Ok(list.map_err(|_| AttachError::Silent)??)
 }
 
-/// Keeps a list that can be read; why it cannot: that is told while it can be fetched again.
+/// Stores a list if it is readable; otherwise returns the error while it can still be fetched
+/// again.
 async fn keep(
     at: &At,
     pid: u32,
@@ -388,15 +389,15 @@ async fn keep(
     Ok(keeping.await?)
 }
 
-/// Switches tracking on, from nothing; where it was switched on in this recording, what is
-/// tracked stays.
+/// Turns tracking on with an empty list; if it was turned on in this recording, keeps the tracked
+/// allocations.
 async fn switch_on(connection: &mut Connection<DebugStream>, known: bool) -> Result<(), JdwpError> {
     let on = connection.is_tracking().await?;
     if on && known {
         return Ok(());
     }
     if on {
-        // Somebody else's, or that of a heaptap that was killed: its list would be older.
+        // Tracking by another tool, or by a killed heaptap: its list would be older.
         connection.track(false).await?;
     }
     connection.track(true).await
@@ -410,7 +411,7 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     loop {
         let ask = tokio::select! {
             ask = asked.recv() => ask,
-            // A runtime whose words nobody takes stands still.
+            // A runtime blocks if its messages are not read.
             _ = connection.drain() => return,
         };
         match ask {
@@ -423,10 +424,10 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
                         FETCH.as_secs()
                     ))),
                 };
-                // What is refused leaves the connection as it was.
+                // A refused request leaves the connection unchanged.
                 let ended = !matches!(&list, Ok(_) | Err(JdwpError::Refused { .. }));
                 if ended {
-                    // Whoever asks again gets a new one.
+                    // The next request opens a new connection.
                     asked.close();
                 }
                 let _ = reply.send(list);
@@ -486,7 +487,7 @@ mod tests {
         (ask, theirs, tokio::spawn(serve(connection, asked)))
     }
 
-    /// Reads what is asked, and answers once all of it has come.
+    /// Reads the request, and answers once it is complete.
     async fn answer(theirs: &mut DuplexStream, asked: &[u8], answer: &[u8]) {
         let mut said = vec![0; asked.len()];
         theirs.read_exact(&mut said).await.unwrap();
@@ -494,7 +495,7 @@ mod tests {
         theirs.write_all(answer).await.unwrap();
     }
 
-    /// What switches tracking off, by packets from `id` on.
+    /// Returns packets that turn tracking off, with IDs from `id`.
     fn off(id: u32) -> Vec<u8> {
         let off = Packet::command(id, ChunkType::REAE, &[0]);
         [off, Packet::command(id + 1, ChunkType::REAQ, &[])].concat()
@@ -522,7 +523,7 @@ mod tests {
         let (ask, theirs, serving) = served().await;
         drop(theirs);
         let (reply, answer) = oneshot::channel();
-        // The end of the connection may come first.
+        // The connection might end first.
         if ask.send(Ask::Fetch(reply)).await.is_ok() {
             let _ = answer.await;
         }
@@ -545,7 +546,7 @@ mod tests {
         let left = left.unwrap();
         assert_eq!((left.pid, left.name.as_str()), (7, "com.example.app"));
         let why = left.why.unwrap().to_string();
-        assert!(why.contains("tracking stays as it was"), "{why}");
+        assert!(why.contains("tracking did not change"), "{why}");
         let never = Arc::new(Mutex::new(Slot::default()));
         assert!(let_go(8, never).await.is_none(), "nothing was begun");
     }

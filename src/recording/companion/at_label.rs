@@ -1,5 +1,5 @@
-//! The moment at which everything is taken that a recording has beside it: a label, or the end.
-//! Owns how the files of that moment are called, and that each is whole and noted.
+//! A capture of all companion data: at a label, or at the end. Names the files, and ensures that
+//! each is complete and recorded in the timeline.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -15,36 +15,35 @@ use crate::session::SessionError;
 use crate::session::unfinished::place;
 use crate::timeline::{HeaptapAction, Kept, Observation};
 
-/// What the end of a recording is called in names of files.
+/// Name of the end of a recording in file names.
 const END: &str = "end";
 
 /// A label, or the end of the recording.
 #[derive(Clone)]
 pub(super) struct At {
     pub(super) device: Device,
-    /// The recording's folder.
     pub(super) folder: PathBuf,
-    /// Its place among the labels, from 1; the end comes after the last.
+    /// Position among the labels, from 1; the end comes after the last.
     pub(super) number: u32,
-    /// As it was given; empty at the end.
+    /// Label as given by the user; empty at the end.
     pub(super) label: String,
-    /// When it was asked for, BOOTTIME ns.
+    /// Time of the request, BOOTTIME in ns.
     pub(super) boot_ns: u64,
     /// The processes that match the targets now, with their names.
     pub(super) processes: Vec<(u32, String)>,
     pub(super) timeline: TimelineFile,
-    /// For whoever makes an app collect its garbage.
+    /// For actions that cause garbage collections in the app.
     pub(super) windows: OurWindows,
 }
 
-/// Why something was not taken.
+/// Reason for a missing capture.
 #[derive(Debug)]
 pub(super) enum NotTaken {
-    /// The phone is away: worth another try once it is back.
+    /// The device is disconnected; retry when it returns.
     Away(DeviceError),
     /// No process matches the targets now.
     NoTarget,
-    /// Another try would come out the same.
+    /// Retrying would fail in the same way.
     Because(String),
 }
 
@@ -73,7 +72,7 @@ impl From<io::Error> for NotTaken {
 }
 
 impl At {
-    /// What the moment is called in names of files: `02-after-login`.
+    /// Returns the name of the label in file names: `02-after-login`.
     pub(super) fn name(&self) -> String {
         let label = match self.label.as_str() {
             "" => END.to_owned(),
@@ -82,8 +81,8 @@ impl At {
         format!("{:02}-{label}", self.number)
     }
 
-    /// The name of a file in the recording's folder: `meminfo/02-after-login.txt`, with the pid
-    /// where there are several processes.
+    /// Returns the name of a file in the recording directory: `meminfo/02-after-login.txt`,
+    /// including the pid if there are several processes.
     fn file(&self, what: &str, pid: u32, extension: &str) -> String {
         let name = self.name();
         match self.processes.len() {
@@ -92,16 +91,16 @@ impl At {
         }
     }
 
-    /// Where a file of that name goes; its folder is there then.
+    /// Returns the path of a file, and creates its directory.
     fn path(&self, file: &str) -> io::Result<PathBuf> {
         let inside = Path::new(file).parent().unwrap_or(Path::new(""));
         folder_inside(&self.folder, inside)?;
         Ok(self.folder.join(file))
     }
 
-    /// Writes a file, whole or not at all, and notes it: as of `boot_ns`, or of the moment that
-    /// was asked for. Of a moment that is taken again, after a lost cable or of a process that
-    /// was started again, the files of before stay.
+    /// Writes a file atomically, and records it with time `boot_ns`, or the time of the request.
+    /// Earlier files are kept if a capture is repeated after a disconnect or for a restarted
+    /// process.
     pub(super) fn keep(
         &self,
         what: &str,
@@ -119,7 +118,7 @@ impl At {
         Ok(())
     }
 
-    /// Notes a file that stands whole in the folder.
+    /// Records a complete file of the directory.
     pub(super) fn kept(&self, what: &str, pid: u32, boot_ns: Option<u64>, file: String) {
         let kept = Kept {
             what: what.to_owned(),
@@ -141,8 +140,8 @@ impl At {
     }
 }
 
-/// Persists a file as `name` in `folder`, or as `name~2`, `name~3` … before the extension where
-/// that is taken. The name that it got.
+/// Persists a file as `name` in `folder`, or as `name~2`, `name~3` … before the extension if that
+/// exists. Returns the resulting name.
 fn persist_beside(
     file: NamedTempFile,
     folder: &Path,

@@ -1,5 +1,5 @@
-//! `gc.jsonl`: the collections of a recording, each once, what log and trace tell of it joined.
-//! `memory.jsonl` has the log's lines of them among all else; here is what `gc FOLDER` counts.
+//! `gc.jsonl`: the garbage collections of a recording, each once, with merged data of log and
+//! trace, as counted by `gc FOLDER`. `memory.jsonl` has the log lines of them among other data.
 
 use std::path::Path;
 
@@ -8,14 +8,14 @@ use crate::results::timeline;
 use crate::results::whole_file::write_named;
 use crate::timeline::Observation;
 
-/// Name of the file in a recording's folder.
+/// File name in a recording directory.
 pub(crate) const FILE: &str = "gc.jsonl";
 
-/// Writes the file of the recording in `folder`, whose trace is at `trace`, into `goal` where
-/// collections were asked for and seen; its name if it was written. Blocks.
+/// Writes the file of the recording in `folder`, with the trace at `trace`, into `goal` if
+/// collections were requested and observed. Returns its name if it was written. Blocks.
 ///
 /// # Errors
-/// Where it cannot be written, in words. A trace that cannot be read has had its own words.
+/// Returns an error text if it cannot be written. An unreadable trace is reported elsewhere.
 pub(crate) fn write(
     folder: &Path,
     goal: &Path,
@@ -26,7 +26,7 @@ pub(crate) fn write(
         return Ok(None);
     }
     let mut known = timeline::beside(folder);
-    // What is known without the trace is worth a file.
+    // The data from the log is worth a file even without the trace.
     let _ = timeline::add_traces(&mut known, trace);
     let entries = known.timeline.entries.iter();
     let text: String = entries
@@ -38,6 +38,6 @@ pub(crate) fn write(
     }
     match write_named(&goal.join(FILE), text.as_bytes()) {
         Ok(()) => Ok(Some(FILE.to_owned())),
-        Err(error) => Err(format!("{FILE} could not be written: {error}")),
+        Err(error) => Err(format!("cannot write {FILE}: {error}")),
     }
 }

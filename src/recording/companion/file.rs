@@ -1,11 +1,9 @@
-//! Files of lines while they are being written (`memory.jsonl`, `logcat.txt`): a line at a time,
-//! whole or not at all, so that whatever ends the writer leaves all lines before. A full disk
-//! loses nothing that fits into memory: what could not be written is tried again with the next
-//! line.
+//! Line files while they are written (`memory.jsonl`, `logcat.txt`): each line is written
+//! atomically, so all earlier lines survive the end of the writer. A full disk loses nothing that
+//! fits into memory: unwritten lines are retried with the next one.
 //!
-//! Several processes may write at once, each for itself: a recording, and whoever provokes
-//! beside it. So a line goes to wherever the file ends by then, and the file is locked from the
-//! look at its end to the end of the line.
+//! Several processes can write at once, such as a recording and `provoke`. Each line goes to the
+//! current end of the file, which is locked while the end is read and the line is written.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -15,10 +13,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::results::whole_file::unless_link;
 use crate::timeline::{self, Entry, Observation};
 
-/// So much waits for room on the disk; what comes then is lost, and counted.
+/// Maximum size of unwritten data, in bytes; further lines are lost, and counted.
 const WAITING: usize = 4 << 20;
 
-/// A file of lines in a recording's folder, shared by all who write to it.
+/// A line file in a recording directory, shared by all its writers.
 #[derive(Debug, Clone)]
 pub(super) struct LinesFile {
     path: PathBuf,
@@ -35,21 +33,21 @@ struct Inner {
     unlocked: Unlocked,
 }
 
-/// How the file is locked.
+/// Function that locks the file.
 type Lock = fn(&File) -> io::Result<()>;
 
-/// Whether the file could be locked.
+/// State of file locking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unlocked {
     No,
-    /// There are no locks, which nobody was told yet.
+    /// Locks are not supported, which was not reported yet.
     Untold,
     Told,
 }
 
 impl LinesFile {
-    /// Opens the file `name` in `folder`, creates it where there is none, and cuts off a line that
-    /// another process left torn.
+    /// Opens the file `name` in `folder`, creating it if necessary, and removes an incomplete line
+    /// left by another process.
     pub(super) fn inside(folder: &Path, name: &str) -> io::Result<LinesFile> {
         let path = folder.join(name);
         unless_link(&path)?;
@@ -58,7 +56,7 @@ impl LinesFile {
         Ok(file)
     }
 
-    /// Opens a file to add to what is there, and creates it where there is none.
+    /// Opens a file for appending, creating it if necessary.
     fn append(path: &Path) -> io::Result<LinesFile> {
         let file = opened(path)?;
         Ok(LinesFile {
@@ -67,17 +65,16 @@ impl LinesFile {
         })
     }
 
-    /// Where it is.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its size on the disk, bytes.
+    /// Returns its size on the disk, in bytes.
     pub(super) fn size(&self) -> io::Result<u64> {
         Ok(self.lock().file.metadata()?.len())
     }
 
-    /// The last `most` bytes of it that are written, from a line's begin on.
+    /// Returns its last `most` bytes on the disk, beginning at a line start.
     pub(super) fn tail(&self, most: u64) -> io::Result<String> {
         let inner = self.lock();
         let mut file = &inner.file;
@@ -99,12 +96,12 @@ impl LinesFile {
         self.lock().add(line.as_bytes());
     }
 
-    /// Why the last line could not be written, told once for each time it begins.
+    /// Returns why the last line could not be written, once per failure.
     fn failure(&self) -> Option<io::Error> {
         self.lock().failed.take()
     }
 
-    /// Whether the folder knows no locks, told once.
+    /// Returns whether locks are not supported, once.
     fn is_unlocked(&self) -> bool {
         let mut inner = self.lock();
         let untold = inner.unlocked == Unlocked::Untold;
@@ -123,35 +120,34 @@ impl LinesFile {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // A writer that panicked has left whole lines waiting.
+        // A writer that panicked has left complete lines in the buffer.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The timeline of a recording while it is being written, shared by all who see something.
+/// The timeline of a recording while it is written, shared by all observers.
 #[derive(Debug, Clone)]
 pub struct TimelineFile(LinesFile);
 
 impl TimelineFile {
-    /// Opens the file in `folder`, creates it where there is none, and cuts off a line that
-    /// another process left torn.
+    /// Opens the file in `folder`, creating it if necessary, and removes an incomplete line left by
+    /// another process.
     ///
     /// # Errors
-    /// Where this host cannot write there.
+    /// Returns an error if the host cannot write there.
     pub fn open(folder: &Path) -> io::Result<TimelineFile> {
         LinesFile::inside(folder, timeline::FILE).map(TimelineFile)
     }
 
-    /// Opens a file to add to what is there, and creates it where there is none. Nothing of it
-    /// is cut off: it may be anything.
+    /// Opens a file for appending, creating it if necessary. Removes nothing, because the file can
+    /// contain anything.
     ///
     /// # Errors
-    /// Where this host cannot write there.
+    /// Returns an error if the host cannot write there.
     pub fn append(path: &Path) -> io::Result<TimelineFile> {
         LinesFile::append(path).map(TimelineFile)
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         self.0.path()
     }
@@ -161,7 +157,7 @@ impl TimelineFile {
         self.0.add(&entry.line());
     }
 
-    /// Adds something seen of `pid` (0: of the whole phone) at `boot_ns`, its cost unknown.
+    /// Adds an observation of `pid` (0: the whole device) at `boot_ns`, with unknown cost.
     pub fn see(&self, boot_ns: u64, pid: u32, seen: Observation) {
         self.add(&Entry {
             boot_ns,
@@ -171,20 +167,20 @@ impl TimelineFile {
         });
     }
 
-    /// Why the last line could not be written, told once for each time it begins.
+    /// Returns why the last line could not be written, once per failure.
     pub fn failure(&self) -> Option<io::Error> {
         self.0.failure()
     }
 
-    /// Whether the folder knows no locks, so that nothing holds another writer off; told once.
+    /// Returns whether locks are not supported, so that other writers are not prevented; once.
     pub fn is_unlocked(&self) -> bool {
         self.0.is_unlocked()
     }
 
-    /// Writes what waits and syncs the file. The number of entries that are lost.
+    /// Writes the buffered lines and syncs the file. Returns the number of lost entries.
     ///
     /// # Errors
-    /// Where something could not be written after all.
+    /// Returns an error if the buffered lines could not be written.
     pub fn finish(&self) -> io::Result<u64> {
         self.0.finish()
     }
@@ -226,7 +222,7 @@ impl Inner {
             self.unlocked = Unlocked::Untold;
         }
         let end = file.seek(SeekFrom::End(0))?;
-        // Whoever was killed within a line left it torn: ours begins below it.
+        // A writer that was killed left an incomplete line: continue on the next line.
         let torn = end > 0 && last_byte(file, end)? != b'\n';
         let mut lines = Vec::new();
         if torn {
@@ -234,7 +230,7 @@ impl Inner {
         }
         lines.extend_from_slice(&self.waiting);
         if let Err(error) = file.write_all(&lines) {
-            // A full disk takes the beginning of a line.
+            // A full disk truncates a line.
             let _ = file.set_len(end);
             return Err(error);
         }
@@ -253,8 +249,8 @@ impl Inner {
     }
 }
 
-/// Whether a lock was refused because there are none: some shared folders know no locks (`nolock`,
-/// a server without a lock daemon).
+/// Returns whether a lock failed because locks are not supported, as on some network file systems
+/// (`nolock`, a server without a lock daemon).
 fn knows_no_locks(error: &io::Error) -> bool {
     #[cfg(unix)]
     if rustix::io::Errno::from_io_error(error) == Some(rustix::io::Errno::NOLCK) {
@@ -263,8 +259,8 @@ fn knows_no_locks(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::Unsupported
 }
 
-/// A file that is only added to; where appending takes the right to cut with it, every line goes
-/// to the end all the same, as long as the file is locked.
+/// Opens a file for appending. If append mode prevents truncation, each line is still written at
+/// the end while the file is locked.
 fn opened(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).create(true);
@@ -275,12 +271,12 @@ fn opened(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// The file, held against other writers until dropped.
+/// The file, locked until dropped.
 struct Alone<'a>(&'a File);
 
 impl Alone<'_> {
-    /// `None` where the folder knows no locks: appending is whole there all the same, but what
-    /// one writer cuts off may be another's.
+    /// Returns `None` if locks are not supported: appended lines are still complete, but truncation
+    /// could remove lines of another writer.
     fn with(file: &File, lock: Lock) -> io::Result<Option<Alone<'_>>> {
         match lock(file) {
             Ok(()) => Ok(Some(Alone(file))),
@@ -292,7 +288,7 @@ impl Alone<'_> {
 
 impl Drop for Alone<'_> {
     fn drop(&mut self) {
-        // Whoever goes on without having let go ends sooner or later, and lets go by that.
+        // A process that continues without unlocking releases the lock when it ends.
         let _ = fs4::FileExt::unlock(self.0);
     }
 }
@@ -305,7 +301,7 @@ fn last_byte(mut file: &File, end: u64) -> io::Result<u8> {
     Ok(last)
 }
 
-/// Where the last whole line of `file` ends.
+/// Returns the end of the last complete line of `file`.
 fn whole_lines(mut file: &File) -> io::Result<u64> {
     const BLOCK: u64 = 4096;
     let mut end = file.seek(SeekFrom::End(0))?;

@@ -1,10 +1,10 @@
-//! `--with java`: a Java heap graph of each process at each label, by a short session of its own
-//! beside the one that runs, as `dump` records it. The heaps of all labels stand in one
-//! recording in the folder `java`, where `report`, `leaks`, `diff` and `query` look for them.
+//! `--with java`: a Java heap graph of each process at each label, recorded by a short additional
+//! session, as with `dump`. The heaps of all labels form one recording in the directory `java`,
+//! which `report`, `leaks`, `diff` and `query` read.
 //!
-//! Each session records into a folder of its own first, `java/02-after-login`, which a session
-//! that was cut off leaves for `collect`; then its trace is appended to that of the labels
-//! before (traces one behind the other are a trace), and its dumps follow theirs.
+//! Each session first records into its own directory, `java/02-after-login`; interrupted sessions
+//! leave it for `collect`. Then its trace is appended to that of the earlier labels (concatenated
+//! traces are a trace), and its dumps follow theirs.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -34,50 +34,48 @@ use crate::results::whole_file::unless_link;
 use crate::session::{self, Owner, Session, Store};
 use crate::units::hex;
 
-/// Why no Java heap will be taken at any label, told before anything is recorded; `None` where
-/// one may be.
+/// Returns why Java heaps cannot be dumped at any label, before the recording begins; `None` if
+/// they might be.
 pub(crate) fn impossible(facts: &DeviceFacts, assessment: &Assessment) -> Option<String> {
     let too_old = facts
         .api()
         .and_then(|api| JavaSpec::default().for_sdk(api).err())
         .map(|error| error.to_string());
     let why = too_old.or_else(|| Some(assessment.refusal(Scope::Java)?.to_string()))?;
-    Some(format!("--with java takes no Java heap here: {why}"))
+    Some(format!("`--with java` cannot dump Java heaps here: {why}"))
 }
 
-/// Dumps Java heaps for a label. It is a recording of its own, so whoever runs recordings gives
-/// it.
+/// Dumps Java heaps for a label. The dump is a separate recording, so the recording code provides
+/// this function.
 pub(crate) type DumpHeaps = Arc<dyn Fn(HeapsAtLabel) -> Dumping + Send + Sync>;
 
 type Dumping = Pin<Box<dyn Future<Output = Result<Recorded, Failure>> + Send>>;
 
-/// Which heaps are wanted at a label, and where they go.
+/// Java heaps to dump at a label, and their destination.
 pub(crate) struct HeapsAtLabel {
     pub(crate) device: Device,
     pub(crate) store: Store,
-    /// The processes.
     pub(crate) pids: Vec<u32>,
-    /// The folder.
     pub(crate) output: PathBuf,
-    /// How profiles are written.
+    /// Profile options.
     pub(crate) pprof: PprofOptions,
-    /// Where names come from.
+    /// Sources of symbols.
     pub(crate) names: NameOptions,
 }
 
-/// What the sessions of all labels have in common: they are the recording's own, so they stand
-/// in its store, and name frames as it does.
+/// Settings shared by the sessions of all labels: they belong to the recording, so they use its
+/// store and its symbol sources.
 pub(super) struct Heaps {
     store: Store,
     owner: Owner,
     names: NameOptions,
     pprof: PprofOptions,
-    /// The trace of the labels before, as far as it is summed up.
+    /// Partial checksum of the trace of the earlier labels.
     summed: Mutex<Summed>,
     dump: DumpHeaps,
 }
 
-/// A file's beginning, and its SHA-256, to be gone on with.
+/// Length and SHA-256 state of the beginning of a file.
 #[derive(Clone, Default)]
 pub(super) struct Summed {
     size: u64,
@@ -97,11 +95,11 @@ impl Heaps {
     }
 }
 
-/// Takes it.
+/// Captures the heaps.
 pub(super) async fn capture(at: &At, heaps: &Arc<Heaps>) -> Result<(), NotTaken> {
     let folder = at.folder.join(FOLDER);
     unless_link(&folder)?;
-    // The heaps of all labels stand there: it is the recording's own, or somebody else's.
+    // It contains the heaps of all labels, or it belongs to something else.
     if session::owner_of(&folder)?.as_ref() != Some(&heaps.owner) {
         session::claim(&folder, &heaps.owner)
             .map_err(|unclaimed| because(&unclaimed.into_error(folder.clone()).to_string()))?;
@@ -118,7 +116,8 @@ pub(super) async fn capture(at: &At, heaps: &Arc<Heaps>) -> Result<(), NotTaken>
     };
     let from_ns = session::moment(&at.device).await?.boot_ns;
     let recorded = (heaps.dump)(wanted).await;
-    // The app stood still for its fork, and the child that wrote the heap doubled it meanwhile.
+    // The app was stopped for its fork, and the child that wrote the heap doubled its memory
+    // meanwhile.
     if let Ok(now) = session::moment(&at.device).await {
         for pid in &pids {
             at.ours("java-dump", *pid, from_ns, now.boot_ns);
@@ -126,7 +125,7 @@ pub(super) async fn capture(at: &At, heaps: &Arc<Heaps>) -> Result<(), NotTaken>
     }
     let finished = match recorded {
         Ok(Recorded::Finished(finished)) => *finished,
-        Ok(Recorded::Detached { .. }) => return Err(because("it was left running")),
+        Ok(Recorded::Detached { .. }) => return Err(because("its recording was left running")),
         Err(failure) => return Err(because(&failure.message)),
     };
     if finished.manifest.dumps.java.is_empty() {
@@ -135,7 +134,9 @@ pub(super) async fn capture(at: &At, heaps: &Arc<Heaps>) -> Result<(), NotTaken>
             .warnings
             .first()
             .map(|w| w.message.clone());
-        return Err(because(&why.unwrap_or_else(|| "no heap came".to_owned())));
+        return Err(because(
+            &why.unwrap_or_else(|| "the device sent no heap".to_owned()),
+        ));
     }
     let (at, heaps) = (at.clone(), Arc::clone(heaps));
     let putting = move || {
@@ -144,12 +145,12 @@ pub(super) async fn capture(at: &At, heaps: &Arc<Heaps>) -> Result<(), NotTaken>
     };
     match tokio::task::spawn_blocking(putting).await {
         Ok(put) => put.map_err(|why| because(&why)),
-        Err(_) => Err(because("putting it to the others was interrupted")),
+        Err(_) => Err(because("merging it with the other dumps was interrupted")),
     }
 }
 
-/// Puts a finished dump to those of the other labels, and notes it. Blocks; why not, where that
-/// fails: it stands by itself then.
+/// Merges a finished dump with those of the other labels, and records it. Blocks. If that fails,
+/// returns the reason and leaves the dump separate.
 pub(super) fn put(at: &At, finished: Finished, summed: &mut Summed) -> Result<(), String> {
     let moment = Moment {
         label: at.label.clone(),
@@ -158,7 +159,7 @@ pub(super) fn put(at: &At, finished: Finished, summed: &mut Summed) -> Result<()
     let own = finished.output.clone();
     let dumps = join(&at.folder.join(FOLDER), finished, &moment, summed).map_err(|error| {
         let kept = own.display();
-        format!("it stands by itself in {kept}, since it could not be put to the others: {error}")
+        format!("it remains in {kept}, because it cannot be merged with the other dumps: {error}")
     })?;
     for dump in dumps {
         let pid = u32::try_from(dump.pid).unwrap_or(u32::MAX);
@@ -172,15 +173,15 @@ fn because(why: &str) -> NotTaken {
     NotTaken::Because(why.to_owned())
 }
 
-/// What a heap was taken for.
+/// The label and time of a dump.
 struct Moment {
     label: String,
     asked_ns: u64,
 }
 
-/// Puts a finished dump behind those that stand in `folder`; its own folder is gone then. Gives
-/// its dumps as they stand there now. Until the manifest is written, what stood there before is
-/// whole: what is behind the trace's known size is nobody's.
+/// Appends a finished dump to those in `folder`, and removes its own directory. Returns its dumps
+/// with their new numbers. Until the manifest is written, the previous state is intact: data after
+/// the known size of the trace are ignored.
 fn join(
     folder: &Path,
     mut finished: Finished,
@@ -203,7 +204,7 @@ fn join(
         },
         Err(error) => return Err(io::Error::other(error)),
     };
-    // An app that ended between two labels is named by what an earlier one kept.
+    // An app that ended between two labels gets its names from an earlier label.
     join_maps(folder, &from)?;
     join_symbolization(&mut all.symbolization, new.symbolization);
     let before = all.trace.as_ref().map_or(0, |trace| trace.size);
@@ -221,7 +222,7 @@ fn join(
         size,
         sha256,
     });
-    // Numbers go on where those of the same process end.
+    // Numbers continue after those of the same process.
     let mut before: BTreeMap<u64, u32> = BTreeMap::new();
     for dump in &all.dumps.java {
         let last = before.entry(dump.pid).or_default();
@@ -271,7 +272,7 @@ fn join(
         all.outcome.exit_code = new.outcome.exit_code;
     }
     all.write(folder).map_err(io::Error::other)?;
-    // Ours alone: what else somebody put there keeps the folder.
+    // Only heaptap's files: other files keep the directory.
     for name in [
         RAW_TRACE,
         SYMBOLS,
@@ -304,11 +305,10 @@ fn join_symbolization(all: &mut Option<Symbolization>, new: Option<Symbolization
     }
 }
 
-/// Puts the names that were kept behind the trace of all labels, once the last one is there.
-/// Blocks.
+/// Appends the collected symbols to the trace of all labels, after the last label. Blocks.
 ///
 /// # Errors
-/// Where the folder cannot be written.
+/// Returns an error if the directory cannot be written.
 pub(crate) fn put_names(recording: &Path) -> io::Result<()> {
     let folder = recording.join(FOLDER);
     match folder.join(DEOBFUSCATION).is_file() {
@@ -319,8 +319,8 @@ pub(crate) fn put_names(recording: &Path) -> io::Result<()> {
     }
 }
 
-/// Copies `from` behind the first `before` bytes of `to`. Sums up the whole; what of it
-/// `summed` has is not read again.
+/// Copies `from` to `to`, after its first `before` bytes. Returns the checksum of the result
+/// without reading the part covered by `summed`.
 fn append(to: &Path, before: u64, from: &Path, summed: &Summed) -> io::Result<Summed> {
     unless_link(to)?;
     let mut goal = OpenOptions::new()
@@ -331,7 +331,7 @@ fn append(to: &Path, before: u64, from: &Path, summed: &Summed) -> io::Result<Su
         .open(to)?;
     if goal.metadata()?.len() < before {
         return Err(io::Error::other(
-            "the trace of the labels before is cut off",
+            "the trace of the earlier labels is truncated",
         ));
     }
     goal.set_len(before)?;
@@ -398,7 +398,7 @@ mod tests {
             std::fs::write(&from, part).unwrap();
             let before = whole.len() as u64;
             whole.extend_from_slice(part);
-            // What an interrupted label left behind the known size is nobody's.
+            // Data of an interrupted label after the known size are ignored.
             if before > 0 {
                 let mut file = OpenOptions::new().append(true).open(&goal).unwrap();
                 file.write_all(b"rest").unwrap();
@@ -408,7 +408,7 @@ mod tests {
             assert_eq!(sum.size, whole.len() as u64);
             let expected = hex(&Sha256::digest(&whole));
             assert_eq!(hex(&sum.hash.clone().finalize()), expected);
-            // Another process that takes the next label has to read the whole.
+            // Another process that captures the next label has to read the whole file.
             let afresh = append(&goal, before, &from, &Summed::default()).unwrap();
             assert_eq!(hex(&afresh.hash.finalize()), expected);
             summed = sum;

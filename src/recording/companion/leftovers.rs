@@ -1,5 +1,5 @@
-//! What a recorder that was killed left behind: sessions of Java heaps that were on their way,
-//! and, where the recording is collected into another folder, all that stands beside its trace.
+//! Remains of a killed recorder: unfinished sessions of Java heaps and, if the recording is
+//! collected into another directory, its companion files.
 
 use std::fs;
 use std::io;
@@ -17,28 +17,28 @@ use crate::results::output::is_below;
 use crate::session::{SessionState, Store};
 use crate::timeline::{self, Observation};
 
-/// Whether `inner` records a part of what `outer` records: its Java heaps, into its folder.
+/// Returns whether `inner` records a part of `outer`: its Java heaps, into its directory.
 pub(crate) fn is_part_of(inner: &SessionState, outer: &SessionState) -> bool {
     let folder = outer.header.output.join(FOLDER);
     inner.header.id != outer.header.id && inner.header.output.starts_with(folder)
 }
 
-/// The sessions that record a part of `whole`.
+/// Returns the sessions that record a part of `whole`.
 pub(crate) fn parts_of(store: &Store, whole: &SessionState) -> Vec<SessionState> {
     let listed = store.list().map(|(all, _)| all).unwrap_or_default();
     let parts = listed.into_iter().filter(|one| is_part_of(one, whole));
     parts.collect()
 }
 
-/// Puts a part that has been finished where its recorder would have put it. Blocks; why not,
-/// where that fails: it stands by itself then.
+/// Merges a finished part as its recorder would have done. Blocks. If that fails, returns the
+/// reason and leaves the part separate.
 pub(crate) fn join(device: &Device, whole: &SessionState, part: Finished) -> Result<(), String> {
     let folder = &whole.header.output;
     let name = part.output.file_name().unwrap_or_default();
-    // `02-after-login`: by their places labels are told apart.
+    // `02-after-login`: labels are identified by their position.
     let name = name.to_string_lossy();
     let number = name.split('-').next().and_then(|n| n.parse::<u32>().ok());
-    let number = number.ok_or_else(|| "its folder was renamed".to_owned())?;
+    let number = number.ok_or_else(|| "its directory was renamed".to_owned())?;
     let label = (number as usize)
         .checked_sub(1)
         .and_then(|place| whole.labels.get(place));
@@ -60,8 +60,8 @@ pub(crate) fn join(device: &Device, whole: &SessionState, part: Finished) -> Res
         .map(|_| ())
 }
 
-/// Moves what stands beside the trace of a recording from one folder to another. What cannot be
-/// moved stays where it is, and the first reason is given.
+/// Moves the companion files of a recording to another directory. Files that cannot be moved
+/// remain, and the first error is returned.
 pub(crate) fn move_along(from: &Path, to: &Path) -> Result<(), String> {
     let names = beside(from);
     let mut outcome = Ok(());
@@ -73,15 +73,15 @@ pub(crate) fn move_along(from: &Path, to: &Path) -> Result<(), String> {
         if let Err(error) = relocate(&source, &goal)
             && outcome.is_ok()
         {
-            outcome = Err(format!("{} stays where it is: {error}", source.display()));
+            outcome = Err(format!("cannot move {}: {error}", source.display()));
         }
     }
-    // Gone where nothing else is in it.
+    // Removed if it is empty.
     let _ = fs::remove_dir(from);
     outcome
 }
 
-/// Names in `folder` of what was recorded beside; nothing of anybody else's.
+/// Returns the names of companion files in `folder`, without unrelated files.
 fn beside(folder: &Path) -> Vec<PathBuf> {
     let found = FoundTimeline::read(folder);
     let mut names: Vec<PathBuf> = [timeline::FILE, logcat::FILE]
@@ -92,7 +92,7 @@ fn beside(folder: &Path) -> Vec<PathBuf> {
         let Observation::Kept(kept) = entry.seen else {
             continue;
         };
-        // A folder for each kind: `meminfo/02-after-login.txt`.
+        // One directory per kind: `meminfo/02-after-login.txt`.
         let Some((kind, _)) = kept.file.split_once('/') else {
             continue;
         };
@@ -118,7 +118,7 @@ fn relocate(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// Copies files and folders; links, which no recording has, are left out.
+/// Copies files and directories; skips links, which recordings do not contain.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let kind = fs::symlink_metadata(from)?.file_type();
     if kind.is_dir() {

@@ -1,6 +1,5 @@
-//! `logcat.txt`: what the targets themselves wrote into the phone's log while they were recorded,
-//! as it came. Collections are read from it; who looks at a jump of memory wants the lines
-//! around it, too.
+//! `logcat.txt`: unmodified log output of the targets during the recording. Garbage collections are
+//! read from it, and the surrounding lines help to explain jumps in memory.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -9,25 +8,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::file::LinesFile;
 
-/// Name of the file in a recording's folder.
+/// File name in a recording directory.
 pub(crate) const FILE: &str = "logcat.txt";
-/// A process that writes without end is cut off here.
+/// Maximum size, in bytes, for processes that log without end.
 const LARGEST: u64 = 256 << 20;
-/// So much of its end may come again, bytes.
+/// Maximum size of lines that can be repeated, in bytes.
 const TAIL: u64 = 256 << 10;
 
-/// The file while it is being written.
+/// The log file while it is written.
 #[derive(Debug, Clone)]
 pub(super) struct LogcatFile {
     file: LinesFile,
-    /// Its size so far, bytes.
+    /// Its current size, in bytes.
     written: Arc<AtomicU64>,
-    /// What it may grow to, bytes.
+    /// Its maximum size, in bytes.
     largest: u64,
 }
 
 impl LogcatFile {
-    /// Opens the file in `folder`, creates it where there is none.
+    /// Opens the file in `folder`, creating it if necessary.
     pub(super) fn open(folder: &Path) -> std::io::Result<LogcatFile> {
         let file = LinesFile::inside(folder, FILE)?;
         Ok(LogcatFile {
@@ -49,8 +48,8 @@ impl LogcatFile {
         true
     }
 
-    /// Adds a line, unless it stands among the last ones already: whoever wrote those may have
-    /// been ended in the middle of what the phone still has.
+    /// Adds lines that are not among the last ones already: the previous writer might have been
+    /// interrupted within the lines that the device still has.
     pub(super) fn add_missing(&self, lines: &[String]) {
         let known = self.file.tail(TAIL).unwrap_or_default();
         let known: HashSet<&str> = known.lines().collect();
@@ -66,8 +65,8 @@ impl LogcatFile {
         let path = self.file.path().display();
         match self.file.finish() {
             Ok(0) => Ok(()),
-            Ok(lost) => Err(format!("{lost} lines found no room in {path}")),
-            Err(error) => Err(format!("{path} could not be written: {error}")),
+            Ok(lost) => Err(format!("{lost} lines did not fit in {path}")),
+            Err(error) => Err(format!("cannot write {path}: {error}")),
         }
     }
 }

@@ -1,6 +1,6 @@
-//! `--with meminfo` at a label: the whole text of `dumpsys meminfo -a` of each process, kept as
-//! the phone wrote it. The app collects garbage for it: that is noted, so that the collection
-//! counts as ours.
+//! `--with meminfo` at a label: the full output of `dumpsys meminfo -a` of each process, as written
+//! by the device. It makes the app collect garbage, which is recorded, so that the collection is
+//! attributed to heaptap.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use crate::memory::meminfo::Meminfo;
 use crate::memory::status;
 use crate::timeline::{Cost, Entry, Observation, Parts, Source};
 
-/// The clock before and after it, so that a collection between the two is known for ours.
+/// Reads the clock before and after, to attribute garbage collections in between to heaptap.
 const MEMINFO: &str = "cat /proc/uptime; dumpsys -t 60 meminfo -a $1; echo; cat /proc/uptime";
 
-/// An app that is frozen or hangs keeps dumpsys for as long as it is told to wait.
+/// dumpsys waits for a frozen or hanging app until its timeout.
 const LIMIT: Duration = Duration::from_secs(75);
 
-/// What there is to say where a process has gone by the time it is asked.
+/// Output for a process that has ended in the meantime.
 const NO_PROCESS: &str = "No process found for:";
 
-/// Takes it.
+/// Captures the output of all processes.
 pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
     let mut missed = Vec::new();
     for (pid, name) in &at.processes {
@@ -33,25 +33,27 @@ pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
             let said = said.lines().next().unwrap_or("nothing");
             let said: String = said.chars().take(200).collect();
             return Err(NotTaken::Because(format!(
-                "dumpsys meminfo of {name} said: {said}"
+                "`dumpsys meminfo` of {name} failed: {said}"
             )));
         };
         window.close(from_ns, until_ns);
         at.ours("meminfo", *pid, from_ns, until_ns);
         if String::from_utf8_lossy(text).contains(NO_PROCESS) {
-            missed.push(format!("{name} ({pid}) was gone"));
+            missed.push(format!("{name} ({pid}) had ended"));
             continue;
         }
         if text.trim_ascii().is_empty() {
-            // A service that is not there, or does not answer, is told on stderr alone.
+            // A missing or unresponsive service is only reported on stderr.
             let said = String::from_utf8_lossy(&output.stderr);
             let said = said.lines().map(str::trim).find(|line| !line.is_empty());
             let said = said.unwrap_or("nothing");
-            missed.push(format!("dumpsys meminfo of {name} ({pid}) said: {said}"));
+            missed.push(format!(
+                "`dumpsys meminfo` of {name} ({pid}) failed: {said}"
+            ));
             continue;
         }
         at.keep("meminfo", (*pid, "txt"), Some(from_ns), text)?;
-        // The app was asked: this one has its heaps' sizes, too.
+        // The app itself answered: this output also has the sizes of its heaps.
         if let Some(parts) = parts(&String::from_utf8_lossy(text), *pid) {
             at.timeline.add(&Entry {
                 boot_ns: from_ns,
@@ -70,7 +72,7 @@ pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
     }
 }
 
-/// How the memory of `pid` divides, by what it said.
+/// Returns the memory breakdown of `pid` from the output.
 fn parts(text: &str, pid: u32) -> Option<Parts> {
     let meminfo = Meminfo::parse(text);
     let process = meminfo
@@ -79,7 +81,7 @@ fn parts(text: &str, pid: u32) -> Option<Parts> {
     process.parts(Source::Meminfo)
 }
 
-/// What stands between two lines of `/proc/uptime`, and their times.
+/// Returns the text between two lines of `/proc/uptime`, and their times.
 fn between_clocks(bytes: &[u8]) -> Option<(u64, &[u8], u64)> {
     let clock = |line: &[u8]| status::uptime_ns(&String::from_utf8_lossy(line));
     let first = bytes.iter().position(|byte| *byte == b'\n')?;

@@ -1,19 +1,18 @@
-//! What is recorded beside the native heap (`record --with`): samples of memory and collections
-//! all along, and whole captures at each label and at the end. Owns the order in which things
-//! are taken, the timeline in the recording's folder, and that the recording suffers from
-//! nothing that goes wrong here.
+//! Companion data (`record --with`): continuous samples of memory and garbage collections, and full
+//! captures at each label and at the end. Decides the order of captures, writes the timeline in the
+//! recording directory, and ensures that failures here do not affect the recording.
 //!
-//! | module | owns |
+//! | module | contents |
 //! |---|---|
-//! | `at` | a label's moment: its processes, the names of its files |
-//! | `file` | `memory.jsonl`, and files of lines while they are being written |
-//! | `logcat` | what the targets wrote into the log, line by line |
-//! | `collections` | `gc.jsonl`, once all is known |
-//! | `allocations`, `java`, `meminfo`, `smaps` | what is taken at a label, each |
-//! | `watching` | the phone observed all along, and what of that is told |
-//! | `later` | what nobody observed, as far as the log still has it |
-//! | `left` | what a recorder that was killed left behind |
-//! | `summary` | all of it as the manifest lists it |
+//! | `at_label` | a label: its processes, and the names of its files |
+//! | `file` | `memory.jsonl`, and line files while they are written |
+//! | `logcat` | log output of the targets, line by line |
+//! | `collections` | `gc.jsonl`, written at the end |
+//! | `allocations`, `java`, `meminfo`, `smaps` | captures at a label |
+//! | `watching` | continuous observation of the device, and its messages |
+//! | `unobserved` | times without an observer, as far as the log has them |
+//! | `leftovers` | remains of a killed recorder |
+//! | `summary` | companion data for the manifest |
 
 mod allocations;
 mod at_label;
@@ -59,15 +58,15 @@ use crate::timeline::{self, Label, Missed, MissedReason, Observation, Unread};
 
 /// Between two looks for a new label.
 const LOOK: Duration = Duration::from_millis(200);
-/// How long one attempt to get the phone back may take.
+/// Time limit of one attempt to reconnect to the device.
 const RETURN_STEP: Duration = Duration::from_secs(30);
 
-/// Where the phone's data sources did not all start: of those of a recording with collections, the
-/// kernel's tracing is the one that other tools may hold.
-const NOT_STARTED: &str = "not every data source started in time, and the kernel's tracing is one \
-    that another tool may hold: collections may be those of the log alone";
+/// Note for a recording of garbage collections whose data sources did not all start: kernel tracing
+/// is the one that other tools might use.
+const NOT_STARTED: &str = "some data sources did not start in time, maybe because another tool \
+    uses kernel tracing; garbage collections might come only from the log";
 
-/// What goes on beside a recording. Dropped, it stops where it is: what was seen is in the file.
+/// The recording of companion data. Dropping it stops it; earlier observations are in the file.
 pub(super) struct Companion {
     running: Option<Running>,
 }
@@ -78,7 +77,8 @@ struct Running {
 }
 
 impl Companion {
-    /// Begins to record what `plan` wants beside `session`; its Java heaps by `dump_heaps`.
+    /// Starts recording the companion data of `plan` for `session`, with Java heaps by
+    /// `dump_heaps`.
     pub(super) fn begin(
         session: &Session,
         plan: &Plan,
@@ -91,7 +91,7 @@ impl Companion {
         let timeline = match TimelineFile::open(&session.header().output) {
             Ok(file) => file,
             Err(error) => {
-                warn(on_event, format!("nothing is recorded beside: {error}"));
+                warn(on_event, format!("cannot record companion data: {error}"));
                 return Companion { running: None };
             }
         };
@@ -126,17 +126,17 @@ impl Companion {
         }
     }
 
-    /// The recording ends: what belongs to its end is taken from now on.
+    /// Begins the captures at the end of the recording.
     pub(super) fn last(&self, followed: FollowEnd) {
         if let Some(running) = &self.running
             && followed != FollowEnd::Rebooted
         {
-            // It may have ended by itself.
+            // It might have ended by itself.
             let _ = running.ask.send(());
         }
     }
 
-    /// Waits for what is still being taken, until a stop is asked for once more.
+    /// Waits for running captures, until a second stop request.
     pub(super) async fn end(self, controls: &mut Controls) {
         let Some(Running { ask, mut tasks }) = self.running else {
             return;
@@ -149,7 +149,7 @@ impl Companion {
     }
 }
 
-/// What is to be taken.
+/// A requested capture.
 struct CaptureRequest {
     number: u32,
     /// `None` at the end.
@@ -173,7 +173,7 @@ impl Spine {
     async fn run(mut self, mut asked: mpsc::UnboundedReceiver<()>) {
         let mut taking: JoinSet<()> = JoinSet::new();
         if self.companions.smaps {
-            // Before the first label, so that whoever waits for one knows that nothing comes.
+            // Before the first label, so that users know early that nothing will be captured.
             taking.spawn(smaps::warn_of_obstacle(
                 self.device.clone(),
                 self.session_state.clone(),
@@ -233,7 +233,7 @@ impl Spine {
             Ok(lost) => warn(
                 &self.on_event,
                 format!(
-                    "{lost} entries found no room in {}",
+                    "{lost} entries did not fit in {}",
                     self.timeline.path().display()
                 ),
             ),
@@ -241,7 +241,7 @@ impl Spine {
         }
     }
 
-    /// Takes note of new labels, and of a file that cannot be written.
+    /// Handles new labels, and write errors.
     fn look(&mut self) {
         for (number, label) in self.labels.new_labels() {
             let seen = Observation::Label(Label {
@@ -261,8 +261,8 @@ impl Spine {
             warn(
                 &self.on_event,
                 format!(
-                    "{path} is written without a lock, since its folder knows none: let no other \
-                     heaptap write to it meanwhile"
+                    "{path} is not locked, because its file system does not support locks; do not \
+                     let another heaptap write to it meanwhile"
                 ),
             );
         }
@@ -270,10 +270,7 @@ impl Spine {
 
     fn not_written(&self, error: &std::io::Error) {
         let path = self.timeline.path().display();
-        warn(
-            &self.on_event,
-            format!("{path} could not be written: {error}"),
-        );
+        warn(&self.on_event, format!("cannot write {path}: {error}"));
     }
 
     fn begin(&self, wish: CaptureRequest, taking: &mut JoinSet<()>) {
@@ -298,7 +295,7 @@ impl Spine {
     }
 }
 
-/// Takes everything for one label.
+/// Performs all captures of one label.
 struct Taker {
     device: Device,
     session_state: SessionState,
@@ -310,14 +307,14 @@ struct Taker {
     on_event: EventHandler,
     tracking: Option<Tracking>,
     wish: CaptureRequest,
-    /// When the label was set, BOOTTIME ns.
+    /// Time of the label, BOOTTIME in ns.
     asked_ns: u64,
 }
 
 impl Taker {
     async fn run(mut self) {
         if self.asked_ns == 0 {
-            // A phone that cannot say is asked again by whatever is taken.
+            // If this fails, the captures ask the device again.
             if let Ok(now) = session::moment(&self.device).await {
                 self.asked_ns = now.boot_ns;
             }
@@ -326,8 +323,9 @@ impl Taker {
         let mut taken = Vec::new();
         let mut missed = Vec::new();
         let label = self.wish.label.as_ref().map_or("", |label| &label.label);
-        // Allocations first, since taking the others has the app allocate. Mappings before meminfo, which has the app collect its garbage; the Java heap last,
-        // since its dump doubles the process for a moment.
+        // Allocations first, because the other captures make the app allocate. Mappings before
+        // meminfo, which makes the app collect garbage. The Java heap last, because its dump
+        // briefly doubles the process.
         for source in [
             Source::Allocations,
             Source::Smaps,
@@ -365,7 +363,7 @@ impl Taker {
         }));
     }
 
-    /// Takes `source`, waiting for a phone that is away. Why not, where it fails.
+    /// Captures `source`, waiting for a disconnected device. Returns the reason if it fails.
     async fn take(&self, source: Source) -> Result<(), (Option<MissedReason>, String)> {
         loop {
             match self.try_to_take(source).await {
@@ -381,7 +379,7 @@ impl Taker {
                     }
                     match session::moment(&self.device).await {
                         Ok(now) if now.boot_id != self.session_state.header.boot_id => {
-                            return Err((None, format!("the phone was restarted ({error})")));
+                            return Err((None, format!("the device restarted ({error})")));
                         }
                         _ => {}
                     }

@@ -1,5 +1,5 @@
-//! `--with smaps`: the mappings of each process at each label, and what its allocator says, as
-//! the phone wrote them.
+//! `--with smaps`: the memory mappings of each process at each label, and the output of its
+//! allocator, as written by the device.
 
 use std::io::{self, Write as _};
 
@@ -14,7 +14,7 @@ use crate::session::{self, SessionState};
 use crate::system::smaps::fetch::{self, FetchError};
 use crate::timeline::{Entry, Missed, Observation};
 
-/// Says once, as the recording begins, where the phone will not let the mappings be read.
+/// Warns once at the start of the recording if the device does not allow reading memory mappings.
 pub(super) async fn warn_of_obstacle(
     device: Device,
     session_state: SessionState,
@@ -24,21 +24,21 @@ pub(super) async fn warn_of_obstacle(
         return;
     };
     for (pid, name) in &processes {
-        // The same rule as for smaps, without walking the pages.
+        // The same permission as for smaps, without walking the pages.
         let readable = fetch::proc_file(&device, (*pid, name), "maps").await;
         if let Err(refused @ FetchError::Refused { .. }) = readable {
             let help = fetch::refused_help(name);
             warn(
                 &on_event,
-                format!("nothing comes of --with smaps: {refused}; {help}"),
+                format!("`--with smaps` has no effect: {refused}; {help}"),
             );
             return;
         }
     }
 }
 
-/// Takes them. That an allocator tells nothing (before Android 10, of apps that are not
-/// debuggable) is noted, and no failure: mappings are what was asked for.
+/// Captures the mappings. A missing allocator output (before Android 10, of apps that are not
+/// debuggable) is recorded but is not a failure.
 pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
     let mut gone = Vec::new();
     for (pid, name) in &at.processes {
@@ -65,7 +65,7 @@ pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
             });
         }
         let told = match fetch::malloc_info(&at.device, *pid).await {
-            // The mappings are kept: an app that is stuck does not lose them.
+            // The mappings of an unresponsive app are kept.
             Err(error) if !fetch::is_lost(&error) => Err(error.to_string()),
             told => told?,
         };
@@ -86,11 +86,11 @@ pub(super) async fn capture(at: &At) -> Result<(), NotTaken> {
     }
     match gone.as_slice() {
         [] => Ok(()),
-        gone => Err(NotTaken::Because(format!("{} was gone", gone.join(", ")))),
+        gone => Err(NotTaken::Because(format!("{} had ended", gone.join(", ")))),
     }
 }
 
-/// A process of a few hundred mappings has 500 KiB of text, a twentieth of that packed.
+/// A process with a few hundred mappings has 500 KiB of text, compressed to a twentieth.
 fn gzip(text: &[u8]) -> io::Result<Vec<u8>> {
     let mut packer = GzEncoder::new(Vec::new(), Compression::default());
     packer.write_all(text)?;

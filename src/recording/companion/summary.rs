@@ -1,5 +1,5 @@
-//! What was recorded beside, as the manifest lists it. Read back from the folder: whoever
-//! finishes a recording need not be who observed it.
+//! Companion data for the manifest. Read back from the directory, because another process might
+//! have observed the recording.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -17,10 +17,10 @@ use crate::timeline::{self, Entry, MissedReason, Observation, Timeline};
 
 /// Most of the file that is read: weeks of a recording.
 const LARGEST: u64 = 256 << 20;
-/// So many gaps and files are listed; more are in the timeline.
+/// Maximum number of listed gaps and files; the timeline has more.
 const LISTED: usize = 1000;
 
-/// The manifest's section; `None` where nothing was to be recorded beside.
+/// Returns the section of the manifest; `None` if no companion data was requested.
 pub(crate) fn section(folder: &Path, companions: CompanionOptions) -> Option<Companions> {
     if companions.is_empty() {
         return None;
@@ -69,14 +69,14 @@ fn count(entry: &Entry, counted: &mut CompanionTimeline) {
 fn list(folder: &Path, entry: &Entry, beside: &mut Companions) {
     let label = |label: &str| (!label.is_empty()).then(|| label.to_owned());
     match &entry.seen {
-        // A file that is not there any more is not listed: what the manifest names is whole, and
-        // in its folder, whoever wrote the timeline.
+        // Removed files are not listed: files in the manifest are complete and in its directory,
+        // whatever wrote the timeline.
         Observation::Kept(kept)
             if beside.files.len() < LISTED
                 && is_below(&kept.file)
                 && folder.join(&kept.file).exists() =>
         {
-            // Taken again after a lost cable, it stands for the first.
+            // A repetition after a disconnect replaces the first capture.
             beside.files.retain(|file| {
                 let of_file = (&file.what, file.pid, file.number, &file.label);
                 of_file != (&kept.what, entry.pid, kept.number, &label(&kept.label))
@@ -128,7 +128,7 @@ fn list(folder: &Path, entry: &Entry, beside: &mut Companions) {
     }
 }
 
-/// What the user should know: what is missing of what was asked for.
+/// Returns warnings about missing companion data.
 pub(crate) fn warnings(beside: &Companions) -> Vec<Warning> {
     let warning = |kind: &str, message: String, help: Option<&str>| Warning {
         kind: kind.to_owned(),
@@ -144,7 +144,7 @@ pub(crate) fn warnings(beside: &Companions) -> Vec<Warning> {
         .as_ref()
         .is_none_or(|timeline| timeline.resident + timeline.parts == 0);
     let observes = beside.with.iter().any(|with| with == "meminfo");
-    // Who found no target running was there to look.
+    // It was observing, but found no running target.
     let looked = beside
         .missed
         .iter()
@@ -157,8 +157,8 @@ pub(crate) fn warnings(beside: &Companions) -> Vec<Warning> {
     if never || !untaken.is_empty() {
         let mut message = if never {
             format!(
-                "heaptap did not observe this recording: of {asked}, there is only what the trace \
-                 and the device's log still held"
+                "heaptap did not observe this recording; of {asked}, only data from the trace and \
+                 the device log are available"
             )
         } else if was_killed {
             "heaptap stopped observing this recording before its end".to_owned()
@@ -170,7 +170,7 @@ pub(crate) fn warnings(beside: &Companions) -> Vec<Warning> {
         }
         let help = match was_killed {
             true => "let `heaptap record` run until the recording ends",
-            false => "without --detach heaptap observes the phone while it records",
+            false => "record without `--detach` to observe the device during the recording",
         };
         warnings.push(warning("beside-unobserved", message, Some(help)));
     }
@@ -184,7 +184,7 @@ pub(crate) fn warnings(beside: &Companions) -> Vec<Warning> {
         warnings.push(warning(
             "beside-gaps",
             format!(
-                "the phone was not observed for {seconds} s ({times} {}): {}",
+                "the device was not observed for {seconds} s ({times} {}): {}",
                 if times == 1 { "gap" } else { "gaps" },
                 beside.gaps.first().map_or("", |gap| &gap.why)
             ),
@@ -198,14 +198,14 @@ pub(crate) fn warnings(beside: &Companions) -> Vec<Warning> {
         };
         warnings.push(warning(
             "beside-missed",
-            format!("no {} of {at}: {}", missed.what, missed.why),
+            format!("cannot capture {} at {at}: {}", missed.what, missed.why),
             None,
         ));
     }
     warnings
 }
 
-/// Whether it was missed because no heaptap followed the recording.
+/// Returns whether it is missing because no heaptap followed the recording.
 fn is_untaken(missed: &CompanionMissed) -> bool {
     matches!(
         missed.reason,
@@ -213,7 +213,7 @@ fn is_untaken(missed: &CompanionMissed) -> bool {
     )
 }
 
-/// What is missing, label by label: `at snapshot a2: java, meminfo; at the end: java`.
+/// Lists missing captures by label: `at snapshot a2: java, meminfo; at the end: java`.
 fn in_moments(untaken: &[&CompanionMissed]) -> String {
     let mut moments: Vec<(u32, String, Vec<&str>)> = Vec::new();
     for missed in untaken {
@@ -238,18 +238,17 @@ fn in_moments(untaken: &[&CompanionMissed]) -> String {
     join_list(told.into_iter())
 }
 
-/// What stands in a folder under the name of the timeline. The log is of whoever wrote that.
+/// The parsed timeline file of a directory.
 pub(super) struct FoundTimeline {
-    /// Its entries.
     pub(super) timeline: Timeline,
-    /// Whole lines that are no entries.
+    /// Number of lines that are not entries.
     strange: usize,
     is_empty: bool,
 }
 
 impl FoundTimeline {
-    /// Reads and parses the file, which takes a while after days of a recording; `None` if there
-    /// is none that can be read.
+    /// Reads and parses the file, which takes a while after days of recording; `None` if it is
+    /// missing or unreadable.
     pub(super) fn read(folder: &Path) -> Option<FoundTimeline> {
         let mut bytes = Vec::new();
         let file = open_regular(&folder.join(timeline::FILE)).ok()?;
@@ -263,13 +262,13 @@ impl FoundTimeline {
         })
     }
 
-    /// Whether heaptap observed the recording: it writes an entry before any line of the log, so
-    /// a log without an entry is not this recording's.
+    /// Returns whether heaptap observed the recording: it writes an entry before any log line, so a
+    /// log without an entry is not of this recording.
     pub(super) fn is_ours(&self) -> bool {
         !self.timeline.entries.is_empty()
     }
 
-    /// Whether somebody else wrote the file. One that is empty nobody has.
+    /// Returns whether another program wrote the file. Empty files count as heaptap's.
     pub(super) fn is_foreign(&self) -> bool {
         !self.is_ours() && !self.is_empty
     }
@@ -335,7 +334,7 @@ mod tests {
         file.see(3, 7, Observation::Kept(kept("meminfo/01-a.txt")));
         file.see(4, 7, Observation::Kept(kept("meminfo/01-a.txt")));
         file.see(5, 7, Observation::Kept(kept("meminfo/gone.txt")));
-        // What is not the folder's own is nothing that was kept.
+        // Files outside of the directory do not count as captured.
         let foreign = outer.path().join("foreign.txt");
         for file_name in ["../foreign.txt", &foreign.to_string_lossy()] {
             file.see(5, 7, Observation::Kept(kept(file_name)));

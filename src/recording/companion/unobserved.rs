@@ -1,6 +1,6 @@
-//! What nobody observed: a recording that ran detached, or whose heaptap was killed. Whoever
-//! collects it reads what the log's ring still holds of the collections; what is lost is noted
-//! as a gap, and said.
+//! Recordings without an observer: detached ones, or those whose heaptap was killed. The collecting
+//! heaptap reads the remaining garbage collections from the log buffer; missing times become gaps,
+//! and are reported.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -14,16 +14,15 @@ use crate::recording::plan::Plan;
 use crate::session::{self, Session, SessionState};
 use crate::timeline::{self, Gap, Label, Missed, MissedReason, Observation, Timeline};
 
-/// Nobody observed where the last entry is older by this, ns.
+/// Age of the last entry, in ns, from which the end counts as not observed.
 const SLACK_NS: u64 = 30_000_000_000;
-/// The same, in ns, if the process that observed did not come to the end: a sample comes each
-/// second.
+/// The same if the observing process was killed: samples come once per second.
 const SLACK_OF_KILLED_NS: u64 = 3_000_000_000;
-/// Processes whose log is read.
+/// Maximum number of processes whose log is read.
 const PROCESSES: usize = 16;
 
-/// Completes the timeline of a session that has ended, as far as the phone still can. Nothing
-/// that goes wrong here concerns the recording. The file that is in the way if one is.
+/// Completes the timeline of a session that has ended, as far as the device has the data. Failures
+/// do not affect the recording. Returns a conflicting file, if any.
 pub(crate) async fn complete(session: &Session, plan: &Plan) -> Option<PathBuf> {
     if plan.companions.is_empty() {
         return None;
@@ -41,10 +40,10 @@ pub(crate) async fn complete(session: &Session, plan: &Plan) -> Option<PathBuf> 
     }
 }
 
-/// The timeline so far. Blocks.
+/// Returns the timeline so far. Blocks.
 ///
 /// # Errors
-/// Returns the file of somebody else that has the name of the timeline or the log.
+/// Returns the path of another program's file that has the name of the timeline or the log.
 fn known(folder: &Path) -> Result<Timeline, PathBuf> {
     let found = FoundTimeline::read(folder);
     let path = folder.join(timeline::FILE);
@@ -104,13 +103,13 @@ async fn complete_own(
     }
     let gap = Gap {
         until_ns,
-        why: "nobody observed it: heaptap did not follow the recording".to_owned(),
+        why: "heaptap did not follow the recording".to_owned(),
     };
     timeline.see(from_ns, 0, Observation::Gap(gap));
     if companions.gc {
         read_log(session, (from_ns, until_ns), &timeline).await;
     }
-    // What cannot be written is missing in the summary.
+    // Unwritten entries are missing in the summary.
     let _ = timeline.finish();
 }
 
@@ -127,7 +126,7 @@ async fn read_log(session: &Session, (from_ns, until_ns): (u64, u64), timeline: 
     if let Some(oldest) = ring.oldest_ns.filter(|oldest| *oldest > from_ns) {
         let gap = Gap {
             until_ns: oldest.min(until_ns),
-            why: "the log's ring no longer has it".to_owned(),
+            why: "the log buffer of the device had already overwritten it".to_owned(),
         };
         timeline.see(from_ns, 0, Observation::Gap(gap));
     }
@@ -138,12 +137,12 @@ async fn read_log(session: &Session, (from_ns, until_ns): (u64, u64), timeline: 
         && let Ok(logcat) = LogcatFile::open(&session_state.header.output)
     {
         logcat.add_missing(&ring.lines);
-        // The collections in it stand in the timeline.
+        // Its garbage collections are in the timeline.
         let _ = logcat.finish();
     }
 }
 
-/// Labels that somebody set where nobody observed.
+/// Adds labels that were set without an observer.
 fn note_labels(session_state: &SessionState, known: &Timeline, timeline: &TimelineFile) {
     let noted = known.entries.iter().filter_map(|entry| match &entry.seen {
         Observation::Label(of) => Some((entry.boot_ns, of.label.as_str())),
@@ -160,9 +159,9 @@ fn note_labels(session_state: &SessionState, known: &Timeline, timeline: &Timeli
     }
 }
 
-/// What was to be taken at each label and at the end, and neither was nor is noted as missed:
-/// the heaptap that would have taken it was gone. Each with its moment, BOOTTIME ns. The end is at
-/// `last_ns`, or at the last label if that is later.
+/// Returns captures that are neither done nor recorded as missed at each label and at the end,
+/// because the heaptap responsible for them no longer existed. Each has its time, BOOTTIME in ns.
+/// The end is at `last_ns`, or at the last label if that is later.
 fn untaken(
     session_state: &SessionState,
     records: &LabelRecords<'_>,
@@ -200,8 +199,8 @@ fn untaken(
     untaken
 }
 
-/// What a timeline says of what was to be taken at labels and at the end: the source's word, the
-/// label and its number. The end has no label, and no number counts there.
+/// Entries of a timeline about captures at labels and at the end: source, label and label number.
+/// The end has no label, and its number is ignored.
 struct LabelRecords<'a>(HashSet<(&'a str, &'a str, u32)>);
 
 impl<'a> LabelRecords<'a> {
@@ -224,14 +223,14 @@ impl<'a> LabelRecords<'a> {
         }
     }
 
-    /// Whether there is one of `source` at a label, or at the end if `label` is empty.
+    /// Returns whether there is an entry of `source` at a label, or at the end if `label` is empty.
     fn has(&self, source: Source, number: u32, label: &str) -> bool {
         self.0
             .contains(&LabelRecords::key(source.word(), label, number))
     }
 }
 
-/// The source's word for the word of its files.
+/// Returns the source name for a kind of file.
 fn word_of(kept_as: &str) -> &str {
     let source = Source::ALL
         .iter()
@@ -239,7 +238,7 @@ fn word_of(kept_as: &str) -> &str {
     source.map_or(kept_as, |source| source.word())
 }
 
-/// Whether the recording was observed until what belongs to its end was taken.
+/// Returns whether the recording was observed until the captures of its end were done.
 fn took_end(records: &LabelRecords<'_>, companions: CompanionOptions) -> bool {
     companions
         .at_labels()
@@ -247,13 +246,13 @@ fn took_end(records: &LabelRecords<'_>, companions: CompanionOptions) -> bool {
         .all(|source| records.has(source, 0, ""))
 }
 
-/// Whether the lack of `source` at a label is noted here. The last list of Java allocations has a
-/// warning of its own, with what it means for the app.
+/// Returns whether a missing capture of `source` at a label is recorded here. The last list of Java
+/// allocations has its own warning, with the consequences for the app.
 fn is_expected(source: Source, label: &str) -> bool {
     source != Source::Allocations || !label.is_empty()
 }
 
-/// When a process was last seen by somebody.
+/// Returns the time of the last observation of a process.
 fn last_sight(known: &Timeline) -> Option<u64> {
     let seen = known.entries.iter().rev().find(|entry| {
         matches!(
@@ -352,7 +351,7 @@ mod tests {
             (Source::Java, 1, "after", false),
             (Source::Java, 0, "", false),
             (Source::Meminfo, 1, "before", false),
-            // Whatever number the end has.
+            // For any number of the end.
             (Source::Meminfo, 0, "", true),
         ] {
             let has = records.has(source, number, label);

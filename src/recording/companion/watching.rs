@@ -1,5 +1,5 @@
-//! The phone observed all along: what is seen goes into the timeline as it comes, and what the
-//! user should know of it is told.
+//! Continuous observation of the device: observations go into the timeline immediately, and
+//! important ones are reported to the user.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::timeline::{Observation, ObservationCost};
 /// Between two samples of resident memory.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Observing, until it is ended. Dropped, it stops where it is.
+/// A running observation. Dropping it stops it.
 pub(super) struct Watching {
     stop: oneshot::Sender<()>,
     tasks: JoinSet<()>,
@@ -65,11 +65,11 @@ impl Watching {
                 Ok(End::Asked | End::Rebooted) => {}
                 Ok(End::Refused { why }) => warn(
                     &seeing.on_event,
-                    format!("nothing is observed beside: the phone's shell says {why}"),
+                    format!("cannot observe the device: its shell reported {why}"),
                 ),
                 Err(error) => warn(
                     &seeing.on_event,
-                    format!("nothing is observed beside: {error}"),
+                    format!("cannot observe the device: {error}"),
                 ),
             }
             seeing.tell_all();
@@ -79,7 +79,7 @@ impl Watching {
 
     /// Ends it, with what the log still holds.
     pub(super) async fn end(mut self) {
-        // It may have ended by itself.
+        // It might have ended by itself.
         let _ = self.stop.send(());
         self.tasks.join_next().await;
     }
@@ -88,14 +88,14 @@ impl Watching {
 fn logcat(folder: &Path, on_event: &EventHandler) -> Option<LogcatFile> {
     let opened = LogcatFile::open(folder);
     if let Err(error) = &opened {
-        warn(on_event, format!("the log is not kept: {error}"));
+        warn(on_event, format!("cannot save the log: {error}"));
     }
     opened.ok()
 }
 
 fn options(session_state: &SessionState, companions: CompanionOptions) -> Options {
     let header = &session_state.header;
-    // pidof knows no patterns: their processes are those that were seen.
+    // pidof does not support patterns: their processes are those that were observed.
     let (patterns, names): (Vec<_>, Vec<_>) = header
         .names
         .iter()
@@ -131,7 +131,7 @@ fn options(session_state: &SessionState, companions: CompanionOptions) -> Option
     }
 }
 
-/// What was seen, counted.
+/// Counters of observations.
 #[derive(Default)]
 struct Tally {
     samples: u64,
@@ -159,7 +159,7 @@ impl Seeing {
                 self.tally.spent = Some((boot_ns, spent));
                 return;
             }
-            // The recording's own following tells.
+            // The recording itself reports these.
             Event::Lost { .. } | Event::Back { .. } => return,
         };
         match &entry.seen {
@@ -192,7 +192,7 @@ impl Seeing {
             let file = super::logcat::FILE;
             warn(
                 &self.on_event,
-                format!("{file} is full: later lines are left out"),
+                format!("{file} is full; later lines are left out"),
             );
         }
     }
@@ -216,19 +216,19 @@ impl Seeing {
     }
 }
 
-/// What observing takes, of what there is.
+/// Cost of observing, as shares.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Shares {
-    /// Of one core: the loop on the phone.
+    /// Share of one core used by the loop on the device.
     pub(crate) core: f64,
-    /// Of one core, at most: services that answered.
+    /// Upper bound of the share of one core used by services that answered.
     pub(crate) services: f64,
     /// Over the connection.
     pub(crate) bytes_per_s: f64,
 }
 
 impl Shares {
-    /// The shares until `until_ns`; `None` before time has passed.
+    /// Returns the shares until `until_ns`; `None` if no time has passed.
     #[expect(
         clippy::cast_precision_loss,
         reason = "shares are shown with two digits"

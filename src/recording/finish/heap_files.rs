@@ -1,7 +1,7 @@
-//! Heap files by `am dumpheap`, from the end of the script on the phone to the finished folder:
-//! what came of each file, how it is fetched and written down, and what is missing. A file counts
-//! as whole by its own end, never by an exit code; whatever came is kept, and the device's copy
-//! goes last.
+//! Heap files of `am dumpheap`, from the end of the script on the device to the finished directory:
+//! their state, fetching, manifest, and missing files. A file is complete if it has an end,
+//! regardless of exit codes; all received files are kept, and the copies on the device are removed
+//! last.
 
 mod error;
 mod look;
@@ -36,7 +36,7 @@ use crate::session::{
 };
 use crate::untrusted::sanitize_bytes;
 
-/// What came of a file.
+/// State of a file.
 struct Came {
     file: HeapFile,
     fate: HeapFileFate,
@@ -44,10 +44,11 @@ struct Came {
     whole: bool,
 }
 
-/// Takes a session of heap files whose script has ended to its end.
+/// Finishes a session of heap files whose script has ended.
 ///
 /// # Errors
-/// Where a file cannot be fetched or kept: the device's copy then stays. Where none came: why.
+/// Returns an error if a file cannot be fetched or stored, in which case the copy on the device is
+/// kept, or if there are no files.
 pub(super) async fn finish(
     mut session: Session,
     plan: Plan,
@@ -92,7 +93,7 @@ pub(super) async fn finish(
         let failure = why_nothing(&session, &came, Duration::from_millis(wanted.silence_ms));
         session.remove_remote().await;
         session.forget()?;
-        // It holds nothing, or what somebody else put there.
+        // It is empty, or contains files of others.
         let _ = std::fs::remove_dir(&output);
         return Err(failure);
     }
@@ -154,12 +155,12 @@ pub(super) async fn finish(
         ended_by: ended(ended_by).map(str::to_owned),
     };
     manifest.write(staging.path())?;
-    // As for a trace: the folder may be another's by now.
+    // As for a trace: the directory could belong to another process by now.
     own(&output, &id)?;
     let published = staging.publish(standing == Standing::Finished);
     published.map_err(|unpublished| unpublished.of_session(&id))?;
-    // Nobody knows yet what a file is worth that could not be read: the device's copy stays, and
-    // the journal with it, for `collect` to try again.
+    // The value of an unreadable file is unknown: the copy on the device and the journal are kept,
+    // so that `collect` can try again.
     if !unread {
         session.remove_remote().await;
         session.forget()?;
@@ -202,7 +203,7 @@ fn describe_session(session: &Session, plan: &Plan) -> Manifest {
     }
 }
 
-/// One entry for each HPROF, and for malloc's words where there is none beside them.
+/// Returns one entry for each HPROF, and for each malloc output without one.
 fn dumps(came: &[Came], output: &Path) -> Vec<JavaDump> {
     let mut dumps: Vec<JavaDump> = Vec::new();
     let mut numbers = DumpNumbers::default();
@@ -249,7 +250,7 @@ fn dumps(came: &[Came], output: &Path) -> Vec<JavaDump> {
     dumps
 }
 
-/// The wall time in the header: milliseconds behind the magic and the size of ids.
+/// Returns the wall time in the header: milliseconds, after the magic and the size of IDs.
 fn written_at(path: &Path) -> Option<OffsetDateTime> {
     let mut head = [0; 64];
     let mut file = std::fs::File::open(path).ok()?;
@@ -260,8 +261,8 @@ fn written_at(path: &Path) -> Option<OffsetDateTime> {
     OffsetDateTime::from_unix_timestamp_nanos(nanos).ok()
 }
 
-/// Whether a file has its beginning and its end. Of an HPROF the records tell, one by one: the
-/// bytes of its last record may stand anywhere in what objects hold.
+/// Returns whether a file has its beginning and its end. For an HPROF this follows the records,
+/// because the bytes of its last record can occur anywhere in the contents of objects.
 fn is_whole(path: &Path, kind: HeapFileKind) -> std::io::Result<bool> {
     match kind {
         HeapFileKind::Hprof => Ok(info::is_whole(&Bytes::map(path)?)),
@@ -272,7 +273,7 @@ fn is_whole(path: &Path, kind: HeapFileKind) -> std::io::Result<bool> {
     }
 }
 
-/// Why not one file came: the first cause that says something.
+/// Returns why there is no file at all: the first informative cause.
 fn why_nothing(session: &Session, came: &[Came], silence: Duration) -> Failure {
     let serial = session.device().serial().to_owned();
     let told = came.iter().find(|c| c.fate.complaint.is_some());
@@ -304,7 +305,7 @@ fn refused(serial: String, came: &Came) -> HeapFileError {
     }
 }
 
-/// What is missing of a file, where something is.
+/// Returns a warning about a missing or incomplete file.
 fn warning(came: &Came, silence: Duration, dumps: &[JavaDump]) -> Option<manifest::Warning> {
     if came.whole {
         return None;
@@ -315,35 +316,37 @@ fn warning(came: &Came, silence: Duration, dumps: &[JavaDump]) -> Option<manifes
         (None, Some(words)) => (
             "dumpheap-refused",
             format!("{process}: am dumpheap refused: {words}"),
-            "see whether it still runs and is debuggable: heaptap check",
+            "check whether it is running and debuggable with `heaptap check`",
         ),
         (None, None) if came.fate.late => (
             "dumpheap-silent",
             format!("{process} wrote nothing for {} s", silence.as_secs()),
-            "its main thread is stuck, or it is frozen: bring it to the front and dump again",
+            "its main thread is blocked, or the process is frozen; bring it to the front and dump \
+             again",
         ),
         (None, None) if came.fate.gone => (
             "dumpheap-died",
-            format!("{process} ended over its heap dump"),
-            "start it and dump again; adb logcat -s ActivityManager libc may tell why",
+            format!("{process} ended during its heap dump"),
+            "start it and dump again; check `adb logcat -s ActivityManager libc` for the reason",
         ),
         (None, None) if !came.fate.begun => (
             "dumpheap-skipped",
-            format!("{process} was not dumped: the dump was ended before its turn"),
+            format!("{process} was not dumped: dumping stopped before its turn"),
             "dump it again",
         ),
         (None, None) => (
             "dumpheap-empty",
-            format!("{process} left no heap file"),
-            "adb logcat -s ActivityManager ActivityThread may tell why",
+            format!("{process} did not write a heap file"),
+            "check `adb logcat -s ActivityManager ActivityThread` for the reason",
         ),
         (Some(_), _) => (
             "heap-file-cut",
             format!(
-                "{}: the file breaks off: the app or its phone stopped writing",
+                "{}: the file is truncated: the app or its device stopped writing",
                 came.file.name
             ),
-            "see whether the phone's storage is full or the app died over it, and dump again",
+            "check whether the device storage is full or the app died during the dump, and dump \
+             again",
         ),
     };
     let pid = u64::from(came.file.pid);

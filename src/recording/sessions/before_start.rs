@@ -1,5 +1,5 @@
-//! What clears the way for a recording: one that was interrupted while it was begun is undone,
-//! and what stands in Android 10's one file is fetched before it is written again.
+//! Preparations for a recording: undoes an interrupted start, and fetches the trace in the single
+//! file of Android 10 before it is overwritten.
 
 use super::choice;
 use super::collect::{How, adopt, collect_known};
@@ -11,10 +11,10 @@ use crate::session::{
     self, Controls, Events, RemoteTrace, Session, SessionError, SessionId, SessionState, Store,
 };
 
-/// Undoes a session that was interrupted while it was being started.
+/// Undoes a session that was interrupted during its start.
 ///
 /// # Errors
-/// Where the device cannot be tidied up; the journal then stays for `collect`.
+/// Returns an error if the device cannot be cleaned up; the journal is then kept for `collect`.
 pub(crate) async fn abandon(
     device: &Device,
     store: &Store,
@@ -24,7 +24,7 @@ pub(crate) async fn abandon(
 ) -> Result<(), SessionError> {
     let mut session = match Session::resume(device.clone(), store.clone(), id, events) {
         Ok(session) => session,
-        // It came no further than to ask questions.
+        // It had not changed anything yet.
         Err(SessionError::NoSuchSession { .. }) => return Ok(()),
         Err(error) => return Err(error),
     };
@@ -36,13 +36,13 @@ pub(crate) async fn abandon(
         running = asking => running.map_err(|error| SessionError::NotFetched {
             serial: device.serial().to_owned(),
             id: id.clone(),
-            why: format!("it could not be undone ({error})"),
+            why: format!("cannot undo it ({error})"),
         })?,
         () = session::stop_asked(controls) => {
             return Err(SessionError::NotFetched {
                 serial: device.serial().to_owned(),
                 id: id.clone(),
-                why: "it was interrupted while it was started".to_owned(),
+                why: "the start was interrupted".to_owned(),
             });
         }
     };
@@ -56,10 +56,10 @@ pub(crate) async fn abandon(
 /// Kinds of failures after which nothing of a session is left to be collected.
 const LEFT_NOTHING: [&str; 3] = ["trace-gone", "device-rebooted", "session-rejected"];
 
-/// Fetches what stands in Android 10's one file before it is written again.
+/// Fetches the trace in the single file of Android 10 before it is overwritten.
 ///
 /// # Errors
-/// Where another recording is writing to it, or it cannot be fetched.
+/// Returns an error if another recording is writing to it, or if it cannot be fetched.
 pub(crate) async fn make_way(
     device: &Device,
     store: &Store,
@@ -102,7 +102,7 @@ pub(crate) async fn make_way(
             session: Some(session_state.header.id.clone()),
         }));
         match fetch(session_state).await {
-            // A journal of which nothing is left is forgotten by now.
+            // A lost session is already removed from the journal.
             Err(failure) if !LEFT_NOTHING.contains(&failure.kind) => return Err(failure),
             _ => {}
         }
@@ -126,7 +126,8 @@ pub(crate) async fn make_way(
     let session_state = choice::named(store, id.as_str())?;
     match fetch(session_state).await {
         Ok(_) => Ok(()),
-        // Whatever it is, it is kept on this host now; no recording fails for it.
+        // Whatever its content, it is on this host now; the new recording does not fail because of
+        // it.
         Err(failure) if failure.class == ErrorClass::BadInput => Ok(()),
         Err(failure) => Err(failure),
     }

@@ -1,13 +1,12 @@
-//! Which session is meant: by its id, or, where none is named, by what the flags say of the
-//! device and by what can be done with each. Owns the choice; changes nothing.
+//! Selection of a session: by its ID, or, without an ID, by the device flags and by the possible
+//! operations. Does not change anything.
 
 use super::status::{State, status_of};
 use crate::device::Address;
 use crate::recording::companion;
 use crate::session::{SessionError, SessionHeader, SessionId, SessionState, Store};
 
-/// What the command line says of the device. `None` where it says nothing: then sessions of
-/// every server, or of every device, count.
+/// Device flags of the command line. `None` includes sessions of every server or device.
 #[derive(Debug, Clone, Default)]
 pub struct Scope {
     /// The adb server.
@@ -19,24 +18,24 @@ pub struct Scope {
 impl Scope {
     fn holds(&self, header: &SessionHeader) -> bool {
         let server = |wanted: &Address| at_server(header, wanted);
-        // A network address may be typed without its port, as adb takes it.
+        // A network address can be typed without its port, as in adb.
         let serial =
             |wanted: &String| header.serial == *wanted || header.serial == format!("{wanted}:5555");
         self.server.as_ref().is_none_or(server) && self.serial.as_ref().is_none_or(serial)
     }
 }
 
-/// Whether the session's adb server is the one at `address`.
+/// Returns whether the session's adb server is the one at `address`.
 pub fn at_server(header: &SessionHeader, address: &Address) -> bool {
     Address::parse(&header.server, "the session journal").is_ok_and(|own| own.is_same(address))
 }
 
-/// Which session a command is about.
+/// Selection of a session by a command.
 #[derive(Debug, Clone)]
 pub enum SessionSelector {
-    /// The one with this id, or whose id starts so.
+    /// The session with this ID or ID prefix.
     Id(String),
-    /// The only one that serves, of those that the flags allow.
+    /// The only suitable session within the scope.
     Only(Scope),
 }
 
@@ -60,15 +59,12 @@ impl SessionSelector {
     }
 }
 
-/// What the session is wanted for.
+/// Intended operation on the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// A snapshot.
     Snapshot,
-    /// Its end.
+    /// Its end and its trace.
     Stop,
-    /// Its trace.
-    Collect,
 }
 
 impl Purpose {
@@ -76,34 +72,25 @@ impl Purpose {
         match self {
             Purpose::Snapshot => "take a snapshot of",
             Purpose::Stop => "stop",
-            Purpose::Collect => "collect",
         }
     }
 
-    /// States that serve, the best first: only where none is in one does the next count.
+    /// Returns the suitable states in groups, best first: a group counts only if no session is in
+    /// an earlier one.
     fn states(self) -> &'static [&'static [State]] {
         const RUNNING: &[State] = &[State::Recording, State::Detached, State::Unattended];
         const ENDED: &[State] = &[State::Uncollected, State::Fetched];
         match self {
             Purpose::Snapshot => &[RUNNING],
-            Purpose::Stop => &[RUNNING, ENDED],
-            Purpose::Collect => &[
-                &[
-                    State::Uncollected,
-                    State::Fetched,
-                    State::Detached,
-                    State::Unattended,
-                ],
-                &[State::Recording, State::Collecting],
-            ],
+            Purpose::Stop => &[RUNNING, ENDED, &[State::Collecting]],
         }
     }
 }
 
-/// The session whose id is `wanted` or starts with it.
+/// Returns the session whose ID is `wanted` or begins with it.
 ///
 /// # Errors
-/// Where there is none, or several.
+/// Returns an error if there is no such session, or several.
 pub fn named(store: &Store, wanted: &str) -> Result<SessionState, SessionError> {
     let (mut session_states, _) = store.list()?;
     session_states.retain(|c| c.header.id.as_str().starts_with(wanted));
@@ -116,11 +103,11 @@ pub fn named(store: &Store, wanted: &str) -> Result<SessionState, SessionError> 
     }
 }
 
-/// The session that is meant where none is named: the only one, or the only one that serves
-/// the purpose. A session whose device is away stands in nobody's way.
+/// Returns the session for a command without an ID: the only one, or the only suitable one.
+/// Sessions of disconnected devices are ignored if there are others.
 ///
 /// # Errors
-/// Where there is none, or several.
+/// Returns an error if there is no such session, or several.
 pub async fn unnamed(
     store: &Store,
     scope: &Scope,
@@ -131,7 +118,7 @@ pub async fn unnamed(
     let (mut session_states, others): (Vec<_>, Vec<_>) = session_states
         .into_iter()
         .partition(|c| scope.holds(&c.header));
-    // Whoever speaks of a recording means all of it.
+    // A recording includes its parts.
     let parts: Vec<SessionId> = session_states
         .iter()
         .filter(|part| {
@@ -143,7 +130,7 @@ pub async fn unnamed(
         .collect();
     session_states.retain(|c| !parts.contains(&c.header.id));
     if session_states.len() == 1 {
-        // Whatever is wrong with it is told more precisely by trying.
+        // Trying the operation gives a more precise error.
         return Ok(session_states.remove(0));
     }
     if session_states.is_empty() {
@@ -184,17 +171,17 @@ pub async fn unnamed(
     })
 }
 
-/// How a session stands that serves no purpose.
+/// Describes the state of an unsuitable session.
 fn in_words(state: State, session_state: &SessionState) -> String {
     let (id, serial) = (&session_state.header.id, &session_state.header.serial);
     match state {
-        State::Away => format!("session {id} waits for device {serial}, which is not connected"),
-        State::Lost => format!("nothing is left of session {id} on device {serial}"),
+        State::Away => format!("session {id} is on device {serial}, which is not connected"),
+        State::Lost => format!("session {id} on device {serial} is lost"),
         State::Recording | State::Detached | State::Unattended => {
-            format!("session {id} records on device {serial}")
+            format!("session {id} is recording on device {serial}")
         }
         State::Uncollected | State::Fetched => format!("session {id} has ended"),
-        State::Collecting => format!("another heaptap collects session {id}"),
+        State::Collecting => format!("another heaptap is collecting session {id}"),
     }
 }
 

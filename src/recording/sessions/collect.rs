@@ -1,5 +1,5 @@
-//! `collect`: a session is ended where it still runs, fetched and converted, wherever it was
-//! begun. Owns the adoption of traces that only the device knows of.
+//! `collect`: ends a running session, fetches and converts it, wherever it was started. Also adopts
+//! traces that only the device knows.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -25,12 +25,12 @@ use crate::session::{
     SessionHeader, SessionState, SnapshotMethod, Store,
 };
 
-/// Collects a session: ends it where it still runs, fetches and converts it, leaves nothing
-/// behind. Where the journal does not know it, the device is asked.
+/// Collects a session: ends it if it is still running, fetches and converts it, and cleans up. Asks
+/// the device if the journal does not contain the session.
 ///
 /// # Errors
-/// [`SessionError::NotFetched`] where the device does not hand it over; it stays there.
-pub async fn collect(
+/// Returns [`SessionError::NotFetched`] if the trace cannot be fetched; it remains on the device.
+pub(super) async fn collect(
     store: &Store,
     device: impl AsyncFnOnce() -> Result<Device, Failure>,
     selector: &SessionSelector,
@@ -39,7 +39,7 @@ pub async fn collect(
     controls: &mut Controls,
     on_event: &EventHandler,
 ) -> Result<Finished, Failure> {
-    let none = match selector.choose(store, Purpose::Collect).await {
+    let none = match selector.choose(store, Purpose::Stop).await {
         Ok(session_state) => {
             let at_hand = match reach(&session_state.header, None).await {
                 Ok(at_hand) => at_hand,
@@ -77,18 +77,18 @@ pub async fn collect(
     collect_known(store, device, session_state, how, controls, on_event).await
 }
 
-/// The device of a session that the journal's server does not have, where `device` is that
-/// one: reached over another server, or by another serial.
+/// Returns the device of a session that is not at the journal's server, if `device` is the right
+/// one: reached over another server, or with another serial.
 async fn reach_elsewhere(
     header: &SessionHeader,
     device: impl AsyncFnOnce() -> Result<Device, Failure>,
     failure: Failure,
 ) -> Result<Device, Failure> {
     let Ok(device) = device().await else {
-        return Err(waits_for(header, failure, "collect"));
+        return Err(waits_for(header, failure, "stop"));
     };
-    // A file with the session's name is that device's alone. Where all recordings have one
-    // name, at least the boot must be the session's.
+    // A file with the session's name identifies its device. If all recordings have the same name,
+    // at least the boot ID must match.
     let same = match header.removable {
         true => device.stat(&header.remote_path, PATIENCE).await?.is_some(),
         false => session::moment(&device).await?.boot_id == header.boot_id,
@@ -97,7 +97,7 @@ async fn reach_elsewhere(
         return Ok(device);
     }
     let why = format!(
-        "{}; and {} at {} is another device, or holds nothing of it",
+        "{}; {} at {} is another device or does not have its data",
         failure.message,
         device.serial(),
         device.server().address()
@@ -119,7 +119,7 @@ async fn choose_orphan(
     let mut found = orphans(device, known).await?;
     match wanted {
         Some(wanted) => found.retain(|t| t.id.as_str().starts_with(wanted)),
-        // Another host may be recording right now: it is taken only where it is named.
+        // Another host might be recording right now: select it only by its name.
         None => found.retain(|t| t.writer.is_none()),
     }
     match found.len() {
@@ -169,7 +169,7 @@ pub(super) async fn adopt(
         time: now,
         names: Vec::new(),
         pids: Vec::new(),
-        // As heaptap's own configs have it.
+        // As in heaptap's own configs.
         stop_limit_ms: 90_000,
         write_period_ms: 5000,
         snapshots: SnapshotMethod::Impossible,
@@ -182,7 +182,7 @@ pub(super) async fn adopt(
     let (id, output) = (header.id.clone(), header.output.clone());
     let (journal, lock) = store.create(header)?;
     drop(journal);
-    // Behind the journal, as where a session begins.
+    // After the journal, as at the start of a session.
     if let Err(error) = session::claim_for(&id, &output) {
         store.forget(&id, lock)?;
         folder.discard();
@@ -191,14 +191,14 @@ pub(super) async fn adopt(
     Ok(())
 }
 
-/// How a session is collected.
+/// Options of collecting a session.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct How<'a> {
-    /// Another folder for the results.
+    /// Another directory for the results.
     pub(super) output: Option<&'a Path>,
-    /// What adds to the names it was begun with.
+    /// Additional symbol sources.
     pub(super) names: Option<&'a NameOptions>,
-    /// A dump that ends by itself is waited for, not ended.
+    /// Wait for a dump that ends by itself, instead of ending it.
     pub(super) wait: bool,
 }
 
@@ -220,7 +220,7 @@ pub(super) async fn collect_known(
         source,
     })?;
     let other = other.filter(|output| *output != from);
-    // Before anything is fetched, and before what belongs to another is taken for this one's.
+    // Before fetching, and before data of another session could be mistaken for this one.
     if other.is_none() {
         own(&from, &id)?;
     }
@@ -234,7 +234,7 @@ pub(super) async fn collect_known(
             folder.discard();
             return Err(error.into());
         }
-        // To another disk gigabytes are copied.
+        // This copies gigabytes if it is another disk.
         let moved = blocking(move || {
             let owner = Owner::Session(id);
             if let Err(error) = session.move_output(&output, RAW_TRACE) {
@@ -245,7 +245,7 @@ pub(super) async fn collect_known(
             if !is_own {
                 return Ok((session, Ok(())));
             }
-            // What is left there is not unfinished any more, but nobody's.
+            // Remaining files no longer belong to a session.
             session::release(&from, &owner);
             let parts = session::remove_parts(&from, session.id());
             let along = companion::move_along(&from, &output);
@@ -261,8 +261,8 @@ pub(super) async fn collect_known(
     finish::finish(session, ended_by, how.names, controls, on_event).await
 }
 
-/// Collects what was on its way beside a recording when its recorder was killed. What goes wrong
-/// is told, and left: the recording itself does not depend on it.
+/// Collects unfinished companion data of a killed recorder. Failures are reported and ignored,
+/// because the recording does not depend on them.
 async fn collect_parts(
     store: &Store,
     device: &Device,
@@ -282,13 +282,13 @@ async fn collect_parts(
             Err(failure) => Err(failure.message),
         };
         if let Err(why) = joined {
-            let text = format!("a Java heap that was being taken ({id}): {why}");
+            let text = format!("cannot collect the Java heap of session {id}: {why}");
             warn(on_event, text);
         }
     }
 }
 
-/// Makes sure that perfetto has ended, however far whoever began it came.
+/// Ensures that perfetto has ended, at any stage of the session.
 async fn end(
     session: &mut Session,
     wait: bool,
@@ -312,7 +312,7 @@ async fn end(
     let was_running = session.is_running().await?;
     if !was_running {
         let header = session.header();
-        // Android 10 has one file for all.
+        // Android 10 has one file for all recordings.
         if !header.removable
             && session::writer_of(session.device(), &header.remote_path)
                 .await?
@@ -339,7 +339,7 @@ async fn end(
     })
 }
 
-/// Follows dumps that end by themselves; `None` for what goes on until it is ended.
+/// Waits for dumps that end by themselves; returns `None` for recordings that do not.
 async fn await_dumps(
     session: &mut Session,
     controls: &mut Controls,
@@ -356,7 +356,7 @@ async fn await_dumps(
     Ok(Some(session.follow(controls, &scan).await?))
 }
 
-/// Whether the duration of a session was over when the phone was restarted, `up_ns` ago.
+/// Returns whether the duration of a session was over when the device restarted, `up_ns` ago.
 fn ended_before(header: &SessionHeader, up_ns: u64) -> Result<bool, SessionError> {
     let Some(duration_ms) = Plan::read(&header.plan)?.duration_ms else {
         return Ok(false);

@@ -1,5 +1,4 @@
-//! The phone of a session: how it is reached, whether it is the right one, and which traces of
-//! ours are on it.
+//! The device of a session: connecting to it, verifying it, and finding heaptap's traces on it.
 
 use std::time::Duration;
 
@@ -8,10 +7,11 @@ use crate::error::Failure;
 use crate::recording::advice::trace_is_here;
 use crate::session::{self, RemoteTrace, SessionError, SessionHeader, SessionState};
 
-/// Time allowed for one small question.
+/// Time limit of a small request.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The device of a session: the one at hand where it is that one, else by the journal.
+/// Returns the device of a session: the connected one if it matches, otherwise the one in the
+/// journal.
 pub(super) async fn reach(
     header: &SessionHeader,
     at_hand: Option<&Device>,
@@ -29,21 +29,21 @@ pub(super) async fn reach(
         .await?)
 }
 
-/// The device of a session; if it is away, the error names the session that waits for it.
+/// Returns the device of a session; if it is disconnected, the error names the session.
 pub(super) async fn reach_or_say(header: &SessionHeader, command: &str) -> Result<Device, Failure> {
     let reached = reach(header, None).await;
     reached.map_err(|failure| waits_for(header, failure, command))
 }
 
-/// The failure to reach the device of a session, with the command that is meant.
+/// Returns the failure to reach the device of a session, with the intended command.
 pub(super) fn waits_for(header: &SessionHeader, mut failure: Failure, command: &str) -> Failure {
     let (id, serial) = (&header.id, &header.serial);
     failure.message = format!("session {id} is on device {serial}: {}", failure.message);
     failure.hints.extend(failure.help.take());
     failure.hints.extend(trace_is_here(&header.output, id));
     failure.with_help(format!(
-        "connect the device, then: heaptap {command} {id} (or forget it: heaptap collect {id} \
-         --forget)"
+        "connect the device and run `heaptap {command} {id}`, or discard the session with `heaptap \
+         stop --forget {id}`"
     ))
 }
 
@@ -57,8 +57,8 @@ pub(super) async fn orphans(
     Ok(traces)
 }
 
-/// Nothing is taken from another phone, and nothing is forgotten because another does not have
-/// it.
+/// Rejects another device: nothing is fetched from it, and its missing data do not remove a
+/// session.
 pub(super) async fn require_phone(
     device: &Device,
     header: &SessionHeader,

@@ -1,4 +1,4 @@
-//! `status`: how each session stands, by its journal and by what its device says.
+//! `status`: the state of each session, from its journal and its device.
 
 use std::path::PathBuf;
 
@@ -10,56 +10,53 @@ use crate::device::Device;
 use crate::error::Failure;
 use crate::session::{self, SessionId, SessionState, Store};
 
-/// How a session stands.
+/// State of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
     /// perfetto runs, and a heaptap follows it.
     Recording,
-    /// perfetto runs by itself, as it was asked to.
+    /// perfetto runs detached, as requested.
     Detached,
-    /// perfetto runs, but the heaptap that followed it is gone.
+    /// perfetto runs, but the heaptap that followed it has ended.
     Unattended,
-    /// perfetto has ended; its trace stands on the device.
+    /// perfetto has ended; its trace is on the device.
     Uncollected,
-    /// The trace is on this host; the rest is to be done.
+    /// The trace is on this host, but is not converted yet.
     Fetched,
     /// Another heaptap is fetching it.
     Collecting,
     /// The device is not connected.
     Away,
-    /// Neither perfetto nor a trace is left.
+    /// Neither perfetto nor a trace exists.
     Lost,
 }
 
-/// A session, as `status` shows it.
+/// A session, as shown by `status`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SessionStatus {
-    /// Its id.
     pub session: SessionId,
-    /// How it stands.
     pub state: State,
-    /// The device.
     pub serial: String,
-    /// What it records: names, then pids. Empty where only the device knows of it.
+    /// Targets: names, then pids. Empty if only the device knows the session.
     pub targets: Vec<String>,
-    /// When it began, by this host's clock.
+    /// Start time by the host clock.
     #[serde(with = "time::serde::rfc3339::option")]
     pub started: Option<OffsetDateTime>,
     /// Size of the trace on the device, bytes.
     pub trace_bytes: Option<u64>,
     /// Labels so far.
     pub labels: Vec<String>,
-    /// Where the results will be.
+    /// Directory of the results.
     pub output: Option<PathBuf>,
-    /// Whether this host's journal knows it.
+    /// True if the journal of this host contains it.
     pub in_journal: bool,
 }
 
-/// Every session of the journal, and those that `device` holds beside.
+/// Returns every session of the journal, and further ones on `device`.
 ///
 /// # Errors
-/// Where the journal cannot be read.
+/// Returns an error if the journal cannot be read.
 pub async fn status(store: &Store, device: Option<&Device>) -> Result<Vec<SessionStatus>, Failure> {
     let (session_states, _) = store.list()?;
     let mut all = Vec::new();
@@ -87,7 +84,8 @@ pub async fn status(store: &Store, device: Option<&Device>) -> Result<Vec<Sessio
     Ok(all)
 }
 
-/// How `session_state` stands, asking its device; `device` is one that has been reached already.
+/// Returns the state of `session_state`, reading from its device; `device` is a device that is
+/// already connected.
 pub(super) async fn status_of(
     store: &Store,
     session_state: &SessionState,
@@ -121,7 +119,7 @@ pub(super) async fn status_of(
 
 async fn look(device: &Device, session_state: &SessionState, locked: bool) -> (State, Option<u64>) {
     let header = &session_state.header;
-    // Another device may have the serial, as emulators do.
+    // Another device can have the same serial, as emulators do.
     if !session::is_phone_of(device, header).await.unwrap_or(false) {
         return (State::Away, None);
     }

@@ -1,39 +1,36 @@
-//! The manifest's account of what was recorded beside the native heap.
+//! Companion data in the manifest.
 
 use serde::{Deserialize, Serialize};
 
 use crate::timeline::MissedReason;
 
-/// What was recorded beside the native heap (`record --with`).
+/// Companion data of a recording (`record --with`).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Companions {
-    /// What was asked for: `java`, `meminfo`, `smaps`, `gc`.
+    /// Requested sources: `java`, `meminfo`, `smaps`, `gc`.
     pub with: Vec<String>,
-    /// What was seen over time; absent where nobody wrote it.
+    /// Observations over time; absent if none were written.
     pub timeline: Option<CompanionTimeline>,
-    /// The collections, what log and trace tell of each joined (`gc.jsonl`); absent where none
-    /// was seen.
+    /// Garbage collections, joined from log and trace (`gc.jsonl`); absent if there were none.
     pub collections: Option<String>,
-    /// What the targets wrote into the log, as it came (`logcat.txt`); absent where nobody
-    /// followed it.
+    /// Unmodified log output of the targets (`logcat.txt`); absent if the log was not followed.
     pub log: Option<String>,
-    /// What was taken at labels and at the end, in order.
+    /// Files captured at labels and at the end, in order.
     pub files: Vec<CompanionFile>,
-    /// What should have been taken, and was not.
+    /// Captures that failed.
     pub missed: Vec<CompanionMissed>,
-    /// When nothing was seen.
+    /// Times without observations.
     pub gaps: Vec<CompanionGap>,
-    /// What could not be read on this phone.
+    /// Sources that could not be read on this device.
     pub unread: Vec<CompanionUnread>,
-    /// What observing took of the phone.
+    /// Cost of observing on the device.
     pub cost: Option<CompanionCost>,
 }
 
-/// The timeline.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CompanionTimeline {
-    /// Its name in the folder (`memory.jsonl`).
+    /// File name in the directory (`memory.jsonl`).
     pub file: String,
     /// Lines of it.
     pub entries: u64,
@@ -45,26 +42,25 @@ pub struct CompanionTimeline {
     pub parts: u64,
     /// Garbage collections of the apps themselves.
     pub collections: u64,
-    /// Garbage collections that heaptap caused.
+    /// Garbage collections that heaptap requested.
     pub collections_ours: u64,
     /// Processes that were started again.
     pub restarts: u64,
 }
 
-/// A file of one process and one moment.
+/// A file captured from one process at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompanionFile {
     /// `meminfo`, `smaps`, `java-heap`, `malloc-info` …
     pub what: String,
-    /// Its name in the folder, with forward slashes.
+    /// File name in the directory, with forward slashes.
     pub file: String,
-    /// The process.
     pub pid: u32,
-    /// The label; absent for the end of the recording.
+    /// Label; absent for the end of the recording.
     pub label: Option<String>,
-    /// The label's place among the labels, from 1; the end comes after the last.
+    /// Position of the label among all labels, from 1; the end comes after the last.
     pub number: u32,
-    /// When it was taken, BOOTTIME, ns.
+    /// Time of the capture, BOOTTIME in ns.
     pub time_ns: u64,
 }
 
@@ -77,51 +73,48 @@ pub struct CompanionMissed {
     pub label: Option<String>,
     /// As in [`CompanionFile::number`].
     pub number: u32,
-    /// Which of the reasons that others ask for; absent for any other.
+    /// A reason with special handling; absent for all others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<MissedReason>,
-    /// Why.
     pub why: String,
 }
 
-/// A time of which nothing is known.
+/// A time without observations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompanionGap {
-    /// Its begin, BOOTTIME, ns.
+    /// Start, BOOTTIME in ns.
     pub from_ns: u64,
-    /// Its end.
+    /// End, BOOTTIME in ns.
     pub until_ns: u64,
-    /// Why.
     pub why: String,
 }
 
-/// A source that this phone does not give.
+/// A source that is not available on this device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompanionUnread {
     /// `status`, `meminfo-local`, `gfxinfo`, `dmabuf`, `log` …
     pub source: String,
-    /// The process; 0 for the whole phone.
+    /// Process; 0 for the whole device.
     pub pid: u32,
-    /// Why not.
     pub why: String,
 }
 
-/// What observing took of the phone.
+/// Cost of observing on the device.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct CompanionCost {
-    /// Of one core: the loop on the phone, with the programs that it started.
+    /// Share of one core used by the loop on the device and the programs it started.
     pub core: f64,
-    /// Of one core, at most: services of the phone that answered.
+    /// Upper bound of the share of one core used by the services that answered.
     pub services: f64,
     /// Over the connection.
     pub bytes_per_s: f64,
-    /// Rounds of the loop.
+    /// Iterations of the loop.
     pub rounds: u64,
     /// Commands sent for all of it.
     pub round_trips: u64,
 }
 
-/// One with every field set.
+/// Returns an instance with every field set.
 #[cfg(test)]
 pub(super) fn example() -> Companions {
     Companions {

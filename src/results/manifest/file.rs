@@ -1,5 +1,4 @@
-//! The file itself: its name in the folder, written whole or not at all, read back, and what
-//! can be wrong with it.
+//! The manifest file: its name, atomic writing, reading, and errors.
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -16,16 +15,15 @@ use crate::results::whole_file::{temporary_in, unless_link};
 use crate::stacks::TRACKED_HEAP;
 use crate::untrusted::shell::quoted_path;
 
-/// The name of the file in a recording's folder.
+/// Name of the manifest in a recording directory.
 pub const FILE_NAME: &str = "manifest.json";
 
 impl Manifest {
-    /// Writes the manifest into `folder`, whole or not at all: a temporary file beside the
-    /// goal, synced and renamed. To be called last, so that its presence says that the other
-    /// files are there.
+    /// Writes the manifest into `folder` atomically: a temporary file in the same directory is
+    /// synced and renamed. Call this last, so that the manifest implies that the other files exist.
     ///
     /// # Errors
-    /// Where the folder cannot be written.
+    /// Returns an error if the directory cannot be written.
     pub fn write(&self, folder: &Path) -> Result<PathBuf, ManifestError> {
         let goal = folder.join(FILE_NAME);
         let written = || -> io::Result<()> {
@@ -45,7 +43,7 @@ impl Manifest {
     /// Reads the manifest of `folder`.
     ///
     /// # Errors
-    /// Where it is missing, cannot be read, is no manifest, or is of a later schema.
+    /// Returns an error if the manifest is missing, unreadable, malformed, or of a later schema.
     pub fn read(folder: &Path) -> Result<Manifest, ManifestError> {
         let path = folder.join(FILE_NAME);
         let mut text = Vec::new();
@@ -67,10 +65,10 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Notes the page `file` in the manifest of `folder`, where that is a recording's.
+    /// Adds the page `file` to the manifest of `folder`, if it is a recording directory.
     ///
     /// # Errors
-    /// Where its manifest can't be read or written.
+    /// Returns an error if its manifest cannot be read or written.
     pub fn note_page(folder: &Path, file: &str, sha256: &str) -> Result<(), ManifestError> {
         let path = folder.join(FILE_NAME);
         if fs::symlink_metadata(&path).is_err() {
@@ -90,7 +88,7 @@ impl Manifest {
     }
 }
 
-/// A manifest of any version so far.
+/// Parses a manifest of any supported version.
 fn parse(text: &[u8]) -> serde_json::Result<Manifest> {
     #[derive(serde::Deserialize)]
     struct Version {
@@ -104,8 +102,8 @@ fn parse(text: &[u8]) -> serde_json::Result<Manifest> {
     }
 }
 
-/// Turns a manifest of an earlier version into one of this version. Before version 3, the dumps of
-/// all processes and heaps had one index, from 0, that labels and warnings named.
+/// Converts a manifest of an earlier version to this version. Before version 3, the dumps of all
+/// processes and heaps shared one index, from 0, which labels and warnings referred to.
 fn numbered(mut manifest: Value) -> Value {
     fn each<'a>(value: &'a mut Value, list: &str) -> impl Iterator<Item = &'a mut Value> {
         let list = value.pointer_mut(list).and_then(Value::as_array_mut);
@@ -142,50 +140,45 @@ fn numbered(mut manifest: Value) -> Value {
         let number = numbers.next(pid, TRACKED_HEAP);
         list.insert("number".to_owned(), number.into());
     }
-    // It is written again under the version of the form that it now has.
+    // It will be written with the version of its new form.
     if let Some(manifest) = manifest.as_object_mut() {
         manifest.insert("schema_version".to_owned(), SCHEMA_VERSION.into());
     }
     manifest
 }
 
-/// Why a manifest could not be written or read.
+/// Error of writing or reading a manifest.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ManifestError {
-    /// It could not be written.
-    #[error("could not write {}", path.display())]
+    /// The file could not be written.
+    #[error("cannot write {}", path.display())]
     Write {
-        /// The goal.
         path: PathBuf,
-        /// Why.
         #[source]
         source: io::Error,
     },
-    /// It could not be read.
-    #[error("could not read {}", path.display())]
+    /// The file could not be read.
+    #[error("cannot read {}", path.display())]
     Read {
-        /// The file.
         path: PathBuf,
-        /// Why.
         #[source]
         source: io::Error,
     },
-    /// It is no manifest.
-    #[error("{} is not a manifest of heaptap", path.display())]
+    /// The file is not a manifest.
+    #[error("{} is not a heaptap manifest", path.display())]
     Parse {
-        /// The file.
         path: PathBuf,
-        /// Where and why.
         #[source]
         source: serde_json::Error,
     },
-    /// It is of a later version.
-    #[error("{} has schema version {found}, this heaptap knows {SCHEMA_VERSION}", path.display())]
+    /// The schema is of a later version.
+    #[error(
+        "{} has schema version {found}, but this heaptap supports \
+         {SCHEMA_VERSION}", path.display())]
     TooNew {
-        /// The file.
         path: PathBuf,
-        /// Its version.
+        /// Schema version of the file.
         found: u32,
     },
 }
@@ -194,19 +187,19 @@ impl Classified for ManifestError {
     fn facts(&self) -> ErrorFacts {
         match self {
             ManifestError::Write { .. } => ErrorFacts::new(ErrorClass::HostWrite, "host-write")
-                .with_help("free some space or choose another folder with -o"),
+                .with_help("free some space or choose another directory with `-o`"),
             ManifestError::Read { .. } => {
                 ErrorFacts::new(ErrorClass::BadInput, "manifest-unreadable")
-                    .with_help("give the folder that `heaptap record` made")
+                    .with_help("use the directory that `heaptap record` created")
             }
             ManifestError::Parse { path, .. } => {
                 let trace = path.with_file_name(RAW_TRACE);
                 let help = match trace.is_file() {
                     true => format!(
-                        "the trace beside it can still be read: heaptap convert {} -o DIR",
+                        "the trace next to it is readable; run `heaptap convert {} -o DIR`",
                         quoted_path(&trace)
                     ),
-                    false => "copy the folder again from where it came".to_owned(),
+                    false => "copy the directory again from its source".to_owned(),
                 };
                 ErrorFacts::new(ErrorClass::BadInput, "manifest-invalid").with_help(help)
             }

@@ -1,96 +1,94 @@
-//! The manifest's dumps of Java heaps, and the one list in which they stand beside those of
-//! native heaps.
+//! Java heap dumps in the manifest, and the list they share with native dumps.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use time::OffsetDateTime;
 
 use super::{BoundLabel, Dump, DumpId, LabelledDump};
 
-/// Every dump of a recording: one list in the file, told apart by `kind`.
+/// All dumps of a recording: one list in the file, distinguished by `kind`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Dumps {
-    /// Of native heaps, in order of time.
+    /// Native dumps, in chronological order.
     pub native: Vec<Dump>,
-    /// Of Java heaps, in order of time.
+    /// Java dumps, in chronological order.
     pub java: Vec<JavaDump>,
 }
 
-/// One Java heap of one process at one moment.
+/// One Java heap of one process at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JavaDump {
-    /// What it was made with.
+    /// Dump method.
     pub kind: JavaKind,
-    /// Which Java heap of its process it is, from 1.
+    /// Dump number within the process, from 1.
     pub number: u32,
-    /// The label bound to it; the first of several.
+    /// Bound label; the first of several.
     pub label: Option<BoundLabel>,
     /// Trace time (BOOTTIME), ns; absent for an HPROF.
     pub time_ns: Option<u64>,
-    /// Wall time, where it is known.
+    /// Wall time, if known.
     #[serde(with = "time::serde::rfc3339::option")]
     pub time: Option<OffsetDateTime>,
     /// Process id.
     pub pid: u64,
-    /// Process name; empty where it is not known.
+    /// Process name; empty if unknown.
     pub process: String,
     /// [`JAVA_HEAP`].
     pub heap: String,
-    /// The pprof or the HPROF in the folder; absent where there is none (no objects).
+    /// The pprof or HPROF in the directory; absent if there are no objects.
     pub file: Option<String>,
-    /// The pprof over the dominator tree, where one was asked for.
+    /// The pprof of the dominator tree, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dominators: Option<String>,
-    /// What `am dumpheap -m` said of malloc, as a file in the folder.
+    /// The malloc output of `am dumpheap -m`, as a file in the directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub malloc_info: Option<String>,
     /// Size and hash of an HPROF: it is the recording itself.
     #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
     pub original: Option<Original>,
-    /// Why it was dumped, where the dump says so: `OOME`.
+    /// Reason recorded in the dump: `OOME`.
     pub reason: Option<String>,
-    /// Sums over its objects; absent where they were not counted.
+    /// Sums over its objects; absent if they were not counted.
     pub totals: Option<JavaTotals>,
-    /// What is missing in it.
+    /// Missing parts.
     pub flags: JavaFlags,
-    /// Whether the dump ended and nothing of it is missing; otherwise its figures are lower
-    /// bounds.
+    /// True if the dump is complete; otherwise its values are lower bounds.
     pub complete: bool,
 }
 
-/// How Java allocations were recorded, and what that way leaves out.
+/// Source of Java allocations, and its limitations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JavaAllocations {
     /// `heapprofd` or `tracking`.
     pub by: String,
-    /// The heap of heapprofd's dumps; empty where the runtime tracked them.
+    /// Heap of heapprofd's dumps; empty if the runtime tracked the allocations.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub heap: String,
-    /// What is known of each: `stack`, `size`.
+    /// Known properties of each allocation: `stack`, `size`.
     pub tells: Vec<String>,
-    /// What is not: `class`, `thread`, `free`, `history`.
+    /// Unknown properties: `class`, `thread`, `free`, `history`.
     pub lacks: Vec<String>,
-    /// What runtimes tracked, at each label and the end.
+    /// Allocations tracked by runtimes, at each label and at the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dumps: Vec<TrackedDump>,
 }
 
-/// The allocations that one runtime knew of at one moment.
+/// The allocations that one runtime had recorded at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrackedDump {
-    /// Which list of its process it is, from 1.
+    /// List number within the process, from 1.
     pub number: u32,
-    /// The label that they were fetched for; absent at the end.
+    /// Label; absent at the end.
     pub label: Option<String>,
-    /// When they were fetched (BOOTTIME), ns.
+    /// Time of fetching, BOOTTIME in ns.
     pub time_ns: u64,
     /// Process id.
     pub pid: u32,
-    /// Process name; empty where it is not known.
+    /// Process name; empty if unknown.
     pub process: String,
-    /// The pprof in the folder; absent where there were none.
+    /// The pprof in the directory; absent if there were no allocations.
     pub file: Option<String>,
-    /// The list as the runtime sent it, gzipped; absent where profiles were written into another
-    /// folder than the recording's.
+    /// The list as the runtime sent it, gzipped; absent if profiles were written outside the
+    /// recording directory.
     pub list: Option<String>,
     /// Allocations.
     pub objects: u64,
@@ -98,13 +96,12 @@ pub struct TrackedDump {
     pub space: u64,
     /// Threads that made them.
     pub threads: u64,
-    /// The runtime keeps no more: older ones are missing.
+    /// The list is full, so older allocations are missing.
     pub full: bool,
 }
 
 impl JavaAllocations {
-    /// What is to be said of a recording's dumps; `None` where none of them holds Java
-    /// allocations.
+    /// Returns the source of the Java allocations of `dumps`; `None` if there are none.
     pub fn of(dumps: &[Dump]) -> Option<JavaAllocations> {
         let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
         let any = dumps
@@ -119,7 +116,7 @@ impl JavaAllocations {
         })
     }
 
-    /// What is to be said of allocations that runtimes tracked.
+    /// Describes allocations that runtimes tracked.
     pub fn tracked(dumps: Vec<TrackedDump>) -> JavaAllocations {
         let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
         JavaAllocations {
@@ -132,21 +129,21 @@ impl JavaAllocations {
     }
 }
 
-/// The name of the heap of every [`JavaDump`].
+/// Heap name of every [`JavaDump`].
 pub const JAVA_HEAP: &str = "java";
 
-/// What a Java heap was dumped with.
+/// Dump method of a Java heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JavaKind {
     /// Perfetto's `android.java_hprof`, in the trace.
     #[serde(rename = "java_heap_graph")]
     HeapGraph,
-    /// `am dumpheap`, a file of its own.
+    /// `am dumpheap`, in a separate file.
     #[serde(rename = "hprof")]
     Hprof,
 }
 
-/// A file as the device wrote it.
+/// A file as written by the device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Original {
     /// Bytes.
@@ -164,7 +161,7 @@ pub struct JavaTotals {
     pub space: u64,
     /// Native bytes that they own.
     pub native_space: u64,
-    /// The same of those that are reachable from a root: what the profile shows.
+    /// The same for objects reachable from a GC root, which the profile shows.
     pub reachable: JavaSums,
 }
 
@@ -179,19 +176,19 @@ pub struct JavaSums {
     pub native_space: u64,
 }
 
-/// What is missing in a dump of a Java heap.
+/// Missing parts of a Java heap dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct JavaFlags {
-    /// The dump breaks off: a buffer was full, or the process died over it.
+    /// The dump is truncated: a buffer was full, or the process died during the dump.
     pub truncated: bool,
     /// Packets of it that never came.
     pub missing_packets: u64,
 }
 
-/// Which dump, and when.
+/// Identity and times of a dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DumpKey<'a> {
-    /// Which dump of its process and heap it is, from 1.
+    /// Dump number within its process and heap, from 1.
     pub number: u32,
     /// Process id.
     pub pid: u64,
@@ -199,14 +196,14 @@ pub struct DumpKey<'a> {
     pub process: &'a str,
     /// Heap name.
     pub heap: &'a str,
-    /// When heapprofd wrote it, BOOTTIME in ns.
+    /// Time at which heapprofd wrote it, BOOTTIME in ns.
     pub written_ns: Option<u64>,
-    /// Its own time, BOOTTIME in ns.
+    /// Time of the dump itself, BOOTTIME in ns.
     pub time_ns: Option<u64>,
 }
 
 impl DumpKey<'_> {
-    /// The same, for as long as it takes.
+    /// Returns an owned copy.
     pub fn id(&self) -> DumpId {
         DumpId {
             pid: self.pid,
@@ -217,7 +214,7 @@ impl DumpKey<'_> {
 }
 
 impl JavaDump {
-    /// What tells it from the others.
+    /// Returns the identity of the dump.
     pub fn id(&self) -> DumpId {
         DumpId {
             pid: self.pid,
@@ -228,17 +225,17 @@ impl JavaDump {
 }
 
 impl Dumps {
-    /// Whether there are none.
+    /// Returns whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.native.is_empty() && self.java.is_empty()
     }
 
-    /// How many there are.
+    /// Returns the number of dumps.
     pub fn len(&self) -> usize {
         self.native.len() + self.java.len()
     }
 
-    /// What tells each of them from the others, in the order of the list.
+    /// Returns the identities of all dumps, in list order.
     pub fn keys(&self) -> impl Iterator<Item = DumpKey<'_>> {
         let native = self.native.iter().map(|dump| DumpKey {
             number: dump.number,
@@ -259,8 +256,8 @@ impl Dumps {
         native.chain(java)
     }
 
-    /// Names the dump at this place of the list, unless it has a label. Gives the dump as the
-    /// label's own entry lists it.
+    /// Sets the label of the dump at this index, unless it has one. Returns the dump as listed in
+    /// the label's own entry.
     pub fn bind(&mut self, at: usize, name: &str, lag_ms: u64) -> Option<LabelledDump> {
         let (dump, label) = match at.checked_sub(self.native.len()) {
             None => self.native.get_mut(at).map(|d| (d.id(), &mut d.label)),

@@ -1,5 +1,4 @@
-//! The dumps of native heaps, with their totals and flags, and the labels bound to dumps of
-//! either kind.
+//! Native dumps with their totals and flags, and labels bound to dumps of either kind.
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
@@ -7,32 +6,32 @@ use time::OffsetDateTime;
 pub use crate::profile::DumpFlags as Flags;
 use crate::profile::{DumpKind, Figures, HeapDump};
 
-/// One heap of one process at one moment.
+/// One heap of one process at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dump {
-    /// Which dump of its process and heap it is, from 1.
+    /// Dump number within its process and heap, from 1.
     pub number: u32,
-    /// The label bound to it; the first of several (`labels` has them all).
+    /// Bound label; the first of several (`labels` has all).
     pub label: Option<BoundLabel>,
-    /// Trace time (BOOTTIME), ns; absent where no clock converts it.
+    /// Trace time (BOOTTIME) in ns; absent if no clock converts it.
     pub time_ns: Option<u64>,
-    /// Wall time, where the trace ties its clocks to it.
+    /// Wall time, if the trace relates its clocks to it.
     #[serde(with = "time::serde::rfc3339::option")]
     pub time: Option<OffsetDateTime>,
-    /// When the daemon wrote it, BOOTTIME in ns: what a label is bound by; absent where the
-    /// trace does not say. `time_ns` is that of the last event in it, which may be earlier.
+    /// Time at which the daemon wrote it, BOOTTIME in ns, used to bind labels; absent if not in the
+    /// trace. `time_ns` is the time of the last event, which can be earlier.
     pub written_ns: Option<u64>,
     /// Process id.
     pub pid: u64,
-    /// Process name; empty where the trace has none.
+    /// Process name; empty if the trace does not have it.
     pub process: String,
     /// Heap name.
     pub heap: String,
-    /// Name of the pprof in the folder; absent where it has none (no samples).
+    /// Name of the pprof in the directory; absent if there are no samples.
     pub file: Option<String>,
-    /// What the totals mean: `cumulative`, `at-maximum`, `allocations-only`.
+    /// Meaning of the totals: `cumulative`, `at-maximum`, `allocations-only`.
     pub kind: String,
-    /// Sampling interval at the end, bytes; 0 where the trace does not say.
+    /// Sampling interval at the end, in bytes; 0 if not in the trace.
     pub sampling_interval_bytes: u64,
     /// Sums over all callsites.
     pub totals: Totals,
@@ -42,50 +41,47 @@ pub struct Dump {
     pub heap_samples: u64,
     /// Stacks that could not be unwound to their end.
     pub unwinding_errors: u64,
-    /// What the daemon reported.
+    /// Flags reported by the daemon.
     pub flags: Flags,
-    /// Whether the dump ended in the trace; otherwise its figures are lower bounds.
+    /// True if the dump is complete in the trace; otherwise its values are lower bounds.
     pub complete: bool,
 }
 
 /// A label bound to a dump.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoundLabel {
-    /// The name.
     pub name: String,
-    /// From the request to the dump, ms.
+    /// Time from the request to the dump, in ms.
     pub lag_ms: u64,
 }
 
-/// A label that was asked for.
+/// A requested label.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Label {
-    /// The name.
     pub name: String,
-    /// When, on the device's BOOTTIME clock, ns.
+    /// Time of the request, BOOTTIME of the device in ns.
     pub requested_ns: u64,
-    /// The dumps it is bound to; empty where none came after the request.
+    /// Bound dumps; empty if none came after the request.
     pub dumps: Vec<LabelledDump>,
 }
 
-/// What tells a dump from the others of its recording.
+/// Identity of a dump within its recording.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct DumpId {
     /// Process id.
     pub pid: u64,
     /// Heap name.
     pub heap: String,
-    /// Which dump of the two, from 1.
+    /// Dump number within process and heap, from 1.
     pub number: u32,
 }
 
-/// A dump that a label is bound to. Several labels may share one.
+/// A dump bound to a label. Several labels can share one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LabelledDump {
-    /// Which.
     #[serde(flatten)]
     pub dump: DumpId,
-    /// From the request to the dump, ms.
+    /// Time from the request to the dump, in ms.
     pub lag_ms: u64,
 }
 
@@ -93,9 +89,9 @@ pub struct LabelledDump {
 /// allocations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
-    /// Bytes held; absent where the heap knows no frees.
+    /// Unreleased bytes; absent if the heap does not report frees.
     pub space: Option<i64>,
-    /// Sampled allocations held; absent where the heap knows no frees.
+    /// Unreleased sampled allocations; absent if the heap does not report frees.
     pub objects: Option<i64>,
     /// Bytes allocated since profiling began.
     pub alloc_space: i64,
@@ -104,7 +100,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// The totals as far as `kind` knows them.
+    /// Returns the totals that `kind` provides.
     pub fn new(figures: Figures, kind: DumpKind) -> Self {
         let knows_frees = kind != DumpKind::AllocationsOnly;
         Totals {
@@ -117,14 +113,14 @@ impl Totals {
 }
 
 impl Label {
-    /// Whether it is bound to this dump.
+    /// Returns whether the label is bound to this dump.
     pub fn is_of(&self, dump: &DumpId) -> bool {
         self.dumps.iter().any(|bound| bound.dump == *dump)
     }
 }
 
 impl Dump {
-    /// What tells it from the others.
+    /// Returns the identity of the dump.
     pub fn id(&self) -> DumpId {
         DumpId {
             pid: self.pid,
@@ -133,7 +129,7 @@ impl Dump {
         }
     }
 
-    /// The entry of a dump; label and wall time are set by whoever knows them.
+    /// Creates the entry of a dump, without label and wall time.
     pub fn new(number: u32, dump: &HeapDump, file: Option<String>) -> Self {
         Dump {
             number,

@@ -1,25 +1,24 @@
-//! How a recording came about: its session, phone, processes, config, steps, trace, and how its
-//! profiles were written.
+//! Circumstances of a recording: session, device, processes, config, steps, trace, and profile
+//! options.
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
 use crate::export::pprof::{PprofOptions, SampleNames};
 
-/// The recording session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
-    /// Its id in the journal and in the name of the remote file.
+    /// ID in the journal and in the name of the remote file.
     pub id: String,
-    /// Where the device kept the trace.
+    /// Path of the trace on the device.
     pub remote_path: String,
     /// Boot id of the device.
     pub boot_id: Option<String>,
-    /// What made the dumps of snapshots: `signal`, `continuous`, or none.
+    /// Trigger of snapshot dumps: `signal`, `continuous`, or none.
     pub snapshots_by: Option<String>,
 }
 
-/// The phone.
+/// The device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Device {
     /// Serial number.
@@ -28,7 +27,7 @@ pub struct Device {
     pub model: Option<String>,
     /// `ro.build.fingerprint`.
     pub build_fingerprint: Option<String>,
-    /// Release as people say it, such as `14`.
+    /// Android release, such as `14`.
     pub android: Option<String>,
     /// `ro.build.version.sdk`.
     pub sdk: Option<u32>,
@@ -38,32 +37,32 @@ pub struct Device {
     pub abi: Option<String>,
 }
 
-/// One process that was asked for or matched.
+/// A requested or matched process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Target {
-    /// The name as the process has it, or as it was asked for.
+    /// Process name, or the requested name.
     pub name: String,
-    /// Its process id; absent where none ran.
+    /// Process ID; absent if none was running.
     pub pid: Option<u32>,
-    /// What the check said before recording.
+    /// Result of the check before recording.
     pub eligibility: Option<Eligibility>,
-    /// Whether it was hooked at launch; absent where no dump tells.
+    /// Whether profiling began at process start; absent if no dump has this information.
     pub from_startup: Option<bool>,
 }
 
-/// What the check said of a process before recording.
+/// Result of the check of a process before recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Eligibility {
     /// `yes`, `no`, `only-from-startup`, `unknown`.
     pub verdict: String,
-    /// Why, one sentence each.
+    /// Reasons, one sentence each.
     pub reasons: Vec<String>,
 }
 
-/// The config that was sent.
+/// The config sent to perfetto.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Config {
-    /// As `perfetto --txt -c -` takes it.
+    /// Text format, as accepted by `perfetto --txt -c -`.
     pub text: String,
     /// SHA-256 of the bytes that were sent, hex.
     pub sha256: String,
@@ -75,15 +74,14 @@ pub struct Step {
     /// `checked`, `started`, `launched`, `stop-requested`, `trace-complete`, `received` (the
     /// device's last byte), `pulled` (verified and synced), `converted`.
     pub step: String,
-    /// The host's clock.
+    /// Host time.
     #[serde(with = "time::serde::rfc3339")]
     pub at: OffsetDateTime,
 }
 
-/// The trace as the device wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceFile {
-    /// Name in the folder (`raw-trace`), or the input's name after `convert`.
+    /// Name in the directory (`raw-trace`), or the name of the input after `convert`.
     pub file: String,
     /// Size in bytes.
     pub size: u64,
@@ -91,21 +89,20 @@ pub struct TraceFile {
     pub sha256: String,
 }
 
-/// A page of `report`'s in the folder.
+/// A page in the directory, written by `report`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Page {
-    /// Name in the folder.
     pub file: String,
     /// SHA-256, hex.
     pub sha256: String,
 }
 
-/// How profiles were written.
+/// Profile options.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Profiles {
-    /// Whose names the sample types have: `heaptap` or `perfetto`.
+    /// Naming scheme of the sample types: `heaptap` or `perfetto`.
     pub sample_names: String,
-    /// Whether ` [jit]` and the like stand behind names.
+    /// True if names have suffixes such as ` [jit]`.
     pub annotations: bool,
 }
 
@@ -123,7 +120,7 @@ impl From<PprofOptions> for Profiles {
 }
 
 impl Profiles {
-    /// The options, to write them so again.
+    /// Returns the options for writing such profiles again.
     pub fn options(&self) -> PprofOptions {
         PprofOptions {
             sample_names: match self.sample_names.as_str() {

@@ -1,9 +1,8 @@
-//! The manifest's account of names: how many frames carry one, which files gave them, and what
-//! is missing.
+//! Symbolization in the manifest: symbolized frames, symbol files, and missing symbols.
 
 use serde::{Deserialize, Serialize};
 
-/// How many frames carry names, over all callsites of the recording.
+/// Number of symbolized frames, over all callsites of the recording.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Symbolization {
@@ -11,95 +10,93 @@ pub struct Symbolization {
     pub frames_named: u64,
     /// Distinct frames without.
     pub frames_unnamed: u64,
-    /// Distinct frames whose file and line are known.
+    /// Distinct frames with known file and line.
     pub frames_with_lines: u64,
-    /// Share (0 to 1) of the bytes whose allocating function has no name. Bytes are those of
-    /// each heap's last dump.
+    /// Share (0 to 1) of the bytes whose allocating function has no name, in the last dump of each
+    /// heap.
     pub leaf_share_unnamed: f64,
-    /// Share of the bytes in whose callstacks some frame has no name.
+    /// Share of the bytes whose callstacks contain a frame without a name.
     pub share_unnamed: f64,
-    /// The libraries whose frames have none; those that hide most bytes first.
+    /// Libraries with unnamed frames, in descending order of affected bytes.
     pub libraries_missing: Vec<MissingLibrary>,
-    /// The libraries for which files were found.
+    /// Libraries for which symbol files were found.
     pub libraries_named: Vec<NamedLibrary>,
     /// Libraries in which callstacks end after a single frame.
     pub libraries_without_unwind: Vec<CutLibrary>,
-    /// The mapping files that Java frames were named by.
+    /// R8 mappings that deobfuscated Java frames.
     pub mappings: Vec<MappingFile>,
 }
 
 /// A mapping file of R8 or ProGuard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MappingFile {
-    /// The file.
     pub path: String,
-    /// The apps it was used for; none where it was used for all.
+    /// Apps that use the file; empty if all do.
     pub packages: Vec<String>,
     /// `given`, `variable` or `project`.
     pub origin: String,
-    /// The build variant, of one that the project has; else empty.
+    /// Build variant, for a file found in the project; otherwise empty.
     pub variant: String,
     /// Classes in it.
     pub classes: u64,
-    /// Distinct frames that it knows.
+    /// Distinct frames that it contains.
     pub frames: u64,
-    /// Classes of Java heaps that it knows.
+    /// Classes of Java heaps that it contains.
     #[serde(default)]
     pub heap_classes: u64,
 }
 
 impl MappingFile {
-    /// Whether a frame or a class was named by it.
+    /// Returns whether the file named any frame or class.
     pub fn named_any(&self) -> bool {
         self.frames > 0 || self.heap_classes > 0
     }
 }
 
-/// A library some of whose frames have no name.
+/// A library with unnamed frames.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MissingLibrary {
-    /// Path on the device; empty where the mapping has none.
+    /// Path on the device; empty if unknown.
     pub path: String,
-    /// Build ID, hex; empty where the file has none.
+    /// Build ID, hex; empty if unknown.
     pub build_id: String,
     /// Distinct frames without a name.
     pub frames: u64,
-    /// Share of the bytes whose allocating function it hides.
+    /// Share of the bytes whose allocating function is unnamed in this library.
     pub leaf_share: f64,
-    /// Share of the bytes in whose callstacks it hides some frame.
+    /// Share of the bytes with unnamed frames of this library in their callstacks.
     pub share: f64,
-    /// Where its symbols were looked for in vain.
+    /// Places without matching symbols.
     pub looked_in: Vec<LookedIn>,
-    /// Of the files that may not be used, the one that comes closest.
+    /// Closest match among the rejected files.
     pub nearest: Option<NearestFile>,
 }
 
-/// A place where symbols were looked for in vain.
+/// A place without matching symbols.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LookedIn {
-    /// A stable word: `symbols`, `binary-path`, `project` …
+    /// Stable identifier: `symbols`, `binary-path`, `project` …
     pub place: String,
-    /// The file, or the root of the place where there was none.
+    /// The file, or the root of the place if there was none.
     pub path: String,
-    /// A stable word: `not-there`, `other-build-id`, `unusable` …
+    /// Stable identifier: `not-there`, `other-build-id`, `unusable` …
     pub why: String,
-    /// The same for people.
+    /// Readable form of `why`.
     pub detail: String,
 }
 
-/// A file of the same name that is another build.
+/// A file of the same name from another build.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NearestFile {
     /// As in [`LookedIn`].
     pub place: String,
-    /// The file.
     pub path: String,
-    /// Its build ID, hex; empty where it has none.
+    /// Build ID, hex; empty if unknown.
     pub build_id: String,
 }
 
-/// A library for which files with symbols were found.
+/// A library for which symbol files were found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedLibrary {
     /// Path on the device.
@@ -112,31 +109,31 @@ pub struct NamedLibrary {
     pub files: Vec<SymbolFile>,
 }
 
-/// A file with symbols of a library.
+/// A symbol file of a library.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SymbolFile {
     /// As in [`LookedIn`].
     pub place: String,
-    /// The file.
     pub path: String,
     /// `dwarf`, `lines`, `symtab` or `dynsym`.
     pub knowledge: String,
-    /// Whether its build ID is the library's; otherwise it has none and its name alone fits.
+    /// True if its build ID is that of the library; otherwise it has none and only its name
+    /// matches.
     pub verified: bool,
     /// Addresses that it named.
     pub addresses: u64,
-    /// What was wrong with parts of it, or missing beside it.
+    /// Problems of the file or its supplementary files.
     pub notes: Vec<String>,
 }
 
-/// A library in which callstacks end after a single frame.
+/// A library in which callstacks end after one frame.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CutLibrary {
     /// Path on the device.
     pub path: String,
     /// Build ID, hex.
     pub build_id: String,
-    /// Callstacks that consist of one frame of it, apart from the allocator's.
+    /// Callstacks that consist of one frame of the library, not counting allocator frames.
     pub callsites: u64,
     /// Share of the bytes in them.
     pub share: f64,

@@ -1,5 +1,5 @@
-//! Of the document: that its page names every field, that it reads back as written, and that
-//! what cannot be read says why.
+//! Tests of the document: its page names every field, it survives a round trip, and errors explain
+//! unreadable files.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Lines beside a recording, and the same collection from two sources.
+//! Companion lines, and the same garbage collection from two sources.
 
 use super::*;
 
@@ -140,8 +140,8 @@ fn a_folder_without_lines_has_none_and_strange_ones_are_told() {
     assert_eq!(some.timeline.entries.len(), 1);
     assert_eq!(some.findings.len(), 1);
     assert_eq!(some.findings[0].kind, "timeline-strange-lines");
-    assert!(some.findings[0].message.starts_with("1 line of "));
-    // A file beside it that is no trace of the recording.
+    assert!(some.findings[0].message.contains("1 line of "));
+    // A file next to it that is not the trace of the recording.
     let stranger = folder.path().join("other.pb");
     std::fs::write(&stranger, "x").unwrap();
     assert!(beside(&stranger).timeline.entries.is_empty());

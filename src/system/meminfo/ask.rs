@@ -1,5 +1,5 @@
-//! Asks a phone for meminfo: finds the processes, asks for one after the other, and says what
-//! each question cost.
+//! Requests meminfo from a device: finds the processes, queries them one by one, and measures the
+//! cost of each query.
 
 use std::time::Duration;
 
@@ -13,14 +13,13 @@ use crate::memory::status;
 use crate::timeline::{Cost, Source};
 use crate::untrusted::sanitize_bytes;
 
-/// What to ask for.
+/// A request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Question {
-    /// Names, pids, packages; none for the whole phone.
+    /// Names, pids, packages; empty for the whole device.
     pub targets: Targets,
-    /// The user or profile; without it every user's processes match.
+    /// User or profile; `None` matches the processes of all users.
     pub user: Option<u32>,
-    /// All columns.
     pub all: bool,
     /// Parts of the Dalvik rows.
     pub details: bool,
@@ -28,29 +27,28 @@ pub struct Question {
     pub local: bool,
 }
 
-/// What the phone said.
+/// Output of the device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// It, read.
+    /// Parsed output.
     pub document: Document,
-    /// Its words, byte for byte.
+    /// Unmodified output.
     pub text: Vec<u8>,
 }
 
-/// Since Android 8 dumpsys may be told to wait; before, it waits for 10 s.
+/// API level from which dumpsys accepts a timeout (Android 8); earlier versions wait for 10 s.
 const WAITS_SINCE: u32 = 26;
-/// Since Android 7 the lists of the whole phone tell what is swapped out, where they are asked.
+/// API level from which device-wide lists include swapped memory on request (Android 7).
 const SWAP_SINCE: u32 = 24;
 const ASK: &str = "cat /proc/uptime; dumpsys -t 60 meminfo \"$@\"; echo; cat /proc/uptime";
 const ASK_OLD: &str = "cat /proc/uptime; dumpsys meminfo \"$@\"; echo; cat /proc/uptime";
-/// An app that is frozen or hangs keeps dumpsys for as long as it is told to wait; the whole
-/// phone takes seconds.
+/// dumpsys waits for a frozen or hanging app until its timeout; the whole device takes seconds.
 const LIMIT: Duration = Duration::from_secs(75);
 
-/// Asks.
+/// Requests meminfo.
 ///
 /// # Errors
-/// Where nothing runs that was asked for, or the phone or the app does not answer.
+/// Returns an error if no target is running, or the device or the app does not answer.
 pub async fn ask(device: &Device, question: &Question) -> Result<Answer, MeminfoError> {
     let facts = eligibility::facts(device).await?;
     let script = match facts.api() {
@@ -90,7 +88,7 @@ pub async fn ask(device: &Device, question: &Question) -> Result<Answer, Meminfo
         let called = format!("{name} ({pid})");
         let said = match once(device, script, question, Some(pid), false).await {
             Ok(said) => said,
-            // The others would keep us waiting as long; what was told before stays.
+            // Other processes would time out as well; keep the earlier output.
             Err(MeminfoError::Device(error @ DeviceError::Deadline { .. })) => {
                 let error = MeminfoError::Unanswered {
                     target: called,
@@ -121,11 +119,11 @@ pub async fn ask(device: &Device, question: &Question) -> Result<Answer, Meminfo
                 (None, None) => strange(&said),
             };
             troubles.push(error.to_string());
-            // The first is that of the process whose name was given.
+            // The first error is that of the process with the given name.
             failed.get_or_insert(error);
             continue;
         }
-        // Of native programs the phone prints neither.
+        // The device does not print these for native programs.
         for process in &mut document.processes {
             process.pid = process.pid.or(Some(pid));
             process.name.get_or_insert_with(|| name.clone());
@@ -146,7 +144,7 @@ impl Answer {
     fn add(&mut self, said: Said, document: Document) {
         let all = &mut self.document;
         all.realtime_ms = all.realtime_ms.or(document.realtime_ms);
-        // Only who counted its objects was called: a native program has none.
+        // Only processes that count objects were queried themselves: native programs do not.
         let called = document
             .processes
             .iter()
@@ -166,8 +164,8 @@ impl Answer {
     }
 }
 
-/// The phone's words on why the app did not answer. A RemoteException is what is left of one that
-/// died, an IoException of one that said nothing in time.
+/// Converts the device's reason for a missing answer. A RemoteException means that the app died, an
+/// IoException that it timed out.
 fn unanswered(target: String, said: &str, local: bool) -> MeminfoError {
     let said = sanitize_bytes(said.trim().as_bytes());
     match said.starts_with("Got RemoteException") {
@@ -194,7 +192,7 @@ fn words(targets: &Targets) -> String {
     words.join(", ")
 }
 
-/// What one question brought.
+/// Result of one query.
 struct Said {
     text: Vec<u8>,
     took_ns: Option<u64>,
@@ -225,7 +223,7 @@ async fn once(
     let output = device.run(&command, LIMIT).await?;
     let bytes = (output.stdout.len() + output.stderr.len()) as u64;
     let (text, took_ns) = between_clocks(output.stdout);
-    // Where dumpsys can't find its service, it says so on stderr.
+    // dumpsys reports a missing service on stderr.
     let text = match text.is_empty() {
         true => output.stderr,
         false => text,
@@ -253,8 +251,8 @@ impl Said {
     }
 }
 
-/// Takes the lines of `/proc/uptime` off both ends; a phone whose shell may not read it gives
-/// the text alone.
+/// Removes the lines of `/proc/uptime` at both ends; a device whose shell cannot read it returns
+/// only the text.
 fn between_clocks(mut bytes: Vec<u8>) -> (Vec<u8>, Option<u64>) {
     let clock = |line: &[u8]| status::uptime_ns(&String::from_utf8_lossy(line));
     let last = bytes.trim_ascii_end();
@@ -264,7 +262,7 @@ fn between_clocks(mut bytes: Vec<u8>) -> (Vec<u8>, Option<u64>) {
         .map_or(0, |at| at + 1);
     let until = clock(&last[begin..]);
     if until.is_some() {
-        // The line end before it is the script's own.
+        // The script printed the preceding newline.
         bytes.truncate(begin.saturating_sub(1));
     }
     let first = bytes.iter().position(|byte| *byte == b'\n');

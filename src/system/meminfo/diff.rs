@@ -1,4 +1,4 @@
-//! What changed between two meminfos, row by row.
+//! Row-wise comparison of two meminfos.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -8,71 +8,65 @@ use super::document::{Document, Figure, ProcessFacts};
 use super::error::MeminfoError;
 use super::whole_phone::PhoneFacts;
 
-/// What changed.
+/// The changes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Changes {
     /// `meminfo`.
     pub kind: &'static str,
-    /// The first.
+    /// Source of the first meminfo.
     pub before: String,
-    /// The second.
+    /// Source of the second meminfo.
     pub after: String,
-    /// Time between the two on the phone's clock, where both are of one boot.
+    /// Time between the two on the device clock, if both are from the same boot.
     pub between_ms: Option<u64>,
     /// Each process with its like.
     pub processes: Vec<ProcessChanges>,
-    /// Processes that one side alone has.
+    /// Processes in only one of them.
     pub alone: Vec<UnpairedProcess>,
-    /// The whole phone, where both have it: its RAM, processes, importances, categories.
+    /// The whole device, if both have it: RAM, processes, importances, categories.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub phone: Vec<Change>,
 }
 
-/// A process that one side alone has.
+/// A process in only one meminfo.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UnpairedProcess {
-    /// It.
     pub process: String,
     /// `before` or `after`.
     pub side: &'static str,
 }
 
-/// A process before and after.
+/// A process in both meminfos.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ProcessChanges {
-    /// Its name.
     pub process: String,
-    /// Its pids.
     pub pids: [Option<u32>; 2],
-    /// Whether it was restarted in between: the pids differ.
+    /// True if it restarted in between: the pids differ.
     pub restarted: bool,
-    /// All figures that either side has.
+    /// All values in either meminfo.
     pub rows: Vec<Change>,
 }
 
-/// A figure before and after.
+/// A value before and after.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// Where it stands.
     pub section: &'static str,
-    /// The row.
     pub row: String,
-    /// The column.
     pub column: String,
     /// `bytes` or `count`.
     pub unit: &'static str,
-    /// Before; absent where the first has no such row.
+    /// Value before; absent if the first meminfo does not have the row.
     pub before: Option<i64>,
     /// After.
     pub after: Option<i64>,
-    /// What came to it; rows that are absent count 0.
+    /// Difference; absent rows count as 0.
     pub growth: i64,
 }
 
-/// Compares two.
+/// Compares two meminfos.
 ///
 /// # Errors
-/// Where they have neither a process in common, nor both the whole phone.
+/// Returns an error if they have no process in common, and not both have the whole device.
 pub fn diff(before: &Document, after: &Document) -> Result<Changes, MeminfoError> {
     let pairs = pairs(before, after);
     let phone = match (&before.phone, &after.phone) {
@@ -112,8 +106,8 @@ pub fn diff(before: &Document, after: &Document) -> Result<Changes, MeminfoError
     })
 }
 
-/// The phone's figures. A process is compared with that of its pid, else with the next of its
-/// name that no other is compared with.
+/// Compares the values of the device. A process is paired by pid, otherwise with the next unpaired
+/// process of the same name.
 fn phone(before: &PhoneFacts, after: &PhoneFacts) -> Vec<Change> {
     let (old, new) = (before.figures(), after.figures());
     let mut paired = vec![None; old.len()];
@@ -157,12 +151,12 @@ fn words(document: &Document) -> String {
         .map(ProcessFacts::called)
         .collect();
     match names.is_empty() {
-        true => "a text of the whole phone".to_owned(),
+        true => "a meminfo of the whole device".to_owned(),
         false => names.join(", "),
     }
 }
 
-/// Which processes belong together: by pid and name, then by name in order.
+/// Pairs the processes: by pid and name, then by name in order.
 fn pairs(before: &Document, after: &Document) -> Vec<[usize; 2]> {
     let mut pairs: Vec<[usize; 2]> = Vec::new();
     let mut paired = [
@@ -212,7 +206,7 @@ fn changes(before: &ProcessFacts, after: &ProcessFacts) -> ProcessChanges {
             like.map(|like| like.value),
         ));
     }
-    // What is left has no like; it stands behind the others of its section.
+    // Unpaired values come after the others of their section.
     let mut sections: Vec<&str> = Vec::new();
     for figure in old.iter().chain(&new) {
         if !sections.contains(&figure.section) {

@@ -1,5 +1,5 @@
-//! What `meminfo` shows, as a document: of each process its division, rows, summary, objects and
-//! databases; of the phone its lists and its RAM. Sizes in bytes. `diff` reads it again.
+//! The document of `meminfo`: breakdown, rows, summary, objects and databases of each process;
+//! lists and RAM of the device. Sizes in bytes. `diff` reads it again.
 
 use std::collections::BTreeMap;
 
@@ -8,57 +8,55 @@ use serde::{Deserialize, Serialize};
 use super::whole_phone::PhoneFacts;
 use crate::memory::meminfo::{Column, Database, Meminfo, Pairs, Process, Row, Rule, Table};
 use crate::timeline::{Cost, Parts, Source};
+use crate::untrusted::sanitize;
 
-/// What a document of this kind says of itself.
+/// Value of `kind` in such a document.
 pub const KIND: &str = "meminfo";
 
-/// What `meminfo` shows.
+/// Document of `meminfo`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Document {
     /// `meminfo`.
     pub kind: String,
-    /// The phone's serial, or the file.
+    /// Serial number of the device, or the file.
     pub from: String,
-    /// The phone's time since boot when it was asked, ms.
+    /// Time of the query since boot of the device, in ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub realtime_ms: Option<u64>,
-    /// Whether the apps collected garbage for it; absent where a file does not tell.
+    /// Whether the apps collected garbage for it; absent if unknown for a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collected_garbage: Option<bool>,
-    /// What asking cost the phone.
+    /// Cost of the query on the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
     /// Processes.
     #[serde(default)]
     pub processes: Vec<ProcessFacts>,
-    /// The whole phone.
+    /// The whole device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phone: Option<PhoneFacts>,
-    /// What could not be told, in words.
+    /// Readable problems.
     #[serde(default)]
     pub troubles: Vec<String>,
-    /// Lines that are none of meminfo.
+    /// Unparsed lines.
     #[serde(default)]
     pub unknown: Vec<String>,
 }
 
-/// One process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProcessFacts {
-    /// Its pid.
     pub pid: Option<u32>,
-    /// Its name.
     pub name: Option<String>,
-    /// How its memory divides, by App Summary's rules.
+    /// Memory breakdown by the rules of App Summary.
     pub parts: Option<Parts>,
-    /// The columns of `rows` and `details`, in order.
+    /// Columns of `rows` and `details`, in order.
     pub columns: Vec<String>,
-    /// The table, TOTAL included.
+    /// Rows of the table, including TOTAL.
     pub rows: Vec<RowFacts>,
     /// Parts of the Dalvik rows.
     #[serde(default)]
     pub details: Vec<RowFacts>,
-    /// Where rows do not add up to the device's total.
+    /// Columns whose rows do not add up to the device's total.
     #[serde(default)]
     pub differences: Vec<Difference>,
     /// App Summary, line by line.
@@ -67,7 +65,7 @@ pub struct ProcessFacts {
     /// Objects by name.
     #[serde(default)]
     pub objects: Vec<Count>,
-    /// SQLite's figures; kB as the phone prints them.
+    /// SQLite values, in kB as printed by the device.
     #[serde(default)]
     pub sql: Vec<Count>,
     /// Bitmaps and other native memory of Java objects: `count` and `bytes`.
@@ -76,7 +74,7 @@ pub struct ProcessFacts {
     /// Databases.
     #[serde(default)]
     pub databases: Vec<DatabaseFacts>,
-    /// Assets, unreachable memory and whatever is not known, with the heading above.
+    /// Assets, unreachable memory and unknown lines, with their headings.
     #[serde(default)]
     pub texts: Vec<TextFacts>,
 }
@@ -84,40 +82,34 @@ pub struct ProcessFacts {
 /// A row: bytes by column.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowFacts {
-    /// Its name.
     pub label: String,
-    /// Its values by column.
     pub values: BTreeMap<String, i64>,
 }
 
-/// A total beside the sum of its rows, bytes.
+/// A total and the sum of its rows, in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
-    /// The column.
     pub column: String,
     /// `rows`, or `rows-and-swap`.
     pub rule: String,
-    /// The sum.
+    /// Sum of the rows.
     pub rows: i64,
-    /// What the device says.
+    /// Total printed by the device.
     pub device: i64,
 }
 
 /// A count.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
-    /// Of what.
     pub name: String,
-    /// How many.
     pub count: i64,
 }
 
 /// A database, or a pool of connections.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DatabaseFacts {
-    /// Its name.
     pub name: String,
-    /// Its size, bytes.
+    /// Size in bytes.
     pub bytes: Option<i64>,
     /// Size of a page, bytes.
     pub page_bytes: Option<i64>,
@@ -125,21 +117,20 @@ pub struct DatabaseFacts {
     pub lookaside: Option<i64>,
     /// Hits, misses and size of the cache of statements, as printed.
     pub cache: String,
-    /// Whether the figures are a pool's.
+    /// True if the values are those of a pool.
     pub pool: bool,
 }
 
-/// A line that is shown as it is.
+/// An unparsed line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TextFacts {
-    /// The heading above.
+    /// Preceding heading.
     pub section: Option<String>,
-    /// The line.
     pub line: String,
 }
 
 impl Document {
-    /// Of what the phone printed.
+    /// Builds the document from the parsed output.
     pub fn of(meminfo: &Meminfo, from: String, source: Source) -> Document {
         let phone = PhoneFacts::of(meminfo);
         let whole = !phone.lists.is_empty() || !phone.ram.is_empty();
@@ -172,7 +163,7 @@ impl RowFacts {
         }
     }
 
-    /// A value by its column.
+    /// Returns the value of a column.
     pub fn value(&self, column: &Column) -> Option<i64> {
         self.values.get(column.key()).copied()
     }
@@ -229,6 +220,15 @@ fn headed(pairs: Option<&Pairs>) -> Vec<RowFacts> {
 }
 
 impl ProcessFacts {
+    /// The name and the process id, as far as they are known.
+    pub fn described(&self) -> String {
+        let name = sanitize(self.name.as_deref().unwrap_or("a process"));
+        match self.pid {
+            Some(pid) => format!("{name} ({pid})"),
+            None => name.into_owned(),
+        }
+    }
+
     /// Of a process.
     pub fn of(process: &Process, source: Source) -> ProcessFacts {
         let table = process.table();
@@ -275,17 +275,17 @@ impl ProcessFacts {
         }
     }
 
-    /// Its name and pid in words.
+    /// Returns its name and pid for messages.
     pub fn called(&self) -> String {
         match (&self.name, self.pid) {
             (Some(name), Some(pid)) => format!("{name} ({pid})"),
             (Some(name), None) => name.clone(),
             (None, Some(pid)) => format!("process {pid}"),
-            (None, None) => "a process without a name".to_owned(),
+            (None, None) => "an unnamed process".to_owned(),
         }
     }
 
-    /// The device's total, or the sum of the rows.
+    /// Returns the device's total, or the sum of the rows.
     pub fn total(&self, column: &Column) -> Option<i64> {
         let total = self.rows.iter().find(|row| row.label == "TOTAL");
         total.and_then(|row| row.value(column))
@@ -305,23 +305,20 @@ impl DatabaseFacts {
     }
 }
 
-/// One number of a document: what CSV has a line for, and what `diff` compares.
+/// One value of a document: a line of CSV, and the unit of `diff`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Figure<'a> {
-    /// Where it stands: `table`, `details`, `summary`, `objects` …
+    /// Section: `table`, `details`, `summary`, `objects` …
     pub section: &'static str,
-    /// The row.
     pub row: &'a str,
-    /// The column.
     pub column: &'a str,
-    /// The number.
     pub value: i64,
     /// `bytes` or `count`.
     pub unit: &'static str,
 }
 
 impl ProcessFacts {
-    /// All numbers, in the order of the text.
+    /// Returns all values, in the order of the output.
     pub fn figures(&self) -> Vec<Figure<'_>> {
         let mut figures = Vec::new();
         let columns: Vec<&str> = self.columns.iter().map(String::as_str).collect();
@@ -363,7 +360,8 @@ impl ProcessFacts {
 }
 
 impl PhoneFacts {
-    /// The numbers of its lists and of its RAM. Members of groups are in the list by process.
+    /// Returns the values of its lists and of its RAM. Members of groups are in the list by
+    /// process.
     pub(super) fn figures(&self) -> Vec<(Option<u32>, Figure<'_>)> {
         let bytes = |section, row, column, value| Figure {
             section,

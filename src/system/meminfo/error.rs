@@ -1,4 +1,4 @@
-//! Why there is no meminfo to show.
+//! Errors of reading meminfo.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,79 +9,74 @@ use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::heaps::moments::MomentNotFound;
 use crate::import::{ImportError, help_unreadable};
 
-/// Why there is no meminfo to show.
+/// Error of reading meminfo.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MeminfoError {
-    /// The phone was lost, or silent.
+    /// The device is disconnected, or does not answer.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// The phone could not say what runs.
+    /// The device could not list its processes.
     #[error(transparent)]
     Eligibility(#[from] EligibilityError),
-    /// Nothing of this name runs.
-    #[error("no process of {target} runs")]
-    NotFound {
-        /// What was asked for.
-        target: String,
-    },
-    /// It went away while it was asked.
-    #[error("{target} ended while it was asked: {said}")]
+    /// No running process matches.
+    #[error("no running process matches {target}")]
+    NotFound { target: String },
+    /// The process ended during the request.
+    #[error("{target} ended during the request: {said}")]
     Gone {
-        /// The process.
         target: String,
-        /// What the phone said.
+        /// Output of the device.
         said: String,
     },
     /// The app did not answer.
-    #[error("{target} gave no meminfo: {said}")]
+    #[error("{target} did not return meminfo: {said}")]
     Unanswered {
-        /// The process.
         target: String,
-        /// What the phone said.
+        /// Output of the device.
         said: String,
-        /// The system alone was asked, without the app.
+        /// True if only the system was queried, without the app.
         local: bool,
     },
-    /// What the phone printed is no meminfo.
-    #[error("dumpsys meminfo said nothing that could be understood: {said}")]
+    /// The output is not meminfo.
+    #[error("cannot parse the output of `dumpsys meminfo`: {said}")]
     Strange {
-        /// Its first line.
+        /// First line of the output.
         said: String,
     },
-    /// A file can't be read.
+    /// A file cannot be read.
     #[error("cannot read {}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A file can't be unpacked.
+    Unreadable { path: PathBuf, source: io::Error },
+    /// A file cannot be decompressed.
     #[error(transparent)]
     Import(#[from] ImportError),
-    /// A file holds something else.
-    #[error("{name} is no output of dumpsys meminfo: {why}")]
+    /// A file contains something else.
+    #[error("{name} is not output of `dumpsys meminfo`: {why}")]
     NotMeminfo {
-        /// The file.
         name: String,
-        /// What it is.
+        /// Description of its content.
         why: String,
+    },
+    /// None of the processes is in it.
+    #[error("{name} has no process {process}")]
+    NoSuchProcess {
+        /// The input.
+        name: String,
+        /// The processes that were named.
+        process: String,
+        /// The processes of the input, as a list.
+        there: String,
     },
     /// A folder has no such text.
     #[error("{name} has no meminfo of @{}: {}", missing.which, missing.why)]
     NoSuchMoment {
-        /// The folder.
         name: String,
-        /// What was named, and what there is.
+        /// Selector, and available ones.
         missing: Box<MomentNotFound>,
     },
-    /// A folder has none.
-    #[error("{name} holds no meminfo: none was recorded")]
-    NotKept {
-        /// The folder.
-        name: String,
-    },
+    /// A directory without meminfo.
+    #[error("{name} contains no meminfo, because it was not recorded")]
+    NotKept { name: String },
     /// Two texts have no process in common.
     #[error("{before} and {after} have no process in common")]
     NothingInCommon {
@@ -93,7 +88,7 @@ pub enum MeminfoError {
 }
 
 impl MeminfoError {
-    /// Of a text that cannot be opened or unpacked.
+    /// Converts an error of opening or decompressing a text.
     pub(super) fn of_text(error: ImportError) -> MeminfoError {
         match error {
             ImportError::Unreadable { name, source } => MeminfoError::Unreadable {
@@ -117,46 +112,50 @@ impl Classified for MeminfoError {
             MeminfoError::Import(error) => error.facts(),
             MeminfoError::NotFound { .. } => {
                 ErrorFacts::new(ErrorClass::NotEligible, "target-not-found").with_help(
-                    "start the app first; `heaptap apps` shows which run. A package's name stands \
-                     for all its processes, com.example.app:remote for one",
+                    "Start the app first; `heaptap apps` lists running apps. A package name \
+                     selects all its processes, and com.example.app:remote selects one.",
                 )
             }
             MeminfoError::Gone { .. } => ErrorFacts::new(ErrorClass::Device, "target-gone")
-                .with_help("ask again; `heaptap apps` shows what runs now"),
+                .with_help("try again; run `heaptap apps` to see what is running"),
             MeminfoError::Unanswered { local, .. } => {
                 ErrorFacts::new(ErrorClass::Device, "meminfo-unanswered").with_help(match local {
                     true => {
-                        "the system itself did not answer: it may be busy or hang. `heaptap \
-                         meminfo TARGET --every 1s` reads resident memory from /proc without it"
+                        "The system did not answer; it might be busy or hanging. Run `heaptap \
+                         meminfo TARGET --every 1s` to read resident memory from /proc instead."
                     }
                     false => {
-                        "an app has 5 s to answer: it may hang, be frozen in the background or \
-                         stand in a debugger. --local asks the system alone, without the app"
+                        "The app did not answer within 5 s; it might hang, be frozen in the \
+                         background, or be stopped by a debugger. Use `--local` to query only the \
+                         system, without the app."
                     }
                 })
             }
             MeminfoError::Strange { .. } => ErrorFacts::new(ErrorClass::Device, "odd-answer")
-                .with_help("see what `adb shell dumpsys meminfo` prints"),
+                .with_help("check the output of `adb shell dumpsys meminfo`"),
             MeminfoError::Unreadable { path, source } => {
                 ErrorFacts::new(ErrorClass::BadInput, "input-unreadable")
                     .with_help(help_unreadable(path, source))
             }
             MeminfoError::NotMeminfo { .. } => {
                 ErrorFacts::new(ErrorClass::BadInput, "not-a-meminfo").with_help(
-                    "save one with `heaptap meminfo TARGET --save FILE`, or `adb shell dumpsys \
+                    "save one with `heaptap meminfo -n NAME --save FILE`, or `adb shell dumpsys \
                      meminfo TARGET > FILE`",
                 )
             }
-            MeminfoError::NotKept { .. } => {
-                ErrorFacts::new(ErrorClass::BadInput, "no-such-meminfo")
-                    .with_help("record with --with meminfo, and set labels")
+            MeminfoError::NoSuchProcess { there, .. } => {
+                ErrorFacts::new(ErrorClass::Usage, "no-such-process")
+                    .with_help(format!("available: {there}"))
             }
+            MeminfoError::NotKept { .. } => ErrorFacts::new(ErrorClass::Empty, "no-such-meminfo")
+                .with_help("record with --with meminfo, and set labels"),
             MeminfoError::NoSuchMoment { missing, .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "no-such-moment").with_help(missing.help())
             }
             MeminfoError::NothingInCommon { .. } => {
-                ErrorFacts::new(ErrorClass::Usage, "nothing-in-common")
-                    .with_help("compare two texts of the same process, or two of the whole phone")
+                ErrorFacts::new(ErrorClass::Usage, "nothing-in-common").with_help(
+                    "compare two outputs of the same process, or two of the whole device",
+                )
             }
         }
     }

@@ -1,35 +1,36 @@
-//! Meminfo from files: what was saved of a phone, packed or not, a document of `--json`, or the
-//! texts that a recording keeps at its labels.
+//! Meminfo from files: saved output, compressed or not, a `--json` document, or the texts of a
+//! recording at its labels.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::document::{Document, KIND};
+use super::document::{Document, KIND, ProcessFacts};
 use super::error::MeminfoError;
 use crate::heaps::moments::{self, Capture, KeptFile, Moments};
-use crate::heaps::selector::{DumpSelector, JavaInput};
+use crate::heaps::selector::{DumpSelector, JavaInput, ProcessFilter};
 use crate::import::{ImportError, TextInput, WholeText, is_folder};
 use crate::memory::meminfo::Meminfo;
+use crate::results::lists::join_list;
 use crate::results::timeline;
 use crate::timeline::Source;
 
-/// No meminfo is larger: a phone with a thousand processes has 1 MiB.
+/// Maximum size in bytes: a device with a thousand processes has 1 MiB.
 const LARGEST: u64 = 32 << 20;
 
-/// So many first bytes tell whether a file is a meminfo.
+/// Number of bytes that identify a meminfo.
 const BEGIN: usize = 4096;
 
-/// The folder in a recording's folder where the texts are.
+/// Directory of the texts in a recording directory.
 const FOLDER: &str = "meminfo";
 
-/// Reads a file, standard input (`-`), or of a recording's folder the last text that was kept
-/// there, or that of a moment: `FOLDER@LABEL`, `FOLDER@N`, `FOLDER@last`, `FOLDER@end`.
+/// Reads a file, standard input (`-`), or a text of a recording directory: the last one, or the one
+/// selected by `FOLDER@LABEL`, `FOLDER@N`, `FOLDER@last`, `FOLDER@end`.
 ///
 /// # Errors
-/// Where it can't be read or holds something else.
-pub fn read(path: &Path) -> Result<Document, MeminfoError> {
+/// Returns an error if it cannot be read or contains something else.
+pub fn read(input: &JavaInput, processes: &ProcessFilter) -> Result<Document, MeminfoError> {
     let mut texts = Vec::new();
-    for path in files(path)? {
+    for path in files(input)? {
         let input = TextInput::typed(&path).map_err(MeminfoError::of_text)?;
         texts.push(of_text(input)?);
     }
@@ -41,10 +42,22 @@ pub fn read(path: &Path) -> Result<Document, MeminfoError> {
         all.troubles.extend(text.troubles);
         all.unknown.extend(text.unknown);
     }
+    let takes = |process: &ProcessFacts| {
+        let pid = process.pid.map(u64::from);
+        processes.takes(pid, process.name.as_deref().unwrap_or_default())
+    };
+    if !processes.is_empty() && !all.processes.iter().any(takes) {
+        return Err(MeminfoError::NoSuchProcess {
+            name: input.to_string(),
+            process: processes.to_string(),
+            there: join_list(all.processes.iter().map(ProcessFacts::described)),
+        });
+    }
+    all.processes.retain(takes);
     Ok(all)
 }
 
-/// Whether an input is a text or document of meminfo, by its begin.
+/// Returns whether an input begins like a meminfo text or document.
 pub fn is_meminfo(input: &TextInput<'_>) -> bool {
     if !input.kind().may_be_text() {
         return false;
@@ -63,7 +76,7 @@ pub fn is_meminfo(input: &TextInput<'_>) -> bool {
 
 fn of_text(input: TextInput<'_>) -> Result<Document, MeminfoError> {
     let (name, kind) = (input.name().to_owned(), input.kind());
-    // An archive may hold one as it is, between its own bytes.
+    // An archive can contain one uncompressed.
     if !kind.may_be_text() && !input.head().is_empty() {
         return Err(MeminfoError::NotMeminfo {
             name,
@@ -77,7 +90,7 @@ fn of_text(input: TextInput<'_>) -> Result<Document, MeminfoError> {
         Ok(text) => document(&text.bytes, name),
         Err(ImportError::TooLarge { .. }) => Err(MeminfoError::NotMeminfo {
             name,
-            why: "it is larger than any".to_owned(),
+            why: "it is too large".to_owned(),
         }),
         Err(error) => Err(MeminfoError::of_text(error)),
     }
@@ -91,7 +104,7 @@ fn document(bytes: &[u8], name: String) -> Result<Document, MeminfoError> {
             Ok(document) if document.kind == KIND => Ok(document),
             Ok(_) => Err(MeminfoError::NotMeminfo {
                 name,
-                why: "it is a document of another kind".to_owned(),
+                why: "it is a different kind of JSON document".to_owned(),
             }),
             Err(error) => Err(MeminfoError::NotMeminfo {
                 name,
@@ -106,7 +119,7 @@ fn document(bytes: &[u8], name: String) -> Result<Document, MeminfoError> {
     {
         return Err(MeminfoError::NotMeminfo {
             name,
-            why: format!("when it was made, no process of {target} ran"),
+            why: format!("no process of {target} was running when it was written"),
         });
     }
     if document.processes.is_empty() && document.phone.is_none() {
@@ -122,12 +135,15 @@ fn document(bytes: &[u8], name: String) -> Result<Document, MeminfoError> {
     Ok(document)
 }
 
-/// The files that are meant.
-fn files(path: &Path) -> Result<Vec<PathBuf>, MeminfoError> {
-    let input = JavaInput::parse(path.as_os_str());
+/// Returns the selected files.
+fn files(input: &JavaInput) -> Result<Vec<PathBuf>, MeminfoError> {
     let folder = &input.path;
     if !is_folder(folder) {
-        return Ok(vec![path.to_owned()]);
+        let typed = input
+            .which
+            .is_some()
+            .then(|| PathBuf::from(input.to_string()));
+        return Ok(vec![typed.unwrap_or_else(|| folder.clone())]);
     }
     let mut kept = moments::kept(folder, &timeline::beside(folder).timeline, FOLDER);
     if kept.is_empty() {
@@ -146,8 +162,8 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, MeminfoError> {
     Ok(found.into_iter().map(|at| kept[at].path.clone()).collect())
 }
 
-/// The texts of a folder whose timeline is lost, by their names: `02-after-login.txt`, with a
-/// pid behind the label where there were several processes.
+/// Returns the texts of a directory without a timeline, by their names: `02-after-login.txt`, with
+/// a pid after the label if there were several processes.
 fn by_names(folder: &Path) -> Result<Vec<KeptFile>, MeminfoError> {
     let texts = folder.join(FOLDER);
     let unreadable = |source| MeminfoError::Unreadable {
@@ -170,14 +186,14 @@ fn by_names(folder: &Path) -> Result<Vec<KeptFile>, MeminfoError> {
         }
     }
     found.sort();
-    // Of a moment that was taken again the last stands for all.
+    // The last of repeated captures replaces the others.
     let take = |label: &str| {
         let (first, take) = label.rsplit_once('~')?;
         Some((first.to_owned(), take.parse::<u32>().ok()?))
     };
     let mut last: BTreeMap<(u32, String), (u32, PathBuf)> = BTreeMap::new();
     for (number, label, path) in found {
-        // In order of names the first one comes before those that were taken again.
+        // In name order, the first capture precedes the repeated ones.
         let again = take(&label).filter(|(first, _)| last.contains_key(&(number, first.clone())));
         let (label, take) = again.unwrap_or((label, 1));
         let known = last.entry((number, label)).or_insert((take, path.clone()));
@@ -192,7 +208,7 @@ fn by_names(folder: &Path) -> Result<Vec<KeptFile>, MeminfoError> {
     let found = last.into_iter();
     let found = found.map(|((number, label), (_, path))| (number, label, path));
     let file = |(number, label, path): (u32, String, PathBuf)| {
-        // A number behind the only text of a moment may be part of its label.
+        // A number after the only text of a label can be part of the label.
         let several = of_moment.get(&number).is_some_and(|count| *count > 1);
         let with_pid = label.rsplit_once('-').filter(|_| several);
         let with_pid = with_pid.and_then(|(label, pid)| Some((label, pid.parse().ok()?)));
@@ -234,7 +250,8 @@ mod tests {
             std::fs::write(texts.join(format!("{name}.txt")), text).unwrap();
         }
         let at = |which: &str| {
-            let read = read(Path::new(&format!("{}{which}", folder.path().display())));
+            let input = std::ffi::OsString::from(format!("{}{which}", folder.path().display()));
+            let read = read(&JavaInput::parse(&input), &ProcessFilter::default());
             let pids = |all: Document| all.processes.iter().map(|p| p.pid).collect::<Vec<_>>();
             read.map(pids)
         };
@@ -248,7 +265,8 @@ mod tests {
         std::fs::write(texts.join("03-end.txt"), TEXT).unwrap();
         assert_eq!(at("@end").unwrap(), [Some(7)]);
         let nothing = tempfile::tempdir().unwrap();
-        let read = read(nothing.path());
+        let nothing = JavaInput::parse(nothing.path().as_os_str());
+        let read = read(&nothing, &ProcessFilter::default());
         assert!(matches!(read, Err(MeminfoError::NotKept { .. })));
     }
 

@@ -1,13 +1,13 @@
-//! `meminfo`: how the memory of processes divides, as `dumpsys meminfo` tells it; asked of a
-//! phone or read from what was saved, and two of them compared.
+//! `meminfo`: memory of processes according to `dumpsys meminfo`, queried from a device or read
+//! from files, and compared.
 //!
-//! | module | owns |
+//! | module | contents |
 //! |---|---|
-//! | `ask` | the questions to the phone, and what they cost |
+//! | `ask` | queries to the device, and their cost |
 //! | `file` | saved texts and documents |
-//! | `document` | the document that is shown |
-//! | `whole` | of it the whole phone |
-//! | `diff` | what changed between two |
+//! | `document` | the displayed document |
+//! | `whole_phone` | its part about the whole device |
+//! | `diff` | comparison of two documents |
 
 mod ask;
 mod diff;

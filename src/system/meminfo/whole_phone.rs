@@ -1,5 +1,5 @@
-//! What is told of the whole phone: its RAM, and its lists. These are joined, too: the phone prints
-//! one for PSS and one for RSS, and the processes of each importance apart.
+//! Memory of the whole device: RAM and lists. Also merges lists: the device prints separate ones
+//! for PSS and RSS, and the processes of each importance.
 
 use std::collections::BTreeMap;
 
@@ -7,35 +7,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::memory::meminfo::{Fact, Item, List, Measure, Meminfo};
 
-/// The whole phone.
+/// The whole device.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct PhoneFacts {
     /// Lists.
     pub lists: Vec<ListFacts>,
-    /// Its RAM.
     pub ram: Vec<RamFacts>,
-    /// The lists by process, joined, the largest first.
+    /// Merged lists by process, largest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub processes: Vec<Share>,
 }
 
-/// A list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ListFacts {
     /// `pss` or `rss`.
     pub measure: String,
     /// `process`, `OOM adjustment`, `category`.
     pub by: String,
-    /// Its items.
     pub items: Vec<ItemFacts>,
 }
 
-/// An item of a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ItemFacts {
     /// Process or category.
     pub name: String,
-    /// Its pid, where it is a process.
+    /// Pid, for a process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
     /// Bytes.
@@ -43,37 +39,37 @@ pub struct ItemFacts {
     /// Swapped out of it, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swap: Option<i64>,
-    /// How deep it lies below others.
+    /// Nesting depth.
     #[serde(default)]
     pub depth: usize,
 }
 
-/// A line on the phone's RAM.
+/// A line about the device's RAM.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RamFacts {
-    /// Such as `Free RAM`.
+    /// Name, such as `Free RAM`.
     pub name: String,
-    /// Its first number, bytes.
+    /// First number, in bytes.
     pub bytes: Option<i64>,
-    /// The numbers behind it, by what they are of.
+    /// Further numbers, by their description.
     pub of: BTreeMap<String, i64>,
-    /// The line, as the phone words it.
+    /// The line as printed by the device.
     pub text: String,
 }
 
-/// By what the phone's memory is listed.
+/// Grouping of the device's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
     /// Processes.
     Process,
-    /// How soon processes may be killed, with the processes of each.
+    /// By importance, which decides how early a process is killed, with the processes of each.
     Oom,
     /// Kinds of memory.
     Category,
 }
 
 impl By {
-    /// As the phone's headings have it.
+    /// Returns the heading used by the device.
     fn heading(self) -> &'static str {
         match self {
             By::Process => "process",
@@ -83,12 +79,12 @@ impl By {
     }
 }
 
-/// A line of the joined lists, bytes.
+/// A line of the merged lists, in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Share {
     /// Process, importance or category.
     pub name: String,
-    /// Its pid, where it is a process.
+    /// Pid, for a process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
     /// PSS.
@@ -97,15 +93,15 @@ pub struct Share {
     /// Swapped out of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swap: Option<i64>,
-    /// RSS, since Android 11.
+    /// RSS; Android 11 and later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rss: Option<i64>,
-    /// Of a process, how soon it may be killed: `Foreground`, `Cached`.
+    /// Importance of a process: `Foreground`, `Cached`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oom: Option<String>,
 }
 
-/// From what is killed last on.
+/// Ordered from last killed to first killed.
 const IMPORTANCES: [&str; 16] = [
     "Native",
     "System",
@@ -128,7 +124,7 @@ const IMPORTANCES: [&str; 16] = [
 type Key = (String, Option<u32>);
 
 impl PhoneFacts {
-    /// Of what the phone printed.
+    /// Converts the parsed output.
     pub(super) fn of(meminfo: &Meminfo) -> PhoneFacts {
         let mut phone = PhoneFacts {
             lists: meminfo.lists().map(ListFacts::of).collect(),
@@ -143,29 +139,30 @@ impl PhoneFacts {
         phone
     }
 
-    /// The lines of a list, the largest first, importances from what is killed last on; members of groups are not among them, but of
-    /// importances the processes are: [`PhoneFacts::members`].
+    /// Returns the lines of a list, largest first; importances from last killed to first killed.
+    /// Members of groups are left out; for the processes of importances see
+    /// [`PhoneFacts::members`].
     pub fn shares(&self, by: By) -> Vec<Share> {
         let top = |item: &&ItemFacts| item.depth == 0;
         let listed = self.join(by, top);
         match by {
             By::Oom => {
                 let mut listed = listed;
-                // What the phone's maker added stands at the end.
+                // Vendor-specific entries come last.
                 listed.sort_by_key(|of| {
                     let known = IMPORTANCES.iter().position(|known| *known == of.name);
                     known.unwrap_or(IMPORTANCES.len())
                 });
                 listed
             }
-            // The lists for scripts have processes below their importance alone.
+            // The lists for scripts only have processes below their importance.
             By::Process if listed.is_empty() => self.join(By::Oom, |item| item.pid.is_some()),
             By::Process => self.with_importance(listed),
             By::Category => listed,
         }
     }
 
-    /// The processes of an importance, the largest first.
+    /// Returns the processes of an importance, largest first.
     pub fn members(&self, importance: &str) -> Vec<Share> {
         let mut members = self.join(By::Oom, |item| item.pid.is_some());
         let importances = self.importances();
@@ -195,7 +192,7 @@ impl PhoneFacts {
             }
         }
         let mut shares = self.with_importance(joined.into_values().collect());
-        // PSS is what adds up to the phone's RAM.
+        // PSS adds up to the device's RAM.
         shares.sort_by_key(|of| std::cmp::Reverse((of.pss, of.rss)));
         shares
     }
@@ -209,7 +206,7 @@ impl PhoneFacts {
         shares
     }
 
-    /// Of each process, how soon it may be killed.
+    /// Returns the importance of each process.
     fn importances(&self) -> BTreeMap<Key, &str> {
         let mut found = BTreeMap::new();
         for list in self.lists(By::Oom) {
@@ -250,7 +247,7 @@ impl ListFacts {
 
 impl RamFacts {
     fn of(fact: &Fact) -> RamFacts {
-        // What stands first is of the line itself.
+        // The first amount is that of the line itself.
         let parts = fact.amounts().skip(1).filter(|(_, name)| !name.is_empty());
         RamFacts {
             name: fact.name.clone(),
@@ -263,7 +260,7 @@ impl RamFacts {
     }
 }
 
-/// The phone's RAM by the lines of `-c`.
+/// Reads the device's RAM from the lines of `-c`.
 fn ram_of_scripts(meminfo: &Meminfo) -> Vec<RamFacts> {
     let names: [(&str, &[&str]); 3] = [
         ("ram", &["Total RAM", "Free RAM", "Used RAM"]),

@@ -1,5 +1,5 @@
-//! The figures of a recording's processes at each of its labels and at its end, out of what lies
-//! in its folder. Reads the timeline once, however many labels there are.
+//! Values of a recording's processes at each label and at its end, from its directory. Reads the
+//! timeline once, regardless of the number of labels.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -16,22 +16,21 @@ use crate::memory::smaps;
 use crate::results::manifest::{JavaDump, Manifest};
 use crate::timeline::{Kept, Missed, Observation, Parts, Resident, Timeline};
 
-/// What of a moment is near enough to be compared: samples come each second, rows each ten.
+/// Maximum distance for comparable samples: samples come each second, rows every ten.
 const NEAR_NS: u64 = 30_000_000_000;
-/// What is kept at labels that has figures to compare.
+/// Captures with comparable values.
 const KEPT: [&str; 3] = ["smaps", "meminfo", "malloc-info"];
 
-/// The figures of a process at a moment of a recording.
+/// Values of a process at one time of a recording.
 #[derive(Debug, Clone)]
 pub struct Moment {
-    /// Which moment it is.
+    /// Label and process.
     pub capture: Capture,
-    /// The figures.
     pub table: Table,
 }
 
-/// The figures of each process at each label of a recording and at its end, in order of time.
-/// `listed`: the dumps of its native heaps. Blocks.
+/// Returns the values of each process at each label of a recording and at its end, in chronological
+/// order. `listed`: the dumps of its native heaps. Blocks.
 pub fn of_folder(folder: &Path, listed: &[ListedDump], timeline: &Timeline) -> Vec<Moment> {
     let gathered = Gathered::of(Way::of(folder, listed), listed, timeline);
     let at_label = |(&(number, pid), kept): (&(u32, u32), &Vec<(&Kept, u64)>)| {
@@ -58,10 +57,10 @@ pub fn of_folder(folder: &Path, listed: &[ListedDump], timeline: &Timeline) -> V
     moments
 }
 
-/// Which of them are meant: those of the latest moment where nothing was said.
+/// Returns the selected ones; those of the latest label by default.
 ///
 /// # Errors
-/// Where nothing was kept at the moment that was named.
+/// Returns an error if nothing was captured at the selected label.
 pub fn choose(
     folder: &Path,
     moments: Vec<Moment>,
@@ -75,7 +74,7 @@ pub fn choose(
     Ok(meant.map(|(_, moment)| moment).collect())
 }
 
-/// What `dump --malloc-info` left beside its heap dumps.
+/// Returns the values that `dump --malloc-info` stored next to its heap dumps.
 fn of_dumpheap(folder: &Path) -> Vec<Moment> {
     let Ok(manifest) = Manifest::read(folder) else {
         return Vec::new();
@@ -91,11 +90,8 @@ fn of_dumpheap(folder: &Path) -> Vec<Moment> {
         };
         take_malloc_info(&mut known, &text, dump.time_ns);
         for (figure, why) in [
-            (
-                Figure::Profiled,
-                "a dump of Java heaps has no native profile",
-            ),
-            (Figure::HeapAlloc, "meminfo was not recorded beside"),
+            (Figure::Profiled, "a Java heap dump has no native profile"),
+            (Figure::HeapAlloc, "meminfo was not recorded"),
         ] {
             note_missing(&mut known, figure, why.to_owned(), Some(RECORD.to_owned()));
         }
@@ -113,10 +109,10 @@ fn of_dumpheap(folder: &Path) -> Vec<Moment> {
     dumps.filter_map(of_dump).collect()
 }
 
-/// How a recording was made, as far as that explains what it lacks.
+/// Settings of a recording that explain missing values.
 #[derive(Debug, Default)]
 struct Way {
-    /// What was to be recorded beside.
+    /// Requested companion data.
     with: Vec<String>,
     /// Java allocations were recorded in place of malloc's.
     java: bool,
@@ -137,17 +133,17 @@ impl Way {
                 .unwrap_or_default(),
             java: manifest.java_allocations.is_some()
                 && listed.iter().all(|dump| dump.facts.heap == JAVA_HEAP),
-            // A folder that does not tell is no reason to advise anything.
+            // Do not give advice if the directory does not have this information.
             dumps_at_labels: caused.is_none_or(|by| by.is_some()),
         }
     }
 
-    /// Why heapprofd's figure is missing at `label`, or at the end.
+    /// Returns why heapprofd's value is missing at `label`, or at the end.
     fn no_profile(&self, label: Option<&str>) -> String {
         match (self.java, label) {
-            (true, _) => "the recording was one of Java allocations, not of malloc's",
+            (true, _) => "the recording profiled Java allocations instead of malloc",
             (false, Some(_)) if !self.dumps_at_labels => {
-                "no dump has this label: nothing could make heapprofd dump at it"
+                "no dump has this label, because this recording could not trigger a dump"
             }
             (false, Some(_)) => "no dump has this label",
             (false, None) => "the recording has no dump of this process",
@@ -155,16 +151,16 @@ impl Way {
         .to_owned()
     }
 
-    /// What would bring a figure that is missing; `None` where that was done.
+    /// Returns the setting that adds a missing value; `None` if it was already used.
     fn help(&self, figure: Figure, at_label: bool) -> Option<String> {
         let with = match figure {
             Figure::Profiled if self.java => {
-                return Some("record without --java-allocations".to_owned());
+                return Some("record without `--java-allocations`".to_owned());
             }
             Figure::Profiled => {
                 return (at_label && !self.dumps_at_labels).then(|| {
-                    "record without --no-snapshots, or with --snapshots=PERIOD: a label then \
-                     has a dump"
+                    "record without `--no-snapshots`, or with `--snapshots=PERIOD`, to get a dump \
+                     for each label"
                         .to_owned()
                 });
             }
@@ -176,20 +172,19 @@ impl Way {
     }
 }
 
-/// All that is known of a recording's memory beside its heaps, by what it is looked for: a
-/// recording of hours has thousands of samples, and many labels.
+/// Memory data of a recording other than its heaps, indexed for lookup: recordings of hours have
+/// thousands of samples, and many labels.
 struct Gathered<'a> {
-    /// How it was recorded.
     way: Way,
     /// Names of processes.
     names: BTreeMap<u32, &'a str>,
-    /// What was kept of a process at a label, and when.
+    /// Captures of a process at a label, with their times.
     kept: BTreeMap<(u32, u32), Vec<(&'a Kept, u64)>>,
-    /// What was not; of a process, or of all (0).
+    /// Missing captures of a process, or of all processes (0).
     missed: BTreeMap<(u32, u32), Vec<&'a Missed>>,
     /// Samples of each process, in order of time.
     samples: BTreeMap<u32, Samples<'a>>,
-    /// The last dump of each heap of a process, and of each of its heaps at a label.
+    /// Last dump of each heap of a process, overall and at each label.
     dumps: BTreeMap<(u64, Option<&'a str>), BTreeMap<&'a str, &'a ListedDump>>,
 }
 
@@ -198,7 +193,7 @@ struct Gathered<'a> {
 struct Samples<'a> {
     resident: Vec<(u64, &'a Resident)>,
     parts: Vec<(u64, &'a Parts)>,
-    /// Those of them that have the heap's own figures.
+    /// Samples that include heap sizes.
     with_heap: Vec<(u64, &'a Parts)>,
 }
 
@@ -210,7 +205,7 @@ impl Samples<'_> {
     }
 }
 
-/// The sample nearest to a moment, where one is near enough to be compared.
+/// Returns the sample nearest to a time, if it is near enough for a comparison.
 fn nearest<'a, T>(samples: &[(u64, &'a T)], moment: u64) -> Option<(u64, &'a T)> {
     let next = samples.partition_point(|(at, _)| *at < moment);
     let around = samples.get(next.saturating_sub(1)..)?.iter().take(2);
@@ -270,8 +265,8 @@ impl<'a> Gathered<'a> {
         gathered
     }
 
-    /// Where nothing was kept at labels: the last dump of each process, with what was sampled
-    /// near it.
+    /// Returns the values of a recording without labels: the last dump of each process, with
+    /// samples near it.
     fn of_last_dumps(&self) -> Vec<Moment> {
         let pids = self.dumps.keys().filter(|(_, label)| label.is_none());
         let of_pid = |pid: u64| {
@@ -283,8 +278,8 @@ impl<'a> Gathered<'a> {
             known.boot_ns = known.heaps.first().and_then(|heap| heap.boot_ns);
             self.take_near(&mut known);
             for (figure, why) in [
-                (Figure::HeapAlloc, "meminfo was not recorded beside"),
-                (Figure::MallocInfo, "malloc_info was not recorded beside"),
+                (Figure::HeapAlloc, "meminfo was not recorded"),
+                (Figure::MallocInfo, "malloc_info was not recorded"),
             ] {
                 note_missing(
                     &mut known,
@@ -307,8 +302,8 @@ impl<'a> Gathered<'a> {
         pids.filter_map(|(pid, _)| of_pid(*pid)).collect()
     }
 
-    /// What was kept of a process at a label, with the dump that has it and what was sampled
-    /// near.
+    /// Returns the values of a process at a label: captures, the dump with that label, and samples
+    /// near it.
     fn at_label(
         &self,
         folder: &Path,
@@ -357,7 +352,7 @@ impl<'a> Gathered<'a> {
                 help: None,
             });
         }
-        // meminfo's rows stand in for mappings.
+        // The rows of meminfo replace mappings.
         if known.native_resident.is_some() {
             known.missing.retain(|m| m.figure != Figure::NativeResident);
         }
@@ -368,8 +363,11 @@ impl<'a> Gathered<'a> {
         };
         for (figure, why) in [
             (Figure::Profiled, self.way.no_profile(label)),
-            (Figure::MallocInfo, format!("malloc_info was not kept {at}")),
-            (Figure::HeapAlloc, format!("meminfo was not kept {at}")),
+            (
+                Figure::MallocInfo,
+                format!("malloc_info was not captured {at}"),
+            ),
+            (Figure::HeapAlloc, format!("meminfo was not captured {at}")),
         ] {
             let help = self.way.help(figure, label.is_some());
             note_missing(&mut known, figure, why, help);
@@ -377,7 +375,7 @@ impl<'a> Gathered<'a> {
         known
     }
 
-    /// heapprofd's heaps of the process: those with the label, else the last of each.
+    /// Adds heapprofd's heaps of the process: those with the label, otherwise the last of each.
     fn take_heaps(&self, known: &mut ReconcileInput, label: Option<&str>) {
         let chosen = self.dumps.get(&(u64::from(known.pid), label));
         for (heap, dump) in chosen.into_iter().flatten() {
@@ -385,12 +383,12 @@ impl<'a> Gathered<'a> {
         }
     }
 
-    /// What was sampled nearest to the moment, of what is still missing.
+    /// Adds the nearest samples for values that are still missing.
     fn take_near(&self, known: &mut ReconcileInput) {
         let (Some(moment), Some(samples)) = (known.boot_ns, self.samples.get(&known.pid)) else {
             return;
         };
-        // The kernel's own figure goes before meminfo's sum, where it is of the same moment.
+        // The kernel's own value has priority over meminfo's sum of the same time.
         let within = match known.resident_by_meminfo {
             true => FAR_NS,
             false => NEAR_NS,

@@ -1,5 +1,5 @@
-//! The figures of a process side by side: gathered from a running phone, or out of a recording's
-//! folder at each of its labels. What they mean is `memory::reconcile`'s.
+//! Reconciliation of a process: values from a running device, or from a recording directory at each
+//! label. `memory::reconcile` interprets them.
 
 mod folder;
 #[cfg(test)]
@@ -29,26 +29,26 @@ use crate::system::meminfo::{self, MeminfoError};
 use crate::system::smaps::fetch::{self, FetchError};
 use crate::untrusted::shell::quoted;
 
-/// Most of a file that is read: texts of one process.
+/// Maximum size of a file, in bytes: texts of one process.
 const LARGEST: u64 = 256 << 20;
 const STATUS_LIMIT: Duration = Duration::from_secs(10);
 
-/// What has all figures.
+/// Advice for recording all values.
 const RECORD: &str = "record with `heaptap record --with meminfo,smaps`";
 
 const STATUS: &str = "cat /proc/uptime /proc/$1/status";
 
-/// The figures of a running process. Asks the app for its heap, for which it collects garbage
-/// once. heapprofd's figure takes a recording and is missing here.
+/// Returns the values of a running process. The app is asked for its heap, for which it collects
+/// garbage once. heapprofd's value needs a recording and is missing here.
 ///
 /// # Errors
-/// Where it does not run, or the phone is lost.
+/// Returns an error if the process is not running, or the device is disconnected.
 pub async fn of_phone(
     device: &Device,
-    target: &str,
+    targets: &Targets,
     user: Option<u32>,
 ) -> Result<Table, FetchError> {
-    let (pid, process) = fetch::only_process(device, target, user).await?;
+    let (pid, process) = fetch::only_process(device, targets, user).await?;
     let mut known = ReconcileInput {
         process: process.clone(),
         pid,
@@ -56,10 +56,9 @@ pub async fn of_phone(
     };
     known.missing.push(Missing {
         figure: Figure::Profiled,
-        why: "heapprofd sees what is allocated while it records, and nothing is recorded here"
-            .to_owned(),
+        why: "heapprofd only profiles during a recording, and this is not a recording".to_owned(),
         help: Some(format!(
-            "heaptap record -n {} --with meminfo,smaps, then heaptap reconcile FOLDER",
+            "heaptap record -n {} --with meminfo,smaps, then heaptap meminfo DIR --reconcile",
             quoted(&process)
         )),
     });
@@ -69,7 +68,7 @@ pub async fn of_phone(
         .arg(&number);
     let output = device.run(&status, STATUS_LIMIT).await?;
     take_status(&mut known, &String::from_utf8_lossy(&output.stdout));
-    // Mappings before meminfo: the app collects garbage for that.
+    // Mappings before meminfo, for which the app collects garbage.
     match fetch::proc_file(device, (pid, &process), "smaps").await {
         Ok(fetched) => {
             if let Ok(smaps) = smaps::parse(&fetched.text) {
@@ -89,7 +88,7 @@ pub async fn of_phone(
         Err(why) => known.missing.push(Missing {
             figure: Figure::MallocInfo,
             why,
-            help: Some("needed: a debug build of the app, or a userdebug phone".to_owned()),
+            help: Some("use a debug build of the app or a userdebug device".to_owned()),
         }),
     }
     ask_meminfo(device, &mut known).await?;
@@ -97,7 +96,7 @@ pub async fn of_phone(
     Ok(Table::of(&known))
 }
 
-/// Meminfo's figures; of an app that does not answer those that the system alone has.
+/// Adds the values of meminfo; for an app that does not answer, those of the system alone.
 async fn ask_meminfo(device: &Device, known: &mut ReconcileInput) -> Result<(), FetchError> {
     for local in [false, true] {
         let question = meminfo::Question {
@@ -117,7 +116,7 @@ async fn ask_meminfo(device: &Device, known: &mut ReconcileInput) -> Result<(), 
                 if !has_heap && !local {
                     known.missing.push(Missing {
                         figure: Figure::HeapAlloc,
-                        why: "dumpsys meminfo gave no figures of the heap".to_owned(),
+                        why: "`dumpsys meminfo` returned no heap values".to_owned(),
                         help: None,
                     });
                 }
@@ -141,18 +140,19 @@ async fn ask_meminfo(device: &Device, known: &mut ReconcileInput) -> Result<(), 
     Ok(())
 }
 
-/// The table of an allocator's XML that somebody saved, in a file or on standard input (`-`); `None`
-/// for a file that is none. Blocks.
+/// Returns the table of a saved allocator XML, in a file or on standard input (`-`); `None` for
+/// other files. Blocks.
 ///
 /// # Errors
-/// Returns an error if its packing is damaged, or if standard input or a pipe holds something else.
+/// Returns an error if its compression is damaged, or if standard input or a pipe contains
+/// something else.
 pub fn of_malloc_info(path: &Path) -> Result<Option<Table>, ImportError> {
     if is_folder(path) {
         return Ok(None);
     }
     let input = TextInput::typed(path)?;
     let (name, what, is_regular) = (input.name().to_owned(), input.kind(), input.is_regular());
-    // A trace is not read whole to see that it is none.
+    // Avoid reading a whole trace.
     let begin = input.head().trim_ascii_start();
     let is_xml =
         what.may_be_text() && (begin.starts_with(b"<malloc") || begin.starts_with(b"<?xml"));
@@ -181,14 +181,8 @@ pub fn of_malloc_info(path: &Path) -> Result<Option<Table>, ImportError> {
         ..ReconcileInput::default()
     };
     for (figure, why) in [
-        (
-            Figure::Profiled,
-            "a file of the allocator alone has no profile",
-        ),
-        (
-            Figure::HeapAlloc,
-            "a file of the allocator alone has no meminfo beside",
-        ),
+        (Figure::Profiled, "an allocator file has no profile"),
+        (Figure::HeapAlloc, "an allocator file has no meminfo"),
     ] {
         note_missing(&mut known, figure, why.to_owned(), Some(RECORD.to_owned()));
     }
@@ -208,21 +202,21 @@ fn note_missing(known: &mut ReconcileInput, figure: Figure, why: String, help: O
     }
 }
 
-/// A text that a recording's timeline names. Names that lead out of the folder are refused: foreign
-/// folders say anything.
+/// Reads a text that a recording's timeline names. Rejects names outside of the directory, because
+/// directories from elsewhere can contain any name.
 fn read(folder: &Path, file: &str) -> Option<Bytes> {
     let path = folder.join(file);
     let input = is_below(file).then(|| TextInput::of_regular(&path));
     input.flatten().and_then(whole)
 }
 
-/// All of a text; nothing of one that is torn or too large.
+/// Returns a complete text; `None` if it is truncated or too large.
 fn whole(input: TextInput<'_>) -> Option<Bytes> {
     let text = input.whole(LARGEST).ok()?;
     text.damage.is_none().then_some(text.bytes)
 }
 
-/// A heap as heapprofd recorded it.
+/// Adds a heap recorded by heapprofd.
 fn take_heap(known: &mut ReconcileInput, heap: &str, dump: &ListedDump) {
     let facts = &dump.facts;
     if known.process.is_empty() {
@@ -296,7 +290,7 @@ fn take_smaps(known: &mut ReconcileInput, smaps: &Smaps, boot_ns: Option<u64>) {
             })
             .collect();
     }
-    // The kernel's own sum of the same moment goes before a sample near it.
+    // The kernel's own sum of the same time has priority over a sample near it.
     if let Some(value) = groups.total.get(Field::Rss) {
         known.resident = Some(At {
             value,
@@ -318,13 +312,13 @@ fn take_malloc_info(known: &mut ReconcileInput, text: &[u8], boot_ns: Option<u64
         }
         Err(error) => known.missing.push(Missing {
             figure: Figure::MallocInfo,
-            why: format!("what came is none: {error}"),
+            why: format!("cannot read its output: {error}"),
             help: None,
         }),
     }
 }
 
-/// Whether it had figures of the heap.
+/// Adds the values of meminfo; returns whether they include the heap.
 fn take_meminfo(known: &mut ReconcileInput, text: &str, boot_ns: Option<u64>) -> bool {
     let meminfo = Meminfo::parse(text);
     let is_it = |process: &&Process| process.pid.is_none_or(|pid| pid == known.pid);
@@ -382,7 +376,7 @@ fn take_meminfo(known: &mut ReconcileInput, text: &str, boot_ns: Option<u64>) ->
         && let Some(rss) = table.total_of(&Column::Rss)
         && let Ok(total) = u64::try_from(rss)
     {
-        // TOTAL RSS has what drivers count, which is in nobody's page tables.
+        // TOTAL RSS includes driver memory, which is not in any page table.
         let of_drivers = table.parts().filter(|row| is_of_drivers(&row.label));
         let of_drivers = of_drivers
             .filter_map(|row| u64::try_from(table.value(row, &Column::Rss)?).ok())
@@ -397,8 +391,8 @@ fn take_meminfo(known: &mut ReconcileInput, text: &str, boot_ns: Option<u64>) ->
     cells.is_some()
 }
 
-/// Rows of memory that a driver counts for the process (memtrack): the kernel's figures of the
-/// process have none of it.
+/// Returns whether a row is memory that a driver reports for the process (memtrack), which the
+/// kernel's values do not include.
 fn is_of_drivers(label: &str) -> bool {
     label.ends_with("mtrack") || label.ends_with("memtrack")
 }

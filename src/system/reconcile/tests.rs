@@ -19,7 +19,8 @@ const TEXT: &str = "\
         TOTAL    53248    52736      512        0    72704    30720    20480    10240
 ";
 
-/// A folder with a whole meminfo of a label (or of the end), and samples of the kernel's figure.
+/// Returns a directory with a complete meminfo of a label (or of the end), and samples of the
+/// kernel's value.
 fn folder(label: &str, samples: &[(u64, u64)]) -> (tempfile::TempDir, Timeline) {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("01.txt"), TEXT).unwrap();
@@ -74,7 +75,7 @@ fn the_kernels_rss_goes_before_meminfos_sum_of_the_same_moment() {
     ]);
     assert_eq!(bytes, 33 * MIB);
     assert!(
-        remark.starts_with("/proc/PID/status: all pages"),
+        remark.starts_with("/proc/PID/status: all resident pages"),
         "{remark}"
     );
 }
@@ -92,7 +93,7 @@ fn meminfos_rss_is_that_of_the_process_once_drivers_memory_is_out_of_it() {
     }
 }
 
-/// What is missing of a folder with this manifest, and what is advised.
+/// Returns the missing value, with its advice, for a directory with this manifest.
 fn missing(label: &str, manifest: &Manifest, figure: Figure) -> Missing {
     let (dir, timeline) = folder(label, &[]);
     let text = serde_json::to_vec(manifest).unwrap();
@@ -145,6 +146,6 @@ fn a_recording_of_java_allocations_is_said_to_be_one() {
     for label in ["", "a"] {
         let told = missing(label, &manifest, Figure::Profiled);
         assert!(told.why.contains("Java allocations"), "{}", told.why);
-        assert!(told.help.unwrap().contains("without --java-allocations"));
+        assert!(told.help.unwrap().contains("without `--java-allocations`"));
     }
 }

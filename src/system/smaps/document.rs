@@ -9,7 +9,7 @@ use super::{Mapped, Moment};
 use crate::memory::smaps::{self, By, Change, Field, Form, Group, Grouped, Sums};
 use crate::timeline::Parts;
 
-/// Figures, bytes.
+/// Values in bytes.
 pub type Figures = BTreeMap<&'static str, u64>;
 
 fn figures(sums: &Sums) -> Figures {
@@ -22,50 +22,49 @@ fn figures(sums: &Sums) -> Figures {
 /// Mappings of a process, summed up.
 #[derive(Debug, Clone, Serialize)]
 pub struct Document {
-    /// When, of whom, from where.
+    /// Time, process and source.
     #[serde(flatten)]
     pub moment: Moment,
-    /// What a row stands for: `kind`, `library`, `mapping`.
+    /// Meaning of a row: `kind`, `library`, `mapping`.
     pub by: &'static str,
-    /// `mappings`, `by-name`, `rollup`: what the source tells apart.
+    /// Level of detail in the source: `mappings`, `by-name`, `rollup`.
     pub form: &'static str,
     /// Number of mappings.
     pub count: u64,
     /// Sums of all.
     pub total: Figures,
-    /// How it divides by the rules of meminfo's App Summary; without what only the graphics
+    /// Breakdown by the rules of meminfo's App Summary, without memory that only the graphics
     /// driver counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parts: Option<Parts>,
-    /// The sums.
     pub rows: Vec<Row>,
-    /// Sums of figures that are not interpreted, by the kernel's names, bytes.
+    /// Sums of uninterpreted values, by the kernel's names, in bytes.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub others: BTreeMap<String, u64>,
-    /// Lines that are none of mappings.
+    /// Number of unparsed lines.
     pub strange_lines: u64,
-    /// Some of them.
+    /// Examples of such lines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub strange: Vec<String>,
-    /// The text ends within a mapping.
+    /// True if the text ends within a mapping.
     pub cut: bool,
-    /// Other moments of the input.
+    /// Other captures of the input.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub others_there: Vec<Moment>,
 }
 
-/// What is summed up in a row.
+/// Group of a row.
 #[derive(Debug, Clone, Serialize)]
 pub struct Summed {
-    /// The row of meminfo that it counts as.
+    /// Row of meminfo that it counts as.
     pub kind: &'static str,
-    /// The row of meminfo's Dalvik Details.
+    /// Row of meminfo's Dalvik Details.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<&'static str>,
-    /// It is part of the row before, and not counted again.
+    /// True if it is part of the previous row, and not counted again.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_part: bool,
-    /// The file or area, without what differs from run to run.
+    /// File or area, without parts that differ between runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// `r-xp`.
@@ -73,10 +72,9 @@ pub struct Summed {
     pub permissions: Option<String>,
 }
 
-/// A sum.
+/// A group with its sums.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
-    /// Of what.
     #[serde(flatten)]
     pub of: Summed,
     /// Offset in the file.
@@ -87,9 +85,9 @@ pub struct Row {
     pub start: Option<String>,
     /// Number of mappings.
     pub count: u64,
-    /// Its sums, bytes.
+    /// Sums in bytes.
     pub figures: Figures,
-    /// The same, for whoever counts.
+    /// The same, for calculations.
     #[serde(skip)]
     pub sums: Sums,
 }
@@ -153,15 +151,15 @@ pub fn document(mapped: &Mapped, by: By, limit: usize) -> Document {
 /// Two of them compared.
 #[derive(Debug, Clone, Serialize)]
 pub struct ChangesDocument {
-    /// The first.
+    /// First capture.
     pub before: Moment,
-    /// The second.
+    /// Second capture.
     pub after: Moment,
-    /// What a row stands for.
+    /// Meaning of a row.
     pub by: &'static str,
-    /// By how much the whole changed, bytes; of figures that both sides have.
+    /// Total changes in bytes, of values in both captures.
     pub total: BTreeMap<&'static str, i64>,
-    /// What changed, most first.
+    /// Changes, largest first.
     pub rows: Vec<ChangeRow>,
     /// Groups that did not change.
     pub unchanged: usize,
@@ -172,7 +170,6 @@ pub struct ChangesDocument {
 /// A group before and after.
 #[derive(Debug, Clone, Serialize)]
 pub struct ChangeRow {
-    /// Of what.
     #[serde(flatten)]
     pub of: Summed,
     /// `new`, `gone`, or `changed`.
@@ -181,13 +178,11 @@ pub struct ChangeRow {
     pub count_before: u64,
     /// Mappings after.
     pub count_after: u64,
-    /// Figures before.
     pub before: Figures,
-    /// Figures after.
     pub after: Figures,
-    /// By how much each changed, bytes.
+    /// Differences in bytes.
     pub delta: BTreeMap<&'static str, i64>,
-    /// The change of private dirty pages and swap: what the process costs more.
+    /// Change of private dirty pages and swap: the additional cost of the process.
     pub cost: i64,
 }
 
@@ -214,7 +209,7 @@ fn change_row(by: By, change: &Change) -> ChangeRow {
     }
 }
 
-/// What changed from one to the other; at most `limit` rows (0: all).
+/// Returns the changes between two captures; at most `limit` rows (0: no limit).
 pub fn changes(before: &Mapped, after: &Mapped, by: By, limit: usize) -> ChangesDocument {
     let all = smaps::changes(&before.smaps, &after.smaps, by);
     let limit = if limit == 0 { usize::MAX } else { limit };

@@ -1,5 +1,5 @@
-//! What only the process's own user, or root, may read of it on a phone: its mappings, and what
-//! its allocator says. Owns the ways there and what is said where none is open.
+//! Data of a process that only its own user, or root, can read: memory mappings and allocator
+//! output. Implements the access methods, and the errors if none works.
 
 use std::time::Duration;
 
@@ -13,73 +13,64 @@ use crate::memory::status;
 use crate::untrusted::sanitize_bytes;
 use crate::untrusted::shell::quoted;
 
-/// The kernel walks all pages of the process for it, and a large app has gigabytes.
+/// Time limit: the kernel walks all pages of the process, and a large app has gigabytes.
 const LIMIT: Duration = Duration::from_secs(60);
-/// The allocator stops all threads and walks its blocks; a frozen app never begins.
+/// Time limit: the allocator stops all threads and walks its blocks; a frozen app never starts.
 const MALLOC_LIMIT: Duration = Duration::from_secs(60);
 
-/// How a file of the process was read.
+/// Access method of a file of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AccessMethod {
-    /// The shell may: it is root.
+    /// As the shell, which is root.
     Shell,
-    /// As the app's own user, which debuggable apps allow.
+    /// As the app's own user, for debuggable apps.
     RunAs,
     /// `su root`.
     Su,
 }
 
-/// Why something of a process could not be read.
+/// Error of reading data of a process.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FetchError {
-    /// The phone is lost or silent.
+    /// The device is disconnected, or does not answer.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// The phone could not be asked for its processes.
+    /// The device could not list its processes.
     #[error(transparent)]
     Eligibility(#[from] eligibility::EligibilityError),
-    /// Nothing of that name runs.
-    #[error("{target} does not run on {serial}")]
+    /// No running process has that name.
+    #[error("{target} is not running on {serial}")]
     NotRunning {
-        /// As it was typed.
+        /// Target as typed.
         target: String,
-        /// The phone.
         serial: String,
     },
     /// Several do.
-    #[error("{target} is {count} processes on {serial}: {there}")]
+    #[error("{target} matches {count} processes on {serial}: {there}")]
     Several {
-        /// As it was typed.
+        /// Target as typed.
         target: String,
-        /// The phone.
         serial: String,
-        /// How many.
+        /// Number of processes.
         count: usize,
-        /// Which.
+        /// Readable list of the processes.
         there: String,
     },
-    /// It ended while it was asked for.
-    #[error("{process} ({pid}) ended before its mappings were read")]
-    Gone {
-        /// The process.
-        process: String,
-        /// Its id.
-        pid: u32,
-    },
-    /// The phone forbids it.
+    /// The process ended during the request.
+    #[error("{process} ({pid}) ended before heaptap read its mappings")]
+    Gone { process: String, pid: u32 },
+    /// The device denied access.
     #[error(
-        "{serial} lets nobody but root and the app itself read the mappings of {process} ({pid}): {said}"
+        "on {serial}, only root and the app itself can read the memory mappings of {process} \
+         ({pid}): {said}"
     )]
     Refused {
-        /// The phone.
         serial: String,
-        /// The process.
         process: String,
-        /// Its id.
         pid: u32,
-        /// In the phone's words.
+        /// Output of the device.
         said: String,
     },
 }
@@ -91,14 +82,14 @@ impl Classified for FetchError {
             FetchError::Eligibility(error) => error.facts(),
             FetchError::NotRunning { .. } => {
                 ErrorFacts::new(ErrorClass::NotEligible, "target-not-running").with_help(
-                    "start the app first; `heaptap apps` lists what runs, and a path would be \
-                     taken for a file",
+                    "start the app first; run `heaptap apps` to list running apps, or give the \
+                     path of an existing file",
                 )
             }
             FetchError::Several { .. } => ErrorFacts::new(ErrorClass::Usage, "several-processes")
-                .with_help("name one of them by its pid"),
+                .with_help("select one by its pid"),
             FetchError::Gone { .. } => ErrorFacts::new(ErrorClass::Device, "target-gone")
-                .with_help("start the app again, and ask once more"),
+                .with_help("start the app and try again"),
             FetchError::Refused { process, .. } => {
                 ErrorFacts::new(ErrorClass::NotEligible, "mappings-refused")
                     .with_help(refused_help(process))
@@ -107,46 +98,40 @@ impl Classified for FetchError {
     }
 }
 
-/// What would be needed, and what there is without.
+/// Returns help about the requirements, and alternatives.
 pub(crate) fn refused_help(process: &str) -> String {
     let process = quoted(process);
     format!(
-        "needed: a debug build of the app (android:debuggable, read by run-as), or root (adb root \
-         on a userdebug phone). Without either: `heaptap meminfo {process} --local` has the same \
-         rows, /proc/PID/status the sums (`heaptap meminfo {process} --every 1s`), and `heaptap \
-         dump -n {process} --dump-smaps` sizes, RSS and swap by mapping where the app is profileable"
+        "use a debug build of the app (android:debuggable) or `adb root` on a userdebug device. \
+         Otherwise, `heaptap meminfo {process} --local` has the same rows, and `heaptap meminfo \
+         {process} --every 1s` the totals. For a profileable app, `heaptap dump -n {process} \
+         --dump-smaps` has sizes, RSS and swap by mapping."
     )
 }
 
-/// Something of a process, as the phone wrote it.
+/// Data of a process, as written by the device.
 #[derive(Debug, Clone)]
 pub(crate) struct Fetched {
-    /// How it was read.
+    /// Access method.
     pub(crate) method: AccessMethod,
-    /// The text.
     pub(crate) text: Vec<u8>,
-    /// When it was begun, BOOTTIME ns, where the phone said.
+    /// Start time, BOOTTIME in ns, if known.
     pub(crate) boot_ns: Option<u64>,
 }
 
-/// The only process that `target` means: a pid, or a name.
+/// Returns the only process that matches `target`, a pid or a name.
 ///
 /// # Errors
-/// Where none or several run, or the phone is lost.
+/// Returns an error if no process or several match, or the device is disconnected.
 pub(crate) async fn only_process(
     device: &Device,
-    target: &str,
+    targets: &Targets,
     user: Option<u32>,
 ) -> Result<(u32, String), FetchError> {
-    let mut targets = Targets::default();
-    match target.parse::<u32>() {
-        Ok(pid) => targets.pids.push(pid),
-        Err(_) => targets.names.push(target.to_owned()),
-    }
     let facts = eligibility::facts(device).await?;
-    let mut found = eligibility::resolve_pids(device, &facts, &targets, user).await?;
+    let mut found = eligibility::resolve_pids(device, &facts, targets, user).await?;
     let serial = device.serial().to_owned();
-    let target = target.to_owned();
+    let target = targets.to_string();
     match (found.pop(), found.len()) {
         (Some(only), 0) => Ok(only),
         (None, _) => Err(FetchError::NotRunning { target, serial }),
@@ -165,16 +150,16 @@ pub(crate) async fn only_process(
     }
 }
 
-/// The package of a process: what stands before the name of a service's own process.
+/// Returns the package of a process: the part before the name of a service process.
 fn package_of(process: &str) -> Option<&str> {
     let package = process.split(':').next().unwrap_or(process);
     let is_name = |b: u8| b.is_ascii_alphanumeric() || b"._".contains(&b);
     (package.contains('.') && package.bytes().all(is_name)).then_some(package)
 }
 
-/// A file below `/proc/$1`, between the clock's readings.
+/// Reads a file below `/proc/$1`, between two readings of the clock.
 const SHELL: &str = "cat /proc/uptime; cat /proc/$1/$2";
-/// As the user or profile that the process belongs to: its uid tells.
+/// Reads it as the user or profile of the process, according to its uid.
 const RUN_AS: &str = r#"cat /proc/uptime
 u=$(stat -c %u /proc/$1 2>/dev/null)
 if [ "${u:-0}" -ge 100000 ]; then
@@ -184,10 +169,11 @@ else
 fi"#;
 const SU: &str = "cat /proc/uptime; su root cat /proc/$1/$2";
 
-/// Reads a file below `/proc/PID` that only the process's user and root may read.
+/// Reads a file below `/proc/PID` that only the process's user and root can read.
 ///
 /// # Errors
-/// Where the phone forbids it in every way, the process is gone, or the phone lost.
+/// Returns an error if the device denies all methods, the process has ended, or the device is
+/// disconnected.
 pub(crate) async fn proc_file(
     device: &Device,
     (pid, process): (u32, &str),
@@ -216,7 +202,7 @@ pub(crate) async fn proc_file(
                     boot_ns,
                 });
             }
-            // The plainest refusal is that of the shell; of run-as why it doesn't help either.
+            // Prefer the refusal of the shell, and the reason of run-as.
             Err(words) if method == AccessMethod::Shell => said = words,
             Err(words) if method == AccessMethod::RunAs && !words.is_empty() => {
                 said = format!("{said}; {words}");
@@ -235,20 +221,20 @@ pub(crate) async fn proc_file(
         process,
         pid,
         said: match said.as_str() {
-            "" => "it gave nothing".to_owned(),
+            "" => "no output".to_owned(),
             said => said.to_owned(),
         },
     })
 }
 
-/// The clock's line and what follows, or what was said instead.
+/// Returns the clock and the text after it, or the error output.
 fn read(output: Output) -> Result<(Option<u64>, Vec<u8>), String> {
     let mut text = output.stdout;
     let end = text.iter().position(|byte| *byte == b'\n');
     let end = end.map_or(text.len(), |end| end + 1);
     let clock: Vec<u8> = text.drain(..end).collect();
     let boot_ns = status::uptime_ns(&String::from_utf8_lossy(&clock));
-    // Where there is no shell protocol of its own, errors stand in the text.
+    // Without the shell protocol, errors are part of the text.
     let is_mapping = text
         .split(|byte| *byte == b'\n')
         .take(8)
@@ -267,7 +253,7 @@ fn read(output: Output) -> Result<(Option<u64>, Vec<u8>), String> {
     Err(sanitize_bytes(line))
 }
 
-/// Whether a line begins as mappings do: `7b6c2e3000-7b6c37f000 `.
+/// Returns whether a line begins like a mapping: `7b6c2e3000-7b6c37f000 `.
 fn looks_mapped(line: &[u8]) -> bool {
     let word = line.split(|byte| *byte == b' ').next().unwrap_or_default();
     let mut ends = word.splitn(2, |byte| *byte == b'-');
@@ -277,11 +263,12 @@ fn looks_mapped(line: &[u8]) -> bool {
     is_hex(ends.next()) && is_hex(ends.next())
 }
 
-/// A program of its own, so that it holds nothing of the connection.
+/// A separate program, so that it does not inherit the connection.
 const DUMPHEAP: &str = "am dumpheap -m $1 \"$2\" >\"$2.said\" 2>&1; echo heaptap-end >>\"$2.said\"";
 
-/// `$1` pid, `$2` file, `$3` [`DUMPHEAP`]. Newer `am` waits for the app, which may be frozen or stuck; older ones
-/// return before the file is there. Either is given up in the end, and nothing stays behind.
+/// `$1` pid, `$2` file, `$3` [`DUMPHEAP`]. Newer versions of `am` wait for the app, which might be
+/// frozen or stuck; older ones return before the file exists. Both waits are limited, and
+/// everything is cleaned up.
 const MALLOC_INFO: &str = r#"cat /proc/uptime
 rm -f "$2" "$2.said"
 sh -c "$3" heaptap-malloc-info $1 "$2" </dev/null >/dev/null 2>&1 &
@@ -299,20 +286,20 @@ echo "heaptap: the file"
 cat "$2" 2>/dev/null
 rm -f "$2" "$2.said""#;
 
-/// What stands before the file.
+/// Marker before the file.
 const THE_FILE: &[u8] = b"heaptap: the file\n";
 
-/// Whether an error of [`malloc_info`] is of the connection, and not of an app that keeps the
-/// phone waiting.
+/// Returns whether an error of [`malloc_info`] is about the connection, not about an unresponsive
+/// app.
 pub(crate) fn is_lost(error: &DeviceError) -> bool {
     error.is_connection() && !matches!(error, DeviceError::Deadline { .. })
 }
 
-/// What the allocator of a process says, by `am dumpheap -m`; or why there is nothing, in a
-/// sentence.
+/// Returns the allocator output of a process, by `am dumpheap -m`, or a sentence about why there is
+/// none.
 ///
 /// # Errors
-/// Where the phone is lost.
+/// Returns an error if the device is disconnected.
 pub(crate) async fn malloc_info(
     device: &Device,
     pid: u32,
@@ -348,7 +335,7 @@ pub(crate) async fn malloc_info(
             .iter()
             .any(|word| line.contains(word))
     };
-    // What `am` begins with says nothing but that the exception follows.
+    // The first line of `am` only announces the exception.
     let mut complaints = said.filter(of_error).peekable();
     let first = complaints.peek().cloned();
     let complaint = complaints
@@ -356,10 +343,15 @@ pub(crate) async fn malloc_info(
         .or(first);
     let ended = memchr::memmem::find(before, b"heaptap-end").is_some();
     Ok(Err(match complaint {
-        Some(line) => format!("am dumpheap -m said: {line}"),
-        None if !ended => "the app did not answer am dumpheap -m: frozen or stuck".to_owned(),
-        None => "am dumpheap -m wrote nothing (Android 10 and later, debuggable apps and builds)"
-            .to_owned(),
+        Some(line) => format!("`am dumpheap -m` failed: {line}"),
+        None if !ended => {
+            "the app did not respond to `am dumpheap -m`; it is frozen or stuck".to_owned()
+        }
+        None => {
+            "`am dumpheap -m` wrote nothing (it needs Android 10 or later and a debuggable app or \
+             build)"
+                .to_owned()
+        }
     }))
 }
 

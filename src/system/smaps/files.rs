@@ -1,5 +1,5 @@
-//! Mappings out of files: texts of any form, packed or not; traces; folders of recordings, with
-//! what was kept at labels. Which moments there are, and which is meant.
+//! Memory mappings from files: texts of any form, compressed or not; traces; recording directories
+//! with captures at labels. Lists captures, and selects one.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::heaps::input::{self, LookError, LookOptions, LookTrace, NativeSource};
 use crate::heaps::java::ProgressReporter;
 use crate::heaps::moments::{self, Capture, KeptFile, MomentNotFound, Moments};
-use crate::heaps::selector::{JavaInput, is_process};
+use crate::heaps::selector::{JavaInput, ProcessFilter};
 use crate::import::{ImportError, Kind, TextInput, is_folder};
 use crate::memory::smaps::{self, Smaps, SmapsError};
 use crate::profile::DumpNumbers;
@@ -19,79 +19,62 @@ use crate::results::{recorded, timeline};
 use crate::timeline::Observation;
 use crate::trace::JavaDump as HeapFacts;
 
-/// A text of a process with a hundred thousand mappings has less.
+/// Maximum size in bytes: more than a text of a process with a hundred thousand mappings.
 const LARGEST: u64 = 256 << 20;
 
-/// Why there are no mappings.
+/// Error of reading mappings from a file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InputError {
-    /// The end of its packing is missing.
-    #[error("{path} is cut off or damaged: {what}")]
+    /// The end of the compressed data is missing.
+    #[error("{path} is truncated or damaged: {what}")]
     Torn {
-        /// The file.
         path: String,
-        /// What is wrong.
+        /// Description of the damage.
         what: String,
     },
-    /// It is larger than mappings are.
-    #[error("{path} is larger than 256 MiB: no mappings of one process")]
-    TooLarge {
-        /// The file.
-        path: String,
-    },
-    /// It is none.
-    #[error("{path} holds no mappings")]
-    NotSmaps {
-        /// The file.
-        path: String,
-        /// Why.
-        source: SmapsError,
-    },
-    /// Neither a text of mappings nor anything they are recorded in.
-    #[error("{path} holds no mappings: it is {what}")]
+    /// The file is larger than mappings can be.
+    #[error("{path} is larger than 256 MiB, so it cannot be the mappings of one process")]
+    TooLarge { path: String },
+    /// The file is not a text of mappings.
+    #[error("{path} contains no memory mappings")]
+    NotSmaps { path: String, source: SmapsError },
+    /// The file is neither a text of mappings nor a format that contains mappings.
+    #[error("{path} contains no memory mappings: it is {what}")]
     NotMappings {
-        /// The file.
         path: String,
-        /// What it is.
+        /// Detected format.
         what: Kind,
     },
-    /// A recording without any.
-    #[error("{path} holds no mappings: they were not recorded")]
-    NotRecorded {
-        /// The recording.
-        path: String,
-    },
-    /// None of this name.
-    #[error("{path} has no mappings of @{}: {}", missing.which, missing.why)]
+    /// A recording without mappings.
+    #[error("{path} contains no memory mappings, because they were not recorded")]
+    NotRecorded { path: String },
+    /// The selected capture does not exist.
+    #[error("{path} has no memory mappings for @{}: {}", missing.which, missing.why)]
     NoSuchMoment {
-        /// The recording.
         path: String,
-        /// What was asked for, and what there is.
+        /// Selector, and available ones.
         missing: Box<MomentNotFound>,
     },
-    /// None of this process.
-    #[error("{path} has no mappings of {process}")]
+    /// The selected process has no mappings.
+    #[error("{path} has no memory mappings of {process}")]
     NoSuchProcess {
-        /// The recording.
         path: String,
-        /// What was asked for.
         process: String,
-        /// What there is.
+        /// Readable list of the available processes.
         there: String,
     },
     /// Several processes.
-    #[error("{path} has mappings of several processes: {there}")]
+    #[error("{path} has memory mappings of several processes: {there}")]
     SeveralProcesses {
-        /// The recording.
         path: String,
-        /// Which.
+        /// Readable list of the processes.
         there: String,
     },
-    /// The trace can't be read.
+    /// The trace cannot be opened.
     #[error(transparent)]
     Look(#[from] LookError),
-    /// The trace can't be read any more.
+    /// The trace can no longer be read.
     #[error(transparent)]
     Trace(#[from] crate::trace::TraceError),
 }
@@ -103,15 +86,15 @@ impl Classified for InputError {
             InputError::Trace(error) => error.facts(),
             InputError::Torn { .. } => ErrorFacts::new(ErrorClass::BadInput, "input-unreadable")
                 .with_help(
-                    "copy it again, or unpack what is left of it yourself: its sums are too low",
+                    "copy it again, or unpack the readable part yourself; its sums are too low",
                 ),
             InputError::TooLarge { .. } => {
                 ErrorFacts::new(ErrorClass::BadInput, "mappings-too-large")
             }
             InputError::NotMappings { .. } | InputError::NotSmaps { .. } => {
                 ErrorFacts::new(ErrorClass::BadInput, "not-mappings").with_help(
-                    "give /proc/PID/smaps as text, showmap's output, a trace or a recording's \
-                     folder",
+                    "use the text of /proc/PID/smaps, the output of showmap, a trace, or a \
+                     recording directory",
                 )
             }
             InputError::NotRecorded { .. } => ErrorFacts::new(ErrorClass::Empty, "no-mappings")
@@ -123,20 +106,20 @@ impl Classified for InputError {
                 ErrorFacts::new(ErrorClass::Usage, "no-such-moment").with_help(missing.help())
             }
             InputError::NoSuchProcess { there, .. } => {
-                ErrorFacts::new(ErrorClass::NotEligible, "no-such-process")
-                    .with_help(format!("it has {there}"))
+                ErrorFacts::new(ErrorClass::Usage, "no-such-process")
+                    .with_help(format!("available: {there}"))
             }
             InputError::SeveralProcesses { .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "several-processes")
-                    .with_help("choose one with --process NAME or PID")
+                    .with_help("choose one with -n NAME or -p PID")
             }
         }
     }
 }
 
-/// Whether an input is a text of mappings, by its begin.
+/// Returns whether an input begins like a text of mappings.
 pub fn is_text(input: &TextInput<'_>) -> bool {
-    // An archive may hold them as they are, between its own bytes.
+    // An archive can contain them uncompressed.
     if !input.kind().may_be_text() {
         return false;
     }
@@ -147,24 +130,23 @@ pub fn is_text(input: &TextInput<'_>) -> bool {
     json || smaps::parse(head).is_ok()
 }
 
-/// Reads the mappings of an input; `-` is standard input. `process` chooses among those of
-/// several.
+/// Reads the mappings of an input; `-` is standard input. `process` selects one of several.
 ///
 /// # Errors
-/// Where it holds none, or none that was named, or can't be read.
+/// Returns an error if it contains no mappings, does not have the selected ones, or cannot be read.
 pub fn load(
     input: &JavaInput,
-    process: Option<&str>,
+    processes: &ProcessFilter,
     progress: &ProgressReporter,
 ) -> Result<Mapped, InputError> {
     progress.begin(&format!("reading {}", input.path.display()));
     if !is_folder(&input.path) {
-        return of_file(input, process, progress);
+        return of_file(input, processes, progress);
     }
     let kept = kept(&input.path);
     if kept.is_empty() {
         let found = input::source(&input.path, &LookOptions::default(), progress);
-        return of_traces(input, found, process);
+        return of_traces(input, found, processes);
     }
     let known = Moments::of_folder(&input.path);
     let mut moments: Vec<Moment> = kept.iter().map(|kept| kept.0.clone()).collect();
@@ -172,7 +154,7 @@ pub fn load(
     for (number, at) in known.beside(&captures) {
         moments[at].dump.get_or_insert(number);
     }
-    let chosen = choose(input, &known, &moments, process)?;
+    let chosen = choose(input, &known, &moments, processes)?;
     let text = TextInput::open(&kept[chosen].1).map_err(LookError::from)?;
     let mut mapped = of_text(text)?;
     mapped.moment = moments[chosen].clone();
@@ -185,10 +167,10 @@ fn others(mut moments: Vec<Moment>, chosen: usize) -> Vec<Moment> {
     moments
 }
 
-/// A text or a trace; a pipe gives its bytes once.
+/// Reads a text or a trace; a pipe can only be read once.
 fn of_file(
     input: &JavaInput,
-    process: Option<&str>,
+    processes: &ProcessFilter,
     progress: &ProgressReporter,
 ) -> Result<Mapped, InputError> {
     let opened = TextInput::typed(&input.path).map_err(LookError::from)?;
@@ -198,7 +180,7 @@ fn of_file(
     let options = LookOptions::default();
     if opened.is_regular() {
         let found = input::source(&input.path, &options, progress);
-        return of_traces(input, found, process);
+        return of_traces(input, found, processes);
     }
     let name = opened.name().to_owned();
     let found = input::source_of_stream(opened.into_stream(), &name, &options, progress);
@@ -206,7 +188,7 @@ fn of_file(
         path: PathBuf::from(name),
         which: input.which.clone(),
     };
-    of_traces(&shown, found, process)
+    of_traces(&shown, found, processes)
 }
 
 fn of_text(input: TextInput<'_>) -> Result<Mapped, InputError> {
@@ -240,7 +222,7 @@ fn of_text(input: TextInput<'_>) -> Result<Mapped, InputError> {
     })
 }
 
-/// What was kept at labels of the recording in `folder`, in their order, with its file.
+/// Returns the captures at labels of the recording in `folder`, in order, with their files.
 fn kept(folder: &Path) -> Vec<(Moment, PathBuf)> {
     let known = timeline::beside(folder).timeline;
     let mut names: BTreeMap<u64, &str> = BTreeMap::new();
@@ -277,7 +259,7 @@ fn kept(folder: &Path) -> Vec<(Moment, PathBuf)> {
 fn of_traces(
     input: &JavaInput,
     found: Result<NativeSource, LookError>,
-    process: Option<&str>,
+    processes: &ProcessFilter,
 ) -> Result<Mapped, InputError> {
     let path = || input.path.display().to_string();
     let (mut traces, manifest) = match found {
@@ -292,7 +274,7 @@ fn of_traces(
     let mut places = Vec::new();
     for (trace, opened) in traces.iter().enumerate() {
         for (at, facts) in opened.trace.smaps().iter().enumerate() {
-            // Those of several processes at once are of one moment.
+            // Captures of several processes at once belong to one label.
             let number = match moments.last() {
                 Some(before) if before.time_ns == Some(facts.time_ns) => before.number,
                 Some(before) => before.number.saturating_add(1),
@@ -316,7 +298,7 @@ fn of_traces(
         return Err(InputError::NotRecorded { path: path() });
     }
     let known = number_by_heaps(&mut moments, &traces, manifest.as_deref());
-    let chosen = choose(input, &known, &moments, process)?;
+    let chosen = choose(input, &known, &moments, processes)?;
     let (trace, at) = places[chosen];
     let rows = traces[trace].trace.read_smaps(at)?;
     Ok(Mapped {
@@ -327,9 +309,9 @@ fn of_traces(
     })
 }
 
-/// Gives mappings of traces the numbers and labels of the Java heaps that they were read with:
-/// of each heap those of its process nearest to it in time. Without heaps they have numbers of
-/// their own, from 1 for each process.
+/// Gives mappings of traces the numbers and labels of the Java heaps they were read with: for each
+/// heap, the nearest mappings of its process. Without heaps they are numbered from 1 for each
+/// process.
 fn number_by_heaps(
     moments: &mut [Moment],
     traces: &[LookTrace],
@@ -383,12 +365,12 @@ fn number_by_heaps(
     }
 }
 
-/// The moment that is meant: the last, where nothing was said.
+/// Returns the selected capture; the last one by default.
 fn choose(
     input: &JavaInput,
     known: &Moments,
     moments: &[Moment],
-    process: Option<&str>,
+    processes: &ProcessFilter,
 ) -> Result<usize, InputError> {
     let path = || input.path.display().to_string();
     let there = |places: &[usize]| {
@@ -399,13 +381,13 @@ fn choose(
     let is_wanted = |at: &usize| {
         let moment = &moments[*at];
         let pid = (moment.pid > 0).then_some(moment.pid);
-        process.is_none_or(|wanted| is_process(wanted, pid, &moment.process))
+        processes.takes(pid, &moment.process)
     };
     let of_process: Vec<usize> = all.iter().copied().filter(is_wanted).collect();
     if of_process.is_empty() {
         return Err(InputError::NoSuchProcess {
             path: path(),
-            process: process.unwrap_or_default().to_owned(),
+            process: processes.to_string(),
             there: there(&all),
         });
     }
@@ -417,7 +399,7 @@ fn choose(
         missing: Box::new(missing),
     })?;
     let found: Vec<usize> = found.into_iter().map(|at| of_process[at]).collect();
-    // One process, twice at a moment: the later one.
+    // For repeated captures of a process, the last one.
     let last = found.last().copied().unwrap_or_default();
     match found.iter().all(|&at| moments[at].pid == moments[last].pid) {
         true => Ok(last),
@@ -458,7 +440,11 @@ mod tests {
             path: PathBuf::from("rec"),
             which: which.map(DumpSelector::parse),
         };
-        let found = choose(&input, &Moments::default(), &moments, process);
+        let processes = ProcessFilter {
+            names: process.into_iter().map(str::to_owned).collect(),
+            ..ProcessFilter::default()
+        };
+        let found = choose(&input, &Moments::default(), &moments, &processes);
         found.map_err(|error| error.kind())
     }
 
@@ -469,7 +455,7 @@ mod tests {
         assert_eq!(chosen(Some("2"), None), Ok(2));
         assert_eq!(chosen(Some("2020"), None), Ok(2));
         assert_eq!(chosen(Some("before"), None), Err("several-processes"));
-        assert_eq!(chosen(Some("before"), Some("8")), Ok(1));
+        assert_eq!(chosen(Some("before"), Some("com.example.p8")), Ok(1));
         assert_eq!(chosen(None, Some("com.example.p8")), Ok(1));
         assert_eq!(chosen(Some("nowhere"), None), Err("no-such-moment"));
         assert_eq!(chosen(None, Some("other")), Err("no-such-process"));
@@ -494,13 +480,25 @@ mod tests {
         let packed = packed.finish().unwrap();
         std::fs::write(&path, &packed[..packed.len() / 2]).unwrap();
         let input = JavaInput { path, which: None };
-        let error = load(&input, None, &ProgressReporter::default()).unwrap_err();
+        let error = load(
+            &input,
+            &ProcessFilter::default(),
+            &ProgressReporter::default(),
+        )
+        .unwrap_err();
         assert!(matches!(error, InputError::Torn { .. }), "{error}");
         assert!(error.to_string().contains("its gzip stream"), "{error}");
         assert_eq!(error.class(), ErrorClass::BadInput);
         assert_eq!(error.kind(), "input-unreadable");
         std::fs::write(&input.path, &packed).unwrap();
-        assert!(load(&input, None, &ProgressReporter::default()).is_ok());
+        assert!(
+            load(
+                &input,
+                &ProcessFilter::default(),
+                &ProgressReporter::default()
+            )
+            .is_ok()
+        );
     }
 
     #[test]
@@ -509,7 +507,12 @@ mod tests {
         let path = folder.path().join("notes.txt");
         std::fs::write(&path, "hello\n").unwrap();
         let input = JavaInput { path, which: None };
-        let error = load(&input, None, &ProgressReporter::default()).unwrap_err();
+        let error = load(
+            &input,
+            &ProcessFilter::default(),
+            &ProgressReporter::default(),
+        )
+        .unwrap_err();
         assert_eq!(error.kind(), "not-mappings");
         assert_eq!(error.class(), ErrorClass::BadInput);
         let help = error.help().unwrap();

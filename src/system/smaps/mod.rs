@@ -1,11 +1,11 @@
-//! What a process has mapped: read from a phone, a file, a trace or a recording's folder, summed
-//! up as a document, and two of them compared.
+//! Memory mappings of a process: read from a device, a file, a trace or a recording directory,
+//! summed up as a document, and compared.
 //!
-//! | file | owns |
+//! | file | contents |
 //! |---|---|
-//! | `fetch` | the ways to it on a phone |
-//! | `files` | files, traces, folders: which moments there are, and which is meant |
-//! | `document` | the sums, ready for a table, JSON and CSV |
+//! | `fetch` | access methods on a device |
+//! | `files` | files, traces, directories: available captures, and their selection |
+//! | `document` | sums for tables, JSON and CSV |
 
 mod document;
 pub(crate) mod fetch;
@@ -18,56 +18,56 @@ pub use files::{InputError, is_text, load};
 use serde::Serialize;
 
 use crate::bytes::Bytes;
+use crate::config::Targets;
 use crate::device::Device;
 use crate::heaps::moments::Capture;
 use crate::memory::smaps::{self, Smaps};
 
-/// Where mappings come from.
+/// Source of mappings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
     /// A running process.
     Phone,
-    /// A text.
+    /// A text file.
     File,
-    /// Kept beside a recording at a label.
+    /// A recording, captured at a label.
     Recording,
     /// A packet of a trace.
     Trace,
 }
 
-/// What is known of a moment at which mappings were read.
+/// Facts about a capture of mappings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Moment {
-    /// Where it comes from.
     pub origin: Origin,
-    /// The process; empty where nobody says.
+    /// Process; empty if unknown.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub process: String,
-    /// Its id; 0 where nobody says.
+    /// Process ID; 0 if unknown.
     #[serde(skip_serializing_if = "crate::units::is_zero")]
     pub pid: u64,
-    /// BOOTTIME ns (of a trace: its time), where it is known.
+    /// BOOTTIME in ns (trace time, for traces), if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_ns: Option<u64>,
-    /// The label it was taken for.
+    /// Label of the capture.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// Its place among the moments of the input, from 1; labels of a recording count as there.
+    /// Position among the captures of the input, from 1; labels of a recording keep their position.
     pub number: u32,
-    /// The dump that it belongs to, as `PATH@N` has it; the first of several.
+    /// Dump that it belongs to, as in `PATH@N`; the first of several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dump: Option<u32>,
-    /// How it was read on the phone.
+    /// Access method on the device.
     #[serde(rename = "way", skip_serializing_if = "Option::is_none")]
     pub method: Option<AccessMethod>,
-    /// What must be known of its figures.
+    /// Note about its values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remark: Option<String>,
 }
 
 impl Moment {
-    /// In a list of moments: `@after-login (@2) of com.example.app (2050)`.
+    /// Returns a description for lists: `@after-login (@2) of com.example.app (2050)`.
     pub fn describe(&self) -> String {
         let who = match (self.process.as_str(), self.pid) {
             ("", 0) => String::new(),
@@ -80,41 +80,41 @@ impl Moment {
         format!("{name}{who}")
     }
 
-    /// As what was kept of a recording.
+    /// Converts to a capture of a recording.
     fn capture(&self) -> Capture {
         Capture {
             number: self.number,
             label: self.label.clone(),
             pid: self.pid,
-            // What stands in a trace beside a heap is part of that dump.
+            // Mappings in a trace belong to the dump of their heap.
             dump: self.dump.filter(|_| self.origin == Origin::Trace),
         }
     }
 }
 
-/// Mappings of a process at a moment.
+/// Memory mappings of a process at one time.
 #[derive(Debug, Clone)]
 pub struct Mapped {
-    /// When, of whom, from where.
+    /// Time, process and source.
     pub moment: Moment,
-    /// The mappings.
     pub smaps: Smaps,
-    /// The text they were read from, where it was one.
+    /// Source text, if there is one.
     pub text: Option<Bytes>,
-    /// The other moments of the input.
+    /// Other captures of the input.
     pub others: Vec<Moment>,
 }
 
 /// Reads the mappings of a running process: `target` is its pid or its name.
 ///
 /// # Errors
-/// Where it does not run, the phone forbids it, is lost, or what it gave is none.
+/// Returns an error if it is not running, the device denies access or is disconnected, or the
+/// output is not a list of mappings.
 pub async fn of_phone(
     device: &Device,
-    target: &str,
+    targets: &Targets,
     user: Option<u32>,
 ) -> Result<Mapped, FetchError> {
-    let (pid, process) = fetch::only_process(device, target, user).await?;
+    let (pid, process) = fetch::only_process(device, targets, user).await?;
     let fetched = fetch::proc_file(device, (pid, &process), "smaps").await?;
     let smaps = smaps::parse(&fetched.text).map_err(|error| FetchError::Refused {
         serial: device.serial().to_owned(),

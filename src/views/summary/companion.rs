@@ -1,11 +1,10 @@
-//! What was recorded beside the native heap, as the end of a recording tells of it: the files,
-//! and the commands that read them.
+//! Companion data in the summary of a recording: the files, and the commands that read them.
 
 use std::collections::BTreeMap;
 
 use crate::results::manifest::{Companions, Manifest};
 
-/// The files in words: `memory.jsonl`, `3 meminfo`, `3 smaps`.
+/// Returns descriptions of the files: `memory.jsonl`, `3 meminfo`, `3 smaps`.
 pub(super) fn files(manifest: &Manifest) -> Vec<String> {
     let Some(beside) = &manifest.beside else {
         return Vec::new();
@@ -22,8 +21,8 @@ pub(super) fn files(manifest: &Manifest) -> Vec<String> {
     timeline.chain(of_gc).chain(counted).collect()
 }
 
-/// Commands that go on from there; `place` is the folder and `java` that of the Java heaps in
-/// it, both quoted.
+/// Returns suggested commands; `place` is the directory and `java` that of its Java heaps, both
+/// quoted.
 pub(super) fn commands(manifest: &Manifest, place: &str, java: &str) -> Vec<(String, String)> {
     let mut next = Vec::new();
     let Some(beside) = &manifest.beside else {
@@ -33,19 +32,19 @@ pub(super) fn commands(manifest: &Manifest, place: &str, java: &str) -> Vec<(Str
         && timeline.collections + timeline.collections_ours > 0
     {
         next.push((
-            "the garbage collections, and whether the live set grows:".to_owned(),
+            "garbage collections and the trend of the live set:".to_owned(),
             format!("heaptap gc {place}"),
         ));
     }
     if holds_native_figures(beside) {
         next.push((
-            "the profile beside what allocator and system say:".to_owned(),
-            format!("heaptap reconcile {place}"),
+            "the profile compared with allocator and system:".to_owned(),
+            format!("heaptap meminfo {place} --reconcile"),
         ));
     }
     if beside.files.iter().any(|file| file.what == "java-heap") {
         next.push((
-            "what the Java heaps hold that should be gone:".to_owned(),
+            "leaks in the Java heaps:".to_owned(),
             format!("heaptap leaks {java}"),
         ));
     }

@@ -108,14 +108,14 @@ fn the_page_of_a_heap() {
         page(Some(72)),
         "\
 com.example.app  pid 4242  libc.malloc
-  held         12.0 MiB  in 3,021 sampled allocations
-  allocated    88.0 MiB  in 1,021,332 sampled allocations
+  unreleased    12.0 MiB  in 3,021 sampled allocations
+  allocated     88.0 MiB  in 1,021,332 sampled allocations
   3 dumps: first 1.0 MiB, after-login 5.0 MiB, last 12.0 MiB
 
-     held  share  sampled  callsite
-  9.0 MiB  75.0%    2,304  LeakyCache::put  <- ImageLoader::decode …
-  1.0 MiB   8.3%      256  …so::much<…>
-  2.0 MiB  16.7%           in other callsites"
+  unreleased  share  sampled  callsite
+     9.0 MiB  75.0%    2,304  LeakyCache::put  <- ImageLoader::decode …
+     1.0 MiB   8.3%      256  …so::much<…>
+     2.0 MiB  16.7%           in other callsites"
     );
     // In a pipe nothing is cut.
     let piped = page(None);
@@ -171,15 +171,15 @@ fn the_next_commands_fit_the_recording() {
         commands(&manifest, &heap),
         [
             "where the memory went: heaptap top 'my out'",
-            "what grew from \"after-login\" to the last: heaptap diff 'my out@after-login' 'my out@3'",
-            "what grows from dump to dump, and whether that is a leak: heaptap leaks 'my out'",
-            "all of it as a page, with flame graphs: heaptap report 'my out' --open",
-            "the same in other tools: go tool pprof -symbolize=none -http=: \
+            "growth from \"after-login\" to the last: heaptap diff 'my out@after-login' 'my out@3'",
+            "growth from dump to dump, and leaks: heaptap leaks 'my out'",
+            "everything on one page, with flame graphs: heaptap report 'my out' --open",
+            "the same data in other tools: go tool pprof -symbolize=none -http=: \
              'my out/heap_dump.3.4242.libc.malloc.pb.gz'",
         ]
         .map(|c| c.replace("out/", &format!("out{}", std::path::MAIN_SEPARATOR)))
     );
-    // A label that was given twice names the last: the other one goes by its number.
+    // A repeated label selects the last dump; the other one is selected by its number.
     let mut twice = manifest.clone();
     for dump in &mut twice.dumps.native {
         dump.label = manifest
@@ -193,7 +193,7 @@ fn the_next_commands_fit_the_recording() {
         compared.ends_with("heaptap diff 'my out@1' 'my out@after-login'"),
         "{compared}"
     );
-    // What was recorded beside has commands of its own, and files.
+    // Companion data has its own commands and files.
     let seen = Manifest {
         beside: Some(Companions {
             timeline: Some(CompanionTimeline {
@@ -215,7 +215,10 @@ fn the_next_commands_fit_the_recording() {
     };
     let more = commands(&seen, &heap);
     assert!(more[3].ends_with("heaptap gc 'my out'"), "{more:?}");
-    assert!(more[4].ends_with("heaptap reconcile 'my out'"), "{more:?}");
+    assert!(
+        more[4].ends_with("heaptap meminfo 'my out' --reconcile"),
+        "{more:?}"
+    );
     let wrote = written(Path::new("my out"), &seen, &Wrote::recording(&[], false));
     assert!(
         wrote.contains("memory.jsonl, 1 smaps, manifest.json"),
@@ -292,11 +295,11 @@ fn what_is_said_of_several_is_said_once() {
 fn hooking_late_is_one_note() {
     let (mut manifest, _) = example();
     assert!(
-        hooked_late(&manifest).is_some_and(|n| n.starts_with("com.example.app: hooked while it"))
+        hooked_late(&manifest).is_some_and(|n| n.starts_with("com.example.app: attached after it"))
     );
     manifest.dumps.native[1].pid = 7;
     assert!(
-        hooked_late(&manifest).is_some_and(|n| n.starts_with("2 processes: hooked while they"))
+        hooked_late(&manifest).is_some_and(|n| n.starts_with("2 processes: attached after they"))
     );
     for dump in &mut manifest.dumps.native {
         dump.flags.from_startup = true;

@@ -14,7 +14,7 @@ use crate::views::paths::near;
 /// Lists shown.
 const SHOWN: usize = 20;
 
-/// The lines of each list with its sums.
+/// Returns the lines of each list with its sums.
 pub(super) fn block(console: &Console, manifest: &Manifest) -> Option<Vec<String>> {
     let dumps = &manifest.java_allocations.as_ref()?.dumps;
     if dumps.is_empty() {
@@ -49,7 +49,7 @@ fn line(dump: &TrackedDump) -> String {
         threads => format!("{threads} threads"),
     };
     let bound = match dump.full {
-        true => "the last ones alone",
+        true => "only the most recent ones",
         false => "all since the start",
     };
     format!(
@@ -58,29 +58,29 @@ fn line(dump: &TrackedDump) -> String {
     )
 }
 
-/// From whom the Java allocations of a recording are, and what that leaves out.
+/// Returns a note about the source of a recording's Java allocations, and its limitations.
 pub(super) fn note(manifest: &Manifest) -> Option<String> {
     let JavaAllocations {
         by, tells, lacks, ..
     } = manifest.java_allocations.as_ref()?;
     let who = match by.as_str() {
-        "tracking" => "the runtime's own tracking",
+        "tracking" => "the allocation tracking of the runtime",
         _ => "heapprofd",
     };
     let lacks: Vec<&str> = lacks.iter().map(|lack| word(lack)).collect();
     let tells: Vec<&str> = tells.iter().map(|tell| word(tell)).collect();
     Some(format!(
-        "Java allocations are from {who}: they have {}; they lack {}",
+        "Java allocations come from {who}: they include {}; they lack {}",
         tells.join(", "),
         lacks.join(", ")
     ))
 }
 
-/// A word of the manifest, for people.
+/// Returns the readable form of a word in the manifest.
 fn word(word: &str) -> &str {
     match word {
-        "free" => "what was freed",
-        "history" => "what was older than the last 65,535",
+        "free" => "frees",
+        "history" => "allocations older than the last 65,535",
         word => word,
     }
 }
@@ -95,11 +95,11 @@ pub(super) fn commands(folder: &Path, manifest: &Manifest) -> Vec<(String, Strin
     let place = quoted_path(near(folder).join(last));
     vec![
         (
-            "who allocated most, by class and caller:".to_owned(),
+            "what allocated most, by class and caller:".to_owned(),
             format!("heaptap top {place}"),
         ),
         (
-            "the same in another viewer:".to_owned(),
+            "the same data in another viewer:".to_owned(),
             format!("go tool pprof -http=: {place}"),
         ),
     ]
@@ -122,13 +122,10 @@ mod tests {
         manifest.java_allocations = Some(JavaAllocations::tracked(Vec::new()));
         let said = note(&manifest).unwrap();
         assert!(
-            said.contains("have stack, size, class, thread, line"),
+            said.contains("include stack, size, class, thread, line"),
             "{said}"
         );
-        assert!(
-            said.contains("lack what was freed, what was older"),
-            "{said}"
-        );
+        assert!(said.contains("lack frees, allocations older"), "{said}");
         assert!(commands(Path::new("out"), &manifest).is_empty());
     }
 
@@ -149,7 +146,7 @@ mod tests {
         };
         let said = line(&dump);
         assert!(said.contains("65,535 allocations of 1 thread"), "{said}");
-        assert!(said.ends_with("the last ones alone"), "{said}");
+        assert!(said.ends_with("only the most recent ones"), "{said}");
         let manifest = Manifest {
             java_allocations: Some(JavaAllocations::tracked(vec![dump])),
             ..Manifest::default()

@@ -149,7 +149,7 @@ fn names_of_a_trace_begin_no_line_and_set_no_colour() {
     ]);
     run(&["convert", &trace, "-o", &inputs.path("out")]);
     run(&["report", &trace, "-o", &inputs.path("page.html")]);
-    run(&["top", &trace, "--process", "\n\x1b[1mOWNED"]);
+    run(&["top", &trace, "-n", "\n\x1b[1mOWNED"]);
     run(&["query", &trace, "SELECT \n\x1b[1mOWNED"]);
 }
 
@@ -172,7 +172,7 @@ fn names_of_a_java_heap_begin_no_line_and_set_no_colour() {
         &["top", &dump, "--tree"],
         &["top", &dump, "--by", "class"],
         &["leaks", &dump],
-        &["paths", &dump, "--class", "WNED"],
+        &["paths", &dump, "--focus", "WNED"],
         &["diff", &other, &dump],
     ]);
     run(&["hprof", "info", &dump]);
@@ -225,12 +225,12 @@ fn words_that_were_typed_begin_no_line_and_set_no_colour() {
         &["query", &gone, "SELECT 1"],
         &["hprof", "info", &gone],
         &["symbolize", &gone],
-        &["deobfuscate", &gone],
+        &["symbolize", &gone],
         &[name],
         &["top", name, name],
         &["devices", "--virtual", name],
         &["apps", name, "--virtual"],
-        &["check", name, "--virtual"],
+        &["check", "-n", name, "--virtual"],
         &["record", "-n", name, "--virtual", "-o", &inputs.path("rec")],
     ]);
 }

@@ -112,8 +112,8 @@ fn assert_unbroken(columns: u16, args: &[&str]) {
                             || !before.is_some_and(|c| c.is_alphanumeric() || c == '_'))
                 });
             // What a narrow terminal adds of its own.
-            const OWN: &str = "no room for … a wider terminal, a pipe, --csv and --json have all";
-            let is_own = OWN.contains(word) || line.starts_with("no room for");
+            const OWN: &str = "hidden columns: … widen the terminal or pipe the output, or use `--csv` or `--json`";
+            let is_own = OWN.contains(word) || line.starts_with("hidden columns");
             assert!(
                 is_shortened || is_own,
                 "{args:?}: {word:?} of {line:?}\n{text}"
@@ -147,8 +147,8 @@ fn at_sixty_columns_no_word_is_broken() {
         &["meminfo", &meminfo],
         &["meminfo", &meminfo, "--explain"],
         &["meminfo", &whole_phone],
-        &["paths", &java, "--class", "DetailActivity"],
-        &["paths", &android, "--class", "Bitmap"],
+        &["paths", &java, "--focus", "DetailActivity"],
+        &["paths", &android, "--focus", "Bitmap"],
         &["diff", &before, &java],
         &["hprof", "info", &java],
     ] {

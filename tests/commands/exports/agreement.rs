@@ -33,7 +33,7 @@ fn of_top(numbers: &mut Numbers, folder: &Path, input: &Path, dump: &DumpId) -> 
         "--by",
         "callsite",
         "--all-frames",
-        "-n",
+        "-l",
         "0",
     ];
     let document = document(folder, &arguments);

@@ -203,7 +203,7 @@ fn what_cannot_be_is_refused_in_words() {
             "no-such-view",
         ),
         (
-            &[&*input, "--format", "csv", "--dump", "99"],
+            &[&*input, "--format", "csv", "--at", "99"],
             2,
             "no-such-dump",
         ),

@@ -153,11 +153,11 @@ fn who_does_not_come_is_not_waited_for() {
     let told = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(12), "{told}");
     assert!(
-        told.contains("serving until it is fetched, at most 10 ms (Ctrl-C ends it)"),
+        told.contains("serving until the trace is fetched, at most 10 ms (press Ctrl-C to stop)"),
         "{told}"
     );
     assert!(
-        told.contains("nobody fetched the trace within 10 ms"),
+        told.contains("the browser did not fetch the trace within 10 ms"),
         "{told}"
     );
     let printed = String::from_utf8_lossy(&output.stdout);

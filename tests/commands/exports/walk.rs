@@ -30,8 +30,8 @@ fn of_top(folder: &Path, input: &str, dumps: &BTreeSet<DumpId>) -> Numbers {
     let mut numbers = Numbers::new();
     for dump in dumps {
         let (number, heap) = (dump.0.to_string(), &dump.1);
-        let every_row = ["--by", "callsite", "--all-frames", "-n", "0", "--json"];
-        let of_dump = ["top", input, "--dump", &number, "--heap", heap];
+        let every_row = ["--by", "callsite", "--all-frames", "-l", "0", "--json"];
+        let of_dump = ["top", input, "--at", &number, "--heap", heap];
         let document = document(folder, &[&of_dump[..], &every_row].concat());
         let shown = &document["heaps"][0];
         assert_eq!(list(&document["heaps"]).len(), 1);

@@ -177,7 +177,10 @@ fn a_selection_takes_what_it_names() {
     let of_pid = all.dumps.iter().filter(|d| d.pid == pid).count();
     assert!(of_pid > 0 && of_pid < all.dumps.len());
     let by_pid = Selection {
-        pids: vec![pid],
+        processes: heaptap::heaps::selector::ProcessFilter {
+            pids: vec![pid],
+            ..Default::default()
+        },
         ..Selection::default()
     };
     assert_eq!(select(by_pid).0, of_pid);

@@ -6,7 +6,7 @@ use crate::judge;
 use heaptap::conversion::convert::{self, Input, Request};
 use heaptap::conversion::goal::{PacketOutput, PacketScope};
 use heaptap::conversion::selection::Selection;
-use heaptap::conversion::symbolize::symbolize;
+use heaptap::conversion::symbolize::{NameKind, symbolize};
 use heaptap::export::pprof::PprofOptions;
 use heaptap::naming::frames::{LookupControl, LookupScope};
 use heaptap::naming::names::NameOptions;
@@ -128,6 +128,7 @@ fn packets(trace: &Path, symbols: &Path) -> Vec<u8> {
             force: false,
         },
         names(symbols, folder.path()),
+        NameKind::All,
         LookupControl::default(),
     )
     .expect("a trace");

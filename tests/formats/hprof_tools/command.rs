@@ -231,7 +231,7 @@ fn info_counts_what_went_in() {
         let words = lab.run(&["info", "dump"]);
         let words = text(&words.stdout);
         for line in [
-            "Whole               yes",
+            "Complete          yes",
             "instances ",
             "record 0x77 (unknown)",
         ] {

@@ -137,11 +137,11 @@ fn what_is_not_there_is_said() {
         sides::ask(&mut database.borrow_mut(), &sql)
     };
     let said = |call: &str| rows(call).expect_err("it is no heap");
-    assert!(said("").contains("wants arguments") || said("").contains("it wants a type"));
+    assert!(said("").contains("needs arguments") || said("").contains("the type is missing"));
     assert!(said("('graph', 1, NULL, 2, NULL, NULL)").contains("heap_graph"));
     assert!(said("('native', 1, NULL, 2, NULL, NULL)").contains("heap_profile"));
     assert!(said("('perf', 1, NULL, 2, NULL, NULL)").contains("CPU"));
-    assert!(said("('graph', '1', NULL, 2, NULL, NULL)").contains("whole number"));
+    assert!(said("('graph', '1', NULL, 2, NULL, NULL)").contains("integer"));
     assert!(said("('graph', NULL, NULL, 2, NULL, NULL)").contains("time"));
     let ts = "(SELECT max(graph_sample_ts) FROM heap_graph_object)";
     let upid = "(SELECT max(upid) FROM heap_graph_object)";

@@ -1,4 +1,4 @@
-//! What a developer can do: a sentence or two by what is suspected and what leaks.
+//! Advice for developers: one or two sentences by suspected reference and leaking object.
 
 use super::kinds::Kind;
 use super::library::Pattern;
@@ -6,7 +6,7 @@ use super::rules::{is_library, short};
 use super::steps::Reference;
 use super::{Shape, Step};
 
-/// The next step for a leak with that path.
+/// Returns the next step for a leak with that path.
 pub(super) fn of(
     kind: Kind,
     class: &str,
@@ -21,18 +21,19 @@ pub(super) fn of(
             None => format!("API {} and later", pattern.from),
         };
         return format!(
-            "Android leaks this itself ({releases}): {}. Your code can't mend it; it goes away \
-             when the reference is set anew.",
+            "Android itself leaks this ({releases}): {}. App code cannot fix it; the leak ends \
+             when Android sets the reference again.",
             pattern.what
         );
     }
     let when = end_of_life(kind);
     let what = short(class);
-    // The app's own reference is what its developer can change; of several, the one that is
-    // nearest to the leak.
+    // The developer can change references of the app's own classes; the one nearest to the leak is
+    // preferred.
     let suspects = || path.iter().enumerate().filter(|(_, step)| step.suspect);
     let own = suspects().rfind(|(_, step)| !is_library(declaring(step)));
-    // Where a library holds it, what it was given to, not the list in there.
+    // If a library holds the object, prefer the field to which it was added, not the internals of
+    // the library.
     let given_to = || {
         suspects().rfind(|(_, step)| {
             matches!(
@@ -47,7 +48,7 @@ pub(super) fn of(
             None => String::new(),
         };
         return format!(
-            "A message that waits holds it ({what}): call removeCallbacks or \
+            "A pending message holds it ({what}): call removeCallbacks or \
              removeCallbacksAndMessages(null) on its Handler {when}."
         );
     }
@@ -67,42 +68,45 @@ pub(super) fn of(
         .is_some_and(|next| matches!(next.reference, Some(Reference::Element(_))) && next.suspect);
     match reference {
         Reference::Static(field) if into_collection => format!(
-            "Take it out of {owner}.{field} {when}, or keep there what does not hold the {what}."
+            "Remove it from {owner}.{field} {when}, or store an object there that does not hold \
+             the {what}."
         ),
         Reference::Static(field) => format!(
-            "Set {owner}.{field} to null {when}, or keep there what does not hold the {what}."
+            "Set {owner}.{field} to null {when}, or store an object there that does not hold \
+             the {what}."
         ),
         Reference::Field(field) if field.starts_with("this$") => format!(
-            "{owner} is an inner class and holds the object it was made in: make it static (in \
-             Kotlin, not `inner`), or let go of it {when}."
+            "{owner} is an inner class that holds its outer object: make it static (in Kotlin, \
+             not `inner`), or release it {when}."
         ),
         Reference::Field(field) if is_captured(owner, field) => format!(
-            "The lambda {owner} captured it: unregister or cancel it {when}, or capture less."
+            "The lambda {owner} captured it: unregister or cancel the lambda {when}, or capture \
+             less."
         ),
         Reference::Field(field) if is_library(&step.class) && into_collection => {
-            format!("Unregister it from the {owner} (it stands in {field}) {when}.")
+            format!("Unregister it from the {owner} (field {field}) {when}.")
         }
         Reference::Field(field) if into_collection => {
-            format!("Take it out of {owner}.{field} {when}.")
+            format!("Remove it from {owner}.{field} {when}.")
         }
         Reference::Field(field) => format!("Clear {owner}.{field} {when}."),
         Reference::Element(_) if step.shape == Shape::Array => {
-            format!("Clear its place in the {owner} {when}.")
+            format!("Clear its slot in the {owner} {when}.")
         }
-        Reference::Element(_) => format!("Take it out of the {owner} {when}."),
+        Reference::Element(_) => format!("Remove it from the {owner} {when}."),
         Reference::ThreadLocal => format!(
             "A ThreadLocal of the {owner} holds it: call remove() on that ThreadLocal {when}, on \
              that thread."
         ),
         Reference::Local => format!(
-            "A method that the {owner} is in has it in a local variable: end or cancel that work \
-             {when}."
+            "A method running on the {owner} holds it in a local variable: end or cancel that \
+             work {when}."
         ),
         Reference::Unnamed => format!("Find out how {owner} holds it, and release it {when}."),
     }
 }
 
-/// The class whose code sets the reference.
+/// Returns the class whose code sets the reference.
 fn declaring(step: &Step) -> &str {
     step.declared_in.as_deref().unwrap_or(&step.class)
 }
@@ -117,18 +121,19 @@ fn end_of_life(kind: Kind) -> &'static str {
             "when the fragment is destroyed (onDestroy)"
         }
         Kind::View | Kind::Editor => {
-            "when the view goes (onDestroyView of a fragment, onDestroy of an activity)"
+            "when the view is destroyed (onDestroyView of a fragment, onDestroy of an activity)"
         }
         Kind::Service => "when the service is destroyed (onDestroy)",
         Kind::ViewModel => "when the view model is cleared (onCleared)",
         Kind::Composition | Kind::Recomposer => "when the composition is disposed (onDispose)",
-        Kind::Toast => "when the toast is over",
+        Kind::Toast => "when the toast disappears",
         Kind::MessageQueue => "when its thread ends",
-        _ => "when its life ends",
+        _ => "when its lifecycle ends",
     }
 }
 
-/// Fields by which compilers hand a lambda or an anonymous class what it uses.
+/// Returns whether a compiler uses the field to pass captured values to a lambda or an anonymous
+/// class.
 fn is_captured(class: &str, field: &str) -> bool {
     let by_name = field.starts_with("arg$") || field.starts_with("f$") || field.starts_with("val$");
     by_name || class.contains("$$Lambda") || class.contains("$$ExternalSyntheticLambda")

@@ -1,4 +1,4 @@
-//! All rules on all objects, then paths, groups and sizes.
+//! Leak search: rules, then paths, groups and sizes.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -19,18 +19,20 @@ use crate::repetition::{self, Hop, Repeated};
 use heaptap_model::heap_graph::{
     Follow, HeapGraph, ObjectIndex, ObjectSet, Reachable, ShortestPaths,
 };
+use heaptap_model::units::thousands;
 
-/// The most steps of paths that are looked at together: a hostile dump can have a path of a
-/// million steps to each of a million objects.
+/// Maximum number of steps of all paths together. A hostile dump can have a path of a million steps
+/// to each of a million objects.
 const MOST_STEPS: usize = 20_000_000;
 
-/// Finds the leaks of a heap. Walks the graph three times where there are any, and looks at the
-/// classes alone where there are no objects to judge.
+/// Finds the leaks of a heap. Walks the graph three times if there are leaks. Examines only the
+/// classes if there are no objects to judge.
 pub fn find(graph: &HeapGraph) -> Leaks {
     look(graph, true)
 }
 
-/// The same without texts of the heap: no keys of maps, no descriptions that the app gave.
+/// Like [`find`], but without strings of the heap: no map keys and no descriptions given by the
+/// app.
 pub fn find_without_texts(graph: &HeapGraph) -> Leaks {
     look(graph, false)
 }
@@ -86,26 +88,33 @@ fn look(graph: &HeapGraph, texts: bool) -> Leaks {
     let (groups, left_out) = finder.groups(held, kept);
     leaks.groups = groups;
     if left_out > 0 {
+        let (more, their) = match left_out {
+            1 => ("1 more object leaks".to_owned(), "its path is"),
+            n => (
+                format!("{} more objects leak", thousands(n)),
+                "their paths are",
+            ),
+        };
         leaks.untold.push(format!(
-            "{left_out} more objects leak: the paths to all of them together are too long to look at"
+            "{more}; {their} left out because all paths together are too long"
         ));
     }
     leaks
 }
 
-/// The ways to classes; `None` where there are none: a walk that is to get nowhere goes through
-/// the whole graph.
+/// Returns the paths to classes; `None` for no classes, because a search without a target would
+/// walk the whole graph.
 fn paths_to_classes(graph: &HeapGraph, classes: &[ObjectIndex]) -> Option<ShortestPaths> {
     (!classes.is_empty()).then(|| ShortestPaths::to(graph, Follow::STRONG, classes))
 }
 
-/// The classes that are no roots themselves and at which paths to `ends` begin.
+/// Returns the classes that are not roots themselves and at which paths to `ends` begin.
 fn starting_classes(graph: &HeapGraph, walk: &Walk, ends: &[ObjectIndex]) -> Vec<ObjectIndex> {
     let mut seen = ObjectSet::new(graph.len());
     let mut classes = Vec::new();
     for &end in ends {
         let mut at = end;
-        // What is above an object is walked once.
+        // The path above an object is walked once.
         while seen.insert(at) {
             match walk.parent(at) {
                 Some(parent) => at = parent,
@@ -123,7 +132,7 @@ fn starting_classes(graph: &HeapGraph, walk: &Walk, ends: &[ObjectIndex]) -> Vec
 
 type Found = (ObjectIndex, Kind, Verdict);
 
-/// Objects that should be gone: certain ones first, then by the index.
+/// Returns the leaking objects by index.
 fn leaking(rules: &Rules<'_>, sought: &[(ObjectIndex, Kind)]) -> Vec<Found> {
     let mut all: Vec<Found> = Vec::new();
     for &(object, kind) in sought {
@@ -151,7 +160,7 @@ fn leaking(rules: &Rules<'_>, sought: &[(ObjectIndex, Kind)]) -> Vec<Found> {
     all
 }
 
-/// What no rule could judge, and why.
+/// Returns the reasons why objects could not be judged.
 fn untold(
     graph: &HeapGraph,
     kinds: &Kinds,
@@ -162,14 +171,14 @@ fn untold(
     let mut tell = |text: &str| all.push(text.to_owned());
     let losses = &graph.facts.losses;
     if graph.is_empty() {
-        tell("the dump holds no object");
+        tell("the dump does not contain any objects");
     } else if losses.truncated || losses.missing_packets > 0 || losses.malformed > 0 {
-        tell("parts of the dump are missing, so that leaks, and what holds them, may be as well");
+        tell("parts of the dump are missing, so leaks or their paths might be missing as well");
     }
     if !graph.is_empty() && !kinds.any_sought() {
         tell(
-            "the dump has none of the classes that the rules know; if its names are obfuscated, \
-             give the app's mapping file with --mapping",
+            "the dump does not contain any class that the rules cover; if its names are \
+             obfuscated, pass the app's R8 mapping with `--mapping`",
         );
     }
     let has = |kind: Kind| sought.iter().any(|&(_, k)| k == kind);
@@ -185,24 +194,25 @@ fn untold(
         .collect();
         if !unjudged.is_empty() {
             tell(&format!(
-                "a heap graph holds no values, so that {} can't be judged (dump --hprof has them)",
+                "a heap graph does not contain values, so {} cannot be judged; \
+                 `dump --hprof` records them",
                 unjudged.join(", ")
             ));
         }
         if has(Kind::Activity) && live.activities.is_none() {
             tell(
-                "ActivityThread.mActivities is not in this dump, so that activities can be judged \
-                 by their lifecycle alone",
+                "ActivityThread.mActivities is not in this dump, so activities are judged by \
+                 their lifecycle alone",
             );
         }
     }
     if has(Kind::Service) && live.services.is_none() {
-        tell("ActivityThread.mServices is not in this dump, so that services can't be judged");
+        tell("ActivityThread.mServices is not in this dump, so services cannot be judged");
     }
     all
 }
 
-/// Those that no path reaches, by class; those that other leaks keep are told there.
+/// Returns the objects that no path reaches, by class, except those kept by other leaks.
 fn unheld(graph: &HeapGraph, reachable: &Reachable, apart: &[Found], kept: &Marks) -> Vec<Unheld> {
     let mut counts: BTreeMap<(&str, Kind, bool), u64> = BTreeMap::new();
     for &(object, kind, _) in apart {
@@ -229,9 +239,9 @@ struct Finder<'a> {
     walk: &'a Walk,
     references: References<'a>,
     patterns: &'a [Pattern],
-    /// What leaks.
+    /// Leaking objects.
     ends: &'a Marks,
-    /// The ways to classes at which paths begin; `None` where none does.
+    /// Paths to the classes at which paths begin; `None` without such classes.
     classes: Option<ShortestPaths>,
 }
 
@@ -246,7 +256,7 @@ impl Finder<'_> {
                 (found, kept, nested)
             })
             .collect();
-        // The first of a group is the one that is shown.
+        // The first leak of a group is shown.
         all.sort_by(|(a, a_kept, _), (b, b_kept, _)| {
             let by_size = b_kept.total().cmp(&a_kept.total());
             a.2.certainty
@@ -319,7 +329,7 @@ impl Finder<'_> {
         (groups, left_out)
     }
 
-    /// Of the suspected references of a path.
+    /// Returns the signature of the suspected references.
     fn signature(&self, raw: &[RawStep]) -> String {
         let own: Vec<Status> = raw
             .iter()
@@ -339,7 +349,7 @@ impl Finder<'_> {
         without_address(self.graph.class(class).shown()).into_owned()
     }
 
-    /// The pattern by which the platform leaks an object: any on its path.
+    /// Returns the pattern by which the platform leaks an object, from any object on its path.
     fn library(&self, object: ObjectIndex) -> Option<Pattern> {
         let mut at = Some(object);
         while let Some(object) = at {
@@ -351,8 +361,8 @@ impl Finder<'_> {
         None
     }
 
-    /// A way that begins at a loaded class, from the root that keeps the class: that by which
-    /// `paths` reaches it.
+    /// Extends a path that begins at a loaded class to the root that keeps the class, the same root
+    /// that `paths` names.
     fn with_root_of_class(&self, raw: Vec<RawStep>) -> Vec<RawStep> {
         let (Some(classes), Some(first)) = (&self.classes, raw.first()) else {
             return raw;
@@ -363,7 +373,7 @@ impl Finder<'_> {
         }
         let objects = classes.path(class);
         let is_way = self.graph.root_kind(objects[0]).is_some();
-        // Whoever leaks may be what keeps the class as well.
+        // A leaking object might also be what keeps the class.
         if !is_way || objects.iter().any(|&object| self.ends.has(object)) {
             return raw;
         }
@@ -376,7 +386,7 @@ impl Finder<'_> {
         let Some(first) = raw.first() else {
             return String::new();
         };
-        // A local variable is held by a frame, of which the thread is only the owner.
+        // A local variable is held by a frame; the thread only owns the frame.
         let local = raw
             .get(1)
             .filter(|_| first.reference == Some(Reference::Local));
@@ -442,8 +452,8 @@ impl Finder<'_> {
     }
 }
 
-/// A path short enough to be looked at: what repeats is folded, of the rest both ends are kept.
-/// And how many steps that leaves out.
+/// Shortens a path: repetitions are folded, and the middle of what remains too long is omitted.
+/// Returns the steps and the number of omitted ones.
 fn folded(path: Vec<Step>) -> (Vec<Step>, u64) {
     let references: Vec<_> = path
         .windows(2)

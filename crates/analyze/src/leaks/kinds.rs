@@ -1,10 +1,10 @@
-//! Which of Android's classes an object is of, by name through its superclasses.
+//! Classification of objects by Android class, by the names of their superclasses.
 
 use std::collections::HashMap;
 
 use heaptap_model::heap_graph::{ClassIndex, ClassKind, HeapGraph, ObjectIndex};
 
-/// A class that a rule knows. The nearest superclass that is one counts.
+/// Android class that a rule covers. The nearest superclass with a kind determines it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// `android.app.Activity`.
@@ -21,7 +21,7 @@ pub enum Kind {
     Editor,
     /// `com.android.internal.policy.DecorContext`.
     DecorContext,
-    /// `android.content.ContextWrapper` but no Activity, Service or Application.
+    /// `android.content.ContextWrapper`, except Activity, Service and Application.
     ContextWrapper,
     /// `android.app.ContextImpl`.
     ContextImpl,
@@ -45,7 +45,7 @@ pub enum Kind {
     MortarScope,
     /// `androidx.lifecycle.LifecycleRegistry`.
     LifecycleRegistry,
-    /// A weak reference by which LeakCanary watches an object.
+    /// Weak reference through which LeakCanary watches an object.
     Watched,
     /// `android.app.Application`.
     Application,
@@ -70,7 +70,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What a leaking object of that kind is, such as `destroyed Activity`.
+    /// Returns a description of a leaking object of this kind, such as `destroyed Activity`.
     pub fn leaked(self) -> &'static str {
         match self {
             Kind::Activity => "destroyed Activity",
@@ -96,7 +96,7 @@ impl Kind {
         }
     }
 
-    /// Stable word for JSON.
+    /// Returns a stable name for JSON.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Activity => "activity",
@@ -118,8 +118,8 @@ impl Kind {
         }
     }
 
-    /// Whether objects of that kind are looked for; of the others only what stands on a path to
-    /// one is judged.
+    /// Returns whether the search covers objects of this kind. Objects of other kinds are judged
+    /// only on the path to one.
     pub(super) fn is_sought(self) -> bool {
         !matches!(
             self,
@@ -177,7 +177,7 @@ fn of_name(name: &str) -> Option<Kind> {
     })
 }
 
-/// The kind of every class of a graph.
+/// Kind of every class of a graph.
 pub(super) struct Kinds {
     by_class: Vec<Option<Kind>>,
 }
@@ -188,8 +188,8 @@ impl Kinds {
         let mut by_class: Vec<Option<Option<Kind>>> = vec![None; classes.len()];
         let mut below = Vec::new();
         for start in 0..classes.len() {
-            // A class on the way that is already known ends the walk, so that a tall hierarchy
-            // is climbed once; a class whose superclasses go round is known by then too.
+            // The walk ends at the first class that is already known, so a tall hierarchy is
+            // climbed once. This also ends a cycle of superclasses.
             let mut at = Some(ClassIndex(start as u32));
             let mut kind = None;
             while let Some(class) = at {
@@ -217,7 +217,7 @@ impl Kinds {
         }
     }
 
-    /// Whether there is a class of a kind that is looked for.
+    /// Returns whether the graph has a class of a searched kind.
     pub fn any_sought(&self) -> bool {
         self.by_class.iter().flatten().any(|kind| kind.is_sought())
     }
@@ -226,7 +226,8 @@ impl Kinds {
         self.by_class[class.at()]
     }
 
-    /// Objects of kinds that are looked for and of watching references, by kind, ascending.
+    /// Returns the objects of searched kinds and the watching references, with their kinds,
+    /// ascending.
     pub fn sought(&self, graph: &HeapGraph) -> Vec<(ObjectIndex, Kind)> {
         let any = self
             .by_class
@@ -247,19 +248,19 @@ impl Kinds {
     }
 }
 
-/// The types of class objects in a heap graph.
+/// Returns whether a name is that of a class object's type in a heap graph.
 fn is_class_type(name: &str) -> bool {
     name.starts_with("java.lang.Class<")
 }
 
-/// Whether it is neither a class object nor a placeholder.
+/// Returns whether an object is neither a class object nor a placeholder.
 pub(super) fn is_instance(graph: &HeapGraph, object: ObjectIndex) -> bool {
     graph.class_behind(object).is_none()
         && graph.class(graph.class_of(object)).kind != ClassKind::Class
         && !graph.is_placeholder(object)
 }
 
-/// The first class of each name, deobfuscated names first.
+/// First class of each name, by deobfuscated name if there is one.
 pub(super) struct ByName<'g> {
     map: HashMap<&'g str, ClassIndex>,
 }
@@ -268,7 +269,7 @@ impl<'g> ByName<'g> {
     pub fn of(graph: &'g HeapGraph) -> ByName<'g> {
         let mut map = HashMap::new();
         for (at, class) in graph.classes().iter().enumerate() {
-            // Of several classes of a name, the one that has its statics.
+            // Of several classes with the same name, prefer one with statics.
             let index = ClassIndex(at as u32);
             let slot = map.entry(class.shown()).or_insert(index);
             if class.object.is_some() && graph.class(*slot).object.is_none() {

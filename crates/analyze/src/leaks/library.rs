@@ -1,32 +1,31 @@
-//! Leaks of Android itself and of its makers' changes: references that the platform forgets to
-//! clear. No app can mend them, so they are shown apart, with the releases that have them.
+//! Leaks in Android itself and in manufacturers' changes to it: references that the platform does
+//! not clear. Apps cannot fix them, so they are listed separately, with the affected releases.
 
-/// A reference that the platform leaks through.
+/// Reference through which the platform leaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pattern {
-    /// The class that declares the field.
+    /// Class that declares the field.
     pub class: &'static str,
-    /// The field.
     pub field: &'static str,
-    /// Whether it is a static.
+    /// Whether the field is static.
     pub is_static: bool,
-    /// First API level that has it.
+    /// First affected API level.
     pub from: i64,
-    /// Last API level that has it; `None` where it still stands.
+    /// Last affected API level; `None` if the leak is not fixed.
     pub to: Option<i64>,
-    /// `Build.MANUFACTURER`, in lower case; empty where all phones have it.
+    /// Lower-case values of `Build.MANUFACTURER`; empty if all devices are affected.
     pub makers: &'static [&'static str],
-    /// What happens, as a sentence.
+    /// Description of the leak, as a sentence without a period.
     pub what: &'static str,
 }
 
 impl Pattern {
-    /// How it is called in output: `android.os.Message.obj`.
+    /// Returns the display name: `android.os.Message.obj`.
     pub fn name(&self) -> String {
         format!("{}.{}", self.class, self.field)
     }
 
-    /// Whether that phone has it; an unknown release or maker may.
+    /// Returns whether a device might be affected; true if its release or manufacturer is unknown.
     pub(super) fn is_on(&self, sdk: Option<i64>, maker: Option<&str>) -> bool {
         let in_range =
             sdk.is_none_or(|sdk| sdk >= self.from && self.to.is_none_or(|last| sdk <= last));
@@ -70,7 +69,6 @@ const fn fixed(
 
 const INPUT_METHODS: &str = "android.view.inputmethod.InputMethodManager";
 
-/// All that are known.
 pub(super) const PATTERNS: &[Pattern] = &[
     instance(
         INPUT_METHODS,
@@ -84,7 +82,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
         "mNextServedView",
         15,
         Some(35),
-        "the input method keeps the view that was to have the focus next",
+        "the input method keeps the view that would get the focus next",
     ),
     instance(
         INPUT_METHODS,
@@ -98,21 +96,21 @@ pub(super) const PATTERNS: &[Pattern] = &[
         "mImeInsetsConsumer",
         30,
         None,
-        "the input method keeps the consumer of its insets, and by that a window root",
+        "the input method keeps the consumer of its insets, which holds a window root",
     ),
     instance(
         "android.app.ActivityThread",
         "mNewActivities",
         19,
         None,
-        "an activity that was started while the main thread was never idle stays listed as new",
+        "an activity stays in the list of new activities until the main thread is idle",
     ),
     instance(
         "android.os.Message",
         "obj",
         1,
         Some(30),
-        "the last message of a thread that waits stays in a local variable of its looper",
+        "the last message of an idle thread stays in a local variable of its looper",
     ),
     fixed(
         "android.text.TextLine",
@@ -126,14 +124,14 @@ pub(super) const PATTERNS: &[Pattern] = &[
         "mContext",
         18,
         Some(25),
-        "the one UserManager keeps the context that first asked for it",
+        "the UserManager singleton keeps the context that first requested it",
     ),
     instance(
         "android.app.Activity$1",
         "this$0",
         29,
         Some(29),
-        "the activity's binder for assistance is held by the other process",
+        "another process holds the activity's binder for assistance",
     ),
     instance(
         "android.view.accessibility.AccessibilityNodeInfo",
@@ -154,21 +152,21 @@ pub(super) const PATTERNS: &[Pattern] = &[
         "mIdsToViews",
         28,
         Some(29),
-        "accessibility keeps views by their id",
+        "the ID manager of accessibility nodes keeps views",
     ),
     instance(
         "android.media.AudioManager$1",
         "this$0",
         1,
         Some(22),
-        "a handler of the AudioManager keeps the context it was made with",
+        "a handler of the AudioManager keeps the context it was created with",
     ),
     fixed(
         "android.net.ConnectivityManager",
         "sInstance",
         1,
         Some(23),
-        "the one ConnectivityManager keeps the context that first asked for it",
+        "the ConnectivityManager singleton keeps the context that first requested it",
     ),
     instance(
         "android.view.textservice.SpellCheckerSession$1",
@@ -182,28 +180,28 @@ pub(super) const PATTERNS: &[Pattern] = &[
         "mFingerprintManager",
         28,
         Some(28),
-        "the prompt keeps a manager with the activity's context",
+        "the biometric prompt keeps a manager with the activity's context",
     ),
     instance(
         "android.hardware.input.InputManager",
         "mLateInitContext",
         33,
         Some(33),
-        "the InputManager keeps the context that first asked for it",
+        "the InputManager keeps the context that first requested it",
     ),
     instance(
         "android.permission.PermissionControllerManager",
         "mContext",
         29,
         None,
-        "one manager for all keeps the context that first asked for it",
+        "the PermissionControllerManager keeps the context that first requested it",
     ),
     instance(
         "android.app.assist.AssistStructure$ViewNodeText",
         "mText",
         24,
         None,
-        "the structure that was given to the assistant keeps texts and their spans",
+        "the structure passed to the assistant keeps texts and their spans",
     ),
     Pattern {
         makers: &[
@@ -220,7 +218,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
             "mAppContext",
             30,
             None,
-            "a maker's change of ResourcesImpl keeps an activity as the app's context",
+            "a manufacturer's change to ResourcesImpl keeps an activity as the app context",
         )
     },
 ];

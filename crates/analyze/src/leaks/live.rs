@@ -1,5 +1,5 @@
-//! What the platform itself holds in the dump: the activities and services that are alive, the
-//! main thread, the version of Android, and what the app's own LeakCanary was watching.
+//! State that the platform holds in the dump: activities and services that are alive, the main
+//! thread, the Android version, and objects watched by the app's own LeakCanary.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,39 +7,39 @@ use super::kinds::{ByName, Kind, Kinds, is_instance};
 use crate::lookup;
 use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, RootKind, Value};
 
-/// Facts of the platform; `None` where the dump does not tell.
+/// Platform state; `None` for values that the dump does not contain.
 #[derive(Debug, Default)]
 pub(super) struct Live {
-    /// Activities that `ActivityThread.mActivities` has a record of.
+    /// Activities with a record in `ActivityThread.mActivities`.
     pub activities: Option<BTreeSet<ObjectIndex>>,
     /// Services in `ActivityThread.mServices`.
     pub services: Option<BTreeSet<ObjectIndex>>,
-    /// The main thread.
     pub main_thread: Option<ObjectIndex>,
-    /// The queue of the main thread's looper.
+    /// Queue of the main thread's looper.
     pub main_queue: Option<ObjectIndex>,
     /// `Build.VERSION.SDK_INT`.
     pub sdk: Option<i64>,
     /// `Build.MANUFACTURER`.
     pub manufacturer: Option<String>,
-    /// Objects that LeakCanary watched, and whether it had already found them retained.
+    /// Objects that LeakCanary watches.
     pub watched: BTreeMap<ObjectIndex, Watched>,
 }
 
-/// What a `KeyedWeakReference` says of its referent.
+/// Contents of a `KeyedWeakReference`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Watched {
-    /// `retainedUptimeMillis` is set; `None` where the dump has no numbers.
+    /// Whether LeakCanary found the object retained (`retainedUptimeMillis` is set); `None` if the
+    /// dump does not contain numbers.
     pub retained: Option<bool>,
-    /// Why it was watched, in the words of the app.
+    /// Reason given by the app for watching the object.
     pub description: Option<String>,
 }
 
-/// The most links of a chain that are followed.
+/// Maximum number of links to follow in a chain.
 const MOST_LINKS: usize = 100_000;
 
 impl Live {
-    /// With `texts` also what the app says of the objects that it watches.
+    /// Reads the platform state. `texts` includes the app's descriptions of watched objects.
     pub fn of(graph: &HeapGraph, names: &ByName<'_>, kinds: &Kinds, texts: bool) -> Live {
         let mut live = Live::default();
         if let Some(thread) = activity_thread(graph, names, kinds) {
@@ -96,7 +96,8 @@ fn activity_thread(graph: &HeapGraph, names: &ByName<'_>, kinds: &Kinds) -> Opti
     all.next().is_none().then_some(only)
 }
 
-/// The values of an `ArrayMap` or a `HashMap`; `None` where it is neither or says nothing.
+/// Returns the values of an `ArrayMap` or a `HashMap`; `None` for other objects or missing
+/// contents.
 fn map_values(graph: &HeapGraph, map: ObjectIndex) -> Option<Vec<ObjectIndex>> {
     if let Some(array) = lookup::any(graph, map, "mArray") {
         let elements = match array {
@@ -104,7 +105,7 @@ fn map_values(graph: &HeapGraph, map: ObjectIndex) -> Option<Vec<ObjectIndex>> {
             Value::Null => Vec::new(),
             _ => return None,
         };
-        // A key in each even slot, its value behind it.
+        // Even slots contain keys, odd slots values.
         let values = elements.into_iter().filter(|(at, _)| at % 2 == 1);
         return Some(values.map(|(_, value)| value).collect());
     }
@@ -138,13 +139,13 @@ fn thread_named_main(graph: &HeapGraph) -> Option<ObjectIndex> {
         .find(|&thread| thread_name(graph, thread).as_deref() == Some("main"))
 }
 
-/// The name of a `java.lang.Thread`.
+/// Returns the name of a `java.lang.Thread`.
 pub(super) fn thread_name(graph: &HeapGraph, thread: ObjectIndex) -> Option<String> {
     let name = lookup::get(graph, thread, "java.lang.Thread", "name")?.object()?;
     if let Some(text) = graph.contents().string(graph, name) {
         return Some(text);
     }
-    // A char[] before Android 6 and Java 8.
+    // A `char[]` before Android 6 and Java 8.
     let array = graph.contents().primitive_array(graph, name)?;
     let bytes = array.bytes?;
     let units = bytes

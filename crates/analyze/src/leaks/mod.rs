@@ -1,20 +1,20 @@
-//! Leaks: objects that Android is done with and that something still holds, each with the path
-//! that holds it. Judges by names of classes and fields (deobfuscated ones), on what the dump
-//! says; what it does not say stays unknown.
+//! Leaks: objects whose lifecycle has ended but that are still held, each with the path that holds
+//! it. The rules use the (deobfuscated) names of classes and fields in the dump. Objects without
+//! the required data stay unknown.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `kinds` | which of Android's classes an object is of |
-//! | `live` | what the platform itself holds: living activities and services, the main thread |
-//! | `rules` | what the fields of an object say of its life |
-//! | `verdict` | leaking, in use or unknown, how sure, and why |
+//! | `kinds` | classification of objects by Android class |
+//! | `live` | state of the platform: living activities and services, the main thread |
+//! | `rules` | rules that judge an object by its fields |
+//! | `verdict` | leaking, in use or unknown, with certainty and reason |
 //! | `walk` | the best strong path to each |
 //! | `library` | references that the platform itself leaks through |
-//! | `steps` | paths by the names of fields, without the insides of collections |
-//! | `signature` | statuses along a path, suspected references, one signature a cause |
-//! | `retained` | what leaks keep |
-//! | `advice` | what a developer can do about it |
-//! | `find` | all of it, in order |
+//! | `steps` | paths by field names, without the internals of collections |
+//! | `signature` | statuses along a path, suspected references, one signature per cause |
+//! | `retained` | sizes kept by leaks |
+//! | `advice` | advice for developers |
+//! | `find` | the whole search |
 
 mod advice;
 mod find;
@@ -45,24 +45,24 @@ use std::collections::BTreeMap;
 use super::repetition::Repeated;
 use heaptap_model::heap_graph::{ObjectId, ObjectIndex};
 
-/// The leaks of one heap.
+/// Leaks of one heap.
 #[derive(Debug, Clone, Default)]
 pub struct Leaks {
-    /// Leaks of one cause and class, those of the app first, the gravest first.
+    /// Leaks by cause and class: leaks of the app first, the most severe first.
     pub groups: Vec<LeakGroup>,
-    /// Objects that should be gone and that no lasting reference holds: they wait to be
-    /// collected.
+    /// Objects whose lifecycle has ended and that no lasting reference holds. They are waiting for
+    /// collection.
     pub unheld: Vec<Unheld>,
-    /// `Build.VERSION.SDK_INT`, where the dump has it.
+    /// `Build.VERSION.SDK_INT`, if the dump contains it.
     pub sdk: Option<i64>,
-    /// `Build.MANUFACTURER`, where the dump has it.
+    /// `Build.MANUFACTURER`, if the dump contains it.
     pub manufacturer: Option<String>,
-    /// What the rules could not find out, as sentences.
+    /// Reasons why the rules could not judge objects, as sentences.
     pub untold: Vec<String>,
 }
 
 impl Leaks {
-    /// Whether an object leaks for certain or likely.
+    /// Returns whether an object leaks with certainty `Certain` or `Likely`.
     pub fn found(&self) -> bool {
         self.groups
             .iter()
@@ -70,72 +70,67 @@ impl Leaks {
     }
 }
 
-/// Leaks of one signature and class.
+/// Leaks with the same signature and class.
 #[derive(Debug, Clone)]
 pub struct LeakGroup {
-    /// SHA-1 of the suspected references, in hex; of the pattern for a leak of the platform.
+    /// SHA-1 of the suspected references, in hex; for a leak of the platform, of the pattern.
     pub signature: String,
-    /// What leaks.
+    /// Kind of the leaking objects.
     pub kind: Kind,
-    /// Its class, by its shown name.
+    /// Display name of the leaking class.
     pub class: String,
-    /// How sure it is: of the surest of them.
+    /// Highest certainty among the leaks.
     pub certainty: Certainty,
-    /// Where the platform leaks it: the reference, and what happens.
+    /// Pattern of a leak of the platform.
     pub library: Option<Pattern>,
-    /// All of them, the one that keeps most first.
+    /// All leaks, largest kept size first.
     pub leaks: Vec<Leak>,
-    /// What they keep together.
+    /// Total size kept by the leaks.
     pub kept: Kept,
-    /// Where the path of the first begins, for people.
+    /// Root of the first leak's path, for output.
     pub root: String,
-    /// The path of the first: its root first, the leaking object last. What repeats is folded.
+    /// Path of the first leak, from its root to the leaking object, with repetitions folded.
     pub path: Vec<Step>,
-    /// Steps left out in the middle of the path, where it is very long and does not repeat.
+    /// Number of steps omitted from the middle of a very long path without repetitions.
     pub path_left_out: u64,
-    /// What to do, as sentences.
+    /// Advice, as sentences.
     pub advice: String,
 }
 
 impl LeakGroup {
-    /// What it is, such as `destroyed Activity`.
+    /// Returns a description such as `destroyed Activity`.
     pub fn what(&self) -> &'static str {
         self.kind.leaked()
     }
 }
 
-/// An object that leaks.
+/// Object that leaks.
 #[derive(Debug, Clone)]
 pub struct Leak {
-    /// The object.
     pub object: ObjectIndex,
-    /// Its id in the dump.
+    /// ID in the dump.
     pub id: ObjectId,
-    /// How sure it is.
     pub certainty: Certainty,
-    /// Why it should be gone.
+    /// Reason why its lifecycle has ended.
     pub reason: String,
-    /// What it keeps: bytes that nothing but leaks reaches, counted for the first of them.
+    /// Size that only leaks reach, counted for the first leak on the way.
     pub kept: Kept,
-    /// Other leaking objects that it keeps, by class.
+    /// Number of other leaking objects that it keeps, by class.
     pub nested: BTreeMap<String, u64>,
 }
 
-/// What an object of a path is.
+/// Kind of object on a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Shape {
-    /// An instance.
     Instance,
-    /// A class, with its statics.
+    /// Class object, with its statics.
     Class,
-    /// An array.
     Array,
-    /// A thread.
     Thread,
 }
 
 impl Shape {
-    /// For people and JSON.
+    /// Returns the name for output and JSON.
     pub fn name(self) -> &'static str {
         match self {
             Shape::Instance => "instance",
@@ -146,34 +141,31 @@ impl Shape {
     }
 }
 
-/// An object of a path.
+/// Object on a path.
 #[derive(Debug, Clone)]
 pub struct Step {
-    /// Its id in the dump.
+    /// ID in the dump.
     pub id: ObjectId,
-    /// The name of its class; of a class object, of the class that it stands for.
+    /// Class name; for a class object, of the class it represents.
     pub class: String,
-    /// What it is.
     pub shape: Shape,
-    /// Whether it should be there.
     pub status: Status,
-    /// Why, or what else is known of it; may be empty.
+    /// Reason for the status, or another remark; can be empty.
     pub reason: String,
-    /// How it refers to the next; `None` for the last.
+    /// Reference to the next object; `None` for the last.
     pub reference: Option<Reference>,
-    /// The superclass that declares that field, where one does.
+    /// Superclass that declares the field, if it is not the object's own class.
     pub declared_in: Option<String>,
-    /// Whether that reference is suspected.
+    /// Whether the reference is suspected as the cause.
     pub suspect: bool,
-    /// The references that lead from here to the next step, where they repeat; `reference` is
-    /// the first of them.
+    /// Repeated references that lead from here to the next step; `reference` is the first of them.
     pub repeated: Option<Repeated<String>>,
-    /// How many steps before it are left out, of a way too long to be shown.
+    /// Number of steps omitted before this one because the path is too long to show.
     pub left_out: u64,
 }
 
 impl Step {
-    /// Its reference with the class that has it, the same for any element: `Event.next`.
+    /// Returns the reference with its class, the same for any array element: `Event.next`.
     fn generic(&self) -> Option<String> {
         let owner = short(self.declared_in.as_ref().unwrap_or(&self.class));
         Some(match self.reference.as_ref()? {
@@ -185,16 +177,13 @@ impl Step {
     }
 }
 
-/// Objects that should be gone, and soon will be.
+/// Objects whose lifecycle has ended and that will be collected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unheld {
-    /// Their class.
     pub class: String,
-    /// What they are.
     pub kind: Kind,
-    /// How many.
     pub count: u64,
-    /// Whether something strong holds them for the moment, such as a local variable of the main
-    /// thread; nothing does otherwise.
+    /// Whether a strong reference holds them temporarily, such as a local variable of the main
+    /// thread.
     pub in_passing: bool,
 }

@@ -1,24 +1,23 @@
-//! What leaks keep: bytes that only they reach, each counted once, for the first leak on whose
-//! way it lies.
+//! Sizes kept by leaks: bytes that only leaks reach, each counted once, for the first leak that
+//! reaches them.
 
 use std::collections::BTreeMap;
 
 use super::walk::Marks;
 use heaptap_model::heap_graph::{ClassIndex, Follow, HeapGraph, ObjectIndex, RootKind};
 
-/// What a leak keeps.
+/// Size kept by a leak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Kept {
     /// Shallow bytes.
     pub bytes: u64,
-    /// Native bytes that the same objects own.
+    /// Native bytes owned by the objects.
     pub native_bytes: u64,
-    /// Objects.
     pub count: u64,
 }
 
 impl Kept {
-    /// All bytes, of the Java heap and native.
+    /// Returns Java and native bytes.
     pub fn total(&self) -> u64 {
         self.bytes.saturating_add(self.native_bytes)
     }
@@ -30,16 +29,16 @@ impl Kept {
     }
 }
 
-/// What a leak keeps, and how many objects of each class among it should be gone themselves.
+/// Size kept by a leak, and the number of leaking objects among them by class.
 pub(super) type KeptByLeak = (Kept, BTreeMap<ClassIndex, u64>);
 
-/// What each of `leaks` keeps, in their order, and the marks of all objects that any keeps.
+/// Returns the size that each of `leaks` keeps, in their order, and the marks of all kept objects.
 pub(super) fn of(
     graph: &HeapGraph,
     leaks: &[ObjectIndex],
     leaking: &Marks,
 ) -> (Vec<KeptByLeak>, Marks) {
-    // What roots reach without passing a leak is not the leaks' fault.
+    // Objects that roots reach without passing a leak are not kept by leaks.
     let mut seen = Marks::new(graph.len());
     let mut stack = Vec::new();
     for root in graph.roots() {

@@ -1,8 +1,8 @@
-//! The rules: which objects should be gone, by what the dump says of their fields. Each rule
-//! reads the field that Android itself sets when the object's life ends; where the dump has no
-//! such value (heap graphs have references only), what the references around it prove.
+//! Rules that decide which objects should be gone, by the values of their fields. Each rule reads
+//! the field that Android sets when the object's lifecycle ends. If the dump lacks the value (heap
+//! graphs contain references only), the surrounding references are used.
 //!
-//! A field that is missing tells nothing; a rule without its fields says unknown.
+//! A missing field does not prove anything. A rule without its fields returns unknown.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -14,17 +14,18 @@ use crate::lookup;
 use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, Value};
 use heaptap_model::names::platform::is_platform;
 
-/// The rules on one graph, with what was judged so far.
+/// Rules applied to one graph, with a cache of verdicts.
 pub(super) struct Rules<'g> {
     pub graph: &'g HeapGraph,
     pub kinds: &'g Kinds,
     pub live: &'g Live,
-    /// Views that fragments kept after theirs was destroyed, by the fragment's class.
+    /// Views that fragments still reference after their view was destroyed, by the fragment's
+    /// class.
     pub stale_views: BTreeMap<ObjectIndex, String>,
     judged: RefCell<HashMap<ObjectIndex, Verdict>>,
 }
 
-/// The most steps from a context to the one it wraps, from a view to its parent.
+/// Maximum number of steps from a context to the one it wraps, or from a view to its parent.
 const MOST_STEPS: usize = 1_000;
 
 impl<'g> Rules<'g> {
@@ -45,7 +46,7 @@ impl<'g> Rules<'g> {
         self.kinds.of_class(self.graph.class_of(object))
     }
 
-    /// What is known of an object.
+    /// Returns the verdict on an object, from the cache if possible.
     pub fn judge(&self, object: ObjectIndex) -> Verdict {
         if let Some(known) = self.judged.borrow().get(&object) {
             return known.clone();
@@ -68,7 +69,7 @@ impl<'g> Rules<'g> {
         };
         if by_kind.status == Status::Unknown {
             if let Some(class) = self.stale_views.get(&object) {
-                let reason = format!("{class} still has it, though its mView is null");
+                let reason = format!("{class} still references it although its mView is null");
                 return Verdict::leaking(Certainty::Likely, reason);
             }
             if let Some(watched) = self.live.watched.get(&object) {
@@ -78,11 +79,11 @@ impl<'g> Rules<'g> {
                 };
                 match watched.retained {
                     Some(true) => {
-                        let reason = format!("the app's LeakCanary expected it to be gone{why}");
+                        let reason = format!("the app's LeakCanary reported it as retained{why}");
                         return Verdict::leaking(Certainty::Certain, reason);
                     }
                     None => {
-                        let reason = format!("the app's LeakCanary watched it{why}");
+                        let reason = format!("the app's LeakCanary watches it{why}");
                         return Verdict::leaking(Certainty::Likely, reason);
                     }
                     Some(false) => {}
@@ -117,17 +118,17 @@ impl<'g> Rules<'g> {
                 None => Verdict::default(),
             },
             Kind::Application => Verdict::in_use("an Application lives as long as its process"),
-            Kind::ActivityThread => Verdict::in_use("one lives as long as the process"),
-            Kind::InputMethodManager => Verdict::in_use("one lives as long as the process"),
-            Kind::ClassLoader => Verdict::in_use("class loaders stay"),
+            Kind::ActivityThread => Verdict::in_use("it lives as long as the process"),
+            Kind::InputMethodManager => Verdict::in_use("it lives as long as the process"),
+            Kind::ClassLoader => Verdict::in_use("class loaders are assumed to stay"),
             Kind::Thread => self.thread(object),
             Kind::Dialog => self.dialog(object),
-            Kind::Message => Verdict::unknown("a message that waits, or one in the pool"),
-            Kind::Animator => Verdict::unknown("an animator; an endless one holds its target"),
-            Kind::LoadedApk => Verdict::unknown("holds what registerReceiver was given"),
-            Kind::Binder => {
-                Verdict::unknown("a Binder stays until the other process lets go of it")
+            Kind::Message => Verdict::unknown("a pending message, or one in the message pool"),
+            Kind::Animator => {
+                Verdict::unknown("an animator; an endless animation holds its target")
             }
+            Kind::LoadedApk => Verdict::unknown("holds the receivers passed to registerReceiver"),
+            Kind::Binder => Verdict::unknown("a Binder lives until the other process releases it"),
             Kind::Watched => Verdict::default(),
         }
     }
@@ -162,7 +163,7 @@ impl<'g> Rules<'g> {
         if records.is_some_and(|records| records.contains(&object)) {
             return Verdict::in_use("ActivityThread.mActivities has a record of it");
         }
-        // Activities of androidx tell their observers when they end.
+        // Activities of androidx update their lifecycle registry when they end.
         let registry = lookup::any(self.graph, object, "mLifecycleRegistry");
         let state = registry
             .and_then(Value::object)
@@ -184,16 +185,16 @@ impl<'g> Rules<'g> {
         match &self.live.services {
             None => Verdict::default(),
             Some(all) if all.contains(&object) => {
-                Verdict::in_use("ActivityThread.mServices has it")
+                Verdict::in_use("ActivityThread.mServices contains it")
             }
             Some(_) => Verdict::leaking(
                 Certainty::Certain,
-                "ActivityThread.mServices no longer has it",
+                "ActivityThread.mServices no longer contains it",
             ),
         }
     }
 
-    /// The name of an androidx `Lifecycle.State` that a `LifecycleRegistry` is in.
+    /// Returns the name of the androidx `Lifecycle.State` of a `LifecycleRegistry`.
     fn lifecycle_state(&self, registry: ObjectIndex) -> Option<String> {
         if self.kind(registry) != Some(Kind::LifecycleRegistry) {
             return None;
@@ -212,27 +213,27 @@ impl<'g> Rules<'g> {
         }
     }
 
-    /// A fragment without a manager: removed, or not yet added.
+    /// Judges a fragment without a manager, which was removed or has not been added yet.
     fn removed_fragment(&self, object: ObjectIndex, class: &str) -> Verdict {
         let called = self.get(object, class, "mCalled").and_then(Value::boolean);
         let was_added = self.get(object, class, "mPreviousWho");
         match (called, was_added) {
             (Some(true), _) => Verdict::leaking(
                 Certainty::Certain,
-                "mFragmentManager is null and mCalled true",
+                "mFragmentManager is null and mCalled is true",
             ),
             (Some(false), _) => Verdict::unknown("mFragmentManager is null: not yet added"),
             (None, Some(Value::Object(_))) => Verdict::leaking(
                 Certainty::Likely,
-                "mFragmentManager is null, and mPreviousWho tells that it was added before",
+                "mFragmentManager is null and mPreviousWho is set, so it was added before",
             ),
             (None, _) if self.graph.contents().has_values() => Verdict::leaking(
                 Certainty::Likely,
-                "mFragmentManager is null: it was removed (this dump has no mCalled to prove it)",
+                "mFragmentManager is null: it was removed (this dump lacks mCalled to prove it)",
             ),
             (None, _) => Verdict::leaking(
                 Certainty::Possible,
-                "mFragmentManager is null: removed, or never added (a heap graph can't tell)",
+                "mFragmentManager is null: removed or never added (unknown in a heap graph)",
             ),
         }
     }
@@ -248,7 +249,7 @@ impl<'g> Rules<'g> {
         }
         match self.get(object, class, "mFragmentManager") {
             Some(Value::Object(_)) => Verdict::in_use("mFragmentManager is set"),
-            // Since 1.1 a removed fragment starts over, in the state INITIALIZED.
+            // Since androidx.fragment 1.1, a removed fragment returns to the state INITIALIZED.
             Some(Value::Null) if self.get(object, class, "mMaxState").is_some() => {
                 self.removed_fragment(object, class)
             }
@@ -258,8 +259,8 @@ impl<'g> Rules<'g> {
         }
     }
 
-    /// Views that a fragment of an app keeps in fields of its own, itself or in a binding, though
-    /// its own view is gone.
+    /// Finds views that an app's fragment keeps in its own fields, directly or through a binding,
+    /// although its view was destroyed.
     pub fn find_stale_views(&mut self, fragments: &[ObjectIndex]) {
         for &fragment in fragments {
             if self.judge(fragment).status == Status::Leaking {
@@ -312,7 +313,7 @@ impl<'g> Rules<'g> {
         (self.kind(parent) == Some(Kind::View)).then_some(parent)
     }
 
-    /// Whether a view has no view above it: only those are looked for.
+    /// Returns whether a view has no parent view. The search covers only such views.
     pub fn is_root_view(&self, view: ObjectIndex) -> bool {
         self.parent_view(view).is_none()
     }
@@ -364,18 +365,18 @@ impl<'g> Rules<'g> {
                 None if self.graph.contents().has_values() => Verdict::default(),
                 None => Verdict::leaking(
                     Certainty::Possible,
-                    "mAttachInfo is null: detached, or not yet shown (a heap graph can't tell)",
+                    "mAttachInfo is null: detached or not yet shown (unknown in a heap graph)",
                 ),
             },
             (Some(Value::Null), false) => {
-                Verdict::unknown("it is in no window; views may be kept for use again")
+                Verdict::unknown("it is not in a window; apps can keep views for reuse")
             }
             _ => Verdict::default(),
         }
     }
 
     fn window(&self, object: ObjectIndex) -> Verdict {
-        // Only windows of activities are told that they are destroyed.
+        // The flag is set only for windows of activities.
         let by_flag = self.flag(object, "android.view.Window", "mDestroyed", Flag::MayEnd);
         if by_flag.status == Status::Leaking {
             return by_flag;
@@ -391,7 +392,10 @@ impl<'g> Rules<'g> {
         let class = "android.view.ViewRootImpl";
         match self.get(object, class, "mView") {
             Some(Value::Null) => {
-                return Verdict::leaking(Certainty::Certain, "mView is null: its window is gone");
+                return Verdict::leaking(
+                    Certainty::Certain,
+                    "mView is null: its window was removed",
+                );
             }
             Some(_) => {}
             None => return Verdict::default(),
@@ -414,9 +418,9 @@ impl<'g> Rules<'g> {
         let view = lookup::any(self.graph, shower, "mView");
         match (manager, view) {
             (Some(Value::Object(_)), Some(Value::Null)) => {
-                Verdict::leaking(Certainty::Certain, "it was shown and taken down again")
+                Verdict::leaking(Certainty::Certain, "it was shown and then hidden")
             }
-            (Some(Value::Object(_)), Some(Value::Object(_))) => Verdict::in_use("it is showing"),
+            (Some(Value::Object(_)), Some(Value::Object(_))) => Verdict::in_use("it is visible"),
             _ => Verdict::default(),
         }
     }
@@ -431,8 +435,8 @@ impl<'g> Rules<'g> {
 
     // Contexts.
 
-    /// What a context says of who has it: `whose` is "its context" and the like. `None` where
-    /// no activity or service is behind it.
+    /// Judges the owner of a context. `whose` is "its context" or similar. Returns `None` if no
+    /// activity is behind the context.
     fn of_context(&self, context: ObjectIndex, whose: &str) -> Option<Verdict> {
         let inner = self.unwrap_context(context)?;
         let kind = self.kind(inner);
@@ -451,10 +455,10 @@ impl<'g> Rules<'g> {
         })
     }
 
-    /// The activity at the end of a chain of wrappers.
+    /// Returns the activity at the end of a chain of wrappers.
     fn unwrap_context(&self, context: ObjectIndex) -> Option<ObjectIndex> {
         let mut at = context;
-        // Hostile dumps have contexts that wrap each other in a circle.
+        // Hostile dumps contain cycles of contexts.
         for _ in 0..MOST_STEPS {
             let next = match self.kind(at)? {
                 Kind::Activity => return Some(at),
@@ -474,7 +478,8 @@ impl<'g> Rules<'g> {
     }
 
     fn wrapper(&self, object: ObjectIndex) -> Verdict {
-        self.of_context(object, "what it wraps").unwrap_or_default()
+        self.of_context(object, "the context it wraps")
+            .unwrap_or_default()
     }
 
     fn context_impl(&self, object: ObjectIndex) -> Verdict {
@@ -482,7 +487,7 @@ impl<'g> Rules<'g> {
             .unwrap_or_default()
     }
 
-    /// Judged as another object that it belongs to.
+    /// Judges an object by another one that it belongs to.
     fn by_other(&self, object: ObjectIndex, field: &str, whose: &str) -> Verdict {
         let Some(other) = lookup::any(self.graph, object, field).and_then(Value::object) else {
             return Verdict::default();
@@ -509,7 +514,7 @@ impl<'g> Rules<'g> {
         let flag = lookup::one_of(self.graph, object, &["mQuitting", "mQuiting"]);
         match flag.and_then(Value::boolean) {
             Some(true) => Verdict::leaking(Certainty::Certain, "its looper has quit"),
-            Some(false) => Verdict::in_use("its looper runs"),
+            Some(false) => Verdict::in_use("its looper is running"),
             None => Verdict::default(),
         }
     }
@@ -517,7 +522,7 @@ impl<'g> Rules<'g> {
     fn view_model(&self, object: ObjectIndex) -> Verdict {
         let class = "androidx.lifecycle.ViewModel";
         let own = self.get(object, class, "mCleared").and_then(Value::boolean);
-        // Since 2.8 in an object of its own.
+        // Since lifecycle 2.8, the flag is in a separate object.
         let cleared = own.or_else(|| {
             let inner = self.get(object, class, "impl")?.object()?;
             lookup::any(self.graph, inner, "isCleared")?.boolean()
@@ -567,16 +572,16 @@ impl<'g> Rules<'g> {
     }
 }
 
-/// What a flag that is false tells.
+/// Meaning of a flag whose value is false.
 #[derive(Clone, Copy)]
 enum Flag {
-    /// It is set whenever such an object's life ends.
+    /// The flag is set whenever the lifecycle of such an object ends.
     EndsLife,
-    /// It is set for some of them only.
+    /// The flag is set for some objects only.
     MayEnd,
 }
 
-/// A class name without its package.
+/// Returns a class name without its package.
 pub(super) fn short(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }
@@ -585,7 +590,7 @@ fn cut(text: &str) -> String {
     text.chars().take(60).collect()
 }
 
-/// Whether a class comes with the platform or its libraries, by its package.
+/// Returns whether a class belongs to the platform or its libraries, by its package.
 pub(super) fn is_library(class: &str) -> bool {
     is_platform(class) || class.starts_with("com.google.android.material.")
 }

@@ -1,5 +1,5 @@
-//! Statuses along a path, which references are suspected, and the signature by which leaks of
-//! one cause are told to be one.
+//! Statuses along a path, suspected references, and the signature that identifies leaks with the
+//! same cause.
 
 use std::borrow::Cow;
 
@@ -7,11 +7,11 @@ use super::steps::Reference;
 use super::verdict::Status;
 use sha1::{Digest as _, Sha1};
 
-/// What the statuses of a path's objects come to. The last one leaks. Whatever is before the
-/// last that is in use is in use as well, as it is what keeps it; whatever is behind the first
-/// that leaks beyond it leaks, as it would be gone with it.
+/// Settles the statuses of the objects on a path. The last object leaks. Every object before the
+/// last one in use is in use too, because it keeps that one alive. Every object behind the first
+/// leaking one leaks too, because it would be collected with it.
 ///
-/// Returns for each object its status and, where it was changed, because of which object.
+/// Returns the status of each object and the object that caused a change of its status.
 pub(super) fn settle(own: &[Status]) -> Vec<(Status, Option<usize>)> {
     let Some((_, before_last)) = own.split_last() else {
         return Vec::new();
@@ -41,8 +41,8 @@ pub(super) fn settle(own: &[Status]) -> Vec<(Status, Option<usize>)> {
         .collect()
 }
 
-/// Whether the reference from each object of a path is suspected: it leads out of what is in
-/// use, and not yet from what leaks.
+/// Returns, for each object of a path, whether its reference is suspected: it does not start at a
+/// leaking object, and it does not connect two objects in use.
 pub(super) fn suspects(settled: &[(Status, Option<usize>)]) -> Vec<bool> {
     settled
         .iter()
@@ -55,8 +55,8 @@ pub(super) fn suspects(settled: &[(Status, Option<usize>)]) -> Vec<bool> {
         .collect()
 }
 
-/// SHA-1 in lower-case hex of the suspected references, each the name of its class followed by
-/// its own. One that repeats the one before it (the next link of a list) counts once.
+/// Returns the SHA-1, in lower-case hex, of the suspected references: class name and reference name
+/// each. A repetition of the reference before (the next link of a list) counts once.
 pub(super) fn of_references<'a>(
     suspected: impl Iterator<Item = (Cow<'a, str>, &'a Reference)>,
 ) -> String {
@@ -74,7 +74,7 @@ pub(super) fn of_references<'a>(
     hex(&hash.finalize())
 }
 
-/// The signature of a leak of the platform: of its pattern alone.
+/// Returns the signature of a leak of the platform, which depends on its pattern only.
 pub(super) fn of_pattern(name: &str) -> String {
     hex(&Sha1::digest(name))
 }
@@ -97,12 +97,12 @@ mod tests {
         for (own, settled) in [
             (vec![U, N, U, U, L], vec![N, N, U, U, L]),
             (vec![U, U, L, U, L], vec![U, U, L, L, L]),
-            // Who is in use wins: a leaking object before it is not to blame.
+            // An object in use wins: a leaking object before it is not to blame.
             (vec![L, U, N, U, L], vec![N, N, N, U, L]),
             (vec![N, L, N, L], vec![N, N, N, L]),
             (vec![L], vec![L]),
             (vec![U, U], vec![U, L]),
-            // The last one leaks, whatever its own status was.
+            // The last one leaks regardless of its own status.
             (vec![N, N], vec![N, L]),
         ] {
             assert_eq!(statuses(&own), settled, "{own:?}");

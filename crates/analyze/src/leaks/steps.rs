@@ -1,5 +1,5 @@
-//! From the walk's objects to the steps of a path: references by name, collections as `[x]`
-//! without their insides.
+//! Conversion of walked objects to steps of a path: references by name, collections as `[x]`
+//! without their internals.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -10,25 +10,25 @@ use crate::lookup::one_of;
 use crate::paths::{self, Place};
 use heaptap_model::heap_graph::{ClassIndex, Follow, HeapGraph, ObjectIndex, Value};
 
-/// How an object refers to the next one.
+/// Reference from one object to the next.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reference {
-    /// An instance field.
+    /// Instance field.
     Field(String),
-    /// A static of the class that the object stands for.
+    /// Static of the represented class.
     Static(String),
-    /// An element of an array, or of a collection: its index, or the key where it is a text.
+    /// Element of an array or of a collection: its index, or its key if that is a string.
     Element(Option<String>),
-    /// What a `ThreadLocal` holds for the thread.
+    /// Value of a `ThreadLocal` in the thread.
     ThreadLocal,
-    /// A local variable of the thread.
+    /// Local variable of the thread.
     Local,
-    /// A reference that the dump has no name for.
+    /// Reference that is not named in the dump.
     Unnamed,
 }
 
 impl Reference {
-    /// For people: `LEAKED`, `[3]`, `["key"]`, `<local variable>`.
+    /// Returns the display form: `LEAKED`, `[3]`, `["key"]`, `<local variable>`.
     pub fn shown(&self) -> String {
         match self {
             Reference::Field(name) | Reference::Static(name) => name.clone(),
@@ -40,7 +40,8 @@ impl Reference {
         }
     }
 
-    /// The same for all objects that leak in one way: what signatures are made of.
+    /// Returns the form used in signatures, the same for all objects that leak through the
+    /// reference.
     pub fn generic(&self) -> &str {
         match self {
             Reference::Field(name) | Reference::Static(name) => name,
@@ -52,26 +53,26 @@ impl Reference {
     }
 }
 
-/// An object of a path, and how it refers to the next.
+/// Object on a path with its reference to the next one.
 #[derive(Debug, Clone)]
 pub(super) struct RawStep {
     pub object: ObjectIndex,
-    /// `None` for the last.
+    /// `None` for the last object.
     pub reference: Option<Reference>,
-    /// The class that declares the field, where it is another than the object's own.
+    /// Class that declares the field, if it is not the object's own class.
     pub declared_in: Option<ClassIndex>,
 }
 
-/// Names of references, of each object on a path once.
+/// Names of references, looked up once for each object on a path.
 pub(super) struct References<'g> {
     graph: &'g HeapGraph,
-    /// Whether texts of the heap may be told.
+    /// Whether the result can contain strings of the heap.
     texts: bool,
     named: HashMap<(ObjectIndex, ObjectIndex), (Reference, Option<ClassIndex>)>,
 }
 
 impl<'g> References<'g> {
-    /// Names all references on the walk's paths to `ends`.
+    /// Looks up the names of all references on the walk's paths to `ends`.
     pub fn of(
         graph: &'g HeapGraph,
         walk: &Walk,
@@ -82,7 +83,7 @@ impl<'g> References<'g> {
         for &end in ends {
             let mut at = end;
             while let Some(parent) = walk.parent(at) {
-                // What is above an object is walked once, with the first of its children.
+                // The path above an object is walked once, with the first of its children.
                 let known = children.entry(parent).or_default();
                 let first = known.is_empty();
                 known.push(at);
@@ -152,7 +153,7 @@ impl<'g> References<'g> {
         }
     }
 
-    /// The path to an object, its root first, without the insides of collections.
+    /// Returns the path to an object from its root, without the internals of collections.
     pub fn path(&self, walk: &Walk, end: ObjectIndex) -> Vec<RawStep> {
         let mut raw = vec![RawStep {
             object: end,
@@ -177,7 +178,7 @@ impl<'g> References<'g> {
         self.fold(raw)
     }
 
-    /// The steps that lead along `objects` to the last of them, which has none.
+    /// Returns the steps along `objects`; the last step has no reference.
     pub fn along(&self, objects: &[ObjectIndex]) -> Vec<RawStep> {
         let step = |pair: &[ObjectIndex]| RawStep {
             object: pair[0],
@@ -195,7 +196,7 @@ impl<'g> References<'g> {
         self.fold(objects.windows(2).map(step).collect())
     }
 
-    /// Takes out what lies between a collection and its elements.
+    /// Removes the steps between a collection and its elements.
     fn fold(&self, raw: Vec<RawStep>) -> Vec<RawStep> {
         let mut folded: Vec<RawStep> = Vec::new();
         let mut steps = raw.into_iter().peekable();
@@ -230,13 +231,14 @@ impl<'g> References<'g> {
 
     fn class(&self, object: ObjectIndex) -> &'g str {
         match self.graph.class_behind(object) {
-            // A class object is no instance of the class it stands for.
+            // A class object is not an instance of the class it represents.
             Some(_) => "java.lang.Class",
             None => self.graph.class(self.graph.class_of(object)).shown(),
         }
     }
 
-    /// Whether what a step inside a collection refers to is an element, not more inside.
+    /// Returns whether a step inside a collection refers to an element rather than to more
+    /// internals.
     fn is_element(&self, step: &RawStep) -> bool {
         match &step.reference {
             Some(Reference::Element(_)) => self.class(step.object) == "java.lang.Object[]",
@@ -247,10 +249,11 @@ impl<'g> References<'g> {
         }
     }
 
-    /// The element of a collection by the last object inside that leads to it.
+    /// Returns the element reference of a collection by the last internal object on the path.
     fn entry(&self, last: &RawStep) -> Reference {
         if let Some(Reference::Element(at)) = &last.reference {
-            // Only a list's array tells where the element is; a table's index is its hash.
+            // Only in a list is the array index the position of the element; in a table it depends
+            // on the hash.
             return Reference::Element(at.clone());
         }
         let key = one_of(self.graph, last.object, &["key"])
@@ -268,7 +271,7 @@ impl<'g> References<'g> {
     }
 }
 
-/// Whether a class is a collection whose insides nobody wants to see.
+/// Returns whether a class is a collection whose internals are hidden.
 fn is_collection(class: &str) -> bool {
     let Some((package, name)) = class.rsplit_once('.') else {
         return false;
@@ -298,8 +301,8 @@ fn is_collection(class: &str) -> bool {
     }
 }
 
-/// Whether objects of a class lie between a collection and its elements: arrays, entries, and
-/// the map behind a set.
+/// Returns whether objects of a class are internals between a collection and its elements: arrays,
+/// entries, and the map behind a set.
 fn is_inside(collection: &str, class: &str) -> bool {
     let element = class.trim_end_matches("[]");
     if element.len() < class.len() && element == "java.lang.Object" {
@@ -311,7 +314,8 @@ fn is_inside(collection: &str, class: &str) -> bool {
         && (behind_set || element.contains('$') && !is_list(element))
 }
 
-/// Collections within classes: `Arrays$ArrayList`, `Collections$SynchronizedList`.
+/// Returns whether a name is that of a nested collection: `Arrays$ArrayList`,
+/// `Collections$SynchronizedList`.
 fn is_list(element: &str) -> bool {
     ["List", "Map", "Set"]
         .iter()

@@ -1,19 +1,18 @@
-//! What can be said of one object: whether it should be gone, how sure that is, and why.
+//! Verdict on one object: status, certainty and reason.
 
-/// Whether an object should still be there.
+/// Lifecycle status of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Status {
-    /// Its life is over, or something on the path before it is of that sort.
+    /// The object's lifecycle has ended, or that of an earlier object on the path.
     Leaking,
-    /// It is in use, so whatever holds it is not to blame.
+    /// The object is in use, so its holders are not to blame.
     NotLeaking,
-    /// Nothing is known.
     #[default]
     Unknown,
 }
 
 impl Status {
-    /// For JSON: `leaking`, `not-leaking`, `unknown`.
+    /// Returns the name for JSON: `leaking`, `not-leaking`, `unknown`.
     pub fn name(self) -> &'static str {
         match self {
             Status::Leaking => "leaking",
@@ -23,20 +22,20 @@ impl Status {
     }
 }
 
-/// How sure it is that an object leaks.
+/// Certainty that an object leaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Certainty {
-    /// The dump has the value that says so.
+    /// A value in the dump proves it.
     #[default]
     Certain,
-    /// References alone prove it but for a short moment of the object's life.
+    /// References prove it, except for a short moment of the object's lifecycle.
     Likely,
-    /// References fit a leak as well as something harmless.
+    /// References fit both a leak and a harmless state.
     Possible,
 }
 
 impl Certainty {
-    /// For people and JSON: `certain`, `likely`, `possible`.
+    /// Returns the name for output and JSON: `certain`, `likely`, `possible`.
     pub fn name(self) -> &'static str {
         match self {
             Certainty::Certain => "certain",
@@ -46,12 +45,12 @@ impl Certainty {
     }
 }
 
-/// What a rule says of an object.
+/// Verdict of a rule on an object.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Verdict {
     pub status: Status,
     pub certainty: Certainty,
-    /// A fragment of a sentence, such as `mDestroyed is true`; empty where nothing is known.
+    /// Sentence fragment, such as `mDestroyed is true`; empty if nothing is known.
     pub reason: String,
 }
 
@@ -72,7 +71,7 @@ impl Verdict {
         }
     }
 
-    /// Nothing known, with a remark that helps to read the path.
+    /// Creates a verdict of unknown status with a remark that helps to read the path.
     pub fn unknown(remark: impl Into<String>) -> Verdict {
         Verdict {
             reason: remark.into(),

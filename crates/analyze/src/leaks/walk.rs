@@ -1,5 +1,5 @@
-//! The walk from the roots to objects that should be gone: breadth first, what is better
-//! evidence first. It ends at such objects, so that one held only by another is not told twice.
+//! Walk from the roots to leaking objects: breadth first, better evidence first. It ends at leaking
+//! objects, so an object held only by another leak is not reported twice.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::ControlFlow;
@@ -11,7 +11,7 @@ use heaptap_model::heap_graph::{
     ClassIndex, ClassKind, HeapGraph, ObjectIndex, Reachable, RootKind, Value,
 };
 
-/// Bits by object.
+/// Bit set over objects.
 #[derive(Debug, Clone)]
 pub(super) struct Marks {
     words: Vec<u64>,
@@ -28,7 +28,7 @@ impl Marks {
         self.words[object.at() / 64] >> (object.at() % 64) & 1 == 1
     }
 
-    /// Marks it; whether it was not before.
+    /// Marks an object. Returns whether it was unmarked before.
     pub fn add(&mut self, object: ObjectIndex) -> bool {
         let word = &mut self.words[object.at() / 64];
         let bit = 1 << (object.at() % 64);
@@ -38,48 +38,47 @@ impl Marks {
     }
 }
 
-/// How good the evidence of a reference or a root is; worse ones are walked when nothing better
-/// is left.
+/// Evidence levels of references and roots. A level is walked after everything at better levels.
 const GOOD: usize = 0;
 const LIBRARY: usize = 1;
 const LOCAL: usize = 2;
 const WEAK: usize = 3;
 const LEVELS: usize = 4;
 
-/// Why a path begins where it does.
+/// Start of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Start {
-    /// A root of the dump.
+    /// Root of the dump.
     Root(RootKind),
-    /// A class that is reachable: its loader keeps it, and it keeps its statics.
+    /// Reachable class: its loader keeps it alive, and it keeps its statics alive.
     Class,
 }
 
-/// Who refers to whom on the best paths.
+/// Referrers on the best paths.
 pub(super) struct Walk {
     parent: Vec<ObjectIndex>,
     seen: Marks,
-    /// Objects that local variables of these threads hold.
+    /// Threads by the objects that their local variables hold.
     locals: HashMap<ObjectIndex, ObjectIndex>,
-    /// Objects reached by a reference that the platform leaks, by its number.
+    /// Pattern numbers of objects reached by a reference through which the platform leaks.
     library: HashMap<ObjectIndex, usize>,
 }
 
-/// An object to walk to when nothing better is left.
+/// Object to walk at its evidence level.
 struct Next {
     object: ObjectIndex,
     parent: ObjectIndex,
-    /// The pattern by which the platform leaks it.
+    /// Pattern by which the platform leaks the object.
     pattern: Option<usize>,
 }
 
-/// What is special about references of a class.
+/// Special handling of a class's references.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Special {
     No,
-    /// Its instances are class objects: their statics have names.
+    /// Instances are class objects, whose statics have names.
     ClassObject,
-    /// Lists of the collector's own, or fields that the platform leaks through.
+    /// Some fields are lists of the garbage collector or leak in the platform.
     ByName,
 }
 
@@ -147,7 +146,7 @@ impl Walk {
         walk
     }
 
-    /// Notes the first who refers to an object; whether nobody did before.
+    /// Records the first referrer of an object. Returns whether there was none before.
     fn reach(&mut self, object: ObjectIndex, parent: ObjectIndex) -> bool {
         let new = self.seen.add(object);
         if new {
@@ -179,7 +178,8 @@ impl Walk {
             if level == LOCAL {
                 let thread = root.thread.and_then(|serial| threads.get(&serial).copied());
                 if let Some(thread) = thread.filter(|&t| t != root.object) {
-                    // What the main thread or the finalizer's is doing right now is no leak.
+                    // Objects that the main thread or the finalizer watchdog uses right now are not
+                    // leaks.
                     let passes = in_passing.entry(thread).or_insert_with(|| {
                         let name = thread_name(graph, thread);
                         live.main_thread == Some(thread)
@@ -211,29 +211,29 @@ impl Walk {
         all
     }
 
-    /// Whether a strong path was found.
+    /// Returns whether a strong path reaches the object.
     pub fn reaches(&self, object: ObjectIndex) -> bool {
         self.seen.has(object)
     }
 
-    /// Who refers to it on its path.
+    /// Returns the referrer of the object on its path.
     pub fn parent(&self, object: ObjectIndex) -> Option<ObjectIndex> {
         let parent = self.parent[object.at()];
         (parent != ObjectIndex::NONE).then_some(parent)
     }
 
-    /// Whether a path goes from that thread to the object through a local variable.
+    /// Returns whether a path leads from that thread to the object through a local variable.
     pub fn is_local(&self, thread: ObjectIndex, object: ObjectIndex) -> bool {
         self.locals.get(&object) == Some(&thread) && self.parent(object) == Some(thread)
     }
 
-    /// The number of the pattern by which the platform leaks it, where its path comes through
-    /// that reference.
+    /// Returns the pattern number if the object's path passes through a reference by which the
+    /// platform leaks it.
     pub fn library(&self, object: ObjectIndex) -> Option<usize> {
         self.library.get(&object).copied()
     }
 
-    /// Why the path of an object without parent begins there.
+    /// Returns the start of the path of an object without a referrer.
     pub fn start_of(&self, graph: &HeapGraph, object: ObjectIndex) -> Start {
         let best = graph
             .roots_of(object)
@@ -247,7 +247,8 @@ impl Walk {
     }
 }
 
-/// How good a root is, and its place among those as good; `None` for roots that hold nothing.
+/// Returns the evidence level of a root and its rank within the level; `None` for roots that do not
+/// hold objects.
 fn rank(kind: RootKind) -> Option<(usize, u8)> {
     use RootKind::*;
     Some(match kind {
@@ -284,7 +285,7 @@ fn special(graph: &HeapGraph, patterns: &[Pattern]) -> Vec<Special> {
         .map(|class| by_name(ClassIndex(class)))
         .collect();
     for (at, special) in all.iter_mut().enumerate() {
-        // Tall hierarchies are hostile; no real one of these is.
+        // Only hostile dumps have taller hierarchies.
         let mut line = graph.ancestry(ClassIndex(at as u32)).take(64);
         if line.any(|class| named[class.at()]) {
             *special = Special::ByName;
@@ -301,10 +302,10 @@ fn special(graph: &HeapGraph, patterns: &[Pattern]) -> Vec<Special> {
     all
 }
 
-/// Declares `referent`, which keeps nothing here.
+/// Class that declares `referent`, which this walk does not follow.
 pub(super) const REFERENCE: &str = "java.lang.ref.Reference";
 
-/// Fields that lead through lists of the collector's own.
+/// Returns whether a field leads through a list of the garbage collector.
 pub(super) fn is_collectors_own(class: &str, field: &str) -> bool {
     let lists = matches!(
         class,
@@ -320,8 +321,8 @@ pub(super) fn is_collectors_own(class: &str, field: &str) -> bool {
         )
 }
 
-/// References of an object by name, with the worst evidence among them and the pattern that the
-/// platform leaks by.
+/// Returns the references of an object by name, each with its worst evidence level and the pattern
+/// by which the platform leaks it.
 fn named(
     graph: &HeapGraph,
     object: ObjectIndex,
@@ -351,7 +352,7 @@ fn named(
             .position(|p| p.field == name && p.class == class && p.is_static == behind.is_some());
         let level = match pattern {
             Some(_) => LIBRARY,
-            // HotSpot's constants of a class: whatever its code once resolved.
+            // HotSpot's constants of a class, resolved by its code.
             None if name == "<resolved_references>" => WEAK,
             None => GOOD,
         };
@@ -360,7 +361,7 @@ fn named(
     });
     let mut told: Vec<ObjectIndex> = found.iter().map(|f| f.0).chain(skipped).collect();
     told.sort_unstable();
-    // A class object's superclass and loader are no fields.
+    // The superclass and loader of a class object are not fields.
     for &target in graph.references(object) {
         if target != ObjectIndex::NONE && told.binary_search(&target).is_err() {
             found.push((target, GOOD, None));

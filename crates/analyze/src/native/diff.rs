@@ -1,6 +1,6 @@
-//! What changed between two dumps: growth of what is held, or of what was allocated, by callsite,
-//! function, library and so on, each with its sampling error, and whether that explains it.
-//! Takes two columns of values over one table; how two tables become one is `stacks::join`'s.
+//! Differences between two dumps: growth of unreleased or allocated bytes by callsite, function,
+//! library and so on, each with its sampling error and a test whether that explains it. The input
+//! is two columns of values over one table; `stacks::join` joins two tables.
 
 use std::cmp::{Ordering, Reverse};
 
@@ -12,20 +12,20 @@ use crate::sampling::verdict::{FALSE_DISCOVERIES, MIN_HITS_TO_TEST, benjamini_ho
 use crate::sampling::{Counters, Interval, Rate, Sampled, Turnover};
 use heaptap_model::stacks::{Dump, NodeId, StackTable, Values, View};
 
-/// How two dumps are related.
+/// Relation between two dumps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DumpRelation {
-    /// Of one process in one recording, the first before the second: what survived is in both
-    /// and cancels, with its error.
+    /// Dumps of one process in one recording, the first before the second. Survivors are in both
+    /// and cancel, including their error.
     OneRun,
-    /// Of two runs: all of one is set against all of the other.
+    /// Dumps of two runs, which are compared as independent samples.
     Apart,
 }
 
-/// Whose growth it is.
+/// Quantity whose growth is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Growing {
-    /// Bytes held.
+    /// Unreleased bytes.
     #[default]
     Held,
     /// Bytes allocated since profiling began.
@@ -33,7 +33,7 @@ pub enum Growing {
 }
 
 impl Growing {
-    /// The view of bytes, and that of counts.
+    /// Returns the views of bytes and of counts.
     pub fn views(self) -> (View, View) {
         match self {
             Growing::Held => (View::Space, View::Objects),
@@ -42,78 +42,70 @@ impl Growing {
     }
 }
 
-/// What is compared, and how.
+/// Parameters of a comparison.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms {
-    /// What a row stands for.
     pub by: RowKey,
-    /// Whose growth it is.
     pub growing: Growing,
-    /// How the dumps are related.
     pub relation: DumpRelation,
-    /// What each side's values are divided by: iterations, seconds. Positive and finite.
+    /// Divisor of each side's values: iterations or seconds. Positive and finite.
     pub divisors: [f64; 2],
 }
 
-/// Two dumps compared.
+/// Comparison of two dumps.
 #[derive(Debug)]
 pub struct Diff<'a> {
-    /// The callsites that rows are about.
+    /// Callsites of the rows.
     pub shown: Shown<'a>,
-    /// The groups that rows are about.
+    /// Groups of the rows.
     pub groups: Groups<'a>,
-    /// Of everything, whatever the filter says.
+    /// Change of all callsites, regardless of the filter.
     pub total: Change,
-    /// Of what the filter leaves.
+    /// Change of the callsites that pass the filter.
     pub left: Change,
-    /// What changed, in no particular order.
+    /// Changed rows in no particular order.
     pub rows: Vec<Row>,
-    /// Whether a sampling interval is known: else changes have no limits.
+    /// Whether a sampling interval is known. Otherwise changes have no limits.
     pub has_limits: bool,
 }
 
-/// A row of a difference.
+/// Row of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Row {
-    /// What it is about.
     pub key: Key,
-    /// Of stacks that end there.
+    /// Change of stacks that end there.
     pub own: Change,
-    /// Of stacks that pass there.
+    /// Change of stacks that pass there.
     pub cumulative: Change,
 }
 
-/// How much more or less.
+/// Change of one value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Change {
-    /// Bytes before.
     pub before: i64,
-    /// Bytes after.
     pub after: i64,
-    /// Sampled allocations before.
     pub samples_before: i64,
-    /// Sampled allocations after.
     pub samples_after: i64,
-    /// After less before, each divided as the terms say, with its 95 % limits. Without known
-    /// interval the limits are the value.
+    /// Second value minus first, each divided as in `Terms`, with 95% limits. Without a known
+    /// interval the limits equal the value.
     pub growth: Rate,
-    /// Whether sampling does not explain it: its limits hold no zero, and it stands out among
-    /// all rows that might.
+    /// Whether sampling error does not explain the change: the limits exclude zero, and the change
+    /// is significant among all tested rows.
     pub is_certain: bool,
 }
 
 impl Change {
-    /// Whether nothing was there before.
+    /// Returns whether there was nothing before.
     pub fn is_new(&self) -> bool {
         self.before == 0 && self.samples_before == 0
     }
 
-    /// Whether nothing is left.
+    /// Returns whether nothing is left.
     pub fn is_gone(&self) -> bool {
         self.after == 0 && self.samples_after == 0
     }
 
-    /// `new`, `gone`, `grown`, `shrunk`, `same`; whether that is certain is another matter.
+    /// Returns `new`, `gone`, `grown`, `shrunk` or `same`, regardless of certainty.
     pub fn status(&self) -> &'static str {
         match self.growth.value.partial_cmp(&0.0) {
             _ if self.is_new() && self.is_gone() => "same",
@@ -156,7 +148,7 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// What a dump says of a callsite; counts that it lacks are as many as the bytes can have.
+    /// Returns the counters of a callsite. Missing counts are the maximum that the bytes allow.
     fn counters(&self, at: Option<usize>) -> Counters {
         let value = |column: usize| at.and_then(|at| Some(self.columns[column]?[at]));
         let count = |column: usize, bytes: i64| match self.columns[column] {
@@ -182,8 +174,7 @@ impl<'a> Side<'a> {
 }
 
 impl<'a> Diff<'a> {
-    /// Compares two dumps over one table. Either may be absent: then all of the other is new or
-    /// gone.
+    /// Compares two dumps over one table. If one is absent, everything in the other is new or gone.
     pub fn of(
         table: &'a StackTable,
         before: Option<&Dump>,
@@ -235,13 +226,13 @@ impl<'a> Diff<'a> {
         }
     }
 
-    /// Positions of the rows: what is certain before what sampling may explain; growth before
-    /// what shrank; the greatest first. At most `limit`, where it is not 0.
+    /// Returns the positions of the rows, at most `limit` unless it is 0: certain changes first,
+    /// growth before shrinkage, largest first.
     pub fn ranked(&self, limit: usize, of: impl Fn(&Row) -> Change) -> Vec<usize> {
         let rank = |at: &usize| {
             let change = of(&self.rows[*at]);
             let grown = change.growth.value > 0.0;
-            // Positive numbers are ordered as their bits are.
+            // The order of positive numbers is that of their bits.
             let size = change.growth.value.abs().to_bits();
             let place = match change.is_certain {
                 true => (0, !grown),
@@ -262,8 +253,8 @@ impl<'a> Diff<'a> {
     }
 }
 
-/// Says of each row whether its change is certain: its own limits exclude zero, and so few of
-/// all rows that can be tested would look like that by chance.
+/// Determines which changes are certain: the row's own limits exclude zero, and the change is
+/// significant after correction for all tested rows.
 fn settle(
     rows: &mut [Row],
     chances: impl Iterator<Item = Option<f64>>,
@@ -275,7 +266,7 @@ fn settle(
         .unzip();
     for row in rows.iter_mut() {
         let change = of(row);
-        // One recorded at full size has no error that could explain it.
+        // Allocations recorded at full size have no sampling error that could explain the change.
         change.is_certain &= change.growth.exact || change.growth.hits == 0.0;
     }
     for (at, stands_out) in tested
@@ -287,7 +278,7 @@ fn settle(
     }
 }
 
-/// Two dumps, and what is asked of them.
+/// Two dumps with the parameters of their comparison.
 struct Sides<'a> {
     sides: [Option<Side<'a>>; 2],
     intervals: Option<[Interval; 2]>,
@@ -315,7 +306,7 @@ impl<'a> Sides<'a> {
         }
     }
 
-    /// Bytes and counts of both, and what an interval is made of, by callsite.
+    /// Returns, by callsite, the bytes and counts of both dumps and the inputs of the interval.
     fn values(&self) -> Values {
         let nodes = |side: usize| -> &[NodeId] {
             self.sides[side].map_or(&[][..], |side| &side.values.nodes)
@@ -394,8 +385,8 @@ impl<'a> Sides<'a> {
         ]
     }
 
-    /// What came and went, from sums of the columns; the second side in the first one's time or
-    /// iterations.
+    /// Returns the turnover from sums of the columns, with the second side scaled to the time or
+    /// iterations of the first one.
     fn turnover(&self, sums: &[i64]) -> Option<Turnover> {
         let [t_before, t_after] = self.intervals?;
         let net = sums[AFTER].saturating_sub(sums[BEFORE]);
@@ -441,8 +432,8 @@ impl<'a> Sides<'a> {
         }
     }
 
-    /// How likely sampling alone makes as much of a change, if there was none; `None` where
-    /// too little was sampled for any answer, or nothing is left to chance.
+    /// Returns the probability that sampling alone produces such a change if there was none.
+    /// Returns `None` if there are too few samples to answer, or if the values have no error.
     fn chance(&self, sums: &[i64]) -> Option<f64> {
         let turnover = self.turnover(sums)?;
         if turnover.is_exact() || turnover.hits() < MIN_HITS_TO_TEST {

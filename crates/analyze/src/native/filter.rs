@@ -1,44 +1,44 @@
-//! Which stacks count and which of their frames are shown, in the terms of `go tool pprof`.
-//! Owns the rules; `shown` applies them to a tree.
+//! Filter rules for stacks and their frames, with the semantics of `go tool pprof`. `shown` applies
+//! them to a tree.
 //!
 //! A pattern matches a frame by its function's name, its source file or its library's path.
 //!
 //! | flag | meaning |
 //! |---|---|
-//! | focus | only stacks with a frame that matches |
-//! | ignore | no stacks with a frame that matches |
-//! | hide | frames that match are taken out; what they allocated themselves goes to their caller |
-//! | show | frames that do not match are taken out |
-//! | show_from | what calls the outermost frame that matches is taken out; only stacks with one |
+//! | focus | only stacks with a matching frame |
+//! | ignore | no stacks with a matching frame |
+//! | hide | matching frames are removed; their own allocations count for their caller |
+//! | show | frames that do not match are removed |
+//! | show_from | callers of the outermost matching frame are removed; only stacks with one |
 //!
-//! Focus and ignore see a stack as it is, the last sees it without hidden frames. A stack of
-//! which hide and show leave no frame does not count. Beside that, allocators (`malloc`) and the
-//! Java runtime's own frames are taken out unless `all_frames` is set or `show` names them, so
-//! that the first line is whose memory it is; a stack of nothing else is kept, with the
-//! runtime's frames, or as it is where there are only allocators.
+//! Focus and ignore apply to the complete stack, show_from to the stack without hidden frames. A
+//! stack without any frame after hide and show does not count. In addition, allocators (`malloc`)
+//! and the Java runtime's own frames are removed unless `all_frames` is set or `show` matches them,
+//! so that the first frame is the owner of the memory. A stack of nothing else is kept with the
+//! runtime's frames, or unchanged if it consists of allocators only.
 
 use heaptap_model::stacks::{Frame, Kind, StackTable, TextId};
 use regex::Regex;
 
-/// What is looked at. Patterns of one kind are alternatives.
+/// Filter of stacks and frames. Patterns of one kind are alternatives.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    /// Only stacks with such a frame; of all, where there is none.
+    /// Stacks must have such a frame, if any patterns are given.
     pub focus: Vec<Regex>,
-    /// No stacks with such a frame.
+    /// Stacks must not have such a frame.
     pub ignore: Vec<Regex>,
-    /// Frames to take out.
+    /// Frames to remove.
     pub hide: Vec<Regex>,
-    /// Frames to keep; of all, where there is none.
+    /// Frames to keep; all if empty.
     pub show: Vec<Regex>,
-    /// Where stacks begin.
+    /// Frames at which stacks begin.
     pub show_from: Vec<Regex>,
-    /// Show allocators and the Java runtime too.
+    /// Whether allocators and the Java runtime are shown.
     pub all_frames: bool,
 }
 
 impl Filter {
-    /// Whether every stack counts.
+    /// Returns whether every stack counts.
     pub fn takes_all(&self) -> bool {
         self.focus.is_empty()
             && self.ignore.is_empty()
@@ -47,8 +47,8 @@ impl Filter {
             && self.show_from.is_empty()
     }
 
-    /// What the filter says of each frame of a table, in order of their ids. Each text is
-    /// matched once, however many frames have it.
+    /// Returns the verdict on each frame of a table, by frame ID. Each text is matched once,
+    /// regardless of the number of frames with it.
     pub(super) fn verdicts(&self, table: &StackTable) -> Vec<Verdict> {
         let mut known = vec![None; table.text_count()];
         let verdicts = table.frames().iter();
@@ -83,7 +83,7 @@ impl Filter {
     }
 
     fn matches(&self, table: &StackTable, id: TextId, known: &mut [Option<Matches>]) -> Matches {
-        // An empty text is no name, file or path: nothing that could match.
+        // An empty text is not a name, file or path, so it cannot match.
         if id == TextId::default() {
             return Matches::default();
         }
@@ -107,7 +107,7 @@ impl Filter {
     }
 }
 
-/// A set of kinds of patterns.
+/// Set of kinds of patterns.
 #[derive(Debug, Clone, Copy, Default)]
 struct Matches(u8);
 
@@ -131,16 +131,16 @@ impl std::ops::BitOr for Matches {
     }
 }
 
-/// When a frame is shown.
+/// Condition under which a frame is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Visibility {
     /// Always.
     Plain,
-    /// Where a stack has none of the above.
+    /// In stacks without a frame above.
     Runtime,
-    /// Where a stack has none of the above either.
+    /// In stacks without any frame above.
     Allocator,
-    /// Not at all.
+    /// Never.
     Never,
 }
 
@@ -155,7 +155,7 @@ impl Visibility {
     }
 }
 
-/// What a filter says of a frame.
+/// Verdict of a filter on a frame.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Verdict {
     pub(super) focus: bool,

@@ -1,5 +1,5 @@
-//! What a row of a table stands for. Owns the grouping of frames by function, library, file,
-//! line, class or package, and how each is called.
+//! Row keys of tables: grouping of frames by function, library, file, line, class or package, and
+//! the names of groups.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -8,30 +8,30 @@ use super::scope;
 use heaptap_model::names::module;
 use heaptap_model::stacks::{FrameId, Function, LibraryId, StackTable, TextId};
 
-/// What a row stands for.
+/// Row key of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum RowKey {
-    /// A stack, as it is shown.
+    /// Stack, as it is shown.
     #[default]
     Callsite,
-    /// A function of a library.
+    /// Function of a library.
     Function,
-    /// A library.
     Library,
-    /// A source file; a library where that is not known.
+    /// Source file; the library if unknown.
     File,
-    /// A line of a source file in a function; a function where that is not known.
+    /// Line of a source file in a function; the function if unknown.
     Line,
-    /// A Java class, or the scope of a C++ or Rust function; a library where there is none.
+    /// Java class, or the scope of a C++ or Rust function; the library if there is none.
     Class,
-    /// A package, or the scope around the class; a library where there is none.
+    /// Package, or the scope around the class; the library if there is none.
     Package,
-    /// A thread, where they are told apart. No frame tells it: all are one group.
+    /// Thread, if the input distinguishes threads. Frames do not contain it, so all of them are one
+    /// group.
     Thread,
 }
 
 impl RowKey {
-    /// `callsite`, `function` and so on, as typed.
+    /// Returns the name as typed: `callsite`, `function` and so on.
     pub fn name(self) -> &'static str {
         match self {
             RowKey::Callsite => "callsite",
@@ -46,7 +46,7 @@ impl RowKey {
     }
 }
 
-/// A row's group. The texts are the table's.
+/// Group of a row. Its texts are in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupId(pub u32);
 
@@ -55,13 +55,13 @@ pub struct GroupId(pub u32);
 pub struct Groups<'a> {
     table: &'a StackTable,
     by: RowKey,
-    /// By frame.
+    /// Group by frame.
     ids: Vec<GroupId>,
-    /// The first frame of each.
+    /// First frame of each group.
     samples: Vec<FrameId>,
 }
 
-/// What tells groups apart.
+/// Group identity.
 #[derive(PartialEq, Eq, Hash)]
 enum Key<'a> {
     Frame(FrameId),
@@ -92,32 +92,32 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// What the groups are.
+    /// Returns the key of the groups.
     pub fn by(&self) -> RowKey {
         self.by
     }
 
-    /// Number of groups.
+    /// Returns the number of groups.
     pub fn len(&self) -> usize {
         self.samples.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no groups.
     pub fn is_empty(&self) -> bool {
         self.samples.is_empty()
     }
 
-    /// The group of a frame.
+    /// Returns the group of a frame.
     pub fn group(&self, frame: FrameId) -> GroupId {
         self.ids[frame.0 as usize]
     }
 
-    /// One frame of a group.
+    /// Returns a frame of the group.
     pub fn sample(&self, group: GroupId) -> FrameId {
         self.samples[group.0 as usize]
     }
 
-    /// What a group is called.
+    /// Returns the name of a group.
     pub fn name(&self, group: GroupId) -> Cow<'a, str> {
         let frame = self.sample(group);
         let function = function_of(self.table, frame);
@@ -167,23 +167,23 @@ fn key(table: &StackTable, by: RowKey, frame: FrameId) -> Key<'_> {
     }
 }
 
-/// A frame's function.
+/// Returns the function of a frame.
 pub fn function_of(table: &StackTable, frame: FrameId) -> &Function {
     let function = table.frames()[frame.0 as usize].function;
     &table.functions()[function.0 as usize]
 }
 
-/// A frame's source file; empty where not known.
+/// Returns the source file of a frame; empty if unknown.
 pub fn file_of(table: &StackTable, frame: FrameId) -> &str {
     table.text_of(table.frames()[frame.0 as usize].file)
 }
 
-/// A library's file name; of one in an APK its own. Empty where not known.
+/// Returns the file name of a library; for one in an APK, its own name. Empty if unknown.
 pub fn library_name(table: &StackTable, library: LibraryId) -> Cow<'_, str> {
     module(table.text_of(table.libraries()[library.0 as usize].path))
 }
 
-/// What stands for whoever has no name of its own: the library in brackets.
+/// Returns the substitute for a missing name: the library in brackets.
 fn bracketed(table: &StackTable, library: LibraryId) -> Cow<'static, str> {
     let name = library_name(table, library);
     match name.as_ref() {
@@ -193,5 +193,5 @@ fn bracketed(table: &StackTable, library: LibraryId) -> Cow<'static, str> {
     }
 }
 
-/// What stands for a library that is not known.
+/// Substitute for an unknown library.
 const UNKNOWN: &str = "[unknown]";

@@ -1,19 +1,18 @@
-//! What a sampled native heap tells people, over [`StackProfile`](heaptap_model::stacks::StackProfile):
-//! tables and trees of callsites, filters, differences. Takes tables and numbers, gives plain
-//! rows; prints nothing.
+//! Analysis of sampled native heaps ([`StackProfile`](heaptap_model::stacks::StackProfile)): tables
+//! and trees of callsites, filters, differences. Returns plain rows and does not print.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `filter` | which stacks count and which of their frames are shown |
-//! | `shown` | the tree of callsites that a filter leaves, and sums over it |
-//! | `groups` | what a row stands for: callsite, function, library, file, line, class, package |
+//! | `filter` | filter rules for stacks and their frames |
+//! | `shown` | the tree of callsites that pass a filter, and sums over it |
+//! | `groups` | row keys: callsite, function, library, file, line, class, package |
 //! | `table` | self and cumulative sums by group |
-//! | `tree` | callsites as a tree from the root, or from the method that allocates |
-//! | `diff` | what changed between two dumps, and whether sampling explains it |
-//! | `growth` | what grows over a series of dumps |
-//! | `sampled` | the error of a dump's sums |
-//! | `own` | whose code a frame is: the app's own or the platform's |
-//! | `scope` | the class and the package that a function's name tells of |
+//! | `tree` | callsites as a tree from the root, or from the allocating method |
+//! | `diff` | changes between two dumps, with a test against sampling error |
+//! | `growth` | growth over a series of dumps |
+//! | `sampled` | the sampling error of a dump's sums |
+//! | `own` | classification of frames as app or platform code |
+//! | `scope` | class and package from a function's name |
 
 pub mod diff;
 pub mod filter;

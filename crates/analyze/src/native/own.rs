@@ -1,5 +1,5 @@
-//! Whose code a frame is: the app's own, or what it stands on. A leak is shown where its
-//! developer can change something, not in the library that asked for the memory.
+//! Classification of frames as app code or platform code. A leak is reported at code that its
+//! developer can change, not in the library that allocated the memory.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use super::shown::{Shown, ShownId};
 use heaptap_model::names::platform::is_platform;
 use heaptap_model::stacks::{FrameId, Kind, StackTable};
 
-/// Where the platform and the build host keep their own.
+/// Paths of platform files on the device and on the build host.
 const PLATFORM_PATHS: [&str; 9] = [
     "/system/",
     "/system_ext/",
@@ -21,7 +21,7 @@ const PLATFORM_PATHS: [&str; 9] = [
     "/lib64/",
 ];
 
-/// Packages of libraries, beside the platform's, that no app has written for itself.
+/// Packages of libraries, in addition to the platform's, that are not app code.
 const LIBRARY_PACKAGES: [&str; 3] = ["com.google.android.", "org.chromium.", "okhttp3."];
 
 /// Namespaces of the C++ and Rust libraries that are compiled into everything.
@@ -36,10 +36,10 @@ const LIBRARY_SCOPES: [&str; 8] = [
     "fmt::",
 ];
 
-/// By callsite of a tree the frame nearest to the allocation that is the app's own code; else the
-/// nearest that has a name, else the one that allocates; `None` of the root.
+/// Returns, for each callsite of a tree, the app frame nearest to the allocation; without one, the
+/// nearest frame with a name; otherwise the allocating frame. `None` for the root.
 pub fn own_frames(shown: &Shown<'_>) -> Vec<Option<FrameId>> {
-    /// How well a frame tells a developer where to look.
+    /// Usefulness of a frame to a developer.
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
     enum Worth {
         Bare,
@@ -56,7 +56,7 @@ pub fn own_frames(shown: &Shown<'_>) -> Vec<Option<FrameId>> {
         })
         .collect();
     let mut own: Vec<Option<FrameId>> = vec![None; shown.len()];
-    // Callers stand before whom they call.
+    // Callers come before their callees.
     for id in (1..shown.len() as u32).map(ShownId) {
         let (Some(frame), above) = (shown.frame(id), own[shown.parent(id).at()]) else {
             continue;
@@ -70,7 +70,7 @@ pub fn own_frames(shown: &Shown<'_>) -> Vec<Option<FrameId>> {
     own
 }
 
-/// Whether a frame is code of the app itself.
+/// Returns whether a frame is app code.
 pub fn is_app_frame(table: &StackTable, frame: FrameId) -> bool {
     let function = function_of(table, frame);
     if !has_name(table, frame) || is_library_code(table, frame) {
@@ -79,7 +79,8 @@ pub fn is_app_frame(table: &StackTable, frame: FrameId) -> bool {
     let path = table.text_of(table.libraries()[function.library.0 as usize].path);
     match function.kind {
         Kind::Allocator | Kind::Runtime | Kind::Class => false,
-        // Where Java code lies says little: what is compiled just in time lies in no file.
+        // For Java code the path is weak evidence, because just-in-time compiled code is in no
+        // file.
         Kind::Java => !is_platform_path(path),
         Kind::Plain => !path.is_empty() && !path.starts_with('[') && !is_platform_path(path),
     }
@@ -97,7 +98,7 @@ fn is_library_code(table: &StackTable, frame: FrameId) -> bool {
     }
 }
 
-/// Demangled templates begin with what they return: `void std::f<int>()`.
+/// Returns a name without its return type. Demangled templates begin with it: `void std::f<int>()`.
 fn without_return_type(name: &str) -> Cow<'_, str> {
     let scope = name.find("::").unwrap_or(0);
     match name[..scope].rfind([' ', '*', '&']) {
@@ -110,7 +111,7 @@ fn is_platform_path(path: &str) -> bool {
     PLATFORM_PATHS.iter().any(|p| path.starts_with(p))
 }
 
-/// Whether a function has a name, not an address.
+/// Returns whether a function has a name rather than an address.
 fn has_name(table: &StackTable, frame: FrameId) -> bool {
     let name = table.text_of(function_of(table, frame).name);
     !name.is_empty() && !name.starts_with("0x") && !name.contains("+0x")
@@ -172,7 +173,11 @@ mod tests {
         };
         assert_eq!(own(&[vector, bare, append, java]), Some(append));
         assert_eq!(own(&[draw, view, java]), Some(java));
-        assert_eq!(own(&[bare, draw, view]), Some(draw), "no own code: a name");
+        assert_eq!(
+            own(&[bare, draw, view]),
+            Some(draw),
+            "without app code, a frame with a name"
+        );
         assert_eq!(own(&[bare]), Some(bare));
         assert_eq!(own(&[]), None);
     }

@@ -1,15 +1,15 @@
-//! The error of a dump's sums, one rule for all who show them: of each callsite the samples that may
-//! be smaller than the sampling interval are counted by itself, and those counts are added up. Sums
-//! of bytes and samples alone would take large allocations for small ones, and err wider the more
-//! callsites they are of.
+//! Sampling error of a dump's sums, the same everywhere. For each callsite, the samples that can be
+//! smaller than the sampling interval are counted, and those counts are summed. From summed bytes
+//! and samples alone, large allocations would look like small ones, and the error would grow with
+//! the number of callsites.
 
 use crate::sampling::{Estimate, Interval, Sampled};
 use heaptap_model::stacks::{Dump, Measure, View};
 
-/// The samples of one column of bytes that may be smaller than the sampling interval, row by row.
+/// Samples of one column of bytes that can be smaller than the sampling interval, by row.
 #[derive(Debug, Clone, Copy)]
 pub struct SmallSamples<'a> {
-    /// Place of the column with the number of samples.
+    /// Index of the column with the number of samples.
     counts: usize,
     interval: Interval,
     rows: SmallRows<'a>,
@@ -17,14 +17,14 @@ pub struct SmallSamples<'a> {
 
 #[derive(Debug, Clone, Copy)]
 enum SmallRows<'a> {
-    /// Where callsites were summed.
+    /// Known counts, for summed callsites.
     Known(&'a [i64]),
-    /// Where each row is of one callsite: from its bytes and its samples.
+    /// Bytes and samples from which counts are derived, for rows of one callsite each.
     Counted(&'a [i64], &'a [i64]),
 }
 
 impl<'a> SmallSamples<'a> {
-    /// Those of the column at `at`; `None` if nothing is known of its error.
+    /// Returns the small samples of the column at `at`; `None` if its error is unknown.
     pub fn of(dump: &'a Dump, at: usize) -> Option<SmallSamples<'a>> {
         let bytes = dump.measures.get(at)?.view?;
         let counts = match bytes {
@@ -46,7 +46,7 @@ impl<'a> SmallSamples<'a> {
         })
     }
 
-    /// How many there are in a row of the dump's values.
+    /// Returns the number of small samples in a row of the dump's values.
     #[inline]
     pub fn at(&self, row: usize) -> i64 {
         match self.rows {
@@ -64,19 +64,18 @@ impl<'a> SmallSamples<'a> {
     }
 }
 
-/// What the error of one column of bytes follows from.
+/// Inputs of the sampling error of one column of bytes.
 #[derive(Debug, Clone)]
 pub struct SampledColumn {
-    /// Place of the column with the number of samples.
+    /// Index of the column with the number of samples.
     pub counts: usize,
-    /// The sampling interval.
     pub interval: Interval,
-    /// By row of the dump's values the samples that may be smaller than the interval.
+    /// Samples that can be smaller than the interval, by row of the dump's values.
     pub small: Vec<i64>,
 }
 
 impl SampledColumn {
-    /// The error of the column at `at`; `None` if nothing is known of it.
+    /// Returns the inputs for the column at `at`; `None` if its error is unknown.
     pub fn of(dump: &Dump, at: usize) -> Option<SampledColumn> {
         let small = SmallSamples::of(dump, at)?;
         Some(SampledColumn {
@@ -86,13 +85,13 @@ impl SampledColumn {
         })
     }
 
-    /// The estimate of a sum over callsites, from its bytes, samples and small samples.
+    /// Returns the estimate of a sum over callsites from its bytes, samples and small samples.
     pub fn estimate(&self, bytes: i64, samples: i64, small: i64) -> Estimate {
         Sampled::of_sums(bytes, samples, small, self.interval).estimate()
     }
 }
 
-/// The sum of a view over all callsites of a dump; `None` if nothing is known of its error.
+/// Returns the sum of a view over all callsites of a dump; `None` if its error is unknown.
 pub fn total(dump: &Dump, view: View) -> Option<Estimate> {
     let at = dump.measures.iter().position(|m| m.view == Some(view))?;
     let small = SmallSamples::of(dump, at)?;

@@ -1,13 +1,13 @@
-//! What a function's name tells: its parts, its class and package, and shorter forms of it. Works
-//! on names as people read them: C++ and Rust demangled, Java with dots. Names that follow no
-//! rule come back as they are; nothing here fails.
+//! Parsing of function names: parts, class, package, and shorter forms. The names are C++ and Rust
+//! names after demangling, and Java names with dots. Names in an unknown form are returned
+//! unchanged; nothing here fails.
 
 use std::borrow::Cow;
 
 use heaptap_model::stacks::Kind;
 
-/// A demangled name without return type and parameters: `void a::B<int>::c(char) const` is
-/// `a::B<int>::c`.
+/// Returns a demangled name without return type and parameters: `void a::B<int>::c(char) const`
+/// becomes `a::B<int>::c`.
 pub fn qualified(name: &str) -> &str {
     let name = name.strip_prefix("non-virtual thunk to ").unwrap_or(name);
     let marks = Marks::of(name);
@@ -19,14 +19,14 @@ pub fn qualified(name: &str) -> &str {
     .trim_end()
 }
 
-/// What stands in a name outside of brackets.
+/// Positions in a name, outside of brackets.
 #[derive(Debug, Default)]
 struct Marks {
-    /// Of each `::`, in the part before parameters.
+    /// Positions of each `::` before the parameters.
     separators: Vec<usize>,
-    /// Where parameters begin.
+    /// Start of the parameters.
     parameters: Option<usize>,
-    /// Behind a return type.
+    /// End of the return type.
     last_space: Option<usize>,
 }
 
@@ -38,8 +38,7 @@ impl Marks {
         let mut segment = 0;
         let mut at = 0;
         while at < bytes.len() {
-            // `operator<`, `operator()`, `operator new`: its name is whatever follows, up to
-            // the parameters.
+            // `operator<`, `operator()`, `operator new`: the name extends to the parameters.
             if depth == 0 && at == segment && is_operator(&name[at..]) {
                 let rest = &name[at + "operator".len()..];
                 let call = if rest.starts_with("()") { 2 } else { 0 };
@@ -55,7 +54,7 @@ impl Marks {
                     return marks;
                 }
                 b'(' | b'{' | b'[' => depth += 1,
-                // An arrow is no bracket.
+                // An arrow is not a bracket.
                 b'>' if at > 0 && bytes[at - 1] == b'-' => {}
                 b'>' | b')' | b'}' | b']' => depth = depth.saturating_sub(1),
                 b':' if depth == 0 && bytes.get(at + 1) == Some(&b':') => {
@@ -83,12 +82,12 @@ fn is_operator(text: &str) -> bool {
     !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_')
 }
 
-/// `(anonymous namespace)` and the like stand for a name.
+/// Returns whether a parenthesized text replaces a name, like `(anonymous namespace)`.
 fn is_unnamed(text: &str) -> bool {
     text.starts_with("(anonymous") || text.starts_with("('")
 }
 
-/// A name without what stands behind it in brackets: ` [jit]`.
+/// Returns a name without its suffix in brackets, such as ` [jit]`.
 pub fn without_annotation(name: &str) -> &str {
     match name.strip_suffix(']').and_then(|rest| rest.rfind(" [")) {
         Some(at) => &name[..at],
@@ -96,8 +95,8 @@ pub fn without_annotation(name: &str) -> &str {
     }
 }
 
-/// The class of a method: `com.example.Cache` of `com.example.Cache.put [jit]`; of C++ and Rust
-/// the enclosing scope, which may be a namespace, without template arguments.
+/// Returns the class of a method: `com.example.Cache` for `com.example.Cache.put [jit]`. For C++
+/// and Rust this is the enclosing scope, which can be a namespace, without template arguments.
 pub fn class_of(name: &str, kind: Kind) -> Option<Cow<'_, str>> {
     if kind == Kind::Class {
         return (!name.is_empty()).then_some(Cow::Borrowed(name));
@@ -118,8 +117,8 @@ pub fn class_of(name: &str, kind: Kind) -> Option<Cow<'_, str>> {
     (!class.is_empty()).then_some(class)
 }
 
-/// The package of a method: that of its class; of C++ and Rust what encloses that scope, or the
-/// scope itself where that is all.
+/// Returns the package of a method, which is that of its class. For C++ and Rust this is the scope
+/// around the class, or the class scope itself if there is no other.
 pub fn package_of(name: &str, kind: Kind) -> Option<Cow<'_, str>> {
     let class = class_of(name, kind)?;
     let cut = match kind {
@@ -137,7 +136,7 @@ pub fn package_of(name: &str, kind: Kind) -> Option<Cow<'_, str>> {
     }
 }
 
-/// A name without the arguments of templates: `std::vector<int>::push_back` is
+/// Returns a name without template arguments: `std::vector<int>::push_back` becomes
 /// `std::vector::push_back`.
 fn without_arguments(name: &str) -> Cow<'_, str> {
     match name.contains('<') {
@@ -146,8 +145,8 @@ fn without_arguments(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// A name with `mark` for whatever stands between angle brackets. A bracket that begins a name,
-/// as of `<T as Trait>::f`, stays.
+/// Replaces everything between angle brackets with `mark`. A bracket at the start of a name, as in
+/// `<T as Trait>::f`, is kept.
 fn folded(name: &str, mark: &str) -> String {
     let mut text = String::with_capacity(name.len());
     let mut depth = 0usize;
@@ -174,12 +173,12 @@ fn folded(name: &str, mark: &str) -> String {
     text
 }
 
-/// Which of the [`shortened`] forms has its scopes, but neither parameters nor template arguments.
+/// Index of the [`shortened`] form with scopes but without parameters and template arguments.
 pub const WITHOUT_PARAMETERS: usize = 4;
 
-/// Ever shorter forms of a name, from the whole down to the function: with `…` for template
-/// arguments, then without return type and with `…` for parameters, then for both, then without
-/// the scopes around it.
+/// Returns increasingly short forms of a name, from the whole name to the function: with `…` for
+/// template arguments, then without return type and with `…` for parameters, then both, then
+/// without the scopes.
 pub fn shortened(name: &str) -> impl Iterator<Item = Cow<'_, str>> {
     (0..7).map(move |step| {
         if step == 0 {

@@ -1,9 +1,8 @@
-//! The tree of callsites that a filter leaves of a table's: without hidden frames, without
-//! stacks that do not count. Owns the way from the table's callsites to those shown, and sums
-//! over them.
+//! Tree of the callsites that pass a filter, without hidden frames and excluded stacks. Maps the
+//! table's callsites to shown ones and sums values over them.
 //!
-//! Cost: a few passes over the callsites below which the given values lie, whatever the filter;
-//! nothing is walked up twice.
+//! The cost is a few passes over the callsites that lead to the given values, for any filter. No
+//! path is walked twice.
 
 use std::collections::HashMap;
 
@@ -11,12 +10,12 @@ use super::filter::{Filter, Verdict, Visibility};
 use heaptap_model::profile::index::{FastHash, Index, Seed};
 use heaptap_model::stacks::{FrameId, NodeId, StackTable, Values};
 
-/// A callsite of the shown tree; 0 is the root.
+/// Callsite of the shown tree; 0 is the root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ShownId(pub u32);
 
 impl ShownId {
-    /// Where all stacks begin.
+    /// Root of all stacks.
     pub const ROOT: ShownId = ShownId(0);
 
     pub(super) fn at(self) -> usize {
@@ -24,31 +23,31 @@ impl ShownId {
     }
 }
 
-/// What a filter leaves of a table.
+/// Callsites of a table that pass a filter.
 #[derive(Debug)]
 pub struct Shown<'a> {
     table: &'a StackTable,
-    /// Parents stand before their children; the root is its own.
+    /// Parents come before their children; the root is its own parent.
     parents: Vec<ShownId>,
-    /// Frame by callsite; the root's means nothing.
+    /// Frame by callsite; meaningless for the root.
     frames: Vec<FrameId>,
-    /// By the table's callsites: where their values go.
+    /// Shown callsite that receives the values, by the table's callsites.
     targets: Vec<Option<ShownId>>,
-    /// Callsites whose parent comes right before them in a walk from the root, in that order.
+    /// Callsites in depth-first order from the root.
     preorder: Vec<ShownId>,
     taken_out: bool,
 }
 
-/// Values by callsite of a shown tree, column by column.
+/// Values by callsite of a shown tree and by column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sums {
-    /// Of stacks that end there, by column and callsite.
+    /// Sums of stacks that end there, by column and callsite.
     pub own: Vec<Vec<i64>>,
-    /// Of stacks that pass there, by column and callsite. The root's is the total shown.
+    /// Sums of stacks that pass there, by column and callsite. The root has the total.
     pub cumulative: Vec<Vec<i64>>,
 }
 
-/// Growth of a shown tree while it is made.
+/// Shown tree under construction.
 struct Growing<'a> {
     table: &'a StackTable,
     verdicts: Vec<Verdict>,
@@ -80,8 +79,9 @@ impl Growing<'_> {
         Some((frame, self.verdicts[frame.0 as usize]))
     }
 
-    /// Where the values of a callsite go whose frames are all hidden as a rule: to its stack
-    /// of frames that are hidden least. `started` tells below which callsites stacks begin.
+    /// Returns the target for the values of a callsite whose frames are all hidden by default: its
+    /// stack of the least hidden frames. `started` contains, by callsite, whether a stack has begun
+    /// there.
     fn fallback(
         &mut self,
         node: NodeId,
@@ -113,7 +113,7 @@ impl Growing<'_> {
     }
 }
 
-/// What is known of a stack from the root to a callsite.
+/// State of a stack from the root to a callsite.
 #[derive(Debug, Clone, Copy)]
 struct Path {
     image: ShownId,
@@ -124,8 +124,8 @@ struct Path {
 }
 
 impl<'a> Shown<'a> {
-    /// What `filter` leaves of the callsites below which the values lie. Values of other
-    /// callsites must not be summed over it.
+    /// Applies `filter` to the callsites that lead to the values. Values of other callsites must
+    /// not be summed over the result.
     pub fn of(table: &'a StackTable, filter: &Filter, values: &[&Values]) -> Shown<'a> {
         let count = table.node_count();
         let unfocused = filter.focus.is_empty();
@@ -193,7 +193,7 @@ impl<'a> Shown<'a> {
                     image = growing.fallback(NodeId(node as u32), limit, &paths, known);
                 }
             }
-            // A filter that names frames has nothing to say of a stack without any.
+            // A filter on frames does not apply to a stack without frames.
             if image != ShownId::ROOT || filter.takes_all() {
                 targets[node] = Some(image);
             }
@@ -210,59 +210,59 @@ impl<'a> Shown<'a> {
         shown
     }
 
-    /// The table that names the frames.
+    /// Returns the table with the frames.
     pub fn table(&self) -> &'a StackTable {
         self.table
     }
 
-    /// Number of callsites, the root among them.
+    /// Returns the number of callsites, including the root.
     pub fn len(&self) -> usize {
         self.parents.len()
     }
 
-    /// Whether the filter leaves the values of any callsite.
+    /// Returns whether any values pass the filter.
     pub fn has_matches(&self) -> bool {
         self.targets.iter().any(Option::is_some)
     }
 
-    /// Whether nothing is shown.
+    /// Returns whether nothing is shown.
     pub fn is_empty(&self) -> bool {
         self.parents.len() == 1
     }
 
-    /// Whether frames of allocators or of the Java runtime are there and were taken out.
+    /// Returns whether frames of allocators or of the Java runtime were removed.
     pub fn took_out(&self) -> bool {
         self.taken_out
     }
 
-    /// Who called a callsite; the root for those called by nobody, and for the root.
+    /// Returns the caller of a callsite; the root for outermost frames and for the root itself.
     pub fn parent(&self, id: ShownId) -> ShownId {
         self.parents[id.at()]
     }
 
-    /// The frame of a callsite; `None` for the root.
+    /// Returns the frame of a callsite; `None` for the root.
     pub fn frame(&self, id: ShownId) -> Option<FrameId> {
         (id != ShownId::ROOT).then(|| self.frames[id.at()])
     }
 
-    /// All callsites but the root; each after the one that called it, and before any that one
-    /// called later.
+    /// Returns all callsites except the root in depth-first order.
     pub fn preorder(&self) -> &[ShownId] {
         &self.preorder
     }
 
-    /// A callsite's frames, leaf first.
+    /// Returns the frames of a callsite, leaf first.
     pub fn stack(&self, leaf: ShownId) -> impl Iterator<Item = FrameId> + '_ {
         let next = |id: &ShownId| Some(self.parent(*id));
         std::iter::successors(Some(leaf), next).map_while(|id| self.frame(id))
     }
 
-    /// Where the values of one of the table's callsites go; `None` where they do not count.
+    /// Returns the shown callsite that receives the values of a table's callsite; `None` if they
+    /// are excluded.
     pub fn target(&self, node: NodeId) -> Option<ShownId> {
         self.targets[node.0 as usize]
     }
 
-    /// Sums of values over this tree, all their columns.
+    /// Sums all columns of values over this tree.
     pub fn sums(&self, values: &Values) -> Sums {
         let columns = values.columns.iter();
         let own: Vec<Vec<i64>> = columns
@@ -280,7 +280,7 @@ impl<'a> Shown<'a> {
         self.accumulated(own)
     }
 
-    /// Cumulative sums for values by callsite of this tree.
+    /// Returns cumulative sums for values by callsite of this tree.
     pub fn accumulated(&self, own: Vec<Vec<i64>>) -> Sums {
         let mut cumulative = own.clone();
         for column in &mut cumulative {
@@ -294,7 +294,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// A walk from the root along the parents of all callsites.
+/// Returns the callsites in depth-first order from the root.
 fn preorder(parents: &[ShownId]) -> Vec<ShownId> {
     let count = parents.len();
     let mut first_child = vec![0u32; count];

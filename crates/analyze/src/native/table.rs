@@ -1,42 +1,41 @@
-//! Self and cumulative sums by group: a row's own is what stacks that end in it allocated, its
-//! cumulative what stacks that pass it did, each stack once however often it passes.
+//! Self and cumulative sums by group. A row's own sum covers stacks that end in it. Its cumulative
+//! sum covers stacks that pass it, each stack once, even with recursion.
 
 use super::groups::{GroupId, Groups, RowKey};
 use super::shown::{Shown, ShownId, Sums};
 
-/// What a row is about.
+/// Subject of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
-    /// A stack.
+    /// Stack.
     Callsite(ShownId),
     /// All frames of a group.
     Group(GroupId),
 }
 
-/// Sums by group or callsite: rows in no particular order.
+/// Sums by group or callsite, with rows in no particular order.
 #[derive(Debug)]
 pub struct Table {
     keys: Vec<Key>,
     columns: usize,
-    /// Row by row, the columns of a row side by side.
+    /// Own sums by row; the columns of a row are adjacent.
     own: Vec<i64>,
     cumulative: Vec<i64>,
 }
 
-/// A row's numbers, by column.
+/// Values of a row, by column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row<'a> {
-    /// What it is about.
     pub key: Key,
-    /// Of stacks that end there.
+    /// Sums of stacks that end there.
     pub own: &'a [i64],
-    /// Of stacks that pass there.
+    /// Sums of stacks that pass there.
     pub cumulative: &'a [i64],
 }
 
 impl Table {
-    /// Sums by what `groups` says. Rows that are zero throughout are left out; by callsite, so
-    /// are stacks that others only pass.
+    /// Sums values by group. Omits rows that are all zero and, by callsite, stacks that are only
+    /// prefixes of others.
     pub fn of(shown: &Shown<'_>, groups: &Groups<'_>, sums: &Sums) -> Table {
         if groups.by() == RowKey::Callsite {
             return by_callsite(shown, sums);
@@ -94,17 +93,17 @@ impl Table {
         }
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// A row, by its position.
+    /// Returns the row at a position.
     pub fn row(&self, at: usize) -> Row<'_> {
         let range = at * self.columns..(at + 1) * self.columns;
         Row {
@@ -114,13 +113,13 @@ impl Table {
         }
     }
 
-    /// All rows, in the table's order.
+    /// Returns all rows in table order.
     pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
         (0..self.len()).map(|at| self.row(at))
     }
 
-    /// Positions of the rows, greatest first by what `rank` says of them; those that rank the
-    /// same in order of their keys. At most `limit`, where it is not 0.
+    /// Returns the positions of the rows, highest `rank` first, then in order of their keys.
+    /// Returns at most `limit` rows unless it is 0.
     pub fn ranked<R: Ord>(&self, limit: usize, rank: impl Fn(Row<'_>) -> R) -> Vec<usize> {
         let mut ranked: Vec<(std::cmp::Reverse<R>, Key, usize)> = (0..self.len())
             .map(|at| (std::cmp::Reverse(rank(self.row(at))), self.keys[at], at))
@@ -151,9 +150,9 @@ fn by_callsite(shown: &Shown<'_>, sums: &Sums) -> Table {
     table
 }
 
-/// Follows a walk from the root and tells how often a stack has come by the same.
+/// Counter of repeated groups on the path, for a walk from the root.
 pub(super) struct OnPath {
-    /// By what is counted: how often it stands on the path.
+    /// Occurrences on the path, by what is counted.
     counts: Vec<u32>,
     path: Vec<(ShownId, usize)>,
 }
@@ -166,8 +165,8 @@ impl OnPath {
         }
     }
 
-    /// Goes on to `id`, which `parent` called, and counts `kind` there: how often it stands on
-    /// the path now.
+    /// Moves to `id`, which `parent` called, and counts `kind` there. Returns its occurrences on
+    /// the path.
     pub(super) fn enter(&mut self, parent: ShownId, id: ShownId, kind: usize) -> u32 {
         while let Some(&(last, left)) = self.path.last() {
             if last == parent {

@@ -1,4 +1,4 @@
-//! Tables and trees against an oracle that goes through stacks one by one.
+//! Tables and trees compared with an oracle that processes stacks one by one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use heaptap_model::stacks::{
     Frame, FrameId, Function, Kind, Library, NodeId, StackTable, TextId, Values,
 };
 
-/// Frames to make stacks of: name, kind, library, file and line.
+/// Frames for stacks: name, kind, library, file and line.
 const FRAMES: [(&str, Kind, &str, &str, u32); 9] = [
     ("main", Kind::Plain, "/system/bin/app", "main.cpp", 3),
     (
@@ -63,7 +63,7 @@ const FRAMES: [(&str, Kind, &str, &str, u32); 9] = [
     ("malloc", Kind::Allocator, "/lib/libc.so", "", 0),
 ];
 
-/// A table, and its frames in the order of [`FRAMES`].
+/// Returns a table, and its frames in the order of [`FRAMES`].
 fn table() -> (StackTable, Vec<FrameId>) {
     let mut table = StackTable::default();
     let frames = FRAMES.map(|(name, kind, path, file, line)| {
@@ -112,7 +112,7 @@ fn profile(stacks: &Stacks) -> (StackTable, Vec<FrameId>, Values) {
     (table, frames, values)
 }
 
-/// What the rules of the module's documentation leave of one stack, leaf first.
+/// Applies the rules of the module documentation to one stack, leaf first.
 fn oracle(filter: &Filter, stack: &[usize]) -> Option<Vec<usize>> {
     let matches = |patterns: &[Regex], frame: usize| {
         let (name, _, path, file, _) = FRAMES[frame];
@@ -246,7 +246,8 @@ fn check(stacks: &Stacks, filter: &Filter) {
     assert_eq!(found, expected);
 }
 
-/// Trees hold every byte: the self values of all nodes are those of the table's rows.
+/// Checks that trees contain every byte: the self values of all nodes are those of the table's
+/// rows.
 fn trees(
     shown: &Shown<'_>,
     groups: &Groups<'_>,

@@ -1,9 +1,9 @@
-//! Callsites as a tree with one node a group: from the root, or from the method that allocates.
-//! Owns merging, pruning and folding of recursion; names are the groups'.
+//! Callsites as a tree with one node per group: from the root, or from the allocating method.
+//! Contains merging, pruning and folding of recursion.
 //!
-//! A frame whose group is that of the node above it stands for no node of its own, and one whose
-//! group stands twice among the nearest [`REACH`] above is taken for the nearest of them: a
-//! stack of a thousand calls of the same few functions is a few lines. What so folds is counted.
+//! A frame of the same group as its parent node does not get a node. A frame whose group occurs
+//! twice among the nearest [`REACH`] ancestors joins the nearest of them. A stack of a thousand
+//! calls of the same few functions thus becomes a few lines. Folded calls are counted.
 
 use std::collections::HashMap;
 
@@ -12,61 +12,57 @@ use super::shown::{Shown, ShownId, Sums};
 use super::table::OnPath;
 use heaptap_model::profile::index::FastHash;
 
-/// How far up a function's earlier calls are looked for.
+/// Number of ancestors to search for earlier calls of a function.
 pub const REACH: usize = 16;
 
-/// Which nodes are wanted.
+/// Selection of nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pruning {
-    /// So many levels below the root.
+    /// Maximum number of levels below the root.
     pub depth: usize,
-    /// Nodes whose cumulative value is at least this, or at most its negative.
+    /// Minimum absolute cumulative value of a node.
     pub least: u64,
-    /// The column that `least` is about, and that siblings are ordered by.
+    /// Column for `least` and for the order of siblings.
     pub column: usize,
-    /// At most so many nodes in all.
+    /// Maximum number of nodes.
     pub most: usize,
 }
 
-/// A tree as it is shown: each node after the one above it, the greatest sibling first.
+/// Tree for display: nodes come after their parents, largest sibling first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tree {
-    /// The root's values.
+    /// Values of the root.
     pub total: Vec<i64>,
-    /// The nodes.
     pub nodes: Vec<Node>,
 }
 
-/// A node.
+/// Node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// Position of the node above; `None` below the root.
+    /// Position of the parent; `None` below the root.
     pub above: Option<usize>,
     /// 0 below the root.
     pub depth: usize,
-    /// Whose it is.
     pub group: GroupId,
-    /// Of stacks that end here, by column; in an inverted tree those stand at the top.
+    /// Sums of stacks that end here, by column. In an inverted tree these are in the top nodes.
     pub own: Vec<i64>,
-    /// Of stacks that pass here, by column.
+    /// Sums of stacks that pass here, by column.
     pub cumulative: Vec<i64>,
-    /// Calls of the same functions one below another that were folded into this node, at most
-    /// on one stack.
+    /// Maximum number of calls of the same functions on one stack that were folded into this node.
     pub folded: u32,
-    /// Nodes right below that were left out: how many, and their cumulative values.
+    /// Child nodes that were omitted.
     pub left_out: Option<LeftOut>,
 }
 
-/// Nodes that were left out below another.
+/// Omitted child nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
-    /// How many.
     pub count: usize,
-    /// Their cumulative values, by column.
+    /// Cumulative values, by column.
     pub cumulative: Vec<i64>,
 }
 
-/// A tree of groups: parents before children, the root first.
+/// Tree of groups: parents before children, the root first.
 struct Merged {
     parents: Vec<u32>,
     groups: Vec<GroupId>,
@@ -76,8 +72,7 @@ struct Merged {
 }
 
 impl Tree {
-    /// The tree from the root. `None` for what is left out below the root stands in the
-    /// second place.
+    /// Returns the tree from the root, and the nodes omitted below the root.
     pub fn from_root(
         shown: &Shown<'_>,
         groups: &Groups<'_>,
@@ -143,7 +138,7 @@ fn merged(shown: &Shown<'_>, groups: &Groups<'_>, sums: &Sums) -> Merged {
 }
 
 impl Merged {
-    /// The node that a call of `group` from `above` is taken for.
+    /// Returns the existing node that absorbs a call of `group` from `above`.
     fn again(&self, above: u32, group: GroupId) -> Option<u32> {
         if above != 0 && self.groups[above as usize] == group {
             return Some(above);
@@ -224,7 +219,7 @@ impl Merged {
     }
 }
 
-/// Of siblings those that are shown, greatest first, and what becomes of the rest.
+/// Selects the siblings to show, largest first, and sums the others.
 fn chosen<T>(
     siblings: impl Iterator<Item = (T, Vec<i64>)>,
     depth: usize,
@@ -262,17 +257,17 @@ fn chosen<T>(
     (kept.collect(), (rest.count > 0).then_some(rest))
 }
 
-/// A call's stacks in an inverted tree: where each ends, and how far up it was followed.
+/// Stacks of a call in an inverted tree: their ends and current positions.
 struct Callers {
     group: GroupId,
     folded: u32,
-    /// The callsite that owns the values, and the frame of the stack that is next.
+    /// Callsite with the values, and the next frame of its stack.
     stacks: Vec<(ShownId, ShownId)>,
 }
 
 impl Tree {
-    /// The tree from the method that allocates to its callers. Only what is shown is worked
-    /// out: cost follows the number of stacks by the number of levels.
+    /// Returns the tree from the allocating method to its callers. Only shown nodes are computed:
+    /// cost is the number of stacks times the number of levels.
     pub fn inverted(
         shown: &Shown<'_>,
         groups: &Groups<'_>,
@@ -336,7 +331,7 @@ impl Tree {
             let at = tree.nodes.len();
             let room = pruning.most.saturating_sub(at + 1 + pending.len());
             let cumulative = sum(&callers.stacks);
-            // What a stack holds is that of the method that allocates, not of its callers.
+            // Own values belong to the allocating method, not to its callers.
             let own = match above {
                 None => cumulative.clone(),
                 Some(_) => vec![0; columns],
@@ -358,7 +353,8 @@ impl Tree {
     }
 }
 
-/// The first caller of `at` that is of another group, and how many were of the same.
+/// Returns the first caller of `at` in another group, and the number of calls skipped in this
+/// group.
 fn past(shown: &Shown<'_>, groups: &Groups<'_>, mut at: ShownId, group: GroupId) -> (ShownId, u32) {
     let mut folded = 0;
     loop {

@@ -1,13 +1,13 @@
-//! Intervals for allocated bytes where the sampling interval changed on the way and each
-//! stretch's part is known: sharper than taking the last interval for all of it.
+//! Intervals for allocated bytes if the sampling interval changed during the recording and the part
+//! of each stretch is known. They are narrower than with the last interval for everything.
 
 use super::estimate::Estimate;
 use super::poisson::{self, Z95};
 
-/// A part of a recording with one sampling interval.
+/// Part of a recording with one sampling interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stretch {
-    /// The interval in bytes; not 0.
+    /// Interval in bytes; not 0.
     pub interval_bytes: u64,
     /// Sampled bytes of the stretch.
     pub bytes: u64,
@@ -15,7 +15,7 @@ pub struct Stretch {
     pub samples: u64,
 }
 
-/// The true sum of all stretches, 95 %: a gamma approximation with the weighted variance.
+/// Returns the true sum of all stretches, 95%: a gamma approximation with the weighted variance.
 pub fn weighted(stretches: &[Stretch]) -> Estimate {
     let sum = |of: fn(&Stretch) -> f64| stretches.iter().map(of).sum::<f64>();
     let bytes = sum(|s| s.bytes as f64);
@@ -34,7 +34,7 @@ pub fn weighted(stretches: &[Stretch]) -> Estimate {
     } else {
         0.0
     };
-    // One more hit, of the widest interval: the upper limit of what was seen plus one.
+    // One more hit of the widest interval: the upper limit for one more than observed.
     let (bytes_next, variance_next) = (bytes + widest, variance + widest * widest);
     let high = variance_next / bytes_next
         * poisson::high(bytes_next * bytes_next / variance_next - 1.0, Z95);

@@ -1,11 +1,10 @@
-//! How many allocations there truly were: counts in a dump are numbers of sampled ones, and
-//! nothing scales them.
+//! True numbers of allocations. Counts in a dump are numbers of samples, which are not scaled.
 
 use super::estimate::{Estimate, Sampled};
 use super::poisson::{self, Z95_ONE_SIDED};
 
-/// At least so many allocations were made (95 %), whatever their sizes: the fewer samples
-/// carry more than one hit, the smaller and the more numerous they were.
+/// Returns a lower limit (95%) for the number of allocations of any sizes. Fewer samples with more
+/// than one hit indicate smaller and more numerous allocations.
 pub fn allocations_at_least(sampled: &Sampled) -> u64 {
     let samples = sampled.samples();
     if sampled.interval().is_exact() {
@@ -18,8 +17,8 @@ pub fn allocations_at_least(sampled: &Sampled) -> u64 {
     samples.max(bound.floor() as u64)
 }
 
-/// The number of allocations where all are of one known size (a type, a size class), in
-/// allocations; `None` for size 0.
+/// Returns the number of allocations if all have one known size (a type, a size class); `None` for
+/// size 0.
 pub fn allocations_of_size(bytes: &Estimate, size: u64) -> Option<Estimate> {
     let size = i64::try_from(size).ok().filter(|size| *size > 0)?;
     Some(Estimate {

@@ -1,38 +1,38 @@
-//! How much more is held: between two dumps of one recording, whose survivors cancel exactly,
+//! Growth of unreleased bytes: between two dumps of one recording, whose survivors cancel exactly,
 //! or between two recordings.
 
 use super::estimate::{Estimate, Interval, Sampled};
 use super::poisson::Z95;
 use super::special;
 
-/// The four numbers of a callsite in one dump, as they are recorded: cumulative.
+/// Counters of a callsite in one dump as recorded: cumulative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
-    /// Bytes held.
+    /// Unreleased bytes.
     pub space: i64,
-    /// Sampled allocations held.
+    /// Unreleased sampled allocations.
     pub objects: i64,
     /// Bytes allocated since profiling began.
     pub alloc_space: i64,
     /// Sampled allocations since profiling began.
     pub alloc_objects: i64,
-    /// Of the sampled allocations held those that may be below the interval, where the numbers are
-    /// sums of many callsites; of one it follows from the others.
+    /// Unreleased sampled allocations that can be below the interval, if the counters are sums of
+    /// many callsites. For one callsite it follows from the others.
     pub small: Option<i64>,
 }
 
 impl Counters {
-    /// Bytes freed since profiling began.
+    /// Returns the bytes freed since profiling began.
     pub fn freed(&self) -> i64 {
         self.alloc_space.saturating_sub(self.space)
     }
 
-    /// Sampled allocations freed since profiling began.
+    /// Returns the sampled allocations freed since profiling began.
     pub fn freed_objects(&self) -> i64 {
         self.alloc_objects.saturating_sub(self.objects)
     }
 
-    /// What is held, as a sample.
+    /// Returns the unreleased bytes as a sample.
     pub fn held(&self, interval: Interval) -> Sampled {
         match self.small {
             Some(small) => Sampled::of_sums(self.space, self.objects, small, interval),
@@ -40,12 +40,12 @@ impl Counters {
         }
     }
 
-    /// What was allocated, as a sample.
+    /// Returns the allocated bytes as a sample.
     pub fn allocated(&self, interval: Interval) -> Sampled {
         Sampled::new(self.alloc_space, self.alloc_objects, interval)
     }
 
-    /// The sum with another callsite.
+    /// Returns the sum with another callsite.
     #[must_use]
     pub fn plus(self, other: Counters) -> Counters {
         Counters {
@@ -61,21 +61,21 @@ impl Counters {
     }
 }
 
-/// What came and stayed, what was there and went: the two parts of a difference, each an
-/// independent sample. Sums over disjoint callsites come before intervals here too.
+/// Turnover between dumps: allocations that came and stayed, and allocations that were released, as
+/// independent samples. Sum over disjoint callsites before computing intervals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turnover {
     net: i64,
-    /// Allocated in between and still held: known from above.
+    /// Upper limit of allocations made in between and still unreleased.
     kept: Sampled,
-    /// Held before and released since: known from above, by the same excess.
+    /// Upper limit of earlier allocations released since, with the same excess.
     released: Sampled,
 }
 
 impl Turnover {
-    /// Two dumps of one callsite in one recording. What survived from the one to the other is in
-    /// both and cancels; what was replaced in between can't be told from what stayed, so that
-    /// the interval errs wide, yet is narrower than that of two recordings.
+    /// Returns the turnover between two dumps of one callsite in one recording. Survivors are in
+    /// both and cancel. Replaced allocations cannot be distinguished from survivors, so the
+    /// interval is conservative, yet narrower than for two recordings.
     pub fn paired(before: &Counters, after: &Counters, interval: Interval) -> Turnover {
         let since = |after: i64, before: i64| after.saturating_sub(before).max(0);
         let allocated = Sampled::new(
@@ -95,8 +95,8 @@ impl Turnover {
         }
     }
 
-    /// Two recordings, each with its own interval: all that one holds is set against all that
-    /// the other holds. Covers sampling error only, not what differs from run to run.
+    /// Returns the turnover between two recordings, each with its own interval, as independent
+    /// samples. It covers sampling error only, not differences between runs.
     pub fn independent(before: Sampled, after: Sampled) -> Turnover {
         Turnover {
             net: after.bytes().saturating_sub(before.bytes()),
@@ -105,7 +105,7 @@ impl Turnover {
         }
     }
 
-    /// From sums over disjoint callsites, of the same dumps.
+    /// Creates a turnover from sums over disjoint callsites of the same dumps.
     pub fn of_sums(net: i64, kept: Sampled, released: Sampled) -> Turnover {
         Turnover {
             net,
@@ -114,7 +114,7 @@ impl Turnover {
         }
     }
 
-    /// The same seen from the other side: what was released counts as kept.
+    /// Returns the turnover with kept and released exchanged.
     #[must_use]
     pub fn reversed(self) -> Turnover {
         Turnover {
@@ -124,7 +124,7 @@ impl Turnover {
         }
     }
 
-    /// No change at all.
+    /// Returns a turnover without any change.
     pub fn nothing(interval: Interval) -> Turnover {
         Turnover {
             net: 0,
@@ -133,7 +133,7 @@ impl Turnover {
         }
     }
 
-    /// The sum with other callsites, of the same dumps.
+    /// Returns the sum with other callsites of the same dumps.
     #[must_use]
     pub fn plus(self, other: Turnover) -> Turnover {
         Turnover {
@@ -143,27 +143,27 @@ impl Turnover {
         }
     }
 
-    /// Sampled bytes more than before.
+    /// Returns the growth in sampled bytes.
     pub fn net(&self) -> i64 {
         self.net
     }
 
-    /// At most this was allocated in between and kept.
+    /// Returns the upper limit of bytes allocated in between and kept.
     pub fn kept(&self) -> Sampled {
         self.kept
     }
 
-    /// At most this was held before and released.
+    /// Returns the upper limit of earlier bytes that were released.
     pub fn released(&self) -> Sampled {
         self.released
     }
 
-    /// Hits on both sides: what a test has to go by.
+    /// Returns the hits on both sides, which determine the power of a test.
     pub fn hits(&self) -> f64 {
         self.kept.hits() + self.released.hits()
     }
 
-    /// The true difference in bytes, 95 %.
+    /// Returns the true difference in bytes, 95%.
     pub fn estimate(&self) -> Estimate {
         let (low, high) = self.limits(Z95);
         Estimate {
@@ -176,7 +176,7 @@ impl Turnover {
         }
     }
 
-    /// Limits of the true difference in bytes at `z` standard deviations.
+    /// Returns limits of the true difference in bytes at `z` standard deviations.
     pub fn limits(&self, z: f64) -> (f64, f64) {
         let net = self.net as f64;
         let (kept_below, kept_above) = self.kept.slack(z);
@@ -187,14 +187,14 @@ impl Turnover {
         )
     }
 
-    /// Whether every allocation was recorded on both sides.
+    /// Returns whether every allocation was recorded on both sides.
     pub fn is_exact(&self) -> bool {
         self.kept.interval().is_exact() && self.released.interval().is_exact()
     }
 
-    /// How likely it is that sampling alone makes it look as if at least so much more was kept
-    /// than released, if truly it was not: one-sided sign test, 0 to 1. Large blocks, and what
-    /// was replaced in between, only make it larger.
+    /// Returns the probability, 0 to 1, that sampling alone makes at least so much more appear kept
+    /// than released: a one-sided sign test. Large blocks and replaced allocations only increase
+    /// it.
     pub fn sign_test(&self) -> f64 {
         if self.is_exact() {
             return if self.net > 0 { 0.0 } else { 1.0 };
@@ -213,8 +213,8 @@ impl Turnover {
         )
     }
 
-    /// The same of numbers of sampled allocations: a few big blocks make many bytes, yet are few
-    /// events.
+    /// Like [`Self::sign_test`], for numbers of sampled allocations: a few big blocks have many
+    /// bytes but are few events.
     pub fn sign_test_of_samples(&self) -> f64 {
         let (kept, released) = (self.kept.samples() as f64, self.released.samples() as f64);
         special::binomial_tail(kept + released, kept, 0.5)
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn of_many_callsites_only_small_samples_err() {
-        // Fifty blocks at their true size came, of as many callsites, and two small ones.
+        // Fifty blocks recorded at their true size, of as many callsites, and two small ones.
         let sums = |small| Counters {
             small,
             space: 50 * 100_001 + 2 * T as i64,

@@ -1,27 +1,27 @@
-//! What was sampled at a callsite (or at many), and the true size it stands for.
+//! Samples of one or more callsites, and the true size that they represent.
 
 use super::poisson::{self, Z95};
 use heaptap_model::profile::DumpKind;
 use heaptap_model::stacks::Facts;
 
-/// The sampling interval of a heap in bytes, known to be one.
+/// Sampling interval of a heap in bytes; not 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Interval {
-    /// At the end: never below `original`.
+    /// Interval at the end: never below `original`.
     current: u64,
-    /// As the recording began; adaptive sampling doubles it on the way.
+    /// Interval at the start of the recording; adaptive sampling doubles it later.
     original: u64,
-    /// Whether every allocation of the interval or more is recorded at its true size.
+    /// Whether every allocation of at least the interval is recorded at its true size.
     large_are_exact: bool,
 }
 
 impl Interval {
-    /// `None` for 0: nothing can be said of the error.
+    /// Creates an interval; `None` for 0, because the error is then unknown.
     pub fn new(bytes: u64) -> Option<Interval> {
         Interval::adaptive(bytes, bytes)
     }
 
-    /// An interval that may have grown from `original` (0 where it is that of the end).
+    /// Creates an interval that can have grown from `original` (0 if it is `current`).
     pub fn adaptive(current: u64, original: u64) -> Option<Interval> {
         let original = if original == 0 { current } else { original };
         let current = current.max(original);
@@ -32,8 +32,8 @@ impl Interval {
         })
     }
 
-    /// The interval of a dump; `None` where it is not known, and for the maximum of a heap, which
-    /// is no sum of independent samples.
+    /// Returns the interval of a dump; `None` if it is unknown, and for the maximum of a heap,
+    /// which is not a sum of independent samples.
     pub fn of(facts: &Facts) -> Option<Interval> {
         match facts.kind {
             DumpKind::AtMaximum => None,
@@ -44,8 +44,8 @@ impl Interval {
         }
     }
 
-    /// The same for Perfetto v13 to v16, whose sampler records true sizes only from about 4.6
-    /// intervals on: a sample may then carry more hits than elsewhere.
+    /// Returns the interval for Perfetto v13 to v16, whose sampler records true sizes only from
+    /// about 4.6 intervals on. A sample can then have more hits.
     #[must_use]
     pub fn with_late_cutoff(self) -> Interval {
         Interval {
@@ -54,17 +54,17 @@ impl Interval {
         }
     }
 
-    /// Bytes a hit stands for, at most: the interval at the end.
+    /// Returns the maximum number of bytes per hit: the interval at the end.
     pub fn bytes(self) -> u64 {
         self.current
     }
 
-    /// Whether every allocation was recorded: there is no error.
+    /// Returns whether every allocation was recorded, so there is no error.
     pub fn is_exact(self) -> bool {
         self.current == 1
     }
 
-    /// The one that errs wide for values sampled with either.
+    /// Returns the more conservative interval for values sampled with either.
     #[must_use]
     pub fn wider(self, other: Interval) -> Interval {
         Interval {
@@ -74,32 +74,32 @@ impl Interval {
         }
     }
 
-    /// Bytes as hits.
+    /// Converts bytes to hits.
     pub(super) fn hits(self, bytes: f64) -> f64 {
         bytes / self.current as f64
     }
 }
 
-/// Sampled bytes of disjoint callsites of one heap. Sums first, intervals afterwards: variances
-/// add, ends of intervals do not.
+/// Sampled bytes of disjoint callsites of one heap. Sum first, then compute intervals: variances
+/// add, limits do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sampled {
     bytes: i64,
     samples: u64,
-    /// How many of the samples may be allocations below the interval; the rest are surely not.
+    /// Number of samples that can be below the interval; the others certainly are not.
     small: u64,
     interval: Interval,
 }
 
 impl Sampled {
-    /// What one callsite shows: bytes and number of sampled allocations. Negative counts (of
-    /// damaged files, or of other tools' differences) are none.
+    /// Creates a sample of one callsite from bytes and number of sampled allocations. Negative
+    /// counts (from damaged files or differences by other tools) count as 0.
     pub fn new(bytes: i64, samples: i64, interval: Interval) -> Sampled {
         let samples = u64::try_from(samples).unwrap_or(0);
         let size = bytes.unsigned_abs();
-        // A hit is a multiple of the interval: any other size shows that one at least of the
-        // samples was recorded at its true size. A single sample of eight intervals was too:
-        // below the interval nobody gets eight hits (1 in 100,000).
+        // Hits are multiples of the interval, so any other size shows that at least one sample was
+        // recorded at its true size. A single sample of eight intervals was too: below the
+        // interval, eight hits occur once in 100,000.
         let odd = !size.is_multiple_of(interval.original);
         let huge =
             samples == 1 && interval.large_are_exact && size / 8 >= interval.current && size > 0;
@@ -112,8 +112,8 @@ impl Sampled {
         }
     }
 
-    /// The sum of disjoint callsites of one heap, from the sums of their bytes, of their samples
-    /// and of their [`Sampled::small`]: for those who add many up column by column.
+    /// Creates the sum of disjoint callsites of one heap from the sums of their bytes, samples and
+    /// [`Sampled::small`], for column-wise sums.
     pub fn of_sums(bytes: i64, samples: i64, small: i64, interval: Interval) -> Sampled {
         let samples = u64::try_from(samples).unwrap_or(0);
         Sampled {
@@ -124,8 +124,8 @@ impl Sampled {
         }
     }
 
-    /// The same, counted in a unit that is `factor` times as fine: bytes by the time of another
-    /// recording, say. What is known of the error scales along.
+    /// Returns the sample in a unit that is `factor` times as fine, for example bytes per duration
+    /// of another recording. Its error scales too.
     #[must_use]
     pub fn scaled(self, factor: f64) -> Sampled {
         let scaled = |bytes: u64| ((bytes as f64 * factor).round() as u64).max(2);
@@ -144,40 +144,40 @@ impl Sampled {
         }
     }
 
-    /// Number of sampled allocations that may be smaller than the interval; the others were
-    /// surely recorded at their true size.
+    /// Returns the number of sampled allocations that can be smaller than the interval. The others
+    /// were certainly recorded at their true size.
     pub fn small(&self) -> u64 {
         self.small
     }
 
-    /// Nothing sampled.
+    /// Returns an empty sample.
     pub fn nothing(interval: Interval) -> Sampled {
         Sampled::new(0, 0, interval)
     }
 
-    /// Sampled bytes.
+    /// Returns the sampled bytes.
     pub fn bytes(&self) -> i64 {
         self.bytes
     }
 
-    /// Number of sampled allocations.
+    /// Returns the number of sampled allocations.
     pub fn samples(&self) -> u64 {
         self.samples
     }
 
-    /// The interval they were sampled with.
+    /// Returns the sampling interval.
     pub fn interval(&self) -> Interval {
         self.interval
     }
 
-    /// Bytes in intervals, large allocations among them.
+    /// Returns the bytes in intervals, including large allocations.
     pub fn hits(&self) -> f64 {
         self.interval.hits(self.bytes.max(0) as f64)
     }
 
-    /// The hits that carry error: those that allocations below the interval can plausibly have
-    /// had. The dump does not say which samples were large; taking too many for small ones errs
-    /// wide.
+    /// Returns the hits with sampling error: those that allocations below the interval can
+    /// plausibly have had. The dump does not identify large samples; counting too many as small is
+    /// conservative.
     pub fn uncertain_hits(&self) -> f64 {
         if self.interval.is_exact() {
             return 0.0;
@@ -190,7 +190,7 @@ impl Sampled {
         }
     }
 
-    /// What the true bytes can lie above and below `bytes`, at `z` standard deviations.
+    /// Returns the distances from `bytes` to the upper and lower limit at `z` standard deviations.
     pub(super) fn slack(&self, z: f64) -> (f64, f64) {
         if self.interval.is_exact() {
             return (0.0, 0.0);
@@ -203,7 +203,7 @@ impl Sampled {
         )
     }
 
-    /// The true bytes, 95 %. Of nothing sampled: at most three intervals.
+    /// Returns the true bytes, 95%. Without samples, the upper limit is three intervals.
     pub fn estimate(&self) -> Estimate {
         let value = self.bytes;
         let (below, above) = self.slack(Z95);
@@ -214,7 +214,7 @@ impl Sampled {
         };
         Estimate {
             value,
-            // Damaged files alone have less than nothing: that value stands as it is.
+            // Only damaged files have less than nothing; that value is kept.
             low: if self.interval.is_exact() {
                 value
             } else {
@@ -231,7 +231,7 @@ impl Sampled {
         }
     }
 
-    /// The sum with other callsites of the same heap.
+    /// Returns the sum with other callsites of the same heap.
     #[must_use]
     pub fn plus(self, other: Sampled) -> Sampled {
         Sampled {
@@ -242,7 +242,7 @@ impl Sampled {
         }
     }
 
-    /// The lesser of two that both hold what is looked for.
+    /// Returns the lesser of two upper limits.
     pub(super) fn least(self, other: Sampled) -> Sampled {
         Sampled {
             bytes: self.bytes.min(other.bytes).max(0),
@@ -253,25 +253,25 @@ impl Sampled {
     }
 }
 
-/// A value with the 95 % interval of its sampling error, in bytes.
+/// Value with the 95% interval of its sampling error, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// As sampled; unbiased.
+    /// Sampled value; unbiased.
     pub value: i64,
-    /// The true value is hardly below.
+    /// Lower limit.
     pub low: i64,
-    /// The true value is hardly above.
+    /// Upper limit.
     pub high: i64,
-    /// The hits that carry the error: with few of them the interval is wide.
+    /// Hits with error; few hits make the interval wide.
     pub hits: f64,
-    /// Number of sampled allocations behind it.
+    /// Number of sampled allocations.
     pub samples: u64,
-    /// Every allocation was recorded: there is no error to show.
+    /// Whether every allocation was recorded, so there is no error.
     pub exact: bool,
 }
 
 impl Estimate {
-    /// A value without error.
+    /// Creates a value without error.
     pub fn exact(value: i64, samples: u64) -> Estimate {
         Estimate {
             value,
@@ -283,8 +283,8 @@ impl Estimate {
         }
     }
 
-    /// The sum of values sampled independently: several heaps or processes, each with its own
-    /// interval. Squares of half-widths add.
+    /// Returns the sum of independently sampled values: several heaps or processes, each with its
+    /// own interval. Squares of half-widths add.
     pub fn sum(parts: impl IntoIterator<Item = Estimate>) -> Estimate {
         let mut sum = Estimate::exact(0, 0);
         let (mut below, mut above) = (0.0_f64, 0.0_f64);
@@ -301,12 +301,12 @@ impl Estimate {
         sum
     }
 
-    /// Whether the interval holds no zero: the sign is certain.
+    /// Returns whether the interval excludes zero.
     pub fn sign_is_certain(&self) -> bool {
         self.low > 0 || self.high < 0
     }
 
-    /// Divided into `parts`: growth by iteration, by second. `None` where there are none.
+    /// Divides by `parts`: growth per iteration or per second. `None` if `parts` is not positive.
     pub fn per(&self, parts: f64) -> Option<Rate> {
         (parts.is_finite() && parts > 0.0).then(|| Rate {
             value: self.value as f64 / parts,
@@ -319,25 +319,25 @@ impl Estimate {
     }
 }
 
-/// Bytes by iteration or by time, with the 95 % interval.
+/// Bytes per iteration or per time, with the 95% interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rate {
-    /// As sampled.
+    /// Sampled value.
     pub value: f64,
-    /// The true value is hardly below.
+    /// Lower limit.
     pub low: f64,
-    /// The true value is hardly above.
+    /// Upper limit.
     pub high: f64,
-    /// The hits that carry the error.
+    /// Hits with error.
     pub hits: f64,
-    /// Number of sampled allocations behind it.
+    /// Number of sampled allocations.
     pub samples: u64,
-    /// There is no sampling error to show.
+    /// Whether there is no sampling error.
     pub exact: bool,
 }
 
-/// What a callsite without any sample allocated at most (95 %, one-sided), in bytes. Nothing of
-/// the interval's size or more was among it: that is always recorded.
+/// Returns the maximum number of bytes (95%, one-sided) that a callsite without samples allocated.
+/// Allocations of at least the interval were not among them, because those are always recorded.
 pub fn unseen_at_most(interval: Interval) -> f64 {
     if interval.is_exact() {
         0.0
@@ -346,7 +346,7 @@ pub fn unseen_at_most(interval: Interval) -> f64 {
     }
 }
 
-/// The same for all of `sites` callsites without a sample at once.
+/// Returns the maximum for all of `sites` callsites without samples together.
 pub fn unseen_at_most_of_many(interval: Interval, sites: u64) -> f64 {
     if interval.is_exact() || sites == 0 {
         return 0.0;
@@ -381,7 +381,7 @@ mod tests {
         assert_eq!(
             even.low,
             1 << 20,
-            "eight intervals in one sample are no luck"
+            "eight intervals in one sample are not chance"
         );
     }
 

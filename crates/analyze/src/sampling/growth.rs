@@ -1,24 +1,24 @@
 //! Growth per iteration over a series of dumps 0..k. A leak of constant rate is a cumulative
-//! Poisson process, so that its end points say all there is. Residuals of a fitted line are a
-//! random walk: the standard errors of least squares would be far too small and are not here.
+//! Poisson process, so its end points contain all information. Residuals of a fitted line are a
+//! random walk: standard errors of least squares would be far too small and are not used.
 
 use super::difference::{Counters, Turnover};
 use super::estimate::{Interval, Rate};
 use super::poisson::Z95;
 use super::special;
 
-/// Increments below this number say nothing of iterations to come.
+/// Minimum number of increments that allow a prediction.
 const MIN_INCREMENTS: usize = 10;
 
-/// Growth per iteration that was realised in this run, from the first dump to the last; `None`
-/// of no iterations.
+/// Returns the growth per iteration in this run, from the first dump to the last; `None` for no
+/// iterations.
 pub fn endpoint(whole: &Turnover, iterations: f64) -> Option<Rate> {
     whole.estimate().per(iterations)
 }
 
-/// Growth per iteration to be expected of iterations to come too: their mean, with Student's
-/// interval. It holds what differs from one iteration to the next, and is too wide under churn.
-/// `None` of fewer than ten.
+/// Returns the growth per iteration to expect in further iterations: the mean with Student's
+/// interval. It includes variation between iterations, and is too wide under churn. `None` for
+/// fewer than ten increments.
 pub fn of_increments(increments: &[f64]) -> Option<Rate> {
     if increments.len() < MIN_INCREMENTS || increments.iter().any(|x| !x.is_finite()) {
         return None;
@@ -37,9 +37,9 @@ pub fn of_increments(increments: &[f64]) -> Option<Rate> {
     })
 }
 
-/// Slope of what is held, per iteration, for a site that turns over in every iteration (half of
-/// what it held is freed each time), where dumps are independent: sharper than end points.
-/// `None` for other sites, and of fewer than two iterations.
+/// Returns the slope of unreleased bytes per iteration for a site that turns over in every
+/// iteration (half of its bytes are freed each time), where dumps are independent. The result is
+/// more precise than end points. `None` for other sites, and for fewer than two iterations.
 pub fn slope(dumps: &[Counters], interval: Interval) -> Option<Rate> {
     if dumps.len() < 3 {
         return None;
@@ -79,9 +79,9 @@ pub fn slope(dumps: &[Counters], interval: Interval) -> Option<Rate> {
     })
 }
 
-/// How likely it is that values in random order rise from first to last as steadily as these,
-/// or more: one-sided test of Mann and Kendall, 0 to 1. Says whether a site's size goes up and
-/// down of itself.
+/// Returns the probability, 0 to 1, that values in random order rise at least as steadily from
+/// first to last: the one-sided test of Mann and Kendall. It shows whether a site's size merely
+/// fluctuates.
 pub fn trend(values: &[i64]) -> f64 {
     let n = values.len();
     if n < 2 {
@@ -116,7 +116,7 @@ pub fn trend(values: &[i64]) -> f64 {
     special::normal_tail((score as f64 - 1.0) / variance.sqrt())
 }
 
-/// The part of all orders of `n` different values with this score or a higher one.
+/// Returns the part of all orders of `n` different values with at least this score.
 fn chance_of_score(n: usize, score: i64) -> f64 {
     // Inversions of permutations: inserting the next value adds 0 to its index of them.
     let mut chances = vec![1.0_f64];

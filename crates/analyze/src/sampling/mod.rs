@@ -1,26 +1,26 @@
-//! What a sampled heap lets one say of the true one: intervals, differences, growth, verdicts.
-//! Pure functions over numbers: it knows no callsites, dumps or files, and prints nothing.
-//! `docs/sampling.md` derives the rules for readers and holds the table of the simulation.
+//! Statistics of sampled heaps: intervals, differences, growth, verdicts. Pure functions over
+//! numbers, independent of callsites, dumps and files. `docs/sampling.md` derives the rules and
+//! contains the table of the simulation.
 //!
-//! The sampler (heapprofd, `libprofiling`): one countdown a heap, its gaps exponential with
-//! mean T, the sampling interval. An allocation below T lowers it by its size and is recorded
-//! as T bytes for each time the countdown runs out (a *hit*), or not at all; one of T or more
-//! is recorded at its true size. Bytes are thus unbiased estimates with the variance T·S, where
-//! S is what allocations below T make up; counts are numbers of recorded allocations.
+//! The sampler (heapprofd, `libprofiling`) has one countdown per heap, whose gaps are exponential
+//! with mean T, the sampling interval. An allocation below T lowers it by its size. It is recorded
+//! as T bytes for each time the countdown runs out (a *hit*), or not at all. An allocation of T or
+//! more is recorded at its true size. Bytes are thus unbiased estimates with the variance T·S,
+//! where S is the size of allocations below T. Counts are numbers of recorded allocations.
 //!
 //! | file | owns |
 //! |---|---|
 //! | `poisson` | limits for a number of hits |
-//! | `estimate` | what was sampled, its interval, sums, what was never seen |
+//! | `estimate` | samples, intervals, sums, limits for callsites without samples |
 //! | `difference` | two dumps of one recording, or two recordings |
 //! | `share` | shares and ratios |
-//! | `allocations` | how many allocations there truly were |
-//! | `growth` | growth per iteration over a series, and whether it is steady |
-//! | `verdict` | whether a callsite leaks |
-//! | `plan` | what can be found, and what would decide |
-//! | `adaptive` | intervals where the sampling interval changed on the way |
-//! | `shown` | how many digits of it are worth showing |
-//! | `special` | the few functions of probability that the others need |
+//! | `allocations` | true numbers of allocations |
+//! | `growth` | growth per iteration over a series, and its steadiness |
+//! | `verdict` | verdicts on callsites |
+//! | `plan` | power, and measurements that would decide |
+//! | `adaptive` | intervals for recordings whose sampling interval changed |
+//! | `shown` | display form and digits of estimates |
+//! | `special` | probability functions |
 
 mod adaptive;
 mod allocations;

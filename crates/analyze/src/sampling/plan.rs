@@ -1,16 +1,16 @@
-//! What a measurement can find, and what it would take to find more: the smallest leak seen
-//! with 80 % power, and the sampling interval or number of iterations that would decide.
+//! Power of a measurement: the smallest leak found with 80% power, and the sampling interval or
+//! number of iterations that would decide.
 
 use super::estimate::Interval;
 use super::special;
 
-/// Chance to find a leak of the size that is called detectable.
+/// Probability of finding a leak of the detectable size.
 const POWER: f64 = 0.8;
-/// From so many hits of churn on the normal approximation is within 3 % of the exact sum.
+/// Minimum number of churn hits for which the normal approximation is within 3% of the exact sum.
 const MANY_HITS: f64 = 60.0;
 
-/// Hits of growth over the whole window that a sign test at the level `alpha` finds with 80 %
-/// power, where `churn_hits` were replaced in it.
+/// Returns the hits of growth over the whole window that a sign test at level `alpha` finds with
+/// 80% power if `churn_hits` were replaced in it.
 pub fn hits_needed(alpha: f64, churn_hits: f64) -> f64 {
     let alpha = alpha.clamp(1e-12, 0.5);
     let churn = churn_hits.max(0.0);
@@ -20,7 +20,7 @@ pub fn hits_needed(alpha: f64, churn_hits: f64) -> f64 {
         return s2 / 2.0 + (s2 * s2 / 4.0 + 2.0 * churn.min(1e18) * s2).sqrt();
     }
     let spread = |mean: f64| (mean + 10.0 * (mean + 1.0).sqrt() + 15.0) as usize;
-    // For each number of released hits the least number of kept ones that the test rejects at.
+    // For each number of released hits, the minimum number of kept ones at which the test rejects.
     let mut least = 0.0_f64;
     let critical: Vec<f64> = (0..=spread(churn))
         .map(|released| {
@@ -45,9 +45,9 @@ pub fn hits_needed(alpha: f64, churn_hits: f64) -> f64 {
     })
 }
 
-/// The smallest leak, in bytes per iteration, that is found with 80 % power among `sites`
-/// callsites in `iterations` iterations where `churn_bytes` were replaced in the window.
-/// Blocks of the interval or more are always seen. 0 where every allocation is recorded.
+/// Returns the smallest leak, in bytes per iteration, that is found with 80% power among `sites`
+/// callsites in `iterations` iterations if `churn_bytes` were replaced in the window. Blocks of at
+/// least the interval are always found. 0 if every allocation is recorded.
 pub fn minimal_detectable(
     interval: Interval,
     iterations: f64,
@@ -61,25 +61,27 @@ pub fn minimal_detectable(
     hits_needed(level_of(sites), churn_hits) * interval.bytes() as f64 / iterations.max(1.0)
 }
 
-/// The level at which the first of so many callsites is rejected.
+/// Returns the level at which the first of `sites` callsites is rejected.
 fn level_of(sites: u64) -> f64 {
     0.05 / sites.max(1) as f64
 }
 
-/// What would decide about a growth of `growth` bytes per iteration.
+/// Measurements that would decide about a growth of `growth` bytes per iteration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decider {
-    /// So many iterations with the interval as it is.
+    /// Number of iterations with the current interval.
     pub iterations: Option<u64>,
-    /// This interval in bytes, a power of two, with as many iterations; 1 records everything.
+    /// Interval in bytes, a power of two, with the current number of iterations; 1 records
+    /// everything.
     pub interval_bytes: Option<u64>,
 }
 
-/// More than this is no advice.
+/// Maximum number of iterations to propose.
 const MOST_ITERATIONS: f64 = 1e6;
 
-/// The number of iterations, or the interval, with which growth of `growth` bytes per iteration
-/// is found with 80 % power among `sites` callsites. `None` where there is none to be found.
+/// Returns the number of iterations, or the interval, with which growth of `growth` bytes per
+/// iteration is found with 80% power among `sites` callsites. Both fields are `None` if the growth
+/// is not positive or the interval is exact.
 pub fn decider(
     interval: Interval,
     iterations: u64,

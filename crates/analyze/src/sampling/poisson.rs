@@ -1,12 +1,12 @@
 //! Limits for the mean of a Poisson number of hits: Byar's closed form of the exact (Garwood)
-//! limits, which also takes fractions.
+//! limits, which also accepts fractions.
 
-/// Two-sided 95 %.
+/// Two-sided 95%.
 pub const Z95: f64 = 1.959_963_984_540_054;
-/// One-sided 95 %.
+/// One-sided 95%.
 pub const Z95_ONE_SIDED: f64 = 1.644_853_626_951_472_7;
 
-/// The lower limit for the mean, having seen `hits`, at `z` standard deviations; 0 below one
+/// Returns the lower limit of the mean for observed `hits` at `z` standard deviations; 0 below one
 /// hit.
 pub fn low(hits: f64, z: f64) -> f64 {
     if hits < 1.0 {
@@ -16,16 +16,16 @@ pub fn low(hits: f64, z: f64) -> f64 {
     hits * base.max(0.0).powi(3)
 }
 
-/// The upper limit for the mean, having seen `hits`, at `z` standard deviations; 3.67 for no
-/// hit at 95 %.
+/// Returns the upper limit of the mean for observed `hits` at `z` standard deviations; 3.67 for no
+/// hit at 95%.
 pub fn high(hits: f64, z: f64) -> f64 {
     let next = hits.max(0.0) + 1.0;
     let base = 1.0 - 1.0 / (9.0 * next) + z / (3.0 * next.sqrt());
     next * base.powi(3)
 }
 
-/// How many hits `samples` allocations below the sampling interval can plausibly carry: a seen
-/// one has 1.582 on average at most (e/(e-1), just below the interval).
+/// Returns the number of hits that `samples` allocations below the sampling interval can plausibly
+/// have: a sample has 1.582 on average at most (e/(e-1), just below the interval).
 pub fn plausible_hits(samples: u64) -> f64 {
     if samples == 0 {
         return 0.0;
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn limits_are_close_to_the_exact_ones() {
-        // Garwood's, from tables of the chi-squared distribution.
+        // Garwood's limits, from tables of the chi-squared distribution.
         for (hits, exact_low, exact_high) in [
             (0.0, 0.0, 3.689),
             (1.0, 0.0253, 5.572),

@@ -1,27 +1,27 @@
-//! Shares of a total and ratios of two sizes: Wilson's interval on hits. Large allocations,
-//! whose error is none, make it wider than it need be.
+//! Shares of a total and ratios of two sizes: Wilson's interval on hits. Large allocations, which
+//! have no error, make it wider than necessary.
 
 use super::estimate::Sampled;
 use super::poisson::Z95;
 
-/// Below so many hits of the total, a share or ratio is not worth showing.
+/// Minimum number of hits in the total for a share or ratio to be shown.
 pub const MIN_HITS_FOR_SHARE: f64 = 16.0;
 
-/// A share or a ratio with its 95 % interval; `high` of a ratio may be infinite.
+/// Share or ratio with its 95% interval; `high` of a ratio can be infinite.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ratio {
-    /// As sampled.
+    /// Sampled value.
     pub value: f64,
-    /// The true one is hardly below.
+    /// Lower limit.
     pub low: f64,
-    /// The true one is hardly above.
+    /// Upper limit.
     pub high: f64,
-    /// Whether there are hits enough to show it.
+    /// Whether there are enough hits to show it.
     pub worth_showing: bool,
 }
 
-/// What part of `total` the disjoint callsites in `part` make up, 0 to 1; `None` of nothing.
-/// Both are of one heap, and `part` is part of `total`.
+/// Returns the share of `total`, 0 to 1, that the disjoint callsites in `part` have; `None` for an
+/// empty total. Both are of one heap, and `part` is part of `total`.
 pub fn share(part: Sampled, total: Sampled) -> Option<Ratio> {
     let (hits, all) = (part.hits(), total.hits());
     if all <= 0.0 {
@@ -46,8 +46,8 @@ pub fn share(part: Sampled, total: Sampled) -> Option<Ratio> {
     })
 }
 
-/// How many times as large as `base` the size `other` is, each sampled by itself; `None` where
-/// neither was seen.
+/// Returns the ratio of `other` to `base`, which are sampled independently; `None` if neither has
+/// samples.
 pub fn ratio(other: Sampled, base: Sampled) -> Option<Ratio> {
     let (over, under) = (other.hits(), base.hits());
     let all = over + under;
@@ -78,8 +78,7 @@ pub fn ratio(other: Sampled, base: Sampled) -> Option<Ratio> {
     })
 }
 
-/// Wilson's 95 % limits for a probability of which `hits` of `all` were seen; fractions are
-/// fine.
+/// Returns Wilson's 95% limits of a probability for `hits` of `all`; fractions are allowed.
 fn wilson(hits: f64, all: f64) -> (f64, f64) {
     let z2 = Z95 * Z95;
     let middle = hits + z2 / 2.0;
@@ -110,7 +109,7 @@ mod tests {
     #[test]
     fn shares_have_wilsons_interval() {
         let got = share(sampled(50, 4096), sampled(550, 4096)).expect("there is a total");
-        // Wilson's for 50 of 550, computed by hand.
+        // Wilson's limits for 50 of 550, computed by hand.
         assert!((got.value - 0.0909).abs() < 1e-4);
         assert!((got.low - 0.0696).abs() < 1e-3, "{got:?}");
         assert!((got.high - 0.1179).abs() < 1e-3, "{got:?}");

@@ -1,35 +1,35 @@
-//! How many digits of an estimate are worth showing, and in which form: the more hits behind
-//! it, the plainer. Rounded so that the half-width has two digits at most.
+//! Display of estimates: form and number of digits. The more hits, the simpler the form. Values are
+//! rounded so that the half-width has at most two digits.
 
 use std::fmt;
 
 use super::estimate::{Estimate, Rate};
 
-/// From so many hits on an interval is near enough to symmetric to be shown as ±.
+/// Minimum number of hits for which the interval is nearly symmetric and shown as ±.
 const HITS_FOR_PLUS_MINUS: f64 = 30.0;
-/// From so many hits on the value is more than a rough idea.
+/// Minimum number of hits for a value that is more than a rough estimate.
 const HITS_FOR_RANGE: f64 = 10.0;
-/// The half-widths, as parts of the value, that so many hits have: large blocks, known
-/// exactly, make a value as good with fewer.
+/// Half-widths, relative to the value, that so many hits have. Large blocks, which are known
+/// exactly, reach them with fewer hits.
 const WIDTH_OF_PLUS_MINUS: f64 = 0.4;
 const WIDTH_OF_RANGE: f64 = 0.85;
 
-/// A power of 1024.
+/// Power of 1024.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ShownUnit(u8);
 
 impl ShownUnit {
-    /// `B`, `KiB`, `MiB` …
+    /// Returns `B`, `KiB`, `MiB` …
     pub fn name(self) -> &'static str {
         ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"][usize::from(self.0)]
     }
 
-    /// Bytes in one.
+    /// Returns the number of bytes in the unit.
     pub fn bytes(self) -> f64 {
         1024_f64.powi(i32::from(self.0))
     }
 
-    /// The one in which people write a value: below 1024 of it.
+    /// Returns the unit in which a value is below 1024.
     fn of(value: f64) -> ShownUnit {
         let mut unit = 0;
         let mut left = value.abs();
@@ -41,38 +41,38 @@ impl ShownUnit {
     }
 }
 
-/// What to show of an estimate. Values are in `unit`, rounded to `decimals`. Prints as
-/// `12.3 MiB ± 0.4`, `120 KiB (81-171)`, `~12 KiB (2-35), 3 samples`, `< 12 KiB`; with `{:+}`
-/// growth has its sign.
+/// Displayed form of an estimate. Values are in `unit`, rounded to `decimals`. Formats as `12.3 MiB
+/// ± 0.4`, `120 KiB (81-171)`, `~12 KiB (2-35), 3 samples`, `< 12 KiB`; with `{:+}`, growth has its
+/// sign.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Shown {
-    /// What all values are in.
+    /// Unit of all values.
     pub unit: ShownUnit,
-    /// Digits behind the point.
+    /// Number of decimals.
     pub decimals: usize,
-    /// What the value is rounded to, in `unit`.
+    /// Rounding step of the value, in `unit`.
     step: f64,
-    /// The value and how its error is told.
+    /// Value with its error.
     pub form: Form,
 }
 
-/// The ways to tell an error.
+/// Forms of an error.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Form {
-    /// There is none.
+    /// Value without error.
     Exact(f64),
     /// Value and half-width.
     PlusMinus(f64, f64),
     /// Value and both limits.
     Range(f64, f64, f64),
-    /// Value, both limits, number of samples: a rough idea.
+    /// Rough estimate: value, both limits, number of samples.
     Rough(f64, f64, f64, u64),
-    /// Nothing was sampled: the true value is below.
+    /// Upper limit, because nothing was sampled.
     Below(f64),
 }
 
 impl Shown {
-    /// The value in `unit`; `None` where nothing was sampled.
+    /// Returns the value in `unit`; `None` if nothing was sampled.
     fn value(&self) -> Option<f64> {
         match self.form {
             Form::Exact(value)
@@ -83,7 +83,7 @@ impl Shown {
         }
     }
 
-    /// How far the value may be off: `0.4 MiB`.
+    /// Returns the possible deviation of the value: `0.4 MiB`.
     pub fn reach(&self) -> String {
         let half = match self.form {
             Form::Exact(_) => 0.0,
@@ -96,7 +96,7 @@ impl Shown {
         format!("{half:.d$} {}", self.unit.name(), d = self.decimals)
     }
 
-    /// The value without its error: `12.3 MiB`.
+    /// Returns the value without its error: `12.3 MiB`.
     pub fn size(&self) -> String {
         match self.value() {
             Some(value) => format!("{value:.d$} {}", self.unit.name(), d = self.decimals),
@@ -106,8 +106,8 @@ impl Shown {
 }
 
 impl Estimate {
-    /// What to show of it beside a part of it: of two that are rounded apart the part can come out
-    /// larger than the whole. Then the whole is rounded as the part is.
+    /// Returns the display of a whole next to one of its parts. If both are rounded separately, the
+    /// part can appear larger than the whole; the whole is then rounded like the part.
     pub fn shown_beside(&self, part: &Shown) -> Shown {
         let whole = self.shown();
         let (Some(own), Some(of_part)) = (whole.value(), part.value()) else {
@@ -122,13 +122,13 @@ impl Estimate {
             part.decimals,
         );
         Shown {
-            // What is less than the part after all is less by the figures.
+            // If the whole is still less than the part, it is less in the data.
             form: Form::Exact(value),
             ..*part
         }
     }
 
-    /// What to show of it.
+    /// Returns the display form.
     pub fn shown(&self) -> Shown {
         shown(Numbers {
             value: self.value as f64,
@@ -142,7 +142,7 @@ impl Estimate {
 }
 
 impl Rate {
-    /// What to show of it: of few samples their number is not, as they are not by iteration.
+    /// Returns the display form, without the number of samples, because they are not per iteration.
     pub fn shown(&self) -> Shown {
         let shown = shown(Numbers {
             value: self.value,
@@ -195,7 +195,7 @@ fn shown(of: Numbers) -> Shown {
             form: Form::Below(round(high, decimals)),
         };
     }
-    // A value far below its error has the unit of that.
+    // A value far below its error has the unit of the error.
     let unit = ShownUnit::of(of.value.abs().max(half / 8.0));
     let width = half / of.value.abs();
     let plain = of.hits >= HITS_FOR_PLUS_MINUS || width <= WIDTH_OF_PLUS_MINUS;
@@ -208,7 +208,7 @@ fn shown(of: Numbers) -> Shown {
     };
     let step = step_of(scaled, digits);
     let decimals = decimals_of(step, unit);
-    // Of a value known much better than it is shown, nothing finer than hundredths.
+    // A value that is known much better than it is shown has at most two decimals.
     let step = step.max(10_f64.powi(-(decimals as i32)));
     let to_step = |x: f64| round((x / unit.bytes() / step).round() * step, decimals);
     let value = to_step(of.value);
@@ -232,7 +232,7 @@ fn leading_digit(x: f64) -> u32 {
     (x / step_of(x, 1)).round() as u32
 }
 
-/// The power of ten to round to so that `x` keeps `digits` digits.
+/// Returns the power of ten to round to so that `x` keeps `digits` digits.
 fn step_of(x: f64, digits: i32) -> f64 {
     10_f64.powi(x.abs().log10().floor() as i32 + 1 - digits)
 }
@@ -245,7 +245,7 @@ fn decimals_of(step: f64, unit: ShownUnit) -> usize {
 fn round(x: f64, decimals: usize) -> f64 {
     let scale = 10_f64.powi(decimals as i32);
     let rounded = (x * scale).round() / scale;
-    // No negative zero.
+    // Avoid negative zero.
     if rounded == 0.0 { 0.0 } else { rounded }
 }
 
@@ -335,11 +335,11 @@ mod tests {
             let shown = whole.shown_beside(&of_part);
             assert!(bytes(&shown) >= bytes(&of_part), "{of_part} of {shown}");
             mended += usize::from(bytes(&whole.shown()) < bytes(&of_part));
-            // An exact sum beside a figure with an error is one, too.
+            // An exact sum next to a value with an error is rounded too.
             let exact = Estimate::exact(part + more, 0).shown_beside(&of_part);
             assert!(bytes(&exact) >= bytes(&of_part), "{of_part} of {exact}");
         }
-        assert!(mended > 0, "no pair that rounding turns round");
+        assert!(mended > 0, "no pair whose order rounding reverses");
     }
 
     #[test]

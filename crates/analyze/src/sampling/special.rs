@@ -1,7 +1,7 @@
-//! The functions of probability that tests of significance need: normal, binomial, Student,
-//! Poisson. Accurate to 1e-9 where nothing else is said; never NaN.
+//! Probability functions for significance tests: normal, binomial, Student, Poisson. Accurate to
+//! 1e-9 unless documented otherwise; never NaN.
 
-/// Logarithm of the gamma function for `x > 0` (Lanczos, g = 7).
+/// Returns the logarithm of the gamma function for `x > 0` (Lanczos, g = 7).
 pub fn ln_gamma(x: f64) -> f64 {
     const TERMS: [f64; 9] = [
         0.999_999_999_999_809_9,
@@ -23,7 +23,7 @@ pub fn ln_gamma(x: f64) -> f64 {
     0.5 * (2.0 * std::f64::consts::PI).ln() + (x + 0.5) * base.ln() - base + sum.ln()
 }
 
-/// The upper tail of the normal distribution beyond `z`.
+/// Returns the upper tail of the normal distribution beyond `z`.
 pub fn normal_tail(z: f64) -> f64 {
     if z < 0.0 {
         return 1.0 - normal_tail(-z);
@@ -33,12 +33,13 @@ pub fn normal_tail(z: f64) -> f64 {
     0.5 * gamma_tail(0.5, x)
 }
 
-/// The point beyond which a part `tail` (above 0, below 1) of the normal distribution lies.
+/// Returns the point beyond which a part `tail` (above 0, below 1) of the normal distribution is.
 pub fn normal_point(tail: f64) -> f64 {
     bisect(-40.0, 40.0, |z| normal_tail(z) > tail)
 }
 
-/// The chance of `at_least` or more among `of` tries, each with the chance `chance`.
+/// Returns the probability of `at_least` or more successes in `of` tries with probability `chance`
+/// each.
 pub fn binomial_tail(of: f64, at_least: f64, chance: f64) -> f64 {
     if at_least <= 0.0 {
         return 1.0;
@@ -54,7 +55,7 @@ pub fn binomial_tail(of: f64, at_least: f64, chance: f64) -> f64 {
     incomplete_beta(at_least, of - at_least + 1.0, chance)
 }
 
-/// The chance of `at_least` or more where `mean` are expected, by Poisson.
+/// Returns the Poisson probability of `at_least` or more events for the mean `mean`.
 pub fn poisson_tail(mean: f64, at_least: f64) -> f64 {
     if at_least <= 0.0 {
         1.0
@@ -65,14 +66,15 @@ pub fn poisson_tail(mean: f64, at_least: f64) -> f64 {
     }
 }
 
-/// The point beyond which a part `tail` of Student's distribution with `freedom` degrees lies.
+/// Returns the point beyond which a part `tail` of Student's distribution with `freedom` degrees
+/// is.
 pub fn student_point(freedom: f64, tail: f64) -> f64 {
     let tail_beyond =
         |t: f64| 0.5 * incomplete_beta(freedom / 2.0, 0.5, freedom / (freedom + t * t));
     bisect(0.0, 1e4, |t| tail_beyond(t) > tail)
 }
 
-/// The regularized upper incomplete gamma function Q(a, x).
+/// Returns the regularized upper incomplete gamma function Q(a, x).
 fn gamma_tail(a: f64, x: f64) -> f64 {
     if x <= 0.0 {
         return 1.0;
@@ -114,7 +116,7 @@ fn gamma_tail(a: f64, x: f64) -> f64 {
     (h * scale).clamp(0.0, 1.0)
 }
 
-/// The regularized incomplete beta function I_x(a, b).
+/// Returns the regularized incomplete beta function I_x(a, b).
 fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
@@ -132,7 +134,7 @@ fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
     value.clamp(0.0, 1.0)
 }
 
-/// Lentz's continued fraction for the incomplete beta function.
+/// Returns Lentz's continued fraction for the incomplete beta function.
 fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
     let mut c = 1.0;
     let mut d = 1.0 / floor_of(1.0 - (a + b) * x / (a + 1.0));
@@ -155,12 +157,12 @@ fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
     h
 }
 
-/// Keeps Lentz's method off a division by zero.
+/// Avoids a division by zero in Lentz's method.
 fn floor_of(x: f64) -> f64 {
     if x.abs() < 1e-300 { 1e-300 } else { x }
 }
 
-/// Where `above` turns false between `low`, where it holds, and `high`.
+/// Returns the point between `low`, where `above` holds, and `high` at which it stops holding.
 pub fn bisect(mut low: f64, mut high: f64, above: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..80 {
         let middle = (low + high) / 2.0;

@@ -1,22 +1,22 @@
-//! Whether a callsite leaks: tests over all of them together, then for each what speaks for
-//! growth that goes on, and one of three verdicts.
+//! Verdicts on callsites: tests of all callsites together, then for each one the evidence that
+//! growth continues, and one of three verdicts.
 
 use super::difference::Turnover;
 use super::estimate::Sampled;
 use super::poisson::Z95_ONE_SIDED;
 use super::special;
 
-/// Below so many hits on both sides no test can reject: 5 of 5 is 1 in 32.
+/// Minimum number of hits on both sides for a test that can reject: 5 of 5 is 1 in 32.
 pub const MIN_HITS_TO_TEST: f64 = 5.0;
-/// Part of the callsites called growing that may be so by chance.
+/// Part of the callsites called growing that can be so by chance.
 pub const FALSE_DISCOVERIES: f64 = 0.05;
-/// Level at which each half has to show growth too: a single step is no leak.
+/// Level at which each half has to show growth too: a single step is not a leak.
 const LEVEL_OF_HALVES: f64 = 0.25;
-/// Level below which the second half is called slower than the first.
+/// Level below which the second half counts as slower than the first.
 const LEVEL_OF_SLOWING: f64 = 0.01;
 
-/// Which of these tests to reject so that at most the part `q` of the rejected ones is so by
-/// chance (Benjamini and Hochberg): for each, in order. NaN counts as 1.
+/// Returns, in order, which of these tests to reject so that at most the part `q` of the rejected
+/// ones is rejected by chance (Benjamini and Hochberg). NaN counts as 1.
 pub fn benjamini_hochberg(p_values: &[f64], q: f64) -> Vec<bool> {
     let mut sorted: Vec<f64> = p_values
         .iter()
@@ -35,19 +35,19 @@ pub fn benjamini_hochberg(p_values: &[f64], q: f64) -> Vec<bool> {
         .collect()
 }
 
-/// What is known of one callsite over a series.
+/// Evidence about one callsite over a series.
 #[derive(Debug, Clone, Copy)]
 pub struct Evidence {
-    /// From the first dump to the last.
+    /// Turnover from the first dump to the last.
     pub whole: Turnover,
-    /// From the first to the middle one, from there to the last; `None` of fewer than two
-    /// rounds.
+    /// Turnover from the first dump to the middle one, and from there to the last; `None` for fewer
+    /// than two iterations.
     pub halves: Option<[Turnover; 2]>,
-    /// Rounds of each half.
+    /// Iterations in each half.
     pub rounds: [u32; 2],
-    /// How long each half took, in any unit, where that is known.
+    /// Duration of each half in any unit, if known.
     pub spans: Option<[f64; 2]>,
-    /// Whether it surely grew in each single round.
+    /// Whether it certainly grew in each iteration.
     pub in_every_round: bool,
     /// Whether it rises from dump to dump more steadily than chance explains ([`steady`]).
     pub steady: bool,
@@ -55,26 +55,27 @@ pub struct Evidence {
     pub significant: bool,
 }
 
-/// Whether a site replaces what it holds, so that its size may go up and down of itself: what
-/// was released is worth a word beside what was kept, or most of what was allocated between the
-/// dumps was `freed` again.
+/// Returns whether a site replaces its allocations, so that its size can fluctuate: a considerable
+/// part was released compared with what was kept, or most of the allocations between the dumps were
+/// `freed` again.
 pub fn turns_over(whole: &Turnover, allocated: &Sampled, freed: i64) -> bool {
     whole.released().hits() > TURNOVER * whole.kept().hits()
         || freed > allocated.bytes() / 2 && freed > 0
 }
 
-/// How a site's size went from dump to dump.
+/// Course of a site's size from dump to dump.
 #[derive(Debug, Clone, Copy)]
 pub struct Course {
-    /// How likely values in random order are to rise so steadily ([`super::growth::trend`]).
+    /// Probability that values in random order rise as steadily ([`super::growth::trend`]).
     pub trend: f64,
-    /// Whether what it holds is replaced ([`turns_over`]).
+    /// Whether its allocations are replaced ([`turns_over`]).
     pub turns_over: bool,
 }
 
-/// Which of all tested sites rise steadily, over so many rounds. What is replaced goes up and
-/// down with the work of each round: of many sites some look like rising, and they are tested
-/// together. What only piles up rises by nature, and is held to less.
+/// Returns which of all tested sites rise steadily over `rounds` iterations. Replaced allocations
+/// fluctuate with the work of each iteration. Among many sites some appear to rise by chance, so
+/// they are tested together. Sites that only accumulate rise by nature, so their criterion is
+/// weaker.
 pub fn steady(courses: &[Course], rounds: u32) -> Vec<bool> {
     let orders: u64 = (2..=u64::from(rounds.min(10)) + 1).product();
     let piles_up = f64::max(if rounds < 5 { 0.05 } else { 0.01 }, 1.0 / orders as f64);
@@ -90,46 +91,46 @@ pub fn steady(courses: &[Course], rounds: u32) -> Vec<bool> {
         .collect()
 }
 
-/// Where so much of what is kept was released, a site turns over.
+/// Minimum ratio of released to kept at which a site turns over.
 const TURNOVER: f64 = 0.1;
 
-/// What counts as growth.
+/// Criteria for growth.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms {
-    /// Bytes by which what is held may grow over the whole series and nobody minds.
+    /// Acceptable growth of unreleased bytes over the whole series.
     pub tolerance: f64,
-    /// Whether data are missing: nothing is called noise then.
+    /// Whether data are missing. Then no site is within noise.
     pub incomplete: bool,
 }
 
-/// What is said of a callsite.
+/// Verdict on a callsite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// It grows, again and again, and chance does not explain it.
+    /// It grows repeatedly, and chance does not explain it.
     Grows {
-        /// Surely by no more than what nobody minds.
+        /// Whether the growth is certainly below the tolerance.
         below_tolerance: bool,
     },
-    /// If it grows, then by no more than what nobody minds.
+    /// If it grows, then by no more than the tolerance.
     WithinNoise,
-    /// Neither is shown.
+    /// Neither growth nor its absence is shown.
     CantTell(InconclusiveReason),
 }
 
-/// Why neither is shown.
+/// Reason for an inconclusive verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum InconclusiveReason {
-    /// What was sampled is too little for the size of the growth.
+    /// Too few samples for the size of the growth.
     TooFewSamples,
-    /// It grew, but not in both halves: a step, a warm-up, a cache.
+    /// Growth in one half only: a step, a warm-up, a cache.
     OneStep,
-    /// It grew in both halves, in the second much less.
+    /// Growth in both halves, but much less in the second.
     Slowing,
-    /// It goes up and down, and ended higher.
+    /// Fluctuation that ended higher.
     Unsteady,
-    /// There are too few rounds to see whether growth goes on.
+    /// Too few iterations to see whether growth continues.
     TooFewRounds,
-    /// Data are missing from the recording.
+    /// Data missing from the recording.
     Incomplete,
 }
 
@@ -157,7 +158,7 @@ pub fn judge(evidence: &Evidence, terms: &Terms) -> Verdict {
     Verdict::CantTell(reason)
 }
 
-/// Whether what grew for certain grew again and again, and seems to go on.
+/// Returns why certain growth is not known to repeat and to continue; `None` if it is.
 fn repetition_reason(evidence: &Evidence) -> Option<InconclusiveReason> {
     let Some(halves) = &evidence.halves else {
         return Some(InconclusiveReason::TooFewRounds);
@@ -170,8 +171,8 @@ fn repetition_reason(evidence: &Evidence) -> Option<InconclusiveReason> {
     if !halves.iter().all(grew) {
         return Some(InconclusiveReason::OneStep);
     }
-    // Two blocks of a megabyte are many hits, yet two events: growth has to come in several
-    // samples of each half, or in each and every round.
+    // Two blocks of a megabyte are many hits but two events, so growth has to occur in several
+    // samples of each half, or in each iteration.
     let again = |half: &Turnover| half.sign_test_of_samples() <= LEVEL_OF_HALVES;
     if !evidence.in_every_round && !halves.iter().all(again) {
         return Some(if halves.iter().any(again) {
@@ -180,7 +181,8 @@ fn repetition_reason(evidence: &Evidence) -> Option<InconclusiveReason> {
             InconclusiveReason::TooFewRounds
         });
     }
-    // Rounds may differ in length: what is slower by rounds and not by time has not slowed.
+    // Iterations can differ in duration: growth that is slower per iteration but not per time has
+    // not slowed.
     let by_rounds = evidence.rounds.map(|k| f64::from(k.max(1)));
     if slows(halves, by_rounds) && evidence.spans.is_none_or(|spans| slows(halves, spans)) {
         return Some(InconclusiveReason::Slowing);
@@ -195,7 +197,8 @@ fn repetition_reason(evidence: &Evidence) -> Option<InconclusiveReason> {
     None
 }
 
-/// Whether the second half, of this length, grew by much less than the first, and not by chance.
+/// Returns whether the second half, of this length, grew by much less than the first, and not by
+/// chance.
 fn slows(halves: &[Turnover; 2], lengths: [f64; 2]) -> bool {
     let net = |half: &Turnover| half.net().max(0) as f64;
     let [first, second] = [net(&halves[0]), net(&halves[1])];
@@ -291,7 +294,7 @@ mod tests {
         assert_eq!(steady(&courses, 10), [true, true]);
         courses.extend([course(0.5, true); 50]);
         assert_eq!(steady(&courses, 10)[..2], [false, true]);
-        // Of three dumps the rising order is 1 in 6.
+        // Of three dumps, the rising order is 1 in 6.
         assert_eq!(steady(&[course(1.0 / 6.0, false)], 2), [true]);
         assert_eq!(steady(&[course(1.0 / 6.0, true)], 2), [false]);
     }

@@ -1,43 +1,39 @@
-//! Arrays that are large, and arrays of objects that hold little else than nulls.
+//! Large arrays, and arrays of objects that are mostly null.
 
 use super::parts::{Scope, SharedMarks};
 use heaptap_model::heap_graph::{HeapGraph, ObjectId, ObjectIndex};
 
-/// An array of [`super::LARGE_ARRAY_BYTES`] or more.
+/// Array of at least [`super::LARGE_ARRAY_BYTES`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LargeArray {
-    /// The array.
     pub object: ObjectIndex,
-    /// Its id in the dump.
+    /// ID in the dump.
     pub id: ObjectId,
-    /// Its class.
     pub class: String,
-    /// Number of elements, where the dump tells.
+    /// Number of elements, if known.
     pub length: Option<u32>,
     /// Shallow bytes.
     pub bytes: u64,
-    /// What it holds in words; empty where the dump does not tell.
+    /// Summary of the contents; empty if the dump does not contain them.
     pub value: String,
-    /// Who holds it.
+    /// Name of a holder.
     pub held_by: Option<String>,
 }
 
-/// An array of objects of which most are null.
+/// Array of objects that is mostly null.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SparseArray {
-    /// The array.
     pub object: ObjectIndex,
-    /// Its id in the dump.
+    /// ID in the dump.
     pub id: ObjectId,
-    /// Its class.
     pub class: String,
     /// Number of elements.
     pub length: u32,
-    /// Elements that are not null.
+    /// Number of elements that are not null.
     pub used: u32,
-    /// Bytes of those that are.
+    /// Bytes of the null elements.
     pub wasted_bytes: u64,
-    /// Who holds it.
+    /// Name of a holder.
     pub held_by: Option<String>,
 }
 
@@ -48,7 +44,7 @@ pub(super) struct Found {
     pub sparse_bytes: u64,
 }
 
-/// Below so many slots an array is not worth a line.
+/// Minimum number of slots for an array to be listed.
 const LEAST_SLOTS: u32 = 64;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -63,7 +59,7 @@ struct Gathered {
     sparse: Vec<SparseArray>,
 }
 
-/// `owned` are arrays of collections, which are judged there.
+/// Finds large and sparse arrays, except `owned` arrays of collections, which are judged there.
 pub(super) fn find(scope: &Scope<'_>, owned: &SharedMarks, limit: usize) -> Found {
     let graph = scope.graph;
     let wanted = scope.classes(|class| {
@@ -83,7 +79,7 @@ pub(super) fn find(scope: &Scope<'_>, owned: &SharedMarks, limit: usize) -> Foun
             }
             if of == Of::Objects
             && !owned.has(object)
-            // What it refers to is known at once; its length has to be read.
+            // The references are known without reading; the length has to be read.
             && bytes >= u64::from(LEAST_SLOTS) * 4
             {
                 all.sparse.extend(sparse(graph, object));
@@ -137,7 +133,8 @@ fn sparse(graph: &HeapGraph, array: ObjectIndex) -> Option<SparseArray> {
     })
 }
 
-/// Bytes of a reference in an array, by the array's own size: 4, or 8 without compression.
+/// Returns the bytes of a reference in an array, by the array's own size: 4, or 8 without
+/// compressed references.
 pub(super) fn slot_bytes(graph: &HeapGraph, array: ObjectIndex, length: u32) -> u64 {
     match graph.shallow_bytes(array) >= 8 * u64::from(length) {
         true => 8,

@@ -1,9 +1,9 @@
-//! Bitmaps: how large they are, and which have equal pixels.
+//! Bitmaps: their sizes, and groups with equal pixels.
 //!
-//! | Android | where pixels are |
+//! | Android | location of the pixels |
 //! |---|---|
 //! | to 7.1 | in the array `mBuffer` |
-//! | 8 and later | native; their size by the registry that frees them, else width × height × 4 |
+//! | 8 and later | native; size from the registry that frees them, otherwise width × height × 4 |
 //! | 15 and later, `am dumpheap -b` | compressed, in the static `Bitmap.dumpData`, by `mNativePtr` |
 
 use std::collections::HashMap;
@@ -13,74 +13,73 @@ use super::parts::Scope;
 use crate::lookup;
 use heaptap_model::heap_graph::{ClassIndex, HeapGraph, ObjectId, ObjectIndex, Value};
 
-/// The bitmaps of a heap.
+/// Bitmaps of a heap.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Bitmaps {
-    /// How many.
+    /// Number of bitmaps.
     pub count: u64,
-    /// Bytes of their pixels, of the Java heap and native.
+    /// Bytes of their pixels, in the Java heap and native.
     pub pixel_bytes: u64,
-    /// Bytes of pixels that another bitmap has as well.
+    /// Bytes of pixels that duplicate those of another bitmap.
     pub wasted_bytes: u64,
-    /// Bitmaps whose pixels are not in the dump, so that nobody can tell whether they are equal.
+    /// Number of bitmaps whose pixels are not in the dump and therefore cannot be compared.
     pub without_pixels: u64,
-    /// Equal ones, those that waste most first.
+    /// Groups of bitmaps with equal pixels, most wasted bytes first.
     pub groups: Vec<BitmapGroup>,
-    /// The largest.
+    /// Largest bitmaps.
     pub largest: Vec<BitmapRow>,
 }
 
 /// Bitmaps with equal pixels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BitmapGroup {
-    /// How many.
+    /// Number of bitmaps.
     pub count: u64,
     /// Pixels.
     pub width: i64,
     /// Pixels.
     pub height: i64,
-    /// Bytes of the pixels of one.
+    /// Bytes of the pixels of one bitmap.
     pub each_bytes: u64,
     /// Bytes of the pixels of all but one.
     pub wasted_bytes: u64,
-    /// One of them.
+    /// One of the bitmaps.
     pub example: ObjectIndex,
-    /// Its id in the dump.
+    /// ID of the example in the dump.
     pub example_id: ObjectId,
-    /// Who holds that one.
+    /// Name of a holder of the example.
     pub held_by: Option<String>,
 }
 
-/// A bitmap.
+/// Bitmap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BitmapRow {
-    /// The object.
     pub object: ObjectIndex,
-    /// Its id in the dump.
+    /// ID in the dump.
     pub id: ObjectId,
-    /// Pixels; 0 where the dump does not tell.
+    /// Pixels; 0 if unknown.
     pub width: i64,
-    /// Pixels; 0 where the dump does not tell.
+    /// Pixels; 0 if unknown.
     pub height: i64,
     /// Bytes of its pixels.
     pub bytes: u64,
-    /// Whether they are native, and not in the Java heap.
+    /// Whether the pixels are native rather than in the Java heap.
     pub native: bool,
-    /// Whether that size is width × height × 4, as the dump has no other.
+    /// Whether the size is estimated as width × height × 4 because the dump does not contain it.
     pub estimated: bool,
-    /// Who holds it.
+    /// Name of a holder.
     pub held_by: Option<String>,
 }
 
 pub(super) struct Found {
     pub bitmaps: Bitmaps,
-    /// Arrays with pixels: no arrays of the app's own.
+    /// Arrays with pixels, which are not the app's own arrays.
     pub buffers: Vec<ObjectIndex>,
 }
 
 const BITMAP: &str = "android.graphics.Bitmap";
 
-/// What is known of a bitmap.
+/// Properties of a bitmap.
 struct Known {
     row: BitmapRow,
     buffer: Option<ObjectIndex>,
@@ -103,7 +102,7 @@ pub(super) fn find(scope: &Scope<'_>, limit: usize) -> Found {
         let array = graph.contents().primitive_array(graph, array)?;
         Some((0, array.bytes?))
     };
-    // Sizes are part of what has to be equal: by the first that has them.
+    // Width and height are part of the comparison, by the first bitmap that has them.
     let seed = Seed::new();
     let mut by_size: HashMap<(i64, i64), Equal<'_>> = HashMap::new();
     let mut of_array: HashMap<ObjectIndex, usize> = HashMap::new();
@@ -116,7 +115,7 @@ pub(super) fn find(scope: &Scope<'_>, limit: usize) -> Found {
             bitmaps.without_pixels += 1;
             continue;
         };
-        // Two bitmaps of one array waste nothing.
+        // Two bitmaps that share an array do not waste memory.
         if of_array.insert(array, at).is_some() {
             continue;
         }
@@ -161,7 +160,7 @@ pub(super) fn find(scope: &Scope<'_>, limit: usize) -> Found {
     Found { bitmaps, buffers }
 }
 
-/// `None` for one that was recycled: its pixels are gone.
+/// Returns the properties of a bitmap; `None` if it was recycled, which frees its pixels.
 fn look_at(graph: &HeapGraph, object: ObjectIndex) -> Option<Known> {
     let get = |name| lookup::get(graph, object, BITMAP, name);
     let native = graph.native_bytes(object);
@@ -177,7 +176,7 @@ fn look_at(graph: &HeapGraph, object: ObjectIndex) -> Option<Known> {
     let buffer = get("mBuffer").and_then(Value::object);
     let in_heap = buffer.map(
         |array| match graph.contents().primitive_array(graph, array) {
-            // The pixels alone: headers of arrays differ from runtime to runtime.
+            // Only the pixels count, because array headers differ between runtimes.
             Some(array) => u64::from(array.length) * array.element.bytes(8) as u64,
             None => graph.shallow_bytes(array),
         },
@@ -204,7 +203,7 @@ fn look_at(graph: &HeapGraph, object: ObjectIndex) -> Option<Known> {
     })
 }
 
-/// Arrays with compressed pixels, by the native pointer of their bitmap.
+/// Returns the arrays with compressed pixels, by the native pointer of their bitmap.
 fn dumped_pixels(graph: &HeapGraph) -> HashMap<i64, ObjectIndex> {
     let mut all = HashMap::new();
     let class = graph

@@ -1,4 +1,4 @@
-//! Numbers in boxes: objects that hold one primitive each.
+//! Boxed numbers: objects that hold one primitive each.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -10,15 +10,15 @@ use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, Value};
 /// Boxes of one class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Boxed {
-    /// Such as `java.lang.Integer`.
+    /// Class name such as `java.lang.Integer`.
     pub class: String,
-    /// How many.
+    /// Number of boxes.
     pub count: u64,
-    /// Their shallow bytes.
+    /// Shallow bytes.
     pub bytes: u64,
-    /// How many different values they hold; `None` where the dump has no values.
+    /// Number of distinct values; `None` if the dump does not contain values.
     pub distinct: Option<u64>,
-    /// Bytes of all but one of each value; `None` where the dump has no values.
+    /// Bytes of all but one box of each value; `None` if the dump does not contain values.
     pub wasted_bytes: Option<u64>,
 }
 
@@ -41,7 +41,7 @@ struct Of {
     unknown: u64,
 }
 
-/// Boxes by class, those of most bytes first.
+/// Returns boxes by class, most bytes first.
 pub(super) fn find(scope: &Scope<'_>) -> Vec<Boxed> {
     let graph = scope.graph;
     let wanted = scope.classes(|class| {
@@ -93,7 +93,7 @@ pub(super) fn find(scope: &Scope<'_>) -> Vec<Boxed> {
     boxed
 }
 
-/// The bits of the only number that a box holds.
+/// Returns the bits of the only number in a box.
 fn value(graph: &HeapGraph, object: ObjectIndex) -> Option<u64> {
     let mut bits = None;
     fields::visit(graph, object, |field| {

@@ -1,6 +1,5 @@
-//! How full collections are. The fill of one is its elements by its slots; one without slots is
-//! full. Below a quarter the slots that are empty count as wasted; above, they are the price of
-//! growing seldom.
+//! Fill of collections: elements divided by slots; a collection without slots is full. Below a
+//! quarter, empty slots count as wasted. Above, they are the price of growing rarely.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -11,84 +10,82 @@ use super::shapes::{Form, SHAPES, Shape};
 use crate::{fields, lookup};
 use heaptap_model::heap_graph::{ClassIndex, HeapGraph, ObjectId, ObjectIndex, Value};
 
-/// All collections of one class.
+/// Collections of one class.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CollectionKind {
-    /// Its shown name.
+    /// Display name of the class.
     pub class: String,
-    /// How many.
+    /// Number of collections.
     pub count: u64,
-    /// How many have no element.
+    /// Number of collections without elements.
     pub empty: u64,
-    /// How many of those have slots nevertheless.
+    /// Number of empty collections that have slots.
     pub empty_with_slots: u64,
-    /// How many have an element, and less than a quarter of their slots in use.
+    /// Number of collections with elements in less than a quarter of their slots.
     pub sparse: u64,
-    /// Elements in all of them; `None` where the dump does not tell.
+    /// Elements in all collections; `None` if unknown.
     pub elements: Option<u64>,
-    /// Slots in all of them.
+    /// Slots in all collections.
     pub slots: u64,
-    /// Bytes of slots that are empty, in those that are empty or sparse.
+    /// Bytes of empty slots in empty or sparse collections.
     pub wasted_bytes: u64,
 }
 
-/// A collection with more room than it needs.
+/// Collection with more capacity than it needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Collection {
-    /// The object.
     pub object: ObjectIndex,
-    /// Its id in the dump.
+    /// ID in the dump.
     pub id: ObjectId,
-    /// The shown name of its class.
+    /// Display name of the class.
     pub class: String,
-    /// Elements; of a heap graph the slots that are not null.
+    /// Number of elements; in a heap graph, of slots that are not null.
     pub size: u64,
-    /// Slots.
+    /// Number of slots.
     pub capacity: u64,
-    /// Bytes of the slots that are empty.
+    /// Bytes of empty slots.
     pub wasted_bytes: u64,
-    /// Who holds it.
+    /// Name of a holder.
     pub held_by: Option<String>,
 }
 
-/// A hash table whose elements share few buckets: every look-up searches many.
+/// Hash table whose elements share few buckets, which makes every lookup slow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Crowded {
-    /// The object.
     pub object: ObjectIndex,
-    /// Its id in the dump.
+    /// ID in the dump.
     pub id: ObjectId,
-    /// The shown name of its class.
+    /// Display name of the class.
     pub class: String,
-    /// Elements.
+    /// Number of elements.
     pub size: u64,
-    /// Buckets that are not empty.
+    /// Number of buckets that are not empty.
     pub used_buckets: u64,
-    /// Buckets.
+    /// Number of buckets.
     pub buckets: u64,
-    /// Who holds it.
+    /// Name of a holder.
     pub held_by: Option<String>,
 }
 
 impl Crowded {
-    /// The part of elements that share a bucket with an earlier one, in percent: of a good hash
-    /// about 30 when the table is about to grow.
+    /// Returns the percentage of elements that share a bucket with an earlier one: with a good
+    /// hash, about 30 when the table is about to grow.
     pub fn collisions_percent(&self) -> u64 {
         let own = self.used_buckets.saturating_mul(100);
         100u64.saturating_sub(own.div_ceil(self.size.max(1)))
     }
 }
 
-/// Fewer elements than that may well share buckets by chance.
+/// Minimum number of elements; fewer can share buckets by chance.
 const LEAST_CROWDED: u64 = 16;
-/// From how many percent of collisions on a table is told.
+/// Minimum percentage of collisions for a table to be reported.
 const MUCH_CROWDED: u64 = 50;
 
 pub(super) struct Found {
     pub kinds: Vec<CollectionKind>,
     pub sparse: Vec<Collection>,
     pub crowded: Vec<Crowded>,
-    /// Arrays of slots.
+    /// Slot arrays of collections.
     pub owned: SharedMarks,
 }
 
@@ -99,11 +96,11 @@ struct Gathered {
     crowded: Vec<Crowded>,
 }
 
-/// What one collection is like.
+/// Properties of one collection.
 struct Looked {
     size: Option<u64>,
     slots: u64,
-    /// Of a table: buckets that are not empty.
+    /// For a table, the number of buckets that are not empty.
     used_buckets: Option<u64>,
     slot_bytes: u64,
     array: Option<ObjectIndex>,
@@ -134,7 +131,7 @@ pub(super) fn find(scope: &Scope<'_>, limit: usize) -> Found {
         whole.crowded.extend(part.crowded);
     }
     whole.cut(limit);
-    // Classes of one name by several loaders are one line.
+    // Classes of one name from several loaders share a row.
     let mut by_name: HashMap<&str, CollectionKind> = HashMap::new();
     for (class, kind) in &whole.kinds {
         let name = graph.class(*class).shown();
@@ -252,7 +249,7 @@ impl Gathered {
 
 fn look_at(graph: &HeapGraph, object: ObjectIndex, shape: &Shape) -> Looked {
     let values = graph.contents().has_values();
-    // Names in the order of the shape's lists, whatever the order of fields.
+    // Names in the order of the shape's lists, regardless of the field order.
     let (mut array, mut sizes) = (None, vec![None; shape.size.len()]);
     let mut cells = None;
     let mut best = usize::MAX;
@@ -293,7 +290,7 @@ fn look_at(graph: &HeapGraph, object: ObjectIndex, shape: &Shape) -> Looked {
             of_field.map(|base| base.saturating_add(sum_of_cells(graph, cells)))
         }
         _ if values => of_field,
-        // Without numbers: what is not null. Elements that share a bucket can't be told.
+        // Without numbers, the non-null slots count. Elements that share a bucket are not visible.
         Form::List => match array {
             Some(_) => used().map(|used| used / u64::from(shape.per_element)),
             None => Some(0),
@@ -311,7 +308,7 @@ fn look_at(graph: &HeapGraph, object: ObjectIndex, shape: &Shape) -> Looked {
     Looked {
         size: size.map(|size| match shape.form {
             Form::Linked => size,
-            // A size that the slots can't hold is not believed.
+            // A size that exceeds the slots is ignored.
             Form::Table => size,
             _ => size.min(slots),
         }),
@@ -336,7 +333,8 @@ fn slot_bytes_of(graph: &HeapGraph, array: ObjectIndex, length: u32) -> u64 {
     }
 }
 
-/// Counters of a `ConcurrentHashMap` that several threads wrote to at once.
+/// Returns the sum of the counter cells of a `ConcurrentHashMap` that several threads updated
+/// concurrently.
 fn sum_of_cells(graph: &HeapGraph, cells: Option<ObjectIndex>) -> u64 {
     let cells = cells.map_or_else(Vec::new, |cells| lookup::elements(graph, cells));
     let value = |cell| lookup::any(graph, cell, "value").and_then(Value::integer);

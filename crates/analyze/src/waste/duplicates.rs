@@ -9,60 +9,60 @@ use heaptap_model::heap_graph::{
 use sha2::{Digest as _, Sha256};
 use std::ops::ControlFlow;
 
-/// Equal contents of one sort.
+/// Duplicates of one sort.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Duplicates {
-    /// Objects looked at.
+    /// Number of objects examined.
     pub count: u64,
-    /// Their shallow bytes, of strings with their arrays.
+    /// Shallow bytes; for strings including their arrays.
     pub bytes: u64,
-    /// How many different contents they have.
+    /// Number of distinct contents.
     pub distinct: u64,
-    /// Bytes of all but one of each content.
+    /// Bytes of all but one object of each content.
     pub wasted_bytes: u64,
-    /// Objects whose content the dump leaves out.
+    /// Number of objects whose contents are not in the dump.
     pub without_contents: u64,
-    /// The contents that waste most.
+    /// Contents that waste the most.
     pub groups: Vec<DuplicateGroup>,
 }
 
-/// One content that there is several times.
+/// Contents that occur several times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DuplicateGroup {
-    /// How often.
+    /// Number of objects.
     pub count: u64,
-    /// Bytes of one: shallow, of a string with its array.
+    /// Shallow bytes of one object; for a string including its array.
     pub each_bytes: u64,
-    /// Bytes of all but one. Strings that share an array waste only themselves.
+    /// Bytes of all but one object. Strings that share an array waste only themselves.
     pub wasted_bytes: u64,
     /// `java.lang.String`, or the class of the array.
     pub class: String,
     /// Number of characters or elements.
     pub length: u32,
-    /// The text, or what the array holds in words; cut to `MOST_SHOWN` characters.
+    /// Text, or a summary of the array; cut to `MOST_SHOWN` characters.
     pub value: String,
-    /// The beginning of the SHA-256 of the text in UTF-8, or of the array's bytes, in hex: tells
-    /// contents apart where they are not to be shown.
+    /// First digits of the SHA-256 of the UTF-8 text or of the array's bytes, in hex. Identifies
+    /// contents that must not be shown.
     pub hash: String,
-    /// One of them.
+    /// One of the objects.
     pub example: ObjectIndex,
-    /// Its id in the dump.
+    /// ID of the example in the dump.
     pub example_id: ObjectId,
-    /// Who holds that one, such as `a.B.field`; `None` where nobody does but a root.
+    /// Name of a holder of the example, such as `a.B.field`; `None` if only a root holds it.
     pub held_by: Option<String>,
 }
 
-/// How many characters of a value are handed out.
+/// Maximum number of characters in a value.
 pub const MOST_SHOWN: usize = 200;
 
-/// What a class of objects to look at is.
+/// Sort of a class to examine.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sort {
     String,
     Array,
 }
 
-/// Sums of a thread.
+/// Sums of one thread.
 #[derive(Default, Clone, Copy)]
 struct Sums {
     count: u64,
@@ -77,7 +77,7 @@ struct Gathered<'s> {
     array_sums: Sums,
 }
 
-/// Equal strings, and equal arrays that are neither behind strings nor in `apart`.
+/// Finds equal strings, and equal arrays that are neither behind strings nor in `apart`.
 pub(super) fn find(
     scope: &Scope<'_>,
     apart: &[ObjectIndex],
@@ -92,7 +92,7 @@ pub(super) fn find(
         }
     });
     let behind_strings = SharedMarks::new(graph.len());
-    // Several strings may share an array, as those of one substring did before Java 7.
+    // Several strings can share an array, as substrings did before Java 7.
     let whose = |string: ObjectIndex| value_array(graph, string);
     let strings: Vec<Option<()>> = sorts
         .iter()
@@ -219,7 +219,7 @@ fn sum_up(
     let wasted_bytes = all
         .iter()
         .fold(0, |sum: u64, row| sum.saturating_add(row.0));
-    // The first of equal ones depends on no hash.
+    // The order of equal entries must not depend on hashes.
     all.sort_unstable_by_key(|&(wasted, _, same)| (std::cmp::Reverse(wasted), same.first));
     all.truncate(limit);
     let groups = all
@@ -274,7 +274,7 @@ fn hash_of(content: &[u8]) -> String {
         .collect()
 }
 
-/// What an array holds, in a few words.
+/// Summarizes the contents of an array.
 pub(super) fn in_words(array: PrimitiveArray<'_>) -> String {
     let Some(bytes) = array.bytes else {
         return String::new();
@@ -326,7 +326,7 @@ fn of_element(element: BasicType, bytes: &[u8]) -> String {
     }
 }
 
-/// Whether a type is none of objects.
+/// Returns whether a type name is that of a primitive.
 pub(super) fn is_primitive(name: &str) -> bool {
     matches!(
         name,
@@ -334,7 +334,7 @@ pub(super) fn is_primitive(name: &str) -> bool {
     )
 }
 
-/// The array behind a string: the only one that it refers to.
+/// Returns the array behind a string: the only object that it refers to.
 fn value_array(graph: &HeapGraph, string: ObjectIndex) -> Option<ObjectIndex> {
     graph.references(string).iter().copied().find(|&target| {
         let name = |target| graph.class(graph.class_of(target)).name.as_str();
@@ -342,7 +342,7 @@ fn value_array(graph: &HeapGraph, string: ObjectIndex) -> Option<ObjectIndex> {
     })
 }
 
-/// Whether strings are parts of arrays: those of Dalvik, ART 5 and Java 6.
+/// Returns whether strings are ranges of arrays, as in Dalvik, ART 5 and Java 6.
 fn has_parts(graph: &HeapGraph, sorts: &[Option<Sort>]) -> bool {
     graph.classes().iter().zip(sorts).any(|(class, sort)| {
         let declares = |name| class.fields.iter().any(|field| field.name == name);

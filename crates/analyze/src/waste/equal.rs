@@ -1,28 +1,28 @@
-//! Sets of equal contents. A hash finds what may be equal, the bytes decide.
+//! Sets of equal contents: candidates by hash, then compared byte by byte.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, BuildHasherDefault, Hasher, RandomState};
 
 use heaptap_model::heap_graph::ObjectIndex;
 
-/// Objects of one content.
+/// Objects with equal contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Same {
-    /// The first of them.
+    /// First object.
     pub first: ObjectIndex,
-    /// How many there are.
+    /// Number of objects.
     pub count: u32,
-    /// How many arrays they have together: fewer where they share one.
+    /// Number of arrays; fewer if objects share an array.
     pub arrays: u32,
 }
 
-/// Contents that were met, each with how often.
+/// Contents seen so far, with their counts.
 pub(super) struct Equal<'s> {
     seed: &'s Seed,
     sets: HashMap<u64, Same, BuildHasherDefault<AsItIs>>,
 }
 
-/// Chosen anew in each run, so that no dump can be made to collide.
+/// Random hash seed of each run, so that a dump cannot force collisions.
 pub(super) struct Seed(u64);
 
 impl Seed {
@@ -39,8 +39,8 @@ impl<'s> Equal<'s> {
         }
     }
 
-    /// Counts an object with that content; `of` gives the content of one that was counted
-    /// before. `kind` tells apart contents that are equal as bytes only.
+    /// Counts an object with that content. `of` returns the content of an object counted before.
+    /// `kind` separates contents whose bytes are equal but whose types differ.
     pub fn add<'b>(
         &mut self,
         object: ObjectIndex,
@@ -73,12 +73,12 @@ impl<'s> Equal<'s> {
                 set.arrays = set.arrays.saturating_add(same.arrays);
                 return;
             }
-            // Two contents of one hash: the next place.
+            // Two contents with the same hash: probe the next slot.
             key = key.wrapping_add(1);
         }
     }
 
-    /// Takes in what another thread met.
+    /// Merges the contents seen by another thread.
     pub fn merge<'b>(
         &mut self,
         other: Equal<'_>,
@@ -91,12 +91,12 @@ impl<'s> Equal<'s> {
         }
     }
 
-    /// How many different contents there are.
+    /// Returns the number of distinct contents.
     pub fn len(&self) -> usize {
         self.sets.len()
     }
 
-    /// Contents that came more than once.
+    /// Returns the contents that occur more than once.
     pub fn repeated(&self) -> impl Iterator<Item = Same> + '_ {
         self.sets.values().filter(|same| same.count > 1).copied()
     }
@@ -104,7 +104,7 @@ impl<'s> Equal<'s> {
 
 const PRIME: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A hash that reads eight bytes at a time. Good enough to find what may be equal.
+/// Returns a hash, reading eight bytes at a time. Its quality suffices to find candidates.
 fn hash(seed: u64, bytes: &[u8]) -> u64 {
     let mix = |a: u64, b: u64| {
         let wide = u128::from(a) * u128::from(b);
@@ -125,7 +125,7 @@ fn hash(seed: u64, bytes: &[u8]) -> u64 {
     mix(u64::from_le_bytes(tail) ^ seed, state ^ PRIME)
 }
 
-/// Keys that are hashes already.
+/// Identity hasher for keys that are hashes.
 #[derive(Default)]
 struct AsItIs(u64);
 
@@ -151,7 +151,7 @@ mod tests {
     fn contents_are_told_apart_by_their_bytes_even_where_hashes_collide() {
         let contents: [&[u8]; 4] = [b"same", b"same", b"other", b""];
         let of = |object: ObjectIndex| Some((0, contents[object.at()]));
-        // A seed of zero and no bytes mixes to nothing: all lengths that do meet in one place.
+        // A seed of 0 mixes zero bytes to 0, so all such lengths would share a slot.
         for seed in [Seed(0), Seed(1), Seed::new()] {
             let mut one = Equal::new(&seed);
             let mut two = Equal::new(&seed);

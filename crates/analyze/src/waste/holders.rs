@@ -1,6 +1,6 @@
-//! Who holds an object, by the name of the field. The first that refers to it, climbed up through
-//! arrays and the insides of collections to what a developer has written. Each step up is one
-//! pass over all references, for all objects that were asked for together.
+//! Holders of objects, by field name: the first referrer, climbed up through arrays and collection
+//! internals to code that a developer has written. Each step up is one pass over all references for
+//! all requested objects.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -8,18 +8,18 @@ use std::ops::ControlFlow;
 use crate::{fields, label};
 use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, Reachable};
 
-/// Objects whose holders are wanted.
+/// Objects whose holders are requested.
 #[derive(Debug, Default)]
 pub(super) struct Holders {
     wanted: Vec<ObjectIndex>,
 }
 
-/// Who holds them.
+/// Holders found.
 pub(super) struct Held {
     names: HashMap<ObjectIndex, String>,
 }
 
-/// The most steps up.
+/// Maximum number of steps up.
 const MOST_STEPS: usize = 6;
 
 impl Holders {
@@ -52,7 +52,8 @@ impl Holders {
     }
 }
 
-/// Finds who refers to each of the wanted objects: of several who says most, of those the first.
+/// Finds a referrer of each requested object: the most descriptive one, and the first of several
+/// equal ones.
 fn step(
     graph: &HeapGraph,
     reachable: &Reachable,
@@ -78,8 +79,8 @@ fn step(
     }
 }
 
-/// How little a holder says: a class tells the name of its static, a link of a collection
-/// nothing but that there are others.
+/// Returns how uninformative a holder is: a class gives the name of its static, a link of a
+/// collection only that there are others.
 fn rank(graph: &HeapGraph, owner: ObjectIndex) -> u8 {
     if graph.class_behind(owner).is_some() {
         return 0;
@@ -92,7 +93,7 @@ fn rank(graph: &HeapGraph, owner: ObjectIndex) -> u8 {
     }
 }
 
-/// Whether a holder says little by itself: an array, or what a collection is made of.
+/// Returns whether a holder is uninformative by itself: an array or a part of a collection.
 fn is_inside(graph: &HeapGraph, object: ObjectIndex) -> bool {
     if graph.class_behind(object).is_some() {
         return false;
@@ -107,7 +108,8 @@ impl Held {
     }
 }
 
-/// `a.B.FIELD`, with `[x]` where it lies in an array or a collection there.
+/// Returns a name such as `a.B.FIELD`, with `[x]` if the object is in an array or a collection
+/// there.
 fn name(
     graph: &HeapGraph,
     owners: &HashMap<ObjectIndex, ObjectIndex>,

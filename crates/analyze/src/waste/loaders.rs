@@ -1,37 +1,36 @@
-//! Class loaders that load what another has loaded already: a plugin, a script or a test that was
-//! started again while its last life is still held, with all of its classes and statics.
+//! Class loaders that load what another one has loaded already: a plugin, a script or a test that
+//! was restarted while its previous instance is still held, with all its classes and statics.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::parts::Scope;
 use heaptap_model::heap_graph::{ObjectId, ObjectIndex};
 
-/// A class loader whose classes are there a second time.
+/// Class loader whose classes exist a second time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepeatedLoader {
-    /// The loader.
     pub object: ObjectIndex,
-    /// Its id in the dump.
+    /// ID in the dump.
     pub id: ObjectId,
-    /// The shown name of its class.
+    /// Display name of its class.
     pub class: String,
-    /// Classes that it loaded.
+    /// Number of classes that it loaded.
     pub classes: u64,
-    /// How many of those another loader loaded too.
+    /// Number of those classes that another loader loaded too.
     pub repeated: u64,
-    /// One of them.
+    /// One of those classes.
     pub example: String,
-    /// Who holds it.
+    /// Name of a holder.
     pub held_by: Option<String>,
 }
 
-/// Loaders that repeat each other, those with the most classes first.
+/// Returns loaders that repeat each other, most classes first.
 pub(super) fn find(scope: &Scope<'_>, limit: usize) -> Vec<RepeatedLoader> {
     let graph = scope.graph;
     let mut by_name: BTreeMap<&str, BTreeSet<ObjectIndex>> = BTreeMap::new();
     let mut by_loader: BTreeMap<ObjectIndex, Vec<&str>> = BTreeMap::new();
     for class in graph.classes() {
-        // Hidden classes are made anew for each lambda, and differ.
+        // Hidden classes are created for each lambda and differ.
         let hidden = class.shown().contains("$$Lambda") || class.shown().contains("LambdaForm");
         let (Some(object), Some(loader)) = (class.object, class.loader) else {
             continue;

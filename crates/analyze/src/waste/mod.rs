@@ -1,21 +1,21 @@
-//! Waste: memory that holds what is already there, or nothing. Equal strings, arrays and
-//! bitmaps, collections with more room than they need, numbers in boxes, large arrays. Reads
-//! contents where the dump has them; of a heap graph only what references tell.
+//! Waste: memory with duplicate contents or without contents. Equal strings, arrays and bitmaps,
+//! collections with more capacity than they need, boxed numbers, large arrays. Uses contents if
+//! the dump has them; a heap graph contains references only.
 //!
-//! Only objects that roots reach and that the app itself allocated count: what lies in the
-//! zygote's and the image's heaps is shared by all apps.
+//! Only reachable objects that the app itself allocated count, because all apps share the heaps of
+//! the zygote and the boot image.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `parts` | the objects to look at, divided among threads |
+//! | `parts` | the objects to examine, divided among threads |
 //! | `equal` | sets of equal contents: hashed, then compared byte by byte |
 //! | `duplicates` | equal strings and equal arrays |
 //! | `bitmaps` | bitmaps, and those with equal pixels |
-//! | `collections`, `shapes` | how full collections are, and where each sort keeps its elements |
-//! | `boxed` | numbers in boxes |
+//! | `collections`, `shapes` | fill of collections, and the fields that store their elements |
+//! | `boxed` | boxed numbers |
 //! | `arrays` | large arrays, and arrays that are mostly empty |
 //! | `loaders` | class loaders that repeat each other |
-//! | `holders` | who holds an object |
+//! | `holders` | holders of objects |
 
 mod arrays;
 mod bitmaps;
@@ -39,45 +39,44 @@ pub use duplicates::{DuplicateGroup, Duplicates};
 pub use loaders::RepeatedLoader;
 
 use heaptap_model::heap_graph::{HeapGraph, Reachable};
+use heaptap_model::units::thousands;
 use holders::Holders;
 use parts::Scope;
 
-/// What a heap wastes. Lists are cut to the limit that was asked for, sums are not.
+/// Waste of a heap. Lists are cut to the requested limit; sums are not.
 #[derive(Debug, Clone, Default)]
 pub struct Waste {
-    /// Equal strings.
     pub strings: Duplicates,
-    /// Equal arrays of primitives, without those behind strings and bitmaps.
+    /// Equal arrays of primitives, except those behind strings and bitmaps.
     pub arrays: Duplicates,
-    /// Bitmaps.
     pub bitmaps: Bitmaps,
-    /// Collections by class, what wastes most first.
+    /// Collections by class, most wasted bytes first.
     pub collections: Vec<CollectionKind>,
-    /// The collections that waste most.
+    /// Collections that waste the most.
     pub sparse: Vec<Collection>,
-    /// Hash tables whose keys crowd in few buckets.
+    /// Hash tables whose keys share few buckets.
     pub crowded: Vec<Crowded>,
-    /// Arrays of objects in no known collection that are mostly empty.
+    /// Arrays of objects outside known collections that are mostly empty.
     pub sparse_arrays: Vec<SparseArray>,
-    /// Bytes of empty slots in all of those.
+    /// Bytes of empty slots in all of these arrays.
     pub sparse_array_bytes: u64,
-    /// Numbers in boxes, by class.
+    /// Boxed numbers, by class.
     pub boxed: Vec<Boxed>,
-    /// Arrays of [`LARGE_ARRAY_BYTES`] and more.
+    /// Arrays of at least [`LARGE_ARRAY_BYTES`].
     pub large: Vec<LargeArray>,
-    /// How many those are, and their bytes.
+    /// Number of large arrays and their bytes.
     pub large_total: (u64, u64),
-    /// Class loaders whose classes another has loaded as well.
+    /// Class loaders whose classes another one has loaded too.
     pub loaders: Vec<RepeatedLoader>,
-    /// What this dump can't tell, as sentences.
+    /// Limits of the analysis for this dump, as sentences.
     pub untold: Vec<String>,
 }
 
-/// From which size on an array is listed for its size alone.
+/// Minimum size for an array to be listed as large.
 pub const LARGE_ARRAY_BYTES: u64 = 256 << 10;
 
 impl Waste {
-    /// Bytes that could be saved at most, without what is only large.
+    /// Returns the maximum number of bytes that could be saved, without merely large objects.
     pub fn total_bytes(&self) -> u64 {
         let collections = self.collections.iter().map(|c| c.wasted_bytes);
         let boxed = self.boxed.iter().filter_map(|b| b.wasted_bytes);
@@ -94,7 +93,7 @@ impl Waste {
 }
 
 impl Waste {
-    /// Keeps in lists what is of the classes that `wanted` takes; sums stay.
+    /// Keeps list entries of classes that `wanted` accepts. Sums do not change.
     pub fn keep(&mut self, wanted: impl Fn(&str) -> bool) {
         let bitmap = wanted("android.graphics.Bitmap");
         self.strings.groups.retain(|row| wanted(&row.class));
@@ -126,10 +125,10 @@ impl Waste {
     }
 }
 
-/// Looks for waste among the objects in `reachable`; lists have at most `limit` entries.
+/// Finds waste among the objects in `reachable`. Lists have at most `limit` entries.
 ///
-/// Reads each string and array of the app's heap once, by as many threads as the host has
-/// processors. Memory grows with the number of different contents, not with the file.
+/// Reads each string and array of the app's heap once, in as many threads as the host has
+/// processors. Memory grows with the number of distinct contents, not with the file size.
 pub fn find(graph: &HeapGraph, reachable: &Reachable, limit: usize) -> Waste {
     let scope = Scope::new(graph, reachable);
     let mut waste = Waste::default();
@@ -151,19 +150,27 @@ pub fn find(graph: &HeapGraph, reachable: &Reachable, limit: usize) -> Waste {
     waste.loaders = loaders::find(&scope, limit);
     if !graph.contents().has_values() {
         waste.untold.push(
-            "a heap graph holds neither text nor numbers: equal strings, arrays and bitmaps can't \
-             be found in it, and how full a collection is only by its references \
-             (dump --hprof has them)"
+            "a heap graph contains neither text nor numbers: equal strings, arrays and bitmaps \
+             cannot be found, and collections are measured by references only; \
+             `dump --hprof` records them"
                 .to_owned(),
         );
     } else if waste.strings.without_contents + waste.arrays.without_contents > 0 {
         waste.untold.push(format!(
-            "{} strings and {} arrays have no contents in this dump",
-            waste.strings.without_contents, waste.arrays.without_contents
+            "contents of {} and {} are missing from this dump",
+            counted(waste.strings.without_contents, "string"),
+            counted(waste.arrays.without_contents, "array")
         ));
     }
     name_holders(graph, reachable, &mut waste);
     waste
+}
+
+fn counted(count: u64, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        n => format!("{} {what}s", thousands(n)),
+    }
 }
 
 fn name_holders(graph: &HeapGraph, reachable: &Reachable, waste: &mut Waste) {

@@ -1,17 +1,17 @@
-//! The objects to look at, and their division among threads.
+//! Objects to examine, and their division among threads.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use heaptap_model::heap_graph::{ClassIndex, HeapGraph, HeapKind, ObjectIndex, Reachable};
 
-/// A heap, and which of its objects count.
+/// Heap with the set of objects that count.
 pub(super) struct Scope<'g> {
     pub graph: &'g HeapGraph,
     reachable: &'g Reachable,
 }
 
-/// Below so many objects one thread is faster than two.
+/// Number of objects below which one thread is faster than two.
 const WORTH_THREADS: usize = 100_000;
 
 impl<'g> Scope<'g> {
@@ -19,7 +19,7 @@ impl<'g> Scope<'g> {
         Scope { graph, reachable }
     }
 
-    /// Whether the app has it and it is no garbage.
+    /// Returns whether an object is reachable and belongs to the app.
     pub fn counts(&self, object: ObjectIndex) -> bool {
         let shared = matches!(
             self.graph.heap_of(object),
@@ -28,24 +28,24 @@ impl<'g> Scope<'g> {
         !shared && self.reachable.contains(object)
     }
 
-    /// What `of_class` says of each class that it knows.
+    /// Returns the value of `of_class` for each class.
     pub fn classes<T: Copy>(&self, of_class: impl Fn(ClassIndex) -> Option<T>) -> Vec<Option<T>> {
         let classes = 0..self.graph.classes().len() as u32;
         classes.map(|class| of_class(ClassIndex(class))).collect()
     }
 
-    /// The class or the nearest superclass that has one of these names, by its place in them.
+    /// Returns the index in `names` of the class name or of the nearest superclass name.
     pub fn nearest(&self, class: ClassIndex, names: &[&str]) -> Option<usize> {
-        // No real hierarchy is as tall.
+        // Real hierarchies are not that tall.
         self.graph.ancestry(class).take(64).find_map(|class| {
             let name = self.graph.class(class).shown();
             names.iter().position(|known| *known == name)
         })
     }
 
-    /// Hands objects that count and whose class `wanted` knows to `each`, with what is known.
-    /// Each thread gathers into what `start` makes, a contiguous range of objects; results come
-    /// in the order of those ranges.
+    /// Calls `each` with the counted objects whose class has a value in `wanted`, and that value.
+    /// Each thread collects a contiguous range of objects into a value from `start`. Results are in
+    /// the order of the ranges.
     pub fn gather<T: Send, C: Copy + Sync>(
         &self,
         wanted: &[Option<C>],
@@ -95,7 +95,7 @@ impl<'g> Scope<'g> {
     }
 }
 
-/// Bits by object that several threads set.
+/// Bit set over objects that several threads can write.
 pub(super) struct SharedMarks {
     words: Vec<AtomicU64>,
 }
@@ -107,7 +107,7 @@ impl SharedMarks {
         }
     }
 
-    /// Marks an object; whether nobody had before.
+    /// Marks an object. Returns whether it was unmarked before.
     pub fn add(&self, object: ObjectIndex) -> bool {
         let bit = 1 << (object.at() % 64);
         let before = self.words[object.at() / 64].fetch_or(bit, Ordering::Relaxed);

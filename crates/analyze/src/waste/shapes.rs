@@ -1,32 +1,32 @@
-//! Where each sort of collection keeps its elements, by the names of its fields. Names differ
-//! from release to release; the first that an object has counts.
+//! Field names by which each sort of collection stores its elements. Names differ between releases;
+//! the first one that an object has is used.
 
-/// How a collection keeps its elements.
+/// Storage of a collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// One slot an element.
+    /// One slot per element.
     List,
-    /// Buckets; several elements may share one.
+    /// Buckets; several elements can share one.
     Table,
     /// Always as large as needed.
     Exact,
-    /// A ring between two marks.
+    /// Ring between two indexes.
     Ring,
-    /// An object of its own for each element: nothing but emptiness can be told.
+    /// A separate object for each element; only emptiness can be determined.
     Linked,
 }
 
-/// A sort of collection.
+/// Sort of collection.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape {
-    /// The class, which counts for its subclasses too.
+    /// Class; also applies to its subclasses.
     pub class: &'static str,
     pub form: Form,
-    /// The field with the number of elements.
+    /// Field with the number of elements.
     pub size: &'static [&'static str],
-    /// The field with the array of slots.
+    /// Field with the array of slots.
     pub slots: &'static [&'static str],
-    /// Slots that an element takes.
+    /// Number of slots per element.
     pub per_element: u32,
 }
 
@@ -56,7 +56,7 @@ const fn pairs(
     }
 }
 
-/// All that are known. Sets that are made of a map are counted by that map.
+/// Known collections. Sets based on a map are counted by that map.
 pub(super) const SHAPES: &[Shape] = &[
     shape(
         "java.util.ArrayList",
@@ -89,7 +89,7 @@ pub(super) const SHAPES: &[Shape] = &[
         &["size", "elementCount"],
         &["table", "elementData"],
     ),
-    // Its size is `baseCount` and the sum of `counterCells`.
+    // The size is the sum of `baseCount` and `counterCells`.
     shape(
         "java.util.concurrent.ConcurrentHashMap",
         Form::Table,

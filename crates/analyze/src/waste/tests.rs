@@ -1,4 +1,4 @@
-//! Waste in heaps made here.
+//! Waste in constructed heaps.
 
 use super::*;
 use crate::leaks::tests::made::{Heap, Is, Obj};
@@ -14,7 +14,7 @@ fn keep(heap: &mut Heap, field: &str, object: Obj) {
     heap.fixed("app.Keeper", field, Is::Ref(object));
 }
 
-/// Shallow bytes of a string made here, without its array.
+/// Shallow bytes of a constructed string, without its array.
 const STRING: u64 = 8 + 2 * 4;
 
 #[test]
@@ -28,7 +28,7 @@ fn equal_strings_waste_all_but_one_and_shared_arrays_only_once() {
     }
     let list = heap.list(&all, 0);
     keep(&mut heap, "TEXTS", list);
-    // Garbage wastes nothing, nor do the zygote's.
+    // Unreachable objects and those of the zygote do not count as waste.
     heap.string("equal");
     heap.in_heap(HeapKind::Zygote);
     let zygote = heap.string("equal");
@@ -57,7 +57,7 @@ fn equal_arrays_are_of_one_type_and_not_those_behind_strings() {
     for _ in 0..3 {
         all.push(heap.primitives(BasicType::Int, &[0, 0, 0, 1, 0, 0, 0, 2]));
     }
-    // The same bytes, another type.
+    // Equal bytes of another type.
     all.push(heap.primitives(BasicType::Long, &[0, 0, 0, 1, 0, 0, 0, 2]));
     all.push(heap.string("text"));
     all.push(heap.string("text"));
@@ -129,7 +129,7 @@ fn bitmaps_are_equal_by_size_and_pixels() {
         .map(|b| (b.bytes, b.native, b.estimated))
         .collect();
     assert_eq!(largest, [(500, true, false), (36, true, true)]);
-    assert_eq!(waste.arrays.count, 0, "pixels are no arrays of the app");
+    assert_eq!(waste.arrays.count, 0, "pixels are not arrays of the app");
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn collections_that_are_empty_or_sparse_waste_their_slots() {
     );
     assert!(
         waste.sparse_arrays.is_empty(),
-        "their arrays are told with them"
+        "their arrays are reported with them"
     );
 }
 
@@ -341,7 +341,7 @@ fn loaders_that_repeat_each_other_are_told() {
     let loaders: Vec<Obj> = (0..3)
         .map(|_| heap.new_object("app.PluginLoader", &[]))
         .collect();
-    // The name of a class finds the one that was declared last.
+    // The name of a class finds the class declared last.
     for (at, &loader) in loaders.iter().enumerate() {
         let name = if at == 2 { "app.Alone" } else { "app.Plugin" };
         let class = heap.class(name, "java.lang.Object", &[]);

@@ -1,5 +1,4 @@
-//! The data as elements of the page: cut into blocks, compressed, base64; and a page's data read
-//! back.
+//! Data as elements of the page: split into blocks, compressed, base64; and the reverse.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -9,20 +8,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Bytes of a block before compression.
 const BLOCK: usize = 4 << 20;
-/// Most bytes that a block says it inflates to.
+/// Maximum decompressed size that a block can declare.
 const LARGEST: usize = 16 << 20;
-/// What the elements begin with.
+/// Start of the elements.
 const OPEN: &str = "<script type=\"application/octet-stream\" class=\"heaptap-data\" data-bytes=\"";
 const CLOSE: &str = "</script>";
 
-/// Compressed blocks, in order: how many bytes each inflates to, and it.
+/// Compressed blocks in order: the decompressed size and the bytes of each.
 pub(crate) struct Blocks(Vec<(usize, Vec<u8>)>);
 
 impl Blocks {
-    /// Compresses the data, on as many threads as there are processors.
+    /// Compresses the data in as many threads as there are processors.
     pub(crate) fn of(data: &[u8]) -> Blocks {
-        // The best there is takes a second for 5 MB. Of 7 MB, level 8 takes twice the time of 6 and
-        // gives a page that is 2 % smaller.
+        // The best level takes a second for 5 MB. For 7 MB, level 8 takes twice as long as level 6
+        // and gives a page that is 2% smaller.
         let level = match data.len() {
             0..=2_000_000 => 12,
             2_000_001..=4_000_000 => 8,
@@ -64,7 +63,7 @@ impl Blocks {
     /// Writes the elements.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Returns an error if `out` cannot be written.
     pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         for (bytes, packed) in &self.0 {
             write!(out, "{OPEN}{bytes}\">")?;
@@ -84,21 +83,20 @@ fn zlib(compressor: &mut Compressor, chunk: &[u8]) -> Vec<u8> {
     packed
 }
 
-/// Why a page's data can't be read.
+/// Reason why a page's data cannot be read.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum BlockError {
-    /// There is none.
-    #[error("the page holds no data")]
+    #[error("the page does not contain data")]
     None,
-    /// A block is damaged.
+    /// Damaged block, by index.
     #[error("block {0} of the page's data is damaged")]
     Damaged(usize),
 }
 
-/// The data of a page.
+/// Reads the data of a page.
 ///
 /// # Errors
-/// Where it has none, or it is damaged.
+/// Returns an error if the page has no data or if it is damaged.
 pub fn from_page(page: &str) -> Result<Vec<u8>, BlockError> {
     let mut data = Vec::new();
     let mut count = 0;
@@ -113,7 +111,7 @@ pub fn from_page(page: &str) -> Result<Vec<u8>, BlockError> {
     }
 }
 
-/// One element, from behind [`OPEN`].
+/// Reads one element, starting behind [`OPEN`].
 fn read(element: &str) -> Option<Vec<u8>> {
     let (bytes, rest) = element.split_once("\">")?;
     let (text, _) = rest.split_once(CLOSE)?;

@@ -1,5 +1,5 @@
-//! The data read back into a [`StackProfile`], by the same page that the viewer is written after.
-//! What tests hold all other outputs to; data of any origin is refused, not believed.
+//! Decoder for the data, which returns a [`StackProfile`]. It is written from the same
+//! specification as the viewer. Tests compare all other outputs with it. Invalid data is rejected.
 
 use super::MAGIC;
 use super::header::{FORMAT, Header};
@@ -11,36 +11,35 @@ use heaptap_model::stacks::{
     StackProfile, StackTable, TextId, Unit, Values, View,
 };
 
-/// Why data can't be read.
+/// Reason why data cannot be read.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum DataError {
-    /// It is no data of a report, or of another format.
-    #[error("this is no data of a report, or of a later version of heaptap")]
+    /// Not the data of a report, or of another format.
+    #[error("the data is not that of a report, or is from a later version of heaptap")]
     Format,
-    /// The header can't be read.
-    #[error("the header of the data cannot be read: {0}")]
+    /// Unreadable header.
+    #[error("cannot read the header of the data: {0}")]
     Header(String),
-    /// A section is missing, ends early, or refers to what is not there.
+    /// Section that is missing, ends early, or has invalid references.
     #[error("section {0} of the data is damaged")]
     Section(String),
 }
 
-/// The data of a page.
+/// Decoded data of a page.
 #[derive(Debug)]
 pub struct Data {
-    /// What is known beside the numbers.
     pub header: Header,
-    /// The native heaps; callsites have the numbers that they have in the data.
+    /// Native heaps; callsites have their numbers in the data.
     pub native: StackProfile,
-    /// The sections of the Java heaps.
+    /// Sections of the Java heaps.
     pub java: Vec<serde_json::Value>,
 }
 
 impl Data {
-    /// Reads it.
+    /// Decodes the data.
     ///
     /// # Errors
-    /// Where it is of another format or damaged.
+    /// Returns an error if the data has another format or is damaged.
     pub fn decode(data: &[u8]) -> Result<Data, DataError> {
         let rest = data.strip_prefix(MAGIC).ok_or(DataError::Format)?;
         let (length, rest) = rest.split_first_chunk::<4>().ok_or(DataError::Format)?;
@@ -88,7 +87,7 @@ impl<'a> Sections<'a> {
             .ok_or_else(|| DataError::Section(name.to_owned()))
     }
 
-    /// Reads a whole section; `None` from `read` says that it is damaged.
+    /// Reads a whole section. It is damaged if `read` returns `None`.
     fn read<T>(
         &self,
         name: &str,
@@ -101,13 +100,13 @@ impl<'a> Sections<'a> {
     }
 }
 
-/// A column of `count` values.
+/// Reads a column of `count` values.
 fn column<'a, T>(
     reader: &mut Reader<'a>,
     count: usize,
     next: impl Fn(&mut Reader<'a>) -> Option<T>,
 ) -> Option<Vec<T>> {
-    // A value takes a byte at least: what claims more is damaged, and allocates nothing.
+    // A value takes at least one byte, so a larger count is damage and must not be allocated.
     if count > reader.rest().len() {
         return None;
     }
@@ -176,7 +175,7 @@ fn native(sections: &Sections<'_>) -> Result<StackProfile, DataError> {
             let left = line.len().checked_sub(pop as usize)?;
             line.truncate(left);
             let node = table.child(*line.last()?, *frames.get(id as usize)?);
-            // Two callsites of one frame below one parent would have merged.
+            // Two callsites with the same frame and parent would have merged.
             if node.0 as usize != at + 1 {
                 return None;
             }
@@ -267,7 +266,7 @@ fn rows(
 }
 
 impl Rows {
-    /// The sum of both, without rows of zeros.
+    /// Returns the sum of both, without rows of zeros.
     fn plus(&self, difference: Rows) -> Rows {
         let negated = Rows {
             nodes: difference.nodes,

@@ -1,11 +1,11 @@
-//! Too many callsites for a browser: those that hold the fewest bytes are summed up in their
-//! callers, by function and library, so that every total stays what it was.
+//! Reduction of the number of callsites for a browser: those with the fewest bytes are summed in
+//! their callers, by function and library, so every total stays the same.
 //!
-//! What is summed up stands below its nearest caller that stays: a frame `(other)` for each library
-//! that the left out frames add to the stack, below it the function whose memory it is, and the one
-//! that allocates where that is another. Tables by library thus have the figures of the profile, and
-//! those by function have what functions hold themselves; what is missing is which function called
-//! which among the left out ones, and lines.
+//! Sums are below the nearest remaining caller: a frame `(other)` for each library that the omitted
+//! frames add to the stack, below it the function that owns the memory, and the allocating function
+//! if that is another one. Tables by library thus have the values of the profile, and tables by
+//! function have the own values of functions. Missing are the calls among omitted functions, and
+//! lines.
 
 mod goals;
 
@@ -19,18 +19,18 @@ use heaptap_model::stacks::{
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-/// Callsites with which a page is shown in two seconds.
+/// Number of callsites with which a page opens in two seconds.
 pub const MOST: usize = 1_000_000;
 
-/// What left out frames are called.
+/// Name of omitted frames.
 const OTHER: &str = "(other)";
 
-/// No frame, no node.
+/// No frame or node.
 const NONE: u32 = u32::MAX;
 
-/// Sums the callsites with the fewest bytes up, so that at most `most` are left. Returns what was
-/// done; the command in it is not yet set. `None` if there are not many more anyway: half of the
-/// callsites would lose their callers so that a page opens a tenth sooner.
+/// Sums the callsites with the fewest bytes so that at most `most` are left. Returns the result
+/// without its command. Returns `None` if there are not many more callsites than that: half of them
+/// would lose their callers so that a page opens a tenth sooner.
 pub fn fold(profile: &mut StackProfile, most: usize) -> Option<Folded> {
     let few = most + most / 8;
     if profile.table.node_count() <= few {
@@ -42,11 +42,11 @@ pub fn fold(profile: &mut StackProfile, most: usize) -> Option<Folded> {
     if used <= few {
         return None;
     }
-    // Half the room is for callsites that stay, and half for sums; less for the former if there
-    // are more sums than that. Functions are given up last.
+    // Half of the room is for remaining callsites and half for sums; less for callsites if there
+    // are more sums. Functions are given up last.
     let counts = [most / 2, most / 8, most / 64, 0];
-    // Of equal ones callers come before what they call: each that stays has all its callers. Those
-    // that stay of fewer are among those that stay of more.
+    // Among equal callsites, callers come before callees, so each remaining callsite has all its
+    // callers. A smaller selection is a subset of a larger one.
     let mut within = used;
     for kept in counts {
         if kept < within {
@@ -86,7 +86,7 @@ pub fn fold(profile: &mut StackProfile, most: usize) -> Option<Folded> {
     let mut bytes = Vec::with_capacity(profile.dumps.len());
     for dump in &mut profile.dumps {
         bytes.push(sums.take(dump));
-        // Nobody asks for them from here on.
+        // The threads are not used from here on.
         dump.threads.clear();
     }
     Some(Folded {
@@ -98,22 +98,22 @@ pub fn fold(profile: &mut StackProfile, most: usize) -> Option<Folded> {
     })
 }
 
-/// Sums of the rows of a dump by where they go. All dumps go to the same few callsites: each has
-/// a place, and no dump is sorted.
+/// Sums of a dump's rows by target. All dumps have the same few targets, so each target has an
+/// index and no dump needs sorting.
 struct Sums {
-    /// Where values go, ascending.
+    /// Targets, ascending.
     nodes: Vec<NodeId>,
-    /// By callsite its place in `nodes`; [`NONE`] for those without a row.
+    /// Index in `nodes` by callsite; [`NONE`] for callsites without a row.
     places: Vec<u32>,
-    /// By place the values of all columns, side by side.
+    /// Values of all columns by index, adjacent.
     values: Vec<i64>,
-    /// By place whether the dump has a row there.
+    /// Whether the dump has a row, by index.
     has_row: Vec<bool>,
 }
 
 impl Sums {
-    /// `goals`: by callsite where its values go, below `node_count`; `listed`: whether a dump has a
-    /// row of it.
+    /// Creates sums. `goals` is the target of each callsite, below `node_count`. `listed` is
+    /// whether any dump has a row of it.
     fn of(goals: Vec<u32>, listed: &[bool], node_count: usize) -> Sums {
         let mut place_of = vec![NONE; node_count];
         for (goal, _) in goals.iter().zip(listed).filter(|(_, listed)| **listed) {
@@ -138,8 +138,8 @@ impl Sums {
         }
     }
 
-    /// Puts the sums in place of a dump's values. Adds columns with what the error of sums follows
-    /// from, while callsites are apart. Returns how much of the first measure is summed up.
+    /// Replaces a dump's values with sums. Adds columns for the error of sums, while callsites are
+    /// still separate. Returns the summed part of the first measure.
     fn take(&mut self, dump: &mut Dump) -> i64 {
         let small = [View::Space, View::AllocSpace].map(|bytes| {
             let at = dump.measures.iter().position(|m| m.view == Some(bytes))?;
@@ -188,17 +188,17 @@ impl Sums {
     }
 }
 
-/// How much each callsite holds with all below it.
+/// Weight of each callsite, including its descendants.
 struct Weights {
-    /// The largest part of the page's largest total of bytes, held or allocated.
+    /// Largest share of any total of unreleased or allocated bytes on the page.
     of: Vec<f32>,
-    /// Whether it or one below it has any value.
+    /// Whether it or a descendant has any value.
     used: Vec<bool>,
-    /// Those, ascending, without the root.
+    /// Used callsites, ascending, without the root.
     nodes: Vec<u32>,
     /// Whether it has values itself.
     holds: Vec<bool>,
-    /// Whether a dump has a row of it, if only of zeros.
+    /// Whether a dump has a row of it, even of zeros.
     listed: Vec<bool>,
 }
 
@@ -237,7 +237,7 @@ impl Weights {
             let largest = largest.entry(name).or_insert(0.0);
             *largest = f64::max(*largest, total);
         }
-        // Two columns at once: walking all callsites takes longer than adding.
+        // Two columns at once, because walking all callsites takes longer than adding.
         let mut sums = vec![[0.0f64; 2]; count];
         for dump in &profile.dumps {
             let columns = columns_of_bytes(dump).filter_map(|(name, column)| {
@@ -252,8 +252,8 @@ impl Weights {
         weights
     }
 
-    /// Takes up to two columns of a dump, each with the total that it is a part of. `sums` is zero,
-    /// and is so again afterwards.
+    /// Adds up to two columns of a dump, each with the total of which it is a part. `sums` is zero
+    /// before and after.
     fn add(
         &mut self,
         table: &StackTable,
@@ -289,7 +289,7 @@ impl Weights {
     }
 }
 
-/// The columns of bytes of a dump, by name; the one that is shown first if it has none.
+/// Returns the byte columns of a dump by name; if it has none, the column shown first.
 fn columns_of_bytes(dump: &Dump) -> impl Iterator<Item = (&str, &Vec<i64>)> {
     let is_bytes = |measure: &Measure| measure.unit == Unit::Bytes;
     let has_bytes = dump.measures.iter().any(is_bytes);
@@ -301,7 +301,7 @@ fn columns_of_bytes(dump: &Dump) -> impl Iterator<Item = (&str, &Vec<i64>)> {
     wanted.map(|(_, (measure, column))| (measure.name.as_str(), column))
 }
 
-/// A library, and who sees it: all, or those who ask for the runtime or for allocators.
+/// Library with its visibility: always, or only with the runtime or with allocators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key(u32);
 
@@ -326,31 +326,31 @@ impl Key {
     }
 }
 
-/// Of each callsite which libraries its stack is in, in order of first appearance: a chain, which
-/// those of its callees begin with.
+/// Libraries on the stack of each callsite in order of first appearance, as chains. The chain of a
+/// caller is a prefix of its callees' chains.
 struct LibrarySets {
     /// By frame.
     keys: Vec<Key>,
     /// By callsite; 0 is the empty chain.
     of: Vec<u32>,
-    /// By chain; several may hold the same keys.
+    /// By chain; several can contain the same keys.
     links: Vec<Link>,
 }
 
-/// A chain.
+/// Link of a chain.
 struct Link {
-    /// The chain without its last key; 0 is the empty one.
+    /// Chain without the last key; 0 is the empty chain.
     above: u32,
-    /// Its last key.
+    /// Last key.
     key: Key,
-    /// How many keys it has.
+    /// Number of keys.
     length: u32,
-    /// A bit for each key of the chain: a key whose bit is not set is not in it.
+    /// Bloom filter: a key whose bit is not set is not in the chain.
     bits: u32,
 }
 
-/// Most keys of a chain: more libraries than any program's stack is in. Further ones are not told of
-/// what is folded, since time follows the length of a chain.
+/// Maximum number of keys in a chain, more libraries than any real stack has. Further libraries are
+/// not distinguished in sums, because time depends on the length of a chain.
 const LONGEST_CHAIN: u32 = 256;
 
 impl LibrarySets {
@@ -380,7 +380,7 @@ impl LibrarySets {
         sets
     }
 
-    /// Of a frame that was in the table already.
+    /// Returns the key of a frame that was in the table originally.
     fn key(&self, frame: u32) -> Key {
         self.keys[frame as usize]
     }
@@ -404,7 +404,7 @@ impl LibrarySets {
         self.links.len() as u32 - 1
     }
 
-    /// The keys of a chain, last first, down to where it was `until`.
+    /// Returns the keys of a chain, last first, down to the chain `until`.
     fn keys(&self, chain: u32, until: u32) -> impl Iterator<Item = Key> + '_ {
         let above = |at: &u32| Some(self.links[*at as usize].above);
         std::iter::successors(Some(chain), above)
@@ -413,7 +413,7 @@ impl LibrarySets {
     }
 }
 
-/// Frames without their lines, and those that stand for left out ones, as far as they were made.
+/// Frames without lines, and frames for omitted ones, created on demand.
 struct Shorts {
     other: TextId,
     /// By frame.

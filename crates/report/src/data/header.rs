@@ -1,46 +1,41 @@
-//! The header of the data block: what is known beside the numbers, and where those stand.
-//! `docs/report-format.md` describes every field.
+//! Header of the data block: metadata, and positions of the values. `docs/report-format.md`
+//! describes every field.
 
 use serde::{Deserialize, Serialize};
 
 use super::reconcile::Reconciled;
 use super::timeline::Timeline;
 
-/// Version of the format that is written, and the only one that is read.
+/// Version of the format to write, and the only version to read.
 pub const FORMAT: u32 = 1;
 
-/// A name and what stands under it.
+/// Named fact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fact {
-    /// Its name.
     pub name: String,
-    /// What it is.
     pub value: String,
 }
 
-/// What the user should know.
+/// Warning for the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
-    /// A stable word.
+    /// Stable name.
     pub kind: Option<String>,
-    /// What happened.
     pub message: String,
-    /// What to do about it.
     pub help: Option<String>,
-    /// The dumps it is about, by place; none where it is about all.
+    /// Indexes of the affected dumps; empty if all are affected.
     pub dumps: Vec<usize>,
 }
 
-/// Where the memory went, by kind.
+/// Memory by kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Where {
-    /// Bytes of the whole; absent where nothing measured it.
+    /// Total bytes; absent if not measured.
     pub total: Option<u64>,
-    /// What the whole is a measure of.
+    /// Name of the measure of the total.
     pub of: Option<String>,
-    /// The label or time of the figures.
+    /// Label or time of the values.
     pub at: Option<String>,
-    /// The kinds.
     pub parts: Vec<Part>,
 }
 
@@ -49,251 +44,239 @@ pub struct Where {
 pub struct Part {
     /// `native`, `java`, `graphics`, `code`, `stack`, `other`, `unseen`.
     pub name: String,
-    /// Bytes; absent where they are not known. What is shared may be less than nothing.
+    /// Bytes; absent if unknown. Shared memory can be negative.
     pub bytes: Option<i64>,
-    /// Where the figure comes from.
+    /// Source of the value.
     pub how: String,
 }
 
-/// Memory that a profile of this kind can't see.
+/// Memory that a profile of this kind does not cover.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unseen {
-    /// Which.
+    /// Kind of memory.
     pub what: String,
-    /// Why it is not seen, and what shows it.
+    /// Reason, and the tool that shows it.
     pub why: String,
-    /// Bytes, where something measured them.
+    /// Bytes, if measured.
     pub bytes: Option<u64>,
 }
 
-/// A command to go on with.
+/// Command for a next step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Command {
-    /// What it does.
+    /// Purpose.
     pub what: String,
-    /// As it is typed.
+    /// Command line.
     pub command: String,
 }
 
-/// How many frames carry names.
+/// Symbolization of frames.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Symbolization {
     /// Distinct frames with a name.
     pub frames_named: u64,
-    /// Distinct frames without.
+    /// Distinct frames without a name.
     pub frames_unnamed: u64,
-    /// Distinct frames whose file and line are known.
+    /// Distinct frames with known file and line.
     pub frames_with_lines: u64,
     /// Share of the bytes whose allocating function has no name.
     pub leaf_share_unnamed: f64,
-    /// Share of the bytes in whose callstacks some frame has no name.
+    /// Share of the bytes with an unnamed frame in the callstack.
     pub share_unnamed: f64,
-    /// Libraries without symbols, those that hide most bytes first.
+    /// Libraries without symbols, most affected bytes first.
     pub missing: Vec<MissingLibrary>,
 }
 
-/// A library whose frames have no names.
+/// Library whose frames have no names.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MissingLibrary {
-    /// Its path on the device.
+    /// Path on the device.
     pub path: String,
-    /// GNU build ID in hexadecimal; empty where not known.
+    /// GNU build ID in hexadecimal; empty if unknown.
     pub build_id: String,
-    /// Its distinct frames.
+    /// Number of distinct frames.
     pub frames: u64,
-    /// Share of the bytes in whose callstacks one of them stands.
+    /// Share of the bytes with one of its frames in the callstack.
     pub share: f64,
 }
 
-/// Entries of each table.
+/// Number of entries in each table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Counts {
-    /// Texts; the first is the empty one.
+    /// Texts; the first is empty.
     pub strings: usize,
-    /// Libraries; the first is the one that is not known.
+    /// Libraries; the first is the unknown library.
     pub libraries: usize,
-    /// Functions.
     pub functions: usize,
-    /// Frames.
     pub frames: usize,
-    /// Callsites, the root among them.
+    /// Callsites, including the root.
     pub nodes: usize,
 }
 
-/// A part of the data.
+/// Part of the data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Section {
-    /// Its name.
     pub name: String,
-    /// Where it begins, from the end of the header.
+    /// Start in bytes from the end of the header.
     pub offset: usize,
-    /// Bytes of it.
+    /// Length in bytes.
     pub length: usize,
 }
 
-/// A column of a dump.
+/// Column of a dump.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Measure {
-    /// Name of the pprof's sample type.
+    /// Name of the pprof sample type.
     pub name: String,
-    /// `bytes`, `count`, or another tool's word.
+    /// `bytes`, `count`, or the unit of another tool.
     pub unit: String,
-    /// `space`, `objects`, `alloc_space`, `alloc_objects`; absent for another tool's.
+    /// `space`, `objects`, `alloc_space`, `alloc_objects`; absent for another tool's measure.
     pub view: Option<String>,
-    /// Sum of all callsites.
+    /// Sum over all callsites.
     pub total: i64,
-    /// What is to be added to the column for its values.
+    /// Measure to add to the column to obtain its values.
     #[serde(rename = "from")]
     pub derived: Option<DerivedMeasure>,
-    /// The view of bytes of which it counts the samples that may be small, where callsites were
-    /// summed; it is for the error of that view, and no measure to look at.
+    /// Byte view whose potentially small samples this column counts, if callsites were summed. It
+    /// is used for the error of that view and is not a measure to display.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub small_of: Option<String>,
 }
 
-/// A multiple of an earlier measure of the dump.
+/// Multiple of an earlier measure of the dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DerivedMeasure {
-    /// Place of that measure.
+    /// Index of that measure.
     pub measure: usize,
-    /// How many times.
+    /// Factor.
     pub times: i64,
 }
 
-/// A dump and its columns.
+/// Dump with its columns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Dump {
-    /// Which dump of its process and heap it is, from 1: `N` of `@N`.
+    /// Number among the dumps of its process and heap, from 1: `N` of `@N`.
     pub number: u32,
-    /// The label of its snapshot.
+    /// Label of its snapshot.
     pub label: Option<String>,
-    /// Its series, by place.
+    /// Index of its series.
     pub series: usize,
-    /// Process id; 0 where not known.
+    /// Process ID; 0 if unknown.
     pub pid: u64,
-    /// Process name.
     pub process: String,
-    /// Heap name.
     pub heap: String,
-    /// Milliseconds since the device's boot.
+    /// Milliseconds since the device booted.
     pub time_ms: Option<f64>,
     /// Milliseconds since 1970.
     pub wall_ms: Option<f64>,
-    /// Sampling interval in bytes; 0 not known, 1 exact.
+    /// Sampling interval in bytes; 0 if unknown, 1 if exact.
     pub interval: u64,
-    /// The interval that was asked for, where it differs; else 0.
+    /// Requested interval if different, otherwise 0.
     pub orig_interval: u64,
     /// `cumulative`, `at-maximum`, `allocations-only`.
     pub kind: String,
-    /// The daemon's flags that are set.
+    /// Flags set by the daemon.
     pub flags: Vec<String>,
-    /// Something of it is missing.
+    /// Whether a part is missing.
     pub unfinished: bool,
-    /// Callsites with a value.
+    /// Number of callsites with a value.
     pub callsites: usize,
-    /// Its columns.
     pub measures: Vec<Measure>,
-    /// Place of the measure that is shown where none was asked for.
+    /// Index of the measure to show by default.
     pub default_measure: usize,
-    /// The dump whose values are to be added, by place.
+    /// Index of the dump whose values are to be added.
     pub base: Option<usize>,
-    /// Rows of its section.
+    /// Number of rows in its section.
     pub rows: usize,
 }
 
-/// Dumps of one heap of one life of a process.
+/// Dumps of one heap in one run of a process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    /// Process id.
     pub pid: u64,
-    /// Process name.
     pub process: String,
-    /// Heap name.
     pub heap: String,
-    /// When profiling of it began, in milliseconds since boot.
+    /// Start of profiling in milliseconds since boot.
     pub start_ms: Option<f64>,
-    /// Whether it was profiled from its start.
+    /// Whether profiling began with the process.
     pub from_startup: bool,
-    /// The series before a restart, by place.
+    /// Index of the series before a restart.
     pub after: Option<usize>,
-    /// Its dumps, by place, in order of time.
+    /// Indexes of its dumps in chronological order.
     pub dumps: Vec<usize>,
 }
 
-/// What grew over a series.
+/// Growth over a series.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Growth {
-    /// The series, by place.
+    /// Index of the series.
     pub series: usize,
-    /// What a round is.
+    /// Name of an iteration.
     pub per: String,
-    /// How many rounds.
+    /// Number of iterations.
     pub rounds: u64,
-    /// Callsites, those that grow first.
+    /// Callsites, growing ones first.
     pub sites: Vec<GrowthSite>,
 }
 
-/// A callsite and how it grew.
+/// Callsite with its growth.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GrowthSite {
-    /// The function that stands for it.
+    /// Function that represents it.
     pub function: String,
-    /// The library of that function.
+    /// Library of that function.
     pub library: String,
-    /// Bytes a round.
+    /// Bytes per iteration.
     pub per_round: Interval,
     /// `grows`, `within-noise`, `cant-tell`.
     pub verdict: String,
-    /// The verdict as a sentence.
+    /// Verdict as a sentence.
     pub says: String,
 }
 
-/// A figure and its 95 % interval.
+/// Value with its 95% interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
-    /// The figure.
     pub value: f64,
-    /// Lower end.
+    /// Lower limit.
     pub low: f64,
-    /// Upper end.
+    /// Upper limit.
     pub high: f64,
 }
 
-/// A difference that the page was made for.
+/// Comparison that the page shows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Diff {
-    /// What the first side is called.
+    /// Name of the first side.
     pub before: String,
-    /// What the second is called.
+    /// Name of the second side.
     pub after: String,
-    /// Which dumps are compared.
+    /// Pairs of compared dumps.
     pub pairs: Vec<Pair>,
-    /// Whether both are of one recording.
+    /// Whether both sides are from one recording.
     pub same_recording: bool,
-    /// What differences are divided by.
+    /// Divisor of the differences.
     pub per: Option<Per>,
 }
 
-/// Two dumps of one heap, by place; none where that side has none of it.
+/// Indexes of two dumps of one heap; absent if a side does not have the heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pair {
-    /// The first.
     pub before: Option<usize>,
-    /// The second.
     pub after: Option<usize>,
 }
 
-/// How often something was done between two dumps.
+/// Repetitions between two dumps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Per {
-    /// How often.
+    /// Number of repetitions.
     pub times: f64,
-    /// What.
+    /// Name of a repetition.
     pub word: String,
 }
 
 impl Per {
-    /// By iteration.
+    /// Creates a divisor of iterations.
     pub fn iterations(times: f64) -> Per {
         Per {
             times,
@@ -302,114 +285,101 @@ impl Per {
     }
 }
 
-/// That the callsites with the fewest bytes stand summed in their callers.
+/// Summing of the callsites with the fewest bytes in their callers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Folded {
-    /// Callsites that are there.
+    /// Number of remaining callsites.
     pub kept: usize,
-    /// Callsites that there were.
+    /// Number of original callsites.
     pub of: usize,
-    /// Whether sums stand by function, too; else by library alone.
+    /// Whether sums are by function and library, rather than by library only.
     pub functions: bool,
-    /// By dump how much of its first measure is summed.
+    /// Summed part of the first measure, by dump.
     pub bytes: Vec<i64>,
-    /// Writes the page with all of them.
+    /// Command that writes the page with all callsites.
     pub command: String,
 }
 
-/// A Java heap that has a section.
+/// Java heap with a section.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JavaHeap {
-    /// Its section.
+    /// Section name.
     pub section: String,
-    /// What it is called.
     pub name: String,
-    /// Which dump of its process and heap it is, from 1: `N` of `@N`.
+    /// Number among the dumps of its process and heap, from 1: `N` of `@N`.
     pub number: u32,
-    /// The label of its snapshot.
+    /// Label of its snapshot.
     pub label: Option<String>,
-    /// Process id.
     pub pid: Option<u64>,
-    /// Process name.
     pub process: String,
-    /// Milliseconds since the device's boot.
+    /// Milliseconds since the device booted.
     pub time_ms: Option<f64>,
     /// Milliseconds since 1970.
     pub wall_ms: Option<f64>,
-    /// Reachable objects.
+    /// Number of reachable objects.
     pub objects: u64,
-    /// Their own bytes.
+    /// Shallow bytes.
     pub shallow: u64,
-    /// Native bytes that they own.
+    /// Native bytes owned by the objects.
     pub native: u64,
-    /// What the dump is called that it is compared with: the page opens on this heap.
+    /// Name of the dump that it is compared with. The page opens on this heap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compared_with: Option<String>,
 }
 
-/// What was read over time in one of several recordings, on that one's own clock.
+/// Memory over time of one of several recordings, on its own clock.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Recorded {
-    /// What the recording is called; no other of the page is called so.
+    /// Name of the recording, unique on the page.
     pub name: String,
-    /// Where its dumps begin in the list of all.
+    /// Index of its first dump.
     pub from: usize,
-    /// Where they end: the place behind the last one.
+    /// Index behind its last dump.
     pub to: usize,
-    /// Its memory over time.
     pub timeline: Timeline,
 }
 
-/// The header.
+/// Header.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     /// [`FORMAT`].
     pub format: u32,
-    /// Who wrote it.
+    /// Program that wrote the page.
     pub tool: String,
-    /// When, in milliseconds since 1970.
+    /// Time of writing in milliseconds since 1970.
     pub made_wall_ms: Option<f64>,
-    /// What the page is about.
     pub title: String,
-    /// What is known of the recording.
+    /// Facts about the recording.
     pub facts: Vec<Fact>,
-    /// What the user should know.
     pub warnings: Vec<Warning>,
-    /// Where the memory went.
+    /// Memory by kind.
     #[serde(rename = "where")]
     pub went: Option<Where>,
-    /// What is not seen.
+    /// Memory that the profile does not cover.
     pub unseen: Vec<Unseen>,
-    /// How to go on.
+    /// Commands for next steps.
     pub commands: Vec<Command>,
-    /// How many frames carry names.
     pub symbolization: Option<Symbolization>,
-    /// Entries of the tables.
     pub counts: Counts,
-    /// The parts.
     pub sections: Vec<Section>,
-    /// The dumps of native heaps.
+    /// Dumps of native heaps.
     pub dumps: Vec<Dump>,
-    /// Which dumps belong together.
     pub series: Vec<Series>,
-    /// What grew.
     pub growth: Vec<Growth>,
-    /// The difference that the page was made for.
+    /// Comparison that the page shows.
     pub diff: Option<Diff>,
-    /// That not all callsites are there.
+    /// Summing of callsites, if not all are listed.
     pub folded: Option<Folded>,
-    /// The Java heaps.
     pub java: Vec<JavaHeap>,
-    /// Memory over time; absent where nothing was read beside the dumps, and in pages of
-    /// earlier versions.
+    /// Memory over time; absent without companion data, and in pages of earlier versions.
     #[serde(default)]
     pub timeline: Option<Timeline>,
-    /// Memory over time of each of several recordings, each with a clock of its own; empty in a
-    /// page of one, and in pages of earlier versions.
+    /// Memory over time of each of several recordings, each on its own clock; empty for one
+    /// recording, and in pages of earlier versions.
     #[serde(default)]
     pub timelines: Vec<Recorded>,
-    /// Figures of the profile, the allocator and the system side by side, the last moment first;
-    /// empty where the recording has none to compare, and in pages of earlier versions.
+    /// Values of the profile, the allocator and the system side by side, latest first; empty if
+    /// there are none to compare, and in pages of earlier versions.
     #[serde(default)]
     pub reconcile: Vec<Reconciled>,
 }

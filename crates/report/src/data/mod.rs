@@ -1,17 +1,17 @@
-//! The numbers behind a report, for the viewer in the page: names, callsites, values of all
-//! dumps, in as few bytes as do. `docs/report-format.md` is the format; `viewer/src` reads it.
+//! Data of a report for the viewer in the page: names, callsites, values of all dumps, in a compact
+//! form. `docs/report-format.md` specifies the format; `viewer/src` reads it.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `header` | what is known beside the numbers, as JSON |
-//! | `order` | which callsites are written, in which order; the tables |
-//! | `values` | rows of columns, differences to the dump before |
+//! | `header` | metadata, as JSON |
+//! | `order` | selection and order of the written callsites; the tables |
+//! | `values` | rows of columns, differences from the previous dump |
 //! | `varint` | integers |
 //! | `timeline`, `words` | memory over time, in columns |
-//! | `reconcile` | figures of the profile, the allocator and the system side by side |
-//! | `fold` | the smallest callsites summed up, where there are too many |
-//! | `blocks` | compression, base64, the elements of the page; and back |
-//! | `decode` | the data read back: what tests hold the rest to |
+//! | `reconcile` | values of the profile, the allocator and the system side by side |
+//! | `fold` | summing of the smallest callsites, if there are too many |
+//! | `blocks` | compression, base64, the elements of the page; and the reverse |
+//! | `decode` | decoder for the data, used by tests |
 
 pub(super) mod blocks;
 mod decode;
@@ -38,21 +38,21 @@ use values::Rows;
 use heaptap_model::profile::{DumpFlags, DumpKind};
 use heaptap_model::stacks::{Dump, Facts, StackProfile};
 
-/// What the data begins with.
+/// Magic number at the start of the data.
 const MAGIC: &[u8; 4] = b"HTR1";
 
-/// The data of a page.
+/// Data of a page.
 #[derive(Debug)]
 pub struct Encoded {
-    /// The header, complete.
+    /// Complete header.
     pub header: Header,
-    /// All of it.
+    /// Encoded data, including the header.
     pub bytes: Vec<u8>,
 }
 
-/// Encodes the data of a page. `header` has all that is known beside the numbers, and of native
-/// heaps what [`outline`] fills in; counts and sections are added here. `java` are the sections of
-/// the Java heaps that it lists.
+/// Encodes the data of a page. `header` contains all metadata, including what [`outline`] fills in
+/// for native heaps. Counts and sections are added here. `java` contains the sections of the Java
+/// heaps in the header.
 pub fn encode(
     native: Option<(&StackProfile, &Order)>,
     mut header: Header,
@@ -100,8 +100,8 @@ pub fn encode(
     }
 }
 
-/// Fills in what the header says of dumps and series beside where their numbers stand. `inputs`
-/// tells at which dumps those of another input begin.
+/// Fills in the header's dumps and series, without the positions of their values. `inputs` contains
+/// the indexes of the dumps at which another input begins.
 pub fn outline(profile: &StackProfile, inputs: &[usize], header: &mut Header) {
     let (series, of_dump) = series(profile, inputs);
     header.series = series;
@@ -109,7 +109,7 @@ pub fn outline(profile: &StackProfile, inputs: &[usize], header: &mut Header) {
     header.dumps = dumps.map(|(dump, series)| entry(dump, series)).collect();
 }
 
-/// The name of the section of the Java heap at `at`.
+/// Returns the section name of the Java heap at `at`.
 pub fn java_section(at: usize) -> String {
     format!("java.{at}")
 }
@@ -120,7 +120,7 @@ fn dumps(
     header: &mut Header,
     sections: &mut Vec<(String, Vec<u8>)>,
 ) {
-    // The last dump of each series with its rows: what the next one is compared with.
+    // The last dump of each series with its rows, with which the next one is compared.
     let mut last: Vec<Option<(usize, Vec<String>, Rows)>> = vec![None; header.series.len()];
     for (at, dump) in profile.dumps.iter().enumerate() {
         let stored = values::stored_order(&dump.measures);
@@ -165,7 +165,7 @@ fn dumps(
     }
 }
 
-/// What the header says of a dump, but where its numbers stand.
+/// Returns the header entry of a dump, without the position of its values.
 fn entry(dump: &Dump, series: usize) -> header::Dump {
     let facts = &dump.facts;
     let stored = values::stored_order(&dump.measures);
@@ -197,7 +197,8 @@ fn entry(dump: &Dump, series: usize) -> header::Dump {
     }
 }
 
-/// The sum of a column. It saturates at its end alone: callsites are stored in another order.
+/// Returns the sum of a column, saturated at the end only, because the stored order of callsites
+/// differs.
 fn total(column: &[i64]) -> i64 {
     let sum: i128 = column.iter().map(|value| i128::from(*value)).sum();
     sum.clamp(i64::MIN.into(), i64::MAX.into()) as i64
@@ -208,7 +209,7 @@ fn milliseconds(ns: u64) -> f64 {
     (ns / 1000) as f64 / 1000.0
 }
 
-/// As the manifest has it.
+/// Returns the name in the manifest.
 fn kind_name(kind: DumpKind) -> &'static str {
     match kind {
         DumpKind::Cumulative => "cumulative",
@@ -233,9 +234,9 @@ fn flag_names(flags: DumpFlags) -> Vec<String> {
         .collect()
 }
 
-/// Dumps of one heap of one life of a process, and for each dump its series. A process id that
-/// comes back with another name, or whose profiling began anew, is another life; so is one in
-/// another input.
+/// Returns the series, each with the dumps of one heap in one run of a process, and the series of
+/// each dump. A process ID with another name, with a new start of profiling, or in another input is
+/// another run.
 pub fn series(profile: &StackProfile, inputs: &[usize]) -> (Vec<header::Series>, Vec<usize>) {
     let mut all: Vec<(&Facts, header::Series)> = Vec::new();
     let mut of_dump = Vec::with_capacity(profile.dumps.len());

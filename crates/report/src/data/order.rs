@@ -1,24 +1,23 @@
-//! Which callsites of a profile are written, and in which order: those that carry values and
-//! those that lead to them, in preorder. What else of the tables is used gets its number by first
-//! use.
+//! Selection and order of the written callsites: those with values and their ancestors, depth
+//! first. Other table entries are numbered by first use.
 
 use super::varint::{self, Delta};
 use heaptap_model::stacks::{FrameId, Kind, NodeId, StackProfile, StackTable, TextId};
 
-/// The number of what is not written.
+/// Number of entries that are not written.
 const NONE: u32 = u32::MAX;
 
-/// Callsites in preorder.
+/// Callsites in depth-first order.
 #[derive(Debug)]
 pub struct Order {
-    /// By number; the root is the first.
+    /// By number; the root is first.
     nodes: Vec<NodeId>,
-    /// By node; [`NONE`] for those that are left out.
+    /// Number by node; [`NONE`] for omitted ones.
     numbers: Vec<u32>,
 }
 
 impl Order {
-    /// The callsites of all dumps of a profile.
+    /// Returns the callsites of all dumps of a profile.
     pub fn of(profile: &StackProfile) -> Order {
         let table = &profile.table;
         let count = table.node_count();
@@ -29,8 +28,8 @@ impl Order {
                 used[node.0 as usize] = true;
             }
         }
-        // Parents come before their children: going backwards, each marks its own, and lists
-        // itself in front of its siblings, which leaves them in order.
+        // Parents come before their children. In reverse order, each node marks its parent and puts
+        // itself before its siblings, which leaves siblings in order.
         let mut first = vec![NONE; count];
         let mut next = vec![NONE; count];
         for at in (1..count).rev() {
@@ -58,13 +57,13 @@ impl Order {
         order
     }
 
-    /// The number of a callsite; `None` where it is left out.
+    /// Returns the number of a callsite; `None` if it is omitted.
     pub fn number(&self, node: NodeId) -> Option<u32> {
         let number = *self.numbers.get(node.0 as usize)?;
         (number != NONE).then_some(number)
     }
 
-    /// How many callsites are written, the root among them.
+    /// Returns the number of written callsites, including the root.
     pub fn count(&self) -> usize {
         self.nodes.len()
     }
@@ -77,7 +76,7 @@ struct Numbers {
 }
 
 impl Numbers {
-    /// `fixed`: entry 0 keeps its number.
+    /// Creates an empty numbering. `fixed`: entry 0 keeps its number.
     fn new(count: usize, fixed: bool) -> Numbers {
         let mut numbers = Numbers {
             of: vec![NONE; count],
@@ -99,7 +98,7 @@ impl Numbers {
     }
 }
 
-/// The sections of the tables.
+/// Sections of the tables.
 #[derive(Debug)]
 pub(super) struct Tables {
     pub(super) strings: Vec<u8>,
@@ -111,7 +110,7 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// What `order` uses of a table.
+    /// Returns the table entries that `order` uses.
     pub(super) fn of(table: &StackTable, order: &Order) -> Tables {
         let mut frames = Numbers::new(table.frames().len(), false);
         let nodes = nodes(table, order, &mut frames);
@@ -190,7 +189,7 @@ fn function_columns(
         names.push(texts.number(function.name.0));
         system_names.push(texts.number(function.system_name.0));
         owners.push(libraries.number(function.library.0));
-        // The page has no table by class: what is allocated stands for Java code in it.
+        // The page has no table by class, so allocated classes count as Java code.
         let kind = match function.kind {
             Kind::Class => Kind::Java,
             kind => kind,

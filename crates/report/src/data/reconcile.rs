@@ -1,83 +1,80 @@
-//! The figures of a process at a moment side by side, in words: the profile's, the allocator's and
-//! the system's, with what lies between them.
+//! Values of a process at one time side by side, as text: those of the profile, the allocator and
+//! the system, with their differences.
 
 use serde::{Deserialize, Serialize};
 
 use android_memory::reconcile::Table;
 
-/// Moments that a page has; of more, the last ones.
+/// Maximum number of tables in a page; the last ones are kept.
 const MOST: usize = 24;
 
-/// The figures of a process at a moment.
+/// Values of a process at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reconciled {
-    /// The label; `end` for the recording's.
+    /// Label; `end` for the end of the recording.
     pub at: String,
-    /// The process; empty where not known.
+    /// Process name; empty if unknown.
     pub process: String,
-    /// Its id; 0 where not known.
+    /// Process ID; 0 if unknown.
     pub pid: u32,
-    /// From what the program asked for to what the process takes.
+    /// Values, from what the program requested to what the process uses.
     pub rows: Vec<Figure>,
-    /// What lies between them.
     pub differences: Vec<FigureDifference>,
-    /// What could not be had.
+    /// Values that are not available.
     pub missing: Vec<Missing>,
 }
 
-/// A figure.
+/// Value in the table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Figure {
-    /// What it is called.
     pub name: String,
-    /// Bytes.
     pub bytes: i64,
-    /// In words, with its reach where it is sampled.
+    /// Amount as text, with its sampling error if it is sampled.
     pub amount: String,
-    /// When it was read, where that is seconds from the moment: `4.5 s before`.
+    /// Time of the reading relative to the label, if it differs by seconds: `4.5 s before`.
     pub apart: Option<String>,
-    /// Who says it, and what one must know to read it.
+    /// Source and meaning.
     pub remark: String,
 }
 
-/// What lies between two figures.
+/// Difference between two values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FigureDifference {
-    /// The first.
+    /// Name of the first value.
     pub from: String,
-    /// The second.
+    /// Name of the second value.
     pub to: String,
-    /// How much more the second is, in words.
+    /// Second value minus first, as text.
     pub amount: String,
-    /// What it means.
+    /// Meaning.
     pub about: String,
-    /// What makes it, the surest first.
+    /// Causes, most certain first.
     pub causes: Vec<Cause>,
 }
 
-/// What makes a difference.
+/// Cause of a difference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cause {
-    /// In a sentence.
+    /// Description as a sentence.
     pub about: String,
-    /// What usually helps.
+    /// Usual remedy.
     pub remedy: Option<String>,
 }
 
-/// A figure that could not be had.
+/// Value that is not available.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missing {
-    /// Which.
+    /// Name of the value.
     pub figure: String,
-    /// Why.
+    /// Reason.
     pub why: String,
-    /// What would be needed.
+    /// Help for obtaining the value.
     pub help: Option<String>,
 }
 
 impl Reconciled {
-    /// Those of a page, of tables in order of time: the last first, and how many were left out.
-    /// A table of one figure compares nothing.
+    /// Returns the tables of a page from tables in chronological order, last first, and the number
+    /// of omitted ones. A table with one value compares nothing and does not count.
     pub fn of_all(tables: &[Table]) -> (Vec<Reconciled>, usize) {
         let told: Vec<&Table> = tables
             .iter()

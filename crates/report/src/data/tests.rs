@@ -1,4 +1,4 @@
-//! What is written is what is read back, whatever the profile.
+//! Decoded data equals the encoded data for any profile.
 
 use super::header::Header;
 use super::*;
@@ -9,7 +9,7 @@ use heaptap_model::stacks::{
 };
 use proptest::prelude::*;
 
-/// A frame in words, to compare across tables.
+/// Frame as text, for comparison across tables.
 type Shown = (String, String, String, String, Kind, String, u32, bool);
 
 fn shown(table: &StackTable, node: NodeId) -> Vec<Shown> {
@@ -35,12 +35,12 @@ fn shown(table: &StackTable, node: NodeId) -> Vec<Shown> {
         .collect()
 }
 
-/// A stack, and its values by measure.
+/// Stack with its values by measure.
 type Row = (Vec<Shown>, Vec<(String, i64)>);
-/// A dump: which one it builds on, and for callsites count and bytes.
+/// Dump: its base, and count and bytes by callsite.
 type Numbers = (u8, Vec<(u8, i64, i64)>);
 
-/// Rows by stack; zeros left out.
+/// Returns rows by stack, without zeros.
 fn rows(profile: &StackProfile, dump: &Dump) -> Vec<Row> {
     let mut rows: Vec<_> = dump
         .values
@@ -61,7 +61,7 @@ fn rows(profile: &StackProfile, dump: &Dump) -> Vec<Row> {
     rows
 }
 
-/// A tree and dumps out of a few numbers.
+/// Creates a tree and dumps from a few numbers.
 fn profile(calls: &[(u8, u8)], dumps: &[Numbers]) -> StackProfile {
     let names = [
         "",
@@ -319,7 +319,7 @@ fn a_column_of_another_tool_is_no_error_of_ours_whatever_its_name() {
 
 #[test]
 fn what_a_long_column_follows_from_is_found_in_some_of_its_rows() {
-    // Each caller has four callees, of which one allocates less at once.
+    // Each caller has four callees, one of which allocates less at once.
     let counts: Vec<i64> = (0..40_000).map(|row| row % 7 + 1).collect();
     let bytes = (0..).zip(&counts).map(|(row, count)| match row % 4 {
         0 => count * 64,

@@ -1,6 +1,5 @@
-//! The memory of processes over time, as columns for the viewer: what was read at which moment,
-//! which readings belong together, where there are gaps. Bounded: of a long recording, those
-//! readings stay that stand out.
+//! Memory of processes over time, as columns for the viewer: readings with their times, runs of
+//! processes, gaps. The size is bounded: of a long recording, the prominent readings are kept.
 
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,131 +7,127 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::words::Words;
 use heaptap_model::timeline::{self as seen, Entry, Observation, Source};
 
-/// Processes (lives of them); those with most readings.
+/// Maximum number of process runs; those with the most readings are kept.
 const PROCESSES: usize = 64;
-/// Readings of one kind of one process.
+/// Maximum number of readings of one kind and process.
 const ROWS: usize = 3000;
-/// Labels, and what was done by heaptap, of each.
+/// Maximum number of labels, and of actions by heaptap.
 const NOTES: usize = 500;
 
-/// All that is known over time. Times are milliseconds since the phone's boot.
+/// All data over time. Times are milliseconds since the device booted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Timeline {
-    /// The first reading.
+    /// First reading.
     pub from_ms: f64,
-    /// The last one.
+    /// Last reading.
     pub to_ms: f64,
-    /// Texts that rows name by place: sources, reasons, collectors.
+    /// Texts that rows refer to by index: sources, reasons, collectors.
     pub words: Vec<String>,
-    /// Lives of processes, in order of their begin.
+    /// Process runs in order of their start.
     pub processes: Vec<Process>,
-    /// The whole phone's memory: `total`, `available`, `free`, `swap_free`.
+    /// Memory of the whole device: `total`, `available`, `free`, `swap_free`.
     pub system: Rows,
-    /// Labels.
     pub labels: Vec<Note>,
-    /// What heaptap did that shows in other figures.
+    /// Actions by heaptap that affect other values.
     pub ours: Vec<Note>,
-    /// What could not be read.
+    /// Failed readings.
     pub unread: Vec<Unread>,
-    /// What reading cost, by source.
+    /// Cost of reading, by source.
     pub cost: Vec<Cost>,
-    /// Readings that were there, where not all are.
+    /// Original number of readings, if not all are kept.
     pub thinned_from: Option<usize>,
 }
 
-/// A life of a process.
+/// Run of a process.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Process {
-    /// Process id.
     pub pid: u32,
-    /// Its name; empty where not known.
+    /// Process name; empty if unknown.
     pub process: String,
-    /// Another process of this name was there before.
+    /// Whether a process with this name existed before.
     pub restarted: bool,
-    /// Its first reading.
+    /// First reading.
     pub from_ms: f64,
-    /// Its last one.
+    /// Last reading.
     pub to_ms: f64,
-    /// When it was seen to be gone.
+    /// Time at which it was seen to have exited.
     pub gone_ms: Option<f64>,
     /// `rss`, `anon`, `file`, `shmem`, `swap`, `oom_score_adj`.
     pub resident: Rows,
     /// `java`, `native`, `code`, `stack`, `graphics`, `private_other`, `system`, `total_pss`,
     /// `total_rss`, `swap`, `native_size`, `native_alloc`, `java_size`, `java_alloc`.
     pub parts: Rows,
-    /// `bytes`: what the graphics driver counts.
+    /// `bytes`: memory counted by the graphics driver.
     pub graphics: Rows,
-    /// `allocated`: the Java heap's counter, garbage included.
+    /// `allocated`: counter of the Java heap, including unreachable objects.
     pub java_heap: Rows,
-    /// `reason`, `collector` (places in `words`), `freed_objects`, `freed_bytes`,
+    /// `reason`, `collector` (indexes into `words`), `freed_objects`, `freed_bytes`,
     /// `freed_large_bytes`, `live`, `total`, `pauses`, `longest_pause_ns`, `paused_ns`,
     /// `duration_ns`, `ours`.
     pub collections: Rows,
 }
 
-/// Readings in order of time, in columns.
+/// Readings in chronological order, in columns.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Rows {
-    /// When.
     pub ms: Vec<f64>,
-    /// From what: places in `words`.
+    /// Sources, as indexes into `words`.
     pub source: Vec<usize>,
-    /// Rows that no line joins with the one before.
+    /// Rows that are not connected to the previous one.
     pub breaks: Vec<usize>,
-    /// What was read, by name; a column that no row has is left out.
+    /// Values by name; columns without values are omitted.
     pub columns: BTreeMap<String, Vec<Option<i64>>>,
 }
 
-/// A label, or something that heaptap did.
+/// Label or action by heaptap.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Note {
-    /// When, or from when on.
+    /// Time or start time.
     pub ms: f64,
-    /// Until when, where it took time.
+    /// End time, if it has a duration.
     pub until_ms: Option<f64>,
-    /// The process; 0: none.
+    /// Process ID; 0 for none.
     pub pid: u32,
-    /// What.
     pub text: String,
 }
 
-/// Something that could not be read.
+/// Failed reading.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Unread {
-    /// What was tried, a place in `words`.
+    /// Source, as an index into `words`.
     pub source: usize,
-    /// The process; 0: none.
+    /// Process ID; 0 for none.
     pub pid: u32,
-    /// Why not.
+    /// Reason.
     pub why: String,
 }
 
-/// What reading cost.
+/// Cost of reading.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Cost {
-    /// What was read, a place in `words`.
+    /// Source, as an index into `words`.
     pub source: usize,
-    /// How often the cost was measured.
+    /// Number of measured readings.
     pub readings: u64,
-    /// Time on the phone, ms.
+    /// Time on the device, ms.
     pub device_ms: f64,
     /// Bytes over the connection.
     pub bytes: u64,
 }
 
-/// A kind of reading of a process while it is gathered.
+/// Readings of one kind and process under construction.
 type Gathered = Vec<Row>;
 
 /// One reading.
 struct Row {
     boot_ns: u64,
     source: usize,
-    /// Read again and again, so that a long silence is a gap.
+    /// Whether it is read periodically, so that a long silence is a gap.
     regular: bool,
     values: Vec<(&'static str, Option<i64>)>,
 }
 
-/// A life while it is gathered.
+/// Process run under construction.
 #[derive(Default)]
 struct Life {
     facts: Process,
@@ -147,8 +142,8 @@ struct Life {
 }
 
 impl Timeline {
-    /// Columns of all readings; `None` where there is nothing to show. `name_of` knows the
-    /// processes that the timeline itself does not name.
+    /// Returns the columns of all readings; `None` if there is nothing to show. `name_of` returns
+    /// the names of processes that the timeline does not name.
     pub fn of(
         timeline: &seen::Timeline,
         name_of: &dyn Fn(u32) -> Option<String>,
@@ -156,8 +151,8 @@ impl Timeline {
         let mut gathering = Gathering::default();
         let asked: BTreeSet<u32> = timeline.entries.iter().filter_map(meminfo_of).collect();
         for entry in &timeline.entries {
-            // Mappings lack what the graphics driver alone counts: beside meminfo's figures
-            // theirs would look as if that had gone.
+            // Memory mappings lack memory that only the graphics driver counts. Next to meminfo's
+            // values, theirs would look as if that memory had disappeared.
             if matches!(&entry.seen, Observation::Parts(parts) if parts.source == Source::Smaps)
                 && asked.contains(&entry.pid)
             {
@@ -168,7 +163,7 @@ impl Timeline {
         gathering.finish(name_of)
     }
 
-    /// The life of a process at a moment; else the nearest one.
+    /// Returns the run of a process at a time, otherwise the nearest one.
     pub fn life(&self, pid: u32, ms: f64) -> Option<&Process> {
         let lives = self.processes.iter().filter(|life| life.pid == pid);
         let apart = |life: &&Process| (life.from_ms - ms).max(ms - life.to_ms).max(0.0);
@@ -177,7 +172,7 @@ impl Timeline {
 }
 
 impl Rows {
-    /// The row nearest to a moment.
+    /// Returns the row nearest to a time.
     pub fn nearest(&self, ms: f64) -> Option<usize> {
         let after = self.ms.partition_point(|at| *at < ms);
         let places = [after.checked_sub(1), Some(after)];
@@ -192,7 +187,7 @@ impl Rows {
         })
     }
 
-    /// What a row holds in a column.
+    /// Returns the value of a row in a column.
     pub fn value(&self, column: &str, row: usize) -> Option<i64> {
         self.columns.get(column)?.get(row).copied().flatten()
     }
@@ -202,20 +197,20 @@ impl Rows {
 struct Gathering {
     words: Words,
     lives: Vec<Life>,
-    /// The life of each process that goes on.
+    /// Current run of each process.
     open: BTreeMap<u32, usize>,
     system: Gathered,
     labels: Vec<Note>,
     ours: Vec<Note>,
     unread: Vec<Unread>,
-    /// Begin and end of each, in order of time.
+    /// Start and end of each gap in chronological order.
     gaps: Vec<(u64, u64)>,
     cost: BTreeMap<usize, Cost>,
     from_ns: Option<u64>,
     to_ns: u64,
 }
 
-/// The process of which meminfo says how its memory divides.
+/// Returns the process if the entry is a meminfo reading with its memory parts.
 fn meminfo_of(entry: &Entry) -> Option<u32> {
     match &entry.seen {
         Observation::Parts(parts) if parts.source != Source::Smaps => Some(entry.pid),
@@ -224,7 +219,7 @@ fn meminfo_of(entry: &Entry) -> Option<u32> {
 }
 
 fn ms(ns: u64) -> f64 {
-    // To a microsecond: shorter as a text, and nobody sees more.
+    // Microseconds: shorter as text, and precise enough.
     (ns / 1000) as f64 / 1000.0
 }
 
@@ -370,7 +365,7 @@ impl Gathering {
                     self.gaps.push((entry.boot_ns, gap.until_ns));
                 }
             }
-            // Files that lie beside the timeline, and what all of observing took: no readings.
+            // Files next to the timeline, and the total cost of observation, are not readings.
             Observation::Kept(_) | Observation::Spent(_) => {}
         }
     }
@@ -502,7 +497,7 @@ fn note(notes: &mut Vec<Note>, entry: &Entry, until_ns: Option<u64>, text: &str)
     }
 }
 
-/// Rows into columns: gaps first, by all readings; then those that stay.
+/// Converts rows to columns: first finds gaps in all readings, then selects the rows to keep.
 fn columns(gathered: Gathered, silent: &[(u64, u64)]) -> Rows {
     let after_gap = gaps(&gathered, silent);
     let kept = kept(&gathered);
@@ -531,15 +526,15 @@ fn columns(gathered: Gathered, silent: &[(u64, u64)]) -> Rows {
     rows
 }
 
-/// Which rows come so long after the one before that something was missed: four times what is
-/// usual between two of the same source; or a time of which it is said that nothing was seen.
+/// Returns which rows follow a gap: four times the usual distance between readings of the same
+/// source, or a recorded period without observation.
 fn gaps(gathered: &Gathered, silent: &[(u64, u64)]) -> Vec<bool> {
     let mut after_gap = vec![false; gathered.len()];
     for at in 1..gathered.len() {
         let (from, to) = (gathered[at - 1].boot_ns, gathered[at].boot_ns);
         let before = silent.partition_point(|(begin, _)| *begin < to);
         let last = before.checked_sub(1).map(|last| silent[last]);
-        // Readings of the trace may lie within it: those are joined.
+        // Readings of the trace can be within the gap; those are connected.
         after_gap[at] = last.is_some_and(|(begin, end)| {
             let common = end.min(to).saturating_sub(begin.max(from));
             common > end.saturating_sub(begin) / 2
@@ -563,8 +558,8 @@ fn gaps(gathered: &Gathered, silent: &[(u64, u64)]) -> Vec<bool> {
     after_gap
 }
 
-/// Places of the rows that stay, in order: all, or those that hold the least and the most of a
-/// column in equal stretches of time, and each stretch's first and last.
+/// Returns the indexes of the rows to keep, in order: all, or the minimum and maximum of each
+/// column in equal periods, and the first and last row of each period.
 fn kept(gathered: &Gathered) -> Vec<usize> {
     if gathered.len() <= ROWS {
         return (0..gathered.len()).collect();

@@ -1,19 +1,19 @@
-//! A dump's numbers as rows of columns: by callsite, or by what changed since the dump before.
+//! Values of a dump as rows of columns: by callsite, or as differences from the previous dump.
 
 use super::header::{self, DerivedMeasure};
 use super::order::Order;
 use super::varint;
 use heaptap_model::stacks::{Dump, Measure, Unit, View};
 
-/// Rows of a dump by number of the callsite, ascending; columns in the order of the measures.
+/// Rows of a dump by callsite number, ascending; columns in the order of the measures.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Rows {
     pub(super) nodes: Vec<u32>,
     pub(super) columns: Vec<Vec<i64>>,
 }
 
-/// Places of a dump's measures in the order in which they are stored: counts before the bytes
-/// that follow from them.
+/// Returns the indexes of a dump's measures in stored order: counts before the bytes derived from
+/// them.
 pub(super) fn stored_order(measures: &[Measure]) -> Vec<usize> {
     let rank = |measure: &Measure| match measure.view {
         Some(View::Objects) => 0,
@@ -28,8 +28,7 @@ pub(super) fn stored_order(measures: &[Measure]) -> Vec<usize> {
 }
 
 impl Rows {
-    /// The values of a dump, its measures in `stored` order. Rows of nothing but zeros are left
-    /// out.
+    /// Returns the values of a dump with its measures in `stored` order, without rows of zeros.
     pub(super) fn of(dump: &Dump, stored: &[usize], order: &Order) -> Rows {
         let values = &dump.values;
         let mut places: Vec<(u32, usize)> = values
@@ -52,7 +51,7 @@ impl Rows {
         }
     }
 
-    /// What is to be added to `base` for these: rows where something differs.
+    /// Returns the rows to add to `base` to obtain these: rows with a difference.
     pub(super) fn minus(&self, base: &Rows) -> Rows {
         let mut difference = Rows {
             nodes: Vec::new(),
@@ -86,7 +85,8 @@ impl Rows {
         difference
     }
 
-    /// The section, and for each column what is to be added to it: as it takes the fewest bytes.
+    /// Returns the section, and for each column the measure that is added to it, chosen for the
+    /// fewest bytes.
     pub(super) fn encode(&self, times: &[i64]) -> (Vec<u8>, Vec<Option<DerivedMeasure>>) {
         let mut out = Vec::new();
         let mut before = 0;
@@ -108,30 +108,31 @@ impl Rows {
         (out, all)
     }
 
-    /// What a row is expected to hold by an earlier column.
+    /// Returns the value of a row predicted from an earlier column.
     fn expected(&self, derived: Option<DerivedMeasure>, row: usize) -> i64 {
         derived.map_or(0, |derived| {
             self.columns[derived.measure][row].wrapping_mul(derived.times)
         })
     }
 
-    /// Bits that a column takes, roughly: zeros compress to next to nothing. Of many rows a part
-    /// tells.
+    /// Estimates the bits of a column. Zeros compress to almost nothing. Of many rows, only a part
+    /// is examined.
     fn cost(&self, column: &[i64], derived: Option<DerivedMeasure>) -> u64 {
         let bits = |(row, &value): (usize, &i64)| {
             let rest = value.wrapping_sub(self.expected(derived, row));
             u64::from(64 - varint::zigzag(rest).leading_zeros())
         };
-        // Odd, since rows alternate where each caller has two callees.
+        // Odd, because rows alternate if each caller has two callees.
         let stride = (column.len() / COSTED_ROWS) | 1;
         column.iter().enumerate().step_by(stride).map(bits).sum()
     }
 }
 
-/// The cost of a column with two times as many rows, or more, is that of some of them.
+/// Number of rows from which the cost of a column at least twice as long is estimated.
 const COSTED_ROWS: usize = 1 << 13;
 
-/// What a column may follow from: nothing, or a multiple of an earlier one. The plainest first.
+/// Returns the candidates from which a column can be derived: nothing, or a multiple of an earlier
+/// column. The simplest come first.
 fn candidates(at: usize, times: &[i64]) -> impl Iterator<Item = Option<DerivedMeasure>> + '_ {
     let multiples = (0..at).flat_map(move |measure| {
         times
@@ -141,7 +142,7 @@ fn candidates(at: usize, times: &[i64]) -> impl Iterator<Item = Option<DerivedMe
     std::iter::once(None).chain(multiples)
 }
 
-/// The header's entry of a measure, but what it follows from.
+/// Returns the header entry of a measure, without its derivation.
 pub(super) fn measure(measure: &Measure, total: i64) -> header::Measure {
     header::Measure {
         name: measure.name.clone(),

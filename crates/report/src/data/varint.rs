@@ -1,4 +1,4 @@
-//! Integers of any size in few bytes: LEB128 and zigzag, as `docs/report-format.md` has them.
+//! Variable-length integers: LEB128 and zigzag, as in `docs/report-format.md`.
 
 /// Appends an unsigned integer.
 pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
@@ -14,12 +14,12 @@ pub(super) fn put_signed(out: &mut Vec<u8>, value: i64) {
     put(out, zigzag(value));
 }
 
-/// 0, -1, 1, -2 … as 0, 1, 2, 3 …
+/// Maps 0, -1, 1, -2 … to 0, 1, 2, 3 …
 pub(super) fn zigzag(value: i64) -> u64 {
     (value as u64) << 1 ^ (value >> 63) as u64
 }
 
-/// A column of differences, each to the entry before it.
+/// Column of differences, each from the previous entry.
 #[derive(Default)]
 pub(super) struct Delta {
     out: Vec<u8>,
@@ -40,7 +40,7 @@ impl Delta {
     }
 }
 
-/// Reads what is above.
+/// Reader for these encodings.
 pub(super) struct Reader<'a> {
     bytes: &'a [u8],
     before: i64,
@@ -51,7 +51,7 @@ impl<'a> Reader<'a> {
         Reader { bytes, before: 0 }
     }
 
-    /// The next unsigned integer; `None` where the bytes end or it has more than 64 bits.
+    /// Returns the next unsigned integer; `None` at the end of the bytes or for more than 64 bits.
     pub(super) fn next(&mut self) -> Option<u64> {
         let mut value = 0u64;
         for shift in (0..70).step_by(7) {
@@ -77,18 +77,18 @@ impl<'a> Reader<'a> {
         self.next()?.try_into().ok()
     }
 
-    /// The next of a column of differences, whose first begins at 0.
+    /// Returns the next entry of a column of differences, which starts at 0.
     pub(super) fn next_delta(&mut self) -> Option<u32> {
         self.before = self.before.checked_add(self.next_signed()?)?;
         u32::try_from(self.before).ok()
     }
 
-    /// The next column begins.
+    /// Begins the next column.
     pub(super) fn begin_column(&mut self) {
         self.before = 0;
     }
 
-    /// What is left.
+    /// Returns the remaining bytes.
     pub(super) fn rest(&self) -> &'a [u8] {
         self.bytes
     }

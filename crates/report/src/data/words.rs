@@ -1,13 +1,14 @@
-//! Texts that rows name by place, each kept once.
+//! Unique texts that rows refer to by index.
 
 use std::collections::HashMap;
 
-/// Most texts: there are a dozen reasons and collectors, and a foreign file could have any.
+/// Maximum number of texts. There are about a dozen reasons and collectors, but a foreign file can
+/// have any number.
 const MOST: usize = 1000;
-/// Longest of them, characters.
+/// Maximum length of a text, in characters.
 const LONGEST: usize = 120;
 
-/// The texts; the first is the empty one.
+/// Unique texts; the first is empty.
 pub(super) struct Words {
     all: Vec<String>,
     places: HashMap<String, usize>,
@@ -23,7 +24,7 @@ impl Default for Words {
 }
 
 impl Words {
-    /// Where a text stands.
+    /// Returns the index of a text.
     pub(super) fn place(&mut self, text: &str) -> usize {
         if let Some(place) = self.places.get(text) {
             return *place;
@@ -40,7 +41,7 @@ impl Words {
         self.all.len() - 1
     }
 
-    /// What stands for those that are too many.
+    /// Returns the index of the substitute for texts beyond the limit.
     fn other(&mut self) -> usize {
         const OTHER: &str = "(other)";
         if let Some(place) = self.places.get(OTHER) {
@@ -51,7 +52,7 @@ impl Words {
         self.all.len() - 1
     }
 
-    /// All of them.
+    /// Returns all texts.
     pub(super) fn into_all(self) -> Vec<String> {
         self.all
     }

@@ -1,42 +1,39 @@
-//! What became of a heap since another dump: the tables of `diff`, classes linked to who holds
-//! their objects now.
+//! Changes of a heap since another dump: the tables of `diff`, with classes linked to the current
+//! holders of their objects.
 
 use super::super::html::{Foreign, Html};
 use heaptap_model::units::{ByteSize, SignedSize, thousands};
 
-/// Rows that are shown of each table; the viewer has all classes.
+/// Maximum rows of each table; the viewer has all classes.
 const ROWS: usize = 60;
 
-/// Figures of something in one of two dumps.
+/// Sizes of an entry in one of two dumps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sizes {
-    /// Objects.
     pub count: u64,
-    /// Their own bytes.
     pub shallow: u64,
-    /// Native bytes that they own.
+    /// Native bytes owned by the objects.
     pub native: u64,
-    /// Java and native bytes that they retain.
+    /// Retained Java and native bytes.
     pub retained: u64,
 }
 
-/// Something in both dumps.
+/// Entry in both dumps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Changed {
-    /// What it is called.
     pub name: String,
     /// `new`, `gone`, `grown`, `shrunk` or `same`.
     pub status: &'static str,
-    /// Levels below the top, of a node of the dominator tree.
+    /// Level below the top, for a node of the dominator tree.
     pub depth: usize,
-    /// In the first dump.
+    /// Sizes in the first dump.
     pub before: Sizes,
-    /// In the second.
+    /// Sizes in the second dump.
     pub after: Sizes,
 }
 
 impl Changed {
-    /// Whether its objects take more memory than before.
+    /// Returns whether its objects need more memory than before.
     pub fn has_grown(&self) -> bool {
         let own = |sizes: Sizes| sizes.shallow.saturating_add(sizes.native);
         own(self.after) > own(self.before)
@@ -46,38 +43,38 @@ impl Changed {
 /// Leaks of one cause in both dumps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedLeak {
-    /// The leaking class.
+    /// Leaking class.
     pub class: String,
-    /// What leaks, such as `destroyed Activity`.
+    /// Description such as `destroyed Activity`.
     pub what: &'static str,
-    /// The suspected references.
+    /// Suspected references.
     pub way: String,
     /// `new`, `gone`, `grown`, `shrunk` or `same`.
     pub status: &'static str,
-    /// Objects, before and after.
+    /// Number of objects, before and after.
     pub count: (u64, u64),
-    /// Bytes that they keep, before and after.
+    /// Bytes kept by the objects, before and after.
     pub bytes: (u64, u64),
 }
 
-/// What became of a heap since another dump.
+/// Changes of a heap since another dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// What the other dump is called.
+    /// Name of the other dump.
     pub before: String,
-    /// Whether the two are a heap graph and an HPROF, whose sizes are counted differently.
+    /// Whether one is a heap graph and the other an HPROF, whose sizes differ in definition.
     pub of_two_kinds: bool,
-    /// All reachable objects.
+    /// Sizes of all reachable objects.
     pub total: (Sizes, Sizes),
-    /// Classes that changed, what grew most first.
+    /// Changed classes, largest growth first.
     pub classes: Vec<Changed>,
-    /// The dominator tree where it changed, each node after the one above it.
+    /// Changed nodes of the dominator tree; nodes come after their parents.
     pub tree: Vec<Changed>,
-    /// Leaks, what grew most first.
+    /// Leaks, largest growth first.
     pub leaks: Vec<ChangedLeak>,
 }
 
-/// After less before.
+/// Returns the difference `after - before`.
 fn more(before: u64, after: u64) -> i64 {
     let more = i128::from(after) - i128::from(before);
     more.clamp(i64::MIN.into(), i64::MAX.into()) as i64
@@ -99,7 +96,7 @@ fn more_objects(before: u64, after: u64) -> String {
 }
 
 impl Change {
-    /// The growth of the whole in a sentence: `2.1 MiB → 3.0 MiB: +0.9 MiB in +160 objects`.
+    /// Returns the total growth as text: `2.1 MiB → 3.0 MiB: +0.9 MiB in +160 objects`.
     pub(super) fn headline(&self) -> String {
         let (before, after) = self.total;
         let own = |sizes: Sizes| sizes.shallow.saturating_add(sizes.native);
@@ -113,17 +110,18 @@ impl Change {
     }
 }
 
-/// The section. `held` are the classes of which is shown who holds their objects, in order.
+/// Writes the section. `held` contains the classes with holder sections, in order.
 pub(super) fn write(html: &mut Html, change: &Change, held: &[&str], number: usize) {
     html.add(format_args!(
-        "<h3 id=\"grew{number}\">What grew</h3>\n<p><b>{}</b> <span class=\"note\">since {}</span></p>\n",
+        "<h3 id=\"grew{number}\">Growth</h3>\n\
+         <p><b>{}</b> <span class=\"note\">since {}</span></p>\n",
         change.headline(),
         Foreign(&change.before)
     ));
     if change.of_two_kinds {
         html.add(format_args!(
-            "<p class=\"note\">The two dumps are of different kinds, which size arrays and strings \
-             differently and know different roots.</p>\n"
+            "<p class=\"note\">The dumps are of different kinds, which differ in their GC roots \
+             and in the sizes of arrays and strings.</p>\n"
         ));
     }
     let has_native = change
@@ -145,7 +143,7 @@ pub(super) fn write(html: &mut Html, change: &Change, held: &[&str], number: usi
     };
     let rows = head.iter().chain(tail).map(|row| {
         let name = Foreign(&row.name);
-        // To who holds them, where that is shown; else to the table of classes.
+        // Link to the holders if they are shown, otherwise to the table of classes.
         let name = match held.iter().position(|class| *class == row.name) {
             Some(at) => format!("<a href=\"#held{number}-{at}\">{name}</a>"),
             None => format!("<a href=\"#classes{number}\">{name}</a>"),
@@ -169,9 +167,9 @@ pub(super) fn write(html: &mut Html, change: &Change, held: &[&str], number: usi
         cells
     });
     let caption = match left_out {
-        0 => "Classes that changed, and by how much.".to_owned(),
+        0 => "Changed classes.".to_owned(),
         n => format!(
-            "Classes that changed, and by how much; {} between that changed less are left out.",
+            "Changed classes; {} with smaller changes are not shown.",
             thousands(n as u64)
         ),
     };
@@ -196,7 +194,7 @@ fn tree(html: &mut Html, change: &Change) {
         ]
     });
     html.table(
-        "Where it hangs: the dominator tree where it changed.",
+        "Changed parts of the dominator tree.",
         &["class", "#objects", "#retained"],
         rows.collect::<Vec<_>>(),
     );
@@ -221,7 +219,7 @@ fn leaks(html: &mut Html, change: &Change) {
         ]
     });
     html.table(
-        "Objects that should be gone.",
+        "Leaked objects.",
         &["", "leak", "#before", "#after", "#keeps"],
         rows.collect::<Vec<_>>(),
     );

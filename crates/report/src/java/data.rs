@@ -1,5 +1,5 @@
-//! The section of a Java heap in the page's data: tables by class, the dominator tree object by
-//! object as far as it matters, suspects with their paths. `docs/report-format.md` describes it.
+//! Section of a Java heap in the page's data: tables by class, the largest objects of the dominator
+//! tree, suspects with their paths. `docs/report-format.md` describes it.
 
 use super::super::data::header::Fact;
 use super::change::{Change, Sizes};
@@ -14,11 +14,11 @@ use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-/// Objects that have a row of their own in the dominator tree.
+/// Maximum number of objects with their own row in the dominator tree.
 const OBJECTS: usize = 20_000;
-/// Classes below one object that have a row for the objects without one.
+/// Maximum number of classes below one object that have a row for its remaining objects.
 const CLASSES: usize = 6;
-/// Nodes of the tree by class.
+/// Maximum number of nodes in the tree by class.
 const NODES: usize = 30_000;
 
 #[derive(Serialize)]
@@ -161,7 +161,7 @@ struct Held {
     root: Vec<u32>,
 }
 
-/// Texts by number, each once.
+/// Unique numbered texts.
 struct Strings {
     all: Vec<String>,
     numbers: HashMap<String, u32>,
@@ -179,7 +179,7 @@ impl Strings {
     }
 }
 
-/// The section, as JSON.
+/// Returns the section as JSON.
 pub(super) fn section(page: &JavaPage<'_>) -> Vec<u8> {
     let mut strings = Strings {
         all: Vec::new(),
@@ -232,7 +232,7 @@ fn table(histogram: &Histogram, strings: &mut Strings) -> Table {
     table
 }
 
-/// A row of the dominator tree while it is gathered.
+/// Row of the dominator tree under construction.
 struct Object {
     label: u32,
     id: Option<String>,
@@ -243,7 +243,7 @@ struct Object {
     children: Vec<usize>,
 }
 
-/// Objects without a row, of one class and right below one row.
+/// Objects of one class without a row of their own, directly below one row.
 #[derive(Default, Clone, Copy)]
 struct Small {
     count: u64,
@@ -277,9 +277,9 @@ fn objects(graph: &HeapGraph, dominators: &Dominators, strings: &mut Strings) ->
     let least = least_shown(dominators);
     let mut rows: Vec<Object> = Vec::new();
     let mut tops: Vec<usize> = Vec::new();
-    // Below each row, `None` for the virtual root, what has none.
+    // Objects without a row, by the row above them; `None` for the virtual root.
     let mut small: HashMap<Option<usize>, HashMap<ClassIndex, Small>> = HashMap::new();
-    // Rows that dominate the object at hand, and where their subtrees end.
+    // Rows that dominate the current object, and the ends of their subtrees.
     let mut line: Vec<(usize, usize)> = Vec::new();
     let mut skipped = 0;
     for (at, (object, retained)) in dominators.iter().enumerate() {
@@ -356,7 +356,7 @@ fn add(rows: &mut Vec<Object>, tops: &mut Vec<usize>, above: Option<usize>, row:
     }
 }
 
-/// What an object retains at least to have a row.
+/// Returns the minimum retained size for an object to have a row.
 fn least_shown(dominators: &Dominators) -> u64 {
     let mut sizes: Vec<u64> = dominators.iter().map(|(_, r)| r.total_bytes()).collect();
     if sizes.len() <= OBJECTS {
@@ -371,14 +371,14 @@ fn own_bytes(graph: &HeapGraph, object: ObjectIndex) -> u64 {
     shallow.saturating_add(graph.native_bytes(object))
 }
 
-/// The largest first on each level.
+/// Sorts rows into depth-first order, largest first on each level.
 fn in_preorder(mut rows: Vec<Object>, tops: Vec<usize>, left_out: u64) -> Objects {
     let mut objects = Objects {
         left_out,
         ..Objects::default()
     };
     let by_size = |rows: &[Object], mut children: Vec<usize>| {
-        // The last is taken first.
+        // The last one is popped first.
         children.sort_by_key(|&at| (rows[at].retained, Reverse(at)));
         children
     };
@@ -478,7 +478,7 @@ fn largest(page: &JavaPage<'_>, strings: &mut Strings) -> Vec<Largest> {
     largest.collect()
 }
 
-/// What changed, with who holds the objects of the classes that grew.
+/// Returns the changes with the holders of classes that grew.
 fn changes(change: &Change, held: &[(String, Holders)], strings: &mut Strings) -> Changes {
     let grown = |class: &str| change.classes.iter().any(|row| row.name == class);
     let mut all = Changes {

@@ -1,4 +1,4 @@
-//! Leaks on the page: what should be gone, and what holds it.
+//! Leaks on the page: leaking objects and their holders.
 
 use super::super::html::{Foreign, Html};
 use super::shortened;
@@ -6,18 +6,18 @@ use heaptap_analyze::leaks::{Leaks, Reference, Shape, Status, Step};
 use heaptap_model::units::{ByteSize, thousands};
 use std::borrow::Cow;
 
-/// The section.
+/// Writes the section.
 pub(super) fn write(html: &mut Html, leaks: &Leaks, number: usize) {
     html.add(format_args!("<h3 id=\"leaks{number}\">Leaks</h3>\n"));
     if leaks.groups.is_empty() {
         html.add(format_args!(
-            "<p class=\"note\">No object was found that Android is done with and that something \
-             still holds.</p>\n"
+            "<p class=\"note\">No leaks found: no object is still held after the end of its \
+             lifecycle.</p>\n"
         ));
     }
     for group in &leaks.groups {
         let whose = match &group.library {
-            Some(_) => " (of the platform)",
+            Some(_) => " (platform leak)",
             None => "",
         };
         html.add(format_args!(
@@ -64,7 +64,7 @@ pub(super) fn write(html: &mut Html, leaks: &Leaks, number: usize) {
     }
     for unheld in &leaks.unheld {
         html.add(format_args!(
-            "<p class=\"note\">{} × {} ({}): nothing holds them, they wait to be collected.</p>\n",
+            "<p class=\"note\">{} × {} ({}): no longer held, not yet collected.</p>\n",
             thousands(unheld.count),
             Foreign(&unheld.class),
             unheld.kind.leaked()
@@ -75,7 +75,7 @@ pub(super) fn write(html: &mut Html, leaks: &Leaks, number: usize) {
     }
 }
 
-/// How a step refers to the next, as people read it.
+/// Returns the reference of a step to the next one, for display.
 pub(super) fn referred(step: &Step) -> Option<String> {
     match &step.repeated {
         Some(repeated) => Some(repeated.text()),
@@ -83,7 +83,7 @@ pub(super) fn referred(step: &Step) -> Option<String> {
     }
 }
 
-/// A class object is told from an instance, as everywhere.
+/// Returns the class name of a step, with `class ` for class objects as in other views.
 pub(super) fn named(step: &Step) -> Cow<'_, str> {
     match step.shape {
         Shape::Class => Cow::Owned(format!("class {}", step.class)),

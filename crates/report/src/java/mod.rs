@@ -1,5 +1,5 @@
-//! The pages of a Java heap: what it holds, who retains it, and by which way a root reaches it.
-//! Static ones for readers without scripts and for print, and the data of the same for the viewer.
+//! Pages of a Java heap: contents, dominators, and paths from roots. Contains the static pages, for
+//! readers without scripts and for print, and the same data for the viewer.
 
 pub mod change;
 mod data;
@@ -23,77 +23,75 @@ use heaptap_model::units::{ByteSize, thousands};
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
-/// Rows of a histogram that are shown.
+/// Maximum rows of a histogram.
 const ROWS: usize = 200;
-/// Rows of the list of packages.
+/// Maximum rows of the list of packages.
 const PACKAGES: usize = 60;
-/// Nodes of the dominator tree that are shown; the viewer has more.
+/// Maximum nodes of the dominator tree; the viewer has more.
 const NODES: usize = 2000;
-/// Holders of a class that are shown.
+/// Maximum holders of a class.
 const HOLDERS: usize = 300;
 
-/// What the page shows: all of it computed, nothing looked up.
+/// Computed contents of the page.
 pub struct JavaPage<'a> {
-    /// What the heap is called: the input and its label.
+    /// Name of the heap: the input and its label.
     pub name: String,
-    /// Which Java heap of its process it is, from 1.
+    /// Number among the Java heaps of its process, from 1.
     pub number: u32,
-    /// The label of its snapshot.
+    /// Label of its snapshot.
     pub label: Option<String>,
-    /// Milliseconds since 1970; `None` where not known.
+    /// Milliseconds since 1970; `None` if unknown.
     pub wall_ms: Option<f64>,
-    /// The heap itself, for names.
+    /// Heap graph, for names.
     pub graph: &'a HeapGraph,
-    /// Who keeps whom.
     pub dominators: &'a Dominators,
-    /// What the user should know of the dump, with what to do about it.
+    /// Warnings about the dump, with help.
     pub warnings: Vec<(String, Option<String>)>,
     /// Reachable objects by class.
     pub classes: Histogram,
     /// Reachable objects by package.
     pub packages: Histogram,
-    /// Objects that no root reaches: how many, and their shallow bytes.
+    /// Number of unreachable objects and their shallow bytes.
     pub garbage: (u64, u64),
-    /// Objects that should be gone, and what holds them.
+    /// Leaking objects with their holders.
     pub leaks: Leaks,
-    /// Memory that holds what is already there, or nothing.
     pub waste: Waste,
-    /// The objects that retain most, with the way to each.
+    /// Objects with the largest retained size, with the path to each.
     pub largest: Vec<(Large, Path)>,
-    /// The dominator tree merged by class.
+    /// Dominator tree merged by class.
     pub tree: Tree,
-    /// Who holds the classes of which there is most.
+    /// Holders of the largest classes.
     pub held: Vec<(String, Holders)>,
-    /// What became of it since the dump that it is compared with.
+    /// Changes since the dump that it is compared with.
     pub change: Option<Change>,
-    /// Whether contents of the heap may be shown.
+    /// Whether the page can contain contents of the heap.
     pub contents: bool,
 }
 
-/// A Java heap, ready to be put into a page.
+/// Java heap as part of a page.
 #[derive(Debug)]
 pub struct JavaPart {
-    /// Its static pages.
+    /// Static pages.
     pub(super) body: String,
-    /// Its section of the data.
+    /// Section of the data.
     pub(super) data: Vec<u8>,
-    /// Its entry in the header; the section's name is not yet set.
+    /// Entry in the header; the name of the section is set later.
     pub(super) entry: JavaHeap,
 }
 
 impl JavaPart {
-    /// What the heap is of.
+    /// Returns the name of the heap's process or file.
     pub fn name(&self) -> &str {
         &self.entry.name
     }
 
-    /// Reachable bytes: of the objects, and native ones that they own.
+    /// Returns the shallow and native bytes of reachable objects.
     pub fn totals(&self) -> (u64, u64) {
         (self.entry.shallow, self.entry.native)
     }
 }
 
-/// The pages of a heap. `number` is unique among those of one page.
+/// Creates the pages of a heap. `number` is unique within a page.
 pub fn part(page: &JavaPage<'_>, number: usize) -> JavaPart {
     let mut html = Html::default();
     head(&mut html, page, number);
@@ -109,13 +107,13 @@ pub fn part(page: &JavaPage<'_>, number: usize) -> JavaPart {
     packages(&mut html, page, number);
     held(&mut html, page, number);
     html.add(format_args!(
-        "<h3>What the words mean</h3><dl>\
-         <dt>shallow</dt><dd>the object alone, as the dump sizes it</dd>\
-         <dt>retained</dt><dd>what would be free if the object were: all that only it keeps \
-         alive. Of a class, objects that another of the class retains count once</dd>\
-         <dt>native</dt><dd>memory outside the Java heap that the object frees when it goes, \
-         such as the pixels of a Bitmap</dd>\
-         <dt>dominates</dt><dd>every path from a root leads through it</dd></dl>\n"
+        "<h3>Glossary</h3><dl>\
+         <dt>shallow</dt><dd>size of the object itself, as counted in the dump</dd>\
+         <dt>retained</dt><dd>size freed with the object: everything that only it keeps alive. \
+         For a class, an object retained by another object of the class counts once</dd>\
+         <dt>native</dt><dd>memory outside the Java heap that is freed with the object, such as \
+         the pixels of a Bitmap</dd>\
+         <dt>dominates</dt><dd>is on every path from a GC root to the other object</dd></dl>\n"
     ));
     let facts = &page.graph.facts;
     let total = &page.classes.total;
@@ -140,7 +138,7 @@ pub fn part(page: &JavaPage<'_>, number: usize) -> JavaPart {
     }
 }
 
-/// What the heap is of: its process, else the file it came from.
+/// Returns the process of the heap, or the file name if it is unknown.
 fn process<'a>(page: &'a JavaPage<'_>) -> &'a str {
     match page.graph.facts.process.as_str() {
         "" => page.name.rsplit(['/', '\\']).next().unwrap_or_default(),
@@ -162,7 +160,7 @@ fn facts(page: &JavaPage<'_>) -> Vec<Fact> {
         fact("Label", label.clone());
     }
     if let Some(pid) = facts.pid {
-        fact("Process id", pid.to_string());
+        fact("Process ID", pid.to_string());
     }
     if let Some(when) = page.wall_ms.and_then(super::date) {
         fact("Dumped", when);
@@ -172,25 +170,25 @@ fn facts(page: &JavaPage<'_>) -> Vec<Fact> {
         match &facts.source {
             DumpSource::HeapGraph => "heap graph of android.java_hprof".to_owned(),
             DumpSource::Hprof { version, id_bytes } => {
-                format!("HPROF, {version}, ids of {id_bytes} bytes")
+                format!("HPROF, {version}, {id_bytes}-byte IDs")
             }
         },
     );
     fact("Sizes", size_model(&facts.source, facts.sizes).to_owned());
     if let Some(reason) = &facts.reason {
-        fact("Dumped for", reason.clone());
+        fact("Reason", reason.clone());
     }
     all
 }
 
-/// How shallow sizes come about, in words.
+/// Describes the model of shallow sizes.
 fn size_model(source: &DumpSource, sizes: SizeModel) -> &'static str {
     match (source, sizes) {
         (DumpSource::HeapGraph, _) => "as the runtime reports them",
-        (_, SizeModel::Dump) => "as the dump says: fields and elements, without headers of arrays",
-        (_, SizeModel::Mat) => "by the rules of Eclipse MAT: with headers and alignment",
-        (_, SizeModel::Art) => "with the headers and alignment of ART",
-        (_, SizeModel::Hotspot) => "as HotSpot counts them (jmap -histo)",
+        (_, SizeModel::Dump) => "as in the dump: fields and elements, without array headers",
+        (_, SizeModel::Mat) => "as in Eclipse MAT: with headers and alignment",
+        (_, SizeModel::Art) => "as in ART: with headers and alignment",
+        (_, SizeModel::Hotspot) => "as in HotSpot (jmap -histo)",
     }
 }
 
@@ -200,16 +198,16 @@ fn head(html: &mut Html, page: &JavaPage<'_>, number: usize) {
         None => String::new(),
     };
     let grew = match page.change {
-        Some(_) => format!("<a href=\"#grew{number}\">What grew</a> "),
+        Some(_) => format!("<a href=\"#grew{number}\">Growth</a> "),
         None => String::new(),
     };
     html.add(format_args!(
         "<h2 id=\"java{number}\">Java heap of {}{at}</h2>\n<nav aria-label=\"Java heap {}\">{grew}\
          <a href=\"#leaks{number}\">Leaks</a> \
-         <a href=\"#tree{number}\">Who retains it</a> \
+         <a href=\"#tree{number}\">Dominator tree</a> \
          <a href=\"#largest{number}\">Largest objects</a> <a href=\"#waste{number}\">Waste</a> \
          <a href=\"#classes{number}\">Classes</a> <a href=\"#packages{number}\">Packages</a> \
-         <a href=\"#held{number}\">Who holds what</a></nav>\n",
+         <a href=\"#held{number}\">Paths to roots</a></nav>\n",
         Foreign(process(page)),
         number + 1
     ));
@@ -229,7 +227,7 @@ fn head(html: &mut Html, page: &JavaPage<'_>, number: usize) {
         tile(
             html,
             ByteSize(total.native_bytes).to_string(),
-            "native, owned by them",
+            "native memory they own",
         );
     }
     tile(html, thousands(total.count), "reachable objects");
@@ -237,7 +235,7 @@ fn head(html: &mut Html, page: &JavaPage<'_>, number: usize) {
         tile(
             html,
             ByteSize(page.garbage.1).to_string(),
-            "garbage, not collected yet",
+            "unreachable, not yet collected",
         );
     }
     html.add(format_args!("</div>\n<dl>"));
@@ -260,11 +258,11 @@ fn head(html: &mut Html, page: &JavaPage<'_>, number: usize) {
 
 fn tree(html: &mut Html, page: &JavaPage<'_>, number: usize) {
     html.add(format_args!(
-        "<h3 id=\"tree{number}\">Who retains it</h3>\n<p class=\"note\">The dominator tree by class: \
-         below each class what only its objects keep alive, Java and native bytes together. \
-         Point at a box for its figures; unfold the list below it.</p>\n"
+        "<h3 id=\"tree{number}\">Dominator tree</h3>\n<p class=\"note\">Below each class is what \
+         only its objects keep alive, Java and native bytes together. \
+         Point at a box for its values, or unfold the list.</p>\n"
     ));
-    // Only the largest are shown, each with those above it.
+    // Only the largest nodes are shown, each with its ancestors.
     let mut order: Vec<usize> = (0..page.tree.nodes.len()).collect();
     let size = |at: usize| page.tree.nodes[at].sums.retained.total_bytes();
     order.sort_by_key(|&at| (Reverse(size(at)), at));
@@ -298,7 +296,7 @@ fn tree(html: &mut Html, page: &JavaPage<'_>, number: usize) {
         );
         let has_more = node.below.iter().any(|&below| is_shown[below]);
         if has_more && depth < DEEPEST {
-            // What is large is unfolded as far as it stays so.
+            // Large nodes are expanded as deep as they remain large.
             let is_large = node.sums.retained.total_bytes() >= total / 10;
             let unfolded = if is_large { " open" } else { "" };
             html.add(format_args!("<details{unfolded}><summary>{line}</summary>"));
@@ -309,11 +307,11 @@ fn tree(html: &mut Html, page: &JavaPage<'_>, number: usize) {
     }
 }
 
-/// Levels of the list that unfolds; browsers do not like elements nested deeper by much.
+/// Maximum nesting of the expandable list, because browsers handle much deeper elements badly.
 const DEEPEST: usize = 100;
 
 fn picture(html: &mut Html, tree: &Tree, is_shown: &[bool]) {
-    // In the order of sizes, which is not that of the nodes.
+    // In order of size, which is not that of the nodes.
     let mut nodes: Vec<Node> = Vec::new();
     let mut open: Vec<(usize, Option<usize>)> =
         tree.tops.iter().rev().map(|&at| (at, None)).collect();
@@ -336,8 +334,9 @@ fn picture(html: &mut Html, tree: &Tree, is_shown: &[bool]) {
 
 fn largest(html: &mut Html, page: &JavaPage<'_>, number: usize) {
     html.add(format_args!(
-        "<h3 id=\"largest{number}\">Largest objects</h3>\n<p class=\"note\">Single objects that retain \
-         most, and the shortest way from a root to each.</p>\n"
+        "<h3 id=\"largest{number}\">Largest objects</h3>\n\
+         <p class=\"note\">Objects with the largest retained size, and the shortest path from \
+         a GC root to each.</p>\n"
     ));
     for (large, path) in &page.largest {
         let object = large.object;
@@ -354,11 +353,11 @@ fn largest(html: &mut Html, page: &JavaPage<'_>, number: usize) {
     }
 }
 
-/// A way from a root, one step a line.
+/// Writes a path from a root, one step per line.
 fn way(html: &mut Html, graph: &HeapGraph, path: &Path) {
     match &path.root {
         Some(root) => html.add(format_args!("<pre>root: {}\n", Foreign(&root.to_string()))),
-        None => html.add(format_args!("<pre>no root reaches it\n")),
+        None => html.add(format_args!("<pre>unreachable from GC roots\n")),
     }
     for step in shortened(&path.steps) {
         let step = match step {
@@ -380,17 +379,17 @@ fn way(html: &mut Html, graph: &HeapGraph, path: &Path) {
     html.add(format_args!("</pre>\n"));
 }
 
-/// Says how many steps of a way are left out, where some are.
+/// Writes the number of omitted steps of a path, if any.
 fn left_out(html: &mut Html, steps: u64) {
     if steps > 0 {
         html.add(format_args!("  … {} more\n", thousands(steps)));
     }
 }
 
-/// Steps of a way that are shown: of a long list the beginning and the end tell enough.
+/// Maximum number of steps shown of a path: start and end are sufficient for a long list.
 const STEPS: usize = 40;
 
-/// The steps of a way that are shown, and in the middle how many are not.
+/// Returns the steps to show, with the number of omitted ones in the middle.
 fn shortened<T>(steps: &[T]) -> impl Iterator<Item = Result<&T, usize>> {
     let left_out = steps.len().saturating_sub(STEPS);
     let (head, tail) = match left_out {
@@ -418,7 +417,7 @@ fn sums(html: &mut Html, what: &str, histogram: &Histogram, most: usize) {
     let caption = match left_out {
         0 => "By retained size.".to_owned(),
         n => format!(
-            "The {most} that retain most; {} more are left out.",
+            "The {most} largest by retained size; {} more are not shown.",
             thousands(n as u64)
         ),
     };
@@ -443,13 +442,13 @@ fn sums(html: &mut Html, what: &str, histogram: &Histogram, most: usize) {
     html.table(&caption, &headings, rows);
 }
 
-/// Which holders of a class are shown: those nearest to its objects, so that the ways out of a
-/// holder of many never hide another one.
+/// Returns which holders of a class are shown: those nearest to its objects, so that a holder with
+/// many holders of its own cannot displace others.
 fn nearest(holders: &Holders) -> Vec<bool> {
     let mut is_shown = vec![false; holders.nodes.len()];
     let first = (!holders.nodes.is_empty()).then_some(0);
     let mut queue: VecDeque<usize> = first.into_iter().collect();
-    // The first node are the objects themselves.
+    // The first node contains the objects themselves.
     for _ in 0..=HOLDERS {
         let Some(at) = queue.pop_front() else {
             break;
@@ -465,10 +464,10 @@ fn held(html: &mut Html, page: &JavaPage<'_>, number: usize) {
         return;
     }
     html.add(format_args!(
-        "<h3 id=\"held{number}\">Who holds what</h3>\n<p class=\"note\">For the classes with most bytes\
-         {}: all ways to roots, merged by class, from the objects outwards.</p>\n",
+        "<h3 id=\"held{number}\">Paths to roots</h3>\n<p class=\"note\">All paths from objects to \
+         GC roots, merged by class. Shown for the largest classes{}.</p>\n",
         match page.change {
-            Some(_) => " and those that grew most",
+            Some(_) => " and those that grew the most",
             None => "",
         }
     ));
@@ -519,7 +518,7 @@ fn held(html: &mut Html, page: &JavaPage<'_>, number: usize) {
         let left_out = holders.nodes.len().saturating_sub(HOLDERS);
         if left_out > 0 {
             html.add(format_args!(
-                "<p class=\"note\">About {} more are left out.</p>\n",
+                "<p class=\"note\">About {} more are not shown.</p>\n",
                 thousands(left_out as u64)
             ));
         }

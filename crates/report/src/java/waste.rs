@@ -1,11 +1,11 @@
-//! Waste on the page: what is there several times, what is empty, what is only large.
+//! Waste on the page: duplicates, empty or sparse collections, large objects.
 
 use super::super::html::{Foreign, Html};
 use heaptap_analyze::waste::{Duplicates, LARGE_ARRAY_BYTES, Waste};
 use heaptap_model::units::{ByteSize, thousands};
 
-/// The section. Kinds of waste that were not found are left out.
-/// Contents of the heap are shown only where `contents` says so.
+/// Writes the section, without kinds of waste that were not found. `contents` is whether contents
+/// of the heap are shown.
 pub(super) fn write(html: &mut Html, waste: &Waste, contents: bool, number: usize) {
     html.add(format_args!(
         "<h3 id=\"waste{number}\">Waste</h3>\n<p class=\"note\">Up to {} could be saved.</p>\n",
@@ -24,7 +24,7 @@ pub(super) fn write(html: &mut Html, waste: &Waste, contents: bool, number: usiz
     table(
         html,
         "Bitmaps with equal pixels",
-        &["pixels", "#bitmaps", "#wasted", "one is held by"],
+        &["pixels", "#bitmaps", "#wasted", "holder of one"],
         rows.collect(),
     );
     let rows = waste.collections.iter().filter(|c| c.wasted_bytes > 0);
@@ -39,7 +39,7 @@ pub(super) fn write(html: &mut Html, waste: &Waste, contents: bool, number: usiz
     });
     table(
         html,
-        "Collections with room that they do not use",
+        "Collections with unused capacity",
         &["class", "#collections", "#empty", "#sparse", "#wasted"],
         rows.collect(),
     );
@@ -54,8 +54,8 @@ pub(super) fn write(html: &mut Html, waste: &Waste, contents: bool, number: usiz
     });
     table(
         html,
-        "Those that waste most",
-        &["class", "#elements", "#room for", "#wasted", "held by"],
+        "Collections that waste the most",
+        &["class", "#elements", "#capacity", "#wasted", "holder"],
         rows.collect(),
     );
     let rows = waste.boxed.iter().map(|boxed| {
@@ -67,7 +67,7 @@ pub(super) fn write(html: &mut Html, waste: &Waste, contents: bool, number: usiz
     });
     table(
         html,
-        "Numbers in boxes",
+        "Boxed numbers",
         &["class", "#objects", "#bytes"],
         rows.collect(),
     );
@@ -79,11 +79,11 @@ pub(super) fn write(html: &mut Html, waste: &Waste, contents: bool, number: usiz
             held_by(array.held_by.as_deref()),
         ]
     });
-    let caption = format!("Arrays of {} and more", ByteSize(LARGE_ARRAY_BYTES));
+    let caption = format!("Arrays of at least {}", ByteSize(LARGE_ARRAY_BYTES));
     table(
         html,
         &caption,
-        &["class", "#elements", "#bytes", "held by"],
+        &["class", "#elements", "#bytes", "holder"],
         rows.collect(),
     );
     for untold in &waste.untold {
@@ -106,10 +106,10 @@ fn duplicates(html: &mut Html, what: &str, found: &Duplicates, contents: bool) {
             held_by(group.held_by.as_deref()),
         ]
     });
-    let caption = format!("{what}: {} in all", ByteSize(found.wasted_bytes));
+    let caption = format!("{what}: {} wasted", ByteSize(found.wasted_bytes));
     let content = match contents {
         true => "content",
-        false => "hash of the content",
+        false => "content hash",
     };
     table(
         html,
@@ -120,7 +120,7 @@ fn duplicates(html: &mut Html, what: &str, found: &Duplicates, contents: bool) {
             "class",
             "#times",
             "#wasted",
-            "one is held by",
+            "holder of one",
         ],
         rows.collect(),
     );
@@ -130,7 +130,7 @@ fn held_by(holder: Option<&str>) -> String {
     holder.map_or_else(String::new, |holder| Foreign(holder).to_string())
 }
 
-/// A table where there is something to list.
+/// Writes a table if it has rows.
 fn table(html: &mut Html, caption: &str, headings: &[&str], rows: Vec<Vec<String>>) {
     if !rows.is_empty() {
         html.table(caption, headings, rows);

@@ -1,4 +1,4 @@
-//! The callsites that hold most, of the last dump of each heap.
+//! Largest callsites of the last dump of each heap.
 
 use super::super::data::header::{Header, Series};
 use super::super::html::{Foreign, Html};
@@ -11,13 +11,13 @@ use heaptap_model::stacks::{Dump, StackProfile, Unit, View};
 use heaptap_model::units::{SignedSize, thousands};
 use std::cmp::Reverse;
 
-/// Rows for the heap that holds most, and for each of the others.
+/// Rows for the largest heap, and for each of the others.
 const ROWS: usize = 50;
 const FEWER_ROWS: usize = 15;
-/// Heaps that have a table.
+/// Maximum number of heaps with a table.
 const HEAPS: usize = 6;
 
-/// The section.
+/// Writes the section.
 pub(super) fn write(html: &mut Html, header: &Header, profile: &StackProfile) {
     let mut heaps: Vec<(&Series, &Dump, i64)> = header
         .series
@@ -35,10 +35,10 @@ pub(super) fn write(html: &mut Html, header: &Header, profile: &StackProfile) {
         return;
     }
     html.add(format_args!(
-        "<h2 id=\"callsites\">Who allocated it</h2>\n<p class=\"note\">Stacks by what they hold \
-         at the last dump, without the frames of allocators and of the Java runtime. In small \
-         print, who called. Sizes are estimates from samples: 95&nbsp;% intervals, sampling \
-         error only.</p>\n"
+        "<h2 id=\"callsites\">Callsites</h2>\n<p class=\"note\">Callstacks by unreleased bytes at \
+         the last dump, without the frames of allocators and of the Java runtime. Callers are in \
+         small print. Sizes are estimated from samples. Their 95% confidence intervals include \
+         the sampling error only.</p>\n"
     ));
     for (at, (series, dump, _)) in heaps.iter().take(HEAPS).enumerate() {
         let rows = if at == 0 { ROWS } else { FEWER_ROWS };
@@ -46,9 +46,12 @@ pub(super) fn write(html: &mut Html, header: &Header, profile: &StackProfile) {
     }
     let left_out = heaps.len().saturating_sub(HEAPS);
     if left_out > 0 {
+        let heaps = match left_out {
+            1 => "1 smaller heap appears".to_owned(),
+            n => format!("{n} smaller heaps appear"),
+        };
         html.add(format_args!(
-            "<p class=\"note\">{left_out} more heaps hold less; they stand in the list of dumps.\
-             </p>\n"
+            "<p class=\"note\">{heaps} only in the list of dumps.</p>\n"
         ));
     }
 }
@@ -83,21 +86,22 @@ fn table(html: &mut Html, profile: &StackProfile, series: &Series, dump: &Dump, 
     let counts = counts.and_then(place);
     let allocated = place(View::AllocSpace).filter(|at| *at != dump.default_measure);
     let what = match measure.view {
-        Some(View::Space) => "#held",
+        Some(View::Space) => "#unreleased",
         Some(View::AllocSpace) => "#allocated",
         _ => "#value",
     };
     let mut headings = vec![what, "#share"];
     headings.extend(counts.map(|_| "#sampled"));
     headings.extend(allocated.map(|_| "#allocated"));
-    headings.extend(["function", "where"]);
+    headings.extend(["function", "location"]);
     let rows = order.iter().map(|&at| {
         let held = estimate(main[at], &|column| own[column][at]);
         let mut cells = vec![value(main[at], &measure.unit, held), share(main[at], total)];
         cells.extend(counts.map(|counts| thousands(own[counts][at])));
         cells.extend(allocated.map(|column| {
             let all = Estimate::exact(own[column][at], 0);
-            // Rounded apart, what is left could come out as more than all there was.
+            // If both were rounded separately, the unreleased size could appear larger than the
+            // allocated size.
             match held {
                 Some(held) if all.value >= held.value && all.value > 0 => {
                     Foreign(&all.shown_beside(&held.shown()).size()).to_string()
@@ -124,13 +128,13 @@ fn table(html: &mut Html, profile: &StackProfile, series: &Series, dump: &Dump, 
     let all = value(total, &measure.unit, estimate(total, &sum));
     let left_out = match count.saturating_sub(order.len()) {
         0 => String::new(),
-        more => format!("; {} more callsites below these", thousands(more as u64)),
+        more => format!("; {} more are not shown", thousands(more as u64)),
     };
-    let caption = format!("{whose}: {all} in all{left_out}");
+    let caption = format!("{whose}: {all} in total{left_out}");
     html.table(&caption, &headings, rows);
 }
 
-/// A figure with its error, where it has one.
+/// Formats a value with its error, if known.
 fn value(value: i64, unit: &Unit, estimate: Option<Estimate>) -> String {
     match (unit, estimate) {
         (Unit::Bytes, Some(estimate)) => Foreign(&estimate.shown().to_string()).to_string(),
@@ -140,7 +144,7 @@ fn value(value: i64, unit: &Unit, estimate: Option<Estimate>) -> String {
     }
 }
 
-/// Bytes with their sign.
+/// Formats bytes with their sign.
 pub(super) fn size(bytes: i64) -> String {
     SignedSize(bytes).to_string()
 }
@@ -148,6 +152,6 @@ pub(super) fn size(bytes: i64) -> String {
 fn share(part: i64, total: i64) -> String {
     match total {
         0 => String::new(),
-        total => format!("{:.1} %", part as f64 * 100.0 / total as f64),
+        total => format!("{:.1}%", part as f64 * 100.0 / total as f64),
     }
 }

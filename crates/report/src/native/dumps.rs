@@ -5,10 +5,10 @@ use super::super::html::{Foreign, Html};
 use super::callsites::size;
 use heaptap_model::units::{ByteSize, thousands};
 
-/// Libraries that are listed.
+/// Maximum number of listed libraries.
 const LIBRARIES: usize = 40;
 
-/// The list of dumps.
+/// Writes the list of dumps.
 pub(super) fn write(html: &mut Html, header: &Header) {
     if header.dumps.is_empty() {
         return;
@@ -29,7 +29,7 @@ pub(super) fn write(html: &mut Html, header: &Header) {
         let flags = dump.flags.iter().filter(|flag| *flag != "from_startup");
         notes.extend(flags.map(|flag| flag.replace('_', " ")));
         if dump.unfinished {
-            notes.push("incomplete: lower bounds".to_owned());
+            notes.push("incomplete: values are lower bounds".to_owned());
         }
         vec![
             dump.number.to_string(),
@@ -46,7 +46,7 @@ pub(super) fn write(html: &mut Html, header: &Header) {
             total(dump, "objects"),
             total(dump, "alloc_space"),
             match dump.interval {
-                0 => "not known".to_owned(),
+                0 => "unknown".to_owned(),
                 1 => "exact".to_owned(),
                 interval => ByteSize(interval).to_string(),
             },
@@ -54,17 +54,17 @@ pub(super) fn write(html: &mut Html, header: &Header) {
         ]
     });
     html.table(
-        "In order of time. Counts are of sampled allocations.",
+        "In chronological order. Counts are sampled allocations.",
         &[
             "dump",
             "label",
             "#time",
             "process",
             "heap",
-            "#held",
+            "#unreleased",
             "#sampled",
             "#allocated",
-            "#one sample in",
+            "#sampling interval",
             "notes",
         ],
         rows,
@@ -88,7 +88,7 @@ fn total(dump: &Dump, view: &str) -> String {
     }
 }
 
-/// What is missing for names.
+/// Writes the section about missing symbols.
 pub(super) fn symbols(html: &mut Html, header: &Header) {
     let Some(symbols) = &header.symbolization else {
         return;
@@ -97,18 +97,22 @@ pub(super) fn symbols(html: &mut Html, header: &Header) {
     if frames == 0 {
         return;
     }
-    html.add(format_args!("<h2 id=\"symbols\">Names</h2>\n<p>"));
+    html.add(format_args!("<h2 id=\"symbols\">Symbols</h2>\n<p>"));
     match symbols.frames_unnamed {
-        0 => html.add(format_args!("All {} frames have names", thousands(frames))),
+        0 => html.add(format_args!(
+            "All {} frames have function names",
+            thousands(frames)
+        )),
         unnamed => html.add(format_args!(
-            "{} of {} frames have no name; in {:.1} % of the bytes it is the one that allocates",
+            "{} of {} frames do not have a function name; {:.1}% of the bytes were allocated in \
+             such frames",
             thousands(unnamed),
             thousands(frames),
             symbols.leaf_share_unnamed * 100.0
         )),
     }
     html.add(format_args!(
-        "; {} have file and line.</p>\n",
+        "; {} frames have file and line.</p>\n",
         thousands(symbols.frames_with_lines)
     ));
     if symbols.missing.is_empty() {
@@ -118,21 +122,21 @@ pub(super) fn symbols(html: &mut Html, header: &Header) {
         vec![
             Foreign(&library.path).to_string(),
             match library.build_id.as_str() {
-                "" => "not known".to_owned(),
+                "" => "unknown".to_owned(),
                 id => format!("<code>{}</code>", Foreign(id)),
             },
             thousands(library.frames),
-            format!("{:.1} %", library.share * 100.0),
+            format!("{:.1}%", library.share * 100.0),
         ]
     });
     let left_out = symbols.missing.len().saturating_sub(LIBRARIES);
     let caption = match left_out {
-        0 => "Libraries without symbols; those that hide most bytes first.".to_owned(),
-        n => format!("Libraries without symbols; {n} more are left out."),
+        0 => "Libraries without symbols, by affected bytes.".to_owned(),
+        n => format!("Libraries without symbols, by affected bytes; {n} more are not shown."),
     };
     html.table(
         &caption,
-        &["library", "build ID", "#frames", "#of the bytes"],
+        &["library", "build ID", "#frames", "#share of bytes"],
         rows,
     );
 }

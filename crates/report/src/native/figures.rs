@@ -1,11 +1,11 @@
-//! The profile's, the allocator's and the system's figures of a process side by side, with what lies
-//! between them: the last moment, and those before it folded.
+//! Values of the profile, the allocator and the system for a process side by side, with their
+//! differences: the last moment, and earlier ones collapsed.
 
 use super::super::data::header::Header;
 use super::super::data::reconcile::Reconciled;
 use super::super::html::{Foreign, Html, Sentence};
 
-/// The section; nothing where there is nothing to compare.
+/// Writes the section; nothing if there is nothing to compare.
 pub(super) fn write(html: &mut Html, header: &Header) {
     let Some((last, before)) = header.reconcile.split_first() else {
         return;
@@ -24,7 +24,7 @@ pub(super) fn write(html: &mut Html, header: &Header) {
     }
 }
 
-/// `after-login, com.example.app (2050)`.
+/// Formats `after-login, com.example.app (2050)`.
 fn title(of: &Reconciled) -> String {
     let at = Foreign(&of.at);
     match (of.process.as_str(), of.pid) {
@@ -48,8 +48,8 @@ fn moment(html: &mut Html, of: &Reconciled) {
         cells
     });
     let headings: &[&str] = match is_apart {
-        true => &["figure", "#bytes", "read", "whose, and what it counts"],
-        false => &["figure", "#bytes", "whose, and what it counts"],
+        true => &["figure", "#bytes", "read", "source and meaning"],
+        false => &["figure", "#bytes", "source and meaning"],
     };
     html.table(&format!("At {}.", title(of)), headings, rows);
     for between in &of.differences {

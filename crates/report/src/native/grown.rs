@@ -1,5 +1,5 @@
-//! What grew from the first dump of a heap to the last, by callsite, with the error of sampling;
-//! and the verdicts over all dumps, where there are enough of them.
+//! Growth from the first dump of a heap to the last, by callsite, with the sampling error, and the
+//! verdicts over all dumps if there are enough.
 
 use super::super::data::header::{Diff, Growth, Header, Per, Series};
 use super::super::html::{Foreign, Html};
@@ -13,10 +13,10 @@ use heaptap_model::stacks::{Dump, Measure, StackProfile, Values, View};
 use heaptap_model::units::thousands;
 use std::cmp::Reverse;
 
-/// Rows of each heap.
+/// Maximum rows per heap.
 const ROWS: usize = 12;
 
-/// The section; nothing where no heap has two dumps that can be compared.
+/// Writes the section; nothing if no heap has two comparable dumps.
 pub(super) fn write(html: &mut Html, header: &Header, profile: &StackProfile) {
     if let Some(diff) = &header.diff {
         difference(html, diff, profile);
@@ -37,7 +37,7 @@ pub(super) fn write(html: &mut Html, header: &Header, profile: &StackProfile) {
     if comparable.is_empty() {
         return;
     }
-    html.add(format_args!("<h2 id=\"grown\">What grew</h2>\n"));
+    html.add(format_args!("<h2 id=\"grown\">Growth</h2>\n"));
     for (at, series, first, last) in comparable {
         let (from, to) = (moment(first), moment(last));
         let changes = Changes::of(profile, Some(first), Some(last), true);
@@ -47,8 +47,8 @@ pub(super) fn write(html: &mut Html, header: &Header, profile: &StackProfile) {
         }
         if series.after.is_some() {
             html.add(format_args!(
-                "<p class=\"note\">It started anew as process {}: what it held before is gone, and \
-                 nothing is compared across the restart.</p>\n",
+                "<p class=\"note\">The process restarted as PID {}. Dumps before and after the \
+                 restart are not compared.</p>\n",
                 series.pid
             ));
         }
@@ -59,10 +59,10 @@ fn knows_held(dump: &Dump) -> bool {
     dump.facts.kind == DumpKind::Cumulative && dump.column(View::Space).is_some()
 }
 
-/// What differs between the two sides that the page was made for.
+/// Writes the differences between the two sides that the page compares.
 fn difference(html: &mut Html, diff: &Diff, profile: &StackProfile) {
     html.add(format_args!(
-        "<h2 id=\"grown\">What differs</h2>\n<p>From {} to {}.</p>\n",
+        "<h2 id=\"grown\">Differences</h2>\n<p>From {} to {}.</p>\n",
         Foreign(&diff.before),
         Foreign(&diff.after)
     ));
@@ -78,20 +78,20 @@ fn difference(html: &mut Html, diff: &Diff, profile: &StackProfile) {
     }
 }
 
-/// A callsite that changed: where, by how much, and how much of it is certain.
+/// Changed callsite: location, net change, and the error.
 type Change = (ShownId, i64, Option<Turnover>);
 
-/// What changed between two dumps.
+/// Changes between two dumps.
 struct Changes<'a> {
     shown: Shown<'a>,
     rows: Vec<Change>,
     net: i64,
-    /// The sum, where its error is known.
+    /// Total change, if its error is known.
     all: Option<Turnover>,
 }
 
 impl<'a> Changes<'a> {
-    /// `paired`: both are of one life of a process, so that what survives cancels.
+    /// Compares two dumps. `paired`: both are from one run of a process, so survivors cancel.
     fn of(
         profile: &'a StackProfile,
         before: Option<&Dump>,
@@ -106,7 +106,7 @@ impl<'a> Changes<'a> {
             None => vec![Counters::default(); shown.len()],
         };
         let (old, new) = (of_side(before), of_side(after));
-        // A side without the heap was sampled like the other.
+        // A side without the heap has the sampling interval of the other.
         let own = |dump: Option<&Dump>| Interval::of(&dump.or(dumps().next())?.facts);
         let intervals = own(before).zip(own(after));
         let intervals = intervals.filter(|_| dumps().all(knows_held));
@@ -150,11 +150,11 @@ impl<'a> Changes<'a> {
             heap => format!(" ({})", Foreign(heap)),
         };
         let noise = match self.all.is_some_and(|all| is_noise(&all)) {
-            true => ", within sampling noise",
+            true => ", within sampling error",
             false => "",
         };
         let each = match per {
-            Some(per) => format!(" a {}", Foreign(&per.word)),
+            Some(per) => format!(" per {}", Foreign(&per.word)),
             None => String::new(),
         };
         let net = figure(self.net, self.all.as_ref(), per);
@@ -162,7 +162,7 @@ impl<'a> Changes<'a> {
             "<p><b>{}</b>{heap}, from {from} to {to}: {net}{each}{noise}.</p>\n",
             Foreign(process)
         ));
-        // What is certain comes first, by how much of it is.
+        // Order by the certain part of the change.
         let certain = |net: i64, turnover: &Option<Turnover>| match turnover {
             Some(turnover) => {
                 let estimate = turnover.estimate();
@@ -191,20 +191,20 @@ impl<'a> Changes<'a> {
         }
         let left_out = match changes.len().saturating_sub(ROWS) {
             0 => String::new(),
-            n => format!("; {} more are left out", thousands(n as u64)),
+            n => format!("; {} more are not shown", thousands(n as u64)),
         };
         let each = match per {
-            Some(per) => format!(", a {}", Foreign(&per.word)),
+            Some(per) => format!(" per {}", Foreign(&per.word)),
             None => String::new(),
         };
         let caption =
-            format!("Callsites that {what}{each}, by how much of it is certain{left_out}.");
+            format!("Callsites that {what}{each}, by the certain part of the change{left_out}.");
         let rows = changes.iter().take(ROWS).map(|(id, net, turnover)| {
             let place = Place::of(&self.shown, *id);
             vec![
                 figure(*net, turnover.as_ref(), per),
                 match turnover {
-                    Some(turnover) if is_noise(turnover) => "within noise",
+                    Some(turnover) if is_noise(turnover) => "within sampling error",
                     Some(_) => what,
                     None => "not sampled",
                 }
@@ -213,7 +213,11 @@ impl<'a> Changes<'a> {
                 place.at,
             ]
         });
-        html.table(&caption, &["#change", "verdict", "function", "where"], rows);
+        html.table(
+            &caption,
+            &["#change", "verdict", "function", "location"],
+            rows,
+        );
     }
 }
 
@@ -221,7 +225,7 @@ fn counters(shown: &Shown<'_>, dump: &Dump) -> Vec<Counters> {
     let own = shown.sums(&dump.values).own;
     let place = |view| dump.measures.iter().position(|m| m.view == Some(view));
     let column = |view| place(view).map(|at| &own[at]);
-    // Where callsites were summed: of a sum they can't be told.
+    // For summed callsites, small samples cannot be derived from the sums.
     let is_small = |measure: &Measure| measure.small_of == Some(View::Space);
     let small = dump.measures.iter().position(is_small).map(|at| &own[at]);
     let [held, objects, alloc_space, alloc_objects] = [
@@ -231,7 +235,7 @@ fn counters(shown: &Shown<'_>, dump: &Dump) -> Vec<Counters> {
         View::AllocObjects,
     ]
     .map(column);
-    // Another tool's profile has columns of its own: the one that it shows first.
+    // For another tool's profile, use the column that it shows first.
     let space = held.or(own.get(dump.default_measure));
     let value = |column: Option<&Vec<i64>>, at: usize| column.map_or(0, |column| column[at]);
     (0..shown.len())
@@ -267,7 +271,7 @@ fn figure(net: i64, turnover: Option<&Turnover>, per: Option<&Per>) -> String {
     }
 }
 
-/// How a dump is called in a sentence.
+/// Returns the name of a dump for a sentence.
 fn moment(dump: &Dump) -> String {
     match &dump.facts.label {
         Some(label) => format!("“{}”", Foreign(label)),
@@ -280,8 +284,8 @@ fn verdicts(html: &mut Html, growth: &Growth) {
         vec![
             match site.verdict.as_str() {
                 "grows" => "grows",
-                "within-noise" => "within noise",
-                _ => "can’t tell",
+                "within-noise" => "within sampling error",
+                _ => "inconclusive",
             }
             .to_owned(),
             format!("<b>{}</b>", Foreign(&fitting(&site.function))),
@@ -289,11 +293,11 @@ fn verdicts(html: &mut Html, growth: &Growth) {
         ]
     });
     let caption = format!(
-        "Over all {} rounds, as <code>heaptap leaks</code> judges it, by growth per {}.",
+        "Verdicts of <code>heaptap leaks</code> over all {} iterations, by growth per {}.",
         growth.rounds,
         Foreign(&growth.per)
     );
-    html.table(&caption, &["verdict", "function", "why"], rows);
+    html.table(&caption, &["verdict", "function", "reason"], rows);
 }
 
 #[cfg(test)]

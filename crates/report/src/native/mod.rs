@@ -1,13 +1,13 @@
-//! The static part of a page about sampled native heaps: what a reader without scripts gets, and
-//! what is printed. The viewer shows the same numbers, and more of them.
+//! Static part of a page about sampled native heaps, for readers without scripts and for print. The
+//! viewer shows the same data in more detail.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `summary` | where the memory went, warnings, what no profile sees, facts, commands |
-//! | `grown` | what grew from the first dump of a heap to the last |
-//! | `callsites` | the callsites that hold most |
-//! | `moments` | memory at each label: how it divides, the Java heap, the profile |
-//! | `figures` | the profile's, the allocator's and the system's figures side by side |
+//! | `summary` | memory by kind, warnings, memory outside the profile, facts, commands |
+//! | `grown` | growth from the first dump of a heap to the last |
+//! | `callsites` | the largest callsites |
+//! | `moments` | memory at each label: its parts, the Java heap, the profile |
+//! | `figures` | values of the profile, the allocator and the system side by side |
 //! | `dumps` | every dump with its sums; libraries without symbols |
 
 mod callsites;
@@ -25,12 +25,12 @@ use heaptap_analyze::native::shown::{Shown, ShownId};
 use heaptap_model::stacks::StackProfile;
 use std::borrow::Cow;
 
-/// What stands on top of every page: what it is about, warnings, where the memory went.
+/// Writes the start of every page: title, warnings, memory by kind.
 pub(super) fn head(html: &mut Html, header: &Header) {
     summary::head(html, header);
 }
 
-/// The sections about native heaps. The header's dumps and series are those of the profile.
+/// Writes the sections about native heaps. The header's dumps and series are those of the profile.
 pub(super) fn body(html: &mut Html, header: &Header, profile: &StackProfile) {
     grown::write(html, header, profile);
     callsites::write(html, header, profile);
@@ -40,19 +40,19 @@ pub(super) fn body(html: &mut Html, header: &Header, profile: &StackProfile) {
     dumps::symbols(html, header);
 }
 
-/// What stands at the end of every page: what is not seen, how it was recorded, how to go on.
+/// Writes the end of every page: memory outside the profile, recording, next steps.
 pub(super) fn foot(html: &mut Html, header: &Header) {
     summary::foot(html, header);
 }
 
-/// Where a callsite is: function, file and line or library; and who called it.
+/// Location of a callsite: function, file and line or library; and its callers.
 struct Place {
     function: String,
     at: String,
     callers: String,
 }
 
-/// Callers that are named beside a callsite.
+/// Maximum number of callers shown with a callsite.
 const CALLERS: usize = 4;
 
 impl Place {
@@ -91,7 +91,7 @@ impl Place {
         }
     }
 
-    /// As the cell of a table.
+    /// Formats the location as a table cell.
     fn cell(&self) -> String {
         let callers = match self.callers.as_str() {
             "" => String::new(),
@@ -101,10 +101,10 @@ impl Place {
     }
 }
 
-/// Characters of a function's name, where it can be shortened.
+/// Maximum length of a function name that can be shortened, in characters.
 const NAME: usize = 72;
 
-/// A name without what tells least, until it fits.
+/// Shortens a name until it fits, least important parts first.
 fn fitting(name: &str) -> Cow<'_, str> {
     let mut shortest = Cow::Borrowed(name);
     for shorter in scope::shortened(name) {
@@ -116,7 +116,8 @@ fn fitting(name: &str) -> Cow<'_, str> {
     shortest
 }
 
-/// A file and the folders right above it: what comes before is the same for all of a project.
+/// Returns a file with its nearest parent directories. Outer directories are the same throughout a
+/// project.
 fn last_parts(file: &str) -> &str {
     let mut cuts = file.rmatch_indices(['/', '\\']).map(|(at, _)| at + 1);
     cuts.nth(2).map_or(file, |at| &file[at..])

@@ -1,5 +1,5 @@
-//! Memory at each label and at the end: how it divides, what lives in the Java heap, what the
-//! profile holds. What the viewer draws over time, for a reader without scripts.
+//! Memory at each label and at the end: parts of the process, live set of the Java heap, and
+//! profile. A static version of the viewer's timeline.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use super::super::html::{Foreign, Html};
 use super::callsites::size;
 use heaptap_model::units::HumanDuration;
 
-/// A reading further from its moment than this is not of it: rows are read each ten seconds.
+/// Maximum distance of a reading from its label; rows are read every ten seconds.
 const NEAR_MS: f64 = 30_000.0;
-/// Further away than this, it is said.
+/// Distance above which the row contains a note.
 const APART_MS: f64 = 2000.0;
-/// Rows of the table.
+/// Maximum number of rows.
 const MOST: usize = 200;
 
-/// The section; nothing where nothing was read beside the dumps.
+/// Writes the section; nothing if the recording has no companion data.
 pub(super) fn write(html: &mut Html, header: &Header) {
     let mut is_begun = false;
     let only = header.timeline.iter().map(|timeline| Recording {
@@ -43,7 +43,7 @@ pub(super) fn write(html: &mut Html, header: &Header) {
     }
 }
 
-/// A recording and what was read of it; the name tells it from others of the page.
+/// Recording with its readings. The name distinguishes it from others on the page.
 struct Recording<'a> {
     name: Option<&'a str>,
     timeline: &'a Timeline,
@@ -51,7 +51,7 @@ struct Recording<'a> {
 }
 
 impl Recording<'_> {
-    /// What was read at each label and at the end, and how many rows before were left out.
+    /// Returns the rows at each label and at the end, and the number of omitted earlier rows.
     fn rows(&self, header: &Header) -> (Vec<Vec<String>>, usize) {
         let timeline = self.timeline;
         let labels = timeline.labels.iter();
@@ -78,13 +78,13 @@ impl Recording<'_> {
         };
         let caption = match left_out {
             0 => format!(
-                "{of}At each label and at the end; readings nearest to it. PSS counts shared pages \
-                 by their share; live is what the last collection before left in the Java heap."
+                "{of}Readings nearest to each label and to the end. PSS counts shared pages \
+                 proportionally. “Java live” is the live set after the preceding GC."
             ),
-            n => format!("{of}The last {MOST}; {n} rows before are left out."),
+            n => format!("{of}The last {MOST} rows; {n} earlier ones are not shown."),
         };
         let headings = [
-            "moment",
+            "label",
             "process",
             "#time",
             "#PSS",
@@ -101,7 +101,7 @@ impl Recording<'_> {
         html.table(&caption, &headings, rows);
     }
 
-    /// Nothing where nothing is known of the process then.
+    /// Returns the row of a process; `None` if there are no readings of it near that time.
     fn row(&self, header: &Header, life: &Process, ms: f64, name: &str) -> Option<Vec<String>> {
         let near = |rows: &Rows| {
             let row = rows.nearest(ms)?;
@@ -156,11 +156,12 @@ impl Recording<'_> {
         ])
     }
 
-    /// What the profile holds in the heaps of a process, by the dump of each nearest to the moment.
+    /// Returns the unreleased bytes of a process's heaps, from the dump of each heap nearest to the
+    /// time.
     fn held(&self, header: &Header, pid: u32, ms: f64) -> Option<i64> {
         let mut sum = None;
         for series in header.series.iter().filter(|s| s.pid == u64::from(pid)) {
-            // Ids of processes of another recording are ids of others.
+            // A process ID in another recording is a different process.
             let own = series.dumps.iter().filter(|at| self.dumps.contains(at));
             let dumps = own.filter_map(|&at| header.dumps.get(at));
             let apart = |dump: &&Dump| dump.time_ms.map_or(f64::MAX, |at| (at - ms).abs());
@@ -185,7 +186,7 @@ fn is_there(life: &Process, ms: f64) -> bool {
     life.from_ms - NEAR_MS <= ms && ms <= life.gone_ms.unwrap_or(life.to_ms) + APART_MS
 }
 
-/// The last row at or before a moment.
+/// Returns the last row at or before a time.
 fn last_before(rows: &Rows, ms: f64) -> Option<usize> {
     rows.ms.partition_point(|at| *at <= ms).checked_sub(1)
 }

@@ -1,11 +1,11 @@
-//! What every page begins and ends with.
+//! Start and end of every page.
 
 use super::super::data::header::{Dump, Folded, Header};
 use super::super::html::{Foreign, Html, Sentence};
 use super::callsites::size;
 use heaptap_model::units::{ByteSize, thousands};
 
-/// Title, warnings, where the memory went.
+/// Writes the title, warnings, and memory by kind.
 pub(super) fn head(html: &mut Html, header: &Header) {
     html.add(format_args!("<h1>{}</h1>\n", Foreign(&header.title)));
     for warning in &header.warnings {
@@ -20,9 +20,9 @@ pub(super) fn head(html: &mut Html, header: &Header) {
     }
     if let Some(folded) = &header.folded {
         html.add(format_args!(
-            "<p class=\"warn\">This page lists {} of {} callsites one by one. The others hold the \
-             fewest bytes{}: they are summed up as “(other)” by {}. Totals are exact. All of them: \
-             <code>{}</code></p>\n",
+            "<p class=\"warn\">This page lists {} of {} callsites individually. The others have \
+             the fewest bytes{}: they are summed as “(other)” by {}. Totals are exact. To list all \
+             callsites, run <code>{}</code>.</p>\n",
             thousands(folded.kept as u64),
             thousands(folded.of as u64),
             how_much(header, folded),
@@ -49,16 +49,16 @@ pub(super) fn head(html: &mut Html, header: &Header) {
             Foreign(&part.name).to_string(),
             match part.bytes {
                 Some(bytes) => size(bytes),
-                None => "not known".to_owned(),
+                None => "unknown".to_owned(),
             },
             Sentence(&part.how).to_string(),
         ]
     });
-    html.table("By kind.", &["kind", "#size", "how it is known"], rows);
+    html.table("By kind.", &["kind", "#size", "source"], rows);
 }
 
-/// How much is summed up, of the dump that holds most: `, 3.2 MiB of 120.1 MiB (2.7 %) at @3`. Each
-/// process and heap counts its dumps from 1: of several, it is said whose dump it is.
+/// Returns the summed part of the largest dump: `, 3.2 MiB of 120.1 MiB (2.7%) at @3`. Each process
+/// and heap numbers its dumps from 1, so the process is named if there are several.
 fn how_much(header: &Header, folded: &Folded) -> String {
     let measure = |dump: &Dump| dump.measures.get(dump.default_measure).cloned();
     let dumps = header.dumps.iter().zip(&folded.bytes);
@@ -69,7 +69,7 @@ fn how_much(header: &Header, folded: &Folded) -> String {
     let share = summed as f64 * 100.0 / of.total.max(1) as f64;
     match of.unit.as_str() {
         "bytes" => format!(
-            ", {} of {} ({share:.1} %) at @{}{}",
+            ", {} of {} ({share:.1}%) at @{}{}",
             size(summed),
             size(of.total),
             dump.number,
@@ -82,7 +82,7 @@ fn how_much(header: &Header, folded: &Folded) -> String {
     }
 }
 
-/// ` of com.example.app (4242), libc.malloc`, as far as it is known.
+/// Returns ` of com.example.app (4242), libc.malloc`, as far as known.
 fn whose(dump: &Dump) -> String {
     let process = match (dump.process.as_str(), dump.pid) {
         ("", 0) => String::new(),
@@ -104,11 +104,11 @@ fn whose(dump: &Dump) -> String {
     }
 }
 
-/// What is not seen, how it was recorded, how to go on.
+/// Writes memory outside the profile, recording facts, and next steps.
 pub(super) fn foot(html: &mut Html, header: &Header) {
     if !header.unseen.is_empty() {
         html.add(format_args!(
-            "<h2 id=\"unseen\">What this profile cannot see</h2>\n<dl>"
+            "<h2 id=\"unseen\">Memory outside this profile</h2>\n<dl>"
         ));
         for unseen in &header.unseen {
             let bytes = match unseen.bytes {
@@ -124,9 +124,7 @@ pub(super) fn foot(html: &mut Html, header: &Header) {
         html.add(format_args!("</dl>\n"));
     }
     if !header.facts.is_empty() {
-        html.add(format_args!(
-            "<h2 id=\"facts\">How it was recorded</h2>\n<dl>"
-        ));
+        html.add(format_args!("<h2 id=\"facts\">Recording</h2>\n<dl>"));
         for fact in &header.facts {
             html.add(format_args!(
                 "<dt>{}</dt><dd>{}</dd>",
@@ -137,7 +135,7 @@ pub(super) fn foot(html: &mut Html, header: &Header) {
         html.add(format_args!("</dl>\n"));
     }
     if !header.commands.is_empty() {
-        html.add(format_args!("<h2 id=\"commands\">Go on</h2>\n<dl>"));
+        html.add(format_args!("<h2 id=\"commands\">Next steps</h2>\n<dl>"));
         for command in &header.commands {
             html.add(format_args!(
                 "<dt>{}</dt><dd><code>{}</code></dd>",
@@ -181,7 +179,7 @@ mod tests {
                 of: 2,
                 functions,
                 bytes: vec![1024; pids.len()],
-                command: "heaptap report --full rec".to_owned(),
+                command: "heaptap report -l 0 rec".to_owned(),
             }),
             ..Header::default()
         };
@@ -194,11 +192,11 @@ mod tests {
     #[test]
     fn what_is_summed_up_is_said_of_one_dump_and_by_what() {
         let one = first_line(&[7], true);
-        assert!(one.contains("1.0 KiB of 4.0 KiB (25.0 %) at @3:"), "{one}");
+        assert!(one.contains("1.0 KiB of 4.0 KiB (25.0%) at @3:"), "{one}");
         assert!(one.contains("by library and function."), "{one}");
         let several = first_line(&[7, 9], false);
         let dump = "@3 of <bdi>com.example.app</bdi> (9), <bdi>libc.malloc</bdi>:";
-        assert!(several.contains("of 8.0 KiB (12.5 %) at "), "{several}");
+        assert!(several.contains("of 8.0 KiB (12.5%) at "), "{several}");
         assert!(several.contains(dump), "{several}");
         assert!(
             several.contains("by library, without functions."),

@@ -1,4 +1,4 @@
-//! `heaptap convert --format` of everything but pprof: shows which files were written.
+//! `heaptap convert --format` of all formats except pprof: shows the files that were written.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -13,8 +13,6 @@ use crate::conversion::selection::{DumpName, Selection};
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
-use crate::flags::java::JavaArgs;
-use crate::heap_graph::Follow;
 use crate::heaps::input::{DumpScope, LookOptions};
 use crate::heaps::java::{JavaOptions, ProgressReporter};
 use crate::heaps::selector::{DumpSelector, JavaInput};
@@ -26,7 +24,7 @@ use crate::views::page;
 use crate::views::paths::near;
 use crate::views::{blocking, progress};
 
-/// The format, where it is one of these.
+/// Returns the format, or `None` for formats that are handled elsewhere.
 pub(crate) fn format(format: Format) -> Option<run::Format> {
     match format {
         Format::Pprof | Format::Html => None,
@@ -40,10 +38,10 @@ pub(crate) fn format(format: Format) -> Option<run::Format> {
     }
 }
 
-/// Writes an input in a format.
+/// Writes an input in `format`.
 ///
 /// # Errors
-/// Where the input holds no heap, or none that was asked for, or a file can't be written.
+/// Returns an error if the input does not contain a selected heap or a file cannot be written.
 pub(crate) async fn run(
     ctx: &Context,
     args: Args,
@@ -80,16 +78,15 @@ pub(crate) async fn run(
         }
         other => (other, None),
     };
-    let mut dumps: Vec<DumpSelector> = input.which.into_iter().collect();
-    dumps.extend(args.dumps.iter().map(|dump| DumpSelector::parse(dump)));
+    let dumps = args.moment.dumps(&input);
     let request = ExportRequest {
         input: spooled.as_ref().map_or(input.path, |s| s.path().to_owned()),
         name: stem,
         format,
         chosen: run::DumpSelection { dumps },
         selection: Selection {
-            pids: args.pids,
-            heaps: args.heaps,
+            processes: args.target.filter(),
+            heaps: args.heap.heaps,
             timestamps: args.timestamps,
             named: None,
         },
@@ -137,23 +134,20 @@ pub(crate) async fn run(
 /// Writes the page of `heaptap report`, with the names that `convert` finds.
 ///
 /// # Errors
-/// Where the input holds no heap, or none that was asked for, or the page can't be written.
+/// Returns an error if the input does not contain a selected heap or the page cannot be written.
 pub(crate) async fn page(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let console = &ctx.console;
     let unfit = [
-        ("--view", !args.views.is_empty()),
-        ("--timestamps", !args.timestamps.is_empty()),
-        ("--dominators", args.dominators),
-        ("--pid with several", args.pids.len() > 1),
-        ("--heap with several", args.heaps.len() > 1),
+        ("`--view`", !args.views.is_empty()),
+        ("`--timestamps`", !args.timestamps.is_empty()),
+        ("`--dominators`", args.dominators),
     ];
     if let Some((flag, _)) = unfit.iter().find(|flag| flag.1) {
-        let message = format!("{flag} does not go with --format html");
+        let message = format!("`--format html` does not support {flag}");
         return Err(Failure::new(ErrorClass::Usage, "usage", message));
     }
     let input = JavaInput::parse(&args.input);
-    let mut dumps: Vec<DumpSelector> = input.which.into_iter().collect();
-    dumps.extend(args.dumps.iter().map(|dump| DumpSelector::parse(dump)));
+    let dumps = args.moment.dumps(&input);
     let goal = match (args.output, input.path.as_path()) {
         (Some(folder), path) if folder.is_dir() => {
             PagePlace::Named(folder.join(format!("{}.html", run::stem(path))))
@@ -166,10 +160,7 @@ pub(crate) async fn page(ctx: &Context, args: Args) -> Result<Outcome, Failure> 
         return Err(both_to_stdout());
     }
     let names = args.names.options(console)?;
-    let java = JavaArgs {
-        process: args.pids.first().map(u64::to_string),
-        ..JavaArgs::default()
-    };
+    let processes = args.target.filter();
     let request = ReportRequest {
         inputs: vec![ReportInput {
             path: input.path,
@@ -182,18 +173,19 @@ pub(crate) async fn page(ctx: &Context, args: Args) -> Result<Outcome, Failure> 
         base: None,
         per: None,
         look: LookOptions {
-            process: java.process.clone(),
-            heap: args.heaps.first().cloned(),
+            processes: processes.clone(),
+            heaps: args.heap.native_names(),
             names: names.clone(),
             no_annotations: args.no_annotations,
             ..LookOptions::default()
         },
         java: JavaOptions {
             names,
-            ..java.options(Follow::default())
+            processes,
+            ..JavaOptions::default()
         },
-        java_only: false,
-        full: false,
+        java_only: args.heap.is_java_only(),
+        limit: None,
         contents: false,
     };
     let told = page::write(ctx, request, goal.clone(), args.force).await?;
@@ -205,15 +197,15 @@ pub(crate) async fn page(ctx: &Context, args: Args) -> Result<Outcome, Failure> 
 }
 
 fn both_to_stdout() -> Failure {
-    let message = "--json and the output cannot both go to standard output";
+    let message = "cannot write both `--json` and the output to standard output";
     let failure = Failure::new(ErrorClass::Usage, "usage", message);
-    failure.with_help("name a file or a folder with -o")
+    failure.with_help("name a file or directory with `-o`")
 }
 
-/// The dumps of an input that were named, for pprofs of those alone.
+/// Returns the names of the selected dumps of an input, to convert only those to pprofs.
 ///
 /// # Errors
-/// Where there is no such dump, or the input can't be read.
+/// Returns an error if there is no such dump or the input cannot be read.
 pub(crate) async fn named(
     ctx: &Context,
     input: &Path,
@@ -230,7 +222,7 @@ pub(crate) async fn named(
     .await
 }
 
-/// Where the files go: as `-o` says, else a new folder, or a file called after the input.
+/// Returns the destination: `-o`, or else a new directory or a file named after the input.
 fn goal(args: &Args, format: run::Format, stem: &str) -> OutputDestination {
     let has_folder = format.has_many_files() || format == run::Format::Parquet;
     let file = format!("{stem}.{}", format.ending());
@@ -290,12 +282,12 @@ fn show(console: &Console, exported: &Exported) -> Outcome {
     exported.class.into()
 }
 
-/// Standard output as the console keeps it.
+/// Standard output through the console.
 struct Stdout(Console);
 
 impl Write for Stdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Whoever left does not want the rest; it is no failure.
+        // A reader that closed the pipe does not need the rest. That is not a failure.
         self.0.raw(bytes);
         match self.0.stdout_is_closed() {
             true => Err(io::ErrorKind::BrokenPipe.into()),

@@ -1,5 +1,5 @@
-//! The answer in short: the surest leak of a recording's native heap and the one of its Java heap
-//! that keeps most, as the end of the demo.
+//! The result of the demo: the most certain leak of the native heap, and the leak of the Java heap
+//! that retains the most.
 
 use std::path::Path;
 
@@ -19,10 +19,10 @@ use crate::views::blocking;
 use crate::views::java::kept;
 use crate::views::sites::show_site;
 
-/// Shows what leaks in a recording, and in the Java heaps that were dumped into `java`.
+/// Shows the leaks of a recording and of the Java heaps that were dumped into `java`.
 ///
 /// # Errors
-/// As `heaptap leaks` of either.
+/// Returns the errors of `heaptap leaks` for either input.
 pub(crate) async fn answer(ctx: &Context, recording: &Path, java: &Path) -> Result<(), Failure> {
     let input = |path: &Path| JavaInput {
         path: path.to_owned(),
@@ -71,7 +71,7 @@ pub(crate) async fn answer(ctx: &Context, recording: &Path, java: &Path) -> Resu
     Ok(())
 }
 
-/// No names but those that the recording keeps.
+/// Returns options that use only the names stored in the recording.
 fn kept_names() -> NameOptions {
     NameOptions {
         symbolize: false,
@@ -83,9 +83,9 @@ fn kept_names() -> NameOptions {
 fn show_series(console: &Console, series: &SeriesRow) {
     let leaks = series.leaks + series.leaks_below_tolerance;
     let text = match leaks {
-        0 => "Native heap: nothing leaks for certain.".to_owned(),
-        1 => "Native heap: 1 callsite leaks for certain.".to_owned(),
-        n => format!("Native heap: {n} callsites leak for certain; this one most."),
+        0 => "Native heap: no confirmed leaks".to_owned(),
+        1 => "Native heap: 1 confirmed leak".to_owned(),
+        n => format!("Native heap: {n} confirmed leaks, the largest:"),
     };
     console.data(console.styled(Style::Strong, text));
     let first = series.sites.first().filter(|site| site.verdict == "grows");
@@ -97,16 +97,16 @@ fn show_series(console: &Console, series: &SeriesRow) {
 fn show_java(console: &Console, rows: &LeaksRows) {
     let others = rows.groups_total.saturating_sub(1);
     let text = match (rows.groups.first(), others) {
-        (None, _) => "Java heap: nothing leaks.".to_owned(),
-        (Some(_), 0) => "Java heap: 1 leak.".to_owned(),
-        (Some(_), others) => format!("Java heap: {} leaks; this one keeps most.", others + 1),
+        (None, _) => "Java heap: no leaks".to_owned(),
+        (Some(_), 0) => "Java heap: 1 leak".to_owned(),
+        (Some(_), others) => format!("Java heap: {} leaks, the largest:", others + 1),
     };
     console.data(console.styled(Style::Strong, text));
     let Some(group) = rows.groups.first() else {
         return;
     };
     let certainty = match (group.certainty, group.leaks.first()) {
-        ("certain", Some(leak)) => format!("for certain: {}", leak.reason),
+        ("certain", Some(leak)) => format!("confirmed: {}", leak.reason),
         (certainty, Some(leak)) => format!("{certainty}: {}", leak.reason),
         (certainty, None) => certainty.to_owned(),
     };
@@ -125,10 +125,10 @@ fn show_java(console: &Console, rows: &LeaksRows) {
         .collect();
     let held = match held.as_slice() {
         [] => String::new(),
-        held => format!(" · held by {}", held.join(", ")),
+        held => format!(" · reachable through {}", held.join(", ")),
     };
     console.data(format_args!(
-        "  a {} that keeps {}{}",
+        "  a {} that retains {}{}",
         group.what,
         kept(group.kept),
         sanitize(&held)

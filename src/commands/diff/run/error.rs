@@ -1,55 +1,51 @@
-//! Why there is nothing to compare.
+//! Errors of comparisons.
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 
-/// Why there is nothing to compare.
+/// Reason why a comparison fails.
 #[derive(Debug, thiserror::Error)]
 pub enum DiffError {
-    /// A heap whose figures are not what is held.
-    #[error("{name} cannot be compared: {why}")]
+    /// The figures of a heap are not its unreleased memory.
+    #[error("cannot compare {name}: {why}")]
     NotHeld {
-        /// The dump.
+        /// Name of the dump.
         name: String,
-        /// Why its figures do not tell what grew.
+        /// Reason why the figures do not show growth.
         why: &'static str,
     },
-    /// No heap is on both sides.
-    #[error("{before} and {after} have no heap of one process in common")]
+    /// The inputs do not share a heap.
+    #[error("{before} and {after} do not share a heap of the same process")]
     NothingInCommon {
-        /// The first input.
+        /// First input.
         before: String,
-        /// The second.
+        /// Second input.
         after: String,
-        /// What there is on both sides.
+        /// Heaps of both inputs, as text.
         there: String,
     },
-    /// One profile holds one heap.
-    #[error("{heaps} heaps are compared, and one profile holds one")]
+    /// One profile cannot hold several heaps.
+    #[error("`-o` with a pprof writes one heap, but {heaps} are selected")]
     SeveralHeaps {
-        /// How many.
+        /// Number of selected heaps.
         heaps: usize,
     },
-    /// A file would be overwritten.
-    #[error("{} is there already", path.display())]
-    OutputTaken {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The profile can't be written.
+    /// The output file already exists.
+    #[error("{} already exists", path.display())]
+    OutputTaken { path: PathBuf },
+    /// The profile cannot be written.
     #[error("cannot write {}", path.display())]
     Unwritable {
-        /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// Growth by time is asked for, and there is no time.
-    #[error("{name} does not tell how long it was recorded")]
+    /// Growth per time is requested, but the recording time is unknown.
+    #[error("the recording time of {name} is unknown")]
     NoTimes {
-        /// The dump.
+        /// Name of the dump.
         name: String,
     },
 }
@@ -59,23 +55,23 @@ impl Classified for DiffError {
         match self {
             DiffError::NotHeld { .. } => ErrorFacts::new(ErrorClass::Usage, "held-bytes-unknown")
                 .with_help(
-                    "`heaptap top` shows it; compare heaps such as libc.malloc, recorded without \
-                     --dump-at-max",
+                    "view it with `heaptap top`, or compare a heap that records frees, such as \
+                     libc.malloc, recorded without `--dump-at-max`",
                 ),
             DiffError::NothingInCommon { there, .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "nothing-in-common").with_help(format!(
-                    "name one dump of each with --process and --heap: {there}"
+                    "select one dump of each with `-n` and `--heap`: {there}"
                 ))
             }
             DiffError::NoTimes { .. } => ErrorFacts::new(ErrorClass::Usage, "no-times")
-                .with_help("leave out --per-second, or divide by iterations with --per"),
+                .with_help("leave out `--per-second`, or divide by iterations with `--rounds`"),
             DiffError::SeveralHeaps { .. } => ErrorFacts::new(ErrorClass::Usage, "several-heaps")
-                .with_help("narrow the comparison with --process and --heap"),
+                .with_help("narrow the comparison with `-n` and `--heap`"),
             DiffError::OutputTaken { .. } => ErrorFacts::new(ErrorClass::Usage, "output-taken")
-                .with_help("name another file, or --force to overwrite it"),
+                .with_help("name another file, or add `--force` to overwrite it"),
             DiffError::Unwritable { .. } => {
                 ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")
-                    .with_help("make room there, or name another file")
+                    .with_help("free disk space there, or name another file")
             }
         }
     }

@@ -1,5 +1,5 @@
-//! `diff` of native heaps: what grew between two dumps of one recording or of two, each heap of
-//! each process with its like on the other side.
+//! `diff` of native heaps: growth between two dumps of one or two recordings. Each heap of each
+//! process is compared with its counterpart.
 
 mod error;
 mod pairs;
@@ -23,136 +23,135 @@ use crate::results::manifest::MissingLibrary;
 use crate::stacks::{Dump, JoinBy, Library, StackProfile, join};
 use pairs::Pair;
 
-/// What is asked.
+/// Options of a comparison.
 #[derive(Debug, Clone)]
 pub struct DiffRequest {
-    /// What a row stands for.
+    /// Key of the rows.
     pub by: RowKey,
-    /// Which change orders rows.
+    /// Change by which rows are ordered.
     pub order: Order,
-    /// Whose growth it is.
+    /// Kind of memory whose growth is computed.
     pub growing: Growing,
-    /// What values are divided by.
+    /// Divisor of the values.
     pub per: Per,
-    /// Which stacks count.
+    /// Filter of stacks.
     pub filter: Filter,
-    /// At most so many rows of each heap that changed for certain.
+    /// Maximum number of rows with a significant change, for each heap.
     pub limit: usize,
-    /// At most so many more that sampling explains.
+    /// Maximum number of further rows within sampling error.
     pub noise_limit: usize,
-    /// Frames of each stack, leaf first, at most; 0 is all. Of tables by callsite alone.
+    /// Maximum number of frames of each stack, leaf first; 0 means no limit. Only for tables by
+    /// callsite.
     pub frames: usize,
 }
 
-/// What values are divided by.
+/// Divisor of values.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Per {
-    /// Nothing.
+    /// No division.
     #[default]
     Whole,
-    /// So many iterations of each side.
+    /// Number of iterations of each side.
     Iterations([f64; 2]),
-    /// Seconds: between the dumps of one recording, since profiling began of two.
+    /// Seconds: the time between two dumps of one recording, otherwise the time since profiling
+    /// began.
     Seconds,
 }
 
-/// What changed, as a document.
+/// Result of a comparison, as a JSON document.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DiffReport {
     /// `native`.
     pub kind: &'static str,
-    /// What a row stands for.
+    /// Key of the rows.
     pub by: &'static str,
-    /// Which change orders rows: `self` or `cumulative`.
+    /// Change by which rows are ordered: `self` or `cumulative`.
     pub sort: &'static str,
-    /// The view: `space` or `alloc_space`.
+    /// `space` or `alloc_space`.
     pub view: &'static str,
-    /// `iteration`, `second`, or absent where growth is undivided.
+    /// `iteration` or `second`; absent if growth is not divided.
     pub per: Option<&'static str>,
-    /// Which stacks count.
+    /// Filter of stacks.
     pub filter: FilterFacts,
-    /// Each heap with its like on the other side, the largest first.
+    /// Each heap with its counterpart, largest first.
     pub heaps: Vec<HeapDiff>,
-    /// What the user should know.
+    /// Warnings to report.
     pub warnings: Vec<Warning>,
-    /// How a limit on growth came out, where there is one.
+    /// Result of the check against a growth limit, if one is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
 }
 
-/// A heap before and after.
+/// Heap before and after.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HeapDiff {
-    /// The first dump; absent where only the second has this heap.
+    /// First dump; absent if only the second input has this heap.
     pub before: Option<DumpFacts>,
-    /// The second dump.
+    /// Second dump.
     pub after: Option<DumpFacts>,
-    /// Whether both are of one run of one process: what survived cancels, with its error.
+    /// Whether both dumps are of one run of one process. If so, surviving allocations cancel out,
+    /// with their sampling error.
     pub same_run: bool,
-    /// Whether both are of one run, but the first dump is the later one.
+    /// Whether both dumps are of one run, but the first is the later one.
     #[serde(skip)]
     pub backwards: bool,
-    /// What values before and after are divided by.
+    /// Divisors of the values before and after.
     pub divisors: [f64; 2],
-    /// Of everything.
+    /// Change of the whole heap.
     pub total: ChangeRow,
-    /// Of what the filter leaves.
+    /// Change of the stacks that match the filter.
     pub shown: ChangeRow,
     /// Whether the filter matches any sample.
     pub matches: bool,
-    /// Rows: what is certain first, growth before what shrank.
+    /// Rows, significant changes first, growth before shrinkage.
     pub rows: Vec<DiffRow>,
-    /// Rows that changed for certain, before the limit.
+    /// Number of significant rows, before the limit.
     pub rows_certain: usize,
-    /// Rows whose change sampling explains, before the limit.
+    /// Number of rows within sampling error, before the limit.
     pub rows_within_noise: usize,
 }
 
-/// A row.
+/// Row of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DiffRow {
-    /// What it stands for.
     pub name: String,
-    /// The library, by its file name, where it stands for a function, a line or a callsite.
+    /// File name of the library, for a function, line or callsite.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub library: Option<String>,
-    /// Source file, where it stands for a line or a callsite and that is known.
+    /// Source file, if known, for a line or callsite.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Line in it.
+    /// Line in the source file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// Of stacks that end there.
+    /// Change of the stacks that end in this row.
     #[serde(rename = "self")]
     pub own: ChangeRow,
-    /// Of stacks that pass there.
+    /// Change of the stacks that pass through this row.
     pub cumulative: ChangeRow,
-    /// The stack, leaf first, where it stands for a callsite.
+    /// Stack, leaf first, for a callsite.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stack: Option<Vec<StackFrame>>,
 }
 
-/// How much more or less.
+/// Change of an amount.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ChangeRow {
     /// `new`, `gone`, `grown`, `shrunk` or `same`, as sampled.
     pub status: &'static str,
-    /// Whether sampling does not explain it.
+    /// Whether the change exceeds sampling error.
     pub certain: bool,
-    /// Before.
     pub before: Amount,
-    /// After.
     pub after: Amount,
-    /// After less before, each divided.
+    /// Value after minus value before, each divided.
     pub growth: Growth,
 }
 
-/// Sampled bytes.
+/// Sampled amount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Amount {
-    /// Bytes.
     pub bytes: i64,
-    /// Sampled allocations.
+    /// Number of sampled allocations.
     pub samples: i64,
 }
 
@@ -174,73 +173,71 @@ impl ChangeRow {
     }
 }
 
-/// Two files side by side in one table.
+/// Comparison with the data that it was computed from.
 #[derive(Debug)]
 pub struct Compared {
-    /// The document.
     pub report: DiffReport,
-    /// All dumps that were compared, over one table.
+    /// All compared dumps, over one table.
     pub profile: StackProfile,
-    /// Which of them belong together, by their places: before and after.
+    /// Positions in `profile` of the dumps before and after, for each pair.
     pub pairs: Vec<(Option<usize>, Option<usize>)>,
 }
 
-/// How a limit on growth came out.
+/// Result of a check against a growth limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Budget {
-    /// Surely within.
+    /// Certainly within the limit.
     Kept,
-    /// Surely over.
+    /// Certainly over the limit.
     Exceeded,
-    /// Sampling error reaches to both sides of it, or is not known.
+    /// The confidence interval includes the limit, or the sampling error is unknown.
     Open,
 }
 
-/// The answer to a limit on growth.
+/// Result of a check against a growth limit, as a JSON object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verdict {
-    /// The limit in bytes, by iteration or second where growth is.
+    /// Limit in bytes, per iteration or second if growth is.
     pub limit_bytes: u64,
-    /// How it came out.
     pub outcome: Budget,
-    /// Why it is open for another reason than sampling error.
+    /// Reason for `Open` other than sampling error.
     pub why: Option<&'static str>,
 }
 
-/// Kind of the warning that the two sides differ in names that they have.
+/// Kind of the warning that one side lacks symbols that the other side has.
 pub const NAMES_DIFFER: &str = "names-differ";
 
 impl DiffReport {
-    /// Whether the filter matches any sample of any heap.
+    /// Returns whether the filter matches any sample of any heap.
     pub fn matches(&self) -> bool {
         self.heaps.iter().any(|heap| heap.matches)
     }
 
-    /// Judges growth by `limit`, unless something keeps that open: `missing` are data of a side,
-    /// `is_filtered` whether names choose what is shown.
+    /// Checks growth against `limit`. The result stays open if data of a side is `missing`, or for
+    /// other reasons. `is_filtered` is whether the filter selects stacks by name.
     pub fn judge(&mut self, limit: u64, missing: bool, is_filtered: bool) {
         let warns = |kind: &str| self.warnings.iter().any(|warning| warning.kind == kind);
         let budget = self.budget(limit);
-        // What keeps growth from being shown, whatever the figures are.
+        // Reasons that make the result open for any figures.
         let always = if !self.matches() {
             Some("nothing matches the filters")
         } else if missing {
-            Some("data are missing from a side")
+            Some("data is missing from one side")
         } else if warns(SAME_MOMENT) {
-            Some("both sides are the same moment")
+            Some("both sides are the same dump")
         } else if self.heaps.iter().any(|heap| heap.backwards) {
             Some("the first dump is the later one")
         } else if is_filtered && warns(NAMES_DIFFER) {
-            Some("one side lacks names that the other has")
+            Some("one side lacks symbols that the other side has")
         } else {
             None
         };
-        // What may have grown unseen: growth that was seen is no less.
+        // Reasons that can hide growth. Growth that was measured is at least real.
         let unseen = if self.heaps.iter().any(|heap| heap.after.is_none()) {
-            Some("the second input lacks a heap of the first")
+            Some("the second input does not have a heap of the first")
         } else if warns(TRACE_CUT) {
-            Some("a trace is cut")
+            Some("a trace is truncated")
         } else {
             None
         };
@@ -252,7 +249,7 @@ impl DiffReport {
         });
     }
 
-    /// Growth of what is shown over all heaps that the second side has.
+    /// Returns the growth of the matching stacks, over all heaps that the second side has.
     pub fn growth(&self) -> Rate {
         let (mut below, mut above) = (0.0f64, 0.0f64);
         let mut sum = Rate {
@@ -277,7 +274,7 @@ impl DiffReport {
         sum
     }
 
-    /// Whether a limit in bytes (by iteration or second, where growth is) is exceeded.
+    /// Checks a limit in bytes, per iteration or second if growth is.
     pub fn budget(&self, limit: u64) -> Budget {
         let growth = self.growth();
         let limit = limit as f64;
@@ -300,7 +297,7 @@ impl DiffReport {
 /// Compares two files.
 ///
 /// # Errors
-/// Where no heap of both may be compared, or times are asked for and not known.
+/// Returns an error if no heaps are comparable, or growth per time is requested but unknown.
 pub fn diff(
     before: &NativeFile,
     after: &NativeFile,
@@ -326,7 +323,7 @@ pub fn diff(
                     facts: dump.facts.clone(),
                     measures: dump.measures.clone(),
                     default_measure: dump.default_measure,
-                    // Nothing is compared by thread: ids are another run's.
+                    // Comparisons by thread do not exist, because thread IDs differ between runs.
                     threads: Vec::new(),
                 });
                 profile.dumps.len() - 1
@@ -384,7 +381,7 @@ pub fn diff(
     })
 }
 
-/// That a function with a name on one side may have none on the other.
+/// Returns a warning if functions have names on only one side.
 fn names_differ(before: &NativeFile, after: &NativeFile) -> Option<Warning> {
     let side = match (lacks_names_of(before, after), lacks_names_of(after, before)) {
         (true, false) => "first",
@@ -394,24 +391,24 @@ fn names_differ(before: &NativeFile, after: &NativeFile) -> Option<Warning> {
     Some(Warning {
         kind: NAMES_DIFFER,
         message: format!(
-            "the {side} input lacks names that the other one has: a function may be new under its \
-             name, and gone without it"
+            "the {side} input lacks symbols that the other input has, so one function might appear \
+             both as new and as gone"
         ),
-        help: Some("name the functions of both: heaptap symbolize, --symbols DIR".to_owned()),
+        help: Some("symbolize both with `heaptap symbolize`, or add `--symbols DIR`".to_owned()),
     })
 }
 
-/// Whether much was allocated in functions without a name of a library, which all have one in the
-/// other file.
+/// Returns whether many allocations of `one` are in unnamed functions of a library whose functions
+/// all have names in `other`.
 fn lacks_names_of(one: &NativeFile, other: &NativeFile) -> bool {
     let (Some(mine), Some(theirs)) = (&one.symbolization, &other.symbolization) else {
         return false;
     };
-    // Of one file, dumps have different functions, and the same names.
+    // Dumps of one file have different functions but the same names.
     if pairs::is_same_file(one, other) {
         return false;
     }
-    // Each install has a folder of its own.
+    // Each install has its own directory.
     let name = |path: &str| path.rsplit(['/', '!']).next().map(str::to_owned);
     let table = &other.profile.table;
     let much = |library: &&MissingLibrary| library.leaf_share >= MANY_UNNAMED;

@@ -1,4 +1,4 @@
-//! Which dump of one side is compared with which of the other.
+//! Pairs of dumps to compare.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,50 +9,54 @@ use crate::heaps::java::facts::Warning;
 use crate::profile::DumpKind;
 use crate::stacks::Dump;
 
-/// A heap of a process on both sides, or on one.
+/// Heap of a process on both sides, or on one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pair<'a> {
     pub(super) before: Option<&'a Dump>,
     pub(super) after: Option<&'a Dump>,
 }
 
-/// What is compared, and what was passed over.
+/// Pairs to compare, with notes about dumps that were skipped.
 pub(super) struct Pairs<'a> {
     pub(super) pairs: Vec<Pair<'a>>,
     pub(super) notes: Vec<Warning>,
 }
 
-/// Why the figures of a dump do not tell what is held; `None` where they do.
+/// Returns why the figures of a dump are not its unreleased memory; `None` if they are.
 fn unheld(dump: &Dump) -> Option<&'static str> {
     match dump.facts.kind {
         DumpKind::Cumulative => None,
-        DumpKind::AllocationsOnly => Some("the heap knows no frees, so nobody knows what it holds"),
+        DumpKind::AllocationsOnly => Some(
+            "frees are not recorded, so the unreleased size is \
+                                           unknown",
+        ),
         DumpKind::AtMaximum => Some(
-            "it was recorded with dump-at-max: its figures are of the moment when the heap was \
-             largest, and know no frees",
+            "it was recorded with dump-at-max, so its figures are from the time of the largest \
+             heap and do not record frees",
         ),
     }
 }
 
-/// Whether two files are one and the same.
+/// Returns whether two files are the same file.
 pub(super) fn is_same_file(before: &NativeFile, after: &NativeFile) -> bool {
     let real = |path: &Path| std::fs::canonicalize(path).ok();
     before.path == after.path
         || real(&before.path).is_some_and(|path| Some(path) == real(&after.path))
 }
 
-/// Whether two files are one recording.
+/// Returns whether two files are of one recording.
 pub(super) fn is_same_recording(before: &NativeFile, after: &NativeFile) -> bool {
     is_same_file(before, after) || trace(before).is_some_and(|sha256| Some(sha256) == trace(after))
 }
 
-/// The hash of the trace that a recording's manifest names.
+/// Returns the hash of the trace in the recording's manifest.
 fn trace(file: &NativeFile) -> Option<&str> {
     let manifest = file.manifest.as_ref()?;
     manifest.trace.as_ref().map(|trace| trace.sha256.as_str())
 }
 
-/// Heaps of the same name in processes of the same name; of one dump on each side, those.
+/// Pairs heaps of the same name in processes of the same name. If each side has one dump, pairs
+/// these two.
 pub(super) fn of<'a>(
     before: &'a NativeFile,
     after: &'a NativeFile,
@@ -104,10 +108,10 @@ pub(super) fn of<'a>(
             notes.push(Warning {
                 kind: "heap-missing",
                 message: format!(
-                    "the second input lacks {}: what it holds by then is unknown",
+                    "the second input does not have {}; its later size is unknown",
                     before.describe(dump)
                 ),
-                help: Some("--process NAME compares one that both have".to_owned()),
+                help: Some("select a process that both inputs have with `-n NAME`".to_owned()),
             });
         }
         pairs.push(Pair {
@@ -132,7 +136,7 @@ pub(super) fn of<'a>(
     }
 }
 
-/// Of each process by its name, and each of its heaps, the last dump.
+/// Returns the last dump of each heap of each process, by process name.
 fn latest(dumps: Vec<&Dump>) -> BTreeMap<(&str, u64, &str), &Dump> {
     let mut latest: BTreeMap<(&str, u64, &str), &Dump> = BTreeMap::new();
     for dump in dumps {
@@ -160,12 +164,12 @@ fn nothing(before: &NativeFile, after: &NativeFile) -> DiffError {
     DiffError::NothingInCommon {
         before: before.path.display().to_string(),
         after: after.path.display().to_string(),
-        there: format!("{} against {}", there(before), there(after)),
+        there: format!("{} versus {}", there(before), there(after)),
     }
 }
 
 impl Pairs<'_> {
-    /// Whether both sides of a recording are one and the same dump in every pair.
+    /// Returns whether both sides are the same dump in every pair.
     pub(super) fn is_one_dump(&self) -> bool {
         let is_one = |pair: &Pair<'_>| match (pair.before, pair.after) {
             (Some(before), Some(after)) => before.facts.is_dump(&after.facts),
@@ -176,7 +180,7 @@ impl Pairs<'_> {
 }
 
 impl Pair<'_> {
-    /// Whether both are of one run of one process of a recording, in this order.
+    /// Returns whether both dumps are of one run of one process, in this order.
     pub(super) fn is_one_run(&self) -> bool {
         let (Some(before), Some(after)) = (self.before, self.after) else {
             return false;
@@ -187,7 +191,7 @@ impl Pair<'_> {
             && before.time_ns <= after.time_ns
     }
 
-    /// The two the other way round.
+    /// Returns the pair with its sides swapped.
     pub(super) fn swapped(&self) -> Pair<'_> {
         Pair {
             before: self.after,
@@ -195,7 +199,7 @@ impl Pair<'_> {
         }
     }
 
-    /// What each side is divided by.
+    /// Returns the divisor of each side.
     pub(super) fn divisors(&self, per: Per, same_run: bool) -> Result<[f64; 2], DiffError> {
         match per {
             Per::Whole => Ok([1.0, 1.0]),

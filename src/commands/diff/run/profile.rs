@@ -1,4 +1,4 @@
-//! The difference of two dumps as a pprof, for `go tool pprof` and its like.
+//! The difference of two dumps as a pprof, for `go tool pprof` and similar tools.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::export::pprof::stacks::{About, Part, encode};
 use crate::results::whole_file::WholeFile;
 use crate::stacks::{Dump, Measure};
 
-/// A profile that will be written: its file is open before anything is computed.
+/// Profile to write. Its file is opened before anything is computed.
 pub struct ProfileFile {
     file: WholeFile,
     path: std::path::PathBuf,
@@ -19,7 +19,7 @@ impl ProfileFile {
     /// Opens the file.
     ///
     /// # Errors
-    /// Where something is there and `force` is not given, or it can't be written.
+    /// Returns an error if the file is not empty and `force` is not set, or it cannot be written.
     pub fn create(path: &Path, force: bool) -> Result<ProfileFile, DiffError> {
         let holds_something =
             std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0);
@@ -40,11 +40,11 @@ impl ProfileFile {
         }
     }
 
-    /// Writes the difference, gzipped: what the first dump held is negative. Values are those
-    /// of the dumps, whatever growth is divided by; nothing is hidden.
+    /// Writes the difference, gzipped. Values of the first dump are negative. Values are not
+    /// divided, and nothing is hidden.
     ///
     /// # Errors
-    /// Where several heaps were compared, or the file can't be written.
+    /// Returns an error if several heaps were compared, or the file cannot be written.
     pub fn finish(mut self, compared: &Compared) -> Result<(), DiffError> {
         let ([(before, after)], [heap]) = (&compared.pairs[..], &compared.report.heaps[..]) else {
             return Err(DiffError::SeveralHeaps {
@@ -78,7 +78,7 @@ impl ProfileFile {
         let about = About {
             measures: &measures,
             default_measure: default.unwrap_or(0),
-            // With it the error of a difference would be taken for that of a dump.
+            // With the interval, tools would take the error of the difference for that of a dump.
             sampling_interval_bytes: 0,
             wall_time_ns: last.and_then(|dump| dump.facts.wall_time_ns),
             comments: &comments,
@@ -95,7 +95,7 @@ impl ProfileFile {
     }
 }
 
-/// The columns that both dumps have, in the order of the second.
+/// Returns the columns that both dumps have, in the order of the second.
 fn shared(before: Option<&Dump>, after: Option<&Dump>) -> Vec<Measure> {
     let has = |dump: Option<&Dump>, measure: &Measure| {
         dump.is_none_or(|dump| dump.measures.iter().any(|m| m.name == measure.name))
@@ -111,5 +111,5 @@ fn remark(heap: &HeapDiff) -> String {
             .map_or("nothing", |dump| &dump.name)
             .to_owned()
     };
-    format!("{} less {}", name(&heap.after), name(&heap.before))
+    format!("{} minus {}", name(&heap.after), name(&heap.before))
 }

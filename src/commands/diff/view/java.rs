@@ -1,4 +1,4 @@
-//! `heaptap diff` of Java heaps: what is asked of them, and tables and CSV of the answer.
+//! `heaptap diff` of Java heaps: the request, and tables and CSV of the result.
 
 use std::ffi::OsString;
 
@@ -29,7 +29,7 @@ const DEPTH: usize = 8;
 /// Runs the command.
 ///
 /// # Errors
-/// Where one of the inputs holds no Java heap, or can't be read.
+/// Returns an error if an input does not contain a Java heap or cannot be read.
 pub(super) async fn run(
     ctx: &Context,
     args: Args,
@@ -47,8 +47,8 @@ pub(super) async fn run(
         before: side(&args.before, &args.mapping_before)?,
         after: side(&args.after, &args.mapping_after)?,
         wanted: Wanted {
-            filter: args.filter.filter(args.native.java_heap()?),
-            limit: args.limit.unwrap_or(if whole { 0 } else { PAGE }),
+            filter: args.filter.filter(args.native.heap.java_kinds()?),
+            limit: args.rows.limit.unwrap_or(if whole { 0 } else { PAGE }),
             unchanged: args.unchanged,
             least: args.min.map(|ByteSize(bytes)| bytes),
             depth: args.depth.unwrap_or(DEPTH).max(1),
@@ -70,7 +70,7 @@ pub(super) async fn run(
     let excess = args.fail_over.filter(|limit| report.excess() > limit.0);
     if let Some(limit) = args.fail_over.filter(|_| class.is_some()) {
         console.warn(format_args!(
-            "whether it grew by more than {limit} stays open: data are missing from a side"
+            "cannot check for growth over {limit}: data is missing from one side"
         ));
     } else if let Some(limit) = excess {
         console.warn(format_args!(
@@ -93,8 +93,8 @@ fn show(console: &Console, report: &DiffReport, by: Option<ByArg>) {
     java_view::heading(console, &report.after);
     summary(console, report);
     if report.before.source != report.after.source {
-        let note = "dumps of two kinds: they size arrays and strings differently, and know \
-                    different roots; --by class compares best";
+        let note = "the dumps are of different kinds, with different array and string sizes and \
+                    different roots; `--by class` compares best";
         console.data(console.styled(Style::Dim, note));
     }
     let wants = |what| by.is_none_or(|by| by == what);
@@ -106,24 +106,24 @@ fn show(console: &Console, report: &DiffReport, by: Option<ByArg>) {
             let more = report.classes_changed - shown;
             console.data(console.styled(
                 Style::Dim,
-                format!("… and {more} classes between that changed less (-n 0 shows all)"),
+                format!("… and {more} more with smaller changes (`-l 0` shows all)"),
             ));
         }
     }
     if wants(ByArg::Path) && !report.paths.is_empty() {
         console.data("");
-        let what = "where it hangs: the dominator tree";
+        let what = "Dominator tree";
         console.data(console.styled(Style::Strong, what));
         paths(console, &report.paths);
         let least = format!(
-            "nodes that changed by at least {} (--min)",
+            "nodes that changed by at least {} (`--min`)",
             ByteSize(report.paths_least_bytes)
         );
         console.data(console.styled(Style::Dim, least));
     }
     if wants(ByArg::Leak) && (!report.leaks.is_empty() || by.is_some()) {
         console.data("");
-        console.data(console.styled(Style::Strong, "objects that should be gone"));
+        console.data(console.styled(Style::Strong, "Leaked objects"));
         leaks(console, &report.leaks);
     }
 }
@@ -199,7 +199,7 @@ fn leaks(console: &Console, rows: &[LeakChange]) {
     if rows.is_empty() {
         return console.data("none in either dump");
     }
-    let mut table = Table::new(&["", "before", "after", "keeps", "leak"]).keeping_remarks();
+    let mut table = Table::new(&["", "before", "after", "retained", "leak"]).keeping_remarks();
     for leak in rows {
         let bytes = i128::from(leak.after_bytes) - i128::from(leak.before_bytes);
         let bytes = bytes.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
@@ -213,7 +213,7 @@ fn leaks(console: &Console, rows: &[LeakChange]) {
             format!("{} {}", leak.what, leak.class),
         );
         if !leak.path.is_empty() {
-            table.remark(format!("by {}", leak.path));
+            table.remark(format!("via {}", leak.path));
         }
     }
     table.show(console);

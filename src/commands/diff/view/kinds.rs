@@ -1,5 +1,5 @@
-//! What the two inputs of `diff` are, by their begin: says which is not there, which two do not go
-//! together, and what else was kept at labels that have no dump.
+//! Kinds of the inputs of `diff`, determined by their first bytes. Reports missing inputs, pairs
+//! that are not comparable, and other captures at labels that have no dump.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -15,16 +15,16 @@ use crate::timeline::Timeline;
 use crate::untrusted::sanitize;
 use crate::untrusted::shell::{quoted_dump, quoted_path};
 
-/// What an input is.
+/// Kind of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A text or document of meminfo.
+    /// Meminfo text or document.
     Meminfo,
-    /// A text of memory mappings.
+    /// Text of memory mappings.
     Mappings,
-    /// Anything else: heaps, recordings.
+    /// Anything else, such as heaps and recordings.
     Other,
-    /// Its reader has to tell: a pipe gives its bytes once, and damage has words of its own.
+    /// Known only to the reader: a pipe can be read only once, and damage has its own messages.
     Unknown,
 }
 
@@ -44,10 +44,10 @@ impl Kind {
     }
 }
 
-/// What both inputs are; two of different kinds are refused, and one that is not there.
+/// Returns the kind of both inputs.
 ///
 /// # Errors
-/// Where they cannot be compared, with what can.
+/// Returns an error if an input is missing or the kinds are not comparable, with an alternative.
 pub(super) fn check(before: &OsStr, after: &OsStr, of_mappings: bool) -> Result<Kind, Failure> {
     for typed in [before, after] {
         let path = JavaInput::parse(typed).path;
@@ -61,7 +61,7 @@ pub(super) fn check(before: &OsStr, after: &OsStr, of_mappings: bool) -> Result<
     let (what, help) = match kinds {
         (Kind::Meminfo, Kind::Mappings) => (
             format!(
-                "{} is meminfo, {} memory mappings",
+                "cannot compare {} (meminfo) with {} (memory mappings)",
                 name(before),
                 name(after)
             ),
@@ -69,7 +69,7 @@ pub(super) fn check(before: &OsStr, after: &OsStr, of_mappings: bool) -> Result<
         ),
         (Kind::Mappings, Kind::Meminfo) => (
             format!(
-                "{} is memory mappings, {} meminfo",
+                "cannot compare {} (memory mappings) with {} (meminfo)",
                 name(before),
                 name(after)
             ),
@@ -85,33 +85,33 @@ pub(super) fn check(before: &OsStr, after: &OsStr, of_mappings: bool) -> Result<
     Err(Failure::new(ErrorClass::Usage, "nothing-in-common", what).with_help(help))
 }
 
-const OF_A_KIND: &str = "compare two of a kind";
+const OF_A_KIND: &str = "compare two inputs of the same kind";
 
 fn name(typed: &OsStr) -> String {
     sanitize(&typed.to_string_lossy()).into_owned()
 }
 
-/// That one is of this kind, and the other is not known to be.
+/// Returns the message and help for an input of `kind` and one that is not known to be.
 fn of_one(one: &OsStr, other: &OsStr, kind: &str) -> (String, String) {
     let help = match kind {
         "meminfo" => format!(
-            "compare two texts of meminfo: a recording made with --with meminfo has those of its \
-             labels in the folder meminfo; `heaptap meminfo {}` shows what is there",
+            "compare two meminfo files. A recording made with `--with meminfo` has one for each \
+             label in its directory meminfo; list them with `heaptap meminfo {}`.",
             quoted_path(other)
         ),
         _ => format!(
-            "--smaps compares it with the mappings that {} holds",
+            "add `--smaps` to compare it with the memory mappings in {}",
             name(other)
         ),
     };
     (
-        format!("{} is {kind}, and {} is not", name(one), name(other)),
+        format!("{} is {kind}, but {} is not", name(one), name(other)),
         help,
     )
 }
 
-/// A failure to find a dump of a label, with what else was kept at the labels: Java heaps,
-/// mappings, meminfo.
+/// Adds the other captures at the labels to a failure to find a dump: Java heaps, mappings and
+/// meminfo.
 pub(super) fn explain(failure: Failure, inputs: [&OsString; 2]) -> Failure {
     if !matches!(failure.kind, "no-such-dump" | "no-heap") {
         return failure;
@@ -136,7 +136,9 @@ pub(super) fn explain(failure: Failure, inputs: [&OsString; 2]) -> Failure {
     let mut ways = Vec::new();
     if both("smaps").is_some() {
         let [left, right] = inputs.map(quoted_path);
-        ways.push(format!("mappings (`heaptap diff {left} {right} --smaps`)"));
+        ways.push(format!(
+            "memory mappings (`heaptap diff {left} {right} --smaps`)"
+        ));
     }
     if let Some((left, right)) = both("java-heap") {
         let of = |input: &JavaInput, file: &KeptFile| {
@@ -156,7 +158,7 @@ pub(super) fn explain(failure: Failure, inputs: [&OsString; 2]) -> Failure {
     if ways.is_empty() {
         return failure;
     }
-    let ways = format!("both moments have {}", ways.join(", "));
+    let ways = format!("both snapshots have {}", ways.join(", "));
     let help = match &failure.help {
         Some(help) => format!("{help}; {ways}"),
         None => ways,
@@ -188,10 +190,10 @@ mod tests {
             told.map_err(|failure| (failure.message, failure.help.unwrap_or_default()))
         };
         for (before, after, message, help) in [
-            (&meminfo, &mappings, "sm1 memory mappings", "two of a kind"),
-            (&mappings, &meminfo, "before meminfo", "two of a kind"),
-            (&mappings, &heap, "sm1 is memory mappings, and", "--smaps"),
-            (&heap, &meminfo, "before is meminfo, and", "heaptap meminfo"),
+            (&meminfo, &mappings, "sm1 (memory mappings)", "same kind"),
+            (&mappings, &meminfo, "before (meminfo)", "same kind"),
+            (&mappings, &heap, "sm1 is memory mappings, but", "--smaps"),
+            (&heap, &meminfo, "before is meminfo, but", "heaptap meminfo"),
         ] {
             let (said, way) = told(before, after, false).unwrap_err();
             assert!(

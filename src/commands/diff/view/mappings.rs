@@ -1,11 +1,11 @@
-//! What changed between the mappings of two moments.
+//! Changes between the memory mappings of two snapshots.
 
 use crate::console::table::Table;
 use crate::console::{Console, Style};
 use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::flags::context::Context;
-use crate::heaps::selector::JavaInput;
+use crate::heaps::selector::{JavaInput, ProcessFilter};
 use crate::memory::smaps::{By, Field};
 use crate::system::smaps::{self, ChangeRow, ChangesDocument};
 use crate::units::{SignedSize, thousands};
@@ -14,26 +14,26 @@ use crate::views::java::{Cell, csv_line};
 use crate::views::mappings::{CUT, PAGE, load};
 use std::ffi::OsString;
 
-/// What `diff` is asked of mappings.
+/// Options of a comparison of mappings.
 pub(crate) struct DiffAsked {
-    /// The first and the second.
+    /// First and second input.
     pub(crate) inputs: [OsString; 2],
-    /// What a row stands for.
+    /// Key of the rows.
     pub(crate) by: By,
-    /// At most so many rows.
+    /// Maximum number of rows.
     pub(crate) limit: Option<usize>,
-    /// Which process of recordings.
-    pub(crate) process: Option<String>,
+    /// Processes of recordings.
+    pub(crate) processes: ProcessFilter,
     /// Comma-separated values.
     pub(crate) csv: bool,
 }
 
-/// Compares two of them.
+/// Compares the mappings of two inputs.
 pub(crate) async fn diff(ctx: &Context, asked: DiffAsked) -> Result<Outcome, Failure> {
     let [before, after] = asked.inputs.map(|typed| JavaInput::parse(&typed));
     let names = [&before, &after].map(ToString::to_string);
-    let before = load(ctx, before, asked.process.clone()).await?;
-    let after = load(ctx, after, asked.process).await?;
+    let before = load(ctx, before, asked.processes.clone()).await?;
+    let after = load(ctx, after, asked.processes).await?;
     let console = &ctx.console;
     let whole = console.is_json() || asked.csv;
     let limit = asked.limit.unwrap_or(if whole { 0 } else { PAGE });
@@ -115,12 +115,12 @@ pub(super) fn show_diff(console: &Console, document: &ChangesDocument) {
     table.show(console);
     if document.left_out > 0 {
         console.say(format_args!(
-            "{} more rows changed less; -n 0 shows all",
+            "{} more rows with smaller changes; `-l 0` shows all",
             thousands(document.left_out as u64)
         ));
     }
     console.say(format_args!(
-        "{} did not change.",
+        "{} unchanged",
         match document.unchanged {
             1 => "1 row".to_owned(),
             rows => format!("{} rows", thousands(rows as u64)),

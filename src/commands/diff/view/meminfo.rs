@@ -1,15 +1,16 @@
-//! What `diff` prints of two meminfos.
+//! Output of `diff` for two meminfos.
 
 use crate::console::table::Table;
 use crate::console::{Console, Style};
 use crate::export::csv::cell;
+use crate::heaps::selector::{JavaInput, ProcessFilter};
 use crate::system::meminfo::{self, MeminfoError};
 use crate::system::meminfo::{Change, Changes, ProcessChanges};
 use crate::units::HumanDuration;
 use crate::views::meminfo::{heading, size};
 use std::path::PathBuf;
 
-/// Shows what changed: as a document, as CSV, or as a table of at most `limit` rows.
+/// Shows the changes as a document, as CSV, or as tables of at most `limit` rows.
 pub(crate) fn show(console: &Console, changes: &Changes, csv: bool, limit: Option<usize>) {
     if console.is_json() {
         console.json(changes);
@@ -64,10 +65,10 @@ fn tables(console: &Console, changes: &Changes, limit: Option<usize>) {
     }
 }
 
-/// Rows of the phone's lists that are shown where nobody says how many.
+/// Default number of rows of each device list.
 const PHONE_ROWS: usize = 20;
 
-/// The lists of the whole phone, what changed most first.
+/// Shows the lists of the whole device, largest change first.
 fn show_phone(console: &Console, phone: &[Change], limit: Option<usize>) {
     if phone.is_empty() {
         return;
@@ -92,7 +93,7 @@ fn show_phone(console: &Console, phone: &[Change], limit: Option<usize>) {
     }
 }
 
-/// Sections whose rows are sizes that may be compared by one column.
+/// Sections whose rows are sizes that one column can order.
 const TABLES: [(&str, &str); 3] = [
     ("summary", "App Summary"),
     ("table", "By kind of memory"),
@@ -104,7 +105,7 @@ fn show_process(console: &Console, process: &ProcessChanges, limit: Option<usize
     let pid = |pid: Option<u32>| pid.map_or("?".to_owned(), |pid| pid.to_string());
     match process.restarted {
         true => console.data(format_args!(
-            "{name}: restarted in between, {} is {} now",
+            "{name}: restarted in between, PID {} is now {}",
             pid(process.pids[0]),
             pid(process.pids[1])
         )),
@@ -149,7 +150,7 @@ fn plain(row: &Change, value: Option<i64>) -> String {
     }
 }
 
-/// The columns of which growth tells something; JSON and CSV have all.
+/// Columns whose growth is informative. JSON and CSV have all columns.
 const COLUMNS: [&str; 8] = [
     "pss",
     "private_dirty",
@@ -161,8 +162,8 @@ const COLUMNS: [&str; 8] = [
     "shared_dirty",
 ];
 
-/// One line a row of the text: how its PSS, or what else it has first, and its private dirty
-/// memory changed. Whether anything did.
+/// Shows one line per row: the change of each column, and the private dirty memory, or else the
+/// first column, before and after. Returns whether anything changed.
 fn show_sizes(console: &Console, title: &str, changed: &[&Change], limit: Option<usize>) -> bool {
     if changed.is_empty() {
         return false;
@@ -242,13 +243,17 @@ fn finish(console: &Console, title: &str, table: &Table, total: usize, limit: us
     console.data(console.styled(Style::Dim, title));
     table.show(console);
     if total > limit {
-        let more = format!("and {} more: -n 0 shows all", total - limit);
+        let more = format!("… and {} more (`-l 0` shows all)", total - limit);
         console.data(console.styled(Style::Dim, more));
     }
 }
 
-/// Two saved meminfos, compared.
+/// Compares two saved meminfos.
 pub(crate) fn compare(paths: [PathBuf; 2]) -> Result<meminfo::Changes, MeminfoError> {
     let [before, after] = paths;
-    meminfo::diff(&meminfo::read(&before)?, &meminfo::read(&after)?)
+    let read = |path: PathBuf| {
+        let input = JavaInput::parse(path.as_os_str());
+        meminfo::read(&input, &ProcessFilter::default())
+    };
+    meminfo::diff(&read(before)?, &read(after)?)
 }

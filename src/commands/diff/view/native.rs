@@ -1,4 +1,5 @@
-//! `heaptap diff` of native heaps: shows a report as tables or CSV, and says how a limit came out.
+//! `heaptap diff` of native heaps: shows a report as tables or CSV, and reports the check of a
+//! growth limit.
 
 use super::super::run::{Budget, ChangeRow, DiffReport, DiffRow, HeapDiff, Verdict};
 use crate::console::table::Table;
@@ -10,10 +11,10 @@ use crate::units::{ByteSize, thousands};
 use crate::views::java::{Cell, csv_line, signed};
 use crate::views::native::{ATTACHED, callers, heading, parts, place, value, what_of};
 
-/// From so many columns on there is room for self and cumulative growth.
+/// Minimum number of columns to show both self and cumulative growth.
 const ROOM_FOR_BOTH: usize = 100;
 
-/// What changed, for people.
+/// Shows a report as tables.
 pub(super) fn show(console: &Console, report: &DiffReport) {
     for (at, heap) in report.heaps.iter().enumerate() {
         if at > 0 {
@@ -23,7 +24,7 @@ pub(super) fn show(console: &Console, report: &DiffReport) {
             match dump {
                 Some(dump) => heading(console, dump),
                 None => {
-                    let note = format!("the {side} input has no such heap");
+                    let note = format!("the {side} input does not have this heap");
                     console.data(console.styled(Style::Dim, note));
                 }
             }
@@ -35,14 +36,14 @@ pub(super) fn show(console: &Console, report: &DiffReport) {
     }
     let is_pair = |heap: &HeapDiff| heap.before.is_some() && heap.after.is_some();
     let runs = if report.heaps.iter().any(|heap| heap.same_run) {
-        Some("dumps of one run: what is in both cancels, with its sampling error")
+        Some("two dumps of one run: allocations in both cancel out, with their sampling error")
     } else if report.heaps.iter().any(|heap| heap.backwards) {
         Some(
-            "the first dump is the later one: name the earlier first, and what is in both cancels, \
-             with its sampling error",
+            "the first dump is the later one. Put the earlier dump first, so that allocations in \
+             both cancel out, with their sampling error.",
         )
     } else if report.heaps.iter().any(is_pair) {
-        Some("two runs: errors are of sampling alone; what differs from run to run comes on top")
+        Some("two runs: the errors cover sampling only, not variation between runs")
     } else {
         None
     };
@@ -60,19 +61,19 @@ pub(super) fn show(console: &Console, report: &DiffReport) {
     }
 }
 
-/// ` a second`, ` an iteration`, where growth is divided.
+/// Returns the unit ` per second` or ` per iteration` if growth is divided.
 fn per(report: &DiffReport) -> &'static str {
     match report.per {
         None => "",
-        Some("iteration") => " an iteration",
-        Some(_) => " a second",
+        Some("iteration") => " per iteration",
+        Some(_) => " per second",
     }
 }
 
-/// `20.1 MiB → 25.3 MiB held: +5.2 MiB ± 0.3`
+/// Returns lines such as `20.1 MiB → 25.3 MiB unreleased: +5.2 MiB ± 0.3`.
 fn totals(console: &Console, report: &DiffReport, heap: &HeapDiff) -> Vec<String> {
     let word = match report.view {
-        "space" => "held",
+        "space" => "unreleased",
         _ => "allocated",
     };
     let sides = |change: &ChangeRow| {
@@ -93,7 +94,7 @@ fn totals(console: &Console, report: &DiffReport, heap: &HeapDiff) -> Vec<String
         console.styled(Style::Strong, told(report, total)),
     );
     if has_changed(total) && total.growth.low.is_some() && !total.certain {
-        text += ", within the sampling noise";
+        text += ", within sampling error";
     }
     let mut lines = vec![text];
     let shown = &heap.shown;
@@ -103,7 +104,7 @@ fn totals(console: &Console, report: &DiffReport, heap: &HeapDiff) -> Vec<String
     lines
 }
 
-/// Whether anything came or went, as far as was sampled.
+/// Returns whether anything was allocated or freed, as sampled.
 fn has_changed(change: &ChangeRow) -> bool {
     change.growth.value != 0.0 || change.growth.rate.samples > 0
 }
@@ -119,7 +120,7 @@ fn told(report: &DiffReport, change: &ChangeRow) -> String {
     format!("{growth}{}", per(report))
 }
 
-/// Growth and its error for two columns.
+/// Returns growth and its error for two columns.
 fn cells(growth: &Growth) -> (String, String) {
     match growth.low {
         Some(_) if growth.value != 0.0 => parts(&growth.rate.shown(), true),
@@ -127,7 +128,7 @@ fn cells(growth: &Growth) -> (String, String) {
     }
 }
 
-/// Whether "no growth" lies outside the limits.
+/// Returns whether "no growth" is outside the confidence interval.
 fn leaves_out_zero(growth: &Growth) -> bool {
     growth.low.is_some_and(|low| low > 0.0) || growth.high.is_some_and(|high| high < 0.0)
 }
@@ -147,31 +148,32 @@ fn show_rows(console: &Console, report: &DiffReport, heap: &HeapDiff) {
         console.data(match heap.rows_within_noise {
             0 if !heap.matches && !report.filter.is_empty() => NO_MATCH,
             0 => "nothing changed",
-            _ => "nothing changed by more than sampling explains",
+            _ => "no change beyond sampling error",
         });
     } else {
         table(console, report, &certain, change).show(console);
         let left = heap.rows_certain.saturating_sub(certain.len());
         if has_limits && left > 0 {
-            let more = format!("… and {} more (-n 0 shows all)", thousands(left as u64));
+            let more = format!("… and {} more (`-l 0` shows all)", thousands(left as u64));
             console.data(console.styled(Style::Dim, more));
         }
     }
     if !has_limits {
-        let note = "the sampling interval is not known: growth can't be told from noise";
+        let note = "the sampling interval is unknown, so growth cannot be distinguished from \
+                    sampling error";
         console.data(console.styled(Style::Dim, note));
     }
     if !noise.is_empty() {
         let all = heap.rows_within_noise;
-        let mut note = format!("within the sampling noise: {}", thousands(all as u64));
+        let mut note = format!("Within sampling error: {}", thousands(all as u64));
         if all > noise.len() {
-            note += &format!(", the {} largest (--noise shows all)", noise.len());
+            note += &format!(", the {} largest (`--noise` shows all)", noise.len());
         }
-        // A row's interval is its own; whether it is certain is asked of all of them at once.
+        // A row's interval considers that row alone; significance is tested for all rows together.
         if noise.iter().any(|row| leaves_out_zero(&change(row).growth)) {
             let tested = thousands((heap.rows_certain + all) as u64);
             note += &format!(
-                "; with {tested} rows tested together, chance explains intervals that leave out 0"
+                "; with {tested} rows tested together, chance explains intervals that exclude 0"
             );
         }
         console.data("");
@@ -193,7 +195,7 @@ fn table(
     let grown = format!("growth{}", per(report));
     let mut headings = vec![grown.as_str()];
     if has_error {
-        headings.push("95 %");
+        headings.push("95%");
     }
     headings.extend(["before", "after"]);
     let has_room = width.is_none_or(|width| width >= ROOM_FOR_BOTH);
@@ -233,7 +235,7 @@ fn table(
     table
 }
 
-/// Says how a limit came out, and which exit code that asks for.
+/// Reports the check of a growth limit. Returns the class of the exit code.
 pub(super) fn judge(
     console: &Console,
     report: &DiffReport,
@@ -251,19 +253,17 @@ pub(super) fn judge(
             Some(ErrorClass::Budget)
         }
         (Budget::Open, Some(why)) => {
-            console.warn(format_args!(
-                "whether it grew by more than {limit} stays open: {why}"
-            ));
+            console.warn(format_args!("cannot check for growth over {limit}: {why}"));
             Some(ErrorClass::Inconclusive)
         }
         (Budget::Open, None) => {
             console.warn_with_help(
                 format_args!(
-                    "whether it grew by more than {limit} can't be told from these dumps: {growth}"
+                    "cannot decide from these dumps whether growth exceeds {limit}: {growth}"
                 ),
                 Some(
-                    "record with a smaller --interval, or repeat the action more often between \
-                     the dumps (and divide with --per)",
+                    "record with a smaller `--interval`, or repeat the action more often between \
+                     the dumps and divide with `--rounds`",
                 ),
             );
             Some(ErrorClass::Inconclusive)
@@ -271,7 +271,7 @@ pub(super) fn judge(
     }
 }
 
-/// What CSV has of a change.
+/// CSV columns of a change.
 const COLUMNS: [&str; 9] = [
     "status",
     "certain",
@@ -284,7 +284,7 @@ const COLUMNS: [&str; 9] = [
     "growth_high",
 ];
 
-/// Rows as CSV, those of all heaps one below the other.
+/// Prints the rows of all heaps as CSV, one heap after another.
 pub(super) fn print_csv(console: &Console, report: &DiffReport) {
     let mut text = "process,heap,name,library,file,line".to_owned();
     for prefix in ["self", "cumulative"] {

@@ -1,6 +1,6 @@
-//! The log inside a bugreport, as `adb bugreport` writes it: the section SYSTEM LOG of its text,
-//! in a ZIP beside much else. Other sections quote lines of logs, too, old ones of earlier boots
-//! and of crashes: they are passed over. Beside the log it tells what heaps may grow to.
+//! The log inside a bug report of `adb bugreport`: the section SYSTEM LOG of its text, in a ZIP
+//! with other files. Other sections also quote log lines, of earlier boots and of crashes; they are
+//! skipped. The limits of heaps are read from the sections outside the log.
 
 use std::collections::BTreeMap;
 
@@ -8,33 +8,33 @@ use super::OfPhone;
 use crate::results::findings::Finding;
 use crate::units::ByteSize;
 
-/// Further packages are not remembered.
+/// Maximum number of packages to store.
 const MOST_PACKAGES: usize = 20_000;
-/// No package has a longer name: the phone would not install it.
+/// Maximum length of a package name. The device does not install packages with longer names.
 const LONGEST_PACKAGE: usize = 255;
-/// The head of a report stands within so many bytes.
+/// Bytes at the start of a report that contain its head.
 const HEAD: usize = 4 << 10;
-/// The line that tells when the report was made.
+/// Prefix of the line with the creation time of the report.
 const MADE: &str = "== dumpstate: ";
 
-/// A bugreport, line by line.
+/// Line-by-line parser of a bug report.
 #[derive(Debug, Default)]
 pub(super) struct Bugreport {
     year: Option<i32>,
-    /// Whether the lines of the log are being read, and whether any were.
+    /// Whether the current section is the log, and whether the log had any lines.
     in_log: bool,
     had_log: bool,
     limits: [Option<u64>; 2],
-    /// The package whose record is being read.
+    /// Package whose record is being read.
     package: Option<String>,
     large: BTreeMap<String, bool>,
 }
 
-/// What heaps may grow to, without and with `android:largeHeap`.
+/// Properties of the heap limits, without and with `android:largeHeap`.
 const LIMITS: [&str; 2] = ["dalvik.vm.heapgrowthlimit", "dalvik.vm.heapsize"];
 
 impl Bugreport {
-    /// A report, where `head` is the begin of one.
+    /// Returns a parser if `head` is the start of a bug report.
     pub(super) fn begins(head: &[u8]) -> Option<Bugreport> {
         let head = String::from_utf8_lossy(&head[..head.len().min(HEAD)]);
         let made = head.lines().find_map(|line| line.strip_prefix(MADE))?;
@@ -44,12 +44,12 @@ impl Bugreport {
         })
     }
 
-    /// When it was made.
+    /// Returns the year in which the report was created.
     pub(super) fn year(&self) -> Option<i32> {
         self.year
     }
 
-    /// Takes the next line; whether it is one of the log.
+    /// Parses the next line. Returns whether it belongs to the log.
     pub(super) fn is_log(&mut self, line: &str) -> bool {
         if let Some(title) = line.strip_prefix("------ ") {
             // `------ 1.234s was the duration of 'SYSTEM LOG' ------` ends a section.
@@ -66,7 +66,8 @@ impl Bugreport {
         self.in_log
     }
 
-    /// `[dalvik.vm.heapsize]: [512m]`; `Package [com.example] (1a2b):`, then `flags=[ … ]`.
+    /// Parses a line outside the log, such as `[dalvik.vm.heapsize]: [512m]`, or
+    /// `Package [com.example] (1a2b):` followed by `flags=[ … ]`.
     fn beside(&mut self, line: &str) {
         let line = line.trim();
         if let Some(rest) = line.strip_prefix('[') {
@@ -97,18 +98,18 @@ impl Bugreport {
         }
     }
 
-    /// What is wrong with it.
+    /// Returns a finding if the report does not contain a log.
     pub(super) fn finding(&self, name: &str) -> Option<Finding> {
         (!self.had_log).then(|| Finding {
             kind: "bugreport-without-log",
             class: None,
-            message: format!("{name} is a bugreport without the section SYSTEM LOG"),
-            help: Some("take another: `adb bugreport` ended too early, or its text was cut".into()),
+            message: format!("{name} is a bug report without the section SYSTEM LOG"),
+            help: Some("take another with `adb bugreport`; this one is incomplete".into()),
             pid: None,
         })
     }
 
-    /// Adds what it tells beside the log.
+    /// Adds the facts from outside the log to `phone`.
     pub(super) fn tell(self, phone: &mut OfPhone) {
         let [growth, size] = self.limits;
         phone.known.limit = growth.or(size).or(phone.known.limit);

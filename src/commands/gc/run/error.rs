@@ -1,4 +1,4 @@
-//! Why there are no collections to tell of.
+//! Errors of `gc`.
 
 use std::io;
 
@@ -11,117 +11,101 @@ use crate::trace::TraceError;
 use crate::units::thousands;
 use crate::untrusted::sanitize;
 
-/// Why there are no collections to tell of.
+/// Reason why there are no collections to show.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GcError {
-    /// A file can't be read.
+    /// A file cannot be read.
     #[error("cannot read {name}")]
     Unreadable {
-        /// The file.
         name: String,
-        /// What the system says.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// A file is something else.
+    /// A file has another kind.
     #[error("{name} is neither a log nor a recording: it is {kind}")]
-    NotALog {
-        /// The file.
-        name: String,
-        /// What it is.
-        kind: Kind,
-    },
-    /// A text without a line of a log.
-    #[error("{name} is no log: {}", match lines {
-        1 => "its one line is none that logcat prints".to_owned(),
-        more => format!("none of its {} lines is one that logcat prints", thousands(*more)),
+    NotALog { name: String, kind: Kind },
+    /// A text does not contain a log line.
+    #[error("{name} is not a log: {}", match lines {
+        1 => "its only line is not in a logcat format".to_owned(),
+        more => format!("none of its {} lines is in a logcat format", thousands(*more)),
     })]
     NoLines {
-        /// The file.
         name: String,
-        /// How many lines it has.
+        /// Number of lines.
         lines: u64,
     },
-    /// A recording among several files.
-    #[error("{name} is a recording: give it alone")]
-    NotAlone {
-        /// The recording.
-        name: String,
-    },
-    /// A label that nobody set.
-    #[error("{name} has no label {}", sanitize(label))]
+    /// A recording is combined with other inputs.
+    #[error("cannot combine recording {name} with other inputs")]
+    NotAlone { name: String },
+    /// The recording does not have the label.
+    #[error("{name} does not have a label {}", sanitize(label))]
     NoSuchLabel {
-        /// The recording.
         name: String,
-        /// The label.
         label: String,
-        /// The one that was probably meant.
+        /// Similar label, if there is one.
         near: Option<String>,
-        /// Those that there are, in words.
+        /// Existing labels, as text.
         there: String,
     },
-    /// The phone was lost, or silent.
+    /// The device is lost or silent.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// What runs on the phone could not be found out.
+    /// The processes on the device cannot be determined.
     #[error(transparent)]
     Eligibility(#[from] EligibilityError),
-    /// No such process runs.
-    #[error("no process {targets} runs")]
+    /// No such process is running.
+    #[error("no running process matches {targets}")]
     NotRunning {
-        /// What was asked for.
+        /// Requested processes.
         targets: String,
     },
-    /// It collects no garbage.
-    #[error("{name} ({pid}) has no Java heap")]
+    /// The process does not have a Java runtime.
+    #[error("{name} ({pid}) does not have a Java heap")]
     NoArt {
-        /// The process.
+        /// Name of the process.
         name: String,
-        /// Its number.
         pid: u32,
     },
-    /// It is frozen.
-    #[error("{name} ({pid}) is frozen: it cannot collect before it runs again")]
+    /// The process is frozen.
+    #[error("{name} ({pid}) is frozen and cannot collect garbage until it runs again")]
     Frozen {
-        /// The process.
+        /// Name of the process.
         name: String,
-        /// Its number.
         pid: u32,
     },
-    /// It could not be asked.
-    #[error("{name} ({pid}) could not be asked to collect: {why}")]
+    /// The request for a collection failed.
+    #[error("cannot request a GC of {name} ({pid}): {why}")]
     NotAsked {
-        /// The process.
+        /// Name of the process.
         name: String,
-        /// Its number.
         pid: u32,
-        /// Why not, each way that was tried.
+        /// Reason, for each method that was tried.
         why: String,
     },
-    /// It was asked, but no collection was logged.
+    /// The request was sent, but no collection was logged.
     #[error(
-        "{name} ({pid}) was asked to collect {way}, but logged no collection within {seconds} s"
+        "{name} ({pid}) did not log a collection within {seconds} s after a GC was requested {way}"
     )]
     NothingLogged {
-        /// The process.
+        /// Name of the process.
         name: String,
-        /// Its number.
         pid: u32,
-        /// How it was asked.
+        /// Method of the request.
         way: &'static str,
-        /// How long its log was watched.
+        /// Seconds for which the log was watched.
         seconds: u64,
     },
     /// The log cannot be read.
-    #[error("the phone's log cannot be read: {why}")]
+    #[error("cannot read the device log: {why}")]
     NoLog {
-        /// What logcat says.
+        /// Message of logcat.
         why: String,
     },
-    /// A trace can't be opened.
+    /// A trace cannot be opened.
     #[error(transparent)]
     Import(#[from] ImportError),
-    /// A trace can't be read.
+    /// A trace cannot be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
 }
@@ -136,25 +120,25 @@ impl Classified for GcError {
             GcError::NotALog {
                 kind: Kind::Zip, ..
             } => ErrorFacts::new(ErrorClass::BadInput, "not-a-log").with_help(
-                "a ZIP is read if it has a bugreport's text (bugreport-….txt), or one log and no \
-                 other text",
+                "use a ZIP that contains a bug report (bugreport-….txt), or one log and no other \
+                 text",
             ),
             GcError::NotALog { .. } | GcError::NoLines { .. } => {
                 ErrorFacts::new(ErrorClass::BadInput, "not-a-log").with_help(
-                    "give what `adb logcat` printed, in any format, plain or in gzip, zstd or xz; \
-                     or a recording's folder, or a trace",
+                    "use the output of `adb logcat` in any format (plain, gzip, zstd or xz), a \
+                     recording directory or a trace",
                 )
             }
             GcError::NotAlone { .. } => ErrorFacts::new(ErrorClass::Usage, "recording-not-alone")
-                .with_help("only logs are read one after another, as one"),
+                .with_help("pass the recording alone; only logs can be combined"),
             GcError::NoSuchLabel { near, there, .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "no-such-moment").with_help(
                     match (near, there.as_str()) {
-                        (_, "") => "labels are set by `heaptap snapshot --label NAME` while it \
-                                    records; without @ all of a recording is shown"
+                        (_, "") => "show the whole recording without `@`, or set labels with \
+                                    `heaptap snapshot --label NAME` while it records"
                             .to_owned(),
                         (Some(near), _) => format!("did you mean {}?", sanitize(near)),
-                        (None, there) => format!("there are {}", sanitize(there)),
+                        (None, there) => format!("choose from: {}", sanitize(there)),
                     },
                 )
             }
@@ -162,24 +146,25 @@ impl Classified for GcError {
             GcError::Eligibility(error) => error.facts(),
             GcError::NotRunning { .. } => {
                 ErrorFacts::new(ErrorClass::NotEligible, "gc-not-running").with_help(
-                    "start it, or read what its log still says of it: `adb logcat -d | heaptap gc \
-                     - --process NAME`; `heaptap apps` lists what runs",
+                    "start it (`heaptap apps` lists running processes), or read its earlier log \
+                     with `adb logcat -d | heaptap gc - -n NAME`",
                 )
             }
             GcError::NoArt { .. } => ErrorFacts::new(ErrorClass::NotEligible, "gc-no-java")
                 .with_help(
-                    "only apps and the system's server collect garbage: a signal would end a \
-                     native process",
+                    "choose an app or system_server. Only they have a garbage collector, and the \
+                     signal would end a native process.",
                 ),
             GcError::Frozen { .. } => ErrorFacts::new(ErrorClass::NotEligible, "gc-frozen")
-                .with_help("bring the app to the front, then ask again"),
+                .with_help("bring the app to the foreground, then try again"),
             GcError::NotAsked { .. } => ErrorFacts::new(ErrorClass::Device, "gc-not-asked")
-                .with_help("does it still run? `heaptap check` says what it is"),
+                .with_help("check with `heaptap check` whether the process is still running"),
             GcError::NothingLogged { .. } => ErrorFacts::new(ErrorClass::Device, "gc-not-logged")
-                .with_help("a process that is busy answers late: `heaptap gc --follow` watches on"),
-            GcError::NoLog { .. } => ErrorFacts::new(ErrorClass::Device, "no-log").with_help(
-                "does `adb logcat -d` print anything? A vendor may have switched it off",
-            ),
+                .with_help(
+                    "watch the log with `heaptap gc --follow`; a busy process responds late",
+                ),
+            GcError::NoLog { .. } => ErrorFacts::new(ErrorClass::Device, "no-log")
+                .with_help("check that `adb logcat -d` prints lines; some vendors disable the log"),
             GcError::Import(error) => error.facts(),
             GcError::Trace(error) => error.facts(),
         }
@@ -187,7 +172,7 @@ impl Classified for GcError {
 }
 
 impl GcError {
-    /// Of a log that the system does not give.
+    /// Returns a function that makes the error of a log that the system cannot read.
     pub(super) fn unreadable(name: &str) -> impl Fn(io::Error) -> GcError + Copy {
         move |source| GcError::Unreadable {
             name: name.to_owned(),
@@ -195,7 +180,7 @@ impl GcError {
         }
     }
 
-    /// Of a log that cannot be opened or unpacked.
+    /// Converts the error of a log that cannot be opened or unpacked.
     pub(super) fn of_text(error: ImportError) -> GcError {
         match error {
             ImportError::Unreadable { name, source } => GcError::Unreadable { name, source },

@@ -1,5 +1,5 @@
-//! Logs as they were saved, packed or not, with bytes that are no text, too; from stdin as well.
-//! And recordings.
+//! Saved logs from files and stdin, packed or not, also with bytes that are not text; and
+//! recordings.
 
 use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Read};
@@ -17,28 +17,30 @@ use crate::results::timeline::{add, add_traces, collections_of};
 use crate::results::{recorded, timeline};
 use crate::units::ByteSize;
 
-/// What stands behind that in a line is dropped: the log's own limit is some 4000.
+/// Maximum length of a line in bytes; the rest is dropped. The limit of the log itself is about
+/// 4000.
 const LONGEST_LINE: usize = 64 << 10;
-/// So much is read at once.
+/// Bytes to read at once.
 const PIECE: usize = 64 << 10;
-/// More is not unpacked: a log has some MiB, what was made to unpack without end has no end.
+/// Maximum unpacked size in bytes. Logs have a few MiB, but a file made for it can unpack without
+/// end.
 const LARGEST: u64 = 4 << 30;
 
-/// What to read.
+/// Input of `gc`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
     /// Standard input: a log or a trace.
     Stdin,
-    /// A log, a recording's folder or a trace; a pipe, which gives a log or a trace.
+    /// A log, a recording directory, a trace, or a pipe with a log or a trace.
     Path(PathBuf),
-    /// A recording, between two of its labels.
+    /// A recording between two of its labels.
     Stretch(PathBuf, Stretch),
 }
 
-/// Reads logs, one after another, as one; or one recording. Blocks.
+/// Reads logs, concatenated into one, or one recording. Blocks.
 ///
 /// # Errors
-/// Where one can't be read, or is something else.
+/// Returns an error if an input cannot be read or has another kind.
 pub fn read(inputs: &[Input]) -> Result<GcReport, GcError> {
     let mut log = Log::default();
     let is_alone = inputs.len() == 1;
@@ -63,7 +65,7 @@ pub fn read(inputs: &[Input]) -> Result<GcReport, GcError> {
     Ok(report)
 }
 
-/// Reads a file into `log`. Returns what it holds if it is a recording, which is to be alone.
+/// Reads a file into `log`. For a recording, which must be the only input, returns its report.
 fn of_path(log: &mut Log, path: &Path, is_alone: bool) -> Result<Option<GcReport>, GcError> {
     let name = path.display().to_string();
     if path.is_dir() {
@@ -75,8 +77,8 @@ fn of_path(log: &mut Log, path: &Path, is_alone: bool) -> Result<Option<GcReport
     of_text(log, input, file, is_alone)
 }
 
-/// Reads an input into `log`; `file` is its path if it can be opened again. Returns what it holds
-/// if it is a recording, which is to be alone.
+/// Reads an input into `log`. `file` is its path if it can be opened again. For a recording, which
+/// must be the only input, returns its report.
 fn of_text(
     log: &mut Log,
     mut input: TextInput<'_>,
@@ -111,7 +113,7 @@ fn of_text(
     Ok(Some(report))
 }
 
-/// What a trace holds that comes once.
+/// Returns the report of a trace that can be read only once.
 fn trace(input: TextInput<'_>, name: &str) -> Result<GcReport, GcError> {
     let mut known = timeline::LoadedTimeline::default();
     let traces = import::open_stream(input.into_stream(), name)?;
@@ -128,23 +130,23 @@ fn alone(name: &str, is_alone: bool) -> Result<(), GcError> {
     }
 }
 
-/// What was read so far.
+/// Logs read so far.
 #[derive(Default)]
 struct Log {
     log: GcLog,
-    /// What bugreports tell beside it.
+    /// Facts of bug reports from outside their logs.
     phone: OfPhone,
     findings: Vec<Finding>,
 }
 
-/// What a recording holds: the lines beside it, and what its trace has of the kind.
+/// Returns the report of a recording: its timeline and the collections of its trace.
 fn recording(path: &Path) -> Result<GcReport, GcError> {
     let mut report = of_known(known_of(path, None)?);
     report.findings.extend(unasked(path, &report));
     Ok(report)
 }
 
-/// That nobody asked for collections, where a recording's folder has none.
+/// Returns a finding if a recording directory was recorded without collections.
 fn unasked(path: &Path, report: &GcReport) -> Option<Finding> {
     let manifest = Manifest::read(path).ok()?;
     let asked = manifest.beside.is_some_and(|beside| {
@@ -155,13 +157,13 @@ fn unasked(path: &Path, report: &GcReport) -> Option<Finding> {
         kind: "gc-not-recorded",
         class: None,
         message: format!("{} was recorded without collections", path.display()),
-        help: Some("`heaptap record --with gc` has each of them".to_owned()),
+        help: Some("record them with `heaptap record --with gc`".to_owned()),
         pid: None,
     })
 }
 
-/// Gives processes the names that the manifest beside the lines of a recording has for them:
-/// lines of collections have numbers alone.
+/// Sets process names from the manifest next to the timeline of a recording, because lines of
+/// collections contain only PIDs.
 fn name_processes(report: &mut GcReport, path: &Path) {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -231,7 +233,7 @@ fn read_log(log: &mut Log, mut text: Text<'_>, name: &str) -> Result<(), GcError
     }
     read.map_err(GcError::unreadable(name))?;
     let lines = log.log.lines.saturating_sub(lines_before);
-    // Of `-v raw` the lines have no form: what they tell of collections shows whose they are.
+    // Lines of `-v raw` have no prefix, but collections in them show that they are a log.
     let is_log = log.log.formed > formed_before || !log.log.formats.is_empty();
     if lines > 0 && !is_log && !is_report {
         return Err(GcError::NoLines {
@@ -243,7 +245,7 @@ fn read_log(log: &mut Log, mut text: Text<'_>, name: &str) -> Result<(), GcError
     Ok(())
 }
 
-/// What is wrong with the packing of a text that was read to its end.
+/// Returns findings about damage or truncation of a text that was read to its end.
 fn flaws(text: &Text<'_>, name: &str) -> Vec<Finding> {
     let damage = text.damage();
     let torn = damage.map(|what| trace_findings::damaged(name, &what));
@@ -251,16 +253,16 @@ fn flaws(text: &Text<'_>, name: &str) -> Vec<Finding> {
         kind: "log-cut",
         class: Some(ErrorClass::Incomplete),
         message: format!(
-            "{name} unpacks to more than {}: what comes behind was not read",
+            "{name} unpacks to more than {}; the rest was not read",
             ByteSize(LARGEST)
         ),
-        help: Some("unpack it, and give the part that matters".to_owned()),
+        help: Some("unpack the file and pass only the relevant part".to_owned()),
         pid: None,
     });
     torn.into_iter().chain(cut).collect()
 }
 
-/// Gives each line to `each`, none of them longer than what is kept.
+/// Passes each line to `each`, truncated to `LONGEST_LINE`.
 fn lines(input: impl Read, mut each: impl FnMut(&[u8])) -> io::Result<()> {
     let mut input = BufReader::with_capacity(PIECE, input);
     let mut line = Vec::new();
@@ -298,7 +300,7 @@ mod tests {
         AllocSpace objects, 21(416KB) LOS objects, 33% free, 25MB/38MB, paused 1.230ms total \
         67.216ms";
 
-    /// Reads a log of this name, of which `most` bytes are unpacked.
+    /// Reads a log called `name` and unpacks at most `most` bytes.
     fn read(bytes: &[u8], name: &str, most: u64) -> Result<Log, GcError> {
         let mut log = Log::default();
         let mut input = TextInput::of_stream(bytes, name).map_err(GcError::of_text)?;
@@ -320,7 +322,7 @@ mod tests {
             ([0xff, 0xfe], u16::to_le_bytes as fn(u16) -> [u8; 2]),
             ([0xfe, 0xff], u16::to_be_bytes as fn(u16) -> [u8; 2]),
         ] {
-            // Long enough that characters fall on the seams of what is read at once.
+            // Long enough that characters cross the boundaries of the pieces that are read.
             let text = format!("{text}\n{}", "\u{1f600}x".repeat(9000));
             let wide: Vec<u8> = mark
                 .into_iter()
@@ -342,7 +344,7 @@ mod tests {
 
     #[test]
     fn a_torn_packing_is_reported_after_the_lines_before_it() {
-        // Lines that differ, so that some of them lie before the tear.
+        // Lines that differ, so that some of them are before the cut.
         let text: String = (0..5000_u64)
             .map(|n| format!("I/x( 1): {}\n", n.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
             .collect();
@@ -356,7 +358,7 @@ mod tests {
         assert_eq!(found.class, Some(ErrorClass::BadInput));
         let what = "a.gz: its gzip stream breaks off after ";
         assert!(found.message.starts_with(what), "{}", found.message);
-        // Of this one nothing is left.
+        // This one is cut so early that nothing can be read.
         let error = read(&packed[..10], "a.gz", LARGEST).err().unwrap();
         assert_eq!(error.kind(), "log-unreadable");
     }
@@ -403,11 +405,11 @@ mod tests {
             let error = read(text).err().unwrap();
             assert_eq!(error.kind(), "not-a-log");
             assert!(
-                error.to_string().starts_with("a.txt is no log: "),
+                error.to_string().starts_with("a.txt is not a log: "),
                 "{error}"
             );
         }
-        // Logs without a collection, whatever their form; and one without any form.
+        // Logs without a collection, in any format, and one without a format.
         for text in [
             "",
             "--------- beginning of main\n",

@@ -1,13 +1,13 @@
-//! Garbage collections of processes: out of logs that were saved, a phone's log, a recording.
+//! Garbage collections of processes, from saved logs, the log of a device, or a recording.
 //!
 //! | module | owns |
 //! |---|---|
 //! | `files` | logs in any encoding, and recordings |
-//! | `bugreport` | the log inside a bugreport, and what else is known there |
-//! | `phone` | the log of a process on the phone |
-//! | `now` | a collection that is asked for |
-//! | `stretch` | what happened between two labels |
-//! | `error` | why there is nothing to tell |
+//! | `bugreport` | the log inside a bug report, and the other facts there |
+//! | `phone` | the log of a process on the device |
+//! | `now` | a requested collection |
+//! | `stretch` | the time between two labels |
+//! | `error` | errors |
 
 mod bugreport;
 mod error;
@@ -17,7 +17,6 @@ mod phone;
 mod stretch;
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::Serialize;
 
@@ -26,6 +25,7 @@ pub use self::files::{Input, read};
 pub use self::now::{Collected, GcTrigger, Measured, collect_now};
 pub use self::phone::{Followed, Target, find, follow, read_ring};
 pub use self::stretch::Stretch;
+use crate::heaps::selector::ProcessFilter;
 use crate::memory::gc::{
     Format, GcContext, GcLog, Observed, ProcessReport, Recorded, Timed, analyze, of_timeline,
 };
@@ -34,62 +34,61 @@ use crate::results::lists::join_list;
 use crate::timeline::Timeline;
 use crate::untrusted::sanitize;
 
-/// Kind of the finding that no process of the name that was given collected.
+/// Kind of the finding that no collection is of a process with the given name.
 pub const NO_SUCH_PROCESS: &str = "no-such-process";
 
-/// Where collections come from.
+/// Source of the collections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GcSource {
-    /// Logs.
+    /// Saved logs.
     Log,
-    /// What the log of a phone still holds.
+    /// Current log of the device.
     Phone,
-    /// The timeline of a recording.
+    /// Timeline of a recording.
     Recording,
 }
 
-/// The collections of processes.
+/// Collections of processes.
 #[derive(Debug, Clone, Serialize)]
 pub struct GcReport {
-    /// Where they come from.
     #[serde(rename = "from")]
     pub source: GcSource,
-    /// Lines that were read.
+    /// Number of lines read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<u64>,
-    /// The formats of the lines that told something.
+    /// Formats of the lines with collections.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub formats: Vec<Format>,
-    /// When the first and the last line were written, ns on the log's axis.
+    /// Times of the first and the last line, in ns on the log's axis.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub span: Option<(i64, i64)>,
-    /// Processes, those with something wrong first, then those that collected most.
+    /// Processes, those with problems first, then by number of collections.
     pub processes: Vec<ProcessReport>,
-    /// Every collection, of the processes in their order.
+    /// All collections of each process, in the order of `processes`.
     #[serde(skip)]
     pub collections: Vec<Vec<Timed>>,
-    /// Collections, or processes, beyond what is kept.
+    /// Number of collections or processes beyond the limit.
     #[serde(skip_serializing_if = "crate::units::is_zero")]
     pub left_out: u64,
-    /// What the user should know beside.
+    /// Findings to report.
     #[serde(skip)]
     pub findings: Vec<Finding>,
 }
 
-/// What is known of a phone beside its log.
+/// Facts of a device from outside its log.
 #[derive(Debug, Clone, Default)]
 pub(super) struct OfPhone {
-    /// What its heaps may grow to.
+    /// Limits of its heaps.
     pub(super) known: GcContext,
-    /// Packages of which it is known whether they have `android:largeHeap`.
+    /// Packages with a known `android:largeHeap`.
     pub(super) large: BTreeMap<String, bool>,
-    /// For how long the log was followed.
+    /// Time for which the log was followed.
     pub(super) followed: Option<Observed>,
 }
 
 impl OfPhone {
-    /// What is known of the process of this name.
+    /// Returns the context of the process called `name`.
     fn of(&self, name: Option<&str>, written: Option<Observed>) -> GcContext {
         let package = name.map(package_of);
         GcContext {
@@ -100,53 +99,23 @@ impl OfPhone {
     }
 }
 
-/// The package of a process: `com.example.app:service` is of `com.example.app`.
+/// Returns the package of a process: `com.example.app` for `com.example.app:service`.
 pub(super) fn package_of(process: &str) -> &str {
     process.split(':').next().unwrap_or(process)
 }
 
-/// Which processes are wanted: by number, or by a part of the name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ProcessFilter {
-    /// Of this number.
-    Pid(u32),
-    /// With this in the name. A log may have the end of a name only: that fits, too.
-    Name(String),
-}
-
-impl fmt::Display for ProcessFilter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ProcessFilter::Pid(pid) => write!(f, "{pid}"),
-            ProcessFilter::Name(name) => f.write_str(&sanitize(name)),
-        }
-    }
-}
-
-impl ProcessFilter {
-    /// As it is typed.
-    pub fn parse(text: &str) -> ProcessFilter {
-        match text.parse() {
-            Ok(pid) => ProcessFilter::Pid(pid),
-            Err(_) => ProcessFilter::Name(text.to_owned()),
-        }
-    }
-
-    fn fits(&self, report: &ProcessReport) -> bool {
-        match (self, &report.name) {
-            (ProcessFilter::Pid(pid), _) => report.pid == Some(*pid),
-            (ProcessFilter::Name(wanted), Some(name)) => {
-                // ART cuts a name to its last 15 characters, and that to 14.
-                name.contains(wanted.as_str())
-                    || report.name_is_cut && name.len() >= 14 && wanted.contains(name.as_str())
-            }
-            (ProcessFilter::Name(_), None) => false,
-        }
-    }
+/// Returns true if a filter takes a process of a log.
+fn fits(filter: &ProcessFilter, report: &ProcessReport) -> bool {
+    let name = report.name.as_deref().unwrap_or_default();
+    // ART cuts a name to its last 15 characters, and that to 14.
+    let is_cut = report.name_is_cut && name.len() >= 14;
+    let mut wanted = filter.names.iter().chain(&filter.packages);
+    filter.takes(report.pid.map(u64::from), name)
+        || is_cut && wanted.any(|wanted| wanted.contains(name))
 }
 
 impl GcReport {
-    /// What a log told.
+    /// Creates the report of a log.
     pub(super) fn of_log(source: GcSource, log: &GcLog, phone: &OfPhone) -> GcReport {
         let processes = log.processes().map(|process| {
             let name = process.name.as_ref().map(|name| name.text.as_str());
@@ -162,7 +131,7 @@ impl GcReport {
         }
     }
 
-    /// What a recording holds.
+    /// Creates the report of a recording.
     pub fn of_recording(timeline: Timeline) -> GcReport {
         let processes = of_timeline(timeline).into_iter().map(|recorded| {
             let Recorded {
@@ -198,18 +167,17 @@ impl GcReport {
         }
     }
 
-    /// Leaves only these processes: the log of an old phone is everybody's.
+    /// Removes all other processes. The log of an old device contains those of all processes.
     fn processes_of(&mut self, targets: &[Target]) {
-        let wanted: Vec<ProcessFilter> = targets
-            .iter()
-            .map(|target| ProcessFilter::Pid(target.pid))
-            .collect();
-        self.only(&wanted);
+        self.only(&ProcessFilter {
+            pids: targets.iter().map(|target| target.pid.into()).collect(),
+            ..ProcessFilter::default()
+        });
     }
 
-    /// Leaves only the processes that are wanted, all where none is named; says which of them
-    /// are not there.
-    pub fn choose(&mut self, wanted: &[ProcessFilter]) {
+    /// Removes all processes that match none of `wanted`, if any are given. Adds a finding for each
+    /// filter without a match.
+    pub fn choose(&mut self, wanted: &ProcessFilter) {
         let there = self.processes.iter().map(|process| {
             let name = process.name.as_deref().map(sanitize);
             let cut = if process.name_is_cut { "…" } else { "" };
@@ -219,16 +187,16 @@ impl GcReport {
                 .to_owned()
         });
         let there = join_list(there);
-        // Where there are none at all, that is said.
-        let missing = wanted.iter().filter(|which| {
+        // A report without any process has its own message.
+        let missing = wanted.each().into_iter().filter(|which| {
             let mut processes = self.processes.iter();
-            !there.is_empty() && !processes.any(|process| which.fits(process))
+            !there.is_empty() && !processes.any(|process| fits(which, process))
         });
         let missing = missing.map(|which| Finding {
             kind: NO_SUCH_PROCESS,
             class: None,
-            message: format!("no collection of a process {which}"),
-            help: Some(format!("there are those of {there}")),
+            message: format!("no collections of {}", sanitize(&which.to_string())),
+            help: Some(format!("choose from {there}")),
             pid: None,
         });
         let missing: Vec<Finding> = missing.collect();
@@ -236,15 +204,15 @@ impl GcReport {
         self.only(wanted);
     }
 
-    /// Leaves only the processes that are wanted; all where none is named.
-    fn only(&mut self, wanted: &[ProcessFilter]) {
+    /// Removes all processes that match none of `wanted`; keeps all if it is empty.
+    fn only(&mut self, wanted: &ProcessFilter) {
         if wanted.is_empty() {
             return;
         }
         let fits: Vec<bool> = self
             .processes
             .iter()
-            .map(|process| wanted.iter().any(|which| which.fits(process)))
+            .map(|process| fits(wanted, process))
             .collect();
         let mut kept = fits.iter();
         self.processes.retain(|_| kept.next() == Some(&true));

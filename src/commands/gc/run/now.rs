@@ -1,7 +1,6 @@
-//! A collection that is asked for, by the way the phone permits: a signal as root or by
-//! `run-as`, else `dumpsys meminfo`, for which an app collects before it counts its objects.
-//! A signal ends a process that has no Java runtime: who gets one is looked at in the same
-//! breath.
+//! Requested collections. Depending on what the device permits, uses a signal as root or through
+//! `run-as`, otherwise `dumpsys meminfo`, for which an app collects before it counts its objects.
+//! The signal ends a process without a Java runtime, so the same script checks its receiver first.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -17,75 +16,72 @@ use crate::memory::gc::{Event, Logged, Stamp, parse_event, parse_line};
 use crate::timeline::Collection;
 use crate::untrusted::sanitize_bytes;
 
-/// Time allowed for a signal to be sent.
+/// Time limit for sending a signal.
 const QUICK: Duration = Duration::from_secs(15);
-/// Time allowed for meminfo: the app alone gets five seconds.
+/// Time limit for meminfo. The app alone gets 5 seconds.
 const MEMINFO: Duration = Duration::from_secs(60);
-/// So long the log is watched.
+/// Time for which the log is watched.
 const WATCHED: Duration = Duration::from_secs(15);
 
-/// How a process was asked.
+/// Method of requesting a collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GcTrigger {
-    /// A signal sent as root.
+    /// Signal sent as root.
     Root,
-    /// A signal sent as the app itself, which is debuggable.
+    /// Signal sent as the app itself, which must be debuggable.
     RunAs,
-    /// `dumpsys meminfo`: the app collects before it counts.
+    /// `dumpsys meminfo`, for which the app collects before it counts.
     Meminfo,
 }
 
 impl GcTrigger {
-    /// In words, behind "asked to collect".
+    /// Returns the method in words, as used after "requested".
     pub fn words(self) -> &'static str {
         match self {
             GcTrigger::Root => "by a signal sent as root",
             GcTrigger::RunAs => "by a signal sent through run-as",
-            GcTrigger::Meminfo => "by `dumpsys meminfo`, for which apps collect",
+            GcTrigger::Meminfo => "by `dumpsys meminfo`",
         }
     }
 }
 
-/// What was live after a collection, as the log says.
+/// Live set after a collection, as logged.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Measured {
-    /// Bytes live, at least.
+    /// Live bytes, rounded down.
     pub live: u64,
-    /// What the unit hides.
+    /// Resolution of `live` in bytes.
     pub step: u64,
-    /// The heap's size.
+    /// Size of the heap.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
-    /// How long before the other, where that is known.
+    /// Seconds before the requested collection, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds_before: Option<f64>,
 }
 
-/// A collection that was asked for.
+/// Requested collection.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Collected {
-    /// The process.
     #[serde(flatten)]
     pub target: Target,
-    /// How it was asked.
     #[serde(rename = "way")]
     pub trigger: GcTrigger,
-    /// Ways that were tried before, and why they did not do.
+    /// Methods that were tried before, each with the reason of its failure.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<(GcTrigger, String)>,
-    /// After the last collection that was logged before.
+    /// Live set after the previous logged collection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Measured>,
-    /// After this one.
+    /// Live set after this collection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Measured>,
-    /// The collection.
     pub collection: Collection,
 }
 
-/// Looks who `$1` is: a child of a zygote, of the name `$2`. The zygote alone would do, but a
-/// number is somebody else's soon.
+/// Runs `$act` only if process `$1` is a child of a zygote and called `$2`. The zygote alone is not
+/// enough, because PIDs are reused.
 macro_rules! if_app {
     ($act:literal) => {
         concat!(
@@ -101,10 +97,11 @@ macro_rules! if_app {
     };
 }
 
-/// Has a process collect, and waits for its word in the log.
+/// Requests a collection of a process and waits for it in the log.
 ///
 /// # Errors
-/// Where it has no Java heap, is frozen, cannot be asked, or says nothing.
+/// Returns an error if the process does not have a Java heap, is frozen, cannot be asked, or does
+/// not log a collection.
 pub async fn collect_now(
     device: &Device,
     facts: &DeviceFacts,
@@ -173,7 +170,7 @@ fn triggers(facts: &DeviceFacts, target: &Target) -> Vec<GcTrigger> {
         .collect()
 }
 
-/// Asks; in the inner result, why that way does not do.
+/// Requests a collection. The inner error is the reason why this method does not work.
 async fn ask(
     device: &Device,
     facts: &DeviceFacts,
@@ -192,7 +189,7 @@ async fn ask(
     let package = target.run_as.as_deref().unwrap_or("");
     let command = match trigger {
         GcTrigger::Meminfo => command,
-        // `run-as` of old phones knows no users: those of the first need none.
+        // `run-as` of old devices does not support `--user`; the first user does not need it.
         GcTrigger::RunAs if target.user == 0 => {
             Command::script(if_app!("run-as \"$3\" kill -10 $1")).args([
                 &pid,
@@ -226,11 +223,14 @@ fn answer(trigger: GcTrigger, output: &Output) -> Result<(), String> {
         .flat_map(|text| text.split(|byte| *byte == b'\n'))
         .map(<[u8]>::trim_ascii)
         .find(|line| !line.is_empty());
-    let says = line.map_or_else(|| "it failed without a word".to_owned(), sanitize_bytes);
+    let says = line.map_or_else(
+        || "it failed without an error message".to_owned(),
+        sanitize_bytes,
+    );
     match trigger {
         GcTrigger::Meminfo if says.starts_with("No process found") => Err(says),
         GcTrigger::Meminfo if output.exit == 0 => Ok(()),
-        // run-as of old phones ends in 0 all the same.
+        // run-as of old devices exits with 0 even on failure.
         GcTrigger::Root | GcTrigger::RunAs if output.exit == 0 && line.is_none() => Ok(()),
         _ => Err(says),
     }
@@ -245,13 +245,13 @@ fn measured(logged: &Logged) -> Option<Measured> {
     })
 }
 
-/// The log of a process from a moment on.
+/// Log of a process from a point in time.
 struct Watched {
-    /// The last collection before it.
+    /// Last collection before that time.
     before: Option<(Option<i64>, Logged)>,
-    /// Lines that were there then, and how often.
+    /// Lines before that time, with their counts.
     known: HashMap<String, usize>,
-    /// Time of the last of them, as logcat takes it.
+    /// Time of the last of them, in the format of logcat's `-T`.
     from: Option<String>,
 }
 
@@ -276,7 +276,7 @@ impl Watched {
         Ok(watched)
     }
 
-    /// The first explicit collection that was not there before.
+    /// Returns the first explicit collection that was not in the log before.
     async fn explicit(
         &mut self,
         device: &Device,
@@ -301,7 +301,7 @@ impl Watched {
                     return Ok(Some((at.map(axis), *logged)));
                 }
                 self.before = Some((at.map(axis), *logged));
-                // Seen now: the next look passes over it.
+                // Skip this line in the next iteration.
                 *self.known.entry(line.to_owned()).or_default() += 1;
             }
             if Instant::now() >= until {
@@ -313,7 +313,7 @@ impl Watched {
     }
 }
 
-/// The lines of a process with their times and what they say of collections.
+/// Returns the lines of a process with their times and collection events.
 fn of_process(text: &str, pid: u32) -> impl Iterator<Item = (&str, Option<Stamp>, Option<Event>)> {
     text.lines().filter_map(move |row| {
         let line = parse_line(row)?;
@@ -322,6 +322,6 @@ fn of_process(text: &str, pid: u32) -> impl Iterator<Item = (&str, Option<Stamp>
 }
 
 fn axis(stamp: Stamp) -> i64 {
-    // Of lines without a year only differences count.
+    // For lines without a year, only differences matter.
     stamp.ns(2024)
 }

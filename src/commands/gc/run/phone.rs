@@ -1,5 +1,5 @@
-//! The log of processes on a phone: which they are, what they may grow to, what the ring of the
-//! log still holds of them.
+//! The log of processes on a device: the selected processes, the limits of their heaps, and the
+//! lines in the ring buffer of the log.
 
 use std::time::Duration;
 
@@ -16,64 +16,56 @@ use crate::observe::{self, LogEvent};
 use crate::results::findings::Finding;
 use crate::untrusted::sanitize_bytes;
 
-/// Time allowed for the ring of the log to come over.
+/// Time limit for the transfer of the ring buffer.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long the end waits for the phone's clock.
+/// Time limit for reading the device clock at the end.
 const QUICK: Duration = Duration::from_secs(5);
-/// Where a phone does not tell its year; only differences count then.
+/// Year to assume if the device does not report one. Only differences matter then.
 const DEFAULT_YEAR: i32 = 2024;
-/// From this level on logcat tells processes apart and prints times since 1970.
+/// API level from which logcat can filter by process and print times since 1970.
 const ONE_PROCESS: u32 = 24;
 
-/// A process on the phone.
+/// Process on the device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Target {
-    /// Its number.
+    /// Process ID.
     pub pid: u32,
-    /// Its name.
     pub name: String,
-    /// Its package, where that is certain and debuggable: `run-as` lets us in.
+    /// Package for `run-as`, if it is known and debuggable.
     #[serde(skip)]
     pub run_as: Option<String>,
-    /// The user it runs for.
+    /// User that the process runs for.
     #[serde(skip)]
     pub user: u32,
-    /// It has a Java heap.
+    /// Whether it has a Java heap.
     #[serde(skip)]
     pub has_art: bool,
-    /// The freezer holds it.
+    /// Whether the freezer has frozen it.
     #[serde(skip)]
     pub frozen: bool,
 }
 
-/// The processes that are meant: names (with `*`) or numbers.
+/// Returns the processes that match names (with `*`) or PIDs.
 ///
 /// # Errors
-/// Where the phone is lost or silent, or none of them runs.
+/// Returns an error if the device is lost or silent, or no such process is running.
 pub async fn find(
     device: &Device,
-    typed: &[String],
+    targets: &Targets,
     user: Option<u32>,
 ) -> Result<(DeviceFacts, Vec<Target>), GcError> {
-    let mut targets = Targets::default();
-    for text in typed {
-        match text.parse::<u32>() {
-            Ok(pid) => targets.pids.push(pid),
-            Err(_) => targets.names.push(text.clone()),
-        }
-    }
     let facts = eligibility::facts(device).await?;
     let how = AssessOptions {
         user,
         startup: Startup::Off,
     };
-    let assessment = eligibility::assess(device, &facts, &targets, &how).await?;
+    let assessment = eligibility::assess(device, &facts, targets, &how).await?;
     let mut found: Vec<Target> = assessment.targets.iter().flat_map(processes).collect();
     found.sort_by_key(|target| target.pid);
     found.dedup_by_key(|target| target.pid);
     if found.is_empty() {
         return Err(GcError::NotRunning {
-            targets: typed.join(", "),
+            targets: targets.to_string(),
         });
     }
     Ok((facts, found))
@@ -100,7 +92,7 @@ fn processes(report: &TargetReport) -> impl Iterator<Item = Target> + '_ {
     })
 }
 
-/// logcat for one process. `from_s` are seconds since 1970.
+/// Returns the logcat command for one process. `from` is in seconds since 1970.
 pub(super) fn logcat(facts: &DeviceFacts, pid: u32, from: Option<&str>) -> Command {
     let command = Command::program("logcat").args(["-d", "-v", "threadtime"]);
     let command = match facts.api().is_none_or(|api| api >= ONE_PROCESS) {
@@ -117,7 +109,7 @@ pub(super) fn logcat(facts: &DeviceFacts, pid: u32, from: Option<&str>) -> Comma
     command.called("reading the log")
 }
 
-/// The lines of a process in the ring, as far back as it goes.
+/// Returns all lines of a process in the ring buffer, or those since `from`.
 pub(super) async fn lines(
     device: &Device,
     facts: &DeviceFacts,
@@ -137,10 +129,11 @@ pub(super) async fn lines(
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// What the ring of the log holds of processes, of the last `since` where that is given.
+/// Reads the collections of processes in the ring buffer, optionally only those of the last
+/// `since`.
 ///
 /// # Errors
-/// Where the phone is lost, or has no log.
+/// Returns an error if the device is lost or does not have a log.
 pub async fn read_ring(
     device: &Device,
     facts: &DeviceFacts,
@@ -159,7 +152,7 @@ pub async fn read_ring(
             findings.push(Finding {
                 kind: "gc-since",
                 class: None,
-                message: "this phone's log cannot be asked for its last lines: all of it was read"
+                message: "cannot limit the log of this device by time; the whole log was read"
                     .to_owned(),
                 help: None,
                 pid: None,
@@ -180,31 +173,31 @@ pub async fn read_ring(
     Ok(report)
 }
 
-/// What a followed log says.
+/// Event of a followed log.
 #[derive(Debug)]
 pub enum Followed<'a> {
-    /// It begins, from this moment of the log's axis on, ns.
+    /// Following begins at this time on the log's axis, in ns.
     Begins(i64),
-    /// A line that was in the ring already.
+    /// A line that was already in the ring buffer.
     Earlier(&'a GcLogEvent),
-    /// A line that came while it was followed.
+    /// A line that was logged while following.
     Now(&'a GcLogEvent),
-    /// logcat of a process keeps ending, and is started again ever more slowly.
+    /// logcat of a process keeps exiting and is restarted at growing intervals.
     Restless(u32),
 }
 
-/// The phone's clocks: since the boot, since 1970, and the day and time that its people see.
+/// Script that prints the device clocks: since boot, since 1970, and the local date and time.
 const CLOCKS: &str = r#"{ read -r up idle < /proc/uptime; } 2>/dev/null
 echo "$up"; echo "${EPOCHREALTIME:-$(date +%s)}"; date "+%Y-%m-%d %H:%M:%S.000""#;
 
-/// A moment by a phone's clocks.
+/// Point in time by the device clocks.
 #[derive(Debug, Clone, Copy, Default)]
 struct Moment {
-    /// Since the boot, ns.
+    /// Since boot, in ns.
     up_ns: Option<u64>,
-    /// Since 1970, ns.
+    /// Since 1970, in ns.
     epoch_ns: Option<u64>,
-    /// As logs of old phones have it.
+    /// Local time, as in logs of old devices.
     local: Option<Stamp>,
 }
 
@@ -222,11 +215,12 @@ impl Moment {
     }
 }
 
-/// Follows the logs of processes until `stop`, from now on, or from what the ring holds of the
-/// last `since` on; each line that tells something is told. What all of it came to.
+/// Follows the logs of processes until `stop`, from now on or from the last `since` in the ring
+/// buffer. Passes each line with an event to `tell`. Returns the report.
 ///
 /// # Errors
-/// Where the phone has no log that can be followed. A connection that is lost is made again.
+/// Returns an error if the device does not have a log that can be followed. A lost connection is
+/// restored.
 pub async fn follow(
     device: &Device,
     facts: &DeviceFacts,
@@ -245,7 +239,7 @@ pub async fn follow(
         log.call(target.pid, &target.name);
     }
     let pids: Vec<u32> = targets.iter().map(|target| target.pid).collect();
-    // The log's axis: an old phone's has local times.
+    // Time axis of the log: local times on an old device.
     let now = match (one_process, begun.local, begun.epoch_ns) {
         (false, Some(local), _) => local.ns(year),
         (_, _, Some(epoch)) => i64::try_from(epoch).unwrap_or(i64::MAX),
@@ -265,7 +259,7 @@ pub async fn follow(
                 LogEvent::Line(line) => line,
                 LogEvent::Restless { pid } => return tell(Followed::Restless(pid)),
             };
-            // An old phone's logcat begins with all that its ring has.
+            // logcat of an old device begins with the whole ring buffer.
             let at = parse_line(line).and_then(|line| line.time);
             if !one_process && at.is_some_and(|at| at.ns(year) < from) {
                 return;
@@ -286,7 +280,7 @@ pub async fn follow(
     if let Some(why) = refused {
         return Err(GcError::NoLog { why });
     }
-    // By the phone's clock, since its log is; a phone that is away by now has none to tell.
+    // Measured by the device clock, like the log. A disconnected device does not report it.
     let ended = tokio::time::timeout(QUICK, Moment::now(device)).await;
     let up_ns = ended
         .ok()
@@ -296,7 +290,7 @@ pub async fn follow(
     let followed = by_phone
         .and_then(|(end, begin)| end.checked_sub(begin))
         .unwrap_or_else(|| u64::try_from(host.elapsed().as_nanos()).unwrap_or(u64::MAX));
-    // What the ring had of the time before counts as far back as its first line.
+    // Add the time before, back to the first line of the ring buffer.
     let earlier = log
         .span
         .map_or(0, |(first, _)| now.saturating_sub(first).max(0));
@@ -307,7 +301,7 @@ pub async fn follow(
     Ok(GcReport::of_log(GcSource::Phone, &log, &phone))
 }
 
-/// What the phone lets the heaps of these processes grow to.
+/// Returns the heap limits of the processes.
 async fn of_phone(device: &Device, targets: &[Target]) -> Result<OfPhone, GcError> {
     let mut phone = OfPhone {
         known: limits(device).await?,
@@ -327,14 +321,14 @@ async fn of_phone(device: &Device, targets: &[Target]) -> Result<OfPhone, GcErro
                     .extend(large.map(|large| (package.to_owned(), large)));
             }
             Err(error) if error.is_connection() => return Err(error.into()),
-            // Then the heap's own size tells.
+            // Then the size of the heap shows its limit.
             Err(_) => {}
         }
     }
     Ok(phone)
 }
 
-/// What the phone lets heaps grow to.
+/// Returns the limits of heaps on the device.
 async fn limits(device: &Device) -> Result<GcContext, GcError> {
     const ASK: &str = "getprop dalvik.vm.heapgrowthlimit; getprop dalvik.vm.heapsize";
     let command = Command::script(ASK).called("reading the heap's limits");

@@ -1,4 +1,4 @@
-//! A stretch of a recording: what happened between two of its labels, as `rec@before..after`.
+//! A range of a recording between two of its labels, as in `rec@before..after`.
 
 use std::fmt;
 use std::path::Path;
@@ -10,21 +10,21 @@ use crate::results::manifest::Manifest;
 use crate::timeline::{Entry, Label, Observation, Timeline};
 use crate::untrusted::sanitize;
 
-/// The recording's end.
+/// Name of the end of the recording.
 const END: &str = "end";
 
-/// A stretch as it was typed: without a label, from the recording's begin, or to its end.
+/// Range as typed. Without a label, it begins or ends with the recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stretch(String);
 
 impl Stretch {
-    /// `before..after`, `before..`, `..after`; `None` where it is no stretch.
+    /// Parses `before..after`, `before..` or `..after`; returns `None` if it is not a range.
     pub fn parse(typed: &str) -> Option<Stretch> {
         typed.contains("..").then(|| Stretch(typed.to_owned()))
     }
 
-    /// The labels that it begins and ends with. A label may end in a dot, and older recordings
-    /// have some with two: what the recording has decides where the stretch is divided.
+    /// Returns the first and last label. A label can end with a dot, and older recordings have
+    /// labels with two dots, so the labels of the recording decide where the range is split.
     fn ends(&self, labels: &[(String, u64)]) -> (Option<&str>, Option<&str>) {
         let mut ways = self.0.char_indices().filter_map(|(at, _)| {
             let (from, to) = self.0.split_at_checked(at)?;
@@ -40,11 +40,11 @@ impl Stretch {
         known.or_else(|| ways.next()).unwrap_or_default()
     }
 
-    /// Leaves what happened in the stretch, and tells which of several moments it begins and ends
-    /// with.
+    /// Removes everything outside the range. Returns findings about labels that were set several
+    /// times.
     ///
     /// # Errors
-    /// Where the recording at `path` has no such label.
+    /// Returns an error if the recording at `path` does not have the label.
     pub(super) fn cut(
         &self,
         path: &Path,
@@ -67,7 +67,7 @@ impl Stretch {
         if is_reversed {
             std::mem::swap(&mut from, &mut to);
         }
-        // Of labels that were set again and again, the widest stretch.
+        // For labels that were set several times, use the widest range.
         let begin = from.as_ref().map(|from| from.first);
         let end = to.as_ref().map(|to| to.last);
         cut(timeline, begin, end);
@@ -75,7 +75,7 @@ impl Stretch {
     }
 }
 
-/// When a label was set.
+/// Times at which a label was set.
 struct Moments {
     label: String,
     count: usize,
@@ -102,20 +102,20 @@ impl Moments {
             class: None,
             message: format!("{} snapshots have the label {label}", self.count),
             help: Some(format!(
-                "the stretch {stretch} of them; @{label} alone means the last"
+                "the range {stretch} of them; `@{label}` alone selects the last"
             )),
             pid: None,
         }
     }
 }
 
-/// Which of several moments of one label the stretch begins and ends with.
+/// Returns findings about labels at the ends of the range that were set several times.
 fn repeated(from: Option<&Moments>, to: Option<&Moments>) -> Vec<Finding> {
     let from = from.filter(|from| from.count > 1);
     let to = to.filter(|to| to.count > 1);
     match (from, to) {
         (Some(from), Some(to)) if from.label == to.label => {
-            vec![from.finding("is from the first to the last")]
+            vec![from.finding("spans the first to the last")]
         }
         _ => {
             let from = from.map(|from| from.finding("begins with the first"));
@@ -131,7 +131,7 @@ impl fmt::Display for Stretch {
     }
 }
 
-/// The labels of a recording, and when each was set.
+/// Returns the labels of a recording with their times.
 fn labels(path: &Path, timeline: &Timeline) -> Vec<(String, u64)> {
     let manifest = Manifest::read(path).map_or_else(|_| Vec::new(), |manifest| manifest.labels);
     let noted = manifest
@@ -161,7 +161,7 @@ fn no_such(path: &Path, label: &str, labels: &[(String, u64)]) -> GcError {
     }
 }
 
-/// Which processes were there when it begins is known of it, too.
+/// Removes the entries outside the range, but keeps the processes that existed at its beginning.
 fn cut(timeline: &mut Timeline, from: Option<u64>, to: Option<u64>) {
     let (begin, end) = (from.unwrap_or(0), to.unwrap_or(u64::MAX));
     timeline.entries.retain_mut(|entry| {
@@ -170,7 +170,7 @@ fn cut(timeline: &mut Timeline, from: Option<u64>, to: Option<u64>) {
         entry.boot_ns = entry.boot_ns.max(begin);
         stays
     });
-    // For so long it was looked at, though nothing may have happened at its ends.
+    // Mark the ends of the range as observed, even if nothing happened there.
     let mark = |boot_ns| Entry {
         boot_ns,
         pid: 0,
@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(Stretch::parse("before"), None);
     }
 
-    /// Of labels, the ns at which each was set.
+    /// Returns a timeline of labels, with the ns at which each was set.
     fn labelled(labels: &[(&str, u64)]) -> Timeline {
         let set = |(label, at): &(&str, u64)| {
             let label = (*label).to_owned();
@@ -328,26 +328,26 @@ mod tests {
             ("end of it", 50),
         ];
         for (typed, span, told) in [
-            ("in..", (10, 50), vec!["the stretch begins with the first"]),
-            ("..out", (10, 40), vec!["the stretch ends with the last"]),
+            ("in..", (10, 50), vec!["the range begins with the first"]),
+            ("..out", (10, 40), vec!["the range ends with the last"]),
             (
                 "in..in",
                 (10, 30),
-                vec!["the stretch is from the first to the last"],
+                vec!["the range spans the first to the last"],
             ),
             (
                 "in..out",
                 (10, 40),
                 vec![
-                    "the stretch begins with the first",
-                    "the stretch ends with the last",
+                    "the range begins with the first",
+                    "the range ends with the last",
                 ],
             ),
-            // The wrong way round.
+            // In reverse order.
             (
                 "end of it..in",
                 (10, 50),
-                vec!["the stretch begins with the first"],
+                vec!["the range begins with the first"],
             ),
             ("end of it..", (50, 50), vec![]),
         ] {

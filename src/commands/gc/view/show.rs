@@ -1,4 +1,4 @@
-//! Collections in tables, in sentences and as CSV.
+//! Collections as tables, text and CSV.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -20,16 +20,16 @@ use crate::results::findings::Finding;
 use crate::units::{ByteSize, HumanDuration, SignedSize, thousands};
 use crate::views::java::{Cell, csv_line};
 
-/// Of so many processes each is shown in full.
+/// Maximum number of processes that are shown in detail.
 const IN_FULL: usize = 3;
-/// Blocks of a series.
+/// Blocks of a sparkline.
 const BLOCKS: usize = 24;
-/// Columns that a narrow terminal does without, the first of them first: of all processes, ...
+/// Columns to hide on a narrow terminal, the first of them first: of all processes, ...
 const LEAST_OF_ALL: [&str; 6] = [
     "p50 pause",
     "live set",
     "time",
-    "live at last",
+    "last live set",
     "freed",
     "max pause",
 ];
@@ -37,29 +37,29 @@ const LEAST_OF_ALL: [&str; 6] = [
 const LEAST_OF_REASONS: [&str; 6] = ["p90", "p99", "time", "p50 pause", "freed", "max"];
 /// ... and of each collection.
 const LEAST_OF_EACH: [&str; 5] = ["of", "took", "pauses", "freed", "live"];
-/// Where the figures of the left-out columns are, too.
-const ELSEWHERE: &str = " and --json";
+/// Hint to the other outputs that contain hidden columns.
+const ELSEWHERE: &str = ", or use `--json`";
 
-/// Shows a report: few processes in full, of many a table and what is wrong.
+/// Shows a report: details of a few processes, or a table of many with their problems.
 pub(super) fn show(console: &Console, report: &GcReport, list: bool) {
     let lines = report.lines.map_or_else(String::new, |lines| {
         format!(" in {}", counted(lines, "line"))
     });
-    // That one who is not there was asked for is told with the findings.
+    // A missing process is reported with the findings.
     let is_told = |finding: &Finding| finding.kind == NO_SUCH_PROCESS;
     if report.processes.is_empty() && report.findings.iter().any(is_told) {
         return;
     }
     if report.processes.is_empty() {
         let what = match report.source {
-            GcSource::Log | GcSource::Phone => "no collection was logged",
-            GcSource::Recording => "no collection was recorded",
+            GcSource::Log | GcSource::Phone => "no collections were logged",
+            GcSource::Recording => "no collections were recorded",
         };
         console.say(format_args!("{what}{lines}"));
         if report.source != GcSource::Recording && report.lines.is_some_and(|lines| lines > 0) {
             console.say(
-                "ART logs slow collections of apps that are in use, and those that were asked \
-                 for: a log without any proves nothing",
+                "ART logs only explicit collections and slow collections of apps in use, so a log \
+                 without any does not prove that none happened",
             );
         }
         return;
@@ -69,7 +69,7 @@ pub(super) fn show(console: &Console, report: &GcReport, list: bool) {
         for process in &report.processes {
             diagnoses(console, process, true);
         }
-        console.say("--process NAME shows one in full, --list each collection");
+        console.say("`-n NAME` shows one in detail, `--by collection` shows each collection");
     } else {
         for (at, process) in report.processes.iter().enumerate() {
             if at > 0 {
@@ -88,19 +88,19 @@ pub(super) fn show(console: &Console, report: &GcReport, list: bool) {
     }
     if report.left_out > 0 {
         console.warn(format_args!(
-            "{} more were left out: more than are kept",
+            "left out {} beyond the limit",
             counted(report.left_out, "collection")
         ));
     }
 }
 
-/// `1 collection`, `2 collections`.
+/// Returns a count with its noun, such as `1 collection` or `2 collections`.
 fn counted(count: u64, what: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{} {what}{plural}", thousands(count))
 }
 
-/// The name, or the end of it, and the number.
+/// Returns the name, or the end of it, and the PID.
 fn who(process: &ProcessReport) -> String {
     let name = match &process.name {
         Some(name) if process.name_is_cut => format!("…{name}"),
@@ -120,7 +120,7 @@ fn overview(console: &Console, report: &GcReport) {
         "time",
         "p50 pause",
         "max pause",
-        "live at last",
+        "last live set",
         "live set",
         "process",
     ]);
@@ -155,8 +155,8 @@ fn overview(console: &Console, report: &GcReport) {
     show_fitting_at(console, &mut table, &LEAST_OF_ALL, 0, ELSEWHERE);
 }
 
-/// What collections freed, and how many of them tell where not all do: the system's trace has
-/// their times alone.
+/// Returns the freed bytes, with the number of collections that report them if not all do. A system
+/// trace has only their times.
 fn freed_in(bytes: Option<i64>, told: u64, count: u64) -> String {
     match bytes {
         None => "-".to_owned(),
@@ -222,39 +222,39 @@ fn heading(console: &Console, process: &ProcessReport) -> String {
         counted(process.collections, what)
     );
     match process.runtime {
-        Some(Runtime::Dalvik) => text += " of Dalvik",
-        Some(Runtime::Art) => text += " of ART",
+        Some(Runtime::Dalvik) => text += " by Dalvik",
+        Some(Runtime::Art) => text += " by ART",
         None => {}
     }
     if let (Some(ns), Some(by)) = (process.observed_ns, process.observed_by) {
         let of = match by {
             ObservedBy::Log => "of its log",
-            ObservedBy::Followed => "that were followed",
+            ObservedBy::Followed => "of the followed log",
             ObservedBy::Recording => "of the recording",
             ObservedBy::Collections => "from the first to the last",
         };
         let _ = write!(text, " in {} {of}", HumanDuration(Duration::from_nanos(ns)));
     }
     if let Some(rate) = process.per_minute {
-        let _ = write!(text, ", {rate:.1} a minute");
+        let _ = write!(text, ", {rate:.1} per minute");
     }
     if process.ours > 0 {
         let _ = write!(
             text,
-            "; {} that heaptap caused not counted",
+            "; {} caused by heaptap not counted",
             thousands(process.ours)
         );
     }
     text
 }
 
-/// What does not fit a table.
+/// Returns lines with facts that do not fit into a table.
 fn sentences(process: &ProcessReport) -> Vec<String> {
     let mut lines = Vec::new();
     let pauses = &process.pauses;
     if pauses.count > 0 {
         lines.push(format!(
-            "pauses: half up to {}, 90 % up to {}, 99 % up to {}, longest {}; {}, {} in all",
+            "pauses: p50 {}, p90 {}, p99 {}, max {}; {}, {} in total",
             milliseconds(pauses.p50_ns),
             milliseconds(pauses.p90_ns),
             milliseconds(pauses.p99_ns),
@@ -272,25 +272,21 @@ fn sentences(process: &ProcessReport) -> Vec<String> {
     let young = process.live.len() - whole.len();
     if let (Some(first), Some(last)) = (whole.first(), whole.last()) {
         let mut line = format!(
-            "live set: {} {} {} after {} of the whole heap",
+            "live set: {} {} {} after {}",
             ByteSize(*first as u64),
             sparkline(&whole, 2 * BLOCKS),
             ByteSize(*last as u64),
-            counted(whole.len() as u64, "collection"),
+            counted(whole.len() as u64, "full GC"),
         );
         if young > 0 {
-            let _ = write!(
-                line,
-                "; {} of the young part not drawn",
-                thousands(young as u64)
-            );
+            let _ = write!(line, "; young GCs not shown: {}", thousands(young as u64));
         }
         lines.push(line);
     }
     match process.growth {
-        Growth::TooFew { wanted, .. } if !process.live.is_empty() => lines.push(format!(
-            "too few to tell whether it grows: that takes {wanted} collections of the whole heap"
-        )),
+        Growth::TooFew { wanted, .. } if !process.live.is_empty() => {
+            lines.push(format!("trend unknown: needs {wanted} full GCs"))
+        }
         Growth::Steady {
             growth,
             noise,
@@ -301,7 +297,7 @@ fn sentences(process: &ProcessReport) -> Vec<String> {
     }
     if process.waits.count > 0 {
         lines.push(format!(
-            "threads waited for a collection {}: {} in all, at most {}",
+            "threads waited for a collection {}: {} in total, {} at most",
             times(process.waits.count),
             milliseconds(process.waits.total_ns),
             milliseconds(process.waits.max_ns),
@@ -309,16 +305,16 @@ fn sentences(process: &ProcessReport) -> Vec<String> {
     }
     let minor = &process.minor;
     for (count, what) in [
+        (minor.clamps, "the heap reached its growth limit"),
         (
-            minor.clamps,
-            "the heap was kept from growing over its limit",
+            minor.grown,
+            "the heap grew because an allocation did not fit",
         ),
-        (minor.grown, "the heap grew because nothing in it fitted"),
         (
             minor.soft_references,
-            "softly referenced objects were given up",
+            "softly referenced objects were cleared",
         ),
-        (minor.signals, "a signal asked for a collection"),
+        (minor.signals, "a signal requested a collection"),
     ] {
         if count > 0 {
             lines.push(format!("{what} {}", times(count)));
@@ -326,13 +322,13 @@ fn sentences(process: &ProcessReport) -> Vec<String> {
     }
     if minor.dropped > 0 {
         lines.push(format!(
-            "the phone's log dropped {} of this process",
+            "the device log dropped {} of this process",
             counted(minor.dropped, "line")
         ));
     }
     if minor.unknown > 0 {
         lines.push(format!(
-            "{} about its collector could not be understood, such as: {}",
+            "cannot parse {} about its collector, such as: {}",
             counted(minor.unknown, "line"),
             minor.unknown_examples.first().map_or("", String::as_str)
         ));
@@ -406,15 +402,15 @@ fn rows(console: &Console, collections: &[Timed]) {
             name,
         );
         if collection.ours {
-            table.remark("heaptap caused it");
+            table.remark("caused by heaptap");
         } else if !is_whole(&collection.collector) {
             table.style(Style::Dim);
         }
     }
-    show_fitting_at(console, &mut table, &LEAST_OF_EACH, 2, " and --csv");
+    show_fitting_at(console, &mut table, &LEAST_OF_EACH, 2, ", or use `--csv`");
 }
 
-/// A place on a log's axis: date and time of day as the log has them, or seconds since the boot.
+/// Returns a time on the log's axis: the date and time of day of the log, or seconds since boot.
 fn moment(ns: i64) -> String {
     const YEARS: i64 = 100_000_000_000_000_000;
     if ns < YEARS {
@@ -431,18 +427,18 @@ fn signed(bytes: i64) -> String {
     SignedSize(bytes).to_string()
 }
 
-/// What a followed log has come to so far.
+/// Totals of a followed log so far.
 #[derive(Debug, Default)]
 pub(super) struct Running {
     collections: u64,
     longest: u64,
     live: Option<u64>,
-    /// Lines of before were shown, and none of now.
+    /// Whether earlier lines were shown, and no new ones yet.
     earlier: bool,
 }
 
 impl Running {
-    /// Shows what a followed log says.
+    /// Shows an event of a followed log.
     pub(super) fn show(&mut self, console: &Console, said: &Followed<'_>, targets: &[Target]) {
         let (told, earlier) = match said {
             Followed::Begins(from) => {
@@ -457,8 +453,8 @@ impl Running {
             Followed::Restless(pid) => {
                 console.event(&serde_json::json!({ "event": "logcat-restarts", "pid": pid }));
                 console.warn(format_args!(
-                    "logcat of {pid} keeps ending on the phone: it is started again, each 5 s in \
-                     the end"
+                    "logcat of process {pid} keeps exiting on the device; heaptap restarts it, in \
+                     the end every 5 s"
                 ));
                 return;
             }
@@ -472,7 +468,7 @@ impl Running {
         console.event(&value);
         if let Some(line) = line(console, told, targets) {
             if !earlier && std::mem::take(&mut self.earlier) && !console.is_json() {
-                console.data(console.styled(Style::Dim, "-- from here on while it is followed"));
+                console.data(console.styled(Style::Dim, "-- logged while following:"));
             }
             self.earlier |= earlier;
             if !console.is_json() {
@@ -487,20 +483,20 @@ impl Running {
         }
     }
 
-    /// The state of things in a line.
+    /// Returns the totals in one line.
     pub(super) fn state(&self) -> String {
         let live = self
             .live
             .map_or_else(String::new, |live| format!(", {} live", ByteSize(live)));
         format!(
-            "{}{live}, longest pause {}; Ctrl-C sums up",
+            "{}{live}, longest pause {}; press Ctrl-C for the summary",
             counted(self.collections, "collection"),
             milliseconds(self.longest)
         )
     }
 }
 
-/// What a line of a followed log said, for programs.
+/// Returns an event of a followed log as JSON.
 fn event(told: &GcLogEvent) -> serde_json::Value {
     let mut value = match &told.event {
         Event::Collection(logged) => serde_json::json!({
@@ -541,8 +537,8 @@ fn event(told: &GcLogEvent) -> serde_json::Value {
     value
 }
 
-/// What a line of a followed log said, for people; the name of its process where there are
-/// several.
+/// Returns an event of a followed log as text, with the process name if there are several
+/// processes.
 fn line(console: &Console, told: &GcLogEvent, targets: &[Target]) -> Option<String> {
     let text = match &told.event {
         Event::Collection(logged) => {
@@ -579,16 +575,16 @@ fn line(console: &Console, told: &GcLogEvent, targets: &[Target]) -> Option<Stri
             error.text
         ),
         Event::Clamp { to, .. } => {
+            format!("the heap reached its growth limit of {}", ByteSize(*to))
+        }
+        Event::GrowHeap { to, .. } => {
             format!(
-                "the heap was kept from growing over its limit of {}",
+                "the heap grew to {}: an allocation did not fit",
                 ByteSize(*to)
             )
         }
-        Event::GrowHeap { to, .. } => {
-            format!("the heap grew to {}: nothing in it fitted", ByteSize(*to))
-        }
-        Event::SoftReferences { .. } => "softly referenced objects are given up".to_owned(),
-        Event::Forced => "a signal asks for a collection".to_owned(),
+        Event::SoftReferences { .. } => "softly referenced objects are cleared".to_owned(),
+        Event::Forced => "a signal requests a collection".to_owned(),
         Event::Blocking { .. } | Event::Other => return None,
     };
     let at = told.at.map_or_else(String::new, moment);
@@ -601,7 +597,7 @@ fn line(console: &Console, told: &GcLogEvent, targets: &[Target]) -> Option<Stri
     })
 }
 
-/// A collection that was asked for.
+/// Shows a requested collection.
 pub(super) fn collected(console: &Console, collected: &Collected) {
     let Collected {
         target,
@@ -612,11 +608,14 @@ pub(super) fn collected(console: &Console, collected: &Collected) {
         collection,
     } = collected;
     for (trigger, why) in refused {
-        console.say(format_args!("not {}: {why}", trigger.words()));
+        console.say(format_args!(
+            "cannot request a GC {}: {why}",
+            trigger.words()
+        ));
     }
     let name = format!("{} {}", target.name, target.pid);
     console.data(format_args!(
-        "{} collected, asked {}",
+        "{} collected, requested {}",
         console.styled(Style::Strong, name),
         trigger.words()
     ));
@@ -634,21 +633,21 @@ pub(super) fn collected(console: &Console, collected: &Collected) {
         Some(before) => {
             let ago = before.seconds_before.map_or_else(String::new, |seconds| {
                 let ago = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or_default();
-                format!(", {} before", HumanDuration(ago))
+                format!(", {} earlier", HumanDuration(ago))
             });
             console.data(format_args!(
-                "  after the last collection that was logged{ago}: {}",
+                "  after the previous logged collection{ago}: {}",
                 size(before)
             ));
         }
-        None => console.data("  no collection was logged before"),
+        None => console.data("  no earlier collection was logged"),
     }
     let freed = collection.freed().map(signed);
     let took = collection.duration.map(milliseconds);
     if let (Some(freed), Some(took)) = (freed, took) {
         let pause = collection.pauses.iter().max().copied();
         let pause = pause.map_or_else(String::new, |ns| {
-            format!(", the app paused for {} at most", milliseconds(ns))
+            format!(", longest pause {}", milliseconds(ns))
         });
         console.data(format_args!(
             "  freed: {freed} in {took}{pause} ({})",
@@ -657,7 +656,7 @@ pub(super) fn collected(console: &Console, collected: &Collected) {
     }
 }
 
-/// Each collection as a row of values.
+/// Prints each collection as a CSV row.
 pub(super) fn csv(console: &Console, report: &GcReport) {
     let mut text = String::from(
         "time_ns,pid,process,reason,collector,freed_objects,freed_bytes,freed_large_objects,\

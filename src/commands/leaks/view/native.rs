@@ -1,4 +1,4 @@
-//! What grows in native heaps, for people.
+//! Shows growth in native heaps as text.
 
 use crate::console::table::Table;
 use crate::console::{Console, Style};
@@ -12,10 +12,10 @@ use crate::views::sites::{place, show_site};
 
 /// Rows of churn on a page.
 const CHURN: usize = 5;
-/// Entries of what can't be told on a page.
+/// Inconclusive entries on a page.
 const UNTOLD: usize = 5;
 
-/// Shows all of it.
+/// Shows a report.
 pub(super) fn show(console: &Console, document: &NativeLeaksDocument) {
     for (at, series) in document.series.iter().enumerate() {
         if at > 0 {
@@ -27,7 +27,7 @@ pub(super) fn show(console: &Console, document: &NativeLeaksDocument) {
 
 fn show_series(console: &Console, series: &SeriesRow, document: &NativeLeaksDocument) {
     let who = match (series.process.as_str(), series.pid) {
-        ("", 0) => "a process without a name".to_owned(),
+        ("", 0) => "unnamed process".to_owned(),
         ("", pid) => format!("process {pid}"),
         (name, 0) => name.to_owned(),
         (name, pid) => format!("{name} ({pid})"),
@@ -51,10 +51,10 @@ fn show_series(console: &Console, series: &SeriesRow, document: &NativeLeaksDocu
     let leaks = series.leaks + series.leaks_below_tolerance;
     console.data("");
     let headline = match leaks {
-        0 => "Nothing leaks for certain.".to_owned(),
-        1 => "Leaks: 1 callsite grows round after round, and chance does not explain it".to_owned(),
+        0 => "No confirmed leaks".to_owned(),
+        1 => "Confirmed leaks: 1 callsite grows per iteration, beyond sampling error".to_owned(),
         n => format!(
-            "Leaks: {} callsites grow round after round, and chance does not explain it",
+            "Confirmed leaks: {} callsites grow per iteration, beyond sampling error",
             thousands(n)
         ),
     };
@@ -77,12 +77,15 @@ fn show_series(console: &Console, series: &SeriesRow, document: &NativeLeaksDocu
     show_untold(console, series, &of("cant-tell"));
     if series.within_noise > 0 {
         let who = match series.within_noise {
-            1 => "1 callsite is within noise: if it grows".to_owned(),
-            n => format!("{} callsites are within noise: if one grows", thousands(n)),
+            1 => "1 callsite is within sampling error and grows".to_owned(),
+            n => format!(
+                "{} callsites are within sampling error and each grows",
+                thousands(n)
+            ),
         };
         console.data("");
         console.data(format_args!(
-            "{who}, then by no more than {} a round (--tolerance).",
+            "{who} by at most {} per iteration (`--tolerance`)",
             ByteSize(document.tolerance_bytes)
         ));
     }
@@ -107,8 +110,8 @@ fn show_heap(console: &Console, heap: &HeapRow, is_filtered: bool) {
         name => name,
     };
     let rounds = match heap.rounds {
-        1 => "1 round".to_owned(),
-        n => format!("{} rounds", thousands(n)),
+        1 => "1 iteration".to_owned(),
+        n => format!("{} iterations", thousands(n)),
     };
     let interval = heap
         .dumps
@@ -118,7 +121,8 @@ fn show_heap(console: &Console, heap: &HeapRow, is_filtered: bool) {
     let sampled = match interval {
         Some(1) | None => "every allocation recorded".to_owned(),
         Some(bytes) => format!(
-            "one sample per {}; a leak of {} a round at one callsite would be found",
+            "one sample per {}; the smallest leak that would be found at one callsite is {} per \
+             iteration",
             ByteSize(bytes),
             ByteSize(heap.detectable_bytes_per_iteration.ceil() as u64)
         ),
@@ -130,14 +134,14 @@ fn show_heap(console: &Console, heap: &HeapRow, is_filtered: bool) {
     let all = heap.dumps.last().map_or(0, |dump| dump.space);
     let growth = heap.rate.shown();
     let text = match is_filtered {
-        // Growth of a part stands beside what that part holds.
+        // With a filter, growth and size of the matching part are shown together.
         true => format!(
-            "{name}, what matches: {growth:+} a round, {} of {} held at the end",
+            "{name}, matching stacks: {growth:+} per iteration, {} of {} unreleased at the end",
             size(heap.held_bytes),
             size(all)
         ),
         false => format!(
-            "{name} as a whole: {growth:+} a round, {} held at the end",
+            "{name} in total: {growth:+} per iteration, {} unreleased at the end",
             size(all)
         ),
     };
@@ -152,20 +156,20 @@ fn show_untold(console: &Console, series: &SeriesRow, untold: &[&SiteRow]) {
     let mut parts = Vec::new();
     if series.suspects > 0 {
         parts.push(match series.suspects {
-            1 => "1 callsite grew, yet whether that goes on can't be told".to_owned(),
+            1 => "1 callsite grew, but its trend is uncertain".to_owned(),
             n => format!(
-                "{} callsites grew, yet whether that goes on can't be told",
+                "{} callsites grew, but their trends are uncertain",
                 thousands(n)
             ),
         });
     }
     if series.cant_tell > 0 {
         parts.push(match series.cant_tell {
-            1 => "of 1 nothing can be told".to_owned(),
-            n => format!("of {} nothing can be told", thousands(n)),
+            1 => "1 callsite lacks data".to_owned(),
+            n => format!("{} callsites lack data", thousands(n)),
         });
     }
-    let headline = format!("Can't tell: {}", parts.join("; "));
+    let headline = format!("Inconclusive: {}", parts.join("; "));
     console.data(console.styled(Style::Strong, headline));
     let (suspects, others): (Vec<&SiteRow>, Vec<&SiteRow>) = untold
         .iter()
@@ -181,12 +185,12 @@ fn show_untold(console: &Console, series: &SeriesRow, untold: &[&SiteRow]) {
         return;
     }
     console.data("");
-    let mut table = Table::new(&["a round", "would decide", "function"]).of_code();
+    let mut table = Table::new(&["per iteration", "needs", "function"]).of_code();
     for (site, apart) in others.iter().zip(apart(others)) {
         let rounds = site
             .decides
             .rounds
-            .map(|n| format!("{} rounds", thousands(n)));
+            .map(|n| format!("{} iterations", thousands(n)));
         let interval = site.decides.interval_bytes.map(|t| format!("-i {t}"));
         let complete = match site.doubt {
             Some("incomplete") => Some("complete data".to_owned()),
@@ -213,16 +217,18 @@ fn show_churn(console: &Console, series: &SeriesRow) {
         true => "from the first dump to the last",
         false => "in the last recording",
     };
-    let headline = format!("Churn: allocated and freed again {span}; no leak, but it costs time");
+    let headline =
+        format!("Churn: allocated and freed again {span}; not a leak, but it costs time");
     console.data(console.styled(Style::Strong, headline));
-    let mut table = Table::new(&["allocated", "freed", "held at the end", "function"]).of_code();
+    let mut table =
+        Table::new(&["allocated", "freed", "unreleased at the end", "function"]).of_code();
     let sites: Vec<&SiteRow> = series.churn.iter().take(CHURN).collect();
     for (site, apart) in sites.iter().zip(apart(&sites)) {
         let freed = site.freed_share.unwrap_or(0.0);
         table.row(
             vec![
                 site.allocated_estimate.shown().to_string(),
-                format!("{:.0} %", freed * 100.0),
+                format!("{:.0}%", freed * 100.0),
                 site.held_estimate.shown().to_string(),
             ],
             untrusted::sanitize(&site.own.function).into_owned(),
@@ -231,12 +237,12 @@ fn show_churn(console: &Console, series: &SeriesRow) {
     }
     table.show(console);
     if sites.iter().any(|site| site.freed_share > Some(1.0)) {
-        let note = "what was freed includes memory that the first dump held";
+        let note = "freed bytes include memory that was allocated before the first dump";
         console.data(console.styled(Style::Dim, note));
     }
 }
 
-/// Where each site is; of several by one line of code also what tells it from the others.
+/// Returns the place of each site. Adds differences if several sites share a line of code.
 fn apart(sites: &[&SiteRow]) -> Vec<String> {
     let differences = |at: usize| {
         let site = sites[at];
@@ -260,8 +266,8 @@ fn apart(sites: &[&SiteRow]) -> Vec<String> {
     .collect()
 }
 
-/// What a site has in place of another: what it calls to allocate, or who calls it; by the line
-/// where the function is the same.
+/// Returns how a site differs from another: by the allocation function or by a caller. Includes the
+/// line if the functions are the same.
 fn difference(site: &SiteRow, other: &SiteRow) -> Option<String> {
     let told = |way: &str, frame: &Place, than: Option<&Place>| {
         let name = shortened(&frame.function);
@@ -271,7 +277,7 @@ fn difference(site: &SiteRow, other: &SiteRow) -> Option<String> {
         }
     };
     if site.allocates != other.allocates {
-        return Some(told("by way of", &site.allocates, Some(&other.allocates)));
+        return Some(told("through", &site.allocates, Some(&other.allocates)));
     }
     let halves = |row: &SiteRow| {
         let own = row.stack.iter().position(|frame| *frame == row.own);
@@ -282,7 +288,7 @@ fn difference(site: &SiteRow, other: &SiteRow) -> Option<String> {
     let ((callers, inner), (other_callers, other_inner)) = (halves(site), halves(other));
     let ways = [
         ("called by", callers, other_callers),
-        ("by way of", inner, other_inner),
+        ("through", inner, other_inner),
     ];
     ways.into_iter().find_map(|(way, own, others)| {
         let mut pairs = own.iter().enumerate();
@@ -294,7 +300,7 @@ fn difference(site: &SiteRow, other: &SiteRow) -> Option<String> {
 fn more(console: &Console, all: usize, shown: usize) {
     if all > shown && shown > 0 {
         let text = format!(
-            "… and {} more (-n 0 --json lists all)",
+            "… and {} more (`-l 0 --json` lists all)",
             thousands((all - shown) as u64)
         );
         console.data(console.styled(Style::Dim, text));

@@ -1,4 +1,4 @@
-//! Leaks, growth and waste for people.
+//! Shows leaks, growth and waste as text.
 
 use crate::console::table::{Table, fitting};
 use crate::console::wrap::wrapped;
@@ -12,16 +12,16 @@ use crate::untrusted;
 use crate::views::java as java_view;
 use crate::views::java::kept;
 
-/// Leaks that are shown in full where nothing was said.
+/// Default number of leaks to show in detail.
 const GROUPS: usize = 10;
 /// Rows of growth.
 const GROWN: usize = 10;
-/// Rows below each sort of waste.
+/// Rows below each kind of waste.
 const ROWS: usize = 3;
 /// Steps of a path.
 const STEPS: usize = 14;
 
-/// Shows all of it; `limit` is what the user asked for, 0 for all.
+/// Shows a report. `limit` is the limit that the user gave; 0 means no limit.
 pub(super) fn show(console: &Console, document: &LeaksDocument, limit: Option<usize>) {
     let limit = |page: usize| match limit {
         None => page,
@@ -58,31 +58,31 @@ pub(super) fn show(console: &Console, document: &LeaksDocument, limit: Option<us
     }
 }
 
-// Leaks.
+// Leaks
 
-/// What the last of these dumps, which is the one that is shown, is compared with.
+/// Returns a line that names the dumps with which the last one is compared.
 fn compared_with(names: &[String]) -> String {
     let before = names.split_last().map_or(&[][..], |(_, before)| before);
     let before = match before {
         [first, second, .., last] if before.len() > 8 => format!("{first}, {second} … {last}"),
         few => few.join(", "),
     };
-    format!("compared with those before it: {before}")
+    format!("compared with the earlier dumps: {before}")
 }
 
 fn show_leaks(console: &Console, leaks: &LeaksRows, limit: usize) {
     console.data("");
     if leaks.groups_total == 0 {
-        // Nothing to find is no good news.
+        // If nothing could be analyzed, this is not good news.
         let style = match leaks.untold.is_empty() {
             true => Style::Good,
             false => Style::Strong,
         };
-        console.data(console.styled(style, "No leak found."));
+        console.data(console.styled(style, "No leaks found"));
     } else {
         let objects = match leaks.objects {
-            1 => "1 object that should be gone keeps".to_owned(),
-            n => format!("{} objects that should be gone keep", thousands(n)),
+            1 => "1 leaked object retains".to_owned(),
+            n => format!("{} leaked objects retain", thousands(n)),
         };
         let possible = leaks
             .groups
@@ -90,11 +90,11 @@ fn show_leaks(console: &Console, leaks: &LeaksRows, limit: usize) {
             .filter(|group| group.certainty == "possible");
         let possible = possible.count() as u64;
         let ways = match (leaks.groups_total, possible) {
-            (1, 0) => "in one way".to_owned(),
-            (1, _) => "in one way that is possible, not sure".to_owned(),
-            (n, 0) => format!("in {} ways", thousands(n)),
+            (1, 0) => "on 1 path".to_owned(),
+            (1, _) => "on 1 path, only possible".to_owned(),
+            (n, 0) => format!("on {} paths", thousands(n)),
             (n, possible) => format!(
-                "in {} ways, {possible} of them possible, not sure",
+                "on {} paths, {possible} of them only possible",
                 thousands(n)
             ),
         };
@@ -113,11 +113,11 @@ fn show_leaks(console: &Console, leaks: &LeaksRows, limit: usize) {
         console.data("");
         for unheld in &leaks.unheld {
             let held = match unheld.in_passing {
-                true => "held only by what the main thread or the collector is doing right now",
-                false => "held by nothing but weak references and the like",
+                true => "referenced only temporarily, by the main thread or the garbage collector",
+                false => "reachable only through weak and similar references",
             };
             let text = format!(
-                "{} × {} ({}) {held}: no leak",
+                "{} × {} ({}) {held}: not a leak",
                 thousands(unheld.count),
                 untrusted::sanitize(&unheld.class),
                 unheld.what
@@ -127,7 +127,7 @@ fn show_leaks(console: &Console, leaks: &LeaksRows, limit: usize) {
     }
     for untold in &leaks.untold {
         console.data("");
-        console.data(console.styled(Style::Dim, format!("Not told: {untold}.")));
+        console.data(console.styled(Style::Dim, format!("Not analyzed: {untold}")));
     }
 }
 
@@ -147,7 +147,7 @@ fn show_group(console: &Console, number: usize, group: &GroupRow) {
     let new = match (group.count_before, group.count) {
         (None, _) => String::new(),
         (Some(0), _) => " · new".to_owned(),
-        (Some(before), now) if before == now => " · as many as before".to_owned(),
+        (Some(before), now) if before == now => " · same count as before".to_owned(),
         (Some(before), _) => format!(" · {} before", thousands(before)),
     };
     console.data(format_args!(
@@ -158,7 +158,7 @@ fn show_group(console: &Console, number: usize, group: &GroupRow) {
         console.styled(Style::Strong, format!("{}{certainty}{new}", group.what)),
     ));
     let mut sizes = format!(
-        "keeps {} in {}",
+        "retains {} in {}",
         kept(group.kept),
         objects(group.kept.count)
     );
@@ -167,11 +167,11 @@ fn show_group(console: &Console, number: usize, group: &GroupRow) {
         sizes += &format!(" · dominates {}", kept(dominated));
     }
     if let Some(first) = group.leaks.first().filter(|_| group.count > 1) {
-        sizes += &format!(" · this one {}", kept(first.kept));
+        sizes += &format!(" · this object {}", kept(first.kept));
     }
     console.data(console.styled(Style::Dim, format!("   {sizes}")));
     if let Some(library) = &group.library {
-        let text = format!("   known leak of Android by {}", library.reference);
+        let text = format!("   known Android leak through {}", library.reference);
         console.data(console.styled(Style::Warn, text));
     }
     show_path(console, group);
@@ -182,7 +182,7 @@ fn show_group(console: &Console, number: usize, group: &GroupRow) {
             .map(|nested| format!("{} × {}", thousands(nested.count), nested.class))
             .collect();
         if !nested.is_empty() {
-            let text = format!("and with it {}", nested.join(", "));
+            let text = format!("together with {}", nested.join(", "));
             let text = untrusted::sanitize(&text);
             console.data(format_args!("     {}", console.styled(Style::Dim, text)));
         }
@@ -196,7 +196,7 @@ fn show_group(console: &Console, number: usize, group: &GroupRow) {
 }
 
 fn show_path(console: &Console, group: &GroupRow) {
-    // What is surely in use before the last that is needs no line.
+    // Skip the steps that are certainly in use.
     let first = match console.verbosity() {
         0 => {
             let in_use = |step: &PathStep| step.status == "not-leaking" && !step.suspect;
@@ -227,7 +227,7 @@ fn show_path(console: &Console, group: &GroupRow) {
         match step {
             Some(step) => show_step(console, group, step, at == last),
             None => {
-                let text = format!("   ⋮ {} steps more", thousands(left_out));
+                let text = format!("   ⋮ {} more steps", thousands(left_out));
                 console.data(console.styled(Style::Dim, text));
             }
         }
@@ -267,7 +267,7 @@ fn show_step(console: &Console, group: &GroupRow, step: &PathStep, last: bool) {
         console.laid_out(line);
     } else {
         console.laid_out(format_args!("   {branch} {name}"));
-        // Below its object, drawn on every line of it.
+        // Below its object, with the tree line on every line.
         let bar = format!("   {} ", console.styled(Style::Dim, bar));
         let room = console.stdout_width().unwrap_or(usize::MAX);
         for part in wrapped(&state, room.saturating_sub(5)) {
@@ -311,18 +311,18 @@ fn show_step(console: &Console, group: &GroupRow, step: &PathStep, last: bool) {
 
 fn more(console: &Console, hidden: usize, what: &str) {
     let text = format!(
-        "… and {} more {what} (-n 0 shows all)",
+        "… and {} more {what} (`-l 0` shows all)",
         thousands(hidden as u64)
     );
     console.data(console.styled(Style::Dim, text));
 }
 
-// Growth.
+// Growth
 
 fn show_growth(console: &Console, growth: &GrowthDocument, limit: usize) {
     console.data("");
     if growth.paths.is_empty() && growth.classes.is_empty() {
-        let text = format!("Nothing grew over all {} dumps.", growth.dumps);
+        let text = format!("Nothing grew over all {} dumps", growth.dumps);
         console.data(console.styled(Style::Good, text));
         return;
     }
@@ -331,8 +331,7 @@ fn show_growth(console: &Console, growth: &GrowthDocument, limit: usize) {
         n => format!("Growth in each of {n} dumps"),
     };
     console.data(console.styled(Style::Strong, headline));
-    let mut table =
-        Table::new(&["more", "objects", "bytes", "what, and where it hangs"]).keeping_remarks();
+    let mut table = Table::new(&["more", "objects", "bytes", "class and path"]).keeping_remarks();
     for row in growth.paths.iter().take(limit) {
         table.row(figures(row), untrusted::sanitize(&row.class));
         table.style(Style::Strong);
@@ -350,7 +349,7 @@ fn show_growth(console: &Console, growth: &GrowthDocument, limit: usize) {
         table.show(console);
     }
     if growth.paths.len() > limit {
-        more(console, growth.paths.len() - limit, "ways");
+        more(console, growth.paths.len() - limit, "paths");
     }
     let mut table = Table::new(&["more", "objects", "bytes", "class"]);
     for row in growth.classes.iter().take(limit) {
@@ -386,12 +385,12 @@ fn figures(row: &GrowthRow) -> Vec<String> {
     ]
 }
 
-// Waste.
+// Waste
 
 fn show_waste(console: &Console, waste: &WasteDocument, limit: usize) {
     console.data("");
     let headline = match waste.wasted_bytes {
-        0 => "No waste found.".to_owned(),
+        0 => "No waste found".to_owned(),
         bytes => format!("Waste: up to {} could be saved", ByteSize(bytes)),
     };
     console.data(console.styled(Style::Strong, headline));
@@ -410,9 +409,9 @@ fn show_waste(console: &Console, waste: &WasteDocument, limit: usize) {
         title(
             console,
             room,
-            "collections with too much room",
+            "oversized collections",
             &format!(
-                "of {} collections {} are empty and have room, {} use less than a quarter",
+                "of {} collections, {} are empty with allocated slots, {} use less than a quarter",
                 thousands(count),
                 thousands(empty),
                 thousands(sparse)
@@ -421,12 +420,7 @@ fn show_waste(console: &Console, waste: &WasteDocument, limit: usize) {
         rooms(console, &waste.room, limit);
     }
     if waste.sparse_array_bytes > 0 {
-        title(
-            console,
-            waste.sparse_array_bytes,
-            "arrays that are mostly null",
-            "",
-        );
+        title(console, waste.sparse_array_bytes, "mostly null arrays", "");
         rooms(console, &waste.sparse_arrays, limit);
     }
     let boxed: u64 = waste.boxed.iter().filter_map(|row| row.wasted_bytes).sum();
@@ -434,17 +428,12 @@ fn show_waste(console: &Console, waste: &WasteDocument, limit: usize) {
         let told = waste.boxed.iter().all(|row| row.distinct.is_some());
         let all: u64 = waste.boxed.iter().map(|row| row.bytes).sum();
         match told {
-            true => title(
-                console,
-                boxed,
-                "numbers in boxes",
-                "more than one of a value",
-            ),
+            true => title(console, boxed, "boxed numbers", "duplicates of a value"),
             false => title(
                 console,
                 all,
-                "numbers in boxes",
-                "in all: their values are not told",
+                "boxed numbers",
+                "in total; the dump does not contain their values",
             ),
         }
         let rows = waste.boxed.iter().filter(|row| row.wasted_bytes != Some(0));
@@ -462,7 +451,7 @@ fn show_waste(console: &Console, waste: &WasteDocument, limit: usize) {
         console.data(console.styled(Style::Strong, "Hash tables whose keys share buckets"));
         for row in waste.crowded.iter().take(limit) {
             let text = format!(
-                "{} with {} keys in {} of {} buckets: look at hashCode()",
+                "{} with {} keys in {} of {} buckets: check hashCode()",
                 untrusted::sanitize(&row.class),
                 thousands(row.size),
                 thousands(row.used_buckets),
@@ -478,7 +467,7 @@ fn show_waste(console: &Console, waste: &WasteDocument, limit: usize) {
     }
     if !waste.loaders.is_empty() {
         console.data("");
-        let what = "Class loaders that loaded what another has loaded";
+        let what = "Class loaders with classes that another loader has loaded, too";
         console.data(console.styled(Style::Strong, what));
         for row in waste.loaders.iter().take(limit) {
             let text = format!(
@@ -500,7 +489,7 @@ fn show_waste(console: &Console, waste: &WasteDocument, limit: usize) {
         console,
         "Largest arrays",
         &format!(
-            "{} of 256 KiB and more, {} in all",
+            "{} of 256 KiB or more, {} in total",
             thousands(waste.large_arrays_count),
             ByteSize(waste.large_arrays_bytes)
         ),
@@ -511,7 +500,7 @@ fn show_waste(console: &Console, waste: &WasteDocument, limit: usize) {
         console,
         "Largest bitmaps",
         &format!(
-            "of {}, {} in all",
+            "of {}, {} in total",
             thousands(waste.bitmaps.count),
             ByteSize(waste.bitmaps.bytes)
         ),
@@ -520,7 +509,7 @@ fn show_waste(console: &Console, waste: &WasteDocument, limit: usize) {
     );
     for untold in &waste.untold {
         console.data("");
-        console.data(console.styled(Style::Dim, format!("Not told: {untold}.")));
+        console.data(console.styled(Style::Dim, format!("Not analyzed: {untold}")));
     }
 }
 
@@ -529,7 +518,7 @@ fn title(console: &Console, bytes: u64, what: &str, remark: &str) {
     console.hanging(lead, headed(console, what, remark));
 }
 
-/// What is headed, and a remark behind it.
+/// Returns a title with an optional remark.
 fn headed(console: &Console, what: &str, remark: &str) -> String {
     let what = console.styled(Style::Strong, what);
     match remark {

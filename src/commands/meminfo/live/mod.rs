@@ -1,4 +1,4 @@
-//! The live view of `meminfo --every`.
+//! Live view of `meminfo --every`.
 
 pub(super) mod args;
 pub mod run;

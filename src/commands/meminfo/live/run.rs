@@ -1,5 +1,5 @@
-//! The live view: processes observed over one kept connection, their figures kept as series of
-//! bounded size, and what became of each told at the end. Draws nothing.
+//! Live view: observes processes over one connection, keeps their figures as series of bounded
+//! size, and records what happened to each process. Draws nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,64 +15,59 @@ use crate::observe::{self, End, Event, Options, OurWindows, PARTS_EVERY, PartsOp
 use crate::recording::companion::Shares;
 use crate::timeline::{Entry, Observation, ObservationCost, Parts, Resident};
 
-/// Points of a series that are kept for its picture; beyond, neighbours are joined.
+/// Maximum number of points of a series; neighbors are merged beyond it.
 const POINTS: usize = 512;
-/// Processes that are kept, gone ones too.
+/// Maximum number of processes, including exited ones.
 const PROCESSES: usize = 64;
 
-/// What is watched, and how often.
+/// Options of the live view.
 #[derive(Debug, Clone)]
 pub struct LiveOptions {
-    /// Names, pids, packages.
+    /// Names, PIDs and packages.
     pub targets: Targets,
-    /// The user or profile; every user's processes where `None`.
+    /// User or profile; `None` selects the processes of every user.
     pub user: Option<u32>,
-    /// Between two samples of resident memory.
+    /// Interval between samples of resident memory.
     pub every: Duration,
-    /// Whether apps may be made to collect their garbage: meminfo then tells their heaps, too.
+    /// Whether apps can be made to collect garbage, which lets meminfo report their heaps.
     pub allow_gc: bool,
-    /// How long by the host's clock, so that a phone that hangs ends it, too; until it is ended
-    /// where `None`.
+    /// Duration by the host clock, so that a hanging device does not prolong it; `None` means no
+    /// limit.
     pub duration: Option<Duration>,
 }
 
 impl LiveOptions {
-    /// Between two questions for meminfo: never more often than by default.
+    /// Returns the interval between calls of meminfo, which is at least the default.
     pub fn parts_every(&self) -> Duration {
         self.every.max(PARTS_EVERY)
     }
 }
 
-/// A figure that is watched.
+/// Observed figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Figure {
-    /// Resident memory as the kernel counts it, VmRSS: without what drivers count.
+    /// Resident memory as counted by the kernel (VmRSS), without driver memory.
     Rss,
-    /// Resident memory as meminfo counts it, since Android 11: with graphics.
+    /// Resident memory as counted by meminfo since Android 11, with graphics memory.
     TotalRss,
-    /// In swap.
+    /// Swapped memory.
     Swap,
-    /// By its share of shared pages, with swap.
+    /// Proportional set size, with swap.
     Pss,
-    /// The Java heap.
     Java,
-    /// The native heap.
     Native,
-    /// Code.
     Code,
-    /// Stacks.
     Stack,
-    /// Graphics.
     Graphics,
     /// Other private memory.
     PrivateOther,
-    /// What is shared, and swap.
+    /// Shared memory and swap.
     System,
 }
 
 impl Figure {
-    /// All, in the order in which they are shown.
+    /// All figures, in display order.
     pub const ALL: [Figure; 11] = [
         Figure::Rss,
         Figure::Swap,
@@ -87,7 +82,7 @@ impl Figure {
         Figure::System,
     ];
 
-    /// As people call it.
+    /// Returns the display name.
     pub fn name(self) -> &'static str {
         match self {
             Figure::Rss => "VmRSS",
@@ -104,7 +99,7 @@ impl Figure {
         }
     }
 
-    /// Whether it is a part of the total above it.
+    /// Returns whether the figure is a part of the total PSS.
     pub fn is_part(self) -> bool {
         !matches!(
             self,
@@ -138,29 +133,25 @@ fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-/// What one figure did.
+/// Values of one figure over time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// The first value.
     pub first: i64,
-    /// The last value.
     pub last: i64,
-    /// The lowest.
     pub min: i64,
-    /// The highest.
     pub max: i64,
-    /// How many.
+    /// Number of values.
     pub count: u64,
-    /// Values for a picture: the highest of each stretch of time.
+    /// Values for a sparkline: the maximum of each interval.
     points: Vec<i64>,
-    /// So many values make a point.
+    /// Number of values per point.
     stretch: u32,
-    /// Values in the last point.
+    /// Number of values in the last point.
     filled: u32,
     first_ns: u64,
     last_ns: u64,
-    // Sums for the line of least squares: minutes and MiB since the first value, so that
-    // doubles hold them.
+    // Sums for a least squares fit, in minutes and MiB since the first value, so that doubles are
+    // precise enough.
     sums: [f64; 4],
 }
 
@@ -215,23 +206,23 @@ impl Series {
         }
     }
 
-    /// Values for a picture, in order of time; each stands for [`Series::stretch`] samples.
+    /// Returns values for a sparkline, in order of time. Each covers [`Series::stretch`] samples.
     pub fn points(&self) -> &[i64] {
         &self.points
     }
 
-    /// So many samples make a point.
+    /// Returns the number of samples per point.
     pub fn stretch(&self) -> u32 {
         self.stretch
     }
 
-    /// When the last value was taken, BOOTTIME ns.
+    /// Returns the time of the last value in BOOTTIME ns.
     pub fn last_ns(&self) -> u64 {
         self.last_ns
     }
 
-    /// Bytes a minute, by the line of least squares; `None` for fewer than three values or ten
-    /// seconds, which tell nothing.
+    /// Returns the growth in bytes per minute by a least squares fit; `None` for fewer than three
+    /// values or less than ten seconds.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -248,58 +239,57 @@ impl Series {
     }
 }
 
-/// A process that is or was watched.
+/// Process that is or was observed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Watched {
-    /// Its id.
     pub pid: u32,
-    /// Its name.
     pub name: String,
-    /// Whether it took another's place.
+    /// Whether it replaced another process of the same name.
     pub restarted: bool,
-    /// The process whose place it took.
+    /// Process that it replaced.
     pub replaces: Option<u32>,
-    /// When it was first seen, BOOTTIME ns.
+    /// Time of its first observation, in BOOTTIME ns.
     pub since_ns: u64,
-    /// When it was found gone.
+    /// Time at which its exit was observed.
     pub gone_ns: Option<u64>,
-    /// Whether it is gone.
+    /// Whether it has exited.
     pub gone: bool,
-    /// What its figures did.
+    /// Values of its figures.
     pub series: BTreeMap<Figure, Series>,
 }
 
-/// All that is known by now.
+/// State of the live view.
 #[derive(Debug, Clone, Default)]
 pub struct Live {
-    /// Processes in the order in which they came.
+    /// Processes in order of appearance.
     pub processes: Vec<Watched>,
-    /// When the first sample was taken, BOOTTIME ns.
+    /// Time of the first sample, in BOOTTIME ns.
     pub since_ns: Option<u64>,
-    /// When the last was.
+    /// Time of the last sample.
     pub until_ns: u64,
-    /// What it has cost.
+    /// Cost of the observation.
     pub spent: ObservationCost,
-    /// What cannot be read on this phone.
+    /// Sources that cannot be read on this device.
     pub unread: Vec<String>,
-    /// Why the phone is away, where it is.
+    /// Reason why the device is disconnected, if it is.
     pub away: Option<String>,
 }
 
 impl Live {
-    /// How long it has been watched, by the phone's clock.
+    /// Returns the time of observation by the device clock.
     pub fn elapsed(&self) -> Duration {
         let since = self.since_ns.unwrap_or(self.until_ns);
         Duration::from_nanos(self.until_ns.saturating_sub(since))
     }
 
-    /// What it takes of the phone: of one core, services at most, bytes a second.
+    /// Returns the cost on the device: share of one core, share of services at most, bytes per
+    /// second.
     pub fn cost(&self) -> Option<(f64, f64, f64)> {
         let shares = Shares::of(&self.spent, self.until_ns)?;
         Some((shares.core, shares.services, shares.bytes_per_s))
     }
 
-    /// Takes what was seen.
+    /// Adds an observation.
     pub fn take(&mut self, entry: &Entry) {
         self.until_ns = self.until_ns.max(entry.boot_ns);
         match &entry.seen {
@@ -355,7 +345,7 @@ impl Live {
         }
     }
 
-    /// The process whose place `process` took, where it is still known.
+    /// Returns the process that `process` replaced, if it is still stored.
     pub fn before(&self, process: &Watched) -> Option<&Watched> {
         let pid = process.replaces?;
         let earlier = |of: &&Watched| of.pid == pid && of.gone && of.since_ns <= process.since_ns;
@@ -370,21 +360,21 @@ impl Live {
     }
 }
 
-/// What happens, for whoever shows it.
+/// Event of the live view.
 #[derive(Debug)]
 pub enum LiveEvent<'a> {
-    /// Something was seen.
+    /// A new observation.
     Seen(&'a Entry),
-    /// A round is complete.
+    /// All processes were sampled once.
     Round,
-    /// The phone is away, or back.
+    /// The device was disconnected or reconnected.
     Connection,
 }
 
-/// Watches until `stop` is ready, the duration is over, or nothing is left to be watched.
+/// Observes processes until `stop` is ready, the duration is over, or no process is left.
 ///
 /// # Errors
-/// Where nothing runs that was asked for, or the phone does not answer.
+/// Returns an error if no selected process is running or the device does not answer.
 pub async fn live(
     device: &Device,
     options: &LiveOptions,
@@ -396,15 +386,15 @@ pub async fn live(
     if found.is_empty() {
         let targets = &options.targets;
         let named = targets.names.iter().chain(&targets.packages).cloned();
-        // A name may stand for a process and for a package.
+        // A name can match both a process and a package.
         let words: BTreeSet<String> = named
             .chain(targets.pids.iter().map(u32::to_string))
             .collect();
         let words: Vec<String> = words.into_iter().collect();
-        let message = format!("nothing runs that is called {}", words.join(", "));
+        let message = format!("no running process matches {}", words.join(", "));
         return Err(
             Failure::new(ErrorClass::NotEligible, "target-not-found", message)
-                .with_help("start the app first; `heaptap apps` shows which run"),
+                .with_help("start the app first, or list running apps with `heaptap apps`"),
         );
     }
     let observed = observed(options, &found);
@@ -413,7 +403,7 @@ pub async fn live(
     let (over, ended) = oneshot::channel::<()>();
     let mut over = Some(over);
     let stop = async {
-        // The phone's own clock stands where the phone hangs.
+        // The clock of a hanging device does not advance.
         let late = async {
             match options.duration {
                 Some(duration) => tokio::time::sleep(duration).await,
@@ -442,7 +432,7 @@ pub async fn live(
                 Event::Round { boot_ns, spent } => {
                     live.until_ns = live.until_ns.max(boot_ns);
                     live.spent = spent;
-                    // A name may come again; a pid does not.
+                    // A process of the same name can start again; a PID does not return.
                     let gone = !by_name && live.processes.iter().all(|process| process.gone);
                     if gone {
                         over.take();
@@ -465,18 +455,18 @@ pub async fn live(
     match end {
         End::Asked => Ok(live),
         End::Rebooted => {
-            live.away = Some("the phone was restarted".to_owned());
+            live.away = Some("the device was restarted".to_owned());
             Ok(live)
         }
         End::Refused { why } => Err(Failure::new(
             ErrorClass::Device,
             "odd-answer",
-            format!("the phone's shell does not run the loop that observes: {why}"),
+            format!("the device shell cannot run the observation loop: {why}"),
         )),
     }
 }
 
-/// Names are followed over restarts; a pid that was given is that process alone.
+/// Returns the observation options. Names are followed across restarts, PIDs are not.
 fn observed(options: &LiveOptions, found: &[(u32, String)]) -> Options {
     let by_pid = |pid: &u32| options.targets.pids.contains(pid);
     let mut names: Vec<String> = found
@@ -588,7 +578,7 @@ mod tests {
         assert_eq!(observing.names, ["a"]);
         assert_eq!(observing.pids, [(9, "b".to_owned())]);
         assert_eq!(observing.parts.unwrap().every, Duration::from_secs(30));
-        // pidof knows no users.
+        // pidof does not support users.
         options.user = Some(10);
         assert_eq!(observed(&options, &found).pids.len(), 2);
     }

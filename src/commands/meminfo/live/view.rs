@@ -1,11 +1,11 @@
-//! The live view of `heaptap meminfo --every`: in a terminal a block that is drawn anew in its
-//! place, elsewhere a line a sample; at the end what each figure did.
+//! Live view of `heaptap meminfo --every`: in a terminal, a block that is redrawn in place;
+//! otherwise one line per sample. A summary of the figures follows at the end.
 //!
 //! | module | owns |
 //! |---|---|
 //! | `block` | the block of a terminal |
 //! | `rows` | lines of a pipe, and CSV |
-//! | `summary` | what is told at the end |
+//! | `summary` | the summary at the end |
 
 mod block;
 mod rows;
@@ -29,21 +29,22 @@ use crate::session::SessionError;
 use crate::units::SignedSize;
 use crate::untrusted::sanitize;
 
-/// Shows `targets` until it is ended.
+/// Shows `targets` until the view ends.
 ///
 /// # Errors
-/// Where nothing runs that was asked for, or the phone does not answer.
+/// Returns an error if no selected process is running or the device does not answer.
 pub(crate) async fn run(
     ctx: &Context,
     args: &LiveArgs,
     targets: Targets,
+    allow_gc: bool,
     csv: bool,
 ) -> Result<Outcome, Failure> {
     let options = LiveOptions {
         targets,
         user: ctx.globals.user,
         every: args.every.unwrap_or(Duration::from_secs(1)),
-        allow_gc: args.allow_gc,
+        allow_gc,
         duration: args.duration,
     };
     let mut signals = watch_signals()?;
@@ -56,7 +57,7 @@ pub(crate) async fn run(
     let unheard = Notify::new();
     let stop = async {
         let signal = async {
-            // Nobody to send one is no stop.
+            // A closed signal channel is not a signal.
             if signals.recv().await.is_none() {
                 std::future::pending::<()>().await;
             }
@@ -68,7 +69,7 @@ pub(crate) async fn run(
     };
     let live = run::live(device, &options, stop, |live, event| {
         view.show(live, &event);
-        // Whoever read this has gone: `| head`.
+        // The reader of stdout closed it, as in `| head`.
         if console.stdout_is_closed() {
             unheard.notify_one();
         }
@@ -79,24 +80,25 @@ pub(crate) async fn run(
     let saw_nothing = live.processes.iter().all(|of| of.series.is_empty());
     Ok(match saw_nothing && !console.stdout_is_closed() {
         true => {
-            console.warn("no sample came in that time");
+            console.warn("no samples were received in that time");
             Outcome::Ended(ErrorClass::Empty)
         }
         false => Outcome::Done,
     })
 }
 
-/// How it is shown.
+/// Output form of the view.
 enum Form {
     Block(Block),
     Lines(Rows),
     Csv {
-        /// Whether the heading stands: with the first line, since nothing may come.
+        /// Whether the heading was printed. It comes with the first line, because there might be
+        /// none.
         headed: bool,
     },
-    /// One entry a line, as in a recording's timeline.
+    /// One entry per line, as in a recording's timeline.
     JsonLines,
-    /// Nothing but the document at the end.
+    /// Only the document at the end.
     Json,
 }
 
@@ -145,11 +147,8 @@ impl<'a> View<'a> {
                 }
             }
             (Form::Lines(_) | Form::Csv { .. }, LiveEvent::Connection) => match &live.away {
-                Some(why) => console.say(format_args!(
-                    "{}; waiting for it to come back",
-                    sanitize(why)
-                )),
-                None => console.say("connected again"),
+                Some(why) => console.say(format_args!("{}; waiting for the device", sanitize(why))),
+                None => console.say("reconnected"),
             },
             (Form::Block(block), LiveEvent::Round | LiveEvent::Connection) => {
                 block.draw(console, live)
@@ -158,7 +157,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Takes the block away: what it was for is told by the summary.
+    /// Removes the block; the summary replaces it.
     fn clear(&mut self) {
         if let Form::Block(block) = &mut self.form {
             block.clear(self.console);

@@ -1,5 +1,5 @@
-//! What the rows of a process mean: all that it has in a line each, the largest first; one in
-//! depth, with its figures.
+//! Meanings of the rows of a process: all its rows in one line each, largest first; or one in
+//! detail, with its figures.
 
 use crate::console::{Console, Style};
 use crate::memory::meminfo::{Column, explain};
@@ -8,23 +8,22 @@ use crate::system::meminfo::{Document, ProcessFacts, RowFacts};
 use crate::units::SignedSize;
 use crate::views::meminfo::{heading, size};
 
-/// What stands behind the names of rows and may be left out.
+/// Suffixes of row names that can be omitted.
 const ENDS: [&str; 2] = [" mmap", " mtrack"];
-/// Rows by the names that they had before Android 5.
+/// Rows with their names before Android 5.
 const RENAMED: [(&str, &str); 2] = [("Native", "Native Heap"), ("Dalvik", "Dalvik Heap")];
 
-/// All that can be explained: rows, and counts of objects.
+/// Returns all names with an explanation: rows, and counts of objects.
 fn names() -> impl Iterator<Item = &'static str> {
     explain::ROWS.into_iter().chain(explain::OBJECTS)
 }
 
-/// A row's name without what stands behind it.
+/// Returns a row's name without its suffix.
 fn short(row: &'static str) -> Option<&'static str> {
     ENDS.iter().find_map(|end| row.strip_suffix(end))
 }
 
-/// The row that is meant, in whatever case: by its name, or by it without what stands behind
-/// (`.so`).
+/// Finds a row by its name, or by its name without suffix (`.so`). Ignores case.
 pub(super) fn row_called(text: &str) -> Option<&'static str> {
     let is_it = |name: &str| name.eq_ignore_ascii_case(text);
     let found = names().find(|row| is_it(row) || short(row).is_some_and(is_it))?;
@@ -32,7 +31,7 @@ pub(super) fn row_called(text: &str) -> Option<&'static str> {
     Some(today.map_or(found, |(_, today)| *today))
 }
 
-/// The row that was probably meant by a word that is none.
+/// Returns the row with a name similar to an unknown word.
 pub(super) fn row_like(text: &str) -> Option<&'static str> {
     let typed = text.to_ascii_lowercase();
     let lower: Vec<String> = names()
@@ -44,8 +43,8 @@ pub(super) fn row_like(text: &str) -> Option<&'static str> {
     row_called(nearest(&typed, lower.iter().map(String::as_str))?)
 }
 
-/// The rows of the table that are not empty, the largest first, a line each; then counts of
-/// objects, of which leaks are told.
+/// Shows the nonempty rows, largest first, in one line each; then the counts of objects that
+/// indicate leaks.
 pub(super) fn all(console: &Console, document: &Document) {
     for process in &document.processes {
         let mut rows: Vec<(i64, &RowFacts)> = process
@@ -69,12 +68,12 @@ pub(super) fn all(console: &Console, document: &Document) {
                 say(console, &figure, &count.name, explain::object(&count.name));
             }
         }
-        let hint = "--explain ROW tells of what one is made and what to do about it";
+        let hint = "`--explain ROW` shows what a row contains and what to do about it";
         console.data(console.styled(Style::Dim, hint));
     }
 }
 
-/// By what a row is large.
+/// Returns the size by which rows are ordered.
 fn weight(row: &RowFacts) -> i64 {
     let value = |column| row.value(&column);
     value(Column::Pss)
@@ -83,7 +82,9 @@ fn weight(row: &RowFacts) -> i64 {
 }
 
 fn say(console: &Console, figure: &str, label: &str, meaning: Option<explain::Meaning>) {
-    let what = meaning.map_or("a row of this phone's maker", |meaning| meaning.what);
+    let what = meaning.map_or("a row added by the device manufacturer", |meaning| {
+        meaning.what
+    });
     let label = console.styled(Style::Strong, label);
     console.hanging(
         format_args!("  {figure:>10}  "),
@@ -91,7 +92,7 @@ fn say(console: &Console, figure: &str, label: &str, meaning: Option<explain::Me
     );
 }
 
-/// Some rows in depth: what they count, their figures in each process, what to do about them.
+/// Shows rows in detail: their contents, their figures in each process, and advice.
 pub(super) fn rows(console: &Console, document: Option<&Document>, wanted: &[&str]) {
     for label in wanted {
         let Some(meaning) = explain::row(label).or_else(|| explain::object(label)) else {
@@ -109,7 +110,7 @@ pub(super) fn rows(console: &Console, document: Option<&Document>, wanted: &[&st
             let figures = figures(process, label);
             let of = process.called();
             let figures = match figures.is_empty() {
-                true => "it has no such row".to_owned(),
+                true => "does not have this row".to_owned(),
                 false => figures,
             };
             say_part(console, &format!("{of}: "), &figures);
@@ -124,7 +125,7 @@ fn say_part(console: &Console, head: &str, text: &str) {
     console.data(&line);
 }
 
-/// All columns of a row, in words.
+/// Returns all columns of a row as text.
 fn figures(process: &ProcessFacts, label: &str) -> String {
     if let Some(count) = process.objects.iter().find(|count| count.name == label) {
         return count.count.to_string();

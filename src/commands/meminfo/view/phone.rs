@@ -1,34 +1,34 @@
-//! The whole phone: its RAM, then its memory by process, by how soon processes may be killed and
-//! by kind.
+//! The whole device: its RAM, then its memory by process, by importance and by category.
 
 use crate::console::table::{Table, show_fitting};
 use crate::console::{Console, Style};
 use crate::system::meminfo::{By, PhoneFacts, Share};
 use crate::views::meminfo::size;
 
-/// Lines of a list that are shown where nobody says how many.
+/// Default number of lines of a list.
 const PROCESSES: usize = 20;
 const CATEGORIES: usize = 10;
 
-/// Which lists are shown, and how much of them.
+/// Selection of lists and their lengths.
 pub(super) struct Lists {
     by: Option<By>,
-    top: Option<usize>,
+    limit: Option<usize>,
 }
 
 impl Lists {
     pub(super) fn of(args: &super::Args) -> Lists {
         Lists {
             by: args.by.map(By::from),
-            top: args.top,
+            limit: args.rows.limit,
         }
     }
 
-    /// How many lines a list has at most; all of it where it is the only one that is wanted.
+    /// Returns the maximum number of lines of a list. A list that is selected alone has no limit by
+    /// default.
     fn most(&self, usual: usize) -> usize {
-        match (self.top, self.by) {
+        match (self.limit, self.by) {
             (Some(0), _) => usize::MAX,
-            (Some(top), _) => top,
+            (Some(limit), _) => limit,
             (None, Some(_)) => usize::MAX,
             (None, None) => usual,
         }
@@ -43,7 +43,7 @@ impl Lists {
             let shares = phone.shares(by);
             if shares.is_empty() {
                 if self.by.is_some() {
-                    console.say("the phone printed no such list");
+                    console.say("the device did not print this list");
                 }
                 continue;
             }
@@ -66,7 +66,7 @@ impl Lists {
         finish(console, &mut table, shares.len().saturating_sub(most));
     }
 
-    /// Each importance with its processes.
+    /// Shows each importance level with its processes.
     fn importances(&self, console: &Console, phone: &PhoneFacts, shares: &[Share]) {
         let most = self.most(PROCESSES);
         let columns = Columns::of(shares);
@@ -90,12 +90,12 @@ fn finish(console: &Console, table: &mut Table, more: usize) {
     console.data("");
     show_fitting(console, table, &["swapped", "RSS"]);
     if more > 0 {
-        let more = format!("and {more} more: --top 0, --json and --csv have all");
+        let more = format!("… and {more} more (`-l 0`, `--json` and `--csv` show all)");
         console.data(console.styled(Style::Dim, more));
     }
 }
 
-/// Which figures the phone tells.
+/// Figures that the device reports.
 struct Columns {
     pss: bool,
     swap: bool,
@@ -150,7 +150,7 @@ fn show_ram(console: &Console, phone: &PhoneFacts) {
             .iter()
             .map(|(name, bytes)| format!("{} {name}", size(**bytes)))
             .collect();
-        // Not bytes, but the limits of Java heaps in MiB and other things.
+        // Contains limits of Java heaps in MiB and other values, not bytes.
         let text = match line.name.as_str() {
             "Tuning" => line.text.clone(),
             _ if parts.is_empty() => bytes,

@@ -1,18 +1,17 @@
-//! `heaptap reconcile`: heapprofd's figure, malloc_info's, meminfo's and the kernel's of one
+//! `heaptap meminfo --reconcile`: heapprofd's figure, malloc_info's, meminfo's and the kernel's of one
 //! process in one table, with what lies between them.
 
 use serde::Serialize;
 
-use super::args::Args;
+use super::Args;
 use crate::console::table::Table as Lines;
 use crate::console::{Console, Style};
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
-use crate::flags::named::Named;
 use crate::heaps::input::{self, DumpScope, LookError, LookOptions, OpenedInput};
 use crate::heaps::java::ProgressReporter;
-use crate::heaps::selector::{JavaInput, is_process};
+use crate::heaps::selector::JavaInput;
 use crate::memory::reconcile::{Difference, Figure, Table};
 use crate::results::timeline;
 use crate::system::reconcile;
@@ -34,28 +33,29 @@ struct Document {
 ///
 /// # Errors
 /// Where the process does not run, or the recording holds no figures.
-pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
-    let tables = match Named::parse(&args.input)? {
-        Named::Process(target) => {
-            let device = ctx.device().await?;
-            ctx.console.say(
-                "asking the app for its heap: it collects garbage once for that, and shows so in \
-                 its log",
-            );
-            vec![reconcile::of_phone(device, &target, ctx.globals.user).await?]
-        }
-        Named::File(input) => {
-            let asked = input.clone();
-            let told = blocking::stepwise(ctx, move |_| reconcile::of_malloc_info(&asked.path));
-            if let Some(table) = told.await? {
-                return Ok(print(&ctx.console, vec![table]));
-            }
-            let asked = input.clone();
-            let found =
-                blocking::stepwise(ctx, move |progress| of_folder(&asked, progress)).await?;
-            choose(found, &input, &args)?
-        }
+pub(super) async fn run(
+    ctx: &Context,
+    args: &Args,
+    input: Option<JavaInput>,
+) -> Result<Outcome, Failure> {
+    let Some(input) = input else {
+        let targets = args.target.required()?.targets();
+        let device = ctx.device().await?;
+        ctx.console.say(
+            "asking the app for its heap: it collects garbage once for that, and shows so in its \
+             log",
+        );
+        let table = reconcile::of_phone(device, &targets, ctx.globals.user).await?;
+        return Ok(print(&ctx.console, vec![table]));
     };
+    let asked = input.clone();
+    let told = blocking::stepwise(ctx, move |_| reconcile::of_malloc_info(&asked.path));
+    if let Some(table) = told.await? {
+        return Ok(print(&ctx.console, vec![table]));
+    }
+    let asked = input.clone();
+    let found = blocking::stepwise(ctx, move |progress| of_folder(&asked, progress)).await?;
+    let tables = choose(found, &input, args)?;
     Ok(print(&ctx.console, tables))
 }
 
@@ -94,31 +94,31 @@ fn of_folder(input: &JavaInput, progress: &ProgressReporter) -> Result<Vec<Momen
 fn choose(all: Vec<Moment>, input: &JavaInput, args: &Args) -> Result<Vec<Table>, Failure> {
     let path = input.path.display();
     let mut of_process = all;
-    if let Some(process) = &args.process {
-        of_process.retain(|moment| {
-            let table = &moment.table;
-            is_process(process, Some(table.pid.into()), &table.process)
-        });
-    }
+    let processes = args.target.filter();
+    of_process.retain(|moment| {
+        let table = &moment.table;
+        processes.takes(Some(table.pid.into()), &table.process)
+    });
     // A moment may be known of which nothing is left: its files are gone, or hold nothing.
     let has_figures = |moment: &Moment| !moment.table.rows.is_empty();
     if !of_process.iter().any(has_figures) {
-        let message = match &args.process {
-            Some(process) => format!(
+        let message = match processes.is_empty() {
+            false => format!(
                 "{path} holds no figures of {} to compare",
-                sanitize(process)
+                sanitize(&processes.to_string())
             ),
-            None => format!("{path} holds no figures of a process to compare"),
+            true => format!("{path} holds no figures of a process to compare"),
         };
         return Err(nothing(message, &of_process).with_help(
             "record with `heaptap record -n APP --with meminfo,smaps`: what the allocator, meminfo \
              and the kernel count of a process is kept at each label and at the end",
         ));
     }
-    let meant = match args.all {
-        true => of_process,
-        false => {
-            let found = reconcile::choose(&input.path, of_process, input.which.as_ref());
+    let meant = match args.moment.scope(input, DumpScope::Last) {
+        DumpScope::All => of_process,
+        DumpScope::Last | DumpScope::These(_) => {
+            let which = args.moment.one(input.clone())?.which;
+            let found = reconcile::choose(&input.path, of_process, which.as_ref());
             found.map_err(|missing| {
                 let message = format!(
                     "{path} has no figures of @{}: {}",
@@ -138,7 +138,7 @@ fn choose(all: Vec<Moment>, input: &JavaInput, args: &Args) -> Result<Vec<Table>
         };
         let message = format!("{path} holds no figures {at}");
         return Err(nothing(message, &meant).with_help(format!(
-            "`heaptap reconcile {} --all` shows the moments that have some",
+            "`heaptap meminfo {} --reconcile --at all` shows the moments that have some",
             quoted_path(&input.path)
         )));
     }

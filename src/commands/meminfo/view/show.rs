@@ -1,5 +1,5 @@
-//! What `meminfo` prints for people: of each process the line that matters, its division with
-//! bars, the table, objects and the rest.
+//! Text output of `meminfo`: for each process the main figures, its categories with bars, the
+//! table, objects and the rest.
 
 use super::phone::Lists;
 use crate::console::table::{Table, show_fitting};
@@ -10,9 +10,9 @@ use crate::timeline::{HeapCells, Parts};
 use crate::units::{ByteSize, HumanDuration};
 use crate::views::meminfo::{heading, size};
 
-/// A row with at least this part of the private dirty memory is marked.
+/// Minimum share of the private dirty memory, in percent, for a row to be marked.
 const MUCH: i64 = 10;
-/// Columns of a bar, where there is room.
+/// Maximum columns of a bar.
 const BAR: i64 = 30;
 /// Columns before a bar.
 const BEFORE_BAR: usize = 29;
@@ -29,7 +29,7 @@ pub(super) fn show(console: &Console, document: &Document, lists: &Lists, tables
     }
     if !document.unknown.is_empty() {
         console.data("");
-        console.data("Not understood:");
+        console.data("Unknown lines:");
         for line in &document.unknown {
             console.data(format_args!("  {line}"));
         }
@@ -75,7 +75,7 @@ fn show_process(console: &Console, process: &ProcessFacts, tables: bool) {
     for difference in &process.differences {
         let beyond = difference.device.saturating_sub(difference.rows);
         console.data(format_args!(
-            "{}: the phone's TOTAL of {} is {}, {} {} than its rows add up to",
+            "{}: the device's TOTAL of {} is {}, {} {} than the sum of its rows",
             console.styled(Style::Warn, "note"),
             heading(&difference.column),
             size(difference.device),
@@ -88,7 +88,7 @@ fn show_process(console: &Console, process: &ProcessFacts, tables: bool) {
     show_texts(console, &process.texts);
 }
 
-/// App Summary with bars.
+/// Shows App Summary with bars.
 fn show_parts(console: &Console, process: &ProcessFacts, parts: &Parts) {
     let rows = [
         ("Java Heap", parts.java),
@@ -110,10 +110,10 @@ fn show_parts(console: &Console, process: &ProcessFacts, parts: &Parts) {
     console.data(console.styled(
         Style::Dim,
         match given {
-            true => "App Summary: private pages; System is what is shared, and swap",
+            true => "App Summary: private pages; System is shared memory and swap",
             false => {
-                "By App Summary's rules, from the table: private pages; System is what is \
-                      shared, and swap"
+                "By the rules of App Summary, from the table: private pages; System is shared \
+                 memory and swap"
             }
         },
     ));
@@ -128,7 +128,7 @@ fn show_parts(console: &Console, process: &ProcessFacts, parts: &Parts) {
         .map(|width| width.saturating_sub(BEFORE_BAR + widest.unwrap_or(0)));
     let columns = room.map_or(BAR, |room| BAR.min(i64::try_from(room).unwrap_or(BAR)));
     for (name, bytes) in rows {
-        // Of bytes beyond what a bar can count no more is drawn.
+        // Values beyond the range of a bar are cut.
         let length = bytes
             .max(0)
             .saturating_mul(columns)
@@ -152,7 +152,7 @@ fn show_parts(console: &Console, process: &ProcessFacts, parts: &Parts) {
     }
 }
 
-/// What heaps have in use of what they got from the system: whether memory is needed, or kept.
+/// Shows the used part of each heap, which tells needed memory from reserved memory.
 fn show_heaps(console: &Console, process: &ProcessFacts) {
     let rows = process.rows.iter().filter(|row| row.label != "TOTAL");
     let heaps: Vec<_> = rows.filter_map(|row| Some((row, heap(row)?))).collect();
@@ -160,11 +160,14 @@ fn show_heaps(console: &Console, process: &ProcessFacts) {
         return;
     }
     console.data("");
-    console.data(console.styled(Style::Dim, "In use of each heap (Heap Alloc of Heap Size)"));
+    console.data(console.styled(
+        Style::Dim,
+        "Used part of each heap (Heap Alloc of Heap Size)",
+    ));
     for (row, heap) in heaps {
         let percent = u128::from(heap.alloc) * 100 / u128::from(heap.size.max(1));
         console.data(format_args!(
-            "  {:<13}  {:>10} of {}, {percent} %",
+            "  {:<13}  {:>10} of {}, {percent}%",
             row.label,
             ByteSize(heap.alloc),
             ByteSize(heap.size)
@@ -172,7 +175,7 @@ fn show_heaps(console: &Console, process: &ProcessFacts) {
     }
 }
 
-/// The table, with the large rows marked.
+/// Shows the table, with large rows marked.
 fn show_table(console: &Console, title: &str, process: &ProcessFacts, rows: &[RowFacts]) {
     if rows.is_empty() {
         return;
@@ -199,7 +202,7 @@ fn show_table(console: &Console, title: &str, process: &ProcessFacts, rows: &[Ro
         let percent = dirty.saturating_mul(100).checked_div(whole).unwrap_or(0);
         let mut remarks = Vec::new();
         if !is_total && percent >= MUCH {
-            remarks.push(format!("{percent} % of private dirty"));
+            remarks.push(format!("{percent}% of private dirty"));
         }
         if !remarks.is_empty() || is_total {
             table.style(Style::Strong);
@@ -211,7 +214,7 @@ fn show_table(console: &Console, title: &str, process: &ProcessFacts, rows: &[Ro
     show_fitting(console, &mut table, &LEAST);
 }
 
-/// Columns that go first where the terminal is too narrow for all, the least telling first.
+/// Columns to hide on a narrow terminal, the least informative first.
 const LEAST: [&str; 7] = [
     "clean PSS",
     "shared clean",
@@ -222,7 +225,7 @@ const LEAST: [&str; 7] = [
     "swap PSS",
 ];
 
-/// What the heap's own figures say.
+/// Returns the heap columns of a row.
 fn heap(row: &RowFacts) -> Option<HeapCells> {
     let cell = |column| u64::try_from(row.value(&column)?).ok();
     let heap = HeapCells {
@@ -240,14 +243,13 @@ fn show_objects(console: &Console, process: &ProcessFacts) {
         .iter()
         .any(|count| count.name == "Activities")
     {
-        // App Summary came with Android 6, and with it that the app collects its garbage first.
+        // App Summary was added in Android 6, together with the garbage collection before the
+        // answer.
         let caution = match process.summary.is_empty() {
-            true => {
-                "objects that nothing holds any more count, too: too many Activities prove nothing"
-            }
+            true => "unreachable objects count, too, so many Activities do not prove a leak",
             false => {
-                "garbage was collected first, but what waits to be finalized still counts: ask \
-                 twice and take the second"
+                "garbage was collected first, but objects awaiting finalization still count; run \
+                 it twice and use the second result"
             }
         };
         let caution = format!("  {}", console.styled(Style::Dim, caution));
@@ -287,7 +289,7 @@ fn show_counts(console: &Console, title: &str, counts: &[Count]) {
 /// Columns of a count and its name.
 const COUNT: usize = 26;
 
-/// Counts by which leaks are found stand out.
+/// Formats a count; counts that indicate leaks stand out.
 fn object(console: &Console, count: &Count) -> String {
     let text = format!("{:>18} {:<6}", count.name, count.count);
     match count.name.as_str() {
@@ -315,7 +317,7 @@ fn show_databases(console: &Console, process: &ProcessFacts) {
             database.name.as_str(),
         );
         if database.pool {
-            table.remark("pool of connections");
+            table.remark("connection pool");
         }
     }
     table.show(console);
@@ -327,14 +329,14 @@ fn show_texts(console: &Console, texts: &[TextFacts]) {
         if above != Some(&text.section) {
             above = Some(&text.section);
             console.data("");
-            let title = text.section.as_deref().unwrap_or("Not understood");
+            let title = text.section.as_deref().unwrap_or("Unknown lines");
             console.data(console.styled(Style::Dim, title));
         }
         console.data(format_args!("  {}", text.line.trim()));
     }
 }
 
-/// What asking did, and what it cost.
+/// Shows the side effects and the cost of the request.
 pub(super) fn footer(console: &Console, document: &Document) {
     let Some(collected) = document.collected_garbage else {
         return;
@@ -343,12 +345,12 @@ pub(super) fn footer(console: &Console, document: &Document) {
     if document.phone.is_none() {
         let said = match collected {
             true => {
-                "The app was asked: it collected its garbage first, which its log shows as an \
-                 Explicit collection. --local asks the system alone."
+                "The app collected its garbage first, which its log shows as an Explicit \
+                 collection. `--local` asks only the system."
             }
             false => {
-                "No app was called: no garbage was collected, and heaps' sizes and objects are not \
-                 known. Without --local an app tells them."
+                "No app was called, so no garbage was collected, and heap sizes and object counts \
+                 are unknown. Omit `--local` to get them."
             }
         };
         console.data(console.styled(Style::Dim, said));
@@ -356,12 +358,12 @@ pub(super) fn footer(console: &Console, document: &Document) {
     if let Some(cost) = document.cost {
         let took = std::time::Duration::from_nanos(cost.device_ns);
         let took = match took.is_zero() {
-            // Its clock has no finer steps.
+            // The clock has a resolution of 10 ms.
             true => "less than 10 ms".to_owned(),
             false => HumanDuration(took).to_string(),
         };
         let size = ByteSize(cost.bytes);
-        let said = format!("Asking took the phone {took}, and {size} came over the cable.");
+        let said = format!("The request took {took} on the device and transferred {size}.");
         console.data(console.styled(Style::Dim, &said));
     }
 }

@@ -1,5 +1,5 @@
-//! How what happens while an app is provoked is shown: a line a step as it happens, what memory
-//! did from round to round, and what one would want next.
+//! Shows events while an app is provoked: a line per step as it happens, the trend of memory over
+//! the iterations, and the next commands.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,18 +30,18 @@ pub(super) fn put_back_words(done: &PutBack) -> String {
         words.push("screen off".to_owned());
     }
     match words.is_empty() {
-        true => "nothing had to be put back".to_owned(),
-        false => format!("put back: {}", words.join(", ")),
+        true => "nothing to restore".to_owned(),
+        false => format!("restored: {}", words.join(", ")),
     }
 }
 
-/// Shows what happens as it happens.
+/// Shows events as they happen.
 pub(super) struct Show {
     console: Console,
     steps: Arc<Mutex<Vec<Step>>>,
     rounds: u32,
     package: String,
-    /// Whether the columns have been named.
+    /// Whether the column headings were printed.
     headed: AtomicBool,
 }
 
@@ -61,22 +61,22 @@ impl Show {
         console.event(event);
         match event {
             Event::PutBackFirst(done) => console.say(format_args!(
-                "an earlier run could not put the phone back as it was; now {}",
+                "an earlier run did not restore the device; now {}",
                 put_back_words(done)
             )),
             Event::Woke { unlocked } => console.say(match unlocked {
-                true => "the screen was off or locked: it was switched on and unlocked",
-                false => "the screen was off: it was switched on",
+                true => "the screen was off or locked; heaptap switched it on and unlocked it",
+                false => "the screen was off; heaptap switched it on",
             }),
             Event::BroughtToFront(launch) => {
                 console.say(format_args!(
-                    "brought to the front: {}",
+                    "brought to the foreground: {}",
                     launch_words(launch)
                 ));
             }
             Event::Round { round, of } if *of > 1 => {
                 self.head();
-                let text = format!("round {round} of {of}");
+                let text = format!("iteration {round} of {of}");
                 console.data(console.styled(Style::Strong, text));
             }
             Event::Step(step) => self.step(step),
@@ -89,14 +89,14 @@ impl Show {
                 let after = HumanDuration(Duration::from_millis(*after_ms));
                 match (settled, why) {
                     (false, Some(why)) => {
-                        console.warn(format_args!("not at rest after {after}: {why}"));
+                        console.warn(format_args!("not idle after {after}: {why}"));
                     }
-                    _ => console.data(format_args!("  at rest after {after}")),
+                    _ => console.data(format_args!("  idle after {after}")),
                 }
             }
             Event::Died(death) => {
                 let next = match death.next_pid {
-                    Some(pid) => format!("; process {pid} runs in its place"),
+                    Some(pid) => format!("; process {pid} replaces it"),
                     None => String::new(),
                 };
                 console.warn(format_args!(
@@ -107,21 +107,21 @@ impl Show {
                 ));
             }
             Event::Lost { what, goes_on } => console.warn(format_args!(
-                "{what}; waiting up to a minute for the phone, {}",
+                "{what}; waiting up to a minute for the device, {}",
                 match goes_on {
-                    true => "to go on where it stood",
-                    false => "to put it back as it was",
+                    true => "to continue",
+                    false => "to restore it",
                 }
             )),
             Event::Returned { after_ms } => console.say(format_args!(
-                "the phone is back after {}: going on",
+                "the device is back after {}; continuing",
                 HumanDuration(Duration::from_millis(*after_ms))
             )),
             Event::Round { .. } | Event::PutBack(_) => {}
         }
     }
 
-    /// Names the columns, once.
+    /// Prints the column headings once.
     fn head(&self) {
         if self.headed.swap(true, Ordering::Relaxed) || self.console.is_json_lines() {
             return;
@@ -166,7 +166,7 @@ impl Show {
     }
 }
 
-/// What came of a step, a part for each effect; levels that were asked for are one.
+/// Returns the effects of a step. Consecutive trim levels are merged into one list.
 fn effects(step: &Step, package: &str) -> Vec<(Style, String)> {
     let mut parts: Vec<(Style, String)> = Vec::new();
     if step.again {
@@ -184,21 +184,21 @@ fn effects(step: &Step, package: &str) -> Vec<(Style, String)> {
             _ => (effect_words(effect), false),
         };
         asked = was_asked;
-        // Whose activities they are is known.
+        // The package is known, so only the activities are named.
         parts.push((style, text.replace(&format!("{package}/"), "")));
     }
     parts
 }
 
-/// Figures and behind them what came of it: on the same line where there is room, else below,
-/// broken between words.
+/// Returns a line of figures with its effects: on the same line if there is room, otherwise below,
+/// wrapped at words.
 fn laid_out(
     console: &Console,
     line: String,
     parts: &[(Style, String)],
     width: Option<usize>,
 ) -> Vec<String> {
-    /// Narrower columns of words are none.
+    /// Minimum number of columns for effects on the same line.
     const NARROWEST: usize = 24;
     let at = console::measure_text_width(&line) + 2;
     let mut lines = Vec::new();
@@ -236,15 +236,15 @@ fn laid_out(
 
 fn effect_words(effect: &Effect) -> String {
     let text = match effect {
-        Effect::Recreated { activity } => format!("{activity} created anew"),
+        Effect::Recreated { activity } => format!("{activity} recreated"),
         Effect::NotRecreated { activity, why } => {
-            format!("{activity} not created anew, nothing was provoked: {why}")
+            format!("{activity} not recreated, so nothing was provoked: {why}")
         }
         Effect::Unknown { why } => format!("effect unknown: {why}"),
         Effect::InBackground => "in the background".to_owned(),
-        Effect::StillInFront => "still in front".to_owned(),
+        Effect::StillInFront => "still in the foreground".to_owned(),
         Effect::Launched(launch) => launch_words(launch),
-        Effect::Trimmed { level } => format!("asked: {level}"),
+        Effect::Trimmed { level } => format!("requested: {level}"),
         Effect::TrimRefused { level, why } => format!("{level} refused: {why}"),
         Effect::Monkey {
             events,
@@ -261,7 +261,7 @@ fn effect_words(effect: &Effect) -> String {
             )
         }
         Effect::Ended => "ended".to_owned(),
-        Effect::StillRuns { why } => format!("still runs: {why}"),
+        Effect::StillRuns { why } => format!("still running: {why}"),
     };
     sanitize(&text).into_owned()
 }
@@ -269,7 +269,7 @@ fn effect_words(effect: &Effect) -> String {
 fn launch_words(launch: &Launch) -> String {
     let activity = launch.activity.as_deref().unwrap_or("the app");
     let mut text = match launch.only_to_front {
-        true => format!("{activity} came to the front, no launch"),
+        true => format!("{activity} came to the foreground without a launch"),
         false => format!("{activity} launched"),
     };
     match (&launch.state, launch.total_ms) {
@@ -280,28 +280,28 @@ fn launch_words(launch: &Launch) -> String {
         _ => {}
     }
     if let Some(front) = &launch.behind {
-        text.push_str(&format!(", and {front} is in front of it"));
+        text.push_str(&format!(", but {front} is in the foreground"));
     }
     sanitize(&text).into_owned()
 }
 
-/// What the commands that one would want next are about.
+/// Facts for the next commands.
 pub(super) struct Next<'a> {
     pub(super) target: &'a Target,
     pub(super) timeline: Option<&'a Path>,
     pub(super) serial: Option<&'a str>,
-    /// The phone is gone.
+    /// Whether the device no longer exists.
     pub(super) gone: bool,
 }
 
 impl Next<'_> {
-    /// Each with what it is good for.
+    /// Returns the next commands, each with its purpose.
     fn commands(&self, report: &Report, runs: bool) -> Vec<(&'static str, String)> {
         let mut next = Vec::new();
         if let Some(folder) = self.timeline.filter(|path| path.is_dir()) {
             let place = quoted_path(near(folder));
             next.push((
-                "the steps beside what was recorded, once the recording has ended:",
+                "show the steps together with the recording, once it has ended:",
                 format!("heaptap report {place}"),
             ));
         }
@@ -318,27 +318,24 @@ impl Next<'_> {
         let target = &self.target;
         let process = quoted(&target.process);
         if report.interrupted || (report.in_vain > 0 && report.in_vain == report.steps) {
-            next.push((
-                "what else may be provoked:",
-                "heaptap provoke --list".to_owned(),
-            ));
+            next.push(("list other actions:", "heaptap provoke --list".to_owned()));
         }
         match runs {
             true => {
                 let folder = quoted_path(format!("{}-provoked", target.package));
                 next.push((
-                    "what it holds now, and what of it should be gone:",
+                    "dump its Java heap and look for leaks:",
                     format!(
                         "heaptap dump -n {process}{which} -o {folder} && heaptap leaks {folder}"
                     ),
                 ));
                 next.push((
-                    "how its memory divides:",
+                    "show its memory by category:",
                     format!("heaptap meminfo {process}{which}"),
                 ));
             }
             false => next.push((
-                "the app does not run; to start it again:",
+                "start the app, which is not running:",
                 format!("heaptap provoke {process} start{which}"),
             )),
         }
@@ -346,7 +343,7 @@ impl Next<'_> {
     }
 }
 
-/// What is said at the end.
+/// Shows the report at the end.
 pub(super) fn report(console: &Console, report: &Report, steps: &[Step], next: &Next<'_>) {
     if console.is_json_lines() {
         console.event(&json!({ "event": "ended", "report": report }));
@@ -375,26 +372,26 @@ pub(super) fn report(console: &Console, report: &Report, steps: &[Step], next: &
         console.say(put_back_words(done));
     }
     if let Some(front) = &report.front {
-        console.say(format_args!("left in front: {}", sanitize(front)));
+        console.say(format_args!("left in the foreground: {}", sanitize(front)));
     }
     let runs = steps.last().is_some_and(|step| step.pid.is_some());
     console.next(&next.commands(report, runs));
 }
 
-/// What memory did from round to round, how sure that is, and what it does not tell.
+/// Returns the trend of memory over the iterations, with its confidence interval and limitations.
 fn trend_lines(trend: &Trend) -> Vec<(Option<Style>, String)> {
     let (one, [what, several]) = match trend.per {
         "round" => (
-            "a round".to_owned(),
-            ["round".to_owned(), "rounds".to_owned()],
+            "per iteration".to_owned(),
+            ["iteration".to_owned(), "iterations".to_owned()],
         ),
         action => (
-            format!("with each {action}"),
+            format!("per {action}"),
             ["repetition", "repetitions"].map(|what| format!("{what} of {action}")),
         ),
     };
     let since = match trend.restarted {
-        true => " since the process was restarted",
+        true => " since the process restarted",
         false => "",
     };
     let (Some(change), Some(low), Some(high)) = (trend.change, trend.low, trend.high) else {
@@ -403,21 +400,21 @@ fn trend_lines(trend: &Trend) -> Vec<(Option<Style>, String)> {
             more => format!("{more} {several} are"),
         };
         let text = format!(
-            "{counted} too few{since} to tell whether RssAnon grows: {FEWEST} are needed, and the \
-             first {} do not count",
+            "{counted} too few{since} to determine the trend of RssAnon: {FEWEST} are needed, and \
+             the first {} do not count",
             trend.left_out
         );
         return vec![(Some(Style::Dim), text)];
     };
     let size = |bytes: i64| format!("{:+}", SignedSize(bytes));
-    let range = format!("95 % confidence: {} to {}", size(low), size(high));
+    let range = format!("95% confidence: {} to {}", size(low), size(high));
     let amount = ByteSize(change.unsigned_abs());
     let counted = match trend.per {
-        "round" => format!("rounds {} to {}", trend.left_out + 1, trend.rounds),
+        "round" => format!("iterations {} to {}", trend.left_out + 1, trend.rounds),
         _ => format!("repetitions {} to {}", trend.left_out + 1, trend.rounds),
     };
-    let caveat = "this counts garbage that is not collected yet, too, and what the app would have \
-                  allocated anyway: `heaptap leaks` tells what stays";
+    let caveat = "this includes garbage that is not collected yet, and unrelated allocations; \
+                  `heaptap leaks` shows what stays reachable";
     match trend.verdict {
         Verdict::Grows => vec![
             (
@@ -433,8 +430,8 @@ fn trend_lines(trend: &Trend) -> Vec<(Option<Style>, String)> {
         _ => vec![(
             None,
             format!(
-                "whether RssAnon grows is not certain: {} {one} on average ({range}; \
-                 {counted}{since}); more rounds tell more",
+                "the trend of RssAnon is uncertain: {} {one} on average ({range}; \
+                 {counted}{since}); more iterations narrow the interval",
                 size(change)
             ),
         )],
@@ -471,27 +468,30 @@ mod tests {
         let grows = text(&trend(Verdict::Grows, Some(102_400)));
         assert!(
             grows.starts_with(
-                "RssAnon grows by 100.0 KiB a round (95 % confidence: +98.0 KiB to +102.0 KiB; \
-                 rounds 3 to 8)"
+                "RssAnon grows by 100.0 KiB per iteration (95% confidence: +98.0 KiB to +102.0 \
+                 KiB; iterations 3 to 8)"
             ),
             "{grows}"
         );
         assert!(grows.contains("not collected yet"), "{grows}");
         let unclear = text(&trend(Verdict::Unclear, Some(0)));
-        assert!(unclear.contains("grows is not certain"), "{unclear}");
+        assert!(
+            unclear.contains("trend of RssAnon is uncertain"),
+            "{unclear}"
+        );
         let mut few = trend(Verdict::TooFew, None);
         few.rounds = 3;
         few.restarted = true;
         let few = text(&few);
         assert!(
-            few.starts_with("3 rounds are too few since the process was restarted to tell"),
+            few.starts_with("3 iterations are too few since the process restarted to determine"),
             "{few}"
         );
         let mut few = trend(Verdict::TooFew, None);
         few.per = "rotate";
         for (rounds, begin) in [
-            (1, "1 repetition of rotate is too few to tell"),
-            (4, "4 repetitions of rotate are too few to tell"),
+            (1, "1 repetition of rotate is too few to determine"),
+            (4, "4 repetitions of rotate are too few to determine"),
         ] {
             few.rounds = rounds;
             let few = text(&few);

@@ -1,4 +1,4 @@
-//! Rows of a query on stdout: as tables fitted to the terminal, JSON, JSON lines or CSV.
+//! Prints rows of a query on stdout: as tables fitted to the terminal, JSON, JSON lines or CSV.
 
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
@@ -13,7 +13,7 @@ use crate::query::{Sink, Value};
 use crate::units::hex;
 use crate::untrusted::sanitize;
 
-/// How rows are written.
+/// Output format of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Table,
@@ -33,14 +33,14 @@ impl Form {
     }
 }
 
-/// Rows by which the widths of a table are set; those that follow keep to them.
+/// Number of rows that determine the column widths of a table; later rows use these widths.
 const FIRST: usize = 1000;
-/// Bytes that are gathered before they are written.
+/// Bytes to collect before they are written.
 const CHUNK: usize = 1 << 16;
-/// Text is not cut to less than so many columns.
+/// Minimum width of a truncated text column.
 const NARROWEST: usize = 12;
 
-/// Takes rows and writes them.
+/// Writer of rows.
 pub(super) struct Output {
     console: Console,
     form: Form,
@@ -49,7 +49,7 @@ pub(super) struct Output {
     first: Vec<Vec<Shown>>,
     layout: Option<Vec<Column>>,
     text: String,
-    /// Results that began.
+    /// Number of results begun.
     results: usize,
     rows_of_result: u64,
     rows: Arc<AtomicU64>,
@@ -67,7 +67,7 @@ enum Shape {
     Text,
 }
 
-/// A column of a table.
+/// Column of a table.
 struct Column {
     width: usize,
     is_number: bool,
@@ -88,15 +88,15 @@ impl Output {
         }
     }
 
-    /// Counts the rows as they come.
+    /// Returns a counter of the rows written so far.
     pub(super) fn counter(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.rows)
     }
 
-    /// All statements have run: the rest is written.
+    /// Writes the rest after all statements have run.
     pub(super) fn finish(mut self) {
         if self.form == Form::Json {
-            // One result is the document; several are a list of them.
+            // One result is the document itself; several are a list.
             self.text = match self.results {
                 0 => "[]".to_owned(),
                 1 => std::mem::take(&mut self.text),
@@ -114,9 +114,9 @@ impl Output {
         }
     }
 
-    /// Writes what was gathered, if that is worth it.
+    /// Writes the collected text once it is large enough.
     fn flow(&mut self) -> ControlFlow<()> {
-        // A document is whole or not there at all.
+        // A document is printed completely or not at all.
         if self.form != Form::Json && self.text.len() >= CHUNK {
             self.write();
             if self.console.stdout_is_closed() {
@@ -209,7 +209,7 @@ impl Output {
                 self.text.push(',');
             }
             match value {
-                // An empty text has quotes: it is not nothing.
+                // An empty text has quotes, because it differs from NULL.
                 Value::Null => {}
                 Value::Text(text) => push_csv(&mut self.text, &String::from_utf8_lossy(text)),
                 other => self.text += &plain(other),
@@ -219,7 +219,7 @@ impl Output {
     }
 }
 
-/// A value in words.
+/// Formats a value as text.
 fn plain(value: &Value<'_>) -> String {
     match value {
         Value::Null => "NULL".to_owned(),
@@ -241,7 +241,7 @@ fn push_csv(to: &mut String, text: &str) {
     }
 }
 
-/// Narrows the widest columns of text until all fit, as far as that goes.
+/// Narrows the widest text columns until all fit, as far as possible.
 fn fit(columns: &mut [Column], room: usize) {
     let gaps = 2 * columns.len().saturating_sub(1);
     let mut total: usize = columns.iter().map(|column| column.width).sum();
@@ -372,14 +372,14 @@ impl Sink for Output {
             Form::JsonLines | Form::Csv => {}
         }
         if self.form != Form::Json {
-            // Each result stands before the next one is computed.
+            // Print each result before the next one is computed.
             self.write();
         }
         self.flow()
     }
 }
 
-/// Names of which each is there once, as keys have to be: `id`, `id_2`, `id_3`.
+/// Makes names unique, because they become JSON keys: `id`, `id_2`, `id_3`.
 fn distinct(names: &[&str]) -> Vec<String> {
     let mut all: Vec<String> = Vec::with_capacity(names.len());
     for name in names {
@@ -407,7 +407,7 @@ mod tests {
             for row in *rows {
                 let _ = output.row(row);
             }
-            // What `end` would have written is looked at instead.
+            // Check the text before `end` would print it.
             if output.form == Form::Table && output.layout.is_none() {
                 output.lay_out();
             } else if output.form == Form::Json {

@@ -1,5 +1,5 @@
-//! The prompt of `query`: lines with history and completion, statements over several lines,
-//! and commands that begin with a dot.
+//! Prompt of `query`: lines with history and completion, statements over several lines, and
+//! commands that begin with a dot.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -22,12 +22,12 @@ use crate::session::Store;
 use crate::untrusted::sanitize;
 
 const HELP: [&str; 6] = [
-    "Statements end in `;` and may go over several lines. Ctrl-C ends one that runs.",
-    "  .tables [TEXT]    tables, views, functions and macros, whose names hold TEXT",
-    "  .schema NAME      columns of a table, with what they mean",
-    "  .modules          what INCLUDE PERFETTO MODULE takes",
-    "  .help             this",
-    "  .quit             ends it; so does Ctrl-D",
+    "Statements end with `;` and can span several lines. Ctrl-C cancels a running statement.",
+    "  .tables [TEXT]    tables, views, functions and macros whose names contain TEXT",
+    "  .schema NAME      columns of a table, with their meanings",
+    "  .modules          modules for INCLUDE PERFETTO MODULE",
+    "  .help             this help",
+    "  .quit             exit; Ctrl-D does the same",
 ];
 
 const COMMANDS: [&str; 5] = [".tables", ".schema", ".modules", ".help", ".quit"];
@@ -67,7 +67,7 @@ const KEYWORDS: [&str; 32] = [
     "CREATE PERFETTO TABLE",
 ];
 
-/// Completes words, and goes on until a statement is whole.
+/// Completion of words. Continues the input until a statement is complete.
 struct Words {
     known: Vec<String>,
 }
@@ -89,7 +89,7 @@ impl Words {
         Words { known }
     }
 
-    /// Where the word before `end` begins, and what it may become.
+    /// Returns the start of the word before `end`, and its completions.
     fn fitting(&self, line: &str, end: usize) -> (usize, Vec<String>) {
         let before = &line[..end];
         if before.trim_start().starts_with('.') && !before.trim_start().contains(' ') {
@@ -105,7 +105,7 @@ impl Words {
             .last()
             .map_or(end, |(at, _)| at);
         let word = before[start..].to_lowercase();
-        // Of `a.col` the column is completed, unless it is a module.
+        // In `a.col`, complete the column, unless it is a module.
         let fits = |word: &str| -> Vec<String> {
             let known = self.known.iter();
             let fitting = known.filter(|known| known.to_lowercase().starts_with(word));
@@ -167,8 +167,8 @@ fn is_whole(typed: &str) -> bool {
 
 type Lines = Editor<Words, FileHistory>;
 
-/// Asks for statements and runs them, until there are no more. What those Java heaps lack that
-/// they read is said behind each.
+/// Reads and runs statements until the end of input. Reports missing data of Java heaps after each
+/// statement.
 pub(super) async fn converse(
     ctx: &Context,
     mut database: Database,
@@ -176,7 +176,7 @@ pub(super) async fn converse(
     form: Form,
 ) -> Result<(), Failure> {
     let console = &ctx.console;
-    console.say("`.help` says what there is; statements end in `;`, Ctrl-D ends it");
+    console.say("type `.help` for help; statements end with `;`, Ctrl-D exits");
     let history = history_file();
     let mut lines = Some(editor(&database, history.as_ref()).map_err(failed)?);
     while let Some(mut editor) = lines.take() {
@@ -188,12 +188,12 @@ pub(super) async fn converse(
             Failure::new(
                 ErrorClass::Bug,
                 "no-prompt",
-                format!("the prompt ended: {error}"),
+                format!("the prompt failed: {error}"),
             )
         })?;
         let typed = match line {
             Ok(typed) => typed,
-            // Takes back what was typed.
+            // Discard the typed line.
             Err(ReadlineError::Interrupted) => {
                 lines = Some(editor);
                 continue;
@@ -202,7 +202,7 @@ pub(super) async fn converse(
             Err(error) => return Err(failed(error)),
         };
         if !typed.trim().is_empty() {
-            // A history that can't be kept costs nothing but convenience.
+            // Failing to save the history is not an error.
             let _ = editor.add_history_entry(typed.trim());
             if let Some(file) = &history {
                 let _ = editor.append_history(file);
@@ -250,9 +250,9 @@ fn failed(error: ReadlineError) -> Failure {
     Failure::new(
         ErrorClass::Usage,
         "no-prompt",
-        format!("this terminal takes no prompt: {error}"),
+        format!("cannot open a prompt in this terminal: {error}"),
     )
-    .with_help("give the statements: heaptap query INPUT \"SELECT …\"")
+    .with_help("pass the statements: `heaptap query INPUT \"SELECT …\"`")
 }
 
 fn words(database: &Database) -> Words {
@@ -268,28 +268,29 @@ fn editor(database: &Database, history: Option<&PathBuf>) -> Result<Lines, Readl
     let mut editor = Lines::with_config(config)?;
     editor.set_helper(Some(words(database)));
     if let Some(file) = history {
-        // There is none the first time.
+        // The file does not exist the first time.
         let _ = editor.load_history(file);
     }
     Ok(editor)
 }
 
-/// Where lines are kept from one prompt to the next: beside the journals of sessions.
+/// Returns the path of the history, next to the journals of sessions.
 fn history_file() -> Option<PathBuf> {
     let store = Store::of_user().ok()?;
     Some(store.folder().parent()?.join("query-history"))
 }
 
-/// A part of a text of statements, in which a line may be a command.
+/// Part of a text with statements and commands.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Piece {
-    /// Without its dot.
+    /// A command without its dot.
     Command(String),
-    /// With empty lines for those before it, so that an error tells its line of the whole.
+    /// Statements, with empty lines for the preceding parts, so that errors show the line in the
+    /// whole text.
     Statements(String),
 }
 
-/// The parts of a text in order. A command begins its line, where no statement is unfinished.
+/// Splits a text into parts. A command must begin its line, and no statement can be open there.
 pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut open = String::new();
@@ -311,10 +312,10 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
     pieces
 }
 
-/// Does a command; whether there is more to come.
+/// Runs a command. Returns whether to continue.
 ///
 /// # Errors
-/// Where there is no such command or table.
+/// Returns an error if there is no such command or table.
 pub(super) fn dot(console: &Console, database: &Database, typed: &str) -> Result<bool, Failure> {
     let typed = typed.trim_end_matches(';');
     let (command, rest) = typed.split_once(char::is_whitespace).unwrap_or((typed, ""));
@@ -342,17 +343,18 @@ pub(super) fn dot(console: &Console, database: &Database, typed: &str) -> Result
             {
                 Some(table) => schema(console, table),
                 None => {
-                    let message = format!("there is no table `{}`", sanitize(wanted));
+                    let message = format!("cannot find the table `{}`", sanitize(wanted));
                     return Err(Failure::new(ErrorClass::Usage, "sql", message)
-                        .with_help(".tables lists them"));
+                        .with_help("list the tables with `.tables`"));
                 }
             }
         }
         other => {
-            let message = format!("there is no command .{}", sanitize(other));
-            return Err(
-                Failure::new(ErrorClass::Usage, "sql", message).with_help(".help lists them")
-            );
+            let message = format!("unknown command `.{}`", sanitize(other));
+            return Err(Failure::new(ErrorClass::Usage, "sql", message).with_help(
+                "list the commands with \
+                                                                           `.help`",
+            ));
         }
     }
     Ok(true)
@@ -365,7 +367,7 @@ fn list<'t>(console: &Console, tables: impl Iterator<Item = &'t TableInfo>) {
             Sort::View => "view",
             Sort::Function => "function",
             Sort::Macro => "macro",
-            Sort::Temporary => "yours",
+            Sort::Temporary => "temp",
         };
         let name = sanitize(&table.name);
         let blanks = " ".repeat(48usize.saturating_sub(name.len()));
@@ -383,7 +385,7 @@ fn schema(console: &Console, table: &TableInfo) {
         console.data(table.about);
     }
     if let Some(module) = table.module {
-        console.data(format_args!("of the module {module}"));
+        console.data(format_args!("from the module {module}"));
     }
     for column in &table.columns {
         let argument = if column.hidden { "argument  " } else { "" };

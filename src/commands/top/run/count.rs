@@ -1,5 +1,5 @@
-//! Numbers of objects and their sizes, no more: a histogram of all objects of a dump, reachable
-//! or not. Of an HPROF that is one pass over the file, without a graph.
+//! Counts and sizes only: a histogram of all objects of a dump, reachable or not. For an HPROF,
+//! this is one pass over the file without a graph.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::hprof;
 /// Counts the objects of a dump.
 ///
 /// # Errors
-/// Where the input holds no Java heap, or can't be read.
+/// Returns an error if the input does not contain a Java heap or cannot be read.
 pub fn count(
     input: &JavaInput,
     opened: OpenedJava,
@@ -26,9 +26,9 @@ pub fn count(
     request: &TopRequest,
     progress: &ProgressReporter,
 ) -> Result<(TopReport, Option<ErrorClass>), JavaError> {
-    // Without a graph there is no hierarchy, no heap, and nothing to name.
+    // Without a graph there are no hierarchy, no heaps and no names to replace.
     let plain = matches!(request.by, Grouping::Class | Grouping::Package)
-        && request.filter.heap.is_none()
+        && request.filter.heaps.is_empty()
         && options.names.mappings.is_empty()
         && options.names.variables.is_empty();
     let mut file = JavaFile::open(&input.path, opened, options.clone(), progress)?;
@@ -56,7 +56,7 @@ pub fn count(
             losses: counted.losses.clone(),
             ..DumpFacts::default()
         };
-        // A heap of which only the facts are known.
+        // A heap with only its facts.
         let builder = GraphBuilder::default();
         let graph = builder.finish(Vec::new(), Vec::new(), Box::new(NoContents), facts, false);
         if let Ok(graph) = graph {
@@ -73,7 +73,7 @@ pub fn count(
     Ok((report(&heap, &table, request), class))
 }
 
-/// The rows of a count, as a histogram.
+/// Returns the rows of a count as a histogram.
 fn of_rows(counted: &hprof::Histogram, request: &TopRequest) -> Histogram {
     let mut groups: BTreeMap<&str, Sums> = BTreeMap::new();
     let mut total = Sums::default();

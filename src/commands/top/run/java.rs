@@ -1,4 +1,4 @@
-//! `top` of a Java heap: which table was asked for, made of the heap, ready to be shown.
+//! `top` of a Java heap: computes the requested table for display.
 
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
@@ -13,7 +13,7 @@ use crate::heaps::java::facts::{Figures, HeapFacts};
 use crate::heaps::java::heap::JavaHeap;
 use crate::units::thousands;
 
-/// What a table's rows stand for.
+/// Key of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Grouping {
@@ -22,19 +22,19 @@ pub enum Grouping {
     Class,
     /// A package.
     Package,
-    /// A class with all that extend it.
+    /// A class with its subclasses.
     Superclass,
-    /// One of the runtime's heaps.
+    /// A heap of the runtime.
     Heap,
     /// A class loader.
     Loader,
-    /// A kind of root.
+    /// A kind of GC root.
     Root,
     /// A single object.
     Object,
 }
 
-/// What rows are ordered by, largest first; names ascending.
+/// Order of rows: largest first, names ascending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs)]
@@ -47,50 +47,49 @@ pub enum Order {
     Name,
 }
 
-/// Which objects count.
+/// Reachability of the counted objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Counted {
-    /// Those that roots reach.
+    /// Objects reachable from GC roots.
     #[default]
     Reachable,
-    /// Those that roots do not reach: garbage that was not yet collected.
+    /// Unreachable objects: garbage that was not yet collected.
     Unreachable,
     /// Both.
     All,
 }
 
-/// What is asked of a heap.
+/// Options of a table.
 #[derive(Debug, Clone, Default)]
 pub struct TopRequest {
-    /// What rows stand for.
+    /// Key of the rows.
     pub by: Grouping,
-    /// How they are ordered.
+    /// Order of the rows.
     pub order: Order,
-    /// At most so many; 0 is all.
+    /// Maximum number of rows; 0 means no limit.
     pub limit: usize,
-    /// Which objects count.
+    /// Reachability of the counted objects.
     pub counted: Counted,
-    /// Of those, which are wanted.
+    /// Filter of those objects.
     pub filter: Filter,
-    /// Tell rows apart by where their objects were allocated.
+    /// Whether to split rows by allocation site.
     pub allocation_sites: bool,
-    /// Every object that retains much, also those that retain the same as their dominator.
+    /// Whether to include large objects that retain the same as their dominator.
     pub every_object: bool,
 }
 
-/// A row.
+/// Row of a table.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TopRow {
-    /// What its objects have in common.
+    /// Common property of its objects.
     pub name: String,
-    /// Their figures.
     #[serde(flatten)]
     pub figures: Figures,
-    /// Of a single object: which, and what holds it.
+    /// For a single object, its identity and path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectRow>,
-    /// Where they were allocated; absent where that was not asked for or is not known.
+    /// Allocation site, if requested and known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allocated_at: Option<Site>,
 }
@@ -98,61 +97,56 @@ pub struct TopRow {
 /// A single object.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ObjectRow {
-    /// Its id in the dump, hexadecimal.
+    /// ID in the dump, hexadecimal.
     pub id: String,
-    /// Its heap; empty where the dump does not tell.
+    /// Heap; empty if the dump does not contain it.
     pub heap: &'static str,
-    /// Why the first object of the shortest path to it is there.
+    /// Root of the shortest path.
     pub root: Option<String>,
-    /// The references of that path, from the root on: what repeats once, with how often, and of
-    /// a long path both ends.
+    /// References of the shortest path, from the root. Repeated references appear once with their
+    /// number, and a long path has only its two ends.
     pub held_by: Vec<String>,
-    /// The text of a string, cut.
+    /// Text of a string, truncated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// How many of its dominators retain the same and have no row.
+    /// Number of its dominators that retain the same and have no row.
     pub folded: u32,
-    /// Objects of one class that make up most of what it retains; those have no rows.
+    /// Objects of one class that make up most of its retained size. They have no rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub members: Option<MembersRow>,
-    /// Which of `held_by` is the last static: where people begin to read.
+    /// Index in `held_by` of the last static field, where the displayed path begins.
     #[serde(skip)]
     pub last_static: Option<usize>,
 }
 
-/// Objects of one class in a collection, or in whatever retains them.
+/// Objects of one class in a collection, or in another object that retains them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MembersRow {
-    /// How many.
+    /// Number of objects.
     pub count: u64,
-    /// Their class.
+    /// Class of the objects.
     pub class: String,
 }
 
 /// A table.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TopReport {
-    /// The heap.
     pub heap: HeapFacts,
-    /// What rows stand for.
     pub by: Grouping,
-    /// How they are ordered.
     pub sort: Order,
-    /// Which objects count.
     pub counted: Counted,
-    /// Over all that roots reach; absent where that was not computed.
+    /// Figures of all reachable objects; absent if not computed.
     pub reachable: Option<Figures>,
-    /// Over all that they do not reach.
+    /// Figures of all unreachable objects.
     pub unreachable: Option<Figures>,
-    /// Over all objects, where only that is known.
+    /// Figures of all objects, if reachability is unknown.
     pub all: Option<Figures>,
-    /// Rows before the limit.
+    /// Number of rows before the limit.
     pub rows_total: usize,
-    /// The rows.
     pub rows: Vec<TopRow>,
 }
 
-/// Makes the table.
+/// Creates the table.
 pub fn top(heap: &JavaHeap, request: &TopRequest) -> TopReport {
     let (rows, rows_total) = match request.by {
         Grouping::Object => objects(heap, request),
@@ -176,7 +170,7 @@ pub fn top(heap: &JavaHeap, request: &TopRequest) -> TopReport {
     }
 }
 
-/// Rows in order, at most as many as are wanted; how many there were.
+/// Sorts and limits rows. Returns them with their number before the limit.
 pub(super) fn limited(mut rows: Vec<TopRow>, request: &TopRequest) -> (Vec<TopRow>, usize) {
     let count = rows.len();
     sort(&mut rows, request.order);
@@ -186,7 +180,7 @@ pub(super) fn limited(mut rows: Vec<TopRow>, request: &TopRequest) -> (Vec<TopRo
     (rows, count)
 }
 
-/// How objects are grouped, where that is by themselves.
+/// Returns the histogram key for keys that depend on the objects alone.
 pub(super) fn grouping(by: Grouping) -> HistogramKey {
     match by {
         Grouping::Class | Grouping::Object | Grouping::Root => HistogramKey::Class,
@@ -199,7 +193,7 @@ pub(super) fn grouping(by: Grouping) -> HistogramKey {
 
 fn grouped(heap: &JavaHeap, by: Grouping, request: &TopRequest) -> Histogram {
     let (graph, filter) = (&heap.graph, &request.filter);
-    // What no root reaches has none.
+    // Unreachable objects do not have a root.
     if by == Grouping::Root {
         return histogram::by_root(graph, heap.dominators(), heap.paths(), filter);
     }
@@ -231,7 +225,7 @@ fn of_histogram(histogram: &Histogram, counted: Counted) -> Vec<TopRow> {
     histogram.rows.iter().map(row).collect()
 }
 
-/// What roots reach, and what they do not.
+/// Returns the totals of reachable and of unreachable objects.
 fn totals(heap: &JavaHeap) -> (Figures, Figures) {
     let graph = &heap.graph;
     let reached = heap.dominators().total();
@@ -276,7 +270,7 @@ fn sort(rows: &mut [TopRow], order: Order) {
     });
 }
 
-/// The largest objects; how many there were to choose from.
+/// Returns the largest objects, with the number of candidates.
 fn objects(heap: &JavaHeap, request: &TopRequest) -> (Vec<TopRow>, usize) {
     let graph = &heap.graph;
     let dominators = heap.dominators();
@@ -285,7 +279,7 @@ fn objects(heap: &JavaHeap, request: &TopRequest) -> (Vec<TopRow>, usize) {
         most => most,
     };
     let fold = !request.every_object;
-    // Members of others have no rows of their own: more are looked at than wanted.
+    // Members of other objects have no rows, so more candidates than rows are needed.
     let looked_at = if fold {
         most.saturating_mul(8).saturating_add(256)
     } else {
@@ -304,7 +298,7 @@ fn objects(heap: &JavaHeap, request: &TopRequest) -> (Vec<TopRow>, usize) {
         if shown.len() == most {
             break;
         }
-        // A chain's own top is what counts as member, not what it was folded to.
+        // The top of a chain counts as a member, not the object that it was folded to.
         let class = graph.class_of(large.start);
         if large
             .above
@@ -346,7 +340,7 @@ fn objects(heap: &JavaHeap, request: &TopRequest) -> (Vec<TopRow>, usize) {
     (shown.iter().map(row).collect(), total)
 }
 
-/// Strings are cut to this many characters.
+/// Maximum number of characters of a string.
 const TEXT: usize = 60;
 
 fn object_row(
@@ -388,7 +382,7 @@ fn object_row(
     }
 }
 
-/// Classes told apart by where their objects were allocated.
+/// Groups objects by class and allocation site.
 fn by_site(heap: &JavaHeap, request: &TopRequest) -> Vec<TopRow> {
     let graph = &heap.graph;
     let dominators = heap.dominators();
@@ -435,18 +429,17 @@ fn by_site(heap: &JavaHeap, request: &TopRequest) -> Vec<TopRow> {
     numbers.into_iter().map(row).collect()
 }
 
-/// The dominator tree merged by class, cut for display.
+/// Dominator tree merged by class, pruned for display.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TreeReport {
-    /// The heap.
     pub heap: HeapFacts,
-    /// Over all that roots reach.
+    /// Figures of all reachable objects.
     pub reachable: Figures,
-    /// Over all that they do not reach.
+    /// Figures of all unreachable objects.
     pub unreachable: Figures,
-    /// Nodes that retain less were left out, with what is below them.
+    /// Nodes that retain less than this are left out, with their subtrees.
     pub least_bytes: u64,
-    /// The nodes, each after the one above it, siblings largest first.
+    /// Nodes in depth-first order, siblings largest first.
     pub nodes: Vec<TreeRow>,
 }
 
@@ -455,19 +448,18 @@ pub struct TreeReport {
 pub struct TreeRow {
     /// Position in the list.
     pub id: usize,
-    /// The node above; absent at the top.
+    /// Parent node; absent at the top.
     pub above: Option<usize>,
-    /// 0 at the top.
+    /// Depth; 0 at the top.
     pub depth: usize,
     /// Class of the objects.
     pub name: String,
-    /// Their figures.
     #[serde(flatten)]
     pub figures: Figures,
 }
 
-/// Unfolds the merged dominator tree down to `depth` levels and nodes that retain `least` bytes.
-/// With a filter, only the tops that it takes.
+/// Unfolds the merged dominator tree to at most `depth` levels and to nodes that retain at least
+/// `least` bytes. With a filter, only subtrees whose top node matches are included.
 pub fn tree(heap: &JavaHeap, filter: &Filter, depth: usize, least: u64) -> TreeReport {
     let merged = tree::merged(&heap.graph, heap.dominators(), least);
     let (reachable, unreachable) = totals(heap);
@@ -477,7 +469,7 @@ pub fn tree(heap: &JavaHeap, filter: &Filter, depth: usize, least: u64) -> TreeR
     while let Some((at, above, level)) = stack.pop() {
         let node = &merged.nodes[at];
         if level == 0 && !filter.takes_all() && !filter.takes(&node.name) {
-            // Look for it further down.
+            // Search its children.
             stack.extend(node.below.iter().rev().map(|&below| (below, None, 0)));
             continue;
         }

@@ -1,6 +1,6 @@
-//! `top` of native heaps: where the memory of each process and heap went, as a table or a tree.
-//! A table for each heap of each process: their figures have different errors, and often
-//! different meanings, so that sums over them would mislead.
+//! `top` of native heaps: memory by process and heap, as a table or a tree. Each heap of each
+//! process has its own table, because their figures have different errors and often different
+//! meanings, so that sums over them would mislead.
 
 use crate::heaps::input::facts::DumpFacts;
 use crate::heaps::input::facts::Figures;
@@ -25,59 +25,55 @@ use crate::heaps::input::{ListedDump, NativeFile};
 use crate::heaps::java::facts::Warning;
 use crate::stacks::{Dump, Facts, Measure, StackTable, TRACKED_HEAP, Unit, Values};
 
-/// What is asked.
+/// Options of `top`.
 #[derive(Debug, Clone)]
 pub struct TopRequest {
-    /// What a row or a node stands for.
+    /// Key of the rows or nodes.
     pub by: RowKey,
-    /// Which figure of the view orders rows.
+    /// Figure of the view by which rows are ordered.
     pub order: Order,
-    /// The view, by its name; that of the heap where nothing was said.
+    /// Name of the view; `None` uses the default of each heap.
     pub view: Option<String>,
-    /// At most so many rows of each table; 0 is all.
+    /// Maximum number of rows of each table; 0 means no limit.
     pub limit: usize,
-    /// No rows without a value of the figure that orders them.
+    /// Whether to omit rows that are zero in the figure of the order.
     pub owners_only: bool,
-    /// Which stacks count.
+    /// Filter of stacks.
     pub filter: Filter,
-    /// As a tree.
+    /// Options of a tree; `None` shows a table.
     pub tree: Option<TreeRequest>,
-    /// Frames of each stack, leaf first, at most; 0 is all. Of tables by callsite alone.
+    /// Maximum number of frames of each stack, leaf first; 0 means no limit. Only for tables by
+    /// callsite.
     pub frames: usize,
 }
 
-/// A tree that is asked for.
+/// Options of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TreeRequest {
-    /// From the allocation method to its callers.
+    /// Whether the tree goes from the allocating functions to their callers.
     pub inverted: bool,
-    /// So many levels.
+    /// Maximum number of levels.
     pub depth: usize,
-    /// Nodes of at least this; `None` for one in 200 of what is shown.
+    /// Minimum value of a node; `None` means 1/200 of the total shown.
     pub least: Option<u64>,
-    /// At most so many nodes.
+    /// Maximum number of nodes.
     pub most: usize,
 }
 
-/// Why there is nothing to show.
+/// Reason why there is nothing to show.
 #[derive(Debug, thiserror::Error)]
 pub enum TopError {
-    /// No heap has the view that was named.
-    #[error("{name} has no view {view}")]
+    /// No heap has the named view.
+    #[error("{name} does not have a view {view}")]
     NoSuchView {
-        /// The input.
         name: String,
-        /// What was named.
         view: String,
-        /// What there is, in words.
+        /// Available views, as text.
         there: String,
     },
-    /// No heap tells threads apart.
-    #[error("{name} does not tell which thread allocated what")]
-    NoThreads {
-        /// The input.
-        name: String,
-    },
+    /// No heap has allocations by thread.
+    #[error("{name} does not contain allocations by thread")]
+    NoThreads { name: String },
 }
 
 impl Classified for TopError {
@@ -85,155 +81,153 @@ impl Classified for TopError {
         match self {
             TopError::NoSuchView { there, .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "no-such-view")
-                    .with_help(format!("it has {there}"))
+                    .with_help(format!("choose from: {there}"))
             }
             TopError::NoThreads { .. } => ErrorFacts::new(ErrorClass::Usage, "no-threads").with_help(
-                "heapprofd does not tell; --by callsite shows what threads begin with, and `record \
-                 --java-allocations=tracking` has the threads of Java allocations",
+                "use `--by callsite`, whose stacks begin with the entry point of the thread, or \
+                 record Java allocations with `record --java-allocations=tracking`. heapprofd does \
+                 not record threads.",
             ),
         }
     }
 }
 
-/// Where the memory of an input went.
+/// Memory of an input.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TopReport {
     /// `native`.
     pub kind: &'static str,
-    /// What a row or a node stands for.
+    /// Key of the rows or nodes.
     pub by: &'static str,
-    /// What rows are ordered by: `self`, `cumulative`, `name`.
+    /// Order of the rows: `self`, `cumulative` or `name`.
     pub sort: &'static str,
-    /// Which stacks count.
+    /// Filter of stacks.
     pub filter: FilterFacts,
-    /// A table for each heap of each process, the largest first.
+    /// Table of each heap of each process, largest first.
     pub heaps: Vec<HeapReport>,
-    /// What the user should know.
+    /// Warnings to report.
     pub warnings: Vec<Warning>,
 }
 
-/// One heap.
+/// Table or tree of one heap.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HeapReport {
-    /// Which dump it is.
     pub dump: DumpFacts,
-    /// The view that shares and order are of.
+    /// View of the shares and the order.
     pub view: String,
-    /// `bytes`, `count` or another tool's word.
+    /// `bytes`, `count` or the unit of another tool.
     pub unit: String,
-    /// Sums of the dump, by view.
+    /// Totals of the dump, by view.
     pub total: Figures,
-    /// 95 % limits of the view's total, where it is bytes and the error is known.
+    /// 95% confidence interval of the view's total, if it is in bytes and the error is known.
     pub total_limits: Option<Limits>,
-    /// Sums of what the filter leaves.
+    /// Totals of the matching stacks.
     pub shown: Figures,
-    /// The last dump while the process was there, where it has left by this one and holds less
-    /// than half of what it did.
+    /// Number of the last dump before the process exited or disconnected, if this dump is later and
+    /// contains less than half of its unreleased memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before_leaving: Option<u32>,
-    /// Whether frames of allocators or of the Java runtime were taken out.
+    /// Whether frames of allocators or of the Java runtime were removed.
     pub hides_frames: bool,
-    /// Rows, where a table was asked for.
+    /// Rows of a table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows: Option<Vec<TopRow>>,
-    /// Rows before the limit.
+    /// Number of rows before the limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows_total: Option<usize>,
-    /// Of them, those with a self value in this view.
+    /// Number of those rows with a self value in this view.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows_with_self: Option<usize>,
-    /// Nodes, where a tree was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tree: Option<TreeReport>,
 }
 
-/// A row.
+/// Row of a table.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TopRow {
-    /// What it stands for.
     pub name: String,
-    /// The library, by its file name, where it stands for a function, a line or a callsite.
+    /// File name of the library, for a function, line or callsite.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub library: Option<String>,
-    /// Source file, where it stands for a line or a callsite and that is known.
+    /// Source file, if known, for a line or callsite.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Line in it.
+    /// Line in the source file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// Of stacks that end there, by view.
+    /// Values of stacks that end in this row, by view.
     #[serde(rename = "self")]
     pub own: Figures,
-    /// 95 % limits of the view's self value.
+    /// 95% confidence interval of the view's self value.
     pub self_limits: Option<Limits>,
-    /// Of stacks that pass there, by view.
+    /// Values of stacks that pass through this row, by view.
     pub cumulative: Figures,
-    /// 95 % limits of the view's cumulative value.
+    /// 95% confidence interval of the view's cumulative value.
     pub cumulative_limits: Option<Limits>,
-    /// Self value by the view's total of the dump, 0 to 1; absent of nothing.
+    /// Self value divided by the view's total of the dump, 0 to 1; absent if the total is 0.
     pub self_share: Option<f64>,
-    /// Cumulative value by the view's total of the dump.
+    /// Cumulative value divided by the view's total of the dump.
     pub cumulative_share: Option<f64>,
-    /// The stack, leaf first, where it stands for a callsite.
+    /// Stack, leaf first, for a callsite.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stack: Option<Vec<StackFrame>>,
 }
 
-/// A tree.
+/// Tree of one heap.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TreeReport {
-    /// From the allocation method to its callers.
+    /// Whether it goes from the allocating functions to their callers.
     pub inverted: bool,
-    /// Nodes below this were left out.
+    /// Nodes below this value are left out.
     pub least: u64,
-    /// Levels.
+    /// Maximum number of levels.
     pub depth: usize,
-    /// Nodes, each after the one above it.
+    /// Nodes in depth-first order.
     pub nodes: Vec<TreeNode>,
-    /// What was left out right below the root.
+    /// Nodes left out directly below the root.
     pub left_out: Option<LeftOutRow>,
 }
 
-/// A node.
+/// Node of a tree.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TreeNode {
-    /// Its position.
+    /// Position in the list.
     pub id: usize,
-    /// Position of the node above it; absent right below the root.
+    /// Position of the parent; absent directly below the root.
     pub above: Option<usize>,
-    /// 0 right below the root.
+    /// Depth; 0 directly below the root.
     pub depth: usize,
-    /// What it stands for.
     pub name: String,
-    /// The library, by its file name, where it stands for a function, a line or a callsite.
+    /// File name of the library, for a function, line or callsite.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub library: Option<String>,
-    /// Of stacks that end there, by view; in an inverted tree those stand at the top.
+    /// Values of stacks that end in this node, by view; in an inverted tree, only top nodes have
+    /// them.
     #[serde(rename = "self")]
     pub own: Figures,
-    /// Of stacks that pass there, by view.
+    /// Values of stacks that pass through this node, by view.
     pub cumulative: Figures,
-    /// Cumulative value by the view's total of the dump.
+    /// Cumulative value divided by the view's total of the dump.
     pub cumulative_share: Option<f64>,
-    /// Calls folded into this node, at most on one stack.
+    /// Maximum number of recursive calls on one stack that were folded into this node.
     pub folded_calls: u32,
-    /// What was left out right below it.
+    /// Nodes left out directly below it.
     pub left_out: Option<LeftOutRow>,
 }
 
 /// Nodes that were left out.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LeftOutRow {
-    /// How many.
+    /// Number of nodes.
     pub nodes: usize,
     /// Their cumulative values, by view.
     pub cumulative: Figures,
 }
 
-/// Looks at the dumps of a file.
+/// Computes the tables or trees of a file.
 ///
 /// # Errors
-/// Where none of them has the view that was named.
+/// Returns an error if no dump has the named view or, by thread, threads are unknown.
 pub fn top(file: &NativeFile, request: &TopRequest) -> Result<TopReport, TopError> {
     let dumps = &file.profile.dumps;
     let viewed: Vec<(&Dump, Option<usize>)> = dumps
@@ -281,15 +275,15 @@ pub fn top(file: &NativeFile, request: &TopRequest) -> Result<TopReport, TopErro
 }
 
 impl HeapReport {
-    /// The total of the view that is shown.
+    /// Returns the total of the view.
     pub fn total_of_view(&self) -> i64 {
         let at = self.total.names.iter().position(|name| *name == self.view);
         at.map_or(0, |at| self.total.values[at])
     }
 }
 
-/// Position of the measure that a name means: one of the four views whatever the dump calls it,
-/// or what another tool calls its own.
+/// Returns the position of the measure with this name: one of the four views, or the name that
+/// another tool uses.
 fn viewed(dump: &Dump, name: Option<&str>) -> Option<usize> {
     let name = name?;
     let is = |measure: &Measure| {
@@ -298,8 +292,9 @@ fn viewed(dump: &Dump, name: Option<&str>) -> Option<usize> {
     dump.measures.iter().position(is)
 }
 
-/// Number of the last dump of a heap while its process was there, where `facts` is of one after
-/// that which holds less than half as much: what a process gave back as it ended says nothing.
+/// Returns the number of the last dump of a heap while its process was connected, if `facts` is of
+/// a later dump with less than half of the unreleased memory. Memory that a process frees while it
+/// exits is not informative.
 fn before_leaving(facts: &Facts, listed: &[ListedDump]) -> Option<u32> {
     let held = |dump: &ListedDump| dump.totals.as_ref()?.space;
     let is_before =
@@ -315,18 +310,18 @@ fn before_leaving(facts: &Facts, listed: &[ListedDump]) -> Option<u32> {
     (held(this)?.saturating_mul(2) < held(there)?).then_some(there.facts.number)
 }
 
-/// One dump, looked at.
+/// Computation for one dump.
 struct Looker<'a> {
     file: &'a NativeFile,
     dump: &'a Dump,
     request: &'a TopRequest,
-    /// The view's column.
+    /// Column of the view.
     at: usize,
     names: Arc<[String]>,
-    /// The columns, and behind them for bytes of the view the number of samples that carry
+    /// Columns of the dump. For views in bytes, followed by the number of samples with sampling
     /// error.
     values: Values,
-    /// What the error of the view's bytes follows from; its counts by row stand in `values`.
+    /// Error of the view's bytes. Its counts by row are in `values`.
     error: Option<SampledColumn>,
 }
 
@@ -420,8 +415,8 @@ impl<'a> Looker<'a> {
         }
     }
 
-    /// A row for each thread of which the filter leaves something, as many as were asked for, and
-    /// how many there are.
+    /// Returns a row for each thread with matching stacks, up to the limit, and the number of such
+    /// threads.
     fn threads(
         &self,
         shown: &Shown<'_>,
@@ -476,8 +471,8 @@ impl<'a> Looker<'a> {
         (rows.collect(), count)
     }
 
-    /// Of a runtime's list the lower 16 bits of the thread's id: the main thread has the
-    /// process's.
+    /// Returns the display name of a thread. The runtime reports the lower 16 bits of thread IDs,
+    /// and the main thread has the ID of the process.
     fn thread_name(&self, name: &str) -> String {
         let facts = &self.dump.facts;
         let is_tracked = facts.heap == TRACKED_HEAP && facts.pid != 0;

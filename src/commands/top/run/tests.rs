@@ -1,4 +1,4 @@
-//! Dumps after a process has left, beside those before.
+//! Tests of dumps before and after a process exits.
 
 use super::before_leaving;
 use crate::heaps::input::ListedDump;

@@ -1,17 +1,17 @@
-//! The branches before the names of a tree's nodes. A node that is all that stands below another
-//! is drawn right under it: stacks are deep, and terminals are not wide.
+//! Branches in front of the names of tree nodes. An only child is drawn directly below its parent
+//! without indent, because stacks are deep and terminals are narrow.
 
-/// A line of a drawn tree.
+/// Line of a drawn tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Line {
     /// A node, by its position.
     Node(usize),
-    /// What was left out below a node; `None` below the root.
+    /// The remainder below a node; `None` means below the root.
     Rest(Option<usize>),
 }
 
-/// The lines of a tree with the branches before each. Nodes stand in order, each by the position
-/// of the one above it and whether something was left out below it.
+/// Returns the lines of a tree with their branches. Each node has the position of its parent, and
+/// whether nodes were left out below it. Nodes are in depth-first order.
 pub(super) fn lines(nodes: &[(Option<usize>, bool)], root_rest: bool) -> Vec<(Line, String)> {
     let mut below = vec![0usize; nodes.len()];
     let mut below_root = usize::from(root_rest);
@@ -54,19 +54,19 @@ pub(super) fn lines(nodes: &[(Option<usize>, bool)], root_rest: bool) -> Vec<(Li
 }
 
 struct Drawn {
-    /// By node: one line stands below it.
+    /// By node: whether exactly one line is below it.
     is_alone: Vec<bool>,
-    /// By node: lines below it that are not drawn yet.
+    /// By node: number of lines below it that are not drawn yet.
     left: Vec<usize>,
     root_left: usize,
     root_is_alone: bool,
     indents: Vec<usize>,
-    /// By level: more of it comes further down.
+    /// By level: whether more of it follows.
     open: Vec<bool>,
     lines: Vec<(Line, String)>,
 }
 
-/// Deeper branches are drawn at this level.
+/// Maximum level of branches; deeper ones are drawn at this level.
 const DEEPEST: usize = 40;
 
 impl Drawn {

@@ -1,4 +1,4 @@
-//! `heaptap top` of Java heaps: what is asked of them, and tables, trees and CSV of the answer.
+//! `heaptap top` of Java heaps: the request, and tables, trees and CSV of the result.
 
 use clap::ValueEnum as _;
 
@@ -6,7 +6,7 @@ use super::super::run::count::count;
 use super::super::run::java::{
     Counted, Grouping, Order, TopReport, TopRequest, TopRow, TreeReport, top, tree,
 };
-use super::{Args, ByArg, SortArg};
+use super::{Args, ByArg, ReachableArg, SortArg};
 use crate::analyze::filter::Filter;
 use crate::analyze::paths::short;
 use crate::console::table::{Table, cut_end};
@@ -24,9 +24,9 @@ use crate::views::java::{Cell, csv_line, size};
 
 /// Rows on a page.
 const PAGE: usize = 25;
-/// Objects above the classes, where both are shown.
+/// Number of objects above the classes, if both are shown.
 const FEW_OBJECTS: usize = 10;
-/// Objects in JSON and CSV, where nothing was said: a heap has millions.
+/// Default number of objects in JSON and CSV. A heap has millions.
 const MOST_OBJECTS: usize = 1000;
 /// Levels of the tree.
 const DEPTH: usize = 6;
@@ -39,7 +39,7 @@ enum Shown {
 /// Runs the command.
 ///
 /// # Errors
-/// Where the input holds no Java heap, or can't be read.
+/// Returns an error if the input does not contain a Java heap or cannot be read.
 pub(super) async fn run(ctx: &Context, args: Args, opened: OpenedJava) -> Result<Outcome, Failure> {
     let console = &ctx.console;
     let input = args.native.java_input(&args.input)?;
@@ -57,7 +57,7 @@ pub(super) async fn run(ctx: &Context, args: Args, opened: OpenedJava) -> Result
         return Err(Failure::new(
             ErrorClass::Usage,
             "option-conflict",
-            format!("--no-retained finds no roots, and --by {by} needs them"),
+            format!("`--no-retained` does not support `--by {by}`, which needs GC roots"),
         )
         .with_help("leave out one of the two"));
     }
@@ -96,12 +96,10 @@ pub(super) async fn run(ctx: &Context, args: Args, opened: OpenedJava) -> Result
 }
 
 fn filter(args: &Args) -> Result<Filter, Failure> {
-    let mut filter = args.filter.filter(args.native.java_heap()?);
-    filter.focus.extend(args.objects.iter().cloned());
-    Ok(filter)
+    Ok(args.filter.filter(args.native.heap.java_kinds()?))
 }
 
-/// The tables that are asked for.
+/// Returns the requested tables.
 fn requests(args: &Args, filter: &Filter, is_json: bool) -> Vec<TopRequest> {
     let whole = is_json || args.csv;
     let request = |by: Grouping, page: usize| {
@@ -110,10 +108,10 @@ fn requests(args: &Args, filter: &Filter, is_json: bool) -> Vec<TopRequest> {
             (true, Grouping::Object) => MOST_OBJECTS,
             (true, _) => 0,
         };
-        let counted = match (args.unreachable, args.all) {
-            (true, _) => Counted::Unreachable,
-            (_, true) => Counted::All,
-            _ => Counted::Reachable,
+        let counted = match args.reachable {
+            Some(ReachableArg::No) => Counted::Unreachable,
+            Some(ReachableArg::Any) => Counted::All,
+            Some(ReachableArg::Yes) | None => Counted::Reachable,
         };
         let order = match (args.sort.and_then(SortArg::of_java), counted) {
             (Some(sort), _) => sort,
@@ -125,18 +123,17 @@ fn requests(args: &Args, filter: &Filter, is_json: bool) -> Vec<TopRequest> {
         TopRequest {
             by,
             order,
-            limit: args.limit.unwrap_or(default),
+            limit: args.rows.limit.unwrap_or(default),
             counted,
             filter: filter.clone(),
             allocation_sites: args.alloc_site,
-            every_object: args.every_object || !args.objects.is_empty(),
+            every_object: args.every_object || !args.filter.focus.is_empty(),
         }
     };
     let by = args.by.and_then(ByArg::of_java);
-    let by = by.or((!args.objects.is_empty()).then_some(Grouping::Object));
     match by {
         Some(by) => vec![request(by, PAGE)],
-        None if args.csv || args.unreachable || args.all || args.alloc_site => {
+        None if args.csv || args.reachable.is_some() || args.alloc_site => {
             vec![request(Grouping::Class, PAGE)]
         }
         None => vec![
@@ -183,7 +180,7 @@ fn show_tables(console: &Console, args: &Args, reports: &[TopReport], takes_all:
             table(report).show(console);
             let hidden = report.rows_total.saturating_sub(report.rows.len());
             if hidden > 0 && reports.len() == 1 && report.by != Grouping::Object {
-                let more = format!("… and {} more (-n 0 shows all)", thousands(hidden as u64));
+                let more = format!("… and {} more (`-l 0` shows all)", thousands(hidden as u64));
                 console.data(console.styled(Style::Dim, more));
             }
         }
@@ -191,16 +188,16 @@ fn show_tables(console: &Console, args: &Args, reports: &[TopReport], takes_all:
     java_view::warn(console, &first.heap);
 }
 
-/// What the name's column is headed by.
+/// Returns the heading of the name column.
 fn heading_of(by: Grouping) -> &'static str {
     match by {
         Grouping::Class => "class",
         Grouping::Package => "package",
-        Grouping::Superclass => "class and what extends it",
+        Grouping::Superclass => "class with subclasses",
         Grouping::Heap => "heap",
         Grouping::Loader => "loader",
         Grouping::Root => "root",
-        Grouping::Object => "object, and what holds it",
+        Grouping::Object => "object and path",
     }
 }
 
@@ -278,9 +275,9 @@ fn table(report: &TopReport) -> Table {
     table
 }
 
-/// The path that holds an object, from the last static or from its root on.
+/// Returns the path of an object, from the last static field or from its root.
 fn held_by(root: Option<&str>, links: &[String]) -> String {
-    let root = root.unwrap_or("nothing");
+    let root = root.unwrap_or("unknown");
     match links {
         [] => format!("is a root: {root}"),
         links => format!(
@@ -362,7 +359,7 @@ fn show_tree(console: &Console, args: &Args, report: &TreeReport) {
         console.data("");
         drawn(report).show(console);
         let least = format!(
-            "nodes that retain at least {} (--min), {} levels (--depth)",
+            "nodes that retain at least {} (`--min`), {} levels (`--depth`)",
             ByteSize(report.least_bytes),
             args.depth.unwrap_or(DEPTH).max(1)
         );
@@ -383,7 +380,7 @@ fn drawn(report: &TreeReport) -> Table {
     headings.extend(["%", "count", "class"]);
     let whole = report.reachable.shallow_bytes + report.reachable.native_bytes;
     let mut table = Table::new(&headings);
-    // Whether each level has more to come below the node at hand.
+    // Whether each node is the last of its siblings.
     let mut last: Vec<bool> = vec![true; report.nodes.len()];
     for (at, node) in report.nodes.iter().enumerate() {
         let next = report.nodes[at + 1..].iter();

@@ -1,4 +1,4 @@
-//! `heaptap top` of native heaps: shows a report as tables, a tree, CSV.
+//! `heaptap top` of native heaps: shows a report as tables, a tree or CSV.
 
 use super::super::run::{HeapReport, TopReport, TreeReport};
 use super::branches::{self, Line};
@@ -15,11 +15,11 @@ use crate::views::native::{
 };
 use std::ffi::OsStr;
 
-/// From so many columns on there is room for one more view, and for all of them.
+/// Minimum number of columns to show one more view, and all views.
 const ROOM_FOR_ALLOCATED: usize = 110;
 const ROOM_FOR_ALL: usize = 136;
 
-/// What the figures are for people who did not ask for JSON or CSV.
+/// Shows a report as text.
 pub(super) fn show(console: &Console, report: &TopReport, input: &OsStr) {
     for (at, heap) in report.heaps.iter().enumerate() {
         if at > 0 {
@@ -29,7 +29,8 @@ pub(super) fn show(console: &Console, report: &TopReport, input: &OsStr) {
         console.data(totals(console, report, heap));
         if let Some(before) = heap.before_leaving {
             let note = format!(
-                "the process had left by then: the last dump before is {}@{before}",
+                "the process had exited or disconnected by this dump; the last dump before is \
+                 {}@{before}",
                 heap.dump.path
             );
             console.data(console.styled(Style::Help, untrusted::sanitize(&note)));
@@ -44,7 +45,8 @@ pub(super) fn show(console: &Console, report: &TopReport, input: &OsStr) {
     footer(console, report, input);
 }
 
-/// `41.2 MiB ± 0.8 held of 120 MiB allocated · 10,123 of 31,000 sampled allocations held`.
+/// Returns a line such as `41.2 MiB ± 0.8 unreleased of 120 MiB allocated · 10,123 of 31,000
+/// sampled allocations unreleased`.
 fn totals(console: &Console, report: &TopReport, heap: &HeapReport) -> String {
     let total = heap.total_of_view();
     let figure = |view| heap.total.of(view);
@@ -58,9 +60,9 @@ fn totals(console: &Console, report: &TopReport, heap: &HeapReport) -> String {
     };
     let word = match heap.view.as_str() {
         "space" if heap.dump.kind == "at-maximum" => "at the maximum".to_owned(),
-        "space" => "held".to_owned(),
+        "space" => "unreleased".to_owned(),
         "alloc_space" => "allocated".to_owned(),
-        "objects" => format!("{sampled}allocations held"),
+        "objects" => format!("{sampled}allocations unreleased"),
         "alloc_objects" => format!("{sampled}allocations"),
         other => other.to_owned(),
     };
@@ -75,7 +77,7 @@ fn totals(console: &Console, report: &TopReport, heap: &HeapReport) -> String {
     match (figure(View::Objects), figure(View::AllocObjects)) {
         (Some(held), Some(all)) if heap.unit == "bytes" && heap.dump.kind != "at-maximum" => {
             text += &format!(
-                " · {} of {} {sampled}allocations held",
+                " · {} of {} {sampled}allocations unreleased",
                 thousands(held),
                 thousands(all)
             );
@@ -89,17 +91,17 @@ fn totals(console: &Console, report: &TopReport, heap: &HeapReport) -> String {
     if shown != total {
         let share = (total != 0).then(|| shown as f64 / total as f64);
         text += &format!(
-            " · shown: {} ({} %)",
+            " · shown: {} ({}%)",
             value(shown, &heap.unit),
             percent(share)
         );
     } else if !report.filter.is_empty() {
-        text += " · all of it shown";
+        text += " · all shown";
     }
     text
 }
 
-/// A figure by the name of its view.
+/// Returns a figure by the name of its view.
 fn column(figures: &Figures, view: &str) -> i64 {
     let at = figures.names.iter().position(|name| name == view);
     at.map_or(0, |at| figures.values[at])
@@ -112,7 +114,7 @@ fn unit_of(view: &str) -> &'static str {
     }
 }
 
-/// The other views of a row, as many as there is room for.
+/// Returns the other views of a row, as many as fit.
 fn others(heap: &HeapReport, width: Option<usize>) -> Vec<&str> {
     let room = match width {
         None => usize::MAX,
@@ -137,14 +139,14 @@ fn rows(console: &Console, report: &TopReport, heap: &HeapReport) {
     }
     let width = console.stdout_width();
     let others = others(heap, width);
-    // What is exact has none.
+    // Exact figures do not have an error.
     let has_error = heap.dump.is_sampled() && rows.iter().any(|row| row.self_limits.is_some());
     let by_callsite = report.by == "callsite";
-    // Where nothing lies between a row and the whole, self is all there is.
+    // These rows have no descendants, so cumulative values equal self values.
     let has_cumulative = !matches!(report.by, "callsite" | "thread");
     let mut headings = vec!["self"];
     if has_error {
-        headings.push("95 %");
+        headings.push("95%");
     }
     headings.push("%");
     if has_cumulative {
@@ -178,7 +180,7 @@ fn rows(console: &Console, report: &TopReport, heap: &HeapReport) {
         cells.extend(others.iter().map(|view| {
             let other = column(&row.own, view);
             match (heap.unit.as_str(), unit_of(view)) {
-                // All that was allocated beside what is left of it.
+                // Allocated memory, next to its unreleased part.
                 ("bytes", "bytes") if other >= own => {
                     beside(other, None, (own, row.self_limits.as_ref()))
                 }
@@ -203,14 +205,14 @@ fn rows(console: &Console, report: &TopReport, heap: &HeapReport) {
     let mut left = Vec::new();
     if listed > rows.len() {
         let more = thousands((listed - rows.len()) as u64);
-        left.push(format!("{more} more (-n 0 shows all)"));
+        left.push(format!("{more} more (`-l 0` shows all)"));
     }
     if report.sort == "self" && total > with_self {
         let others = thousands((total - with_self) as u64);
         left.push(match (by_callsite, heap.view.as_str()) {
-            (false, _) => format!("{others} that hold nothing themselves (--sort cumulative)"),
-            (true, "space" | "objects") => format!("{others} of which nothing is left"),
-            (true, _) => format!("{others} without any"),
+            (false, _) => format!("{others} without a self value (`--sort cumulative`)"),
+            (true, "space" | "objects") => format!("{others} fully released"),
+            (true, _) => format!("{others} without a value"),
         });
     }
     if !left.is_empty() {
@@ -221,7 +223,7 @@ fn rows(console: &Console, report: &TopReport, heap: &HeapReport) {
 
 fn drawn(console: &Console, heap: &HeapReport, tree: &TreeReport) {
     if tree.nodes.is_empty() {
-        console.data("nothing matches, or nothing is that large (--min)");
+        console.data("no node matches the filters and `--min`");
         return;
     }
     let total = heap.total_of_view();
@@ -245,7 +247,7 @@ fn drawn(console: &Console, heap: &HeapReport, tree: &TreeReport) {
                 table.lead(lead);
                 let folded = match node.folded_calls {
                     0 => String::new(),
-                    calls => format!("↻ {} more calls deep  ", thousands(calls)),
+                    calls => format!("↻ {} recursive calls  ", thousands(calls)),
                 };
                 let library = node.library.as_deref().unwrap_or_default();
                 table.remark(format!("{folded}{library}"));
@@ -273,18 +275,18 @@ fn drawn(console: &Console, heap: &HeapReport, tree: &TreeReport) {
         false => "calls, from the root down",
     };
     let note = format!(
-        "{which}; nodes of at least {least} (--min), {} levels (--depth)",
+        "{which}; nodes of at least {least} (`--min`), {} levels (`--depth`)",
         tree.depth
     );
     console.data(console.styled(Style::Dim, note));
 }
 
-/// What is hidden, and what to do next.
+/// Shows notes about hidden frames and errors, and the next commands.
 fn footer(console: &Console, report: &TopReport, input: &OsStr) {
     let mut notes = Vec::new();
     if report.heaps.iter().any(|heap| heap.hides_frames) {
         notes.push(
-            "allocators and the Java runtime's frames are not shown (--all-frames)".to_owned(),
+            "frames of allocators and of the Java runtime are hidden (`--all-frames`)".to_owned(),
         );
     }
     let is_sampled = |heap: &HeapReport| {
@@ -296,14 +298,15 @@ fn footer(console: &Console, report: &TopReport, input: &OsStr) {
         .iter()
         .any(|heap| heap.rows.is_some() && is_sampled(heap))
     {
-        notes.push("95 %: where the true value lies, sampling error only".to_owned());
+        notes.push("95%: confidence interval, sampling error only".to_owned());
     }
     if report.heaps.iter().any(|heap| heap.dump.is_attached) {
         notes.push(ATTACHED.to_owned());
     }
     if report.heaps.iter().any(is_all_but_freed) {
         notes.push(
-            "nearly all was freed again: --view alloc_space shows what was allocated".to_owned(),
+            "nearly all memory was freed again; `--view alloc_space` shows all allocations"
+                .to_owned(),
         );
     }
     console.data("");
@@ -331,7 +334,8 @@ fn footer(console: &Console, report: &TopReport, input: &OsStr) {
     ));
 }
 
-/// Whether next to nothing is left of what was allocated: then that may be the question.
+/// Returns whether less than 1% of the allocated memory is unreleased. Then allocations might be of
+/// interest.
 fn is_all_but_freed(heap: &HeapReport) -> bool {
     let left = heap
         .total
@@ -340,7 +344,7 @@ fn is_all_but_freed(heap: &HeapReport) -> bool {
     heap.view == "space" && left.is_some_and(|(held, all)| held.saturating_mul(100) < all)
 }
 
-/// Rows as CSV, those of all heaps one below the other.
+/// Prints the rows of all heaps as CSV, one heap after another.
 pub(super) fn print_csv(console: &Console, report: &TopReport) {
     let mut text = "dump,process,pid,heap,name,library,file,line".to_owned();
     for prefix in ["self", "cumulative"] {
@@ -381,7 +385,7 @@ pub(super) fn print_csv(console: &Console, report: &TopReport) {
     console.raw(text.as_bytes());
 }
 
-/// Nodes as CSV, those of all heaps one below the other.
+/// Prints the nodes of all heaps as CSV, one heap after another.
 pub(super) fn print_tree_csv(console: &Console, report: &TopReport) {
     let mut text = "dump,process,pid,heap,id,above,depth,name,library".to_owned();
     for prefix in ["self", "cumulative"] {
@@ -411,7 +415,7 @@ pub(super) fn print_tree_csv(console: &Console, report: &TopReport) {
     console.raw(text.as_bytes());
 }
 
-/// The four views as cells; nothing where a heap lacks one.
+/// Returns the four views as cells; empty if a heap does not have one.
 fn figures(figures: &Figures) -> Vec<Cell<'static>> {
     let all = View::ALL.iter();
     all.map(|view| {

@@ -1,4 +1,4 @@
-//! Which processes of which recordings are rounds of one series.
+//! Tests of grouping processes and recordings into series.
 
 use super::super::{FileFacts, Inputs, NativeLeaksRequest, Opened, TOLERANCE_BYTES};
 use super::{Series, series_of};
@@ -64,7 +64,7 @@ fn series_in(inputs: &Inputs) -> Vec<Series> {
     series_of(inputs, &request).unwrap_or_default()
 }
 
-/// Ids by series, one a dump.
+/// Returns the pids by series, one per dump.
 fn pids(all: &[Series]) -> Vec<Vec<u64>> {
     let dumps = |series: &Series| {
         let members = series.heaps[0].dumps.iter();
@@ -85,7 +85,7 @@ fn of_a_restart_in_one_of_several_recordings_the_process_dumped_last_is_compared
         ],
     );
     assert_eq!(pids(&all), [[20, 20, 30]]);
-    let note = "run0 has several processes of that name: the one dumped last is compared, and \
+    let note = "run0 has several processes of that name; the one dumped last is compared, and \
                 pid 10 is left out";
     assert!(all[0].notes.iter().any(|n| n == note), "{:?}", all[0].notes);
 }

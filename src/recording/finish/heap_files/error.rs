@@ -1,51 +1,40 @@
-//! Why no heap file came.
+//! Errors of a dump without heap files.
 
 use std::time::Duration;
 
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 
-/// Why no heap file came.
+/// Error of a dump without heap files.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HeapFileError {
     /// The activity manager refused.
     #[error("am dumpheap on {serial} refused {process}: {words}")]
     Refused {
-        /// The device.
         serial: String,
-        /// The process.
         process: String,
-        /// What it said.
+        /// Output of `am dumpheap`.
         words: String,
-        /// It wants a debuggable app.
+        /// True if a debuggable app is required.
         not_debuggable: bool,
     },
-    /// The app did not begin in time.
+    /// The app did not start writing in time.
     #[error("{process} wrote nothing for {} s", after.as_secs())]
     Silent {
-        /// The process.
         process: String,
-        /// How long was waited.
+        /// Time waited.
         after: Duration,
     },
-    /// The app is gone.
-    #[error("{process} ended over its heap dump")]
-    Died {
-        /// The process.
-        process: String,
-    },
-    /// It said it had, and there is nothing.
-    #[error("{process} left no heap file on {serial}")]
-    Nothing {
-        /// The device.
-        serial: String,
-        /// The process.
-        process: String,
-    },
+    /// The app ended.
+    #[error("{process} ended during its heap dump")]
+    Died { process: String },
+    /// The app reported success, but the file does not exist.
+    #[error("{process} did not write a heap file on {serial}")]
+    Nothing { serial: String, process: String },
 }
 
-const OUT_OF_ROOM: &str = "it may have run out of memory or storage over the dump: adb logcat -s \
-     ActivityManager ActivityThread";
+const OUT_OF_ROOM: &str = "it might have run out of memory or storage during the dump; check `adb \
+    logcat -s ActivityManager ActivityThread`";
 
 impl Classified for HeapFileError {
     fn facts(&self) -> ErrorFacts {
@@ -54,18 +43,18 @@ impl Classified for HeapFileError {
                 not_debuggable: true,
                 ..
             } => ErrorFacts::new(ErrorClass::NotEligible, "not-debuggable").with_help(
-                "use a debug build of the app (android:debuggable) or a userdebug phone; \
-                 `heaptap dump` without --hprof needs a profileable app only",
+                "use a debug build of the app (android:debuggable) or a userdebug device; `heaptap \
+                 dump` without `--hprof` only needs a profileable app",
             ),
             HeapFileError::Refused { .. } => {
                 ErrorFacts::new(ErrorClass::Device, "dumpheap-refused")
-                    .with_help("see whether the process still runs: heaptap apps")
+                    .with_help("check whether the process is running with `heaptap apps`")
             }
             HeapFileError::Silent { .. } => ErrorFacts::new(ErrorClass::Device, "dumpheap-silent")
                 .with_help(
-                    "its main thread is stuck, or it is frozen in the background: bring it to the \
-                     front, or wait longer with --deadline; `heaptap dump` without --hprof needs \
-                     no main thread",
+                    "its main thread is blocked or the app is frozen in the background; bring it \
+                     to the front, wait longer with `--timeout`, or use `heaptap dump` without \
+                     `--hprof`",
                 ),
             HeapFileError::Died { .. } => {
                 ErrorFacts::new(ErrorClass::Device, "dumpheap-died").with_help(OUT_OF_ROOM)

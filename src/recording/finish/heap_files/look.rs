@@ -1,5 +1,5 @@
-//! A look into each file once it is there: how large the heap is, who keeps most of it, and
-//! what is to be known of a file that breaks off or cannot be read.
+//! First analysis of each heap file: size of the heap, classes that retain most, and findings about
+//! truncated or unreadable files.
 
 use std::path::Path;
 
@@ -12,26 +12,24 @@ use crate::results::findings::{self, Finding};
 use crate::results::manifest::JavaDump;
 use crate::session::{self, Controls};
 
-/// What a look into a file came to.
+/// Result of analyzing a file.
 pub(super) enum Looked {
-    /// It was read.
     Read(Box<Read>),
-    /// It cannot be read.
     Unread(JavaError),
-    /// The user did not want to wait, or there is no HPROF.
+    /// The user skipped it, or there is no HPROF.
     NotWaitedFor,
 }
 
-/// What a file holds.
+/// Contents of a file.
 pub(super) struct Read {
     pub(super) summary: JavaSummary,
-    /// What is to be known of it.
+    /// Findings about the file.
     pub(super) findings: Vec<Finding>,
-    /// The mapping files for it.
+    /// R8 mappings for the file.
     pub(super) maps: Vec<UsedMap>,
 }
 
-/// A look into each file: how large the heap is, and who keeps most of it.
+/// Analyzes each file: size of the heap, and classes that retain most.
 pub(super) async fn look(
     dumps: &[JavaDump],
     folder: &Path,
@@ -85,8 +83,8 @@ fn look_into(mut dump: JavaDump, path: &Path, names: NameOptions) -> Result<Read
     })
 }
 
-/// What was found in a file. That one breaks off is told with its cause (`heap-file-cut`), and
-/// what the cut spoiled is missing from the recording rather than damaged here.
+/// Returns the findings of a file. Truncation is reported with its cause (`heap-file-cut`), and its
+/// consequences are missing data of the recording rather than damage.
 pub(super) fn of_cut(mut findings: Vec<Finding>, cut: bool) -> Vec<Finding> {
     if cut {
         findings.retain(|f| !CONSEQUENCES.contains(&f.kind));
@@ -107,15 +105,12 @@ pub(super) fn unreadable(error: &JavaError, dump: &JavaDump) -> Finding {
     let facts = error.facts();
     Finding {
         kind: facts.kind,
-        // What the app did not write to its end need not be readable.
+        // Data that the app did not write completely need not be readable.
         class: Some(match of_file && dump.flags.truncated {
             true => ErrorClass::Incomplete,
             false => facts.class,
         }),
-        message: format!(
-            "{}: {error}; the device's copy was left where it is",
-            dump.process
-        ),
+        message: format!("{}: {error}; the copy on the device was kept", dump.process),
         help: facts.help,
         pid: Some(dump.pid),
     }

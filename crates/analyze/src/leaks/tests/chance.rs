@@ -1,8 +1,8 @@
-//! Heaps of chance: the search ends and agrees with itself.
+//! Random heaps: the search terminates and its results are consistent.
 
 use super::*;
 
-/// Heaps of chance: any class with any fields, references to anywhere, rings and garbage.
+/// Random heaps: any class with any fields, references to anywhere, cycles and unreachable objects.
 fn random(seed: u64) -> HeapGraph {
     let mut chance = fastrand::Rng::with_seed(seed);
     let mut heap = android();
@@ -128,7 +128,7 @@ fn heaps_of_chance_end_and_agree_with_themselves() {
                 assert!(leak.kept.count >= 1, "{seed}");
             }
         }
-        // What leaks keep is counted once.
+        // Kept objects are counted once.
         let kept: u64 = leaks.groups.iter().map(|group| group.kept.count).sum();
         assert!(kept <= graph.len() as u64, "{seed}");
         let waste = crate::waste::find(&graph, &reachable, 3);

@@ -1,4 +1,4 @@
-//! A small language for heaps: classes with fields, instances, arrays, strings, statics, roots.
+//! Builder for test heaps: classes with fields, instances, arrays, strings, statics, roots.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
@@ -10,11 +10,11 @@ use heaptap_model::heap_graph::{
     RootKind, ThreadFacts, Value,
 };
 
-/// An object by its id.
+/// Object ID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Obj(pub u64);
 
-/// What a field is given.
+/// Value of a field.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Is {
     Null,
@@ -44,7 +44,7 @@ enum Data {
     ClassObject(ClassIndex),
 }
 
-/// A heap in the making.
+/// Heap under construction.
 pub(crate) struct Heap {
     classes: Vec<Class>,
     by_name: HashMap<String, ClassIndex>,
@@ -59,7 +59,7 @@ pub(crate) struct Heap {
 }
 
 impl Heap {
-    /// With the classes that every heap has.
+    /// Creates a heap with the classes that every heap has.
     pub fn new() -> Heap {
         let mut heap = Heap {
             classes: Vec::new(),
@@ -88,13 +88,13 @@ impl Heap {
         heap
     }
 
-    /// As heap graphs are: references only.
+    /// Makes the heap like a heap graph: references only.
     pub fn without_values(mut self) -> Heap {
         self.values = false;
         self
     }
 
-    /// Objects made next lie in that heap.
+    /// Puts the objects created from now on into a heap.
     pub fn in_heap(&mut self, heap: HeapKind) {
         self.heap = heap;
     }
@@ -104,7 +104,7 @@ impl Heap {
         Obj(self.next)
     }
 
-    /// A class; `fields` are its own, with what instances have where nothing is said.
+    /// Declares a class. `fields` are its own fields with their default values.
     pub fn class(&mut self, name: &str, superclass: &str, fields: &[(&str, Is)]) -> ClassIndex {
         let index = ClassIndex(self.classes.len() as u32);
         let superclass = match superclass {
@@ -140,7 +140,7 @@ impl Heap {
         index
     }
 
-    /// Declares classes on the way, each below `java.lang.Object`.
+    /// Returns a class; declares it below `java.lang.Object` if it does not exist.
     pub fn find(&mut self, name: &str) -> ClassIndex {
         match self.by_name.get(name) {
             Some(&class) => class,
@@ -148,7 +148,7 @@ impl Heap {
         }
     }
 
-    /// Gives a class and some of its fields other names, as a mapping file does.
+    /// Gives a class and some of its fields other names, as an R8 mapping does.
     pub fn deobfuscate(&mut self, class: &str, shown: &str, fields: &[(&str, &str)]) {
         let at = self.find(class).at();
         self.classes[at].deobfuscated = Some(shown.to_owned());
@@ -158,7 +158,7 @@ impl Heap {
         }
     }
 
-    /// An instance with those fields set.
+    /// Adds an instance with those fields set.
     pub fn new_object(&mut self, class: &str, set: &[(&str, Is)]) -> Obj {
         let id = self.id();
         let class = self.find(class);
@@ -195,7 +195,7 @@ impl Heap {
         layout(&self.classes, class)
     }
 
-    /// Names of classes that were declared, in their order.
+    /// Returns the names of declared classes in order.
     pub fn declared(&self) -> Vec<String> {
         self.classes
             .iter()
@@ -203,7 +203,7 @@ impl Heap {
             .collect()
     }
 
-    /// Fields of an instance with what they hold; none of any other object.
+    /// Returns the fields of an instance with their values; empty for other objects.
     pub fn fields_of(&self, object: Obj) -> Vec<(String, Is)> {
         let (class, _, data, _) = &self.objects[&object.0];
         match data {
@@ -215,7 +215,7 @@ impl Heap {
         }
     }
 
-    /// Sets a field of an instance that was made before.
+    /// Sets a field of an existing instance.
     pub fn set(&mut self, object: Obj, field: &str, is: Is) {
         let class = self.objects[&object.0].0;
         let at = self.layout(class).iter().position(|(_, n)| n == field);
@@ -226,7 +226,7 @@ impl Heap {
         }
     }
 
-    /// An array of objects.
+    /// Adds an array of objects.
     pub fn array(&mut self, class: &str, elements: &[Option<Obj>]) -> Obj {
         let id = self.id();
         let class = self.find(class);
@@ -236,7 +236,7 @@ impl Heap {
         id
     }
 
-    /// An array of primitives, big-endian.
+    /// Adds an array of primitives, big-endian.
     pub fn primitives(&mut self, element: BasicType, bytes: &[u8]) -> Obj {
         let id = self.id();
         let class = self.find(&format!("{}[]", element.name()));
@@ -246,13 +246,13 @@ impl Heap {
         id
     }
 
-    /// A string with its own array.
+    /// Adds a string with its own array.
     pub fn string(&mut self, text: &str) -> Obj {
         let value = self.primitives(BasicType::Byte, text.as_bytes());
         self.new_object("java.lang.String", &[("value", Is::Ref(value))])
     }
 
-    /// The class object of a class, which is made when first asked for.
+    /// Returns the class object of a class, created on first use.
     pub fn class_object(&mut self, class: &str) -> Obj {
         let class = self.find(class);
         let made = self
@@ -269,7 +269,7 @@ impl Heap {
         id
     }
 
-    /// A static, of a class that is a root.
+    /// Sets a static of a class and makes the class a root.
     pub fn fixed(&mut self, class: &str, field: &str, is: Is) {
         let object = self.class_object(class);
         self.root(object, RootKind::StickyClass);
@@ -278,24 +278,23 @@ impl Heap {
         statics.push((field.to_owned(), is));
     }
 
-    /// Says who loaded a class.
+    /// Sets the loader of a class.
     pub fn loaded_by(&mut self, class: ClassIndex, loader: Obj) {
         self.loaders.push((class, loader));
     }
 
-    /// A root.
     pub fn root(&mut self, object: Obj, kind: RootKind) {
         if !self.roots.contains(&(object, kind, None)) {
             self.roots.push((object, kind, None));
         }
     }
 
-    /// A root of a thread.
+    /// Adds a root of a thread.
     pub fn thread_root(&mut self, object: Obj, kind: RootKind, serial: u32) {
         self.roots.push((object, kind, Some(serial)));
     }
 
-    /// A thread that runs.
+    /// Adds a running thread.
     pub fn thread(&mut self, name: &str, serial: u32) -> Obj {
         let name = self.string(name);
         let thread = self.new_object("java.lang.Thread", &[("name", Is::Ref(name))]);
@@ -303,12 +302,12 @@ impl Heap {
         thread
     }
 
-    /// Native bytes that an object owns.
+    /// Adds native bytes owned by an object.
     pub fn native(&mut self, object: Obj, bytes: u64) {
         self.native.push((object, bytes));
     }
 
-    /// An `ArrayList` with those elements and some empty slots behind them.
+    /// Adds an `ArrayList` with those elements and `empty` empty slots behind them.
     pub fn list(&mut self, elements: &[Obj], empty: usize) -> Obj {
         if !self.by_name.contains_key("java.util.ArrayList") {
             self.class(
@@ -329,7 +328,7 @@ impl Heap {
         )
     }
 
-    /// The graph.
+    /// Builds the graph.
     pub fn graph(self) -> HeapGraph {
         let mut builder = GraphBuilder::default();
         let mut class_objects = Vec::new();
@@ -413,7 +412,7 @@ fn layout(classes: &[Class], class: ClassIndex) -> Vec<(ClassIndex, String)> {
     all
 }
 
-/// Name, index, declaring class, whether it is a static, value.
+/// Name, index, declaring class, whether it is static, value.
 type Told = (Option<String>, Option<u32>, Option<ClassIndex>, bool, Is);
 
 struct MadeContents {
@@ -427,7 +426,7 @@ impl MadeContents {
         &self.objects[&graph.id(object).0]
     }
 
-    /// `None` for primitives of a dump that has none.
+    /// Returns `None` for primitives if the dump does not contain values.
     fn value(&self, graph: &HeapGraph, is: Is) -> Option<Value> {
         Some(match is {
             Is::Null => Value::Null,

@@ -1,4 +1,4 @@
-//! Leaks of heaps made here: Android's classes as far as the rules know them, by matter below.
+//! Leaks in constructed heaps with the Android classes that the rules cover, by topic below.
 
 mod chance;
 pub(crate) mod made;
@@ -9,7 +9,7 @@ use super::*;
 use heaptap_model::heap_graph::{HeapGraph, RootKind};
 use made::{Heap, Is, Obj};
 
-/// Android's classes, as far as the rules know them.
+/// Creates a heap with the Android classes that the rules cover.
 fn android() -> Heap {
     let mut heap = Heap::new();
     for (name, superclass, fields) in [
@@ -186,7 +186,7 @@ fn index(graph: &HeapGraph, object: Obj) -> ObjectIndex {
     graph.find(ObjectId(object.0)).expect("it was made")
 }
 
-/// How sure it is that an object leaks, `None` where it is not told to.
+/// Returns the certainty that an object leaks; `None` if it is not reported.
 fn certainty(heap: Heap, object: Obj) -> Option<Certainty> {
     let graph = heap.graph();
     let wanted = index(&graph, object);
@@ -197,14 +197,14 @@ fn certainty(heap: Heap, object: Obj) -> Option<Certainty> {
         .next()
 }
 
-/// An enum's constant, held by a static of its class.
+/// Adds an enum constant held by a static of its class.
 fn constant(heap: &mut Heap, class: &str, name: &str) -> Obj {
     let object = heap.new_object(class, &[]);
     heap.fixed(class, name, Is::Ref(object));
     object
 }
 
-/// The platform's list of activities and services.
+/// Adds the platform's lists of activities and services.
 fn activity_thread(heap: &mut Heap, alive: &[Obj], services: &[Obj]) {
     let mut slots = Vec::new();
     for &activity in alive {

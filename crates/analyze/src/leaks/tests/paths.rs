@@ -1,4 +1,4 @@
-//! Paths to what leaks, the groups they make, the bytes they hold, and what is advised.
+//! Paths to leaks, their groups, kept bytes, and advice.
 
 use super::*;
 
@@ -35,8 +35,8 @@ fn a_path_names_what_is_suspected_and_leaves_out_the_insides_of_collections() {
     assert_eq!(group.root, "system class");
     assert_eq!(
         group.advice,
-        "Take it out of Keeper.LEAKED when the activity is destroyed (onDestroy), or keep there \
-         what does not hold the Main."
+        "Remove it from Keeper.LEAKED when the activity is destroyed (onDestroy), or store an \
+         object there that does not hold the Main."
     );
     assert_eq!(group.kept.count, 3);
     assert_eq!(group.kept.bytes, 3 * (8 + 4 * 3));
@@ -64,7 +64,7 @@ fn the_platform_s_own_leaks_stand_apart_where_the_release_has_them() {
         assert_eq!(leaks.groups.len(), 1);
         assert_eq!(leaks.groups[0].library.is_some(), is_library, "{sdk}");
     }
-    // Whatever else holds it is to blame first.
+    // Another holder is blamed first.
     let mut heap = android();
     let activity = destroyed(&mut heap);
     let manager = heap.new_object(
@@ -121,7 +121,7 @@ fn threads_hold_by_thread_locals_and_by_local_variables() {
     let worker = heap.thread("worker", 7);
     heap.set(worker, "threadLocals", Is::Ref(map));
     heap.thread_root(two, RootKind::JavaFrame, 7);
-    // What the main thread has in its hands is no leak.
+    // Objects in use by the main thread are not leaks.
     heap.thread("main", 1);
     heap.thread_root(three, RootKind::JavaFrame, 1);
     let graph = heap.graph();
@@ -305,9 +305,9 @@ fn advice_is_what_the_suspected_reference_asks_for() {
         (
             "android.os.Message",
             "obj",
-            "A message that waits holds it (obj)",
+            "A pending message holds it (obj)",
         ),
-        // The library's field is not the app's to clear.
+        // The app cannot clear a field of the library.
         (
             "android.app.LoadedApk",
             "mApplication",
@@ -315,7 +315,7 @@ fn advice_is_what_the_suspected_reference_asks_for() {
         ),
     ] {
         let advice = match class {
-            // Since Android 12 a message is no longer kept by its looper's last call.
+            // Since Android 12, the looper does not keep its last message.
             "android.os.Message" => {
                 let mut heap = android();
                 heap.class("android.os.Build$VERSION", object, &[]);

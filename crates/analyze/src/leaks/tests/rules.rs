@@ -1,4 +1,4 @@
-//! What has ended its life, by each rule: activities, fragments, views, services, watched objects.
+//! Each rule: activities, fragments, views, services, watched objects.
 
 use super::*;
 
@@ -30,7 +30,7 @@ fn in_a_heap_graph_an_activity_without_record_was_destroyed() {
     assert_eq!(leaks.groups[0].leaks[0].object, index(&graph, gone));
     assert!(leaks.groups[0].leaks[0].reason.contains("mActivities"));
 
-    // Nothing proves it where the platform's list is not there.
+    // Nothing proves it without the platform's list.
     let mut heap = android().without_values();
     let unknown = heap.new_object("app.Main", &[]);
     keep(&mut heap, "ACTIVITY", unknown);
@@ -112,7 +112,7 @@ fn a_view_leaks_when_its_window_or_its_activity_is_gone() {
         (1, true, false, CERTAIN),
         (0, true, false, None),
         (1, true, true, None),
-        // In no window: it may be kept for use again.
+        // Not in a window: the app can keep it for reuse.
         (1, false, false, None),
     ] {
         let mut heap = android();
@@ -130,7 +130,7 @@ fn a_view_leaks_when_its_window_or_its_activity_is_gone() {
         let what = format!("{count} {parent} {attached}");
         assert_eq!(certainty(heap, view), expected, "{what}");
     }
-    // Below wrappers and in no window, but of an activity that is gone; its child is not told.
+    // Below wrappers and not in a window, but of a destroyed activity; its child is not reported.
     let mut heap = android();
     let activity = destroyed(&mut heap);
     let wrapper = heap.new_object(
@@ -150,7 +150,7 @@ fn a_view_leaks_when_its_window_or_its_activity_is_gone() {
         .flat_map(|g| &g.leaks)
         .map(|l| l.object)
         .collect();
-    // The child leads to the wrapper, and leaks with it; it is not told by itself.
+    // The child leads to the wrapper and leaks with it; it is not reported separately.
     assert_eq!(all.len(), 2);
     assert!(all.contains(&index(&graph, view)) && all.contains(&index(&graph, wrapper)));
     let nested: Vec<u64> = leaks

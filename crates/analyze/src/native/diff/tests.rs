@@ -7,7 +7,8 @@ use heaptap_model::stacks::{Facts, Measure};
 
 const T: u64 = 4096;
 
-/// A table with a stack `main` → name for each of these names; and their callsites.
+/// Creates a table with a stack `main` → name for each of these names. Returns it with their
+/// callsites.
 fn table(names: &[&str]) -> (StackTable, Vec<NodeId>) {
     let mut table = StackTable::default();
     let main = table.bare_frame("main");
@@ -18,7 +19,7 @@ fn table(names: &[&str]) -> (StackTable, Vec<NodeId>) {
     (table, nodes)
 }
 
-/// A dump: by callsite hits held and hits allocated, each a sample.
+/// Creates a dump: by callsite, unreleased hits and allocated hits, each a sample.
 fn dump(nodes: &[NodeId], hits: &[(i64, i64)], interval: u64) -> Dump {
     let present = || nodes.iter().zip(hits).filter(|(_, hits)| **hits != (0, 0));
     let t = i64::try_from(interval).expect("small");
@@ -132,7 +133,7 @@ fn of_a_thousand_callsites_of_two_equal_runs_none_stands_out() {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let (table, nodes) = table(&names);
     let mut random = fastrand::Rng::with_seed(4);
-    // Sums of coins are near enough to Poisson.
+    // Sums of coin tosses approximate Poisson.
     let mut hits = || -> Vec<(i64, i64)> {
         let one = |random: &mut fastrand::Rng| (0..400).filter(|_| random.u8(..) < 13).count();
         names
@@ -174,7 +175,7 @@ fn sides_are_divided_by_their_own_iterations() {
         let filter = Filter::default();
         Diff::of(&table, Some(&before), Some(&after), &filter, &terms).total
     };
-    // 100 T in 10 rounds, 800 T in 80: the same a round.
+    // 100 T in 10 iterations, 800 T in 80: the same per iteration.
     let same = of([10.0, 80.0]);
     assert_eq!(same.growth.value, 0.0);
     assert!(same.growth.low < 0.0 && same.growth.high > 0.0);
@@ -182,7 +183,7 @@ fn sides_are_divided_by_their_own_iterations() {
     let more = of([10.0, 10.0]);
     assert_eq!(more.growth.value, 70.0 * T as f64);
     assert!(more.is_certain);
-    // As a check of scaled limits: those of equal divisors, by another way.
+    // Check of scaled limits: equal divisors take another code path.
     let doubled = of([10.0, 20.0]);
     assert_eq!(doubled.growth.value, 30.0 * T as f64);
     let half = |change: Change| change.growth.high - change.growth.low;

@@ -1,5 +1,5 @@
-//! The numbers of each callsite, or of each function, over the dumps of a heap. Holds those of
-//! four dumps at most at a time, whatever the length of the series.
+//! Values of each callsite or function over the dumps of a heap. Holds at most four dumps at a
+//! time, regardless of the length of the series.
 
 use super::HeapSeries;
 use crate::native::shown::{Shown, ShownId};
@@ -8,12 +8,12 @@ use crate::sampling::verdict::turns_over;
 use crate::sampling::{Counters, Interval, Sampled, Turnover};
 use heaptap_model::stacks::{Dump, View};
 
-/// The callsites of a shown tree that have values of their own in any dump.
+/// Callsites of a shown tree that have values of their own in any dump.
 #[derive(Debug)]
 pub(super) struct Callsites {
-    /// Those of the tree, in order.
+    /// Shown callsites in order.
     pub ids: Vec<ShownId>,
-    /// By callsite of the tree the place in `ids`.
+    /// Index into `ids`, by callsite of the tree.
     places: Vec<u32>,
 }
 
@@ -44,30 +44,31 @@ impl Callsites {
     }
 }
 
-/// By unit: the callsites, or what they are grouped by.
+/// Values by unit: a callsite or a group of callsites.
 #[derive(Debug)]
 pub(super) struct Units {
-    /// From the first dump to the last.
+    /// Turnover from the first dump to the last.
     pub whole: Vec<Turnover>,
-    /// From the first to the middle one, from there to the last; empty of fewer than two rounds.
+    /// Turnover from the first dump to the middle one, and from there to the last; empty for fewer
+    /// than two iterations.
     halves: [Vec<Turnover>; 2],
-    /// Rounds of each half.
+    /// Iterations in each half.
     pub rounds: [u32; 2],
-    /// Whether the unit surely grew in each round.
+    /// Whether the unit certainly grew in each iteration.
     pub in_every_round: Vec<bool>,
-    /// Held in the last dump.
+    /// Unreleased in the last dump.
     pub held: Vec<Sampled>,
     /// Allocated from the first dump to the last.
     pub allocated: Vec<Sampled>,
-    /// Bytes freed in the same time.
+    /// Bytes freed from the first dump to the last.
     pub freed: Vec<i64>,
-    /// Callsites with any sample in the first or the last dump, or between.
+    /// Number of callsites with any sample in the first or last dump, or in between.
     pub callsites: Vec<u32>,
-    /// By callsite; `None` where each is a unit.
+    /// Unit by callsite; `None` if each callsite is a unit.
     unit_of: Option<Vec<usize>>,
 }
 
-/// A dump's numbers by callsite.
+/// Values of a dump by callsite.
 struct Step {
     counters: Vec<Counters>,
     interval: Interval,
@@ -84,7 +85,7 @@ impl Step {
             let Some(target) = target else {
                 continue;
             };
-            // Without counts each hit may be a sample of its own: the error is the widest.
+            // Without counts, each hit can be a separate sample, which gives the widest error.
             let by_bytes = |bytes: i64| bytes / i64::try_from(interval.bytes()).unwrap_or(i64::MAX);
             let of = |column: Option<&[i64]>, or: i64| column.map_or(or, |column| column[at]);
             let space = of(space, 0);
@@ -106,8 +107,8 @@ impl Step {
 }
 
 impl Units {
-    /// Goes through the dumps of a heap. `groups` gives the unit of each callsite and the number
-    /// of units.
+    /// Reads the dumps of a heap. `groups` contains the unit of each callsite and the number of
+    /// units.
     pub fn of(
         shown: &Shown<'_>,
         callsites: &Callsites,
@@ -166,7 +167,7 @@ impl Units {
                 *used |= is_used(counters);
             }
             let before = last.take();
-            // Of a series without end only short ones grow in each and every round.
+            // In very long series, hardly any unit grows in each and every iteration.
             if rounds <= MOST_ROUNDS {
                 let round = between(&units, before.as_ref().unwrap_or(&first), &step);
                 for (all, round) in units.in_every_round.iter_mut().zip(&round) {
@@ -218,12 +219,12 @@ impl Units {
         self.freed[unit] = self.freed[unit].saturating_add(freed);
     }
 
-    /// Whether a unit replaces what it holds.
+    /// Returns whether a unit replaces its allocations.
     pub fn turns_over(&self, unit: usize) -> bool {
         turns_over(&self.whole[unit], &self.allocated[unit], self.freed[unit])
     }
 
-    /// The halves of a unit.
+    /// Returns the halves of a unit.
     pub fn halves(&self, unit: usize) -> Option<[Turnover; 2]> {
         let [first, second] = &self.halves;
         Some([*first.get(unit)?, *second.get(unit)?])
@@ -233,7 +234,7 @@ impl Units {
         self.unit_of.as_ref().map_or(callsite, |of| of[callsite])
     }
 
-    /// Bytes held in each dump by the units that are wanted.
+    /// Returns the unreleased bytes of the selected units in each dump.
     pub fn held_of(
         &self,
         shown: &Shown<'_>,
@@ -267,27 +268,28 @@ impl Units {
     }
 }
 
-/// Bytes that some units hold in each dump.
+/// Unreleased bytes of some units in each dump.
 pub(super) struct HeldBytes {
-    /// By unit its place in `bytes`; [`NOWHERE`] for those that are not wanted.
+    /// Index of the unit's `bytes`; [`NOWHERE`] for units that are not selected.
     places: Vec<u32>,
     dumps: usize,
-    /// By place, dump after dump.
+    /// Bytes by index, then by dump.
     bytes: Vec<i64>,
 }
 
 impl HeldBytes {
-    /// Of a unit, dump by dump.
+    /// Returns the bytes of a unit in each dump.
     ///
     /// # Panics
-    /// Of one that is not wanted.
+    /// Panics if the unit is not selected.
     pub fn of(&self, unit: usize) -> &[i64] {
         let start = self.places[unit] as usize * self.dumps;
         &self.bytes[start..start + self.dumps]
     }
 }
 
-/// A longer series is judged by its halves alone.
+/// Maximum number of iterations for the test of each iteration; a longer series is judged by its
+/// halves only.
 const MOST_ROUNDS: usize = 200;
 
 fn is_used(counters: &Counters) -> bool {

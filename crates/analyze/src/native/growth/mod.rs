@@ -1,11 +1,10 @@
-//! What grows over a series of dumps of one process: for each callsite its growth per
-//! iteration with the sampling error, and a verdict. Owns the way from dumps to the numbers
-//! that `sampling` judges, and their order; words and flags are others'.
+//! Growth over a series of dumps of one process: for each callsite its growth per iteration with
+//! the sampling error, and a verdict. Computes the inputs of `sampling` from dumps and sorts the
+//! results.
 //!
-//! Callsites are those that a filter shows: without allocators, so that `malloc` and `operator
-//! new` below one caller are one. A leak that comes by many ways, each with too few samples, is
-//! looked for a second time by the line of the developer's own code that it comes from; both are
-//! partitions of the heap, and are tested together.
+//! Callsites are those that pass a filter: without allocators, so `malloc` and `operator new` below
+//! one caller are one callsite. Leaks with many callsites of few samples each are searched a second
+//! time by line of app code. Both are partitions of the heap and are tested together.
 
 mod evidence;
 pub mod series;
@@ -26,84 +25,82 @@ use crate::sampling::verdict::{
 use crate::sampling::{Estimate, Interval, Rate, Sampled, Turnover, growth};
 use heaptap_model::stacks::{Dump, FrameId, StackTable};
 
-/// The dumps of one heap that are compared, oldest first; two at least.
+/// Dumps of one heap to compare, oldest first; at least two.
 #[derive(Debug, Clone)]
 pub struct HeapSeries<'a> {
-    /// The dumps, each with its interval. They share a table.
+    /// Dumps with their intervals. They share a table.
     pub dumps: Vec<(&'a Dump, Interval)>,
-    /// Whether they are of one recording of one process, so that what survives cancels.
+    /// Whether they are from one recording of one process, so survivors cancel.
     pub paired: bool,
-    /// Whether later dumps were left out for what they lack.
+    /// Whether later dumps were omitted because of missing data.
     pub incomplete: bool,
 }
 
-/// How growth is counted.
+/// Rule for growth.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
     /// Iterations between two dumps.
     pub iterations: f64,
-    /// Bytes of growth per iteration that nobody minds.
+    /// Acceptable growth in bytes per iteration.
     pub tolerance: f64,
 }
 
-/// What a row is about.
+/// Subject of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Unit {
-    /// A callsite as it is shown.
+    /// Callsite as it is shown.
     Callsite(ShownId),
-    /// A line of own code by which several callsites allocate: recursion, or many ways down to
-    /// the allocation.
+    /// Line of app code below which several callsites allocate: by recursion, or by several paths
+    /// to the allocation.
     Line(GroupId),
 }
 
-/// A callsite, or a line, over the series.
+/// Callsite or line over the series.
 #[derive(Debug, Clone, Copy)]
 pub struct Site {
     /// Index of its heap.
     pub heap: usize,
-    /// What it is.
     pub unit: Unit,
-    /// Callsites with any sample that it stands for.
+    /// Number of its callsites with any sample.
     pub callsites: u32,
-    /// Bytes held more in the last dump than in the first.
+    /// Growth of unreleased bytes from the first dump to the last.
     pub grown: Estimate,
-    /// The same by iteration.
+    /// Growth per iteration.
     pub rate: Rate,
-    /// What is said of it.
     pub verdict: Verdict,
-    /// Bytes held in the last dump.
+    /// Unreleased bytes in the last dump.
     pub held: Sampled,
     /// Bytes allocated from the first dump to the last.
     pub allocated: Sampled,
     /// Sampled bytes freed in the same time.
     pub freed: i64,
-    /// Whether it surely grew in each single round.
+    /// Whether it certainly grew in each iteration.
     pub in_every_round: bool,
-    /// Where nearly all of its growth came: the round, counted from 0.
+    /// Iteration with nearly all of the growth, from 0.
     pub step: Option<u32>,
     turnover: Turnover,
 }
 
 impl Site {
-    /// Sampled bytes freed in the series, by those allocated in it: more than 1 where what was held
-    /// before was freed, too. `None` where nothing was allocated.
+    /// Returns the sampled bytes freed in the series divided by those allocated in it. The result
+    /// exceeds 1 if earlier allocations were freed too. `None` if nothing was allocated.
     pub fn freed_share(&self) -> Option<f64> {
         let allocated = self.allocated.bytes();
         (allocated > 0).then(|| self.freed.max(0) as f64 / allocated as f64)
     }
 
-    /// Whether it surely leaks.
+    /// Returns whether it certainly leaks.
     pub fn grows(&self) -> bool {
         matches!(self.verdict, Verdict::Grows { .. })
     }
 
-    /// Whether much passes through it and little stays.
+    /// Returns whether it frees nearly everything that it allocates.
     pub fn churns(&self) -> bool {
         self.allocated.hits() >= CHURN_HITS
             && self.freed_share().is_some_and(|share| share >= CHURN_FREED)
     }
 
-    /// Whether it surely grew, whatever else can't be told.
+    /// Returns whether it certainly grew although the verdict is inconclusive.
     pub fn is_suspect(&self) -> bool {
         match self.verdict {
             Verdict::Grows { .. } => true,
@@ -119,65 +116,65 @@ impl Site {
     }
 }
 
-/// From so many sampled hits on the part that was freed means something.
+/// Minimum number of sampled hits for a meaningful freed share.
 const CHURN_HITS: f64 = 16.0;
-/// Freed so much of what it allocated, a site churns.
+/// Minimum freed share for a churning site.
 const CHURN_FREED: f64 = 0.9;
 
-/// What the series shows.
+/// Results for the series.
 #[derive(Debug)]
 pub struct Growth<'a> {
     shown: Shown<'a>,
     owners: Groups<'a>,
-    /// By callsite of the tree.
+    /// Frame of app code, by callsite of the tree.
     own: Vec<Option<FrameId>>,
-    /// All callsites with any sample; in place of several that grow by one line of own code that
-    /// line, and lines that grow though none of their callsites shows it. What grows first, the
-    /// surest growth first; then suspects, then the rest.
+    /// All callsites with any sample. A line of app code replaces several of its callsites that
+    /// grow; lines that grow without a growing callsite are added. Order: growing sites by
+    /// certainty of growth, then suspects, then the rest.
     pub sites: Vec<Site>,
     /// Growth of each heap as a whole.
     pub totals: Vec<Total>,
-    /// Callsites that had samples enough to be tested.
+    /// Number of callsites with enough samples for a test.
     pub tested: u64,
     rule: Rule,
     rounds: Vec<u32>,
 }
 
-/// A heap as a whole.
+/// Heap as a whole.
 #[derive(Debug, Clone, Copy)]
 pub struct Total {
-    /// Bytes held more in the last dump than in the first.
+    /// Growth of unreleased bytes from the first dump to the last.
     pub grown: Estimate,
-    /// The same by iteration.
+    /// Growth per iteration.
     pub rate: Rate,
-    /// Sampled bytes held in the last dump.
+    /// Sampled unreleased bytes in the last dump.
     pub held: i64,
-    /// The smallest leak, in bytes per iteration, that would have been found at a callsite that
-    /// replaces nothing, with 80 % power.
+    /// Smallest leak, in bytes per iteration, that is found with 80% power at a callsite without
+    /// replacement.
     pub detectable: f64,
 }
 
-/// What tests say of the units of a level.
+/// Test results for the units of a level.
 struct Tested {
-    /// Whether it surely grew.
+    /// Whether it certainly grew.
     significant: Vec<bool>,
     /// Whether it rises steadily.
     steady: Vec<bool>,
-    /// The round in which nearly all of its growth came.
+    /// Iteration with nearly all of the growth, by unit.
     steps: HashMap<usize, u32>,
 }
 
-/// A heap that is judged.
+/// Heap to judge.
 struct Judged<'a> {
     heap: usize,
     series: &'a HeapSeries<'a>,
     callsites: &'a Callsites,
-    /// By callsite the group of its own frame.
+    /// Group of the app frame, by callsite.
     by_owner: &'a [usize],
 }
 
 impl<'a> Growth<'a> {
-    /// Compares the dumps of each heap. Time follows dumps times callsites.
+    /// Compares the dumps of each heap. Time is dumps times callsites.
     pub fn of(
         table: &'a StackTable,
         heaps: &[HeapSeries<'_>],
@@ -243,40 +240,40 @@ impl<'a> Growth<'a> {
         growth
     }
 
-    /// The tree whose callsites the rows name.
+    /// Returns the tree with the callsites of the rows.
     pub fn shown(&self) -> &Shown<'a> {
         &self.shown
     }
 
-    /// The places in the code that rows name.
+    /// Returns the lines of app code of the rows.
     pub fn owners(&self) -> &Groups<'a> {
         &self.owners
     }
 
-    /// The frame of a callsite that is its developer's own code ([`own_frames`]).
+    /// Returns the frame of app code of a callsite ([`own_frames`]).
     pub fn own_frame(&self, id: ShownId) -> Option<FrameId> {
         self.own[id.at()]
     }
 
-    /// Iterations of a heap's series.
+    /// Returns the iterations of a heap's series.
     pub fn iterations(&self, heap: usize) -> f64 {
         f64::from(self.rounds[heap]) * self.rule.iterations
     }
 
-    /// What would decide about a site: the number of rounds, and the sampling interval.
+    /// Returns the number of iterations and the sampling interval that would decide about a site.
     pub fn decider(&self, site: &Site) -> Decider {
         let rounds = u64::from(self.rounds[site.heap]);
         let kept = site.turnover.kept();
         let interval = kept.interval();
         match site.verdict {
-            // Of missing data no number makes up.
+            // No number makes up for missing data.
             Verdict::Grows { .. }
             | Verdict::WithinNoise
             | Verdict::CantTell(InconclusiveReason::Incomplete) => Decider {
                 iterations: None,
                 interval_bytes: None,
             },
-            // Once more as many rounds show whether it goes on.
+            // As many iterations again show whether growth continues.
             Verdict::CantTell(
                 InconclusiveReason::OneStep
                 | InconclusiveReason::Slowing
@@ -289,14 +286,14 @@ impl<'a> Growth<'a> {
             Verdict::CantTell(InconclusiveReason::TooFewSamples) => {
                 let churn = kept.bytes().min(site.turnover.released().bytes()).max(0);
                 let by_round = self.rule.iterations;
-                // What it seems to grow by, or else what would matter.
+                // Apparent growth, or else the growth that would matter.
                 let growth = f64::max(self.rule.tolerance, site.rate.value) * by_round;
                 plan::decider(interval, rounds, churn as f64, self.tested, growth)
             }
         }
     }
 
-    /// Sites through which much passes and little stays, those that allocate most first.
+    /// Returns the sites that free nearly everything they allocate, most allocated bytes first.
     pub fn churn(&self) -> Vec<&Site> {
         let mut churn: Vec<&Site> = self
             .sites
@@ -307,7 +304,7 @@ impl<'a> Growth<'a> {
         churn
     }
 
-    /// What tests over all units of a level and heap say, by one test over all of them.
+    /// Tests all units of a level and heap together.
     fn test(
         &mut self,
         heaps: &[HeapSeries<'_>],
@@ -320,7 +317,7 @@ impl<'a> Growth<'a> {
         for (heap, units) in levels.iter().enumerate() {
             let tested = [0, 1].map(|level| {
                 let units = &units[level];
-                // A line of one callsite has been tested as that.
+                // A line of one callsite has been tested as that callsite.
                 let least = if level == 0 { 1 } else { 2 };
                 let tests = |unit: &usize| {
                     let whole = &units.whole[*unit];
@@ -370,7 +367,7 @@ impl<'a> Growth<'a> {
         let lines = self.sites_of(of, &levels[1], &tested[1], |unit| {
             Unit::Line(GroupId(unit as u32))
         });
-        // How many callsites of each line grow, and whether one does.
+        // Number of growing callsites of each line, and whether one grows.
         let mut growing = vec![0_u32; levels[1].whole.len()];
         let owner_of: HashMap<Unit, usize> = of
             .callsites
@@ -387,7 +384,7 @@ impl<'a> Growth<'a> {
             let Unit::Line(GroupId(owner)) = line.unit else {
                 continue;
             };
-            // A line without own code is no place to name.
+            // A line without app code cannot be named.
             let has_name = (owner as usize) < self.owners.len();
             if growing[owner as usize] != 1 && has_name {
                 folded[owner as usize] = growing[owner as usize] > 1;
@@ -414,7 +411,7 @@ impl<'a> Growth<'a> {
         });
     }
 
-    /// Judges the units of a level; of lines only those that surely grew.
+    /// Judges the units of a level; for lines, only those that certainly grew.
     fn sites_of(
         &self,
         of: &Judged<'_>,
@@ -466,14 +463,14 @@ impl<'a> Growth<'a> {
     fn per_iteration(&self, heap: usize, grown: &Estimate) -> Rate {
         grown
             .per(self.iterations(heap))
-            .expect("a series has two dumps at least, and iterations are more than none")
+            .expect("a series has at least two dumps and a positive number of iterations")
     }
 }
 
-/// So many rounds at least are worth proposing.
+/// Minimum number of iterations to propose.
 const MIN_ROUNDS: u64 = 6;
 
-/// So many dumps are looked at for a trend: the test compares each with each.
+/// Maximum number of dumps for the trend test, which compares each with each.
 const MOST_FOR_TREND: usize = 500;
 
 fn thinned(values: &[i64]) -> Vec<i64> {
@@ -481,7 +478,8 @@ fn thinned(values: &[i64]) -> Vec<i64> {
     values.iter().copied().step_by(every).collect()
 }
 
-/// The round in which at least nine tenths of all growth came, where there are two at least.
+/// Returns the iteration with at least nine tenths of all growth, if there are at least two
+/// iterations.
 fn step_of(held: &[i64]) -> Option<u32> {
     if held.len() < 3 {
         return None;
@@ -495,7 +493,7 @@ fn step_of(held: &[i64]) -> Option<u32> {
     (grown > 0 && most as f64 >= 0.9 * grown as f64).then_some(round as u32)
 }
 
-/// How long each half of a series took, where its dumps say when they were.
+/// Returns the duration of each half of a series, if its dumps have timestamps.
 fn spans_of(heap: &HeapSeries<'_>) -> Option<[f64; 2]> {
     let time = |at: usize| Some(heap.dumps.get(at)?.0.facts.time_ns? as f64);
     let last = heap.dumps.len().checked_sub(1)?;

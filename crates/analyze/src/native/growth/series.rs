@@ -1,20 +1,19 @@
-//! Dumps that belong together: which go on counting where others stopped, and counters that
-//! begin anew.
+//! Continuation of dumps and counters: which dumps continue others, and counters that restart.
 //!
-//! A callsite that holds nothing and was idle since the last dump is left out of the next; if it
-//! comes back, it counts from zero (heapprofd's bookkeeping). Traces are read so that neither is
-//! seen; profiles written dump by dump, by whatever tool, still have it.
+//! heapprofd omits a callsite from the next dump if it holds nothing and was idle since the last
+//! dump. If it returns, it counts from zero. The trace reader hides both effects; profiles written
+//! dump by dump, by any tool, still have them.
 
 use std::collections::BTreeMap;
 
 use heaptap_model::stacks::{Dump, NodeId, View};
 
-/// Part of the bytes allocated before that may have got fewer in a later dump of the same
-/// recording: callsites that came back after they were left out.
+/// Maximum part of the allocated bytes that a later dump of the same recording can lack, because of
+/// callsites that returned after they were omitted.
 const MOST_LOST: f64 = 0.2;
 
-/// Whether `after` can be a later dump of the recording that `before` is of: whatever was
-/// allocated at a callsite that is still there has not got less, but for a few.
+/// Returns whether `after` can be a later dump of the recording of `before`: allocated bytes of
+/// callsites in both did not decrease, with few exceptions.
 pub fn continues(before: &Dump, after: &Dump) -> bool {
     let facts = (&before.facts, &after.facts);
     if facts.0.pid != facts.1.pid || facts.0.heap != facts.1.heap {
@@ -45,11 +44,11 @@ pub fn continues(before: &Dump, after: &Dump) -> bool {
     lost <= MOST_LOST * all
 }
 
-/// Makes the counters of a series go on where a callsite was left out or began anew: what it
-/// had allocated and freed before is added. Dumps are of one heap of one recording, oldest
-/// first. Those without the four views stay as they are.
+/// Makes counters continue where a callsite was omitted or restarted, by adding its earlier
+/// allocations and frees. The dumps are of one heap of one recording, oldest first. Dumps without
+/// the four views do not change.
 pub fn continue_counters(dumps: &mut [Dump]) {
-    /// What a callsite had in the last dump that has it, and what it had before it began anew.
+    /// Values of a callsite in the last dump that contains it, and its sums before a restart.
     #[derive(Clone, Copy, Default)]
     struct Past {
         last: [i64; 2],
@@ -82,7 +81,7 @@ pub fn continue_counters(dumps: &mut [Dump]) {
         if missing.is_empty() {
             continue;
         }
-        // It holds nothing; what it allocated stays allocated, and is all freed.
+        // Nothing is unreleased; everything it allocated stays allocated and is freed.
         for (node, past) in missing {
             dump.values.nodes.push(node);
             for (at, column) in dump.values.columns.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! Growth over made series: what is named, in which order, with which verdict.
+//! Growth over constructed series: reported sites, their order, their verdicts.
 
 use super::series::{continue_counters, continues};
 use super::*;
@@ -9,7 +9,7 @@ use heaptap_model::stacks::{
 
 const T: i64 = 4096;
 
-/// Names of a stack, root first.
+/// Adds a stack by frame names, root first.
 pub(super) fn site(table: &mut StackTable, names: &[&str]) -> NodeId {
     names.iter().fold(NodeId::ROOT, |parent, name| {
         let kind = match *name {
@@ -33,7 +33,7 @@ pub(super) fn site(table: &mut StackTable, names: &[&str]) -> NodeId {
     })
 }
 
-/// A dump of counters.
+/// Creates a dump from counters.
 pub(super) fn dump_of(number: u32, interval: u64, numbers: &[(NodeId, Counters)]) -> Dump {
     let mut numbers = numbers.to_vec();
     numbers.sort_unstable_by_key(|(node, _)| *node);
@@ -60,7 +60,7 @@ pub(super) fn dump_of(number: u32, interval: u64, numbers: &[(NodeId, Counters)]
     }
 }
 
-/// A dump of hits: (callsite, held, allocated).
+/// Creates a dump from hits: (callsite, held, allocated).
 fn dump(number: u32, hits: &[(NodeId, i64, i64)]) -> Dump {
     let counters = |(node, held, allocated): &(NodeId, i64, i64)| {
         let counters = Counters {

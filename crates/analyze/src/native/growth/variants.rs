@@ -1,6 +1,6 @@
-//! Made-up apps whose every allocation is known, recorded by the exact sampler: what is said of
-//! each of their callsites must be true, or that it can't be told. Ten are looked at with every
-//! test; two hundred with
+//! Synthetic apps whose every allocation is known, recorded by the exact sampler. The verdict on
+//! each of their callsites must be true or inconclusive. Ten apps run with every test, and two
+//! hundred with
 //! `cargo test -p heaptap-analyze --lib native::growth::variants -- --ignored --nocapture`.
 
 use std::fmt::Write as _;
@@ -11,20 +11,20 @@ use crate::sampling::Counters;
 use crate::sampling::simulation::sampler::{Sampler, Seen, normal};
 use heaptap_model::stacks::NodeId;
 
-/// What a site does with what it allocates.
+/// Behavior of a site.
 #[derive(Debug, Clone, Copy)]
 enum Life {
-    /// Allocated before the first dump, kept for good.
+    /// Allocated before the first dump and never freed.
     Static { count: u64 },
-    /// Allocated and freed within a round, but for what a dump finds in flight.
+    /// Allocated and freed within an iteration, except for allocations in flight during a dump.
     Churn { each: u64, in_flight: u64 },
-    /// Fills up in the first rounds; then entries are replaced.
+    /// Fills up in the first iterations; then entries are replaced.
     Cache { capacity: u64, rounds: u64 },
-    /// Allocated at once in some round, kept for good.
+    /// Allocated at once in one iteration and never freed.
     OneOff { round: u64, count: u64 },
-    /// What is held differs from round to round, and comes back.
+    /// Varies between iterations and returns.
     Restless { count: u64 },
-    /// Some more is kept with every round.
+    /// Grows with every iteration.
     Leak { each: u64 },
 }
 
@@ -55,7 +55,7 @@ const KINDS: [&str; 7] = [
     "several leaks",
 ];
 
-/// Growth by round that nobody minds.
+/// Acceptable growth per iteration.
 const TOLERANCE: u64 = 4096;
 
 impl Variant {
@@ -96,7 +96,7 @@ impl Variant {
                 for _ in 0..3 {
                     let size = small(&mut random);
                     let capacity = hits(random.u64(20..300), size);
-                    // Full by the second dump, or after a third of the rounds.
+                    // Full by the second dump, or after a third of the iterations.
                     let rounds = random.u64(1..=(rounds / 3).max(1));
                     add("cache", size, Life::Cache { capacity, rounds });
                 }
@@ -110,7 +110,7 @@ impl Variant {
                 }
             }
             "slow leak" => {
-                // Less than a hit in a round.
+                // Less than a hit per iteration.
                 let size = small(&mut random);
                 let each = (interval * random.u64(5..80) / 100 / size).max(1);
                 add("slow leak", size, Life::Leak { each });
@@ -139,7 +139,7 @@ impl Variant {
         }
     }
 
-    /// Dumps 0..=rounds.
+    /// Returns dumps 0..=rounds.
     fn record(&self, nodes: &[NodeId]) -> Vec<Dump> {
         let mut random = fastrand::Rng::with_seed(self.seed ^ 0x5eed);
         let mut sampler = Sampler::new(self.interval, random.u64(..));
@@ -192,7 +192,7 @@ impl Variant {
         dumps
     }
 
-    /// What is wrong in what is said of it, in words.
+    /// Returns descriptions of wrong verdicts.
     fn wrong(&self) -> Vec<String> {
         let mut table = StackTable::default();
         let nodes: Vec<NodeId> = (0..self.sites.len())
@@ -229,19 +229,19 @@ impl Variant {
             };
             let mut tell = |what: &str| {
                 wrong.push(format!(
-                    "{} ({}) at place {rank} {what}: {:?}, truly {leaked} bytes a round",
+                    "{} ({}) at place {rank} {what}: {:?}, truly {leaked} bytes per iteration",
                     name, truth.what, found
                 ));
             };
             match found.verdict {
-                Verdict::Grows { .. } if leaked == 0 => tell("is accused"),
-                Verdict::WithinNoise if leaked > TOLERANCE => tell("is acquitted"),
+                Verdict::Grows { .. } if leaked == 0 => tell("does not leak"),
+                Verdict::WithinNoise if leaked > TOLERANCE => tell("leaks"),
                 Verdict::CantTell(_)
                     if leaked * rounds as u64 >= SURE_HITS * self.interval
                         && rounds >= 6
                         && truth.size < self.interval =>
                 {
-                    tell("is plain and not found");
+                    tell("leaks enough to be found");
                 }
                 _ => {}
             }
@@ -250,7 +250,7 @@ impl Variant {
     }
 }
 
-/// So many hits without churn are found for certain.
+/// Number of hits that are always found without churn.
 const SURE_HITS: u64 = 60;
 
 fn varied(random: &mut fastrand::Rng, count: u64, by: f64) -> u64 {
@@ -265,7 +265,7 @@ fn replace(held: &mut Vec<Seen>, fresh: Seen, counters: &mut Counters) {
     held.push(fresh);
 }
 
-/// Looks at variants; gives how many are wrong, and says which.
+/// Runs variants. Returns the number of wrong ones and their descriptions.
 fn failures(seeds: std::ops::Range<u64>) -> (usize, String) {
     let mut text = String::new();
     let mut failed = 0;
@@ -276,10 +276,10 @@ fn failures(seeds: std::ops::Range<u64>) -> (usize, String) {
         for line in wrong {
             writeln!(
                 text,
-                "seed {seed}, {}, interval {}, {} rounds: {line}",
+                "seed {seed}, {}, interval {}, {} iterations: {line}",
                 variant.kind, variant.interval, variant.rounds
             )
-            .expect("to a String");
+            .expect("writing to a String cannot fail");
         }
     }
     (failed, text)
@@ -296,9 +296,9 @@ fn nothing_false_is_said_of_ten_apps() {
 fn hardly_anything_false_is_said_of_two_hundred_apps() {
     let (failed, text) = failures(0..200);
     use std::io::Write as _;
-    let words = format!("{failed} of 200 apps with a false word\n{text}");
+    let words = format!("{failed} of 200 apps with a wrong verdict\n{text}");
     let written = std::io::stdout().write_all(words.as_bytes());
-    written.expect("somebody reads it");
-    // What is false by chance is held to 5 % of what is called growing.
+    written.expect("stdout is writable");
+    // False results by chance are limited to 5% of the growing ones.
     assert!(failed <= 10, "{words}");
 }

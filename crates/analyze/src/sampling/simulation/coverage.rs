@@ -1,4 +1,4 @@
-//! How often 95 % intervals hold the truth.
+//! Coverage: the frequency with which 95% intervals contain the true value.
 
 use super::super::growth::{endpoint, of_increments, slope};
 use super::super::{
@@ -13,7 +13,7 @@ fn interval(bytes: u64) -> Interval {
     Interval::new(bytes).expect("not zero")
 }
 
-/// The part of `runs` in which `once` holds.
+/// Returns a table row with the part of `runs` in which `once` holds.
 fn row(
     effort: Effort,
     seed: u64,
@@ -252,7 +252,7 @@ fn shares(effort: Effort) -> Vec<Row> {
     rows
 }
 
-/// Two dumps of a site, hits by what became of them.
+/// Returns two dumps of a site, from hits by their fate.
 fn two_dumps(
     random: &mut fastrand::Rng,
     [kept, old_freed, stayed, churned]: [f64; 4],
@@ -336,7 +336,7 @@ fn differences(effort: Effort) -> Vec<Row> {
     rows
 }
 
-/// Dumps 0..=k of a site that grows by `growth` hits an iteration and replaces `churn`.
+/// Returns dumps 0..=k of a site that grows by `growth` hits per iteration and replaces `churn`.
 fn series(random: &mut fastrand::Rng, k: usize, growth: f64, churn: f64) -> Vec<Counters> {
     let mut now = Counters::default();
     let mut dumps = Vec::new();

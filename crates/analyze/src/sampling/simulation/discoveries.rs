@@ -1,4 +1,4 @@
-//! Verdicts over 2,000 callsites at once, through the exact sampler: how many are wrong.
+//! Verdicts over 2,000 callsites at once, through the exact sampler, and their error rate.
 
 use super::super::growth::trend;
 use super::super::verdict::{
@@ -14,17 +14,17 @@ const SITES: usize = 2_000;
 const LEAKS: usize = 40;
 const ROUNDS: usize = 10;
 
-/// What a site does in each round.
+/// Behavior of a site in each iteration.
 #[derive(Debug, Clone, Copy)]
 struct Site {
     size: u64,
-    /// Allocations that stay for good, made before the first dump.
+    /// Permanent allocations made before the first dump.
     staying: u64,
-    /// Allocations that live from one round to the next.
+    /// Allocations that survive one iteration.
     replaced: u64,
-    /// How much the number of those differs from round to round, as a part of it.
+    /// Relative variation of `replaced` between iterations.
     unrest: f64,
-    /// Allocations kept each round.
+    /// Allocations kept in each iteration.
     leaked: u64,
 }
 
@@ -53,7 +53,7 @@ fn sites(random: &mut fastrand::Rng, leaked_hits: f64, unrest: f64) -> Vec<Site>
         .collect()
 }
 
-/// Dumps 0..=ROUNDS of each site.
+/// Returns dumps 0..=ROUNDS of each site.
 fn run(random: &mut fastrand::Rng, sites: &[Site]) -> Vec<Vec<Counters>> {
     let mut sampler = Sampler::new(T, random.u64(..));
     let mut now = vec![Counters::default(); sites.len()];
@@ -80,7 +80,7 @@ fn run(random: &mut fastrand::Rng, sites: &[Site]) -> Vec<Vec<Counters>> {
     dumps
 }
 
-/// Verdicts of all sites.
+/// Returns the verdicts of all sites.
 fn verdicts(dumps: &[Vec<Counters>], tolerance: f64) -> Vec<Verdict> {
     let interval = Interval::new(T).expect("not zero");
     let turnover = |site: &[Counters], from: usize, to: usize| {

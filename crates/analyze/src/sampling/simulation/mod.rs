@@ -1,6 +1,6 @@
-//! The sampler, exactly as it is, run against the formulas: how often intervals hold the true
-//! size, how often verdicts are wrong. Seeds are fixed. A quick version runs with every test;
-//! the full one (`docs/sampling.md` holds its table) with
+//! Simulation of the exact sampler against the formulas: coverage of intervals and error rate of
+//! verdicts. Seeds are fixed. A quick version runs with every test. The full version
+//! (`docs/sampling.md` contains its table) runs with
 //! `cargo test --release -p heaptap-analyze --lib sampling::simulation -- --ignored --nocapture`.
 
 mod coverage;
@@ -10,16 +10,16 @@ pub(crate) mod sampler;
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-/// How much work to spend.
+/// Amount of work.
 #[derive(Debug, Clone, Copy)]
 struct Effort {
     /// Runs of each case.
     runs: u32,
-    /// What the estimate of a percentage may be off by chance: four standard deviations.
+    /// Possible deviation of a percentage by chance: four standard deviations.
     slack: f64,
     /// Repetitions with 2,000 callsites.
     heaps: u64,
-    /// Whether tables are wanted, and not only whether they hold.
+    /// Whether to print tables in addition to checking them.
     shows: bool,
 }
 
@@ -27,7 +27,7 @@ impl Effort {
     fn show(self, text: &str) {
         if self.shows {
             let written = std::io::stdout().write_all(text.as_bytes());
-            written.expect("somebody reads the table");
+            written.expect("stdout is writable");
         }
     }
 }
@@ -45,19 +45,19 @@ const FULL: Effort = Effort {
     shows: true,
 };
 
-/// What a case must show, in percent.
+/// Bounds of a case, in percent.
 #[derive(Debug, Clone, Copy)]
 struct Bounds {
     low: f64,
     high: f64,
 }
 
-/// Few hits, large blocks, churn: nothing says how wide, only that the truth is inside.
+/// Few hits, large blocks, churn: the true value is inside, but the width is not limited.
 const AT_LEAST_93: Bounds = Bounds {
     low: 93.0,
     high: 100.0,
 };
-/// From some 10 hits on, without large blocks.
+/// From about 10 hits, without large blocks.
 const FROM_93_TO_97: Bounds = Bounds {
     low: 93.0,
     high: 97.0,
@@ -78,14 +78,15 @@ impl Row {
     }
 }
 
-/// The table; panics after printing it where a row fails.
+/// Prints and checks the table. Panics after printing if a row fails.
 fn check(effort: Effort, title: &str, rows: &[Row]) {
     let mut text = format!("\n| {title} | % | wanted |\n|---|---|---|\n");
     for row in rows {
         let Bounds { low, high } = row.bounds;
         let mark = if row.fails() { " FAILS" } else { "" };
         let (name, percent) = (&row.name, row.percent);
-        writeln!(text, "| {name} | {percent:.1}{mark} | {low}-{high} |").expect("to a String");
+        writeln!(text, "| {name} | {percent:.1}{mark} | {low}-{high} |")
+            .expect("writing to a String cannot fail");
     }
     effort.show(&text);
     assert!(!rows.iter().any(Row::fails), "{text}");

@@ -1,4 +1,4 @@
-//! heapprofd's sampler, and the numbers it is fed with.
+//! heapprofd's sampler and its random inputs.
 
 use super::super::{Counters, Interval, Sampled};
 
@@ -24,7 +24,7 @@ impl Sampler {
         exponential(&mut self.random, self.interval as f64) as i64 + 1
     }
 
-    /// What an allocation is recorded as; 0 where it is not.
+    /// Returns the recorded size of an allocation; 0 if it is not recorded.
     pub fn sample(&mut self, size: u64) -> u64 {
         if size >= self.interval {
             return size;
@@ -38,7 +38,7 @@ impl Sampler {
         hits * self.interval
     }
 
-    /// Bytes and number of what is recorded of these.
+    /// Returns the bytes and number of recorded allocations.
     pub fn record(&mut self, sizes: impl IntoIterator<Item = u64>) -> Seen {
         let mut seen = Seen::default();
         for size in sizes {
@@ -62,7 +62,7 @@ impl Seen {
         Sampled::new(self.bytes, self.samples, interval)
     }
 
-    /// Adds what was allocated; where `kept`, it is held too.
+    /// Adds allocations; with `kept`, they are unreleased too.
     pub fn allocate(self, counters: &mut Counters, kept: bool) {
         counters.alloc_space += self.bytes;
         counters.alloc_objects += self.samples;
@@ -72,7 +72,7 @@ impl Seen {
         }
     }
 
-    /// Takes away what was held.
+    /// Subtracts unreleased allocations.
     pub fn free(self, counters: &mut Counters) {
         counters.space -= self.bytes;
         counters.objects -= self.samples;
@@ -88,7 +88,7 @@ pub fn normal(random: &mut fastrand::Rng) -> f64 {
     radius * (std::f64::consts::TAU * random.f64()).cos()
 }
 
-/// A number of hits with this mean.
+/// Returns a random number of hits with this mean.
 pub fn poisson(random: &mut fastrand::Rng, mean: f64) -> i64 {
     let mut at = exponential(random, 1.0);
     let mut hits = 0;
@@ -99,7 +99,7 @@ pub fn poisson(random: &mut fastrand::Rng, mean: f64) -> i64 {
     hits
 }
 
-/// So many hits of small allocations, as a dump has them: nearly all of one hit each.
+/// Returns `hits` hits of small allocations as a dump contains them: nearly all of one hit each.
 pub fn of_hits(hits: i64, interval: u64) -> Seen {
     Seen {
         bytes: hits * interval as i64,

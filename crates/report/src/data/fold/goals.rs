@@ -1,27 +1,27 @@
-//! Where the values of callsites go that do not stay, and how many callsites that takes.
+//! Targets for the values of omitted callsites, and the number of callsites that they need.
 
 use super::{Key, LibrarySets, NONE, Shorts, Weights};
 use heaptap_model::profile::index::FastHash;
 use heaptap_model::stacks::{Frame, FrameId, Kind, NodeId, StackTable};
 use std::collections::{HashMap, HashSet};
 
-/// Where the values of each callsite go. One attempt after the other uses the same memory.
+/// Target of each callsite. All attempts share the same memory.
 pub(super) struct Goals {
-    /// By callsite of the table; from its number of callsites on, those of `made`.
+    /// By callsite of the table; numbers above those refer to `made`.
     of: Vec<u32>,
-    /// Callsites that are still to be made: by whom they are called, and their frames.
+    /// Callsites to create: their callers and frames.
     pub(super) made: Vec<(u32, FrameId)>,
-    /// By callsite: itself if it stays, else the nearest caller that does.
+    /// By callsite: itself if it is kept, otherwise the nearest kept caller.
     anchors: Vec<u32>,
-    /// By callsite the frame below its anchor whose memory it is: not an allocator's, and the
+    /// By callsite, the frame below its anchor that owns the memory: not an allocator's, and the
     /// runtime's only if there is no other.
     owners: Vec<u32>,
-    /// By caller and frame the callsite that is to be made.
+    /// Callsite to create, by caller and frame.
     children: HashMap<u64, u32, FastHash>,
 }
 
 impl Goals {
-    /// For so many callsites.
+    /// Creates targets for `count` callsites.
     pub(super) fn new(count: usize) -> Goals {
         Goals {
             of: vec![0; count],
@@ -42,7 +42,7 @@ impl Goals {
         child
     }
 
-    /// Makes the callsites; by callsite of before where its values go.
+    /// Creates the callsites. Returns the target of each original callsite.
     pub(super) fn enter(self, table: &mut StackTable) -> Vec<u32> {
         let count = self.of.len();
         let mut real: Vec<u32> = Vec::with_capacity(self.made.len());
@@ -55,22 +55,22 @@ impl Goals {
     }
 }
 
-/// A callsite with values that does not stay.
+/// Omitted callsite with values.
 #[derive(Debug, Clone, Copy)]
 struct FoldedCallsite {
     node: usize,
-    /// The nearest caller that stays.
+    /// Nearest kept caller.
     anchor: u32,
     frame: FrameId,
-    /// The frame whose memory it is; [`NONE`] if all below the anchor are allocators'.
+    /// Frame that owns the memory; [`NONE`] if all frames below the anchor are allocators'.
     owner: u32,
-    /// The library whose memory it is. It stands last: there its bytes are where functions are
-    /// left out, too.
+    /// Library that owns the memory. It comes last, so it has its bytes even if functions are
+    /// omitted.
     last: Key,
 }
 
 impl FoldedCallsite {
-    /// Puts the libraries between the anchor and the sum into `way`.
+    /// Writes the libraries between the anchor and the sum to `way`.
     fn libraries(&self, sets: &LibrarySets, way: &mut Vec<Key>) {
         way.clear();
         way.extend(sets.keys(sets.of[self.node], sets.of[self.anchor as usize]));
@@ -80,7 +80,7 @@ impl FoldedCallsite {
     }
 }
 
-/// One attempt: those that stay are `kept`.
+/// Attempt with a set of `kept` callsites.
 pub(super) struct FoldAttempt<'a> {
     pub(super) goals: &'a mut Goals,
     pub(super) weights: &'a Weights,
@@ -88,14 +88,14 @@ pub(super) struct FoldAttempt<'a> {
     pub(super) kept: &'a [u32],
 }
 
-/// Of the sums the estimate counts those whose hash is a multiple of this.
+/// The estimate counts only sums whose hash is a multiple of this.
 const HASH_STRIDE: u64 = 64;
-/// With less room the sampling error exceeds the margin of the estimate.
+/// Minimum room for an estimate; below it the sampling error exceeds the margin.
 const MIN_ESTIMATED_CALLSITES: usize = 1 << 16;
 
 impl FoldAttempt<'_> {
-    /// Visits those that do not stay, callers first, until `visit` returns `false`; whether it
-    /// never did.
+    /// Visits the omitted callsites, callers first, until `visit` returns `false`. Returns whether
+    /// it never did.
     fn each(
         &mut self,
         table: &mut StackTable,
@@ -148,8 +148,9 @@ impl FoldAttempt<'_> {
         true
     }
 
-    /// Whether the attempt surely takes more than `room` callsites, as an estimate tells: an attempt
-    /// that fails costs as much as one that does not. Counts what [`FoldAttempt::find`] makes.
+    /// Returns whether the attempt certainly needs more than `room` callsites, by an estimate,
+    /// because a failed attempt costs as much as a successful one. Counts what
+    /// [`FoldAttempt::find`] creates.
     pub(super) fn is_too_much(
         &mut self,
         table: &mut StackTable,
@@ -159,7 +160,7 @@ impl FoldAttempt<'_> {
         if room < MIN_ESTIMATED_CALLSITES {
             return false;
         }
-        // An eighth more is four times the sampling error of the smallest room.
+        // A margin of one eighth is four times the sampling error of the smallest room.
         let most = (room + room / 8) / HASH_STRIDE as usize;
         let sets = self.sets;
         let mut way = Vec::new();
@@ -178,7 +179,7 @@ impl FoldAttempt<'_> {
             }
             if functions {
                 let mut count_short = |frame: u32| {
-                    // Lines are gone.
+                    // Lines are omitted.
                     let Frame { function, file, .. } = table.frames()[frame as usize];
                     count(1 << 63 | u64::from(function.0) << 32 | u64::from(file.0));
                 };
@@ -194,7 +195,8 @@ impl FoldAttempt<'_> {
         !fits
     }
 
-    /// Finds where values go; whether that takes at most `room` callsites beside those that stay.
+    /// Finds the targets of values. Returns whether they need at most `room` callsites in addition
+    /// to the kept ones.
     pub(super) fn find(
         &mut self,
         table: &mut StackTable,
@@ -234,8 +236,8 @@ impl FoldAttempt<'_> {
     }
 }
 
-/// A number whose bits all depend on all bits of `number`: the finalizer of SplitMix64. Unlike
-/// [`FastHash`] it is the same in each run, as the page that depends on it must be.
+/// Mixes all bits of `number`: the finalizer of SplitMix64. Unlike [`FastHash`] it is the same in
+/// each run, which the page requires.
 fn mixed(number: u64) -> u64 {
     let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,4 +1,5 @@
-//! Totals, tables by library and errors are the same before and after; what stays holds most.
+//! Totals, tables by library and errors are the same before and after; the largest callsites are
+//! kept.
 
 use super::*;
 use heaptap_analyze::native::filter::Filter;
@@ -10,7 +11,7 @@ use heaptap_analyze::sampling::Interval;
 use heaptap_model::stacks::Library;
 use std::collections::BTreeMap;
 
-/// Numbers that are drawn the same way each time.
+/// Deterministic random numbers.
 struct Random(u64);
 
 impl Random {
@@ -43,7 +44,7 @@ fn frame(table: &mut StackTable, name: &str, library: &str, kind: Kind, line: u3
     })
 }
 
-/// Stacks through three libraries, the runtime and allocators, in dumps of two processes.
+/// Creates stacks through three libraries, the runtime and allocators, in dumps of two processes.
 fn drawn(callsites: usize) -> StackProfile {
     let mut random = Random(7);
     let mut profile = StackProfile::default();
@@ -74,7 +75,7 @@ fn drawn(callsites: usize) -> StackProfile {
     for pid in [7, 7, 9] {
         let mut columns = vec![Vec::new(); 4];
         for _ in &leaves {
-            // Many small ones, and now and then one that was recorded at its true size.
+            // Many small ones, and occasionally one that was recorded at its true size.
             let count = 1 + random.below(3) as i64;
             let bytes = match random.below(5) {
                 0 => 100_001 + random.below(1 << 20) as i64,
@@ -106,7 +107,7 @@ fn drawn(callsites: usize) -> StackProfile {
     profile
 }
 
-/// Self and cumulative sums by name of the group; without the rows `(other)`.
+/// Returns self and cumulative sums by group name, without the rows `(other)`.
 fn table(
     profile: &StackProfile,
     dump: &Dump,
@@ -125,7 +126,7 @@ fn table(
             panic!("grouped");
         };
         let name = groups.name(group).into_owned();
-        // Behind them stand the small samples.
+        // Small samples follow them.
         let first = |sums: &[i64]| sums[..sums.len().min(4)].to_vec();
         let sums = (first(row.own), first(row.cumulative));
         (name, sums)
@@ -193,14 +194,14 @@ fn the_error_of_sums_is_that_of_before() {
     }
 }
 
-/// `main` that calls each of `bytes` functions once.
+/// Creates `main` with one call of each of `bytes` functions.
 fn flat(bytes: &[(i64, i64)]) -> StackProfile {
     let mut profile = StackProfile::default();
     let table = &mut profile.table;
     let main = table.bare_frame("main");
     let main = table.child(NodeId::ROOT, main);
     let nodes = (0..bytes.len()).map(|at| {
-        // A few functions by many lines.
+        // A few functions with many lines.
         let next = frame(
             table,
             &format!("f{}", at % 3),
@@ -226,7 +227,7 @@ fn flat(bytes: &[(i64, i64)]) -> StackProfile {
     profile
 }
 
-/// Bytes of the callsites that stay, by their lines.
+/// Returns the lines of the kept callsites with bytes.
 fn lines(profile: &StackProfile) -> Vec<u32> {
     let table = &profile.table;
     let frame = |node| table.frames()[table.frame_of(node).unwrap().0 as usize];
@@ -237,7 +238,7 @@ fn lines(profile: &StackProfile) -> Vec<u32> {
 
 #[test]
 fn the_fewest_bytes_are_folded_first_whatever_their_count() {
-    // The more samples a callsite has, the less it holds.
+    // A callsite with more samples has fewer bytes.
     let bytes: Vec<(i64, i64)> = (1..=100).map(|at| (1000 - 9 * at, at * 4096)).collect();
     let mut profile = flat(&bytes);
     // 101 callsites are not many more than 90.
@@ -245,7 +246,7 @@ fn the_fewest_bytes_are_folded_first_whatever_their_count() {
     assert!(fold(&mut profile.clone(), 88).is_some());
     let folded = fold(&mut profile, 40).expect("there are more");
     assert_eq!((folded.kept, folded.of), (20, 101));
-    // `main`, and the 19 that hold most.
+    // `main`, and the 19 largest callsites.
     assert_eq!(lines(&profile), (81..100).collect::<Vec<u32>>());
     assert_eq!(folded.bytes, [(1..=81i64).sum::<i64>() * 4096]);
 }
@@ -258,7 +259,7 @@ fn of_callsites_that_hold_the_same_as_many_stay_as_there_is_room_for() {
     assert_eq!(
         lines(&profile).len(),
         18,
-        "line 0 is none, and `main` stays"
+        "line 0 is not a line, and `main` is kept"
     );
 }
 
@@ -291,7 +292,8 @@ fn functions_are_given_up_if_there_are_too_many_and_it_is_said() {
     assert_eq!(by_library(&before), by_library(&profile));
 }
 
-/// So many functions, each by way of each of so many allocators; the callers with their values.
+/// Creates `functions` functions, each called through `allocators` allocators. Returns the callers
+/// with their values.
 fn by_allocators(functions: u32, allocators: u32) -> (StackProfile, Vec<u32>) {
     let mut profile = StackProfile::default();
     let table = &mut profile.table;
@@ -320,7 +322,7 @@ fn by_allocators(functions: u32, allocators: u32) -> (StackProfile, Vec<u32>) {
 
 #[test]
 fn an_attempt_is_left_out_only_where_it_would_fail() {
-    // The second has many libraries for its functions: one below each caller that stays.
+    // The second one has many libraries for its functions: one below each kept caller.
     for (functions, allocators, keeps) in [(400, 400, false), (30_000, 4, true)] {
         let (mut profile, callers) = by_allocators(functions, allocators);
         let weights = Weights::of(&profile);
@@ -348,7 +350,7 @@ fn an_attempt_is_left_out_only_where_it_would_fail() {
         );
         assert!(
             !attempt.is_too_much(table, true, 1000),
-            "nothing is estimated there"
+            "nothing is estimated"
         );
     }
 }
@@ -359,7 +361,7 @@ fn a_stack_through_any_number_of_libraries_costs_no_more_than_through_many() {
     let frames: Vec<FrameId> = (0..1000)
         .map(|at| frame(&mut table, "f", &format!("/x/lib{at}.so"), Kind::Plain, 1))
         .collect();
-    // Once down through all of them, then to and fro between the first two.
+    // Once through all of them, then back and forth between the first two.
     let ways = frames.iter().chain(frames[..2].iter().cycle().take(50));
     let leaf = ways.fold(NodeId::ROOT, |node, frame| table.child(node, *frame));
     let sets = LibrarySets::of(&table);

@@ -1,4 +1,4 @@
-//! Readings as columns: lives, gaps, and what stays of many.
+//! Readings as columns: process runs, gaps, and the readings kept of many.
 
 use super::*;
 use heaptap_model::timeline::{
@@ -189,7 +189,7 @@ fn any_entry() -> impl Strategy<Value = Entry> {
             restarted: true
         })),
     ];
-    // Three years: JSON has microseconds of that exactly.
+    // Three years: JSON represents their microseconds exactly.
     (0..100_000_000_000_000_000u64, 0..4u32, seen).prop_map(|(boot_ns, pid, seen)| Entry {
         boot_ns,
         pid,
@@ -225,7 +225,7 @@ fn mappings_do_not_hide_graphics_that_meminfo_counts() {
     ]);
     let graphics = |pid| both.life(pid, 0.0).unwrap().parts.columns["graphics"].clone();
     assert_eq!(graphics(7), [Some(40)]);
-    // Where nobody asked meminfo, they are what there is.
+    // Without meminfo readings, they are the only source.
     assert_eq!(graphics(8), [Some(0)]);
 }
 

@@ -1,4 +1,4 @@
-//! Why nothing is written.
+//! Errors of exports.
 
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::heaps::input::LookError;
@@ -6,62 +6,60 @@ use crate::heaps::java::JavaError;
 use std::io;
 use std::path::PathBuf;
 
-/// Why nothing is written.
+/// Reason why an export fails.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// The input can't be read, or has no heap.
+    /// The input cannot be read or does not contain a heap.
     #[error(transparent)]
     Look(#[from] LookError),
-    /// A Java heap of it can't be read.
+    /// A Java heap of the input cannot be read.
     #[error(transparent)]
     Java(#[from] JavaError),
-    /// No dump is one that was asked for.
-    #[error("no dump of the input is one that was asked for")]
+    /// No dump matches the selection.
+    #[error("no dump of the input matches the selection")]
     NoneSelected {
-        /// What there is, in words.
+        /// Available dumps, as a text list.
         there: String,
     },
-    /// One is written, and several are meant.
-    #[error("a file of this format holds one dump, and several are meant")]
+    /// The format holds one dump, but several are selected.
+    #[error("a file of this format holds one dump, but several are selected")]
     SeveralDumps {
-        /// Those, in words.
+        /// Selected dumps, as a text list.
         there: String,
     },
-    /// One is written, and several are meant.
-    #[error("a file of this format holds one view, and several are meant")]
+    /// The format holds one view, but several are selected.
+    #[error("a file of this format holds one view, but several are selected")]
     SeveralViews,
-    /// No column has the name.
-    #[error("no dump has a view {view}")]
+    /// No dump has the named view.
+    #[error("no dump has the view {view}")]
     NoSuchView {
-        /// What was named.
         view: String,
-        /// What there is, in words.
+        /// Available views, as a text list.
         there: String,
     },
-    /// Parquet is a folder of tables.
-    #[error("Parquet is a folder of tables, and cannot go to a file or to standard output")]
+    /// Parquet output requires a directory.
+    #[error("cannot write Parquet to one file or to standard output: it is a directory of tables")]
     TablesToFile,
-    /// Something else would be overwritten.
-    #[error("{} is there already", .0.display())]
+    /// The output file already exists.
+    #[error("{} already exists", .0.display())]
     Taken(PathBuf),
-    /// The input would be overwritten.
-    #[error("{} is the input", .0.display())]
+    /// The output would overwrite the input.
+    #[error("cannot overwrite the input {}", .0.display())]
     IsInput(PathBuf),
-    /// A file of the recording that is read would be overwritten.
-    #[error("{} is a file of the recording itself", .0.display())]
+    /// The output would overwrite a file of the recording that is read.
+    #[error("cannot overwrite {}: it belongs to the recording", .0.display())]
     IsOfInput(PathBuf),
-    /// A file can't be written.
+    /// A file cannot be written.
     #[error("cannot write {}", path.display())]
     Write {
-        /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// Standard input can't be kept.
-    #[error("cannot keep what comes on standard input")]
+    /// Standard input cannot be saved to a temporary file.
+    #[error("cannot save standard input to a temporary file")]
     Temporary {
-        /// What the system says.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
@@ -73,34 +71,37 @@ impl Classified for ExportError {
             ExportError::Java(error) => error.facts(),
             ExportError::NoneSelected { there } => {
                 ErrorFacts::new(ErrorClass::Empty, "none-selected")
-                    .with_help(format!("it has {there}"))
+                    .with_help(format!("choose from: {there}"))
             }
             ExportError::SeveralDumps { there } => {
                 ErrorFacts::new(ErrorClass::Usage, "several-dumps").with_help(format!(
-                    "name one with --dump, --pid or --heap, or a folder with -o: {there}"
+                    "select one with `--at`, `-p` or `--heap`, or name a directory with `-o`: \
+                     {there}"
                 ))
             }
             ExportError::SeveralViews => ErrorFacts::new(ErrorClass::Usage, "several-views")
-                .with_help("name one with --view, or a folder with -o"),
+                .with_help("select one with `--view`, or name a directory with `-o`"),
             ExportError::NoSuchView { there, .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "no-such-view")
-                    .with_help(format!("there are {there}"))
+                    .with_help(format!("choose from: {there}"))
             }
             ExportError::TablesToFile => ErrorFacts::new(ErrorClass::Usage, "needs-folder")
-                .with_help("name a folder with -o"),
+                .with_help("name a directory with `-o`"),
             ExportError::Taken(_) => ErrorFacts::new(ErrorClass::Usage, "output-taken")
-                .with_help("name another file, or --force to overwrite it"),
+                .with_help("name another file, or add `--force` to overwrite it"),
             ExportError::IsInput(_) | ExportError::IsOfInput(_) => {
                 ErrorFacts::new(ErrorClass::Usage, "output-is-input")
-                    .with_help("name another file with -o")
+                    .with_help("name another file with `-o`")
             }
             ExportError::Write { .. } => {
                 ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")
-                    .with_help("make room there, or name another place with -o")
+                    .with_help("free disk space there, or name another location with `-o`")
             }
             ExportError::Temporary { .. } => {
-                ErrorFacts::new(ErrorClass::HostWrite, "temporary-unwritable")
-                    .with_help("make room in the temporary folder, or name another in TMPDIR")
+                ErrorFacts::new(ErrorClass::HostWrite, "temporary-unwritable").with_help(
+                    "free disk space in the temporary directory, or set TMPDIR to \
+                                another one",
+                )
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Reads an input into one profile: native dumps as they are, Java heaps as class trees.
+//! Reads an input into one profile: native dumps unchanged, Java heaps as class trees.
 
 use super::tables::Folder;
 use super::{ExportError, ExportRequest};
@@ -11,22 +11,23 @@ use crate::heaps::input::{self, DumpScope, LookError, LookOptions, OpenedInput};
 use crate::heaps::java::{
     JavaError, JavaFile, JavaHeap, JavaOptions, OpenedJava, ProgressReporter,
 };
+use crate::heaps::selector::ProcessFilter;
 use crate::results::findings::Finding;
 use crate::results::manifest::JAVA_HEAP;
 use crate::stacks::{Facts, StackProfile};
 use std::path::Path;
 
-/// Which dumps are meant.
+/// Dumps selected by name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DumpSelection {
-    /// By index or label; all where it is empty.
+    /// Dump numbers or labels; empty selects all dumps.
     pub dumps: Vec<crate::heaps::selector::DumpSelector>,
 }
 
-/// The dumps of an input that are meant by index or label, by what tells them from others.
+/// Returns the identifying names of the dumps that are selected by number or label.
 ///
 /// # Errors
-/// Where there is no such dump, or the input can't be read.
+/// Returns an error if there is no such dump or the input cannot be read.
 pub fn names(
     input: &Path,
     selection: &DumpSelection,
@@ -80,24 +81,24 @@ pub fn names(
     Ok(names)
 }
 
-/// What was read.
+/// Selected dumps of an input.
 pub(super) struct Gathered {
-    /// The dumps that are meant, Java heaps last.
+    /// Selected dumps, Java heaps last.
     pub profile: StackProfile,
-    /// Whether Java heaps are among them.
+    /// Whether Java heaps are among the dumps.
     pub java: bool,
-    /// What the user should know.
+    /// Findings to report.
     pub findings: Vec<Finding>,
-    /// What the exit code tells of.
+    /// Class of the exit code.
     pub class: Option<ErrorClass>,
-    /// Whether dumps were named, so that all of them are meant.
+    /// Whether dumps were named. If so, all of them are selected.
     pub was_named: bool,
-    /// What there is to choose from.
+    /// Available dumps, as a text list.
     pub there: String,
 }
 
-/// Reads all that is meant. Tables of Java objects are written on the way: a heap is only in
-/// memory until the next is read.
+/// Reads all selected dumps. Writes the tables of Java objects on the way, because each heap stays
+/// in memory only until the next one is read.
 pub(super) fn gather(
     request: &ExportRequest,
     mut tables: Option<&mut Folder>,
@@ -122,8 +123,8 @@ pub(super) fn gather(
     let mut has_java = true;
     let mut has_native = false;
     let look = LookOptions {
-        process: None,
-        heap: None,
+        processes: ProcessFilter::default(),
+        heaps: Vec::new(),
         ..request.look.clone()
     };
     match input::open(&request.input, &wanted, &look, progress) {
@@ -139,7 +140,7 @@ pub(super) fn gather(
             dumps.retain(|dump| takes(&request.selection, &dump.facts));
         }
         Ok(OpenedInput::Java(read)) => java = read,
-        // The dump that was named may be of a Java heap.
+        // The named dump might be a Java heap.
         Err(error @ LookError::NoSuchDump { .. }) => unmeant = Some(error),
         Err(error) => return Err(error.into()),
     }
@@ -153,7 +154,7 @@ pub(super) fn gather(
             progress,
         ) {
             Ok(()) => {}
-            // Nothing is wrong but that there is no Java heap, or none that was named.
+            // The only problem is a missing Java heap or dump.
             Err(ExportError::Java(
                 JavaError::NoHeap { .. }
                 | JavaError::Native { .. }
@@ -172,17 +173,9 @@ pub(super) fn gather(
     Ok(gathered)
 }
 
-/// Whether a selection takes a dump.
+/// Returns whether a selection includes a dump.
 fn takes(selection: &Selection, facts: &Facts) -> bool {
-    let Selection {
-        pids,
-        heaps,
-        timestamps,
-        named: _,
-    } = selection;
-    (pids.is_empty() || pids.contains(&facts.pid))
-        && (heaps.is_empty() || heaps.contains(&facts.heap))
-        && (timestamps.is_empty() || facts.time_ns.is_some_and(|time| timestamps.contains(&time)))
+    selection.chooses(facts.pid, &facts.process, &facts.heap, facts.time_ns)
 }
 
 fn add_java(
@@ -195,7 +188,7 @@ fn add_java(
 ) -> Result<(), ExportError> {
     let heaps = &request.selection.heaps;
     if !heaps.is_empty() && !heaps.iter().any(|heap| heap == JAVA_HEAP) {
-        there.push("Java heaps (--heap java)".to_owned());
+        there.push("Java heaps (`--heap java`)".to_owned());
         return Ok(());
     }
     let mut file = JavaFile::open(&request.input, java, request.java.clone(), progress)?;
@@ -203,7 +196,7 @@ fn add_java(
     let chosen: Vec<usize> = match named.is_empty() {
         true => (0..file.dumps().len()).collect(),
         false => {
-            // Some may be of native heaps.
+            // Some named dumps might be native heaps.
             let (found, missing): (Vec<_>, Vec<_>) = named
                 .iter()
                 .map(|which| file.choose_all(Some(which)))
@@ -223,9 +216,9 @@ fn add_java(
             return Err(LookError::Interrupted.into());
         }
         let listed = &file.dumps()[at];
-        there.push(format!("@{} (a Java heap)", listed.number));
-        let pids = &request.selection.pids;
-        if !pids.is_empty() && !listed.pid.is_some_and(|pid| pids.contains(&pid)) {
+        there.push(format!("@{} (Java heap)", listed.number));
+        let processes = &request.selection.processes;
+        if !processes.takes(listed.pid, &listed.process) {
             continue;
         }
         let heap = file.read(at)?;
@@ -253,7 +246,7 @@ fn add_java(
     Ok(())
 }
 
-/// What is known of a Java heap.
+/// Returns the facts of a Java heap as those of a profile dump.
 fn facts(heap: &JavaHeap) -> Facts {
     let dump = &heap.graph.facts;
     let is_trace = dump.source == DumpSource::HeapGraph;
@@ -266,7 +259,7 @@ fn facts(heap: &JavaHeap) -> Facts {
         heap: JAVA_HEAP.to_owned(),
         time_ns: time.filter(|_| is_trace),
         wall_time_ns: time.filter(|_| !is_trace),
-        // All objects are there.
+        // A Java dump contains all objects, so nothing is sampled.
         sampling_interval_bytes: 1,
         unfinished: dump.losses.truncated || dump.losses.missing_packets > 0,
         ..Facts::default()

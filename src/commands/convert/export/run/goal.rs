@@ -1,4 +1,5 @@
-//! Where files go: standard output, one file, or a folder. A file has its name once it is whole.
+//! Output destination: standard output, one file, or a directory. A file gets its name once it is
+//! complete.
 
 use super::{ExportError, Format};
 use crate::folder::{RAW_TRACE, SYMBOLIZED_TRACE};
@@ -12,29 +13,30 @@ use std::fs::Metadata;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Where what is written goes.
+/// Destination of an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OutputDestination {
-    /// Standard output.
     Stdout,
-    /// One file, as the user typed it.
+    /// One file, as typed by the user.
     File(PathBuf),
-    /// One file whose name heaptap chose.
+    /// One file with a name that heaptap chose.
     Named(PathBuf),
-    /// Files of their own names in a folder.
+    /// Several files with their own names in a directory.
     Folder(PathBuf),
 }
 
 impl OutputDestination {
-    /// What `-o` means for a format: `-` is standard output; a folder that exists, and a name
-    /// that ends like one, is a folder. Of what is not there, a format with many files takes a
-    /// name for a file only where it ends like one of its files; the others take it for a file.
+    /// Returns the destination that `-o` means for a format. `-` is standard output. An existing
+    /// directory, or a name with a trailing separator, is a directory. For other names, a format
+    /// with many files writes to a file if the name has the ending of its files or exists, and to a
+    /// directory otherwise. The other formats write to a file.
     pub fn of(output: &Path, format: Format) -> OutputDestination {
         if output == Path::new("-") {
             return OutputDestination::Stdout;
         }
         let text = output.to_string_lossy();
-        // Asked once: another process may make a folder of that name between two looks.
+        // Read once, because another process might create a directory of that name between two
+        // calls.
         let there = std::fs::metadata(output).ok();
         if there.as_ref().is_some_and(Metadata::is_dir) || text.ends_with(std::path::is_separator) {
             return OutputDestination::Folder(output.to_owned());
@@ -55,12 +57,11 @@ impl OutputDestination {
         }
     }
 
-    /// Refuses to overwrite the input and, where that is a recording's folder, what the recording
-    /// consists of; and other files unless `force` is given. A pipe or a device is written to as
-    /// it is.
+    /// Refuses to overwrite the input, files that belong to an input recording, and, without
+    /// `force`, any existing file. A pipe or a device is written to directly.
     ///
     /// # Errors
-    /// Where the file is there already, or has the name of one of the recording's.
+    /// Returns an error if the file exists or has the name of one of the recording's files.
     pub fn check(&self, input: &Path, force: bool) -> Result<(), ExportError> {
         let (OutputDestination::File(path) | OutputDestination::Named(path)) = self else {
             return Ok(());
@@ -68,10 +69,7 @@ impl OutputDestination {
         check(path, input, force)
     }
 
-    /// The same for the one file that a format with one writes into a folder.
-    ///
-    /// # Errors
-    /// Where the file is there already.
+    /// Returns the destination for a format with one file, called `name` if it goes to a directory.
     pub fn into_file(self, name: &str) -> OutputDestination {
         match self {
             OutputDestination::Folder(folder) => OutputDestination::Named(folder.join(name)),
@@ -101,14 +99,14 @@ fn check(path: &Path, input: &Path, force: bool) -> Result<(), ExportError> {
     }
 }
 
-/// The folder of a path as it was typed.
+/// Returns the directory of a path as it was typed.
 fn parent(path: &Path) -> &Path {
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
     parent.unwrap_or(Path::new("."))
 }
 
-/// Whether a recording's own file has the name: what cannot be made again, and what is made of
-/// it. On some systems capitals do not tell names apart.
+/// Returns whether a recording uses the name, either for its original data or for a file derived
+/// from it. Ignores case, because some file systems do.
 fn is_of_recording(name: &OsStr) -> bool {
     let name = name.to_string_lossy().to_ascii_lowercase();
     let fixed = [
@@ -122,7 +120,7 @@ fn is_of_recording(name: &OsStr) -> bool {
     fixed.contains(&&*name) || is_dump || name.ends_with(".hprof")
 }
 
-/// Writes files to a goal.
+/// Writer of files to a destination.
 pub(super) struct Sink<'a> {
     goal: &'a OutputDestination,
     stdout: &'a mut (dyn Write + Send),
@@ -130,7 +128,7 @@ pub(super) struct Sink<'a> {
 }
 
 impl<'a> Sink<'a> {
-    /// Where the control says stop, the file that is being written goes.
+    /// Creates a sink. A cancelled `control` discards the file that is being written.
     pub(super) fn new(
         goal: &'a OutputDestination,
         stdout: &'a mut (dyn Write + Send),
@@ -143,7 +141,7 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Writes a file, called `name` where it goes into a folder: where it is then, and its size.
+    /// Writes a file, called `name` if it goes to a directory. Returns its path and size in bytes.
     pub(super) fn write(
         &mut self,
         name: &str,
@@ -156,7 +154,7 @@ impl<'a> Sink<'a> {
         };
         let written = match self.goal {
             OutputDestination::Stdout => match put(self.stdout, self.control, write) {
-                // Whoever read it has left, and does not want the rest.
+                // The reader closed the pipe and does not need the rest.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
                 written => written,
             },
@@ -199,14 +197,14 @@ fn put(
     Ok(counted.bytes)
 }
 
-/// Counts what goes through.
+/// Writer that counts bytes.
 pub(super) struct Counted<'a> {
     out: BufWriter<&'a mut (dyn Write + Send)>,
     bytes: u64,
     control: &'a LookupControl,
 }
 
-/// Fails once whoever asked does not want to wait any more.
+/// Returns an error once the operation is cancelled.
 pub(super) fn unless_cancelled(control: &LookupControl) -> io::Result<()> {
     match control.is_cancelled() {
         true => Err(io::Error::other("cancelled")),
@@ -290,7 +288,7 @@ mod tests {
             let checked = OutputDestination::File(input.join(name)).check(&input, true);
             assert!(matches!(checked, Err(ExportError::IsOfInput(_))), "{name}");
         }
-        // What is made of a recording may stand in its folder, and such names elsewhere.
+        // Files derived from a recording can be in its directory, and such names elsewhere.
         for path in ["rec/mine.json", "raw-trace", "rec/more/symbols", "no/x"] {
             let goal = OutputDestination::File(folder.path().join(path));
             assert!(goal.check(&input, true).is_ok(), "{path}");

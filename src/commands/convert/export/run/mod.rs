@@ -1,6 +1,6 @@
-//! `convert --format`: an input as files for other tools. Chooses dumps and columns, names the
-//! files, and writes each under its name only when it is whole. Formats are `export`'s; gzipped
-//! pprofs are `convert`'s, pages `report`'s.
+//! `convert --format`: an input as files for other tools. Selects dumps and columns, names the
+//! files, and gives each its name only once it is complete. `export` defines the formats. `convert`
+//! writes gzipped pprofs, and `report` writes pages.
 
 mod error;
 mod gather;
@@ -26,25 +26,25 @@ use goal::Sink;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// What is written.
+/// Output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// Folded stacks, a file for each dump and view.
+    /// Folded stacks, one file for each dump and view.
     Folded,
-    /// speedscope's JSON.
+    /// JSON of speedscope.
     Speedscope,
-    /// A table.
+    /// A CSV table.
     Csv,
-    /// All that is known.
+    /// JSON with all data.
     Json,
-    /// Tables in a folder.
+    /// Parquet tables in a directory.
     Parquet,
-    /// Flamegraphs, a file for each dump and view.
+    /// Flame graphs, one file for each dump and view.
     Svg,
 }
 
 impl Format {
-    /// The ending of its files.
+    /// Returns the file ending of the format.
     pub fn ending(self) -> &'static str {
         match self {
             Format::Folded => "folded",
@@ -56,7 +56,7 @@ impl Format {
         }
     }
 
-    /// Other endings that a file of it may have.
+    /// Returns other accepted file endings.
     fn other_endings(self) -> &'static [&'static str] {
         match self {
             Format::Folded => &["txt", "collapsed", "stacks"],
@@ -64,66 +64,66 @@ impl Format {
         }
     }
 
-    /// Whether a file holds one dump and one view.
+    /// Returns whether each file holds one dump and one view.
     pub fn has_many_files(self) -> bool {
         matches!(self, Format::Folded | Format::Svg)
     }
 }
 
-/// What to write, and of what.
+/// Input and options of an export.
 #[derive(Debug, Clone)]
 pub struct ExportRequest {
-    /// The input: anything that holds heaps.
+    /// Path of anything that contains heaps.
     pub input: PathBuf,
-    /// What it is called in what is written.
+    /// Name of the input in the output.
     pub name: String,
-    /// The format.
     pub format: Format,
-    /// Which dumps.
+    /// Dumps selected by name.
     pub chosen: DumpSelection,
-    /// And of those.
+    /// Further selection among those dumps.
     pub selection: Selection,
-    /// Which columns, by name; all where it is empty.
+    /// View names to write; empty writes all.
     pub views: Vec<String>,
-    /// Java heaps under what dominates them, not under the shortest paths.
+    /// Groups Java heaps by dominators instead of shortest paths.
     pub dominators: bool,
-    /// How native heaps are opened.
+    /// Options for native heaps.
     pub look: LookOptions,
-    /// How Java heaps are opened.
+    /// Options for Java heaps.
     pub java: JavaOptions,
 }
 
-/// A file that was written.
+/// Written file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
-    /// Where; `-` for standard output.
+    /// Path, or `-` for standard output.
     pub path: PathBuf,
-    /// The number of its dump, where it holds one.
+    /// Number of the dump, if the file holds one dump.
     pub dump: Option<u32>,
-    /// Its column, where it holds one.
+    /// Name of the view, if the file holds one view.
     pub view: Option<String>,
-    /// Its size.
+    /// Size in bytes.
     pub bytes: u64,
 }
 
-/// What came of it.
+/// Result of an export.
 #[derive(Debug)]
 pub struct Exported {
-    /// The files, in order.
+    /// Written files, in order.
     pub files: Vec<File>,
-    /// How many dumps are in them.
+    /// Number of dumps in the files.
     pub dumps: usize,
-    /// What the user should know.
+    /// Findings to report.
     pub findings: Vec<Finding>,
-    /// What the exit code tells of; `None` where nothing is missing.
+    /// Class of the exit code; `None` if nothing is missing.
     pub class: Option<ErrorClass>,
 }
 
-/// Reads the input and writes what was asked for. Blocks. `stdout` is written to where the goal
-/// says so.
+/// Reads the input and writes the selected data. Blocks. Writes to `stdout` only if the destination
+/// is standard output.
 ///
 /// # Errors
-/// Where the input can't be read, holds nothing that was asked for, or a file can't be written.
+/// Returns an error if the input cannot be read or does not contain the selection, or if a file
+/// cannot be written.
 pub fn export(
     request: &ExportRequest,
     goal: &OutputDestination,
@@ -185,7 +185,7 @@ pub fn export(
     Ok(exported)
 }
 
-/// Writes a file for each dump and column, or the one that is meant.
+/// Writes a file for each dump and column, or only the file of dump `one`.
 fn write_each(
     request: &ExportRequest,
     chosen: &Chosen<'_>,
@@ -198,7 +198,7 @@ fn write_each(
         let default = |at: &&usize| **at == dump.dump.default_measure;
         let columns: Vec<usize> = match one {
             None => dump.columns.clone(),
-            // The default one where several are wanted; else what was asked for.
+            // The default column if all are selected, otherwise the only selected one.
             Some(_) => match (&dump.columns[..], dump.columns.iter().find(default)) {
                 (_, Some(&default)) if request.views.is_empty() => vec![default],
                 (&[only], _) => vec![only],
@@ -233,39 +233,39 @@ fn write_each(
     Ok(())
 }
 
-/// Which dump a file holds, where there are others that could have been meant.
+/// Returns a finding that names the written dump if several were possible.
 fn others_left_out(chosen: &Chosen<'_>, one: usize, view: &str) -> Option<Finding> {
     let (dump, count) = (&chosen.dumps[one], chosen.dumps.len());
     (count > 1).then(|| Finding {
         kind: "one-dump-written",
         class: None,
         message: format!(
-            "written is 1 of {count} dumps: {}, {view}",
+            "wrote 1 of {count} dumps: {}, {view}",
             sanitize(&dump.title())
         ),
-        help: Some("name another with --dump, or a folder with -o for all".to_owned()),
+        help: Some("select another with `--at`, or name a directory with `-o` for all".to_owned()),
         pid: Some(dump.dump.facts.pid).filter(|&pid| pid != 0),
     })
 }
 
-/// That a format has no place for numbers below zero.
+/// Returns a finding if a format left out negative numbers.
 fn left_out(negative: u64, format: Format) -> Option<Finding> {
     (negative > 0).then(|| Finding {
         kind: "negative-left-out",
         class: None,
         message: format!(
-            "{negative} numbers are negative, which {} cannot show: they are left out",
+            "left out {negative} negative values, which {} cannot show",
             match format {
                 Format::Svg => "a flamegraph",
                 _ => "speedscope",
             }
         ),
-        help: Some("json, csv, parquet and folded hold them".to_owned()),
+        help: Some("use `--format json`, `csv`, `parquet` or `folded`".to_owned()),
         pid: None,
     })
 }
 
-/// The dumps with the columns that are wanted; those that have none of them are left out.
+/// Returns the dumps with the selected columns. Leaves out dumps without any of them.
 fn choose_columns<'a>(
     profile: &'a StackProfile,
     views: &[String],
@@ -295,10 +295,10 @@ fn choose_columns<'a>(
     Ok(chosen)
 }
 
-/// The heap that is meant where none is named.
+/// Heap to write if none is named.
 const USUAL_HEAP: &str = "libc.malloc";
 
-/// The dump that a file for one holds: the last one, of several heaps that of malloc.
+/// Returns the dump to write to a single file: the last one, preferring the malloc heap.
 fn one_dump(chosen: &Chosen<'_>, gathered: &Gathered) -> Result<usize, ExportError> {
     let facts = |at: usize| &chosen.dumps[at].dump.facts;
     let mut left: Vec<usize> = (0..chosen.dumps.len()).collect();
@@ -328,7 +328,8 @@ fn one_dump(chosen: &Chosen<'_>, gathered: &Gathered) -> Result<usize, ExportErr
         .ok_or_else(|| several(&[]))
 }
 
-/// `heap_dump.2.2050.libc.malloc.space.folded`; `java_heap_dump.3.2050.space.svg`.
+/// Returns a name such as `heap_dump.2.2050.libc.malloc.space.folded` or
+/// `java_heap_dump.3.2050.space.svg`.
 fn file_name(dump: &ChosenDump<'_>, measure: &Measure, format: Format) -> String {
     let facts = &dump.dump.facts;
     let mut name = match facts.heap.as_str() {
@@ -346,7 +347,7 @@ fn file_name(dump: &ChosenDump<'_>, measure: &Measure, format: Format) -> String
     format!("{name}.{}", format.ending())
 }
 
-/// Endings that tell what an input is. Names of packages and heaps have dots of their own.
+/// Endings of input files. Package and heap names contain dots, too.
 const ENDINGS: [&str; 6] = [
     ".gz",
     ".zst",
@@ -356,8 +357,8 @@ const ENDINGS: [&str; 6] = [
     ".pb",
 ];
 
-/// What an input is called without its folder and endings, as part of a file name; a folder's own
-/// name.
+/// Returns the name of an input without its directory and endings, as part of a file name. For a
+/// directory, returns its name.
 pub fn stem(path: &Path) -> String {
     let absolute = std::path::absolute(path);
     let path = absolute.as_deref().unwrap_or(path);
@@ -380,14 +381,14 @@ pub fn stem(path: &Path) -> String {
     }
 }
 
-/// An input that comes on standard input, kept until it has been read.
+/// Standard input, saved to a temporary file.
 pub struct Spooled(tempfile::NamedTempFile);
 
 impl Spooled {
-    /// Reads all of a stream into a temporary file: heaps are read more than once.
+    /// Saves a stream to a temporary file, because heaps are read more than once.
     ///
     /// # Errors
-    /// Where it can't be read, or there is no room.
+    /// Returns an error if the stream cannot be read or the disk is full.
     pub fn read(mut stream: impl io::Read) -> Result<Spooled, ExportError> {
         let temporary = |source| ExportError::Temporary { source };
         let mut file = tempfile::NamedTempFile::new().map_err(temporary)?;
@@ -395,7 +396,7 @@ impl Spooled {
         Ok(Spooled(file))
     }
 
-    /// Where it is.
+    /// Returns the path of the temporary file.
     pub fn path(&self) -> &Path {
         self.0.path()
     }
@@ -452,7 +453,7 @@ mod tests {
         let told = others_left_out(&Chosen::all(&profile), 2, "space");
         assert_eq!(
             told.expect("there are others").message,
-            "written is 1 of 3 dumps: libc.malloc @3, space"
+            "wrote 1 of 3 dumps: libc.malloc @3, space"
         );
     }
 }

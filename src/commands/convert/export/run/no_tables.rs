@@ -1,4 +1,4 @@
-//! Without the feature `parquet` no tables are written, and no flag asks for them.
+//! Stand-in without the feature `parquet`: no tables are written, and no flag requests them.
 
 use super::{ExportError, File};
 use crate::export::chosen::Chosen;

@@ -1,4 +1,4 @@
-//! A folder of Parquet tables while it is written.
+//! Directory of Parquet tables during writing.
 
 use super::goal::unless_cancelled;
 use super::{ExportError, File};
@@ -11,14 +11,14 @@ use crate::results::whole_file::WholeFile;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// The tables of one folder.
+/// Tables of one directory.
 pub(super) struct Folder {
     files: Written,
     java: Option<JavaTables<Written>>,
 }
 
 impl Folder {
-    /// Nothing is written yet.
+    /// Creates the writer without writing a file.
     pub(super) fn new(path: &Path, control: &LookupControl) -> Option<Folder> {
         Some(Folder {
             files: Written {
@@ -46,7 +46,7 @@ impl Folder {
         added.map_err(|error| self.unwritable(error))
     }
 
-    /// Writes the others, and ends those of Java heaps.
+    /// Writes the remaining tables and completes those of Java heaps.
     pub(super) fn write(&mut self, chosen: &Chosen<'_>, java: bool) -> Result<(), ExportError> {
         let written = parquet::write(&mut self.files, chosen, java);
         let written = written.and_then(|()| match self.java.take() {
@@ -56,7 +56,7 @@ impl Folder {
         written.map_err(|error| self.unwritable(error))
     }
 
-    /// What was written.
+    /// Returns the written files.
     pub(super) fn into_files(self) -> Vec<File> {
         self.files.done
     }
@@ -78,7 +78,7 @@ struct Written {
     done: Vec<File>,
 }
 
-/// A table's file, and how much is in it.
+/// File of a table, with its size so far.
 struct TableFile {
     file: WholeFile,
     path: PathBuf,

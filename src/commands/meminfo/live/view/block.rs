@@ -1,6 +1,6 @@
-//! The block of the live view in a terminal, drawn anew in its place: of each process its
-//! figures with what they did, as many as there is room for; below them what it costs. A process
-//! that took another's place goes on with that one's picture, a mark between them.
+//! Block of the live view in a terminal, redrawn in place: the figures of each process with
+//! sparklines, as many as fit, followed by the cost. A process that replaced another continues its
+//! sparkline after a mark.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -14,16 +14,16 @@ use crate::units::HumanDuration;
 use crate::untrusted::sanitize;
 use crate::views::progress::cost;
 
-/// Columns of a figure's name, of a size and of its change.
+/// Columns of a figure's name, a size and its change.
 const NAME: usize = 17;
 const SIZE: usize = 11;
 const CHANGE: usize = 13;
-/// A picture has so many columns at most, and is none with fewer.
+/// Maximum and minimum number of columns of a sparkline.
 const PICTURE: usize = 64;
 const LEAST_PICTURE: usize = 8;
-/// Where a process ended and the next began.
+/// Mark between the end of a process and the start of its replacement.
 const SEAM: char = '┊';
-/// Figures in the order in which they go where a terminal is too low for all, the last first.
+/// Figures by priority. If the terminal is too low for all, the last ones are left out first.
 const WEIGHT: [Figure; 11] = [
     Figure::Pss,
     Figure::Rss,
@@ -38,7 +38,7 @@ const WEIGHT: [Figure; 11] = [
     Figure::TotalRss,
 ];
 
-/// The block, as it was drawn last.
+/// Last drawn block.
 pub(super) struct Block {
     lines: usize,
     every: Duration,
@@ -54,11 +54,12 @@ impl Block {
         }
     }
 
-    /// Draws the block over the one before, in one write: nothing is seen half done.
+    /// Draws the block over the previous one in a single write, so that no partial state is
+    /// visible.
     pub(super) fn draw(&mut self, console: &Console, live: &Live) {
         let (rows, columns) = console::Term::stdout().size();
         let columns = usize::from(columns.max(20));
-        // The cursor stands on a line of its own below.
+        // The cursor is on its own line below.
         let rows = usize::from(rows).saturating_sub(1).max(4);
         let lines = self.text(console, live, columns, rows);
         let lines: Vec<String> = lines.iter().map(|line| console.cleaned(line)).collect();
@@ -66,7 +67,7 @@ impl Block {
         self.lines = lines.len();
     }
 
-    /// Takes the block away.
+    /// Removes the block.
     pub(super) fn clear(&mut self, console: &Console) {
         if self.lines > 0 {
             console.raw(format!("\x1b[{}A\x1b[J", self.lines).as_bytes());
@@ -96,13 +97,13 @@ impl Block {
         }
         if lines.len() > room {
             lines.truncate(room.saturating_sub(1));
-            lines.push("… a higher terminal shows the rest".to_owned());
+            lines.push("… enlarge the terminal to see the rest".to_owned());
         }
         lines.extend(foot);
         lines
     }
 
-    /// Who is gone, what it costs, and how it ends.
+    /// Returns the lines at the bottom: exited processes, cost, and the key to stop.
     fn foot(&self, console: &Console, live: &Live, columns: usize) -> Vec<String> {
         let mut lines = Vec::new();
         let mut say = |style, text: String| {
@@ -119,12 +120,12 @@ impl Block {
             .take(4)
             .collect();
         if !gone.is_empty() {
-            say(Style::Warn, format!("gone: {}", gone.join(", ")));
+            say(Style::Warn, format!("exited: {}", gone.join(", ")));
         }
         say(
             Style::Dim,
             format!(
-                "{}  VmRSS each {}, parts each {}; Ctrl-C ends it",
+                "{}  VmRSS every {}, parts every {}; press Ctrl-C to stop",
                 HumanDuration(live.elapsed()),
                 HumanDuration(self.every),
                 HumanDuration(self.parts_every),
@@ -134,16 +135,16 @@ impl Block {
             say(Style::Dim, cost(core, services, bytes));
         }
         if let Some(why) = &live.away {
-            let text = format!("{}; waiting for it to come back", sanitize(why));
+            let text = format!("{}; waiting for the device", sanitize(why));
             say(Style::Warn, text);
         }
         lines
     }
 }
 
-/// What draws `lines` over a block of `before` lines. Each line is cleared before its text: what
-/// clears behind text that fills the line would eat its last column, and leaves the colours of
-/// what stood there.
+/// Returns the output that draws `lines` over a block of `before` lines. Each line is cleared
+/// before its text. Clearing after text that fills the line would erase its last column and leave
+/// the colors of the old text.
 fn redrawn(lines: &[String], before: usize, columns: usize) -> String {
     let mut text = String::new();
     if before > 0 {
@@ -162,10 +163,10 @@ fn heading(console: &Console, live: &Live, process: &Watched, columns: usize) ->
     let mut text = format!("{}  pid {}", sanitize(&process.name), process.pid);
     if let Some(since) = live.since_ns.filter(|_| process.restarted) {
         let at = clock(process.since_ns.saturating_sub(since));
-        let _ = write!(text, ", started again at {at}");
+        let _ = write!(text, ", restarted at {at}");
     }
     if let Some(before) = process.replaces {
-        let _ = write!(text, " after {before}");
+        let _ = write!(text, ", was pid {before}");
     }
     wrap(&text, columns)
         .lines()
@@ -173,7 +174,7 @@ fn heading(console: &Console, live: &Live, process: &Watched, columns: usize) ->
         .collect()
 }
 
-/// `0:07`, `1:02:03`.
+/// Formats a time such as `0:07` or `1:02:03`.
 pub(super) fn clock(ns: u64) -> String {
     let seconds = ns / 1_000_000_000;
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
@@ -183,10 +184,10 @@ pub(super) fn clock(ns: u64) -> String {
     }
 }
 
-/// The figures that are shown in `room` lines, in their order.
+/// Returns the figures to show in `room` lines, in display order.
 fn figures(process: &Watched, room: usize) -> Vec<Figure> {
     let is_there = |figure: &Figure| {
-        // Older phones have none; of the others it is known after the first answer.
+        // Older devices do not report it; others do after the first answer.
         *figure != Figure::TotalRss || process.series.contains_key(figure)
     };
     let chosen: Vec<Figure> = WEIGHT.into_iter().filter(is_there).take(room).collect();
@@ -223,7 +224,7 @@ fn figure_line(
     line
 }
 
-/// What a figure did, behind what it did in the process before, on one scale.
+/// Returns the sparkline of a figure, after that of the replaced process, on one scale.
 #[expect(clippy::cast_precision_loss, reason = "eight heights need no digits")]
 fn picture(before: Option<&Series>, now: &Series, width: usize) -> String {
     let points =
@@ -233,7 +234,8 @@ fn picture(before: Option<&Series>, now: &Series, width: usize) -> String {
         return sparkline(&now_points, width);
     };
     let before_points = points(before);
-    // Room by time: points of the one may stand for more samples than those of the other.
+    // Divide the width by time, because points of the two series can cover different numbers of
+    // samples.
     let samples = |points: &[f64], series: &Series| {
         (points.len() as u64).saturating_mul(u64::from(series.stretch()))
     };
@@ -320,7 +322,7 @@ mod tests {
         let of = |process: &Watched| process.series[&Figure::Rss].clone();
         assert_eq!(picture(Some(&of(before)), &of(process), 20), "▁█┊▁▂");
         assert_eq!(picture(None, &of(process), 20), "▁█");
-        // Both keep a part of a narrow line.
+        // Both get a part of a narrow line.
         let mut samples: Vec<(u64, u32, u64)> = (1..2000).map(|at| (at, 7, at)).collect();
         samples.push((3000, 9, 5));
         let live = self::live(&samples);

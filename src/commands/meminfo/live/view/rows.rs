@@ -1,5 +1,5 @@
-//! The live view in a pipe: a line of 80 columns for each process and sample, and CSV with a line
-//! for each answer.
+//! Live view in a pipe: a line of 80 columns for each process and sample, and CSV with a line for
+//! each answer.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use super::block::clock;
 use crate::timeline::{Entry, Observation};
 use crate::untrusted::sanitize;
 
-/// The figures of meminfo in a line, with their headings.
+/// Figures of meminfo in a line, with their headings.
 const PARTS: [(Figure, &str); 8] = [
     (Figure::Pss, "PSS"),
     (Figure::Java, "Java"),
@@ -21,41 +21,41 @@ const PARTS: [(Figure, &str); 8] = [
     (Figure::System, "System"),
 ];
 
-/// What of the lines was written.
+/// State of the printed lines.
 #[derive(Default)]
 pub(super) struct Rows {
     headed: bool,
-    /// Of each process, the time of the latest figure that was shown.
+    /// Time of the latest figure that was shown, by process.
     shown: BTreeMap<u32, u64>,
 }
 
 impl Rows {
-    /// The line of what is no sample: who runs, who is gone, what was not seen.
+    /// Returns the line of an event: a process started or exited, or samples are missing.
     pub(super) fn seen(&mut self, live: &Live, entry: &Entry) -> Option<String> {
         let said = match &entry.seen {
             Observation::Process(_) => {
                 let process = of(live, entry.pid)?;
                 let name = sanitize(&process.name);
                 match (process.restarted, process.replaces) {
-                    (true, Some(before)) => format!("{name} was started again, after {before}"),
-                    (true, None) => format!("{name} was started again"),
+                    (true, Some(before)) => format!("{name} restarted, was pid {before}"),
+                    (true, None) => format!("{name} restarted"),
                     (false, _) => format!("{name}"),
                 }
             }
             Observation::Gone => {
                 self.shown.remove(&entry.pid);
-                format!("{} is gone", sanitize(&of(live, entry.pid)?.name))
+                format!("{} exited", sanitize(&of(live, entry.pid)?.name))
             }
             Observation::Gap(gap) => {
                 let lasted = gap.until_ns.saturating_sub(entry.boot_ns);
-                format!("nothing was seen for {}", clock(lasted))
+                format!("no data for {}", clock(lasted))
             }
             _ => return None,
         };
         Some(format!("{}  {said}", begin(live, entry.boot_ns, entry.pid)))
     }
 
-    /// The lines of a round: one for each process of which something came.
+    /// Returns the lines of a round: one for each process with new figures.
     pub(super) fn round(&mut self, live: &Live) -> Vec<String> {
         let mut lines = Vec::new();
         for process in live.processes.iter().filter(|of| !of.gone) {
@@ -82,9 +82,9 @@ fn begin(live: &Live, boot_ns: u64, pid: u32) -> String {
     }
 }
 
-/// The units, and the headings.
+/// Returns the line with the units, and the headings.
 fn head() -> [String; 2] {
-    let units = "MiB; VmRSS and swap are of /proc, the rest is of meminfo, `age` seconds old";
+    let units = "MiB; VmRSS and swap from /proc, the rest from meminfo, `age` seconds old";
     let mut headings = format!(
         "{:>6} {:>6} {:>5} {:>5} {:>3}",
         "time", "pid", "VmRSS", "swap", "age"
@@ -113,7 +113,7 @@ fn row(live: &Live, process: &Watched) -> String {
     line
 }
 
-/// MiB in five columns.
+/// Formats MiB in five columns.
 #[expect(clippy::cast_precision_loss, reason = "five columns have few digits")]
 fn mebibytes(bytes: i64) -> String {
     let mebibytes = bytes as f64 / f64::from(1 << 20);
@@ -127,13 +127,13 @@ fn of(live: &Live, pid: u32) -> Option<&Watched> {
     live.processes.iter().rev().find(|of| of.pid == pid)
 }
 
-/// The columns of CSV. `vm_rss` and what follows are the kernel's, from `/proc/PID/status`;
-/// `pss` and what follows, `total_rss` too, are meminfo's.
+/// CSV columns. `vm_rss` and the following ones are from the kernel (`/proc/PID/status`); `pss` and
+/// the following ones, with `total_rss`, are from meminfo.
 pub(super) const CSV_HEAD: &str = "boot_s,pid,process,source,vm_rss,rss_anon,rss_file,rss_shmem,\
     swap,oom_score_adj,pss,java,native,code,stack,graphics,private_other,system,total_rss,\
     device_ms,bytes,event";
 
-/// The line of an answer, or of a process that came or went.
+/// Returns the CSV line of an answer, or of a process that started or exited.
 pub(super) fn csv_line(live: &Live, entry: &Entry) -> Option<String> {
     let some = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
     let none = |count: usize| vec![String::new(); count];

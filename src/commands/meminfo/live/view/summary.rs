@@ -1,4 +1,4 @@
-//! What is told at the end of the live view: what each figure did, or the same as a document.
+//! Summary at the end of the live view: the changes of each figure, as text or a document.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use crate::units::HumanDuration;
 use crate::untrusted::sanitize;
 use crate::views::progress::cost;
 
-/// Shows what each figure did.
+/// Shows the summary.
 pub(super) fn end(console: &Console, csv: bool, live: &Live) {
     if console.is_json() {
         console.json(&document(live));
@@ -21,14 +21,14 @@ pub(super) fn end(console: &Console, csv: bool, live: &Live) {
         }
     }
     for unread in &live.unread {
-        console.detail(format_args!("not readable: {}", sanitize(unread)));
+        console.detail(format_args!("cannot read {}", sanitize(unread)));
     }
     if let Some(why) = &live.away {
         console.warn(sanitize(why));
     }
     if let Some((core, services, bytes)) = live.cost() {
         console.say(format_args!(
-            "watched for {}: {} by {} on the phone; {}",
+            "watched for {}: {} by {} on the device; {}",
             HumanDuration(live.elapsed()),
             taken(live.spent.rounds, live.spent.questions),
             match live.spent.round_trips {
@@ -40,7 +40,7 @@ pub(super) fn end(console: &Console, csv: bool, live: &Live) {
     }
 }
 
-/// `3 samples and 2 of meminfo`.
+/// Returns words such as `3 samples and 2 of meminfo`.
 fn taken(samples: u64, meminfos: u64) -> String {
     let samples = match samples {
         1 => "1 sample".to_owned(),
@@ -56,10 +56,10 @@ fn summary(console: &Console, process: &Watched) {
     let name = console.styled(Style::Strong, sanitize(&process.name).into_owned());
     let mut words = format!("{name}  pid {}", process.pid);
     if let Some(before) = process.replaces {
-        words += &format!(", started again after {before}");
+        words += &format!(", restarted, was pid {before}");
     }
     if process.gone {
-        words += ", gone";
+        words += ", exited";
     }
     console.data(words);
     if process.series.is_empty() {
@@ -79,7 +79,7 @@ fn summary(console: &Console, process: &Watched) {
     }
 }
 
-/// Columns of a figure's name, and of a size.
+/// Columns of a figure's name and of a size.
 const NAME: usize = 17;
 const SIZE: usize = 11;
 
@@ -105,7 +105,7 @@ impl Of {
             Of::Lowest => "lowest",
             Of::Highest => "highest",
             Of::Last => "last",
-            Of::Minute => "a minute",
+            Of::Minute => "per minute",
         }
     }
 
@@ -122,7 +122,7 @@ impl Of {
     }
 }
 
-/// Those that a terminal has room for: what tells least goes first.
+/// Returns the columns that fit into the terminal; the least informative are left out first.
 fn columns(width: Option<usize>) -> Vec<Of> {
     let mut columns = vec![Of::First, Of::Lowest, Of::Highest, Of::Last, Of::Minute];
     for least in [Of::Lowest, Of::First, Of::Highest] {

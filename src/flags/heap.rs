@@ -1,0 +1,117 @@
+//! Heaps, as they are named in every command.
+
+use clap::{Args, ValueEnum};
+
+use crate::error::{ErrorClass, Failure};
+use crate::heap_graph::HeapKind;
+
+/// Which heaps.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Selection")]
+pub struct HeapArgs {
+    /// Heaps: native, java or by name; several with commas
+    ///
+    /// Native heaps are libc.malloc, com.android.art and custom ones. Java heaps are app, zygote
+    /// and image.
+    #[arg(long = "heap", value_name = "HEAP", value_delimiter = ',')]
+    pub heaps: Vec<String>,
+}
+
+/// The kinds of heaps.
+const NATIVE: &str = "native";
+const JAVA: &str = "java";
+
+/// A heap of the runtime.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum HeapArg {
+    App,
+    Zygote,
+    Image,
+}
+
+fn java_heap(name: &str) -> Option<HeapKind> {
+    Some(match HeapArg::from_str(name, true).ok()? {
+        HeapArg::App => HeapKind::App,
+        HeapArg::Zygote => HeapKind::Zygote,
+        HeapArg::Image => HeapKind::BootImage,
+    })
+}
+
+impl HeapArgs {
+    /// The first heap that is named and that only Java has, as an option.
+    pub fn of_java(&self) -> Option<String> {
+        let is_java = |name: &&String| *name == JAVA || java_heap(name).is_some();
+        self.heaps
+            .iter()
+            .find(is_java)
+            .map(|n| format!("--heap {n}"))
+    }
+
+    /// The first heap that is named and that Java does not have, as an option.
+    pub fn of_native(&self) -> Option<String> {
+        let is_java = |name: &str| name == JAVA || java_heap(name).is_some();
+        let native = self.heaps.iter().find(|name| !is_java(name));
+        native.map(|name| format!("--heap {name}"))
+    }
+
+    /// Returns true if every native heap is named.
+    pub fn has_native(&self) -> bool {
+        self.heaps.iter().any(|name| name == NATIVE)
+    }
+
+    /// Returns true if only Java heaps are named.
+    pub fn is_java_only(&self) -> bool {
+        self.of_java().is_some() && self.of_native().is_none()
+    }
+
+    /// Names of native heaps; empty for every native heap.
+    pub fn native_names(&self) -> Vec<String> {
+        let is_name =
+            |name: &&String| *name != NATIVE && *name != JAVA && java_heap(name).is_none();
+        self.heaps.iter().filter(is_name).cloned().collect()
+    }
+
+    /// The Java heaps that are named; empty for all.
+    ///
+    /// # Errors
+    /// Returns an error if a heap is named that Java does not have.
+    pub fn java_kinds(&self) -> Result<Vec<HeapKind>, Failure> {
+        if let Some(native) = self.native_names().first() {
+            let message = format!("Java does not have the heap {native:?}");
+            return Err(Failure::new(ErrorClass::Usage, "no-such-heap", message)
+                .with_help("name app, zygote or image"));
+        }
+        Ok(self.heaps.iter().filter_map(|n| java_heap(n)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heaps(names: &[&str]) -> HeapArgs {
+        HeapArgs {
+            heaps: names.iter().map(|&name| name.to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn heaps_are_of_java_or_native() {
+        let java = heaps(&["java"]);
+        assert_eq!(java.of_java().as_deref(), Some("--heap java"));
+        assert!(java.is_java_only());
+        assert_eq!(java.java_kinds().unwrap(), []);
+        let zygote = heaps(&["zygote", "App"]);
+        assert_eq!(
+            zygote.java_kinds().unwrap(),
+            [HeapKind::Zygote, HeapKind::App]
+        );
+        let named = heaps(&["libc.malloc", "native"]);
+        assert_eq!(named.of_native().as_deref(), Some("--heap libc.malloc"));
+        assert_eq!(named.native_names(), ["libc.malloc"]);
+        assert!(named.java_kinds().is_err());
+        let both = heaps(&["native", "java"]);
+        assert!(!both.is_java_only() && both.java_kinds().unwrap().is_empty());
+        assert!(heaps(&[]).java_kinds().unwrap().is_empty());
+    }
+}

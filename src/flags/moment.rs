@@ -1,0 +1,140 @@
+//! Moments of an input: `--at MOMENT`, for inputs that name none with `INPUT@MOMENT`.
+
+use std::ffi::OsString;
+
+use clap::Args;
+
+use crate::error::{ErrorClass, Failure};
+use crate::heaps::input::DumpScope;
+use crate::heaps::selector::{ALL, DumpSelector, JavaInput};
+
+/// Which moments of an input.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Selection")]
+pub struct MomentArgs {
+    /// Moment of inputs: a label, a number, last, end or all
+    ///
+    /// Applies to inputs without @MOMENT. A number is that of a dump: the N-th of its process and heap,
+    /// from 1. `end` is the end of the recording. May be repeated in commands that read several dumps.
+    /// `gc` takes a period between two labels, FROM..TO.
+    #[arg(long = "at", value_name = "MOMENT")]
+    pub moments: Vec<String>,
+}
+
+impl MomentArgs {
+    /// The dumps of an input: those that it names, else those of `--at`, else `default`.
+    pub fn scope(&self, input: &JavaInput, default: DumpScope) -> DumpScope {
+        let named: Vec<DumpSelector> = match &input.which {
+            Some(which) => vec![which.clone()],
+            None => self
+                .moments
+                .iter()
+                .map(|m| DumpSelector::parse(m))
+                .collect(),
+        };
+        let is_all = |which: &DumpSelector| *which == DumpSelector::Label(ALL.to_owned());
+        match named.is_empty() {
+            true => default,
+            false if named.iter().any(is_all) => DumpScope::All,
+            false => DumpScope::These(named),
+        }
+    }
+
+    /// The dumps of an input that are named; empty for all of them.
+    pub fn dumps(&self, input: &JavaInput) -> Vec<DumpSelector> {
+        match self.scope(input, DumpScope::All) {
+            DumpScope::These(named) => named,
+            DumpScope::All | DumpScope::Last => Vec::new(),
+        }
+    }
+
+    /// The input with its one moment.
+    ///
+    /// # Errors
+    /// Returns an error if several moments are named.
+    pub fn one(&self, input: JavaInput) -> Result<JavaInput, Failure> {
+        let which = match self.scope(&input, DumpScope::Last) {
+            DumpScope::These(mut all) if all.len() == 1 => all.pop(),
+            DumpScope::Last => None,
+            DumpScope::These(_) | DumpScope::All => {
+                let message = "this command shows one moment, and several are named";
+                return Err(Failure::new(ErrorClass::Usage, "usage", message)
+                    .with_help("name one: a label, a number, last or end"));
+            }
+        };
+        Ok(JavaInput { which, ..input })
+    }
+
+    /// Refuses `--at` if every input names its own moment.
+    ///
+    /// # Errors
+    /// Returns an error if `--at` would have no effect.
+    pub fn check<'a>(&self, inputs: impl IntoIterator<Item = &'a OsString>) -> Result<(), Failure> {
+        let names_none = |typed: &OsString| JavaInput::parse(typed).which.is_none();
+        if self.moments.is_empty() || inputs.into_iter().any(names_none) {
+            return Ok(());
+        }
+        let message = "--at names a moment, and the input does so with @";
+        Err(Failure::new(ErrorClass::Usage, "option-conflict", message)
+            .with_help("leave out one of the two"))
+    }
+
+    /// Refuses `--at` for a process on the device.
+    ///
+    /// # Errors
+    /// Returns an error if a moment is named.
+    pub fn refuse_without_input(&self) -> Result<(), Failure> {
+        match self.moments.is_empty() {
+            true => Ok(()),
+            false => Err(Failure::new(
+                ErrorClass::Usage,
+                "option-conflict",
+                "--at names a moment of an input, and a process on the device has only now",
+            )
+            .with_help("name a recording, or leave out --at")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+
+    fn args(moments: &[&str]) -> MomentArgs {
+        MomentArgs {
+            moments: moments.iter().map(|&moment| moment.to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn moments_are_named_with_the_input_or_by_option() {
+        let of = |moments: &[&str], typed: &str| {
+            let input = JavaInput::parse(OsStr::new(typed));
+            args(moments).scope(&input, DumpScope::All)
+        };
+        let these = |all: &[DumpSelector]| DumpScope::These(all.to_vec());
+        let label = DumpSelector::Label("start".to_owned());
+        assert_eq!(of(&[], "rec"), DumpScope::All);
+        assert_eq!(of(&["3"], "rec"), these(&[DumpSelector::Number(3)]));
+        assert_eq!(of(&["last"], "rec@start"), these(&[label]));
+        assert_eq!(of(&["all"], "rec"), DumpScope::All);
+        assert_eq!(of(&["1"], "rec@all"), DumpScope::All);
+    }
+
+    #[test]
+    fn a_command_for_one_moment_refuses_several() {
+        let input = || JavaInput::parse(OsStr::new("rec"));
+        let one = args(&["last"]).one(input()).unwrap();
+        assert_eq!(one.which, Some(DumpSelector::Last));
+        assert_eq!(args(&[]).one(input()).unwrap().which, None);
+        assert!(args(&["1", "2"]).one(input()).is_err());
+        assert!(args(&["all"]).one(input()).is_err());
+        assert!(args(&["last"]).refuse_without_input().is_err());
+        let inputs = |all: &[&str]| all.iter().map(OsString::from).collect::<Vec<_>>();
+        assert!(args(&["last"]).check(&inputs(&["rec@1", "rec@2"])).is_err());
+        assert!(args(&["last"]).check(&inputs(&["rec@1", "rec"])).is_ok());
+        assert!(args(&[]).check(&inputs(&["rec@1"])).is_ok());
+    }
+}

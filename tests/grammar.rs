@@ -1,0 +1,376 @@
+//! The grammar of the command line: one option means one thing, in every command, and each
+//! command has the options of this table and no others. It walks the tree of flags itself, so a
+//! second name for a process or a third letter for a limit does not get in.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use clap::{Arg, Command};
+
+#[path = "grammar/table.rs"]
+mod table;
+
+use table::{COMMANDS, FAMILIES, LETTERS, MAY_DIFFER, RETIRED};
+
+/// A command that does something, by the words that call it, and what it takes.
+fn commands() -> Vec<(String, Command)> {
+    fn walk(prefix: &str, command: &Command, found: &mut Vec<(String, Command)>) {
+        let inner: Vec<&Command> = command.get_subcommands().collect();
+        if inner.is_empty() {
+            found.push((prefix.to_owned(), command.clone()));
+        }
+        for command in inner {
+            let name = format!("{prefix} {}", command.get_name());
+            walk(name.trim(), command, found);
+        }
+    }
+    let mut found = Vec::new();
+    walk("", &heaptap::cli::tree(), &mut found);
+    found
+}
+
+/// Options of a command, its positional arguments left out.
+fn options(command: &Command) -> impl Iterator<Item = &Arg> {
+    command
+        .get_arguments()
+        .filter(|a| a.get_long().is_some() && !matches!(a.get_id().as_str(), "help" | "version"))
+}
+
+/// Fails if a rule is broken anywhere.
+fn hold(rule: &str, broken: BTreeSet<String>) {
+    assert!(
+        broken.is_empty(),
+        "{rule}, against the grammar:\n{broken:#?}"
+    );
+}
+
+/// A command and what is wrong with it.
+fn word(command: &str, what: &str) -> String {
+    format!("{}:{what}", command.replace(' ', "-"))
+}
+
+/// What of an option has to be the same wherever it is taken.
+fn sameness(arg: &Arg) -> [(&'static str, String); 4] {
+    let values = arg.get_value_names().unwrap_or_default().join(" ");
+    let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+    let first = help.split(['[', ';']).next().unwrap_or_default().trim();
+    [
+        ("letter", format!("{:?}", arg.get_short())),
+        ("value", values),
+        ("type", format!("{:?}", arg.get_value_parser().type_id())),
+        ("help", first.to_owned()),
+    ]
+}
+
+#[test]
+fn an_option_is_the_same_in_every_command() {
+    type Seen = BTreeMap<String, (String, BTreeMap<&'static str, String>)>;
+    let mut seen = Seen::new();
+    let mut differ = BTreeSet::new();
+    for (name, command) in commands() {
+        for option in options(&command) {
+            let long = option.get_long().unwrap_or_default();
+            let is: BTreeMap<_, _> = sameness(option).into();
+            let (_, first) = seen
+                .entry(long.to_owned())
+                .or_insert_with(|| (name.clone(), is.clone()));
+            for (aspect, value) in &is {
+                let may_differ = MAY_DIFFER
+                    .iter()
+                    .any(|(of, aspects, _)| *of == long && aspects.contains(aspect));
+                if first[aspect] != *value && !may_differ {
+                    differ.insert(format!("--{long}:{aspect}"));
+                }
+            }
+        }
+    }
+    hold("same", differ);
+}
+
+#[test]
+fn a_letter_is_one_option() {
+    let mut longs: BTreeMap<char, BTreeSet<String>> = BTreeMap::new();
+    let globals = heaptap::cli::tree();
+    let all = commands();
+    let every = all.iter().flat_map(|(_, command)| options(command));
+    for option in every.chain(options(&globals)) {
+        if let Some(short) = option.get_short() {
+            let long = option.get_long().unwrap_or_default().to_owned();
+            longs.entry(short).or_default().insert(long);
+        }
+    }
+    let mut wrong = BTreeSet::new();
+    for (letter, longs) in longs {
+        let right = LETTERS.iter().find(|(of, _)| *of == letter);
+        for long in longs {
+            if right.is_none_or(|(_, right)| *right != long) {
+                wrong.insert(format!("-{letter}:{long}"));
+            }
+        }
+    }
+    hold("letter", wrong);
+}
+
+#[test]
+fn each_command_has_the_options_of_the_table() {
+    let mut wrong = BTreeSet::new();
+    let all = commands();
+    for (name, command) in &all {
+        let Some(row) = COMMANDS.iter().find(|row| row.command == name.as_str()) else {
+            wrong.insert(word(name, "command"));
+            continue;
+        };
+        let mut expected: BTreeSet<&str> = row.own.split_whitespace().collect();
+        for family in row.families.chars() {
+            let found = FAMILIES.iter().find(|(letter, _)| *letter == family);
+            let (_, options) = found.expect("a family of the table");
+            expected.extend(options.split_whitespace());
+        }
+        let has: BTreeSet<&str> = options(command)
+            .filter_map(Arg::get_long)
+            .filter(|long| !RETIRED.contains(long))
+            .collect();
+        for extra in has.difference(&expected) {
+            wrong.insert(word(name, &format!("+{extra}")));
+        }
+        for missing in expected.difference(&has) {
+            wrong.insert(word(name, &format!("-{missing}")));
+        }
+    }
+    for row in COMMANDS {
+        if !all.iter().any(|(name, _)| name == row.command) {
+            wrong.insert(word(row.command, "missing"));
+        }
+    }
+    hold("table", wrong);
+}
+
+#[test]
+fn no_bare_word_names_a_process() {
+    let mut wrong = BTreeSet::new();
+    for (name, command) in commands() {
+        let words: Vec<String> = command
+            .get_positionals()
+            .map(|a| a.get_value_names().unwrap_or_default().join(" "))
+            .collect();
+        let row = COMMANDS.iter().find(|row| row.command == name.as_str());
+        if row.is_none_or(|row| row.words.split_whitespace().ne(words.iter())) {
+            wrong.insert(word(&name, &words.join(",")));
+        }
+    }
+    hold("words", wrong);
+}
+
+/// What `-h` prints, at 80 columns.
+fn short_help(command: &[&str]) -> String {
+    let mut typed = vec!["heaptap"];
+    typed.extend(command);
+    typed.push("-h");
+    let mut root = heaptap::cli::short_tree().term_width(80);
+    let error = root
+        .try_get_matches_from_mut(typed)
+        .expect_err("help is an error of clap's");
+    error.render().to_string()
+}
+
+#[test]
+fn short_help_fits_a_screen_and_begins_with_examples() {
+    let mut wrong = BTreeSet::new();
+    for (name, _) in commands() {
+        let help = short_help(&name.split(' ').collect::<Vec<_>>());
+        let lines: Vec<&str> = help.lines().collect();
+        if lines.len() > 40 {
+            wrong.insert(word(&name, "lines"));
+        }
+        if lines.iter().any(|line| line.chars().count() > 80) {
+            wrong.insert(word(&name, "columns"));
+        }
+        let example = lines
+            .iter()
+            .position(|line| line.trim_start().starts_with(&format!("heaptap {name}")));
+        let option = lines.iter().position(|line| {
+            let line = line.trim_start();
+            line.starts_with("--") || (line.starts_with('-') && line.contains(", --"))
+        });
+        if example.is_none() || option.is_some_and(|option| option < example.unwrap_or(usize::MAX))
+        {
+            wrong.insert(word(&name, "example"));
+        }
+    }
+    hold("help", wrong);
+}
+
+#[test]
+fn the_list_of_commands_fits_a_screen_and_has_each_once() {
+    let help = heaptap::cli::tree()
+        .term_width(80)
+        .render_help()
+        .to_string();
+    let mut wrong = BTreeSet::new();
+    if help.lines().count() > 45 {
+        wrong.insert("lines".to_owned());
+    }
+    if help.lines().any(|line| line.chars().count() > 80) {
+        wrong.insert("columns".to_owned());
+    }
+    for command in heaptap::cli::tree().get_subcommands() {
+        let name = command.get_name();
+        let rows = help.lines().filter(|line| {
+            let row = line.strip_prefix("  ").unwrap_or_default();
+            row.split("  ").next() == Some(name)
+        });
+        let also = help.lines().filter(|line| {
+            line.strip_prefix("Also: ")
+                .and_then(|line| line.split('.').next())
+                .is_some_and(|names| names.split(", ").any(|also| also == name))
+        });
+        if rows.count() + also.count() != 1 {
+            wrong.insert(name.to_owned());
+        }
+    }
+    hold("root", wrong);
+}
+
+/// The words of a command line, as a shell splits them, up to a pipe, a comment or the next
+/// command. `None` if it is only a part of one.
+fn words_of(line: &str) -> Option<Vec<String>> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut chars = line.chars();
+    let mut quote = None;
+    while let Some(c) = chars.next() {
+        match (quote, c) {
+            (Some(q), _) if c == q => quote = None,
+            (Some(_), _) => word.get_or_insert_default().push(c),
+            (None, '\'' | '"') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (None, '\\') => word.get_or_insert_default().push(chars.next()?),
+            (None, ' ') => words.extend(word.take()),
+            (None, '|' | '>' | ';' | '&' | '#') if word.is_none() => break,
+            (None, ';') => break,
+            (None, _) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    quote.is_none().then_some(words)
+}
+
+/// The commands of an example: what follows two spaces explains it.
+fn example(line: &str) -> &str {
+    let line = line.trim().trim_start_matches("$ ");
+    line.split("  ").next().unwrap_or_default()
+}
+
+#[test]
+fn every_example_parses() {
+    let mut lines: Vec<(String, String)> = Vec::new();
+    let mut root = heaptap::cli::tree();
+    root.build();
+    for (name, _) in commands() {
+        let mut command = &root;
+        for word in name.split(' ') {
+            command = command.find_subcommand(word).expect("a command");
+        }
+        let examples = command.get_before_long_help().map(ToString::to_string);
+        for line in examples.unwrap_or_default().lines() {
+            let line = line.trim();
+            if line.starts_with("heaptap ") {
+                lines.push((name.clone(), line.split("  ").next().unwrap().to_owned()));
+            }
+        }
+    }
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut pages = vec![folder.join("README.md")];
+    for entry in std::fs::read_dir(folder.join("docs")).expect("docs/") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_some_and(|ending| ending == "md") {
+            pages.push(path);
+        }
+    }
+    for page in pages {
+        let text = std::fs::read_to_string(&page).expect("a page");
+        let mut is_code = false;
+        let name = page.file_name().unwrap().to_string_lossy().into_owned();
+        for line in text.lines() {
+            if line.starts_with("```") {
+                is_code = !is_code;
+            }
+            let line = example(line);
+            if is_code && line.starts_with("heaptap ") && !line.ends_with('\\') {
+                lines.push((name.clone(), line.to_owned()));
+            }
+        }
+    }
+    assert!(lines.len() > 150, "{}", lines.len());
+    let mut wrong = Vec::new();
+    for (place, line) in lines {
+        let is_form = line.contains(['<', '[', '…']);
+        let Some(words) = words_of(&line).filter(|_| !is_form) else {
+            continue;
+        };
+        if let Err(error) = heaptap::cli::tree().try_get_matches_from(&words)
+            && error.use_stderr()
+            // A path that has to exist.
+            && !error.to_string().contains("No such file")
+        {
+            let first = error.to_string();
+            let first = first.lines().next().unwrap_or_default().to_owned();
+            wrong.push(format!("{place}: {line}: {first}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Options of Perfetto's two scripts, each with a value where it takes one.
+const HEAP_PROFILE: &str = "-i 4096|--interval 4096|-d 30000|--duration 30000|-n app|--name app|\
+    -p 1|--pid 1|--shmem-size 8388608|--block-client|--block-client-timeout 1000|--no-block-client|\
+    --idle-allocations|--dump-at-max|--disable-selinux|--no-versions|--no-running|--no-startup|\
+    --no-start|-c 5000|--continuous-dump 5000|--heaps libc.malloc|--all-heaps|\
+    --no-android-tree-symbolization|--disable-fork-teardown|--simpleperf|--print-config|\
+    --traceconv-binary t|--no-annotations|-o out|--output out";
+const JAVA_HEAP_DUMP: &str = "-o out|--output out|-p 1|--pid 1|-n app|--name app|-b 256mb|\
+    --buffer-size 256mb|-c 5000|--continuous-dump 5000|--no-versions|--dump-smaps|--print-config|\
+    --stop-when-done|--no-stop-when-done|--wait-for-oom|--wait-for-oom --oom-wait-seconds 60";
+
+#[test]
+fn perfettos_options_are_taken() {
+    for (command, options) in [("record", HEAP_PROFILE), ("dump", JAVA_HEAP_DUMP)] {
+        for option in options.split('|') {
+            let typed = ["heaptap", command].into_iter().chain(option.split(' '));
+            let parsed = heaptap::cli::tree().try_get_matches_from(typed);
+            assert!(parsed.is_ok(), "{command} {option}: {parsed:?}");
+        }
+    }
+}
+
+#[test]
+fn a_time_has_a_unit() {
+    use clap::error::ErrorKind;
+    // Those of Perfetto's scripts, whose bare numbers are their own.
+    let perfettos = ["block-client-timeout", "oom-wait-seconds"];
+    let mut found = 0;
+    for (name, command) in commands() {
+        for option in options(&command) {
+            let long = option.get_long().unwrap_or_default();
+            let is_time = option
+                .get_value_names()
+                .is_some_and(|names| names.iter().any(|name| name == "TIME"));
+            if !is_time || perfettos.contains(&long) {
+                continue;
+            }
+            found += 1;
+            let refused = |value: &str| {
+                let typed = ["heaptap".to_owned()]
+                    .into_iter()
+                    .chain(name.split(' ').map(str::to_owned))
+                    .chain([format!("--{long}={value}")]);
+                let parsed = heaptap::cli::tree().try_get_matches_from(typed);
+                parsed.is_err_and(|error| error.kind() == ErrorKind::ValueValidation)
+            };
+            assert!(refused("10"), "{name} --{long} 10");
+            assert!(!refused("10s"), "{name} --{long} 10s");
+        }
+    }
+    assert!(found > 8, "{found}");
+}

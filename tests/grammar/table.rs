@@ -1,0 +1,173 @@
+//! The commands: their bare words, the families of options that they take, and their own.
+
+/// What a command takes.
+pub(crate) struct Row {
+    /// The words that call it.
+    pub(crate) command: &'static str,
+    /// Its positional arguments.
+    pub(crate) words: &'static str,
+    /// The families of options that it takes, as letters of `FAMILIES`.
+    pub(crate) families: &'static str,
+    /// Its own options.
+    pub(crate) own: &'static str,
+}
+
+const fn row(
+    command: &'static str,
+    words: &'static str,
+    families: &'static str,
+    own: &'static str,
+) -> Row {
+    Row {
+        command,
+        words,
+        families,
+        own,
+    }
+}
+
+/// Options that go together, under one letter.
+pub(crate) const FAMILIES: &[(char, &str)] = &[
+    ('T', "name pid package"),
+    ('@', "at"),
+    ('H', "heap"),
+    ('F', "focus ignore hide show show-from all-frames"),
+    ('L', "limit"),
+    ('B', "by"),
+    ('C', "csv"),
+    ('D', "duration"),
+    ('O', "output"),
+    ('X', "force"),
+    ('S', "symbols"),
+    ('M', "mapping"),
+    (
+        'N',
+        "project no-discover allow-no-build-id pull-libs no-symbolize",
+    ),
+    ('J', "ignore-refs sizes"),
+];
+
+/// The letters, each of one option in the whole program.
+pub(crate) const LETTERS: &[(char, &str)] = &[
+    ('b', "buffer-size"),
+    ('c', "continuous-dump"),
+    ('d', "duration"),
+    ('f', "follow"),
+    ('i', "interval"),
+    ('l', "limit"),
+    ('n', "name"),
+    ('o', "output"),
+    ('p', "pid"),
+    ('q', "quiet"),
+    ('s', "serial"),
+    ('v', "verbose"),
+    ('z', "app-only"),
+];
+
+/// Options of Perfetto's scripts that are taken without effect.
+pub(crate) const RETIRED: &[&str] = &[
+    "idle-allocations",
+    "no-start",
+    "simpleperf",
+    "traceconv-binary",
+    "no-android-tree-symbolization",
+];
+
+/// Every command.
+pub(crate) const COMMANDS: &[Row] = &[
+    row("doctor", "", "O", ""),
+    row("devices", "", "", "connect disconnect pair mdns"),
+    row("apps", "FILTER", "", "all"),
+    row("check", "", "TH", ""),
+    row(
+        "record",
+        "",
+        "TDOSMN",
+        "continuous-dump interval heaps all-heaps java-allocations shmem-size block-client \
+         no-block-client block-client-timeout no-startup no-running dump-at-max \
+         disable-fork-teardown no-annotations no-versions config set print-config with \
+         sample-names no-check launch snapshots no-snapshots detach retry-overrun disable-selinux \
+         no-report",
+    ),
+    row(
+        "dump",
+        "",
+        "TOM",
+        "buffer-size continuous-dump dump-smaps stop-when-done no-stop-when-done no-versions \
+         wait-for-oom oom-wait-seconds hprof bitmaps malloc-info no-gc timeout no-check detach \
+         print-config sample-names dominators",
+    ),
+    row(
+        "provoke",
+        "ACTION",
+        "T",
+        "rounds settle seed dry-run timeline list restore",
+    ),
+    row("snapshot", "SESSION", "", "label"),
+    row("status", "SESSION", "", ""),
+    row("stop", "SESSION", "OSMN", "forget no-report"),
+    row(
+        "top",
+        "INPUT",
+        "T@HFLBCSMJ",
+        "sort view tree invert depth min reachable every-object alloc-site no-retained",
+    ),
+    row(
+        "leaks",
+        "INPUT",
+        "T@HFLSMJ",
+        "interval fail rounds tolerance warmup only",
+    ),
+    row(
+        "diff",
+        "A B",
+        "T@HFLBCOXSMJ",
+        "sort view rounds per-second noise fail-over mapping-before mapping-after smaps unchanged \
+         depth min",
+    ),
+    row("paths", "INPUT", "T@LMJ", "focus object width depth"),
+    row("report", "INPUT", "T@HLOXSMJ", "base rounds contents open"),
+    row("query", "INPUT SQL", "THCOXSM", "file timeout memory sizes"),
+    row("open", "INPUT", "", "print-url page port ui timeout"),
+    row(
+        "meminfo",
+        "INPUT",
+        "T@LBCDX",
+        "wide details local no-local system explain save every reconcile",
+    ),
+    row("smaps", "INPUT", "T@LBCX", "save"),
+    row("gc", "INPUT", "T@BCD", "follow since now"),
+    row(
+        "convert",
+        "INPUT",
+        "T@HOXSMN",
+        "format view timestamps dominators no-annotations sample-names",
+    ),
+    row("symbolize", "TRACE", "OXSMN", "only whole-trace"),
+    row("hprof conv", "IN OUT", "X", "app-only compat"),
+    row("hprof info", "FILE", "", ""),
+    row("hprof strip", "IN OUT", "X", "fields keep-strings"),
+    row("demo", "", "O", "no-report"),
+    row("virtual-phone", "SPEC", "", "port"),
+    row("completions", "SHELL", "", ""),
+];
+
+/// Aspects in which an option may differ between commands, and why.
+pub(crate) const MAY_DIFFER: &[(&str, &[&str], &str)] = &[
+    ("by", &["type", "help"], "each command has rows of its own"),
+    ("sort", &["type"], "each command has columns of its own"),
+    (
+        "only",
+        &["type", "help"],
+        "each command has kinds of its own",
+    ),
+    ("view", &["type", "help"], "`diff` has two of the measures"),
+    (
+        "output",
+        &["type", "value", "help"],
+        "a file or a directory",
+    ),
+    ("rounds", &["type", "value"], "one number, or two in `diff`"),
+    ("duration", &["type"], "Perfetto's bare numbers in `record`"),
+    ("interval", &["letter"], "in `leaks` it is rare"),
+];
