@@ -16,7 +16,7 @@ pub mod cli;
 #[allow(
     rustdoc::broken_intra_doc_links,
     rustdoc::invalid_html_tags,
-    reason = "what is said of flags is the text of --help"
+    reason = "the docs of options are the text of --help"
 )]
 pub mod commands;
 mod console;

@@ -3,6 +3,7 @@
 
 mod circles;
 mod sources;
+mod words;
 
 use sources::{Source, first_word, imports, names_at, packages, root, sources};
 use std::collections::{BTreeMap, BTreeSet};

@@ -189,7 +189,7 @@ fn a_lost_phone_stands_in_nobodys_way_and_is_forgotten_by_name() {
     let lab = phone_lost(lab, FAST);
     let away = lab.expect(0, &["status"]);
     assert!(
-        away.stderr.contains(&format!("collect {old} --forget")),
+        away.stderr.contains(&format!("stop --forget {old}")),
         "{away}"
     );
 
@@ -275,7 +275,7 @@ fn session_whose_trace_is_lost_is_lost_for_every_command() {
     assert_eq!(fetched.code(), Some(0), "{fetched}");
     let status = lab.expect(0, &["status"]);
     assert!(status.stdout.contains("lost"), "{status}");
-    let forget = format!("heaptap stop {id} --forget");
+    let forget = format!("heaptap stop --forget {id}");
     assert!(status.stderr.contains(&forget), "{status}");
     let none = lab.expect(5, &["snapshot", "--json"]).json();
     assert_eq!(none["error"]["kind"], "trace-gone", "{none}");

@@ -63,10 +63,7 @@ pub(crate) fn asked(
                 let beside = PathBuf::from(beside);
                 match beside.is_symlink() {
                     true => usage(
-                        &format!(
-                            "{} is a symbolic link, which nobody named",
-                            beside.display()
-                        ),
+                        &format!("{} is a symbolic link", beside.display()),
                         "name the file for the packets with -o",
                     ),
                     false => Ok(Asked::File(beside)),

@@ -283,7 +283,7 @@ impl Classified for SessionError {
             }
             SessionError::Lost { id, .. } => ErrorFacts::new(ErrorClass::Device, "trace-gone")
                 .with_help(format!(
-                    "forget the session with `heaptap stop {id} --forget`"
+                    "forget the session with `heaptap stop --forget {id}`"
                 )),
             SessionError::OtherPhone { id, .. } => {
                 ErrorFacts::new(ErrorClass::NoDevice, "other-phone").with_help(format!(
