@@ -18,8 +18,7 @@ use std::ffi::OsString;
     heaptap leaks rec --fail               in CI: exits with 9 if it leaks\n  \
     heaptap leaks rec@3 rec@5 rec@7        single dumps of one process\n  \
     heaptap leaks rec --heap java          the Java heaps of a recording",
-    after_long_help = "docs/leaks.md says what is told of native heaps and what each rule for Java heaps needs, \
-    docs/sampling.md how sure it is."
+    after_long_help = "docs/leaks.md explains the results and the rules for Java heaps, docs/sampling.md the confidence."
 )]
 pub struct Args {
     /// Recordings, traces, pprofs or HPROFs of one process, oldest first
