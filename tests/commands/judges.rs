@@ -245,7 +245,7 @@ fn judged_by_go_differences_are_those_that_pprof_computes() {
             &format!("{recording}@before"),
             &format!("{recording}@after"),
         ])
-        .args(["--json", "-l", "0", "--pprof"])
+        .args(["--json", "-l", "0", "-o"])
         .arg(&grown)
         .output()
         .expect("the binary runs");
