@@ -32,6 +32,8 @@ pub(crate) fn boot_process(
         one_shot: Default::default(),
         ignored: Default::default(),
         pending: Vec::new(),
+        writing: false,
+        fatal: None,
     }
 }
 

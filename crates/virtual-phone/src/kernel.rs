@@ -135,6 +135,10 @@ impl Kernel {
                     let status = state.processes.status(pid).unwrap_or(137);
                     return Err(Stop::Killed(status.saturating_sub(128)));
                 }
+                Some(&Process {
+                    fatal: Some(signal),
+                    ..
+                }) => return Err(Stop::Killed(signal)),
                 Some(p) if p.stopped => {}
                 Some(p) if !p.pending.is_empty() => return Err(Stop::Signal),
                 Some(_) => return Ok(()),
@@ -184,6 +188,8 @@ impl Kernel {
             one_shot: Default::default(),
             ignored,
             pending: Vec::new(),
+            writing: false,
+            fatal: None,
         });
         Some(pid)
     }

@@ -135,6 +135,11 @@ pub(crate) struct Process {
     pub(crate) one_shot: BTreeSet<u8>,
     pub(crate) ignored: BTreeSet<u8>,
     pub(crate) pending: Vec<u8>,
+    /// Whether it is writing to its file. A fatal signal ends it only once that write is over, as
+    /// the kernel does with a process in an uninterruptible write.
+    pub(crate) writing: bool,
+    /// A fatal signal that waits for the end of the write.
+    pub(crate) fatal: Option<u8>,
 }
 
 impl Process {
@@ -159,6 +164,8 @@ impl Process {
             one_shot: BTreeSet::new(),
             ignored: BTreeSet::new(),
             pending: Vec::new(),
+            writing: false,
+            fatal: None,
         }
     }
 
@@ -323,6 +330,10 @@ impl Processes {
             }
             s if process.ignored.contains(&s) || s == SIGCHLD => return Delivered::Alive,
             _ => {}
+        }
+        if process.writing {
+            process.fatal = Some(signal);
+            return Delivered::Alive;
         }
         self.end(pid, 128 + signal);
         Delivered::Ended

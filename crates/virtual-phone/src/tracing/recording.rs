@@ -4,6 +4,8 @@
 use std::io::Write as _;
 use std::sync::Arc;
 
+use prost::Message as _;
+
 use super::buffer::{TraceBuffer, framed};
 use super::heapprofd::HeapSource;
 use super::java_hprof::JavaSource;
@@ -464,6 +466,9 @@ impl<'a> Recording<'a> {
             false => STOP_TAKES,
         };
         let until = (from + takes).max(self.java_done(from));
+        if let Some(process) = kernel.state().processes.get_mut(self.pid) {
+            process.writing = true;
+        }
         self.flush(from);
         // A signal caught now has no effect.
         loop {
@@ -524,14 +529,20 @@ impl<'a> Recording<'a> {
         }
     }
 
-    /// Leaves a part of the file, because the client was killed while writing.
+    /// Leaves a part of the file, because the client was killed while writing. The file ends inside
+    /// a packet: a cut at a packet's end, as chance would have it now and then, is taken back by a
+    /// byte.
     fn abandon(&mut self) {
         let now = self.kernel.clock.boot();
         let before = self.file.len();
         self.flush(now);
         self.write(now, false);
         let written = self.file.len() - before;
-        self.file.truncate(before + written * 2 / 3);
+        let kept = self.file.read_at(before, (written * 2 / 3) as usize);
+        let is_whole = pb::Trace::decode(kept.as_slice()).is_ok();
+        let len = before + kept.len() as u64;
+        self.file
+            .truncate(len - u64::from(is_whole && !kept.is_empty()));
     }
 
     /// Writes a stored recording instead of the recorded data.
