@@ -4,7 +4,7 @@
 #
 #   ports/macos.sh          the Mach-O executable in target/ports/macos
 #
-# By hand, not in CI: fetches 400 MB and needs root for a chroot. See docs/ports.md.
+# By hand, not in CI: fetches 400 MB and needs root for a chroot. See CONTRIBUTING.md.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 repo=$(cd "$here/.." && pwd)

@@ -7,7 +7,7 @@
 #   ports/windows.sh bench     heaptap.exe records from the real bench (tests/bench)
 #   ports/windows.sh           build, then run the demo into a fresh folder and show it
 #
-# By hand, not in CI: fetches 300 MB and needs root for a chroot. See docs/ports.md.
+# By hand, not in CI: fetches 300 MB and needs root for a chroot. See CONTRIBUTING.md.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 repo=$(cd "$here/.." && pwd)

@@ -104,7 +104,7 @@ Exit codes:
  11  this computer cannot write, or listen on a port
  12  cannot tell: incomplete data, sampling error, no effect
 130  interrupted before there was a result
-docs/errors.md lists the errors of each.";
+docs/reference/errors.md lists the errors of each.";
 
 /// The help of a command: its examples come before its options.
 const COMMAND_HELP: &str = "\

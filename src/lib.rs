@@ -8,7 +8,7 @@
 //!                    raw-trace -> trace -> profile -> export (pprof), report
 //! ```
 //!
-//! `docs/architecture.md` shows the same on one page, with the table of who may import whom.
+//! `docs/internals/architecture.md` shows the same on one page, with the table of who may import whom.
 
 pub use heaptap_analyze as analyze;
 pub use heaptap_model::bytes;

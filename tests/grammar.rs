@@ -282,10 +282,12 @@ fn every_example_parses() {
     }
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut pages = vec![folder.join("README.md")];
-    for entry in std::fs::read_dir(folder.join("docs")).expect("docs/") {
-        let path = entry.expect("an entry").path();
-        if path.extension().is_some_and(|ending| ending == "md") {
-            pages.push(path);
+    for part in ["docs", "docs/guide", "docs/reference", "docs/internals"] {
+        for entry in std::fs::read_dir(folder.join(part)).expect("docs/") {
+            let path = entry.expect("an entry").path();
+            if path.extension().is_some_and(|ending| ending == "md") {
+                pages.push(path);
+            }
         }
     }
     for page in pages {

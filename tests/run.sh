@@ -203,7 +203,7 @@ done
 say "format and lints"
 cargo fmt --all --check
 cargo clippy --workspace --locked --profile ci --all-targets -- -D warnings
-# The smallest program (docs/architecture.md).
+# The smallest program (docs/internals/architecture.md).
 cargo clippy --locked --profile ci --no-default-features -- -D warnings
 
 say "tests"

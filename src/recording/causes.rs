@@ -1,6 +1,6 @@
 //! Causes for the end of a recording and for empty targets: each cause once, and no guesses next to
 //! a known cause. Contains the rule by which a truncated trace is incomplete here and damaged
-//! elsewhere (docs/errors.md).
+//! elsewhere (docs/reference/errors.md).
 
 use std::time::Duration;
 

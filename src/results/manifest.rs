@@ -1,5 +1,5 @@
 //! `manifest.json`: the facts of a recording, next to the files it names. Owns the schema
-//! (`docs/manifest.md` documents every field; a test keeps the two in sync) and atomic writing.
+//! (`docs/reference/formats.md` documents every field; a test keeps the two in sync) and atomic writing.
 //! Contains plain values only.
 
 mod companion;

@@ -1,4 +1,4 @@
-//! The rules of docs/architecture.md, held to the code: who may import whom, who may print,
+//! The rules of docs/internals/architecture.md, held to the code: who may import whom, who may print,
 //! who may open sockets, who knows serde_yaml.
 
 mod circles;
@@ -9,9 +9,10 @@ use sources::{Source, first_word, imports, names_at, packages, root, sources};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-/// The tables of docs/architecture.md: a crate, or a module of the program, and what it may import.
+/// The tables of docs/internals/architecture.md: a crate, or a module of the program, and what it may import.
 fn table() -> BTreeMap<String, BTreeSet<String>> {
-    let text = fs::read_to_string(root().join("docs/architecture.md")).expect("the page is there");
+    let text = fs::read_to_string(root().join("docs/internals/architecture.md"))
+        .expect("the page is there");
     let names = |cell: &str| -> Vec<String> {
         cell.split('`')
             .skip(1)
@@ -72,7 +73,7 @@ fn crates_depend_only_on_what_the_table_allows() {
     let mut wrong = Vec::new();
     for package in packages() {
         let Some(allowed) = table.get(&package) else {
-            panic!("docs/architecture.md has no row for `{package}`");
+            panic!("docs/internals/architecture.md has no row for `{package}`");
         };
         let depends = dependencies(&package);
         let more = depends.difference(allowed);
@@ -82,7 +83,7 @@ fn crates_depend_only_on_what_the_table_allows() {
     }
     assert!(
         wrong.is_empty(),
-        "docs/architecture.md has it otherwise:\n{}",
+        "docs/internals/architecture.md has it otherwise:\n{}",
         wrong.join("\n")
     );
 }
@@ -98,7 +99,7 @@ fn modules_of_the_program_import_only_what_the_table_allows() {
             continue;
         }
         let Some(allowed) = table.get(module) else {
-            panic!("docs/architecture.md has no row for `{module}`");
+            panic!("docs/internals/architecture.md has no row for `{module}`");
         };
         for import in imports(&source.code) {
             if import != module && own.contains(&import) && !allowed.contains(&import) {
@@ -108,7 +109,7 @@ fn modules_of_the_program_import_only_what_the_table_allows() {
     }
     assert!(
         wrong.is_empty(),
-        "docs/architecture.md forbids:\n{}",
+        "docs/internals/architecture.md forbids:\n{}",
         wrong.join("\n")
     );
 }
@@ -120,14 +121,15 @@ fn every_row_of_the_table_exists() {
         let file = folder.with_extension("rs");
         assert!(
             folder.is_dir() || file.is_file() || root().join("crates").join(name).is_dir(),
-            "docs/architecture.md names `{name}`, which is neither in src/ nor in crates/"
+            "docs/internals/architecture.md names `{name}`, which is neither in src/ nor in crates/"
         );
     }
 }
 
 #[test]
 fn every_place_that_the_page_names_exists() {
-    let text = fs::read_to_string(root().join("docs/architecture.md")).expect("the page is there");
+    let text = fs::read_to_string(root().join("docs/internals/architecture.md"))
+        .expect("the page is there");
     let words = text.split('`').skip(1).step_by(2);
     let tops = [
         "src/",

@@ -12,7 +12,7 @@
 #
 # Needs Debian on amd64, and root or unprivileged user namespaces. What is missing for that is
 # a skip: one line, exit 77. What fails once a phone is being booted is an error.
-# Everything lives in HEAPTAP_BENCH_DIR (default target/bench). See docs/bench.md.
+# Everything lives in HEAPTAP_BENCH_DIR (default target/bench). See CONTRIBUTING.md.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 repo=$(cd "$here/../.." && pwd)

@@ -1,4 +1,4 @@
-//! Stories against a real adb, adbd, perfetto and traced (see docs/bench.md). heapprofd is not
+//! Stories against a real adb, adbd, perfetto and traced (see CONTRIBUTING.md). heapprofd is not
 //! there, so what is recorded are process stats, and a profile is always empty: the stories
 //! hold heaptap to what it says and to what it leaves, not to samples.
 //!

@@ -1,4 +1,4 @@
-//! docs/cli.md is made from the flags themselves. After a change of flags:
+//! docs/reference/cli.md is made from the flags themselves. After a change of flags:
 //! `UPDATE_DOCS=1 cargo test --test commands cli_reference`.
 
 use std::fmt::Write as _;
@@ -139,7 +139,7 @@ fn spelled(argument: &Arg) -> String {
 
 #[test]
 fn the_page_is_what_the_flags_say() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/cli.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/cli.md");
     let expected = reference();
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, &expected).expect("docs/ can be written");
@@ -147,7 +147,7 @@ fn the_page_is_what_the_flags_say() {
     let page = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         page == expected,
-        "docs/cli.md is behind the flags: UPDATE_DOCS=1 cargo test --test commands cli_reference"
+        "docs/reference/cli.md is behind the flags: UPDATE_DOCS=1 cargo test --test commands cli_reference"
     );
 }
 

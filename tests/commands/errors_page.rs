@@ -1,4 +1,4 @@
-//! docs/errors.md lists every exit code and every kind that the code can give, and no other.
+//! docs/reference/errors.md lists every exit code and every kind that the code can give, and no other.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,7 @@ fn root() -> PathBuf {
 }
 
 fn page() -> String {
-    fs::read_to_string(root().join("docs/errors.md")).expect("the page is there")
+    fs::read_to_string(root().join("docs/reference/errors.md")).expect("the page is there")
 }
 
 /// Rows of the section `heading`: the cells of each.
@@ -102,7 +102,10 @@ fn every_kind_of_error_is_on_the_page() {
     let given = kinds_of_errors();
     assert!(given.len() > 50, "kinds were found: {given:?}");
     let missing: Vec<_> = given.difference(&documented).collect();
-    assert!(missing.is_empty(), "add to docs/errors.md: {missing:?}");
+    assert!(
+        missing.is_empty(),
+        "add to docs/reference/errors.md: {missing:?}"
+    );
     let gone: Vec<_> = documented.difference(&given).collect();
     assert!(gone.is_empty(), "no code gives {gone:?} any more");
 }

@@ -175,7 +175,7 @@ fn devices_come_and_go() {
 
 #[test]
 fn every_fault_stands_in_the_manual() {
-    let manual = include_str!("../../docs/virtual-phone.md");
+    let manual = include_str!("../../docs/internals/virtual-phone.md");
     for kind in FaultKind::ALL {
         assert!(
             manual.contains(&format!("`{}`", kind.name())),

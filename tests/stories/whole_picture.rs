@@ -116,7 +116,7 @@ fn live(entries: &[Entry], holds: impl Fn(&str) -> bool) -> Readings {
     entries.iter().filter_map(of).collect()
 }
 
-/// The header of the data in a page, and nothing else of it: see docs/report-format.md.
+/// The header of the data in a page, and nothing else of it: see viewer/README.md.
 fn data_of(page: &Path) -> Value {
     let html = std::fs::read_to_string(page).unwrap();
     let mut data = Vec::new();

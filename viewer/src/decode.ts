@@ -1,4 +1,4 @@
-// From the page's data blocks to a Profile: base64, inflate, varints (docs/report-format.md).
+// From the page's data blocks to a Profile: base64, inflate, varints (viewer/README.md).
 // Refuses what it does not understand, in words for the page.
 
 import { FORMAT, type Header, type JavaHeap } from "./format";

@@ -1,4 +1,4 @@
-// The header of the data block, as docs/report-format.md describes it. Types only.
+// The header of the data block, as viewer/README.md describes it. Types only.
 
 export const FORMAT = 1;
 

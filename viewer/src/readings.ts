@@ -1,4 +1,4 @@
-// What was read of processes over time (docs/report-format.md, "Memory over time"): lives of one
+// What was read of processes over time (viewer/README.md, "Memory over time"): lives of one
 // name, the reading at a moment, lines with their gaps, and where the memory is at a dump.
 
 import type { DumpFacts, Header, Life, Part, RecordedFacts, Rows, TimelineFacts, Where } from "./format";

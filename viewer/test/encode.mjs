@@ -1,4 +1,4 @@
-// Writes reports as docs/report-format.md describes them, from plain data: what the browser tests
+// Writes reports as viewer/README.md describes them, from plain data: what the browser tests
 // look at beside the reports that heaptap writes itself. Small and obvious rather than fast.
 
 import { createHash } from "node:crypto";

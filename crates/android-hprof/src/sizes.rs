@@ -1,5 +1,5 @@
 //! Shallow sizes. An HPROF has a size for the instances of each class and the lengths of arrays,
-//! but not the memory that an object takes. `docs/java-heap.md` compares the models.
+//! but not the memory that an object takes. `docs/internals/analysis.md` compares the models.
 
 use super::classes::Classes;
 use super::evidence::Evidence;

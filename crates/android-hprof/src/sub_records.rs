@@ -430,7 +430,7 @@ impl<'a> ClassDump<'a> {
         self.id_at(4, 1)
     }
 
-    /// Returns the bytes of an instance as stated in the dump: see `docs/java-heap.md` for what
+    /// Returns the bytes of an instance as stated in the dump: see `docs/internals/analysis.md` for what
     /// they count.
     pub fn instance_bytes(&self) -> u32 {
         self.number_at(7, 1)

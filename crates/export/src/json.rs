@@ -1,4 +1,4 @@
-//! JSON with all data of a profile; `docs/export.md` describes each field. Columns instead of a
+//! JSON with all data of a profile; `docs/reference/formats.md` describes each field. Columns instead of a
 //! record for each row keep large profiles small and fast to read.
 
 use super::chosen::{Chosen, ChosenDump, Needed, unit_name, view_name};

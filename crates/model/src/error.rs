@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Classes of outcomes that scripts distinguish, one exit code each.
 ///
-/// `docs/errors.md` lists them; the numbers are a contract.
+/// `docs/reference/errors.md` lists them; the numbers are a contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorClass {
     /// A bug in heaptap.

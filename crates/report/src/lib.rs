@@ -5,7 +5,7 @@
 //! # Structure
 //!
 //! A page has three parts: a static part for readers without scripts, blocks of compressed data
-//! (`docs/report-format.md`), and the viewer. A content policy allows only the viewer's script, by
+//! (`viewer/README.md`), and the viewer. A content policy allows only the viewer's script, by
 //! its hash, so names from a device cannot run as scripts. All of them are also escaped.
 //!
 //! | module | owns |

@@ -16,7 +16,7 @@ use std::path::PathBuf;
     heaptap convert rec --format speedscope         rec.speedscope.json\n  \
     heaptap convert rec --format parquet -o tables  for DuckDB\n  \
     heaptap convert rec@last --format folded -o - | flamegraph.pl > flame.svg",
-    after_long_help = "docs/export.md describes every format."
+    after_long_help = "docs/reference/formats.md describes every format."
 )]
 pub struct Args {
     /// A recording's directory, a trace, a pprof or an HPROF; - for stdin

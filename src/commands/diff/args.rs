@@ -27,7 +27,7 @@ use std::path::PathBuf;
     heaptap diff before.smaps after.smaps\n  \
     heaptap diff before.txt after.txt      two texts of dumpsys meminfo\n  \
     heaptap diff old.hprof rec@last --mapping-before old.txt --mapping-after new.txt",
-    after_long_help = "docs/native-tables.md says how dumps are paired, what is certain, and what JSON means."
+    after_long_help = "docs/guide/native-leak.md says how dumps are paired, what is certain, and what JSON means."
 )]
 pub struct Args {
     /// First dump: a recording, trace, pprof, HPROF, smaps or meminfo text

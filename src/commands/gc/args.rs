@@ -17,7 +17,7 @@ use crate::flags::target::TargetArgs;
     heaptap gc rec@before..after            between two labels\n  \
     adb logcat -d | heaptap gc -\n  \
     heaptap gc bugreport.zip -n com.example.app --by collection",
-    after_long_help = "docs/gc.md says what is read, and when something counts as wrong."
+    after_long_help = "docs/guide/java-leak.md says what is read, and when something counts as wrong."
 )]
 pub struct Args {
     /// Saved logs, bugreports or a recording's directory; - for stdin

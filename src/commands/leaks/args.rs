@@ -18,7 +18,7 @@ use std::ffi::OsString;
     heaptap leaks rec --fail               in CI: exits with 9 if it leaks\n  \
     heaptap leaks rec@3 rec@5 rec@7        single dumps of one process\n  \
     heaptap leaks rec --heap java          the Java heaps of a recording",
-    after_long_help = "docs/leaks.md explains the results and the rules for Java heaps, docs/sampling.md the confidence."
+    after_long_help = "docs/guide/native-leak.md explains the results and the rules for Java heaps, docs/internals/analysis.md the confidence."
 )]
 pub struct Args {
     /// Recordings, traces, pprofs or HPROFs of one process, oldest first

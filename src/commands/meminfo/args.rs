@@ -20,7 +20,7 @@ use std::path::PathBuf;
     heaptap meminfo -n com.example.app --local         without a GC\n  \
     heaptap meminfo -n com.example.app --save before   for `heaptap diff`\n  \
     heaptap meminfo --system --by oom                  the whole device",
-    after_long_help = "docs/meminfo.md explains rows, columns and what asking costs."
+    after_long_help = "docs/guide/meminfo.md explains rows, columns and what asking costs."
 )]
 pub struct Args {
     /// A text of dumpsys meminfo, or a recording's directory; - for stdin

@@ -22,7 +22,7 @@ use std::time::Duration;
     heaptap query trace \"SELECT * FROM heaptap_dump\"\n  \
     heaptap query rec --file growth.sql --csv > growth.csv\n  \
     heaptap query dump.hprof -o dump.sqlite      for other tools",
-    after_long_help = "Tables are Perfetto's and some of our own: docs/query.md lists them."
+    after_long_help = "Tables are Perfetto's and some of our own: docs/reference/sql.md lists them."
 )]
 pub struct Args {
     /// A recording's directory, a trace, a pprof or an HPROF; - for stdin

@@ -25,7 +25,7 @@ use std::ffi::OsString;
     heaptap top rec --view alloc_space           all bytes, freed or not\n  \
     heaptap top dump.hprof --by object --focus Activity\n  \
     heaptap top dump.hprof --tree --depth 4      the dominator tree",
-    after_long_help = "docs/native-tables.md says what figures, filters and JSON mean."
+    after_long_help = "docs/guide/native-leak.md says what figures, filters and JSON mean."
 )]
 pub struct Args {
     /// A recording's directory, a trace, a pprof or an HPROF

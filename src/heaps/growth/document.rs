@@ -1,4 +1,4 @@
-//! Output of `leaks --json` for native heaps. Fields are a contract: docs/leaks.md lists them.
+//! Output of `leaks --json` for native heaps. Fields are a contract: docs/guide/native-leak.md lists them.
 
 use serde::Serialize;
 

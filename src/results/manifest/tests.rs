@@ -253,7 +253,7 @@ fn the_page_documents_every_field_and_no_other() {
     let mut fields = BTreeSet::new();
     let value = serde_json::to_value(full()).expect("it serializes");
     paths(&value, "", &mut fields);
-    let page = include_str!("../../../docs/manifest.md");
+    let page = include_str!("../../../docs/reference/formats.md");
     let documented: BTreeSet<String> = page
         .lines()
         .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
@@ -262,12 +262,12 @@ fn the_page_documents_every_field_and_no_other() {
     assert_eq!(
         fields.difference(&documented).collect::<Vec<_>>(),
         Vec::<&String>::new(),
-        "missing in docs/manifest.md"
+        "missing in docs/reference/formats.md"
     );
     assert_eq!(
         documented.difference(&fields).collect::<Vec<_>>(),
         Vec::<&String>::new(),
-        "docs/manifest.md names what is not there"
+        "docs/reference/formats.md names what is not there"
     );
     assert!(page.contains(&format!("schema version {SCHEMA_VERSION}")));
 }

@@ -81,7 +81,7 @@ fn number(value: &Value) -> usize {
     value.as_u64().expect("a number") as usize
 }
 
-/// docs/export.md, "JSON".
+/// docs/reference/formats.md, "JSON".
 pub fn json(file: &Path) -> Numbers {
     let document = parsed(file);
     assert_eq!(document["schema"], "heaptap-profile");

@@ -1,5 +1,5 @@
 //! Statistics of sampled heaps: intervals, differences, growth, verdicts. Pure functions over
-//! numbers, independent of callsites, dumps and files. `docs/sampling.md` derives the rules and
+//! numbers, independent of callsites, dumps and files. `docs/internals/analysis.md` derives the rules and
 //! contains the table of the simulation.
 //!
 //! The sampler (heapprofd, `libprofiling`) has one countdown per heap, whose gaps are exponential

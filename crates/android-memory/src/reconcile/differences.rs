@@ -218,7 +218,7 @@ impl Table {
             bytes: None,
             remedy: Some(
                 "run `heaptap smaps TARGET --by library` to find its owner, or `heaptap dump` for \
-                 the Java heap; docs/smaps.md covers code and mapped files"
+                 the Java heap; docs/guide/meminfo.md covers code and mapped files"
                     .to_owned(),
             ),
         };

@@ -112,7 +112,8 @@ impl ConfigError {
         ConfigError::BadFile {
             origin: origin.to_owned(),
             why,
-            help: "see docs/config.md for the supported keys, and configs/ for examples".to_owned(),
+            help: "see docs/reference/formats.md for the supported keys, and configs/ for examples"
+                .to_owned(),
         }
     }
 }

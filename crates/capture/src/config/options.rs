@@ -31,7 +31,7 @@ pub enum Snapshots {
 /// Maximum number of dumps in a recording with a known duration, unless its period would exceed
 /// [`LONGEST_WAIT`].
 const DUMPS: u32 = 60;
-/// More frequent dumps would slow the target down: `docs/recording.md` has the figures.
+/// More frequent dumps would slow the target down: `docs/guide/recording.md` has the figures.
 const SHORTEST_WAIT: Duration = Duration::from_secs(2);
 /// Period during an attended recording. A label waits up to twice as long, for the next flush.
 const USUAL_WAIT: Duration = Duration::from_secs(5);

@@ -11,7 +11,7 @@ pub struct Preset {
 
 macro_rules! presets {
     ($($name:literal),* $(,)?) => {
-        /// Every preset, in the order of `docs/config.md`.
+        /// Every preset, in the order of `docs/reference/formats.md`.
         pub const PRESETS: &[Preset] = &[$(Preset {
             name: $name,
             text: include_str!(concat!("../../../../configs/", $name, ".yaml")),

@@ -421,7 +421,7 @@ fn single_fields_are_set_by_name() {
 
 #[test]
 fn every_preset_is_a_good_config_and_documented() {
-    let docs = include_str!("../../../../docs/config.md");
+    let docs = include_str!("../../../../docs/reference/formats.md");
     for preset in PRESETS {
         let file = ConfigFile::load(Path::new(preset.name)).unwrap();
         let resolved = resolve(Some(&file), &named("com.example.app")).unwrap();
@@ -434,14 +434,14 @@ fn every_preset_is_a_good_config_and_documented() {
         );
         assert!(
             docs.contains(&format!("`{}`", preset.name)),
-            "docs/config.md lists {}",
+            "docs/reference/formats.md lists {}",
             preset.name
         );
     }
     for key in yaml::KEYS {
         assert!(
             docs.contains(&format!("| `{key}`")),
-            "docs/config.md lists {key}"
+            "docs/reference/formats.md lists {key}"
         );
     }
     let on_disk = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs"))

@@ -11,7 +11,7 @@ use super::{ConfigError, Options, Targets};
 use heaptap_model::near::nearest;
 use heaptap_model::units::{ByteSize, parse_duration};
 
-/// All keys; `docs/config.md` lists them.
+/// All keys; `docs/reference/formats.md` lists them.
 pub(super) const KEYS: &[&str] = &[
     "description",
     "names",

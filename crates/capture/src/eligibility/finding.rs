@@ -8,7 +8,7 @@ use super::processes::Process;
 use heaptap_model::units::ByteSize;
 use heaptap_model::untrusted::shell::{Shell, quoted};
 
-/// Stable IDs of findings; `docs/eligibility.md` lists them.
+/// Stable IDs of findings; `docs/guide/troubleshooting.md` lists them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[allow(missing_docs)]

@@ -10,7 +10,7 @@
 //! to the names and PIDs for the config. Nothing here records, prints or changes the
 //! device.
 //!
-//! The rules are documented in `docs/eligibility.md`.
+//! The rules are documented in `docs/guide/troubleshooting.md`.
 
 mod assess;
 mod assessment;

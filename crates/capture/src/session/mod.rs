@@ -10,7 +10,7 @@
 //!
 //! The journal is written and synced before the first request to the device. The process that
 //! finishes a session holds its lock; any process can add a label or request the end.
-//! `docs/recording.md` has the guarantees about failures.
+//! `docs/guide/recording.md` has the guarantees about failures.
 
 mod completion;
 mod dump_heaps;

@@ -2,7 +2,7 @@
 --
 --     cd DIR && duckdb -init views.sql
 --
--- docs/export.md describes the tables.
+-- docs/reference/formats.md describes the tables.
 
 CREATE OR REPLACE VIEW dump AS SELECT * FROM read_parquet('dump.parquet');
 CREATE OR REPLACE VIEW frame AS SELECT * FROM read_parquet('frame.parquet');

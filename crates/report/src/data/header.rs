@@ -1,4 +1,4 @@
-//! Header of the data block: metadata, and positions of the values. `docs/report-format.md`
+//! Header of the data block: metadata, and positions of the values. `viewer/README.md`
 //! describes every field.
 
 use serde::{Deserialize, Serialize};

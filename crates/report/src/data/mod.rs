@@ -1,5 +1,5 @@
 //! Data of a report for the viewer in the page: names, callsites, values of all dumps, in a compact
-//! form. `docs/report-format.md` specifies the format; `viewer/src` reads it.
+//! form. `viewer/README.md` specifies the format; `viewer/src` reads it.
 //!
 //! | file | owns |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Variable-length integers: LEB128 and zigzag, as in `docs/report-format.md`.
+//! Variable-length integers: LEB128 and zigzag, as in `viewer/README.md`.
 
 /// Appends an unsigned integer.
 pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {

@@ -1,5 +1,5 @@
 //! Section of a Java heap in the page's data: tables by class, the largest objects of the dominator
-//! tree, suspects with their paths. `docs/report-format.md` describes it.
+//! tree, suspects with their paths. `viewer/README.md` describes it.
 
 use super::super::data::header::Fact;
 use super::change::{Change, Sizes};

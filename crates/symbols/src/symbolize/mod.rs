@@ -13,7 +13,7 @@
 //!
 //! There are three kinds of address. A frame's `rel_pc` comes from the unwinder: file offset in the
 //! ELF plus the load bias that it used. [`mod@file`] needs the link-time address (`st_value`,
-//! DW_AT_low_pc: the SVMA). They differ if the unwinder's load bias was wrong; `docs/symbols.md`
+//! DW_AT_low_pc: the SVMA). They differ if the unwinder's load bias was wrong; `docs/guide/symbols.md`
 //! has a drawing.
 
 pub mod cache;

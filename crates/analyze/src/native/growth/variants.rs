@@ -292,7 +292,7 @@ fn nothing_false_is_said_of_ten_apps() {
 }
 
 #[test]
-#[ignore = "a minute; see docs/sampling.md"]
+#[ignore = "a minute; see docs/internals/analysis.md"]
 fn hardly_anything_false_is_said_of_two_hundred_apps() {
     let (failed, text) = failures(0..200);
     use std::io::Write as _;

@@ -1,6 +1,6 @@
 //! Simulation of the exact sampler against the formulas: coverage of intervals and error rate of
 //! verdicts. Seeds are fixed. A quick version runs with every test. The full version
-//! (`docs/sampling.md` contains its table) runs with
+//! (`docs/internals/analysis.md` contains its table) runs with
 //! `cargo test --release -p heaptap-analyze --lib sampling::simulation -- --ignored --nocapture`.
 
 mod coverage;
@@ -98,7 +98,7 @@ fn intervals_hold_the_true_size() {
 }
 
 #[test]
-#[ignore = "minutes; see docs/sampling.md"]
+#[ignore = "minutes; see docs/internals/analysis.md"]
 fn intervals_hold_the_true_size_in_full() {
     coverage::all(FULL);
 }
@@ -109,7 +109,7 @@ fn healthy_sites_are_not_accused() {
 }
 
 #[test]
-#[ignore = "minutes; see docs/sampling.md"]
+#[ignore = "minutes; see docs/internals/analysis.md"]
 fn healthy_sites_are_not_accused_in_full() {
     discoveries::all(FULL);
 }

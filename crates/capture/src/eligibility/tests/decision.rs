@@ -1,5 +1,5 @@
 //! The complete decision table: every kind of process on every build and version. The columns
-//! are those of `docs/eligibility.md`.
+//! are those of `docs/guide/troubleshooting.md`.
 
 use crate::eligibility::decide::{Answer, decide_app, decide_device, decide_process};
 use crate::eligibility::facts::{BuildType, DeviceFacts, Selinux};

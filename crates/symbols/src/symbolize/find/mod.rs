@@ -1,7 +1,7 @@
 //! Search for the symbols of a library. Defines the places, their order, and the record of
 //! attempts; [`crate::symbolize::file`] reads the files.
 //!
-//! `docs/symbols.md` describes the places and their order. Two rules apply to all of them. First, a
+//! `docs/guide/symbols.md` describes the places and their order. Two rules apply to all of them. First, a
 //! file counts only if its build ID is the library's; a file without build ID is used only if
 //! [`Places::allow_no_build_id`] is set. Second, if several files have that build ID, the one with
 //! the most information wins, whatever its place: a stripped copy in the first place does not hide
