@@ -19,6 +19,7 @@ use crate::error::{ErrorClass, Failure};
 use crate::exit::{self, Outcome};
 use crate::flags::context::Context;
 use crate::flags::globals::Globals;
+use crate::flags::typed::TypedOptions;
 
 /// The help of the program itself: the commands by what one does with them. `tests/grammar.rs`
 /// holds it to the tree of commands.
@@ -276,14 +277,15 @@ async fn run_typed(console: &Console, typed: Vec<OsString>) -> Result<Outcome, F
         false => tree(),
     };
     let command = command.color(console.clap_color());
-    let cli = match command
-        .try_get_matches_from(&typed)
-        .and_then(|matches| Cli::from_arg_matches(&matches))
-    {
-        Ok(cli) => cli,
+    let parsed = command.try_get_matches_from(&typed).and_then(|matches| {
+        let options = TypedOptions::new(&tree(), &matches);
+        Ok((Cli::from_arg_matches(&matches)?, options))
+    });
+    let (cli, options) = match parsed {
+        Ok(parsed) => parsed,
         Err(error) => return exit::usage::show(console, &error, &tree(), &typed),
     };
-    let context = Context::new(console.clone(), cli.globals);
+    let context = Context::new(console.clone(), cli.globals, options);
     let done = dispatch(&context, cli.command).await;
     done.map_err(|failure| context.without_collect(failure))
 }

@@ -44,7 +44,7 @@ impl Classified for ConvertError {
             ConvertError::Hprof { source, .. } => source.facts(),
             ConvertError::Maps(error) => error.facts(),
             ConvertError::NoneSelected(choices) => {
-                ErrorFacts::new(ErrorClass::Empty, "none-selected").with_help(choices.describe())
+                ErrorFacts::new(ErrorClass::Usage, "none-selected").with_help(choices.describe())
             }
             ConvertError::Interrupted => ErrorFacts::new(ErrorClass::Interrupted, "interrupted"),
             ConvertError::Write { .. } => {

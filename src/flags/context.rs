@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use tokio::sync::OnceCell;
 
 use super::globals::Globals;
+use super::typed::TypedOptions;
 #[cfg(feature = "virtual-phone")]
 use super::virtual_phone;
 use crate::console::Console;
@@ -26,6 +27,8 @@ pub struct Context {
     pub console: Console,
     /// The global flags.
     pub globals: Globals,
+    /// The options of the command that were typed.
+    pub typed: TypedOptions,
     #[cfg(feature = "virtual-phone")]
     phone: OnceLock<VirtualPhone>,
     server: OnceCell<Server>,
@@ -34,10 +37,11 @@ pub struct Context {
 
 impl Context {
     /// Takes the flags; connects to nothing yet.
-    pub fn new(console: Console, globals: Globals) -> Self {
+    pub fn new(console: Console, globals: Globals, typed: TypedOptions) -> Self {
         Context {
             console,
             globals,
+            typed,
             #[cfg(feature = "virtual-phone")]
             phone: OnceLock::new(),
             server: OnceCell::new(),

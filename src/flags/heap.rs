@@ -13,8 +13,15 @@ pub struct HeapArgs {
     ///
     /// Native heaps are libc.malloc, com.android.art and custom ones. Java heaps are app, zygote
     /// and image.
-    #[arg(long = "heap", value_name = "HEAP", value_delimiter = ',')]
+    #[arg(long = "heap", value_name = "HEAP", value_delimiter = ',', value_parser = heap_name)]
     pub heaps: Vec<String>,
+}
+
+/// Parses a heap. Native heaps are named exactly; case does not matter for the other words.
+fn heap_name(typed: &str) -> Result<String, std::convert::Infallible> {
+    let lower = typed.to_ascii_lowercase();
+    let is_word = lower == NATIVE || lower == JAVA || java_heap(&lower).is_some();
+    Ok(if is_word { lower } else { typed.to_owned() })
 }
 
 /// The kinds of heaps.
@@ -64,6 +71,24 @@ impl HeapArgs {
         self.of_java().is_some() && self.of_native().is_none()
     }
 
+    /// Returns true if only native heaps are named.
+    pub fn is_native_only(&self) -> bool {
+        self.of_native().is_some() && self.of_java().is_none()
+    }
+
+    /// Refuses a part of the Java heap, for a command that reads Java heaps whole.
+    ///
+    /// # Errors
+    /// Returns an error if app, zygote or image is named.
+    pub fn refuse_java_parts(&self, command: &str) -> Result<(), Failure> {
+        let Some(part) = self.heaps.iter().find(|name| java_heap(name).is_some()) else {
+            return Ok(());
+        };
+        let message = format!("`{command}` reads Java heaps whole: `--heap {part}` selects a part");
+        Err(Failure::new(ErrorClass::Usage, "option-conflict", message)
+            .with_help(format!("use `--heap java`, or `heaptap top --heap {part}`")))
+    }
+
     /// Names of native heaps; empty for every native heap.
     pub fn native_names(&self) -> Vec<String> {
         let is_name =
@@ -80,6 +105,9 @@ impl HeapArgs {
             let message = format!("Java does not have the heap {native:?}");
             return Err(Failure::new(ErrorClass::Usage, "no-such-heap", message)
                 .with_help("name app, zygote or image"));
+        }
+        if self.heaps.iter().any(|name| name == JAVA) {
+            return Ok(Vec::new());
         }
         Ok(self.heaps.iter().filter_map(|n| java_heap(n)).collect())
     }
@@ -112,6 +140,13 @@ mod tests {
         assert!(named.java_kinds().is_err());
         let both = heaps(&["native", "java"]);
         assert!(!both.is_java_only() && both.java_kinds().unwrap().is_empty());
+        assert!(!both.is_native_only() && named.is_native_only());
+        // The whole heap includes its parts.
+        assert_eq!(heaps(&["java", "app"]).java_kinds().unwrap(), []);
+        assert_eq!(heap_name("Java").unwrap(), "java");
+        assert_eq!(heap_name("Custom").unwrap(), "Custom");
+        assert!(zygote.refuse_java_parts("report").is_err());
+        assert!(both.refuse_java_parts("report").is_ok());
         assert!(heaps(&[]).java_kinds().unwrap().is_empty());
     }
 }

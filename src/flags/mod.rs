@@ -19,5 +19,6 @@ pub mod source;
 pub mod stack;
 pub mod target;
 pub mod time;
+pub mod typed;
 #[cfg(feature = "virtual-phone")]
 pub mod virtual_phone;

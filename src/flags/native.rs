@@ -45,7 +45,7 @@ impl NativeArgs {
     ///
     /// # Errors
     /// Returns an error if several dumps are named.
-    pub fn java_input(&self, typed: &OsStr) -> Result<JavaInput, Failure> {
+    pub fn one_dump(&self, typed: &OsStr) -> Result<JavaInput, Failure> {
         self.moment.one(JavaInput::parse(typed))
     }
 

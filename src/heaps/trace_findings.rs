@@ -1,6 +1,8 @@
 //! Loss and damage of a trace, and why it holds no samples, in words with the remedy. The
 //! flags of single dumps are `findings`'.
 
+use std::collections::BTreeSet;
+
 use crate::error::ErrorClass;
 use crate::profile::{Health, HeapRequest, Recording};
 use crate::results::findings::{BUSY, Finding, TRACE_CUT};
@@ -309,7 +311,11 @@ fn why_nothing(recording: &Recording, health: &Health, has_entries: bool) -> Fin
                 true => "the trace was recorded without data sources".to_owned(),
                 false => format!(
                     "the trace was recorded without a heap profile (it contains {})",
-                    recording.data_sources.join(", ")
+                    BTreeSet::from_iter(&recording.data_sources)
+                        .into_iter()
+                        .map(String::as_str)
+                        .collect::<Vec<_>>()
+                        .join(", ")
                 ),
             },
             match recording.data_sources.iter().any(|name| name == JAVA_HPROF) {

@@ -90,6 +90,8 @@ pub struct ReportRequest {
     pub java: JavaOptions,
     /// If true, show only Java heaps.
     pub java_only: bool,
+    /// If true, show only native heaps.
+    pub native_only: bool,
     /// Maximum number of callsites; 0 means no limit.
     pub limit: Option<usize>,
     /// Texts and other contents of Java heaps as well.

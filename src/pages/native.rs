@@ -236,7 +236,7 @@ pub(super) fn went(file: Option<&NativeFile>, java: Option<(u64, u64)>) -> Where
     add(
         "graphics",
         None,
-        "not part of a heap; run `heaptap meminfo PROCESS`, or record with `heaptap record --with \
+        "not part of a heap; run `heaptap meminfo -n PROCESS`, or record with `heaptap record --with \
          meminfo`"
             .to_owned(),
     );

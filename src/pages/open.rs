@@ -151,8 +151,7 @@ pub(super) fn open(
         .native
         .as_ref()
         .is_none_or(|file| file.java_dumps > 0 || beside());
-    // A heap name selects native heaps.
-    if has_java && request.look.heaps.is_empty() {
+    if has_java && !request.native_only {
         let found = add_java(
             &mut opened,
             java,

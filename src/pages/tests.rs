@@ -231,6 +231,7 @@ fn the_command_for_all_callsites_writes_the_same_page() {
         look: LookOptions::default(),
         java: JavaOptions::default(),
         java_only: false,
+        native_only: false,
         limit: None,
         contents: false,
     };

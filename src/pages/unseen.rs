@@ -26,7 +26,7 @@ pub(super) fn unseen(
     let lists = |rows: &str| match (parts, measured) {
         (Some(_), Some(measured)) => format!("Measured by {} at {}.", measured.by, measured.at),
         _ => format!(
-            "`heaptap meminfo PROCESS` lists {rows}; `heaptap record --with meminfo` records it \
+            "`heaptap meminfo -n PROCESS` lists {rows}; `heaptap record --with meminfo` records it \
              with the dumps."
         ),
     };

@@ -1,4 +1,4 @@
-//! `status`, `snapshot`, `stop`, `collect`: operations on sessions started by another process,
+//! `status`, `snapshot`, `stop`: operations on sessions started by another process,
 //! found in the journal, or by the name of a trace on a device if this host has none.
 
 mod before_start;
@@ -124,23 +124,31 @@ pub async fn stop(
     controls: &mut Controls,
     on_event: &EventHandler,
 ) -> Result<Stopped, Failure> {
-    let (selector, session_state) = match selector.choose(store, Purpose::Stop).await {
-        Ok(found) => {
-            let id = SessionSelector::Id(found.header.id.to_string());
-            (id, Some(found))
-        }
-        // The device may have one that this host does not know.
-        Err(_) => (selector.clone(), None),
-    };
-    if let Some(session_state) = session_state
+    let chosen = selector.choose(store, Purpose::Stop).await;
+    if let Ok(session_state) = &chosen
         && matches!(
-            status_of(store, &session_state, None).await.state,
+            status_of(store, session_state, None).await.state,
             State::Recording | State::Collecting
         )
     {
+        let session_state = session_state.clone();
         return stop_recorder(store, session_state, output, names, controls, on_event).await;
     }
-    let finished = collect(store, device, &selector, output, names, controls, on_event).await?;
+    let how = How {
+        output,
+        names,
+        wait: true,
+    };
+    let finished = collect(
+        store,
+        device,
+        chosen,
+        selector.id(),
+        how,
+        controls,
+        on_event,
+    )
+    .await?;
     Ok(Stopped::Finished(Box::new(finished)))
 }
 

@@ -68,6 +68,7 @@ pub(crate) async fn leave(
         look: NativeArgs::default().options(&java),
         java: java.options(Follow::default()),
         java_only: false,
+        native_only: false,
         limit: None,
         contents: false,
     };

@@ -70,7 +70,7 @@ fn show(console: &Console, report: &AppsReport) {
         if let Some(fix) = &finding.fix {
             console.say(format_args!(
                 "  {}: {fix}",
-                console.on_stderr(Style::Help, "fix")
+                console.on_stderr(Style::Help, "help")
             ));
         }
     }

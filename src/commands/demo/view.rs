@@ -105,7 +105,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     globals
         .virtual_phone
         .get_or_insert_with(|| PHONE.to_owned());
-    let ctx = &Context::new(ctx.console.clone(), globals);
+    let ctx = &Context::new(ctx.console.clone(), globals, ctx.typed.clone());
     let done = show(ctx, args).await;
     done.map_err(|failure| ctx.without_collect(failure))
 }

@@ -81,7 +81,7 @@ pub struct Args {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = diff_output())]
     pub output: Option<DiffOutput>,
     /// Overwrite existing files
-    #[arg(long, hide_short_help = true)]
+    #[arg(long, hide_short_help = true, requires = "output")]
     pub force: bool,
     /// Print comma-separated values to stdout
     #[arg(long, conflicts_with_all = ["json", "json_lines"])]

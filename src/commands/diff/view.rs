@@ -59,6 +59,8 @@ async fn of_any_kind(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     };
     let of_mappings = matches!(args.by, Some(ByArg::Kind | ByArg::Mapping));
     let of_mappings = args.smaps || of_mappings;
+    args.native.one_dump(&args.before)?;
+    args.native.one_dump(&args.after)?;
     let both = kinds::check(&args.before, &args.after, of_mappings)?;
     if of_mappings || both == Kind::Mappings {
         return compare_mappings(ctx, args).await;
@@ -91,7 +93,8 @@ async fn compare_mappings(ctx: &Context, args: Args) -> Result<Outcome, Failure>
                 .with_help("choose one of these, or leave out `--by`"));
         }
     };
-    of_heaps_alone(&args, "memory mappings")?;
+    let allowed = ["by", "smaps", "name", "pid", "package", "limit", "csv"];
+    ctx.typed.only("memory mappings", &allowed)?;
     if args.before == args.after {
         same_moment(ctx, &args.after);
     }
@@ -103,23 +106,6 @@ async fn compare_mappings(ctx: &Context, args: Args) -> Result<Outcome, Failure>
         csv: args.csv,
     };
     mappings::diff(ctx, asked).await
-}
-
-/// Rejects flags that apply only to heaps, so that no flag is ignored silently.
-fn of_heaps_alone(args: &Args, these: &str) -> Result<(), Failure> {
-    let flags = [
-        (args.output.is_some(), "--output"),
-        (args.rounds.is_some(), "--rounds"),
-        (args.fail_over.is_some(), "--fail-over"),
-    ];
-    match flags.into_iter().find(|(given, _)| *given) {
-        None => Ok(()),
-        Some((_, flag)) => {
-            let message = format!("`{flag}` applies to heaps, not to {these}");
-            Err(Failure::new(ErrorClass::Usage, "option-conflict", message)
-                .with_help("leave out the flag"))
-        }
-    }
 }
 
 /// Returns the request for the page of a difference.
@@ -142,6 +128,7 @@ fn page(args: &Args) -> ReportRequest {
         look: args.native.options(&args.java),
         java: args.java.options(Follow::default()),
         java_only: args.native.heap.is_java_only(),
+        native_only: args.native.heap.is_native_only(),
         limit: None,
         contents: false,
     }
@@ -211,7 +198,7 @@ async fn compare(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
 
 /// Compares two meminfo texts or documents.
 async fn of_meminfo(ctx: &Context, args: &Args) -> Result<Outcome, Failure> {
-    of_heaps_alone(args, "meminfo output")?;
+    ctx.typed.only("meminfo output", &["limit", "csv"])?;
     let paths = [PathBuf::from(&args.before), PathBuf::from(&args.after)];
     let changes = blocking::stepwise(ctx, move |_| meminfo::compare(paths)).await?;
     meminfo::show(&ctx.console, &changes, args.csv, args.rows.limit);

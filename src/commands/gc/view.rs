@@ -68,7 +68,13 @@ fn inputs(args: &Args) -> Result<Vec<Input>, Failure> {
     };
     let input = |typed: &OsString| {
         if typed == STDIN {
-            return Ok(Input::Stdin);
+            return match period {
+                None => Ok(Input::Stdin),
+                Some(_) => Err(usage(
+                    "standard input does not have the labels that `--at` names",
+                    "name a recording's directory, or leave out `--at`",
+                )),
+            };
         }
         let mut input = source::input("gc", typed)?;
         input.which = input.which.or_else(|| period.clone());

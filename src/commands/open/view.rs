@@ -172,6 +172,7 @@ async fn make_page(ctx: &Context, input: &Path, page: PagePlace) -> Result<Outco
         look: native.options(&java),
         java: java.options(Follow::default()),
         java_only: false,
+        native_only: false,
         limit: None,
         contents: false,
     };

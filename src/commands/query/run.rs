@@ -196,6 +196,9 @@ fn of_trace(
     // Flags are cumulative, so the last dump of each heap has all of them.
     let mut flagged: BTreeMap<(u64, String), Vec<Finding>> = BTreeMap::new();
     let mut sampled = false;
+    // What could have been named, for an error.
+    let mut processes = BTreeSet::new();
+    let mut heaps = BTreeSet::new();
     let health = opened
         .trace
         .read_dumps(|mut dump: HeapDump| -> Result<(), LookError> {
@@ -210,7 +213,11 @@ fn of_trace(
             sampled |= !dump.samples.is_empty();
             let number = numbers.next(dump.pid, &dump.heap);
             let is_heap = look.heaps.is_empty() || look.heaps.contains(&dump.heap);
-            if takes(dump.pid, &dump.process) && is_heap {
+            if !takes(dump.pid, &dump.process) {
+                processes.insert(format!("{} ({})", dump.process, dump.pid));
+            } else if !is_heap {
+                heaps.insert(dump.heap.clone());
+            } else {
                 let listed = listed(&dump, number, manifest).facts;
                 let key = (dump.pid, dump.heap.clone());
                 match flagged.get_mut(&key).filter(|_| dump.open) {
@@ -247,7 +254,23 @@ fn of_trace(
         .filter(|(_, smaps)| takes(smaps.pid, &smaps.process))
         .map(|(at, _)| at)
         .collect();
-    if natives.dumps.is_empty() && facts.is_empty() && mappings.is_empty() {
+    let is_empty = natives.dumps.is_empty() && facts.is_empty() && mappings.is_empty();
+    let listed = |names: BTreeSet<String>| names.into_iter().collect::<Vec<_>>().join(", ");
+    if is_empty && !heaps.is_empty() {
+        return Err(OpenError::Look(LookError::NoSuchHeap {
+            name: path.display().to_string(),
+            heap: look.heaps.join(", "),
+            there: listed(heaps),
+        }));
+    }
+    if is_empty && !processes.is_empty() {
+        return Err(OpenError::Look(LookError::NoSuchProcess {
+            name: path.display().to_string(),
+            process: look.processes.to_string(),
+            there: listed(processes),
+        }));
+    }
+    if is_empty {
         let why = trace_findings::why_empty(&recording, &health, false);
         findings.extend(why);
     }

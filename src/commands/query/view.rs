@@ -35,6 +35,7 @@ mod prompt;
 /// Returns an error if the input cannot be read or a statement fails.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let console = &ctx.console;
+    args.heap.refuse_java_parts("query")?;
     let options = args.options();
     let input = JavaInput::parse(&args.input);
     let sql = statements(&args)?;

@@ -20,7 +20,10 @@ use crate::views::page::{beside, is_stdout, show, write};
 /// # Errors
 /// Returns an error if an input does not contain a heap or the page cannot be written.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
-    args.native.moment.check(&args.inputs)?;
+    args.native
+        .moment
+        .check(args.inputs.iter().chain(&args.base))?;
+    args.native.heap.refuse_java_parts("report")?;
     let console = &ctx.console;
     let input = |typed: &OsString| {
         let (input, wanted) = args.native.input(typed, DumpScope::All);
@@ -37,6 +40,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         look: args.native.options(&args.java),
         java: args.java.options(Follow::default()),
         java_only: args.native.heap.is_java_only(),
+        native_only: args.native.heap.is_native_only(),
         limit: args.rows.limit,
         contents: args.contents,
     };

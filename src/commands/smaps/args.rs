@@ -39,7 +39,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub save: Option<PathBuf>,
     /// Overwrite existing files
-    #[arg(long)]
+    #[arg(long, requires = "save")]
     pub force: bool,
     /// Which processes.
     #[command(flatten)]

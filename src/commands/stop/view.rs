@@ -19,6 +19,7 @@ use serde_json::json;
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let store = Store::of_user()?;
     if let (true, Some(id)) = (args.forget, &args.session) {
+        ctx.typed.only("`--forget`", &["forget"])?;
         return forget(ctx, &store, id);
     }
     let selector = selector(ctx, &store, args.session).await?;

@@ -55,13 +55,28 @@ async fn of_folder(
     ctx: &Context,
     args: &Args,
     folder: &Path,
-    names: NameOptions,
+    mut names: NameOptions,
     phone: Option<Arc<DeviceLibs>>,
 ) -> Result<Outcome, Failure> {
+    let usage = |message: &str, help: &str| {
+        Failure::new(ErrorClass::Usage, "option-conflict", message).with_help(help)
+    };
+    if args.force {
+        let message = "`--force` does not apply to a directory: its results are always replaced";
+        return Err(usage(message, "leave out the option"));
+    }
+    if !args.names.mappings.is_empty() && !folder.join(FILE_NAME).is_file() {
+        let message = "`--mapping` does not apply to a directory without manifest.json";
+        return Err(usage(
+            message,
+            "add `-o FILE` to write the names as packets",
+        ));
+    }
     let java = folder.join(FOLDER);
     if java.is_symlink() {
         return Err(SymbolizeError::Linked { path: java }.into());
     }
+    names.symbolize &= args.only != Some(OnlyArg::Java);
     let mut folders = vec![folder.to_owned()];
     let has_java = args.only != Some(OnlyArg::Native) && java.join(FILE_NAME).is_file();
     folders.extend(has_java.then_some(java));

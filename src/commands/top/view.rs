@@ -33,6 +33,7 @@ const MOST_NODES: usize = 100_000;
 /// apply to its kind.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     args.native.moment.check([&args.input])?;
+    args.native.one_dump(&args.input)?;
     let java_flag = java_flag(&args);
     let native_flag = native_flag(&args);
     if let (Some(java), Some(native)) = (java_flag, native_flag) {

@@ -103,7 +103,7 @@ pub(super) fn sentence(
 fn decides(decider: Decider) -> String {
     let rounds = decider
         .iterations
-        .map(|n| format!("{} rounds", thousands(n)));
+        .map(|n| format!("{} iterations", thousands(n)));
     let interval = decider.interval_bytes.map(|bytes| match bytes {
         1 => "recording every allocation (-i 1)".to_owned(),
         bytes => format!("an interval of {bytes} bytes (-i {bytes})"),

@@ -1,4 +1,4 @@
-//! `collect`: ends a running session, fetches and converts it, wherever it was started. Also adopts
+//! Ends a running session, fetches and converts it, wherever it was started. Also adopts
 //! traces that only the device knows.
 
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use time::OffsetDateTime;
 
-use super::choice::{self, Purpose, SessionSelector};
+use super::choice;
 use super::phone::{PATIENCE, orphans, reach, require_phone, waits_for};
 use crate::device::Device;
 use crate::eligibility;
@@ -26,29 +26,24 @@ use crate::session::{
 };
 
 /// Collects a session: ends it if it is still running, fetches and converts it, and cleans up. Asks
-/// the device if the journal does not contain the session.
+/// the device for `wanted`, an ID or its beginning, if the journal does not contain the session.
 ///
 /// # Errors
 /// Returns [`SessionError::NotFetched`] if the trace cannot be fetched; it remains on the device.
 pub(super) async fn collect(
     store: &Store,
     device: impl AsyncFnOnce() -> Result<Device, Failure>,
-    selector: &SessionSelector,
-    output: Option<&Path>,
-    names: Option<&NameOptions>,
+    chosen: Result<SessionState, SessionError>,
+    wanted: Option<&str>,
+    how: How<'_>,
     controls: &mut Controls,
     on_event: &EventHandler,
 ) -> Result<Finished, Failure> {
-    let none = match selector.choose(store, Purpose::Stop).await {
+    let none = match chosen {
         Ok(session_state) => {
             let at_hand = match reach(&session_state.header, None).await {
                 Ok(at_hand) => at_hand,
                 Err(failure) => reach_elsewhere(&session_state.header, device, failure).await?,
-            };
-            let how = How {
-                output,
-                names,
-                wait: true,
             };
             return collect_known(store, at_hand, session_state, how, controls, on_event).await;
         }
@@ -65,14 +60,13 @@ pub(super) async fn collect(
         Err(failure) => return Err(failure),
     };
     let known = store.list()?.0;
-    let trace = choose_orphan(&device, &known, selector.id(), none).await?;
+    let trace = choose_orphan(&device, &known, wanted, none).await?;
     let id = trace.id.clone();
-    adopt(store, &device, trace, output, true).await?;
+    adopt(store, &device, trace, how.output, true).await?;
     let session_state = choice::named(store, id.as_str())?;
     let how = How {
         output: None,
-        names,
-        wait: true,
+        ..how
     };
     collect_known(store, device, session_state, how, controls, on_event).await
 }

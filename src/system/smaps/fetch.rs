@@ -103,8 +103,8 @@ pub(crate) fn refused_help(process: &str) -> String {
     let process = quoted(process);
     format!(
         "use a debug build of the app (android:debuggable) or `adb root` on a userdebug device. \
-         Otherwise, `heaptap meminfo {process} --local` has the same rows, and `heaptap meminfo \
-         {process} --every 1s` the totals. For a profileable app, `heaptap dump -n {process} \
+         Otherwise, `heaptap meminfo -n {process} --local` has the same rows, and \
+         `heaptap meminfo -n {process} --every 1s` the totals. For a profileable app, `heaptap dump -n {process} \
          --dump-smaps` has sizes, RSS and swap by mapping."
     )
 }

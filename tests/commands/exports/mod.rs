@@ -209,7 +209,7 @@ fn what_cannot_be_is_refused_in_words() {
         ),
         (
             &[&*input, "--format", "csv", "--pid", "1"],
-            7,
+            2,
             "none-selected",
         ),
         (&[&*input, "--format", "csv", "-o", "-"], 2, "usage"),

@@ -200,7 +200,7 @@ fn a_selection_takes_what_it_names() {
     .expect_err("nothing to write");
     assert_eq!(
         (error.class(), error.kind()),
-        (ErrorClass::Empty, "none-selected")
+        (ErrorClass::Usage, "none-selected")
     );
     let help = error.help().expect("what there is");
     let dump = &all.dumps[0];

@@ -170,9 +170,31 @@ pub(super) fn find(
     let Some(whole) = whole else {
         return (Duplicates::default(), Duplicates::default());
     };
+    if is_stripped(graph, &whole) {
+        let blank = |sums: Sums| Duplicates {
+            count: sums.count,
+            bytes: sums.bytes,
+            without_contents: sums.count,
+            ..Duplicates::default()
+        };
+        return (blank(whole.string_sums), blank(whole.array_sums));
+    }
     let strings = sum_up(graph, &whole.strings, whole.string_sums, limit, true);
     let arrays = sum_up(graph, &whole.arrays, whole.array_sums, limit, false);
     (strings, arrays)
+}
+
+/// Returns whether the texts of the dump were replaced by zeros, as `hprof strip` does: more than
+/// half of the strings equal another one, and all of these are blank.
+fn is_stripped(graph: &HeapGraph, all: &Gathered<'_>) -> bool {
+    let is_blank = |same: Same| {
+        let text = graph.contents().string(graph, same.first);
+        text.is_some_and(|text| text.chars().all(|c| c == '\0'))
+    };
+    let repeated = || all.strings.repeated();
+    let count: u64 = repeated().map(|same| u64::from(same.count)).sum();
+    let has_length = |same: Same| value_array(graph, same.first).is_some();
+    2 * count > all.string_sums.count && repeated().any(has_length) && repeated().all(is_blank)
 }
 
 impl Sums {

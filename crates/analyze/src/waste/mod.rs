@@ -141,6 +141,12 @@ pub fn find(graph: &HeapGraph, reachable: &Reachable, limit: usize) -> Waste {
     waste.strings = strings;
     waste.arrays = arrays;
     waste.bitmaps = bitmaps.bitmaps;
+    if waste.strings.count > 0 && waste.strings.without_contents == waste.strings.count {
+        // Pixels are blank, too, if the texts are.
+        waste.bitmaps.groups.clear();
+        waste.bitmaps.wasted_bytes = 0;
+        waste.bitmaps.without_pixels = waste.bitmaps.count;
+    }
     waste.boxed = boxed::find(&scope);
     let found = arrays::find(&scope, &found.owned, limit);
     waste.large = found.large;

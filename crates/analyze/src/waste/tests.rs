@@ -321,6 +321,27 @@ fn arrays_are_told_for_their_size_and_for_their_nulls() {
 }
 
 #[test]
+fn a_stripped_dump_has_no_equal_contents() {
+    let mut heap = Heap::new();
+    let mut all: Vec<Obj> = (0..5).map(|_| heap.string("\0\0\0")).collect();
+    all.push(heap.string("\0\0"));
+    for _ in 0..4 {
+        all.push(heap.primitives(BasicType::Int, &[0; 8]));
+    }
+    let list = heap.list(&all, 0);
+    keep(&mut heap, "TEXTS", list);
+    let found = waste(heap);
+    for part in [&found.strings, &found.arrays] {
+        assert_eq!((part.wasted_bytes, part.groups.len()), (0, 0));
+        assert_eq!(part.without_contents, part.count);
+    }
+    assert_eq!(
+        found.untold,
+        ["contents of 6 strings and 4 arrays are missing from this dump"]
+    );
+}
+
+#[test]
 fn absurd_sizes_are_not_believed() {
     let mut heap = Heap::new();
     let list = heap.list(&[], 100);

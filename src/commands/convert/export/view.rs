@@ -185,6 +185,7 @@ pub(crate) async fn page(ctx: &Context, args: Args) -> Result<Outcome, Failure> 
             ..JavaOptions::default()
         },
         java_only: args.heap.is_java_only(),
+        native_only: args.heap.is_native_only(),
         limit: None,
         contents: false,
     };

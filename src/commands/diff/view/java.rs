@@ -40,7 +40,7 @@ pub(super) async fn run(
         let mut options = args.java.options(Follow::default());
         let maps: Vec<MappingOption> = maps.iter().map(|given| mapping(given)).collect();
         options.names.mappings.splice(0..0, maps);
-        Ok((args.native.java_input(input)?, options))
+        Ok((args.native.one_dump(input)?, options))
     };
     let whole = console.is_json() || args.csv;
     let request = DiffRequest {

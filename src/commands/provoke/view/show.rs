@@ -331,12 +331,12 @@ impl Next<'_> {
                 ));
                 next.push((
                     "show its memory by category:",
-                    format!("heaptap meminfo {process}{which}"),
+                    format!("heaptap meminfo -n {process}{which}"),
                 ));
             }
             false => next.push((
                 "start the app, which is not running:",
-                format!("heaptap provoke {process} start{which}"),
+                format!("heaptap provoke -n {process} start{which}"),
             )),
         }
         next

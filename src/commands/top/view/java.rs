@@ -42,7 +42,7 @@ enum Shown {
 /// Returns an error if the input does not contain a Java heap or cannot be read.
 pub(super) async fn run(ctx: &Context, args: Args, opened: OpenedJava) -> Result<Outcome, Failure> {
     let console = &ctx.console;
-    let input = args.native.java_input(&args.input)?;
+    let input = args.native.one_dump(&args.input)?;
     let options = args.java.options(Follow::default());
     let filter = filter(&args)?;
     let takes_all = filter.takes_all();

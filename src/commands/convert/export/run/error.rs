@@ -70,7 +70,7 @@ impl Classified for ExportError {
             ExportError::Look(error) => error.facts(),
             ExportError::Java(error) => error.facts(),
             ExportError::NoneSelected { there } => {
-                ErrorFacts::new(ErrorClass::Empty, "none-selected")
+                ErrorFacts::new(ErrorClass::Usage, "none-selected")
                     .with_help(format!("choose from: {there}"))
             }
             ExportError::SeveralDumps { there } => {

@@ -1,0 +1,73 @@
+//! The options that were typed: a command that does less for one kind of input refuses the options
+//! that would have no effect there.
+
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+
+use crate::error::{ErrorClass, Failure};
+
+/// Options of the command line, without those of every command.
+#[derive(Debug, Clone, Default)]
+pub struct TypedOptions {
+    /// Long names, without dashes.
+    names: Vec<String>,
+}
+
+impl TypedOptions {
+    /// Takes the options out of the matches of `tree`.
+    pub fn new(tree: &clap::Command, matches: &ArgMatches) -> TypedOptions {
+        let (mut command, mut matches) = (tree, matches);
+        while let Some((name, inner)) = matches.subcommand()
+            && let Some(found) = command.find_subcommand(name)
+        {
+            (command, matches) = (found, inner);
+        }
+        let names = command
+            .get_arguments()
+            .filter(|argument| !argument.is_global_set())
+            .filter(|argument| {
+                let id = argument.get_id().as_str();
+                matches.try_contains_id(id).is_ok()
+                    && matches.value_source(id) == Some(ValueSource::CommandLine)
+            })
+            .filter_map(|argument| argument.get_long().map(str::to_owned))
+            .collect();
+        TypedOptions { names }
+    }
+
+    /// Refuses every option but `allowed`, as one that does not apply to `subject`.
+    ///
+    /// # Errors
+    /// Returns an error if another option was typed.
+    pub fn only(&self, subject: &str, allowed: &[&str]) -> Result<(), Failure> {
+        let other = |name: &&String| !allowed.contains(&name.as_str());
+        let Some(other) = self.names.iter().find(other) else {
+            return Ok(());
+        };
+        let message = format!("`--{other}` does not apply to {subject}");
+        Err(Failure::new(ErrorClass::Usage, "option-conflict", message)
+            .with_help("leave out the option"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed(line: &str) -> TypedOptions {
+        let tree = crate::cli::tree();
+        let matches = tree.clone().try_get_matches_from(line.split(' '));
+        TypedOptions::new(&tree, &matches.unwrap())
+    }
+
+    #[test]
+    fn options_that_do_not_apply_are_refused() {
+        let options = typed("heaptap diff a b --json -q -l 3 --at 2 --view space");
+        assert!(options.only("texts", &["limit", "at", "view"]).is_ok());
+        let error = options.only("texts", &["limit", "at"]).unwrap_err();
+        assert_eq!(error.message, "`--view` does not apply to texts");
+        assert!(typed("heaptap diff a b --json").only("texts", &[]).is_ok());
+        let inner = typed("heaptap hprof conv a.hprof b.hprof --compat");
+        assert!(inner.only("a text", &[]).is_err());
+    }
+}
