@@ -183,7 +183,7 @@ pub(crate) fn show(
     // Clap lists what is missing in lines of their own.
     let mut lines = message.lines().map(str::to_owned);
     let message = lines.next().unwrap_or_default();
-    let excerpt = lines.collect();
+    let mut excerpt: Vec<String> = lines.collect();
     let typed: Vec<String> = line
         .iter()
         .enumerate()
@@ -228,6 +228,16 @@ pub(crate) fn show(
             let value = visible(word(ContextKind::InvalidValue).unwrap_or_default());
             let cause = message.split_once("': ").map_or("", |(_, cause)| cause);
             (format!("cannot use {name} {value}: {cause}"), None)
+        }
+        ErrorKind::MissingRequiredArgument => {
+            let names = match error.get(ContextKind::InvalidArg) {
+                Some(ContextValue::Strings(names)) => names.as_slice(),
+                _ => &[],
+            };
+            let names = names.iter().map(|name| name.trim_matches(['<', '>']));
+            let message = format!("missing {}", names.collect::<Vec<_>>().join(", "));
+            excerpt.clear();
+            (message, None)
         }
         _ => (message, None),
     };

@@ -153,8 +153,9 @@ fn lines(console: &Console, names: &Symbolization, remedy: Remedy<'_>) -> Vec<St
         .any(|folder| library.path.starts_with(folder))
     };
     if missing.iter().take(shown).any(on_phone) {
-        lines
-            .push("         for system libraries, record or collect with `--pull-libs`".to_owned());
+        lines.push(
+            "         for system libraries, record or stop with `--pull-libs always`".to_owned(),
+        );
     }
     lines
 }
@@ -368,7 +369,7 @@ mod tests {
                   /s.zip is damaged: cut
    help: heaptap symbolize out --symbols DIR
          DIR: directory, ZIP or APK with the unstripped files of these builds
-         for system libraries, record or collect with `--pull-libs`"
+         for system libraries, record or stop with `--pull-libs always`"
         );
     }
 

@@ -144,7 +144,7 @@ pub enum DeviceError {
         what: String,
     },
     /// The connection ended before the answer was complete.
-    #[error("the connection to {serial} was lost during {what}")]
+    #[error("the connection to {serial} was lost ({what})")]
     Lost {
         /// Serial number.
         serial: String,

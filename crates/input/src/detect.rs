@@ -143,13 +143,17 @@ pub fn detect(head: &[u8]) -> Kind {
     if looks_like_pprof(head) {
         return Kind::Pprof;
     }
+    // Before traces: each newline of a text is the tag of a packet.
+    if let Some(text) = text_kind(head) {
+        return text;
+    }
     if looks_like_trace(head) {
         return Kind::Trace;
     }
-    if head.iter().all(|&byte| byte == 0) {
-        return Kind::Zeros;
+    match head.iter().all(|&byte| byte == 0) {
+        true => Kind::Zeros,
+        false => Kind::Unknown,
     }
-    text_kind(head).unwrap_or(Kind::Unknown)
 }
 
 fn text_kind(head: &[u8]) -> Option<Kind> {
@@ -242,6 +246,8 @@ mod tests {
             (b"# tracer: nop\n", Kind::Text),
             (b"\x01\x02\x03", Kind::Unknown),
             (b"\x0a", Kind::Text),
+            // Of meminfo: as a packet, its tags and lengths would be right.
+            (b"\n       Private Other:     2888\n  ", Kind::Text),
         ] {
             assert_eq!(detect(head), kind, "{head:?}");
         }

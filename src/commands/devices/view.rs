@@ -93,7 +93,7 @@ fn show(ctx: &Context, rows: &[PhoneRow]) {
             ctx.console.say(format_args!("{serial}: {error}"));
         } else if let Some(fix) = &row.fix {
             ctx.console
-                .say(format_args!("{serial} is {}: {fix}", row.state));
+                .say(format_args!("{serial}: {}: {fix}", row.state));
         }
     }
     // Only the transport ID distinguishes devices that share a serial.

@@ -142,7 +142,13 @@ impl Check {
 fn failed(id: &str, failure: impl Into<Failure>) -> Check {
     let failure = failure.into();
     Check {
-        fix: failure.help,
+        // The command itself is no next step.
+        fix: failure
+            .help
+            .map(|help| match help.split_once("; for more checks, run ") {
+                Some((step, _)) => step.to_owned(),
+                None => help,
+            }),
         ..check(id, Side::Phone, Status::Fail, failure.message)
     }
 }

@@ -17,7 +17,7 @@ use std::path::PathBuf;
     heaptap smaps rec@after-login --by mapping     of `record --with smaps`\n  \
     heaptap smaps -n com.example.app --save before.smaps\n  \
     heaptap diff before.smaps after.smaps",
-    after_long_help = "On a phone the app must be debuggable, or there must be root. docs/guide/meminfo.md says what the figures mean."
+    after_long_help = "On a device, the app must be debuggable, or adb must run as root. docs/guide/meminfo.md says what the figures mean."
 )]
 pub struct Args {
     /// A text of smaps or showmap, a trace, or a recording's directory; - for stdin

@@ -279,7 +279,7 @@ impl<'a> Round<'a> {
         }
         let slow = self.of.how == PullLibs::Cheap && self.is_noted(&too_slow(&request.build_id));
         slow.then(|| {
-            let text = "took too long before; use `--pull-libs` to wait for it";
+            let text = "took too long before; use `--pull-libs always` to wait for it";
             Outcome::Not(WhyNot::OverBudget(text.to_owned()))
         })
     }
@@ -333,7 +333,7 @@ impl<'a> Round<'a> {
             None => {
                 self.note(&too_slow(&request.build_id));
                 let text = format!(
-                    "took longer than {} s; use `--pull-libs` to wait for it",
+                    "took longer than {} s; use `--pull-libs always` to wait for it",
                     MOST_TIME.as_secs()
                 );
                 return Err(self.end(WhyNot::OverBudget(text)));
@@ -460,7 +460,7 @@ fn host(error: std::io::Error) -> WhyNot {
 
 fn no_time() -> WhyNot {
     WhyNot::OverBudget(format!(
-        "the default limit of {} s for libraries was reached; use `--pull-libs` to wait for them",
+        "the default limit of {} s for libraries was reached; use `--pull-libs always` to wait for them",
         MOST_TIME.as_secs()
     ))
 }
@@ -469,11 +469,11 @@ fn too_large(size: u64, spent: u64) -> String {
     let all = ByteSize(MOST_BYTES);
     match spent {
         0 => format!(
-            "{} exceed the limit of {all}; use `--pull-libs` to fetch any size",
+            "{} exceed the limit of {all}; use `--pull-libs always` to fetch any size",
             ByteSize(size)
         ),
         _ => format!(
-            "{} exceed the remaining part of {all}; use `--pull-libs` to fetch any size",
+            "{} exceed the remaining part of {all}; use `--pull-libs always` to fetch any size",
             ByteSize(size)
         ),
     }

@@ -112,8 +112,8 @@ impl Classified for MeminfoError {
             MeminfoError::Import(error) => error.facts(),
             MeminfoError::NotFound { .. } => {
                 ErrorFacts::new(ErrorClass::NotEligible, "target-not-found").with_help(
-                    "Start the app first; `heaptap apps` lists running apps. A package name \
-                     selects all its processes, and com.example.app:remote selects one.",
+                    "start the app first; `heaptap apps` lists running apps, and `--package` \
+                     selects all processes of one",
                 )
             }
             MeminfoError::Gone { .. } => ErrorFacts::new(ErrorClass::Device, "target-gone")
@@ -122,10 +122,10 @@ impl Classified for MeminfoError {
                 ErrorFacts::new(ErrorClass::Device, "meminfo-unanswered").with_help(match local {
                     true => {
                         "The system did not answer; it might be busy or hanging. Run `heaptap \
-                         meminfo TARGET --every 1s` to read resident memory from /proc instead."
+                         meminfo -n NAME --every 1s` to read resident memory from /proc instead."
                     }
                     false => {
-                        "The app did not answer within 5 s; it might hang, be frozen in the \
+                        "The app did not answer; it might hang, be frozen in the \
                          background, or be stopped by a debugger. Use `--local` to query only the \
                          system, without the app."
                     }
@@ -140,7 +140,7 @@ impl Classified for MeminfoError {
             MeminfoError::NotMeminfo { .. } => {
                 ErrorFacts::new(ErrorClass::BadInput, "not-a-meminfo").with_help(
                     "save one with `heaptap meminfo -n NAME --save FILE`, or `adb shell dumpsys \
-                     meminfo TARGET > FILE`",
+                     meminfo PROCESS > FILE`",
                 )
             }
             MeminfoError::NoSuchProcess { there, .. } => {

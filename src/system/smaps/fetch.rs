@@ -81,10 +81,8 @@ impl Classified for FetchError {
             FetchError::Device(error) => error.facts(),
             FetchError::Eligibility(error) => error.facts(),
             FetchError::NotRunning { .. } => {
-                ErrorFacts::new(ErrorClass::NotEligible, "target-not-running").with_help(
-                    "start the app first; run `heaptap apps` to list running apps, or give the \
-                     path of an existing file",
-                )
+                ErrorFacts::new(ErrorClass::NotEligible, "target-not-running")
+                    .with_help("start the app first; `heaptap apps` lists running apps")
             }
             FetchError::Several { .. } => ErrorFacts::new(ErrorClass::Usage, "several-processes")
                 .with_help("select one by its pid"),

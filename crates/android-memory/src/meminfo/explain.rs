@@ -30,7 +30,7 @@ pub fn row(label: &str) -> Option<Meaning> {
         ),
         "Dalvik Other" => meaning(
             "memory of the runtime other than objects: GC tables, compiled code, class data",
-            "show its parts with `-d`; it grows with loaded classes and compiled methods",
+            "show its parts with `--details`; it grows with loaded classes and compiled methods",
         ),
         "Stack" => meaning(
             "the used parts of thread stacks",
@@ -263,7 +263,7 @@ pub fn made_of(label: &str) -> Option<&'static str> {
         }
         "Java Heap" => "private dirty of Dalvik Heap, private pages of .art mmap",
         "Code" => {
-            "private pages of .so, .jar, .apk, .ttf, .dex, .oat, and with `-d` of compiled code"
+            "private pages of .so, .jar, .apk, .ttf, .dex, .oat, and with `--details` of compiled code"
         }
         "Graphics" => "private pages of Gfx dev, EGL mtrack, GL mtrack",
         "Private Other" => "private pages of all rows not in another part",

@@ -88,6 +88,8 @@ struct Heap {
     max_at: BootNs,
     epoch: u64,
     samples: u64,
+    /// When it was dumped last.
+    dumped: Option<BootNs>,
 }
 
 pub(super) struct Target {
@@ -153,6 +155,7 @@ impl Target {
                 max_at: at,
                 epoch: 0,
                 samples: 0,
+                dumped: None,
             })
             .collect();
         let fault = |kind, default: u64, ending| {
@@ -284,6 +287,7 @@ impl Target {
             truth.push(self.truth(&self.heaps[i], moment));
             let at_max = self.at_max;
             let heap = &mut self.heaps[i];
+            heap.dumped = Some(if at_max { heap.max_at } else { moment });
             let place = heap.place;
             let art = workload.heaps[place].name == "com.android.art";
             let mut samples = Vec::new();
@@ -366,7 +370,8 @@ impl Target {
             orig_sampling_interval_bytes: (android >= 12).then_some(interval),
             client_error: (android >= 13).then_some(error as i32),
             start_timestamp: (kernel.spec.perfetto_version() >= 56)
-                .then(|| kernel.clock.at(self.attached).monotonic_coarse),
+                .then(|| heap.dumped.unwrap_or(self.attached))
+                .map(|start| kernel.clock.at(start).monotonic_coarse),
             ..Default::default()
         }
     }

@@ -68,7 +68,7 @@ pub(super) fn all(console: &Console, document: &Document) {
                 say(console, &figure, &count.name, explain::object(&count.name));
             }
         }
-        let hint = "`--explain ROW` shows what a row contains and what to do about it";
+        let hint = "`--explain=ROW` shows what a row contains and what to do about it";
         console.data(console.styled(Style::Dim, hint));
     }
 }
