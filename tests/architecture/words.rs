@@ -1,5 +1,7 @@
 //! Words that the style guide rejects: none stands in a text that people see.
 
+use std::path::{Path, PathBuf};
+
 use crate::sources::sources;
 
 /// Words and phrases that make a sentence odd or vague.
@@ -71,6 +73,53 @@ fn no_text_uses_a_rejected_word() {
         }
     }
     assert!(seen > 5_000, "{seen}");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// The lines of a file that are no output of another program: of pages without their code.
+fn words_of(path: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(path).expect("UTF-8");
+    let mut is_code = false;
+    let is_page = path.extension().is_some_and(|ending| ending == "md");
+    let lines = text.lines().filter(|line| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_code ^= is_fence && is_page;
+        !is_code && !is_fence
+    });
+    // Names in backticks are a format.
+    let outside = |line: &str| line.split('`').step_by(2).collect::<Vec<_>>().join("`");
+    match is_page {
+        true => lines.map(outside).collect(),
+        false => lines.map(str::to_owned).collect(),
+    }
+}
+
+#[test]
+fn no_page_uses_a_rejected_word() {
+    let mut files = vec![
+        "README.md".into(),
+        "CONTRIBUTING.md".into(),
+        "viewer/README.md".into(),
+    ];
+    let folders = ["docs", "docs/guide", "docs/reference", "docs/internals"];
+    for folder in folders.iter().chain(&["viewer/src", "configs"]) {
+        for entry in std::fs::read_dir(folder).expect(folder) {
+            let path: PathBuf = entry.expect("an entry").path();
+            let ending = path.extension().and_then(|ending| ending.to_str());
+            if matches!(ending, Some("md" | "ts" | "css" | "html" | "yaml")) {
+                files.push(path);
+            }
+        }
+    }
+    let mut wrong = Vec::new();
+    for path in &files {
+        for line in words_of(path) {
+            if let Some(word) = rejected(&line) {
+                wrong.push(format!("{}: {word}: {line}", path.display()));
+            }
+        }
+    }
+    assert!(files.len() > 40, "{files:?}");
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 

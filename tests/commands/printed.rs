@@ -22,6 +22,30 @@ fn seen(command: &str) -> String {
     format!("$ heaptap {command}\n{said}{rule}\n{data}exit code {code}")
 }
 
+/// The short help of every command. The complete one is docs/reference/cli.md.
+#[test]
+fn short_help() {
+    let mut all = seen("-h");
+    let list = |text: &str| -> Vec<String> {
+        let commands = text.lines().filter(|line| line.starts_with("  "));
+        let first = commands.filter_map(|line| line.split_whitespace().next());
+        first.map(str::to_owned).collect()
+    };
+    let mut shown = 0;
+    let words: std::collections::BTreeSet<String> = list(&all).into_iter().collect();
+    let also = ["demo", "virtual-phone", "completions"];
+    for word in words.iter().map(String::as_str).chain(also) {
+        if word != "heaptap" {
+            all = format!("{all}\n\n{}", seen(&format!("{word} -h")));
+            shown += 1;
+        }
+    }
+    assert!(shown >= 26, "{shown}");
+    insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
+        insta::assert_snapshot!("short_help", all);
+    });
+}
+
 /// A test for each name: what its command shows is what its snapshot holds.
 macro_rules! shows {
     ($($name:ident: $command:literal,)*) => {

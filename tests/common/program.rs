@@ -34,7 +34,13 @@ pub fn heaptap() -> Command {
         Err(error) if error.kind() != ErrorKind::NotFound => panic!("{STATE}: {error}"),
         _ => {}
     });
-    let mut command = Command::new(env!("CARGO_BIN_EXE_heaptap"));
+    cleaned(env!("CARGO_BIN_EXE_heaptap"))
+}
+
+/// A program with an empty stdin, without the variables that heaptap reads, and with the cache and
+/// the state of the tests.
+pub fn cleaned(program: &str) -> Command {
+    let mut command = Command::new(program);
     command.stdin(Stdio::null());
     for (name, _) in std::env::vars_os() {
         if is_read(&name) {

@@ -17,6 +17,8 @@ mod dump;
 mod faults;
 mod foreign;
 mod gc;
+#[cfg(unix)]
+mod guides;
 mod java_beside;
 mod java_tracking;
 mod java_ways;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
@@ -20,6 +20,10 @@ fn fixture(name: &str) -> String {
 
 /// What a command prints on a terminal of so many columns.
 fn printed(columns: u16, args: &[&str]) -> String {
+    on_terminal(columns, command(args))
+}
+
+fn on_terminal(columns: u16, mut command: Command) -> String {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
     let terminal = openpt(flags).expect("a terminal");
     grantpt(&terminal).expect("it is ours");
@@ -38,17 +42,20 @@ fn printed(columns: u16, args: &[&str]) -> String {
         .open(name)
         .expect("it opens");
     tcsetwinsize(&inside, size).expect("it has a size");
-    let mut child = command(args)
+    let mut child = command
         .arg("--color=never")
         .stdout(Stdio::from(inside))
         .stderr(Stdio::null())
         .spawn()
         .expect("the binary runs");
     let mut bytes = Vec::new();
+    let shown = format!("{command:?}");
+    // The terminal ends when nobody has it open for writing.
+    drop(command);
     // The end of a terminal is an error on Linux.
     let _ended = File::from(terminal).read_to_end(&mut bytes);
     let status = child.wait().expect("it ends");
-    assert_ne!(status.code(), Some(2), "{args:?}");
+    assert_ne!(status.code(), Some(2), "{shown}");
     String::from_utf8(bytes)
         .expect("UTF-8")
         .replace("\r\n", "\n")
@@ -184,4 +191,38 @@ fn at_a_hundred_columns_leaks_shows_the_callers_without_template_arguments() {
     assert_unbroken(100, &["leaks", recording]);
     assert_unbroken(60, &["leaks", recording]);
     assert_unbroken(60, &["top", recording]);
+}
+
+/// The main tables on terminals of the usual widths, word for word.
+#[test]
+fn tables_of_80_and_of_120_columns() {
+    let trace = "conversions/rust_cont_symbolized.pftrace";
+    let heap = "hprof/leaklab-after.hprof.zst";
+    let (first, last) = (format!("{trace}@1"), format!("{trace}@last"));
+    let mut all = String::new();
+    for columns in [80, 120] {
+        for args in [
+            &["top", trace][..],
+            &["top", "--tree", "-l", "12", trace],
+            &["diff", &first, &last],
+            &["leaks", trace],
+            &["top", heap],
+            &["leaks", heap],
+            &["meminfo", "meminfo/synthetic_api34_d.txt"],
+        ] {
+            let shown = args.join(" ");
+            let mut command = command(args);
+            // Of the path's length, words are wrapped.
+            command.current_dir(fixture(""));
+            let text = on_terminal(columns, command);
+            let wide = text
+                .lines()
+                .find(|line| console::measure_text_width(line) > usize::from(columns));
+            assert_eq!(wide, None, "{columns} columns: {shown}");
+            all.push_str(&format!("$ heaptap {shown}  # {columns} columns\n{text}\n"));
+        }
+    }
+    insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
+        insta::assert_snapshot!("tables_by_width", all);
+    });
 }

@@ -1,0 +1,128 @@
+//! Every command of the guides, as it stands there: in the order of the page, in one directory, with
+//! a device on the adb server. A line that ends with `# exits with N` has that exit code; the others
+//! have 0.
+
+use std::path::{Path, PathBuf};
+
+use heaptap::phone::{Abi, MAPPING, unstripped_libraries};
+
+use crate::lab::Lab;
+
+const PHONE: &str = "android=14,build=userdebug,speed=10";
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The commands of a page and their exit codes: the lines of its blocks that are marked `sh`.
+fn commands(page: &str) -> Vec<(String, i32)> {
+    let blocks = page.split("\n```sh\n").skip(1);
+    let code = blocks.filter_map(|rest| rest.split("\n```").next());
+    let lines = code.flat_map(|code| {
+        let code = code.replace("\\\n", " ");
+        code.lines().map(str::to_owned).collect::<Vec<_>>()
+    });
+    lines
+        .filter_map(|line| {
+            let (command, comment) = line.split_once(" #").unwrap_or((&line, ""));
+            let code = comment.split("exits with ").nth(1).map(|rest| {
+                let digits = rest.split(|c: char| !c.is_ascii_digit()).next();
+                digits.unwrap().parse().expect("an exit code")
+            });
+            let command = command.trim();
+            let is_command = !command.is_empty() && !command.starts_with('#');
+            is_command.then(|| (command.to_owned(), code.unwrap_or(0)))
+        })
+        .collect()
+}
+
+/// What the guides take for granted in the directory in which the reader stands.
+fn prepare(work: &Path) {
+    let fixture = |name: &str| std::fs::read(root().join("fixtures").join(name)).unwrap();
+    std::fs::create_dir(work.join("libs")).unwrap();
+    for (name, bytes) in unstripped_libraries(Abi::Arm64) {
+        std::fs::write(work.join("libs").join(name), bytes).unwrap();
+    }
+    std::fs::write(work.join("mapping.txt"), MAPPING).unwrap();
+    let packed = fixture("hprof/android-a.hprof.gz");
+    let mut heap = Vec::new();
+    let mut unpacked = flate2::read::MultiGzDecoder::new(packed.as_slice());
+    std::io::Read::read_to_end(&mut unpacked, &mut heap).unwrap();
+    for (name, bytes) in [
+        ("app.hprof", heap),
+        ("gc.log", fixture("gclog/gc_forms.log")),
+        ("meminfo.txt", fixture("meminfo/synthetic_api34_d.txt")),
+        ("trace.pftrace", fixture("conversions/c_cont.pftrace")),
+    ] {
+        std::fs::write(work.join(name), bytes).unwrap();
+    }
+}
+
+fn run(page: &str) {
+    let text = std::fs::read_to_string(root().join(page)).unwrap();
+    let commands = commands(&text);
+    assert!(!commands.is_empty(), "{page} has no commands");
+    let lab = Lab::new(PHONE);
+    prepare(&lab.work());
+    let program = Path::new(env!("CARGO_BIN_EXE_heaptap"));
+    let path = std::env::var("PATH").unwrap_or_default();
+    let path = format!("{}:{path}", program.parent().unwrap().display());
+    for (command, code) in commands {
+        assert!(command.starts_with("heaptap "), "{page}: {command}");
+        let mut shell = crate::program::cleaned("sh");
+        let ended = shell
+            .args(["-c", &command])
+            .current_dir(lab.work())
+            .env("PATH", &path)
+            .env("ADB_SERVER_SOCKET", format!("tcp:{}", lab.phone.addr()))
+            .env("HEAPTAP_STATE_DIR", lab.dir.path().join("state"))
+            .output()
+            .unwrap();
+        assert_eq!(
+            ended.status.code(),
+            Some(code),
+            "{page}: {command}\n{}{}",
+            String::from_utf8_lossy(&ended.stdout),
+            String::from_utf8_lossy(&ended.stderr)
+        );
+    }
+}
+
+/// A test for each page.
+macro_rules! pages {
+    ($($name:ident: $page:literal,)*) => {
+        const PAGES: &[&str] = &[$($page),*];
+        $(#[test]
+        fn $name() {
+            run($page);
+        })*
+    };
+}
+
+pages! {
+    readme: "README.md",
+    guide_to_recording: "docs/guide/recording.md",
+    guide_to_native_leaks: "docs/guide/native-leak.md",
+    guide_to_java_leaks: "docs/guide/java-leak.md",
+    guide_to_startup: "docs/guide/startup.md",
+    guide_to_graphics_memory: "docs/guide/graphics-memory.md",
+    guide_to_meminfo: "docs/guide/meminfo.md",
+    guide_to_ci: "docs/guide/ci.md",
+    guide_to_symbols: "docs/guide/symbols.md",
+    guide_to_troubleshooting: "docs/guide/troubleshooting.md",
+    reference_of_sql: "docs/reference/sql.md",
+}
+
+#[test]
+fn every_page_with_commands_is_run() {
+    for folder in ["docs", "docs/guide", "docs/reference", "docs/internals"] {
+        for entry in std::fs::read_dir(root().join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            let name = format!("{folder}/{}", path.file_name().unwrap().to_string_lossy());
+            if name.ends_with(".md") && !PAGES.contains(&&*name) {
+                let text = std::fs::read_to_string(&path).unwrap();
+                assert_eq!(commands(&text), [], "{name}");
+            }
+        }
+    }
+}
