@@ -29,7 +29,7 @@ import { ThemeSwitch } from "./theme";
 import { Timeline } from "./timeline";
 import { Toolbar } from "./toolbar";
 import { TreeView, themeNow } from "./treeview";
-import { amount, percent, thousands } from "./units";
+import { amount, counted, percent, thousands } from "./units";
 
 export class App {
   readonly stage: Stage;
@@ -47,7 +47,7 @@ export class App {
   private readonly live = h("div", { class: "off-screen", role: "status", "aria-live": "polite" });
   private readonly toast = h("div", { class: "toast", "aria-hidden": "true" });
   private readonly tip = h("div", { class: "tip", "aria-hidden": "true" });
-  private readonly legend = h("ul", { class: "legend", "aria-label": "Colours by library" });
+  private readonly legend = h("ul", { class: "legend", "aria-label": "Colors by library" });
   private readonly panel = h("div", { class: "panel", role: "tabpanel", id: "heaptap-panel", tabindex: -1 });
   private readonly tabButtons = new Map<Tab, HTMLButtonElement>();
   private readonly details: Details;
@@ -143,8 +143,8 @@ export class App {
     const native = header.dumps.length > 0;
     const dump = header.dumps[this.state.dump];
     const facts: string[] = [];
-    if (native) facts.push(`${header.dumps.length} ${header.dumps.length === 1 ? "dump" : "dumps"}`);
-    if (dump?.interval) facts.push(dump.interval === 1 ? "every allocation" : `sampled every ${amount(dump.interval, "bytes")}`);
+    if (native) facts.push(counted(header.dumps.length, "dump"));
+    if (dump?.interval) facts.push(dump.interval === 1 ? "every allocation recorded" : `sampled every ${amount(dump.interval, "bytes")}`);
     const tabs = this.tabs.map((tab) => {
       const element = button(TAB_TITLES[tab], {
         role: "tab",
@@ -182,7 +182,7 @@ export class App {
   async begin(): Promise<void> {
     history.replaceState({ at: 0 }, "", location.hash || undefined);
     const { header } = this;
-    this.fillCards([], null, header.dumps.length > 1 ? "Comparing the dumps …" : uncompared(header, this.start.dump));
+    this.fillCards([], null, header.dumps.length > 1 ? "Comparing the dumps…" : uncompared(header, this.start.dump));
     await this.apply();
     this.readyAfter = performance.now();
     this.root.dataset["ready"] = "true";
@@ -301,8 +301,8 @@ export class App {
     const hits = new Uint8Array(scene.keys.count);
     for (let frame = 0; frame < frames.length; frame++) if (frames[frame]) hits[scene.keys.ofFrame[frame]!] = 1;
     const functions = names.reduce((count, hit) => count + hit, 0);
-    const what = pattern.library ? (functions === 1 ? "library" : "libraries") : functions === 1 ? "name" : "names";
-    this.found.textContent = functions === 0 ? "no match" : `${amount(sum, scene.unit)} (${percent(sum, whole)}) in ${thousands(functions)} ${what}`;
+    const what = pattern.library ? (functions === 1 ? "library" : "libraries") : functions === 1 ? "function" : "functions";
+    this.found.textContent = functions === 0 ? "no matches" : `${amount(sum, scene.unit)} (${percent(sum, whole)}) in ${thousands(functions)} ${what}`;
     this.found.dataset["value"] = String(sum);
     return hits;
   }
@@ -399,7 +399,7 @@ export class App {
   private showLegend(scene: Scene): void {
     if (scene.shown.before) {
       const entry = (kind: string, words: string) => h("li", null, h("i", { class: `swatch ${kind}`, "aria-hidden": "true" }), words);
-      fill(this.legend, entry("more", "more (+, rising strokes)"), entry("less", "less (−, falling strokes)"), entry("noise", "within sampling noise"));
+      fill(this.legend, entry("more", "increase (+, rising strokes)"), entry("less", "decrease (−, falling strokes)"), entry("noise", "within sampling error"));
       return;
     }
     fill(
@@ -465,7 +465,7 @@ export class App {
     if (action === "folded" || action === "markdown" || action === "tsv") {
       const write = { folded: stackFolded, markdown: stackMarkdown, tsv: stackTsv }[action];
       const copied = await toClipboard(write(profile, scene, tree, cell));
-      return this.say(copied ? "Stack copied" : "The browser refused the clipboard");
+      return this.say(copied ? "Callstack copied" : "Cannot copy: the browser denied access to the clipboard");
     }
     const kind: FilterKind = action === "HF lib" ? "HF" : action;
     const pattern = action === "HF lib" ? this.libraryPattern(cell) : this.patternFor(cell);
@@ -476,7 +476,7 @@ export class App {
   /** Goes to the next or previous match of the search. */
   nextMatch(step: number): void {
     const matches = this.flame.matches();
-    if (matches.length === 0) return this.say("No match in sight");
+    if (matches.length === 0) return this.say("No match is visible");
     const now = this.selected ? matches.indexOf(this.selected) : -1;
     this.matchAt = ((now >= 0 ? now : this.matchAt) + step + matches.length) % matches.length;
     const cell = matches[this.matchAt]!;
@@ -514,7 +514,7 @@ export class App {
     const text = folded(this.profile, this.scene);
     const file = this.header.title.replace(/[^\w.-]+/g, "_").slice(0, 60) || "report";
     toFile(`${file}.folded`, text);
-    this.say("Shown stacks saved");
+    this.say("Shown callstacks saved");
   }
 
   private hover(content: Node[] | null, x: number, y: number): void {

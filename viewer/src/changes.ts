@@ -13,7 +13,7 @@ import { measureOf } from "./profile";
 import { Table } from "./table";
 import type { Column } from "./values";
 import { VERDICTS } from "./summary";
-import { amount, signed } from "./units";
+import { amount, counted, signed } from "./units";
 
 export interface ChangeRow {
   key: number;
@@ -62,8 +62,8 @@ export class ChangesView {
       h(
         "div",
         { class: "bar" },
-        h("div", { class: "segments", role: "group", "aria-label": "Which changes" }, ...this.buttons.values()),
-        h("label", { class: "check" }, this.hideNoise, "Leave out what is within noise"),
+        h("div", { class: "segments", role: "group", "aria-label": "Kind of change" }, ...this.buttons.values()),
+        h("label", { class: "check" }, this.hideNoise, "Hide changes within sampling error"),
       ),
       this.words,
       this.verdicts,
@@ -84,7 +84,7 @@ export class ChangesView {
       h(
         "details",
         { class: "card" },
-        h("summary", null, `Over ${growth.rounds} rounds: ${grows} of ${growth.sites.length} callsites grow for certain`),
+        h("summary", null, `Confirmed leaks: ${grows} of ${counted(growth.sites.length, "callsite")}, over ${counted(growth.rounds, "iteration")}`),
         h(
           "ul",
           { class: "verdicts" },
@@ -101,7 +101,7 @@ export class ChangesView {
     const { state } = scene;
     this.showVerdicts(this.profile.dumps[state.dump]!.facts.series);
     if (state.base === null) {
-      fill(this.host, h("p", { class: "empty" }, "Nothing to compare with: drag on the timeline from one dump to another, or choose Compare with."));
+      fill(this.host, h("p", { class: "empty" }, "No dump to compare with. Drag from one dump to another on the timeline, or select a dump under Compare with."));
       this.table = null;
       this.rows = [];
       this.words.textContent = "";
@@ -115,7 +115,7 @@ export class ChangesView {
     const times = this.profile.header.diff?.per?.times ?? 1;
     const per = this.profile.header.diff?.per ? ` per ${this.profile.header.diff.per.word}` : "";
     const figure = total.range ? change(total.range, scene.unit, times) : signed((total.after - total.before) / times, scene.unit);
-    this.words.textContent = `In all ${figure}${per}. Self values by function; intervals are 95 %, of sampling only.`;
+    this.words.textContent = `In total: ${figure}${per}. Self values by function; 95% confidence intervals, sampling error only.`;
     this.list();
   }
 
@@ -127,24 +127,24 @@ export class ChangesView {
         { id: "label", title: "Function", sort: () => 0, cell: (row) => name(row.label) },
         {
           id: "kind",
-          title: "What",
+          title: "Verdict",
           sort: () => 0,
           cell: (row) => {
             const noise = row.certain === false;
-            return h("span", { class: `tag ${noise ? "noise" : row.kind}` }, noise ? "within noise" : row.kind);
+            return h("span", { class: `tag ${noise ? "noise" : row.kind}` }, noise ? "within sampling error" : row.kind);
           },
         },
         { id: "change", title: "Change", numeric: true, sort: () => 0, cell: (row) => (row.range ? changed(row.range, unit, times) : signed((row.after - row.before) / times, unit)) },
         {
           id: "interval",
-          title: "95 % interval",
+          title: "95% confidence interval",
           numeric: true,
           cell: (row) =>
-            row.range === null ? "not known" : row.range.exact ? "exact" : interval(row.range, times),
+            row.range === null ? "unknown" : row.range.exact ? "exact" : interval(row.range, times),
         },
         { id: "before", title: "Before", numeric: true, sort: () => 0, cell: (row) => amount(row.before, unit) },
         { id: "after", title: "After", numeric: true, sort: () => 0, cell: (row) => amount(row.after, unit) },
-        { id: "library", title: "In library", sort: () => 0, cell: (row) => name(row.library) },
+        { id: "library", title: "Library", sort: () => 0, cell: (row) => name(row.library) },
       ],
       {
         label: "Changes by function",
@@ -153,7 +153,7 @@ export class ChangesView {
           this.list();
         },
         activate: (row) => this.search(row.key),
-        empty: "No such change.",
+        empty: "No changes match.",
       },
     );
     table.markSort(this.sort.column, this.sort.descending);

@@ -22,7 +22,7 @@ class Reader {
     let factor = 128;
     for (;;) {
       byte = bytes[this.at++]!;
-      if (byte === undefined) throw new DataError("the data ends inside a number");
+      if (byte === undefined) throw new DataError("the data ends within a number");
       value += (byte & 0x7f) * factor;
       if (byte < 0x80) return value;
       factor *= 128;
@@ -51,7 +51,7 @@ class Reader {
 
   /** Reading past the end gives undefined, hence 0: found out here, once a column. */
   check(): void {
-    if (this.at > this.bytes.length) throw new DataError("a section of the data is cut short");
+    if (this.at > this.bytes.length) throw new DataError("a section of the data is truncated");
   }
 }
 
@@ -76,11 +76,11 @@ async function inflate(block: Uint8Array<ArrayBuffer>, into: Uint8Array): Promis
   for (;;) {
     const { done, value } = await reader.read();
     if (done) break;
-    if (at + value.length > into.length) throw new DataError("a block of the data is longer than it says");
+    if (at + value.length > into.length) throw new DataError("a data block is longer than its stated length");
     into.set(value, at);
     at += value.length;
   }
-  if (at !== into.length) throw new DataError("a block of the data is shorter than it says");
+  if (at !== into.length) throw new DataError("a data block is shorter than its stated length");
 }
 
 /** Takes the data out of the page; the elements are gone afterwards, their memory with them. */
@@ -89,7 +89,7 @@ export async function takeBlocks(document: Document): Promise<Uint8Array | null>
   if (elements.length === 0) return null;
   const lengths = elements.map((element) => Number(element.dataset["bytes"]));
   const total = lengths.reduce((sum, length) => sum + length, 0);
-  if (!Number.isSafeInteger(total)) throw new DataError("a block of the data does not say how long it is");
+  if (!Number.isSafeInteger(total)) throw new DataError("a data block does not state its length");
   const data = new Uint8Array(total);
   let offset = 0;
   await Promise.all(
@@ -112,19 +112,19 @@ export interface Opened {
 export function open(data: Uint8Array): Opened {
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
   if (data.length < 8 || String.fromCharCode(...data.subarray(0, 4)) !== "HTR1") {
-    throw new DataError("the data is not a report's");
+    throw new DataError("the data is not a heaptap report");
   }
   const start = 8 + view.getUint32(4, true);
   const header = JSON.parse(new TextDecoder().decode(data.subarray(8, start))) as Header;
   if (header.format !== FORMAT) {
-    throw new DataError(`the data has format ${header.format}, this viewer reads ${FORMAT}`);
+    throw new DataError(`the data has format ${header.format}, but this viewer supports only format ${FORMAT}`);
   }
   const sections = new Map(header.sections.map((section) => [section.name, section]));
   return {
     header,
     section(name) {
       const section = sections.get(name);
-      if (!section) throw new DataError(`the data lacks its section ${name}`);
+      if (!section) throw new DataError(`section ${name} of the data is missing`);
       return data.subarray(start + section.offset, start + section.offset + section.length);
     },
   };
@@ -199,7 +199,7 @@ function readNodes(bytes: Uint8Array, count: number): Nodes {
     for (let pop = pops[node - 1]!; pop > 0; pop--) {
       end[last] = node;
       last = parent[last]!;
-      if (last < 0) throw new DataError("the call stacks of the data don't nest");
+      if (last < 0) throw new DataError("the callstacks in the data are not nested");
     }
     parent[node] = last;
     last = node;

@@ -2,7 +2,7 @@
 // its error leaves (as `analyze::sampling::shown` has it for the command line).
 
 import { isNoise, type Range } from "./noise";
-import { amount, signed, type Unit } from "./units";
+import { amount, counted, signed, type Unit } from "./units";
 
 const STEPS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
@@ -31,7 +31,7 @@ function rounded(value: number, { factor, step, decimals }: Scale, plus = false)
   return number < 0 ? `−${text}` : plus && number > 0 ? `+${text}` : text;
 }
 
-/** A size with its interval: `12.3 MiB ± 0.4`, `120 KiB (81 to 171)`, `< 12 KiB`. */
+/** A size with its interval: `12.3 MiB ± 0.4`, `120 KiB (81-171)`, `< 12 KiB`. */
 export function estimate(range: Range): string {
   const { value, low, high, hits, samples, exact } = range;
   const half = Math.max(value - low, high - value);
@@ -46,9 +46,9 @@ export function estimate(range: Range): string {
   const scale = scaleOf(value, half, plain && lead >= 3 ? 1 : 2);
   const figure = `${rounded(value, scale)} ${scale.unit}`;
   if (plain) return `${figure} ± ${rounded(Math.ceil(half / scale.factor / scale.step - 1e-9) * scale.step * scale.factor, scale)}`;
-  const ends = `(${rounded(low, scale)} to ${rounded(high, scale)})`;
+  const ends = `(${rounded(low, scale)}${low < 0 ? " to " : "-"}${rounded(high, scale)})`;
   if (hits >= 10 || width <= 0.85) return `${figure} ${ends}`;
-  return `~${figure} ${ends}, ${samples} ${samples === 1 ? "sample" : "samples"}`;
+  return `~${figure} ${ends}, ${counted(samples, "sample")}`;
 }
 
 /** A change with its interval, both to the same digit, and whether it can be noise. */
@@ -56,7 +56,7 @@ export function change(range: Range, unit: Unit, times: number): string {
   const figure = changed(range, unit, times);
   if (isKnown(range)) return figure;
   const ends = interval(range, times);
-  return isNoise(range) ? `${figure}, within noise (${ends})` : `${figure} (${ends})`;
+  return isNoise(range) ? `${figure}, within sampling error (${ends})` : `${figure} (${ends})`;
 }
 
 /** A change without its interval, to the digit that this has. */

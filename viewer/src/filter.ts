@@ -1,6 +1,8 @@
 // Filters as people type them: chips such as `SS: decode` or `HF: /^std::/`, in Perfetto's
 // spelling. What a chip means to a call stack stands in select.ts.
 
+import { thousands } from "./units";
+
 /**
  * - SS show stack: only stacks with such a frame (pprof's focus)
  * - HS hide stack: no stack with such a frame (pprof's ignore)
@@ -64,10 +66,10 @@ export const MOST_FILTERS = 24;
 /** A pattern, or why it is none. */
 export function parsePattern(text: string): Pattern | { error: string } {
   const source = text.trim();
-  if (source.length > LONGEST_PATTERN) return { error: `longer than ${LONGEST_PATTERN} characters` };
+  if (source.length > LONGEST_PATTERN) return { error: `the pattern is longer than ${thousands(LONGEST_PATTERN)} characters` };
   const library = /^lib:/i.test(source);
   const body = library ? source.slice(4).trim() : source;
-  if (!body) return { error: "nothing to look for" };
+  if (!body) return { error: "the pattern is empty" };
   const form = /^\/(.*)\/(i?)$/s.exec(body);
   if (!form) return { source, library, literal: body.toLowerCase(), regex: null };
   const [, expression = "", flags = ""] = form;
@@ -75,7 +77,7 @@ export function parsePattern(text: string): Pattern | { error: string } {
     new RegExp(expression, flags);
   } catch (error) {
     const reason = String((error as Error).message).replace(/^Invalid regular expression: /, "");
-    return { error: `not a regular expression: ${reason}` };
+    return { error: `invalid regular expression: ${reason}` };
   }
   return { source, library, literal: null, regex: { source: expression, flags } };
 }

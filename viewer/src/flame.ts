@@ -7,7 +7,7 @@ import { pathOf, type Cell, type Tree } from "./grow";
 import { layout, layoutSandwich, type Box, type Layout } from "./layout";
 import { changeColour, colours, type Colours, type Theme } from "./palette";
 import type { Scene, Stage } from "./scene";
-import { amount, percent, signed } from "./units";
+import { amount, counted, percent, signed } from "./units";
 
 export const ROW = 20;
 const FONT = "12px system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
@@ -211,11 +211,11 @@ export class Flame {
 
   private emptyWords(scene: Scene): string {
     if (scene.state.view === "sandwich" && !scene.selection.pivots) {
-      return "A sandwich needs a pivot: select a frame and choose Pivot, or add a filter such as P: decode.";
+      return "The sandwich view needs a pivot. Select a frame and choose Pivot, or add a filter such as P: decode.";
     }
     return scene.chips.some((chip) => !chip.error)
-      ? "Nothing is left by the filters."
-      : "No sampled memory in this dump for this measure.";
+      ? "No callstacks match the filters."
+      : "This dump does not contain samples of this measure.";
   }
 
   private box(
@@ -412,7 +412,7 @@ export class Flame {
     fill(this.rowsElement, ...rows);
     this.scroller.setAttribute(
       "aria-label",
-      `Flame graph, ${scene.state.view}, ${this.laid.boxes} boxes. Arrow keys move, Enter zooms, Escape returns, question mark lists all keys.`,
+      `Flame graph, ${scene.state.view}, ${counted(this.laid.boxes, "box", "boxes")}. Use the arrow keys to move, Enter to zoom in, Escape to zoom out, question mark to list all keys.`,
     );
     if (current) this.scroller.setAttribute("aria-activedescendant", "flame-active");
     else this.scroller.removeAttribute("aria-activedescendant");

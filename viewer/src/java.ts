@@ -5,7 +5,7 @@ import { fill, h, name } from "./dom";
 import type { JavaChange, JavaHeap, JavaRows, JavaSizes, JavaStep, JavaSuspect } from "./format";
 import { Table } from "./table";
 import { bar } from "./treeview";
-import { bytes, signed, thousands } from "./units";
+import { bytes, counted, signed, thousands } from "./units";
 
 interface ClassRow {
   name: string;
@@ -33,13 +33,16 @@ interface Grown {
 type Page = "growth" | "histogram" | "packages" | "dominators" | "tree" | "largest";
 
 const PAGES: { page: Page; title: string }[] = [
-  { page: "growth", title: "What grew" },
+  { page: "growth", title: "Growth" },
   { page: "histogram", title: "Classes" },
   { page: "packages", title: "Packages" },
   { page: "dominators", title: "Dominator tree" },
   { page: "tree", title: "Retained by class" },
   { page: "largest", title: "Largest objects" },
 ];
+
+/** Labels of a step's status; the same as in `heaptap leaks`. */
+const STATUSES: Record<string, string> = { leaking: "leaks", "not-leaking": "in use" };
 
 /** Preorder columns with pops as a tree. */
 function nodesOf(pops: number[]): Node[] {
@@ -149,20 +152,20 @@ export class JavaView {
       [
         { id: "name", title, sort: values["name"]!, cell: (row) => name(row.name) },
         { id: "count", title: "Objects", numeric: true, sort: values["count"]!, cell: (row) => thousands(row.count) },
-        { id: "shallow", title: "Shallow", hint: "The objects alone", numeric: true, sort: values["shallow"]!, cell: (row) => bytes(row.shallow) },
+        { id: "shallow", title: "Shallow", hint: "Size of the objects themselves", numeric: true, sort: values["shallow"]!, cell: (row) => bytes(row.shallow) },
         ...(native
-          ? [{ id: "native", title: "Native", hint: "Memory outside the Java heap that they own", numeric: true, sort: values["native"]!, cell: (row: ClassRow) => bytes(row.native) }]
+          ? [{ id: "native", title: "Native", hint: "Native memory owned by the objects", numeric: true, sort: values["native"]!, cell: (row: ClassRow) => bytes(row.native) }]
           : []),
-        { id: "retained", title: "Retained", hint: "What would be free if they were", numeric: true, sort: values["retained"]!, cell: (row) => bytes(row.retained) },
+        { id: "retained", title: "Retained", hint: "Size freed with the objects", numeric: true, sort: values["retained"]!, cell: (row) => bytes(row.retained) },
         { id: "share", title: "Share", numeric: true, cell: (row) => bar(row.retained, whole) },
       ],
       {
-        label: title === "Class" ? "Histogram of classes" : "Packages",
+        label: title === "Class" ? "Classes" : "Packages",
         sorted: (column, descending) => {
           sort = { column, descending };
           this.refill?.();
         },
-        empty: "No class matches.",
+        empty: title === "Class" ? "No classes match." : "No packages match.",
       },
     );
     table.markSort(sort.column, true);
@@ -203,23 +206,23 @@ export class JavaView {
           return text;
         },
       },
-      size("count", "Objects", "How many more there are", (at) => more("count", at), (n) => (n > 0 ? "+" : "") + thousands(n)),
-      size("own", "Own bytes", "The objects alone, and native memory that they own", own),
-      size("retained", "Retained", "What would be free if they were", (at) => more("retained", at)),
-      size("before", "Before", "Objects before", (at) => change.before.count[at]!, thousands),
-      size("now", "Now", "Objects now", (at) => change.after.count[at]!, thousands),
+      size("count", "Objects", "Change in the number of objects", (at) => more("count", at), (n) => (n > 0 ? "+" : "") + thousands(n)),
+      size("own", "Shallow + native", "Change in the size of the objects and of the native memory that they own", own),
+      size("retained", "Retained", "Change in the size freed with the objects", (at) => more("retained", at)),
+      size("before", "Before", "Number of objects before", (at) => change.before.count[at]!, thousands),
+      size("now", "Now", "Number of objects now", (at) => change.after.count[at]!, thousands),
     ];
     let sort = { column: "own", descending: true };
-    const below = h("section", { class: "held", "aria-label": "Who holds them" });
+    const below = h("section", { class: "held", "aria-label": "Paths to GC roots" });
     const table = new Table<Grown>(columns, {
-      label: "Classes that changed",
+      label: "Changed classes",
       sorted: (column, descending) => {
         sort = { column, descending };
         this.refill?.();
       },
       select: (row) => this.holders(below, change, row),
       activate: (row) => this.inClasses(row.name),
-      empty: change.name.length === 0 ? "No class changed." : "No class matches.",
+      empty: change.name.length === 0 ? "No classes changed." : "No classes match.",
     });
     table.markSort(sort.column, true);
     this.refill = () => {
@@ -234,7 +237,7 @@ export class JavaView {
       "div",
       { class: "growth" },
       h("p", { class: "headline" }, h("b", null, change.headline), h("span", { class: "soft" }, " since ", name(change.since))),
-      change.of_two_kinds ? h("p", { class: "hint" }, "The two dumps are of different kinds, which size arrays and strings differently and know different roots.") : null,
+      change.of_two_kinds ? h("p", { class: "hint" }, "The dumps are of different kinds, which differ in their GC roots and in the sizes of arrays and strings.") : null,
       table.element,
       below,
     );
@@ -260,8 +263,8 @@ export class JavaView {
       now > 0 ? h("button", { type: "button", onclick: () => this.inClasses(row.name) }, "Show in Classes") : null,
     );
     if (!ways || ways.pop.length === 0) {
-      const why = now === 0 ? "None are left." : "Who holds them is on the page for the classes that grew most: heaptap paths shows it for every class.";
-      return fill(host, title, h("p", { class: "hint" }, why));
+      const reason = now === 0 ? "No objects are left." : "The page contains paths only for the classes that grew the most. For other classes, run ";
+      return fill(host, title, h("p", { class: "hint" }, reason, now === 0 ? null : h("code", null, "heaptap paths"), now === 0 ? null : "."));
     }
     const tree = h("div");
     fill(host, title, tree);
@@ -270,7 +273,7 @@ export class JavaView {
       [
         {
           id: "label",
-          title: "Held by",
+          title: "Referenced by",
           cell: (node) => {
             const root = this.text(ways.root[node.row]);
             return h("span", null, name(this.text(ways.label[node.row])), root ? h("span", { class: "soft" }, " root: ", name(root)) : null);
@@ -278,7 +281,7 @@ export class JavaView {
         },
         { id: "count", title: "Objects", numeric: true, cell: (node) => thousands(ways.count[node.row]!) },
       ],
-      `Who holds ${row.name}, back to the roots`,
+      `Paths from ${row.name} to GC roots`,
       null,
       tree,
     );
@@ -311,7 +314,7 @@ export class JavaView {
         else open.add(node);
         list(node);
       },
-      empty: "Nothing is recorded.",
+      empty: "No data.",
     });
     const list = (active: Node | null): void => {
       const rows: Node[] = [];
@@ -332,7 +335,7 @@ export class JavaView {
 
   private dominators(heap: JavaHeap): void {
     const tree = heap.dominators;
-    if (!tree) return this.none("No dominator tree was computed for this heap.");
+    if (!tree) return this.none("This page does not contain a dominator tree of this heap.");
     const whole = tree.retained.reduce((most, value) => Math.max(most, value), 0);
     this.unfolding(
       tree.pop,
@@ -352,32 +355,32 @@ export class JavaView {
         { id: "retained", title: "Retained", numeric: true, cell: (node) => bytes(tree.retained[node.row]!) },
         { id: "share", title: "Share", numeric: true, cell: (node) => bar(tree.retained[node.row]!, whole) },
         { id: "shallow", title: "Shallow", numeric: true, cell: (node) => bytes(tree.shallow[node.row]!) },
-        { id: "below", title: "Objects below", numeric: true, cell: (node) => thousands(tree.below[node.row]!) },
+        { id: "below", title: "Dominated objects", numeric: true, cell: (node) => thousands(tree.below[node.row]!) },
       ],
-      "Dominator tree: who keeps whom alive",
-      tree.left_out > 0 ? `${thousands(tree.left_out)} small objects have no row of their own; they count in what keeps them.` : null,
+      "Dominator tree",
+      tree.left_out > 0 ? `${counted(tree.left_out, "small object")} ${tree.left_out === 1 ? "is" : "are"} not listed; the sizes of dominators include them.` : null,
     );
   }
 
   private byClass(heap: JavaHeap): void {
     const { tree } = heap;
-    if (!tree) return this.none("No tree by class was computed for this heap.");
+    if (!tree) return this.none("This page does not contain a tree by class of this heap.");
     const whole = tree.bytes.reduce((most, value) => Math.max(most, value), 0);
     this.unfolding(
       tree.pop,
       [
         { id: "label", title: "Class", cell: (node) => name(this.text(tree.label[node.row])) },
-        { id: "bytes", title: "With all below", numeric: true, cell: (node) => bytes(tree.bytes[node.row]!) },
+        { id: "bytes", title: "Retained", numeric: true, cell: (node) => bytes(tree.bytes[node.row]!) },
         { id: "share", title: "Share", numeric: true, cell: (node) => bar(tree.bytes[node.row]!, whole) },
         { id: "count", title: "Objects", numeric: true, cell: (node) => thousands(tree.count[node.row]!) },
       ],
       "Retained memory by class",
-      "The dominator tree with the children of one class merged: below each class what only its objects keep alive.",
+      "The dominator tree, with children of one class merged. Below each class is what only its objects keep alive.",
     );
   }
 
   private largest(heap: JavaHeap): void {
-    if (heap.largest.length === 0) return this.none("No object retains anything worth a row.");
+    if (heap.largest.length === 0) return this.none("No large objects found.");
     fill(
       this.host,
       h(
@@ -435,7 +438,7 @@ export class JavaView {
           // The reference that should not be there, as heaptap's own tables underline it.
           reference ? h("code", { class: step.suspect ? "suspect" : null }, name(`.${reference}`)) : null,
           step.status ? " " : null,
-          step.status ? h("span", { class: `tag ${step.status}` }, step.status.replace(/-/g, " ")) : null,
+          step.status ? h("span", { class: `tag ${step.status}` }, STATUSES[step.status] ?? step.status) : null,
           reason ? h("span", { class: "soft" }, " ", name(reason)) : null,
         );
       }),
@@ -460,20 +463,20 @@ export class JavaView {
           " ",
           h("span", { class: `tag ${suspect.certainty}` }, suspect.certainty),
           " ",
-          h("span", { class: "soft" }, suspect.what.replace(/-/g, " "), suspect.of_platform ? ", of the platform" : ""),
+          h("span", { class: "soft" }, suspect.what.replace(/-/g, " "), suspect.of_platform ? " (platform leak)" : ""),
         ),
         suspect.advice !== null && suspect.advice !== undefined ? h("p", null, name(this.text(suspect.advice))) : null,
         this.path(suspect.path, this.text(suspect.root) || null),
       );
     const page = h(
       "div",
-      { class: "scroll", tabindex: 0, role: "region", "aria-label": "Leak suspects" },
+      { class: "scroll", tabindex: 0, role: "region", "aria-label": "Leaks" },
       heap.suspects.length === 0
-        ? h("p", { class: "empty" }, "No object was found that should be gone.")
-        : h("p", { class: "hint" }, "Objects that should be gone, and by which way a root still reaches them."),
+        ? h("p", { class: "empty" }, "No leaks found: no object is still reachable after the end of its lifecycle.")
+        : h("p", { class: "hint" }, "Objects that are still reachable after the end of their lifecycle, with a path from a GC root."),
       ...heap.suspects.map(one),
       ...(heap.unheld ?? []).map((each) =>
-        h("p", { class: "hint" }, `${thousands(each.count)} × `, name(this.text(each.class)), `: ${each.what}`),
+        h("p", { class: "hint" }, `${thousands(each.count)} × `, name(this.text(each.class)), ` (${each.what}): unreachable, not yet collected.`),
       ),
       ...(heap.notes ?? []).map((note) => h("p", { class: "hint" }, name(note))),
       ...heap.warnings.map((warning) => h("p", { class: "warn" }, name(warning.message), warning.help ? h("span", null, " ", name(warning.help)) : null)),

@@ -92,7 +92,7 @@ function onGraph(app: App, event: KeyboardEvent): boolean {
   if (action) {
     const cell = app.selected?.parent ? app.selected : zoomed;
     if (cell.parent) void app.act(action, cell, app.treeOf(cell));
-    else app.say("Select a box first: arrow keys or Shift-click");
+    else app.say("Select a box first, with the arrow keys or Shift-click");
     return true;
   }
   const out = (): void => app.zoom(zoomed.parent ?? tree.root);

@@ -83,7 +83,7 @@ export function keysFor(profile: Profile, grouping: Grouping): Keys {
       } else {
         const library = libraryName(profile, functions.library[id]!);
         const text =
-          grouping === "library" ? library : packageOf(functionName(profile, id)) || `(none) ${library}`;
+          grouping === "library" ? library : packageOf(functionName(profile, id)) || `(no package) ${library}`;
         key = keyOf(text, frame, text);
       }
       ofFunction[id] = key;

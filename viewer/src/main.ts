@@ -7,15 +7,15 @@ import { h, put } from "./dom";
 import type { Profile } from "./profile";
 
 function fail(root: HTMLElement, error: unknown): void {
-  const why = error instanceof DataError ? error.message : `the viewer failed: ${String(error)}`;
+  const why = error instanceof DataError ? error.message : `internal error: ${String(error)}`;
   root.replaceChildren();
-  put(root, h("p", { class: "failed", role: "alert" }, `The interactive view can't be shown: ${why}. The summary on this page holds without it.`));
+  put(root, h("p", { class: "failed", role: "alert" }, `Cannot show the interactive view: ${why}. The summary on this page does not need it.`));
   console.error(error);
 }
 
 async function begin(root: HTMLElement): Promise<void> {
   if (typeof DecompressionStream === "undefined") {
-    throw new DataError("this browser is too old (it needs DecompressionStream: Chrome 80, Firefox 113, Safari 16.4)");
+    throw new DataError("this browser does not support DecompressionStream; use Chrome 80, Firefox 113, Safari 16.4 or newer");
   }
   const data = await takeBlocks(document);
   if (!data) return;

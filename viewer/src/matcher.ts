@@ -86,8 +86,8 @@ export class Matcher {
         done();
         resolve(event.data.hits);
       };
-      const failed = (): void => stop("the browser ran into an error with it");
-      const timer = setTimeout(() => stop(`it took longer than ${PATIENCE / 1000} s: make it simpler`), PATIENCE);
+      const failed = (): void => stop("the browser cannot run the regular expression");
+      const timer = setTimeout(() => stop(`the regular expression took longer than ${PATIENCE / 1000} s; simplify it`), PATIENCE);
       worker.addEventListener("message", answer);
       worker.addEventListener("error", failed);
       worker.postMessage({ id, source, flags, list: pattern.library ? 1 : 0 });
@@ -102,7 +102,7 @@ export class Matcher {
       worker = new Worker(url);
       URL.revokeObjectURL(url);
     } catch {
-      throw new PatternError("this browser runs no worker for it; plain text works");
+      throw new PatternError("this browser does not support workers, which regular expressions need; use plain text");
     }
     worker.postMessage({ lists: [this.names, this.libraries] });
     this.worker = worker;

@@ -12,7 +12,7 @@ import { collectionWords, momentsTable } from "./moments";
 import { dumpName, shown } from "./names";
 import type { Profile } from "./profile";
 import { at, groups, lifeAt, nearest, PARTS, runs, upTo, value, type Group, type RowsKind } from "./readings";
-import { amount, bytes, duration } from "./units";
+import { amount, bytes, counted, duration } from "./units";
 
 export interface MemoryEvents {
   pick(dump: number): void;
@@ -37,7 +37,7 @@ export class MemoryPanel {
   private readonly moment = h("output", { class: "moment" });
   private readonly event = h("p", { class: "event hint" });
   private readonly values = new Map<Series, HTMLElement>();
-  private readonly table = h("details", { class: "readings" }, h("summary", null, "The readings as a table"));
+  private readonly table = h("details", { class: "readings" }, h("summary", null, "Readings as a table"));
   private lanes: Lane[] = [];
   private held: Held[] = [];
   private shownDump = -1;
@@ -67,7 +67,7 @@ export class MemoryPanel {
       class: "glass",
       tabindex: 0,
       role: "slider",
-      "aria-label": `Moment of the recording${title && ` ${shown(title)}`}. Arrows go from reading to reading, Page Up and Page Down from event to event, Shift marks a stretch, Enter looks at it or shows the nearest dump, plus and minus zoom.`,
+      "aria-label": `Time in the recording${title && ` ${shown(title)}`}. Use the arrow keys to move between readings, Page Up and Page Down to move between events, Shift to select a time range, Enter to zoom in on it or to show the nearest dump, plus and minus to zoom.`,
     });
     const pick = h("select", { "aria-label": "Process", onchange: () => this.choose(this.all[Number(pick.value)]!) });
     fill(pick, ...this.all.map((group, i) => h("option", { value: i }, shown(group.name))));
@@ -78,8 +78,8 @@ export class MemoryPanel {
       this.moment,
       h("span", { class: "gap" }),
       button("−", { class: "round", "aria-label": "Zoom out in time", title: "Zoom out (-)", onclick: () => this.axis.zoom(2, this.cursor) }),
-      button("+", { class: "round", "aria-label": "Zoom in on the moment", title: "Zoom in (+)", onclick: () => this.axis.zoom(0.5, this.cursor) }),
-      button("All", { title: "The whole recording (0)", onclick: () => this.axis.all() }),
+      button("+", { class: "round", "aria-label": "Zoom in at the cursor", title: "Zoom in (+)", onclick: () => this.axis.zoom(0.5, this.cursor) }),
+      button("All", { title: "Show the whole recording (0)", onclick: () => this.axis.all() }),
     );
     this.element = h("details", { class: "memory", open: true }, h("summary", null, h("h2", null, "Memory over time", title ? h("span", { class: "soft" }, " of ", name(title)) : null)), head, this.stage, this.event, this.unread(), this.table);
     fill(this.stage, this.drawn, this.brush, this.cross, this.glass);
@@ -130,15 +130,15 @@ export class MemoryPanel {
       ...more,
     });
     const some = (all: Series[]): Series[] => all.filter((each) => each.runs.length > 0);
-    const live = series("collections", "live", "live after a collection", "s-live", { dots: true, at: (ms) => this.afterCollection("live", ms) });
+    const live = series("collections", "live", "live set after a collection", "s-live", { dots: true, at: (ms) => this.afterCollection("live", ms) });
     const java: Lane = {
       title: "Java heap",
       height: 74,
       stacked: [],
       lines: some([
-        series("collections", "total", "its size after a collection", "s-total", { at: (ms) => this.afterCollection("total", ms) }),
-        series("java_heap", "allocated", "allocated, with garbage", "s-allocated"),
-        series("parts", "java", "private pages", "s-java"),
+        series("collections", "total", "heap size after a collection", "s-total", { at: (ms) => this.afterCollection("total", ms) }),
+        series("java_heap", "allocated", "allocated, including unreachable objects", "s-allocated"),
+        series("parts", "java", "private dirty pages", "s-java"),
         live,
       ]),
       marks: this.marks(),
@@ -148,7 +148,7 @@ export class MemoryPanel {
     };
     const held: Series = {
       key: "held",
-      words: "held, as sampled",
+      words: "unreleased, estimated",
       style: "s-held",
       unit: "bytes",
       dots: true,
@@ -158,7 +158,7 @@ export class MemoryPanel {
     };
     const all: Lane[] = [
       {
-        title: "How it divides",
+        title: "By kind",
         height: 96,
         stacked: some(PARTS.map(([column, , words]) => series("parts", column, words, `p-${column}`))),
         lines: [],
@@ -166,7 +166,7 @@ export class MemoryPanel {
         bands: [],
       },
       {
-        title: "The whole",
+        title: "Total",
         height: 62,
         stacked: [],
         lines: some([
@@ -185,8 +185,8 @@ export class MemoryPanel {
         height: 62,
         stacked: [],
         lines: some([
-          series("parts", "native", "private dirty", "s-native"),
-          series("parts", "native_alloc", "allocated, as the allocator counts", "s-alloc", { dots: true }),
+          series("parts", "native", "private dirty pages", "s-native"),
+          series("parts", "native_alloc", "allocated, as counted by the allocator", "s-alloc", { dots: true }),
           held,
         ]),
         marks: [],
@@ -265,10 +265,10 @@ export class MemoryPanel {
       if (lane.marks.length > 0) {
         const ours = lane.marks.filter((mark) => mark.ours).length;
         const own = lane.marks.length - ours;
-        const words = [own ? `▲ ${own} ${own === 1 ? "collection" : "collections"}` : "", ours ? `△ ${ours} that heaptap asked for` : ""].filter(Boolean);
+        const words = [own ? `▲ ${counted(own, "collection")}` : "", ours ? `△ ${counted(ours, "collection")} caused by heaptap` : ""].filter(Boolean);
         entries.push(h("li", null, words.join(", ")));
       }
-      if (lane.bands.length > 0) entries.push(h("li", null, h("i", { class: "key area ours-key", "aria-hidden": "true" }), "heaptap itself at work"));
+      if (lane.bands.length > 0) entries.push(h("li", null, h("i", { class: "key area ours-key", "aria-hidden": "true" }), "heaptap activity"));
       parts.push(
         h(
           "div",
@@ -361,16 +361,16 @@ export class MemoryPanel {
     }
     const time = `+${duration((this.cursor - axis.first) * 1e6)}`;
     const life = lifeAt(this.group, this.cursor);
-    const whose = life ? `process ${life.pid}` : "no reading";
+    const whose = life ? `process ${life.pid}` : "no readings";
     const adj = life ? value(life.resident, "oom_score_adj", nearest(life.resident, this.cursor)) : null;
     this.moment.textContent = [time, whose, adj === null ? "" : `oom_score_adj ${String(adj).replace("-", "−")}`].filter(Boolean).join(" · ");
     const events = this.eventsAt(this.cursor);
-    fill(this.event, ...(events.length > 0 ? events.flatMap((words, i) => [i > 0 ? " · " : "", name(words)]) : ["Point anywhere for all figures of a moment; drag over a stretch to look closer, click a dump's rule to show it."]));
+    fill(this.event, ...(events.length > 0 ? events.flatMap((words, i) => [i > 0 ? " · " : "", name(words)]) : ["Point at a time for its values. Drag to zoom in on a time range. Click the line of a dump to show the dump."]));
     this.glass.setAttribute("aria-valuemin", "0");
     this.glass.setAttribute("aria-valuemax", ((axis.last - axis.first) / 1000).toFixed(3));
     this.glass.setAttribute("aria-valuenow", ((this.cursor - axis.first) / 1000).toFixed(3));
     if (isHeard || !this.glass.hasAttribute("aria-valuetext")) {
-      const stretch = this.anchor === null ? "" : `, marked ${duration(Math.abs(this.cursor - this.anchor) * 1e6)}`;
+      const stretch = this.anchor === null ? "" : `, selected range ${duration(Math.abs(this.cursor - this.anchor) * 1e6)}`;
       this.glass.setAttribute("aria-valuetext", `${[`${time}${stretch}`, ...events.map(shown), ...said].join("; ")}`);
     }
   }
@@ -383,12 +383,12 @@ export class MemoryPanel {
     const closest = this.held.filter((held) => near(held.ms)).sort((a, b) => Math.abs(a.ms - ms) - Math.abs(b.ms - ms))[0];
     if (closest) {
       const range = rangeOf(this.profile, closest.place);
-      events.push(`Dump ${closest.dump.label ?? closest.dump.number}: ${range ? estimate(range) : bytes(closest.bytes)} held`);
+      events.push(`Dump ${closest.dump.label ?? closest.dump.number}: ${range ? estimate(range) : bytes(closest.bytes)} unreleased`);
     }
     for (const label of timeline.labels) if (near(label.ms) && !(closest && isOf(label.text, closest.dump))) events.push(`Label ${label.text}`);
     this.group.lives.forEach((life, i) => {
-      if (i > 0 && near(life.from_ms)) events.push(`Started anew as process ${life.pid}`);
-      if (life.gone_ms !== null && near(life.gone_ms)) events.push(`Process ${life.pid} was gone`);
+      if (i > 0 && near(life.from_ms)) events.push(`Restarted as process ${life.pid}`);
+      if (life.gone_ms !== null && near(life.gone_ms)) events.push(`Process ${life.pid} ended`);
       const row = nearest(life.collections, ms);
       if (row >= 0 && near(life.collections.ms[row]!)) events.push(collectionWords(timeline, life.collections, row));
     });
@@ -399,9 +399,9 @@ export class MemoryPanel {
   /** What could not be read: a lane that is empty has a reason. */
   private unread(): HTMLElement | null {
     const { unread, words, thinned_from: thinned } = this.timeline;
-    const lines = unread.slice(0, 12).map(({ source, why }) => h("li", null, "Not read: ", name(`${words[source] ?? ""}: ${why}`)));
-    if (unread.length > 12) lines.push(h("li", null, `Not read: ${unread.length - 12} more`));
-    if (thinned) lines.push(h("li", null, `Of ${amount(thinned, "count")} readings those are shown that are the least or the most of their stretch of time.`));
+    const lines = unread.slice(0, 12).map(({ source, why }) => h("li", null, "Cannot read ", name(`${words[source] ?? ""}: ${why}`)));
+    if (unread.length > 12) lines.push(h("li", null, `Cannot read ${counted(unread.length - 12, "more source")}`));
+    if (thinned) lines.push(h("li", null, `The ${counted(thinned, "reading")} are reduced to the minimum and maximum of each time interval.`));
     return lines.length > 0 ? h("ul", { class: "unread hint" }, ...lines) : null;
   }
 

@@ -18,10 +18,10 @@ export function collectionWords(timeline: TimelineFacts, rows: Rows, row: number
   const parts = [
     [word("reason"), word("collector")].filter(Boolean).join(", "),
     freed === null ? "" : `freed ${bytes(freed)}${large ? ` and ${bytes(large)} of large objects` : ""}`,
-    live === null ? "" : `live ${bytes(live)}${total === null ? "" : ` of ${bytes(total)}`}`,
-    pause === null ? "" : `paused ${short(pause)}${(of("pauses") ?? 0) > 1 ? " at most" : ""}`,
+    live === null ? "" : `live set ${bytes(live)}${total === null ? "" : ` of ${bytes(total)}`}`,
+    pause === null ? "" : `${(of("pauses") ?? 0) > 1 ? "longest pause" : "pause"} ${short(pause)}`,
     took === null ? "" : `took ${short(took)}`,
-    of("ours") === 1 ? "asked for by heaptap" : "",
+    of("ours") === 1 ? "caused by heaptap" : "",
   ];
   return `Collection: ${parts.filter(Boolean).join("; ")}`;
 }
@@ -39,7 +39,7 @@ interface Moment {
 
 /** All readings in order of time. */
 export function momentsTable(label: string, timeline: TimelineFacts, group: Group, held: Held[], first: number): HTMLElement {
-  const columns = ["PSS", "RSS", "Swap", ...PARTS.map(([, , words]) => words), "Java live", "Held (sampled)"];
+  const columns = ["PSS", "RSS", "Swap", ...PARTS.map(([, , words]) => words), "Java live", "Unreleased (estimated)"];
   const place = (words: string): number => columns.indexOf(words);
   const moments: Moment[] = [];
   const add = (ms: number, pid: number | null, what: string, cells: [string, number | null][]): void => {
@@ -62,9 +62,9 @@ export function momentsTable(label: string, timeline: TimelineFacts, group: Grou
       ]),
     );
     collections.ms.forEach((ms, row) => add(ms, pid, collectionWords(timeline, collections, row), [["Java live", value(collections, "live", row)]]));
-    if (life.gone_ms !== null) add(life.gone_ms, pid, "the process was gone", []);
+    if (life.gone_ms !== null) add(life.gone_ms, pid, "process ended", []);
   }
-  for (const { ms, dump, bytes: size } of held) add(ms, dump.pid, `dump ${dump.label ?? dump.number}`, [["Held (sampled)", size]]);
+  for (const { ms, dump, bytes: size } of held) add(ms, dump.pid, `dump ${dump.label ?? dump.number}`, [["Unreleased (estimated)", size]]);
   for (const { ms, text } of timeline.labels) add(ms, null, `label ${text}`, []);
   moments.sort((a, b) => a.ms - b.ms);
   const step = Math.ceil(moments.length / MOST);
@@ -75,8 +75,8 @@ export function momentsTable(label: string, timeline: TimelineFacts, group: Grou
     h(
       "table",
       { class: "static" },
-      h("caption", null, kept.length < moments.length ? `${thousands(kept.length)} of ${thousands(moments.length)} readings, in order of time` : "In order of time"),
-      h("thead", null, h("tr", null, ...["Time", "Process", "What", ...columns].map((words, i) => h("th", { scope: "col", class: i === 0 || i > 2 ? "n" : null }, words)))),
+      h("caption", null, kept.length < moments.length ? `${thousands(kept.length)} of ${thousands(moments.length)} readings, in chronological order` : "In chronological order"),
+      h("thead", null, h("tr", null, ...["Time", "Process", "Source or event", ...columns].map((words, i) => h("th", { scope: "col", class: i === 0 || i > 2 ? "n" : null }, words)))),
       h(
         "tbody",
         null,

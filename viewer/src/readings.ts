@@ -25,7 +25,7 @@ export interface Group {
 export function groups(timeline: TimelineFacts, dumps: DumpFacts[]): Group[] {
   const all = new Map<string, Group>();
   for (const life of timeline.processes) {
-    const name = life.process || (life.pid ? `process ${life.pid}` : "the phone");
+    const name = life.process || (life.pid ? `process ${life.pid}` : "the device");
     const group = all.get(name) ?? { name, lives: [] };
     group.lives.push(life);
     all.set(name, group);
@@ -159,7 +159,7 @@ export function whereAt(header: Header, place: number, first: number): Where | n
   const title = dumpName(dump);
   return {
     total: value(life.parts, "total_pss", row),
-    of: "PSS with what is swapped",
+    of: "PSS including swapped memory",
     at: Math.abs(read) <= SAME_MS ? title : `${title}, read ${duration(Math.abs(read) * 1e6)} ${read < 0 ? "before" : "after"} it`,
     // In the order in which the page names them.
     parts: [...parts].sort((a, b) => (a.name === "native" ? -1 : b.name === "native" ? 1 : 0)),

@@ -12,14 +12,14 @@ function title(of: ReconciledFacts): string {
 
 function table(of: ReconciledFacts): HTMLElement {
   const apart = of.rows.some((row) => row.apart);
-  const headings = ["Figure", "Bytes", ...(apart ? ["Read"] : []), "Whose, and what it counts"];
+  const headings = ["Figure", "Bytes", ...(apart ? ["Read"] : []), "Source and meaning"];
   return h(
     "div",
     { class: "wide", tabindex: 0, role: "region", "aria-label": `Figures at ${shown(title(of))}` },
     h(
       "table",
       { class: "static" },
-      h("caption", null, "From what the program asked for to what the process takes"),
+      h("caption", null, "From the memory requested by the program to the memory of the process"),
       h("thead", null, h("tr", null, ...headings.map((words, i) => h("th", { scope: "col", class: i === 1 ? "n" : null }, words)))),
       h(
         "tbody",

@@ -13,12 +13,12 @@ import type { Grown, Total } from "./summary";
 
 export const TAB_TITLES: Record<Tab, string> = {
   flame: "Flame graph",
-  tree: "Call stacks",
+  tree: "Callstacks",
   functions: "Functions",
   libraries: "Libraries",
   changes: "Difference",
   java: "Java heap",
-  suspects: "Leak suspects",
+  suspects: "Leaks",
   info: "Info",
 };
 
@@ -147,24 +147,24 @@ function nameOf({ process, pid, heap }: Series): string {
 export function uncompared(header: Header, dump: number): string {
   const facts = header.dumps[dump];
   if (!facts || header.dumps.length === 1) {
-    return "One dump tells what is held, not what grows. Record with labelled snapshots to see that.";
+    return "One dump shows unreleased memory, but not growth. To see growth, record labeled snapshots.";
   }
   const series = header.series[facts.series];
   // One dump of another kind is enough: nothing is compared with it.
   const kinds = (series?.dumps ?? [dump]).map((place) => header.dumps[place]!.kind);
-  if (kinds.includes("at-maximum")) return "These dumps show a heap at its largest. Their difference is not growth: record without dump-at-max.";
-  if (kinds.includes("allocations-only")) return "This heap counts allocations only, not frees. What it holds, and whether that grows, is not known.";
+  if (kinds.includes("at-maximum")) return "These dumps show a heap at its maximum, so their difference is not growth. To see growth, record without --dump-at-max.";
+  if (kinds.includes("allocations-only")) return "This heap reports allocations, but not frees. Its unreleased memory and its growth are unknown.";
   const measure = facts.measures[facts.default_measure];
   const who = series ? nameOf(series) : "";
-  if ((series?.dumps.length ?? 0) > 1) return `This profile counts ${shown(measure?.unit ?? "")}, not bytes that are held. Nothing is compared.`;
+  if ((series?.dumps.length ?? 0) > 1) return `This profile counts ${shown(measure?.unit ?? "")}, not unreleased bytes, so its dumps are not compared.`;
   const others = header.series.filter((_, at) => isComparable(header, at));
   const many = header.dumps.length;
   const also =
     others.length === 1
-      ? ` ${nameOf(others[0]!) || "Another heap"} has several dumps: choose them on the timeline.`
+      ? ` ${nameOf(others[0]!) || "Another heap"} has several dumps; select it under Heap.`
       : others.length > 1
-        ? ` ${others.length} other heaps have several dumps: choose them on the timeline.`
+        ? ` ${others.length} other heaps have several dumps; select one under Heap.`
         : "";
-  const restarted = series?.after !== null && series?.after !== undefined ? " The process was restarted, and what it held before is gone." : "";
-  return `The ${many} dumps are of ${header.series.length} different heaps or runs. Of ${who || "the one that holds most"} there is only one, and growth takes two.${restarted}${also}`;
+  const restarted = series?.after !== null && series?.after !== undefined ? " The process restarted, and its earlier memory is gone." : "";
+  return `The ${many} dumps are of ${header.series.length} different heaps or runs. ${who || "The largest heap"} has only one dump, and growth needs two.${restarted}${also}`;
 }

@@ -5,7 +5,7 @@ import type { Header, JavaHeap } from "./format";
 import { dumpName, shown } from "./names";
 import { whereAt } from "./readings";
 import { measureTitle } from "./details";
-import { amount, bytes, percent, signed, thousands } from "./units";
+import { amount, bytes, counted, percent, signed, thousands } from "./units";
 import type { Tab } from "./state";
 
 export interface Grown {
@@ -32,8 +32,8 @@ export interface SummaryEvents {
 export const VERDICTS: Record<string, string> = {
   grows: "grows",
   grew: "grew",
-  "within-noise": "within noise",
-  "cant-tell": "can't tell",
+  "within-noise": "within sampling error",
+  "cant-tell": "inconclusive",
 };
 
 /** Hues of the parts; text never stands on them. */
@@ -49,7 +49,7 @@ const PART: Record<string, string> = {
 
 function where(header: Header, place: number, shownDump: number): HTMLElement {
   const went = shownDump === place ? header.where : whereAt(header, shownDump, place);
-  const card = h("section", { class: "card where", "aria-label": "Where the memory went" }, h("h2", null, "Where"));
+  const card = h("section", { class: "card where", "aria-label": "Where the memory is" }, h("h2", null, "Where the memory is"));
   const parts = went?.parts ?? [];
   const known = parts.filter((part) => part.bytes !== null);
   const sum = known.reduce((total, part) => total + Math.max(0, part.bytes!), 0);
@@ -60,7 +60,7 @@ function where(header: Header, place: number, shownDump: number): HTMLElement {
         "p",
         { class: "headline" },
         h("b", null, bytes(total ?? sum)),
-        h("span", { class: "soft" }, ` ${total === null ? "seen" : (went.of ?? "")}${went.at ? ` at ${shown(went.at)}` : ""}`),
+        h("span", { class: "soft" }, ` ${total === null ? "in these parts" : (went.of ?? "")}${went.at ? ` at ${shown(went.at)}` : ""}`),
       ),
     );
     const bar = h("div", { class: "stacked", "aria-hidden": "true" });
@@ -81,7 +81,7 @@ function where(header: Header, place: number, shownDump: number): HTMLElement {
             h("i", { class: `swatch ${PART[part.name] ?? "part-other"}`, "aria-hidden": "true" }),
             name(part.name),
             " ",
-            h("b", null, part.bytes === null ? "not recorded" : bytes(part.bytes)),
+            h("b", null, part.bytes === null ? "unknown" : bytes(part.bytes)),
           ),
         ),
       ),
@@ -96,19 +96,19 @@ function where(header: Header, place: number, shownDump: number): HTMLElement {
       card.append(h("p", { class: "headline" }, h("b", null, amount(measure.total, measure.unit)), h("span", { class: "soft" }, ` ${words}, at ${title}`)));
     } else if (heaps.length > 0) {
       const heap = heaps[heaps.length - 1]!;
-      const native = heap.native > 0 ? `, and ${bytes(heap.native)} native that they own` : "";
-      card.append(h("p", { class: "headline" }, h("b", null, bytes(heap.shallow)), h("span", { class: "soft" }, ` in ${thousands(heap.objects)} reachable Java objects${native}`)));
+      const native = heap.native > 0 ? `, which own ${bytes(heap.native)} of native memory` : "";
+      card.append(h("p", { class: "headline" }, h("b", null, bytes(heap.shallow)), h("span", { class: "soft" }, ` in ${counted(heap.objects, "reachable Java object")}${native}`)));
     }
   }
   if (header.unseen.length > 0) {
     const words = header.unseen.map((each) => `${shown(each.what)}${each.bytes ? ` (${bytes(each.bytes)})` : ""}`).join(", ");
-    card.append(h("p", { class: "unseen-words" }, h("b", { "aria-hidden": "true" }, "! "), "Not seen here: ", words, "."));
+    card.append(h("p", { class: "unseen-words" }, h("b", { "aria-hidden": "true" }, "! "), "Outside this profile: ", words, "."));
   }
   return card;
 }
 
 function grew(rows: Grown[], total: Total | null, why: string, events: SummaryEvents): HTMLElement {
-  const card = h("section", { class: "card", "aria-label": "What grew" }, h("h2", null, "Grew"));
+  const card = h("section", { class: "card", "aria-label": "Growth" }, h("h2", null, "Growth"));
   if (!total) {
     card.append(h("p", { class: "soft" }, why));
     return card;
@@ -158,7 +158,7 @@ export function worstLeaks(header: Header, javas: JavaHeap[]): Leak[] {
 }
 
 function open(header: Header, javas: JavaHeap[], events: SummaryEvents): HTMLElement {
-  const card = h("section", { class: "card", "aria-label": "Where to look next" }, h("h2", null, "Look at"));
+  const card = h("section", { class: "card", "aria-label": "Where to look next" }, h("h2", null, "Where to look next"));
   const list = h("ul", { class: "ranked" });
   const go = (words: string, tab: Tab, tag: string | null = null, urgent = false, title: string | null = null): void => {
     const item = button("", { class: "link", title, onclick: () => events.tab(tab) });
@@ -171,23 +171,23 @@ function open(header: Header, javas: JavaHeap[], events: SummaryEvents): HTMLEle
     const first = sizes[0]!;
     const last = sizes[sizes.length - 1]!;
     const tag = sizes.length === 1 ? first : `${first} → ${last}`;
-    go(`${shown(leak.name)} should be gone`, "suspects", tag, true, sizes.length > 1 ? `retained, dump by dump: ${sizes.join(", ")}` : null);
+    go(`Leaked: ${shown(leak.name)}`, "suspects", tag, true, sizes.length > 1 ? `Retained in each dump: ${sizes.join(", ")}` : null);
   }
   if (header.reconcile && header.reconcile.length > 0) go("Why heapprofd, meminfo and RSS differ", "info");
   if (header.warnings.length > 0) {
     const first = shown(header.warnings[0]!.message);
-    go(first.length > 90 ? `${first.slice(0, 90)}…` : first, "info", header.warnings.length > 1 ? `${header.warnings.length} warnings` : "warning", true);
+    go(first.length > 90 ? `${first.slice(0, 90)}…` : first, "info", counted(header.warnings.length, "warning"), true);
   }
   const names = header.symbolization;
   if (names && names.missing.length > 0) {
-    const share = names.share_unnamed ? `${percent(names.share_unnamed, 1)} of the memory` : names.frames_unnamed === 1 ? "1 frame" : `${thousands(names.frames_unnamed)} frames`;
-    go(`${names.missing.length} ${names.missing.length === 1 ? "library has" : "libraries have"} no symbols`, "info", share);
+    const share = names.share_unnamed ? `${percent(names.share_unnamed, 1)} of the bytes` : counted(names.frames_unnamed, "frame");
+    go(`${counted(names.missing.length, "library", "libraries")} without symbols`, "info", share);
   }
   if (header.dumps.length > 0) {
-    go("Functions that allocate most", "functions");
-    go("Libraries", "libraries");
+    go("Largest functions", "functions");
+    go("Largest libraries", "libraries");
   }
-  if (javas.length > 0) go("Java classes and who keeps them", "java");
+  if (javas.length > 0) go("Java classes and dominators", "java");
   card.append(list);
   return card;
 }
@@ -197,12 +197,13 @@ export function summedUp({ folded, dumps }: Header, place: number): HTMLElement 
   if (!folded) return null;
   const measure = dumps[place]?.measures[dumps[place]!.default_measure];
   const summed = folded.bytes[place];
-  const much = measure && summed !== undefined ? ` They are ${amount(summed, measure.unit)} of ${amount(measure.total, measure.unit)} (${percent(summed, measure.total)}) of this dump.` : "";
+  const much = measure && summed !== undefined ? `, ${amount(summed, measure.unit)} of ${amount(measure.total, measure.unit)} (${percent(summed, measure.total)}) in this dump` : "";
   return h(
     "p",
     { class: "warn" },
-    `Of ${thousands(folded.of)} callsites the ${thousands(folded.kept)} that hold most are listed one by one. The others are summed up as “(other)”, by library${folded.functions ? " and function" : ", without functions"}; totals are exact.${much} All of them: `,
+    `This page lists ${thousands(folded.kept)} of ${counted(folded.of, "callsite")} individually. The others have the fewest bytes${much}: they are summed as “(other)” by ${folded.functions ? "library and function" : "library, without functions"}. Totals are exact. To list all callsites, run `,
     h("code", null, name(folded.command)),
+    ".",
   );
 }
 

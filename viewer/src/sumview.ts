@@ -9,7 +9,7 @@ import type { Profile } from "./profile";
 import type { Scene, Stage } from "./scene";
 import { Table, type ColumnOf } from "./table";
 import { bar, themeNow } from "./treeview";
-import { amount, signed } from "./units";
+import { amount, counted, signed, thousands } from "./units";
 
 export interface SumRow {
   key: number;
@@ -145,23 +145,23 @@ export class SumView {
       );
     }
     columns.push(
-      { id: "self", title: "Self", hint: "Allocated by it directly", numeric: true, sort: (row) => row.self, cell: (row) => amount(row.self, unit()) },
+      { id: "self", title: "Self", hint: "Without callees", numeric: true, sort: (row) => row.self, cell: (row) => amount(row.self, unit()) },
       { id: "selfShare", title: "Self share", numeric: true, cell: (row) => bar(row.self, whole()) },
-      { id: "total", title: "Total", hint: "With everything it calls, each stack once", numeric: true, sort: (row) => row.total, cell: (row) => amount(row.total, unit()) },
+      { id: "total", title: "Total", hint: "With callees; each callstack counts once", numeric: true, sort: (row) => row.total, cell: (row) => amount(row.total, unit()) },
       { id: "totalShare", title: "Total share", numeric: true, cell: (row) => bar(row.total, whole()) },
     );
     if (grouping === "line") columns.push({ id: "place", title: "File", sort: (row) => row.place, cell: (row) => name(row.place) });
     if (grouping === "function" || grouping === "line") {
-      columns.push({ id: "library", title: "In library", sort: (row) => row.library, cell: (row) => name(row.library) });
+      columns.push({ id: "library", title: "Library", sort: (row) => row.library, cell: (row) => name(row.library) });
     }
     return new Table<SumRow>(columns, {
-      label: "Sums by function or library",
+      label: `Sums by ${grouping}`,
       sorted: (column, descending) => {
         this.sort = { column, descending };
         this.list();
       },
       activate: (row) => this.events.search(row.key, keys),
-      empty: "No row matches.",
+      empty: "No rows match.",
     });
   }
 
@@ -187,7 +187,7 @@ export class SumView {
     });
     this.listed = rows;
     this.table?.show(rows);
-    this.count.textContent = wanted ? `${rows.length} of ${this.rows.length} rows` : `${rows.length} rows`;
+    this.count.textContent = wanted ? `${thousands(rows.length)} of ${counted(this.rows.length, "row")}` : counted(rows.length, "row");
   }
 
   private async copy(): Promise<void> {
@@ -203,6 +203,6 @@ export class SumView {
         ...(compared ? [row.selfBefore, row.totalBefore] : []),
       ]),
     );
-    this.events.say((await toClipboard(text)) ? `${this.listed.length} rows copied` : "The browser refused the clipboard");
+    this.events.say((await toClipboard(text)) ? `${counted(this.listed.length, "row")} copied` : "Cannot copy: the browser denied access to the clipboard");
   }
 }

@@ -135,7 +135,7 @@ export class Table<Row> {
     for (let i = first; i < last; i++) rows.push(this.row(i));
     if (last < this.rows.length) rows.push(this.gap(this.rows.length - last));
     if (this.rows.length === 0) {
-      rows.push(h("tr", null, h("td", { colspan: this.columns.length, class: "empty" }, this.options.empty ?? "Nothing here.")));
+      rows.push(h("tr", null, h("td", { colspan: this.columns.length, class: "empty" }, this.options.empty ?? "No rows.")));
     }
     fill(this.body, ...rows);
     if (this.active >= first && this.active < last) {

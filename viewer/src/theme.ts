@@ -4,7 +4,7 @@ import { button } from "./dom";
 
 type Choice = "auto" | "light" | "dark";
 
-const WORDS: Record<Choice, string> = { auto: "Colours: as the system", light: "Colours: light", dark: "Colours: dark" };
+const WORDS: Record<Choice, string> = { auto: "Colors: system", light: "Colors: light", dark: "Colors: dark" };
 const MARKS: Record<Choice, string> = { auto: "◐", light: "☀", dark: "☾" };
 const KEY = "heaptap-theme";
 

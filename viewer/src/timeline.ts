@@ -7,7 +7,7 @@ import { fill, h, svg } from "./dom";
 import type { DumpFacts } from "./format";
 import { dumpName, shown } from "./names";
 import type { Profile } from "./profile";
-import { amount, duration } from "./units";
+import { amount, counted, duration } from "./units";
 
 export interface TimelineEvents {
   pick(dump: number, base: number | null): void;
@@ -38,7 +38,7 @@ export class Timeline {
     /** Those of the lanes below, of each recording that has some. */
     private readonly axes: { axis: Axis; has(dump: number): boolean }[] = [],
   ) {
-    this.strip = h("div", { class: "strip", role: "group", "aria-label": "Dumps in time" });
+    this.strip = h("div", { class: "strip", role: "group", "aria-label": "Dumps over time" });
     this.note = h("p", { class: "hint" });
     this.element = h("section", { class: "timeline", "aria-label": "Timeline" }, this.strip, this.note);
     this.strip.addEventListener("pointerdown", (event) => this.down(event));
@@ -97,7 +97,7 @@ export class Timeline {
       if (this.places.length > BUTTONS && i !== at && i !== from && i % Math.ceil(this.places.length / BUTTONS) !== 0) return;
       const each = facts[i]!;
       const passed = timed ? `${duration((each.time_ms! - first) * 1e6)} after the first, ` : "";
-      const label = `${nameOf(each)}, ${passed}${amount(values[i]!, unit)}${i === from ? ", compared to" : ""}`;
+      const label = `${nameOf(each)}, ${passed}${amount(values[i]!, unit)}${i === from ? ", base of the comparison" : ""}`;
       const dot = h("button", {
         type: "button",
         class: `dot${i === at ? " here" : ""}${i === from ? " base" : ""}${each.unfinished || each.flags.length ? " flagged" : ""}`,
@@ -114,7 +114,7 @@ export class Timeline {
     parts.push(...this.marks(facts, at, from, width));
     fill(this.strip, ...parts);
     const long = timed ? `${duration(span * 1e6)}, ` : "";
-    this.note.textContent = `${this.places.length} dumps, ${long}up to ${amount(most, unit)}. Click shows a dump, drag the difference of two.`;
+    this.note.textContent = `${counted(this.places.length, "dump")}, ${long}up to ${amount(most, unit)}. Click a dump to show it, or drag from one dump to another to compare them.`;
   }
 
   /** Names below the line where they have room: those of chosen dumps first, then labels. */

@@ -64,7 +64,7 @@ export class Toolbar {
   private readonly undo: HTMLButtonElement;
   private readonly redo: HTMLButtonElement;
   private readonly chips = h("div", { class: "chips", role: "group", "aria-label": "Filters" });
-  private readonly crumbs = h("nav", { class: "crumbs", "aria-label": "Zoomed to" });
+  private readonly crumbs = h("nav", { class: "crumbs", "aria-label": "Zoom path" });
   private readonly notices = h("div", { class: "notices" });
   private readonly fault = h("p", { class: "fault", role: "alert" });
   private readonly flameOnly: HTMLElement[];
@@ -78,18 +78,18 @@ export class Toolbar {
     this.view = segments<ViewKind>(
       "View",
       [
-        ["top-down", "Top-down", "From the outermost caller to what allocated (b)"],
-        ["bottom-up", "Bottom-up", "From what allocated to its callers (b)"],
+        ["top-down", "Top-down", "From the outermost caller to the allocating function (b)"],
+        ["bottom-up", "Bottom-up", "From the allocating function to its callers (b)"],
         ["sandwich", "Sandwich", "Callers and callees of a pivot"],
       ],
       (view) => events.change({ view, zoom: [], selected: [] }),
     );
     this.width = segments<DiffWidth>(
-      "Width of boxes",
+      "Box width",
       [
-        ["after", "After", "As wide as what is held after"],
-        ["before", "Before", "As wide as what was held before: shows what is gone"],
-        ["change", "Change", "As wide as the change, more or less"],
+        ["after", "After", "Widths are the sizes after"],
+        ["before", "Before", "Widths are the sizes before, including memory that is gone"],
+        ["change", "Change", "Widths are the sizes of the changes, in either direction"],
       ],
       (width) => events.change({ width }),
     );
@@ -99,10 +99,10 @@ export class Toolbar {
       return { field, input, label: h("label", { class: "check", title }, input, text) };
     };
     const checks = [
-      check("allFrames", "Allocator and runtime frames", "malloc, operator new, ART's own frames: hidden unless this is on (a)"),
-      check("foldRecursion", "Fold recursion", "A function that calls itself is one box (r)"),
-      check("foldChains", "Fold unbranched chains", "Callers with nothing but one callee share its box"),
-      check("up", "Flames, not icicles", "Callers below, callees above (i)"),
+      check("allFrames", "Allocator and runtime frames", "Show frames such as malloc, operator new and those of ART (a)"),
+      check("foldRecursion", "Fold recursion", "Show a recursive function as one box (r)"),
+      check("foldChains", "Fold unbranched chains", "Show callers with a single callee in one box with it"),
+      check("up", "Flames instead of icicles", "Show callers below and callees above (i)"),
     ];
     this.checks = checks;
     fill(
@@ -145,7 +145,7 @@ export class Toolbar {
       { class: "popup" },
       ...checks.map((each) => each.label),
       h("label", { class: "check" }, "Boxes by ", this.by),
-      button("Save shown stacks, folded", { onclick: () => events.save() }),
+      button("Save shown callstacks as folded text", { onclick: () => events.save() }),
     );
     const options = h("details", { class: "menu" }, h("summary", null, "Options"), popup);
     // Where it would leave the page at the right it moves back, as far as there is room.
@@ -167,7 +167,7 @@ export class Toolbar {
         { class: "bar" },
         header.series.length > 1 ? h("label", { class: "labelled" }, h("span", { class: "soft" }, "Heap"), this.heap) : null,
         h("label", { class: "labelled" }, h("span", { class: "soft" }, "Dump"), this.dump),
-        header.dumps.length > 1 ? h("label", { class: "labelled" }, h("span", { class: "soft" }, "compared with"), this.base) : null,
+        header.dumps.length > 1 ? h("label", { class: "labelled" }, h("span", { class: "soft" }, "Compare with"), this.base) : null,
         h("label", { class: "labelled" }, h("span", { class: "soft" }, "Measure"), this.metric),
         this.view.element,
         this.widthHost,
@@ -238,7 +238,7 @@ export class Toolbar {
     const others = this.comparable(state.dump);
     fill(
       this.base,
-      h("option", { value: "none" }, "nothing"),
+      h("option", { value: "none" }, "None"),
       ...others.map((place) => {
         const other = profile.dumps[place]!.facts;
         const words = other.series === facts.series ? "" : ` (${seriesTitle(profile, other.series)})`;
@@ -272,8 +272,8 @@ export class Toolbar {
       const facts = header.dumps[place]!;
       const said = header.warnings.filter((warning) => warning.dumps?.includes(place));
       for (const warning of said) words.push(`${title}: ${warning.message}`);
-      if (facts.unfinished && said.length === 0) words.push(`${title} is incomplete: its figures are lower bounds.`);
-      if (facts.kind === "at-maximum") words.push(`${title} shows the moment of most memory: it has no intervals, and no difference holds.`);
+      if (facts.unfinished && said.length === 0) words.push(`${title} is incomplete: its values are lower bounds.`);
+      if (facts.kind === "at-maximum") words.push(`${title} shows the heap at its maximum. It does not have confidence intervals, and its differences are not growth.`);
     }
     fill(this.notices, ...[...new Set(words)].map((text) => h("p", null, name(text))));
   }

@@ -33,8 +33,8 @@ export class TreeView {
       button: button(label, { title, onclick: () => events.direction(view) }),
     });
     this.ways = [
-      way("top-down", "By callstack", "From the outermost caller to what allocated"),
-      way("bottom-up", "By allocation method", "From what allocated to who called it"),
+      way("top-down", "By callstack", "From the outermost caller to the allocating function"),
+      way("bottom-up", "By allocation method", "From the allocating function to its callers"),
     ];
     this.host = h("div", { class: "fill" });
     this.element = h(
@@ -43,8 +43,8 @@ export class TreeView {
       h(
         "div",
         { class: "bar" },
-        h("div", { class: "segments", role: "group", "aria-label": "Arrange" }, ...this.ways.map((each) => each.button)),
-        button("Unfold the heaviest", { onclick: () => this.unfold() }),
+        h("div", { class: "segments", role: "group", "aria-label": "Order" }, ...this.ways.map((each) => each.button)),
+        button("Unfold the largest", { onclick: () => this.unfold() }),
         button("Fold all", { onclick: () => this.fold() }),
       ),
       this.host,
@@ -114,7 +114,7 @@ export class TreeView {
       },
     });
     return new Table<Cell>(columns, {
-      label: scene.state.view === "bottom-up" ? "Call stacks by allocation method" : "Call stacks",
+      label: scene.state.view === "bottom-up" ? "Callstacks by allocation method" : "Callstacks",
       level: (cell) => {
         const siblings = cell.parent ? tree.children(cell.parent) : [cell];
         return {
@@ -131,7 +131,7 @@ export class TreeView {
       },
       select: (cell) => cell.parent && this.events.select(cell),
       activate: (cell) => this.events.zoom(cell),
-      empty: "No call stacks.",
+      empty: "No callstacks.",
     });
   }
 

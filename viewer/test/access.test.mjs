@@ -100,7 +100,7 @@ test("26b: with a mouse: a click zooms, a drag on the timeline compares", async 
   const page = await chromium.open(game());
   const at = await inApp(page, (app) => app.flame.positionOf(app.scene.tree.children(app.scene.tree.root)[0]));
   await page.mouse.move(at.x, at.y);
-  assert.match(await page.locator(".tip").textContent(), /^main.*of all/);
+  assert.match(await page.locator(".tip").textContent(), /^main.*of total/);
   await page.mouse.click(at.x, at.y);
   await settled(page);
   assert.equal(await inApp(page, (app) => app.scene.keys.label(app.zoomed.key)), "main");
@@ -171,17 +171,17 @@ test("28: dark, forced colours, reduced motion", async () => {
   await page.emulateMedia({ colorScheme: "dark" });
   await page.waitForTimeout(50);
   assert.ok((await brightness(page)) < 0.3, "the graph is dark too");
-  const theme = page.locator("button[aria-label^=Colours]");
+  const theme = page.locator("button[aria-label^=Colors]");
   await theme.click();
-  assert.equal(await theme.getAttribute("aria-label"), "Colours: light");
+  assert.equal(await theme.getAttribute("aria-label"), "Colors: light");
   await page.waitForTimeout(50);
   assert.ok((await brightness(page)) > 0.8, "the page's choice wins");
   await page.reload();
   await page.waitForFunction(() => document.querySelector("#heaptap-app").dataset.ready);
-  assert.equal(await theme.getAttribute("aria-label"), "Colours: light", "and is kept");
+  assert.equal(await theme.getAttribute("aria-label"), "Colors: light", "and is kept");
   await theme.click();
   await theme.click();
-  assert.equal(await theme.getAttribute("aria-label"), "Colours: as the system");
+  assert.equal(await theme.getAttribute("aria-label"), "Colors: system");
 
   await page.emulateMedia({ forcedColors: "active", colorScheme: "light" });
   await page.waitForTimeout(50);
@@ -258,8 +258,8 @@ test("30c: data that can't be read is said so, and the static part stays", async
   const other = game();
   other.data = Buffer.from(other.data.toString("latin1").replace('"format":1', '"format":9'), "latin1");
   for (const [report, words] of [
-    [cut, /can't be shown/],
-    [garbled, /not a report's/],
+    [cut, /^Cannot show the interactive view: /],
+    [garbled, /the data is not a heaptap report/],
     [other, /format 9/],
   ]) {
     const page = await chromium.open(report, { staticPart, wait: false });

@@ -81,14 +81,14 @@ test("19: what is new and what is gone is listed, with both sides exact", async 
 
 test("what grew: the rows are of the two dumps of the headline, with the verdicts of all rounds", async () => {
   const page = await chromium.open(game());
-  const card = page.locator('.cards section[aria-label="What grew"]');
+  const card = page.locator('.cards section[aria-label="Growth"]');
   await card.locator(".tag").first().waitFor();
   assert.match(await card.locator(".headline").textContent(), /^\+1\.3 MiB before → level 3$/);
   const rows = await card.locator(".ranked button").evaluateAll((all) => all.map((row) => [...row.children].map((part) => part.textContent)));
   assert.deepEqual(rows, [
     ["Level::load(std::string const&)", "+480.0 KiB", "grows"],
     ["SkBitmap::allocPixels()", "+800.0 KiB", "grew"],
-    ["operator()(byte[], int)", "+40.0 KiB", "can't tell"],
+    ["operator()(byte[], int)", "+40.0 KiB", "inconclusive"],
   ]);
   await page.close();
 });
@@ -102,8 +102,8 @@ test("19b: growth within the sampling noise is said to be noise, and is grey", a
     ),
   );
   assert.equal(tags["SkBitmap::allocPixels()"], "grew");
-  assert.equal(tags["operator()(byte[], int)"], "within noise");
-  assert.match(await page.locator(".pane details").textContent(), /Over 2 rounds: 1 of 2.*grows.*Level::load.*can't tell.*8 more rounds would decide/s);
+  assert.equal(tags["operator()(byte[], int)"], "within sampling error");
+  assert.match(await page.locator(".pane details").textContent(), /Confirmed leaks: 1 of 2 callsites, over 2 iterations.*grows.*Level::load.*inconclusive.*8 iterations would decide/s);
   // The same figures by hand: notes on sampling, differences of one recording.
   const ranges = await inApp(page, (app) => Object.fromEntries(app.changes.rows.map((row) => [row.label, row.range])));
   const z = 1.959963984540054;

@@ -62,7 +62,7 @@ test("11: a search counts every matched stack once", async () => {
     const found = page.locator(".found");
     assert.equal(Number(await found.getAttribute("data-value")), sum, search);
     if (sum > 0) assert.match(await found.textContent(), /%/);
-    else assert.equal(await found.textContent(), "no match");
+    else assert.equal(await found.textContent(), "no matches");
     assert.ok(names.size > 0);
   }
   assert.ok(whole > 0);
@@ -70,11 +70,11 @@ test("11: a search counts every matched stack once", async () => {
 
 test("12: a bad expression says why, and hurts nothing", async () => {
   await look(page, { ...FRESH, search: "/(/" });
-  assert.match(await page.locator(".found").textContent(), /not a regular expression/);
+  assert.match(await page.locator(".found").textContent(), /invalid regular expression/);
   assert.equal(await page.getAttribute(".searching input", "aria-invalid"), "true");
   await page.fill(".filter", "HF: /[/");
   await page.press(".filter", "Enter");
-  assert.match(await page.locator(".fault").textContent(), /not a regular expression/);
+  assert.match(await page.locator(".fault").textContent(), /invalid regular expression/);
   assert.deepEqual((await inApp(page, (app) => app.state)).filters, []);
   // From a link it stands as a chip that does nothing.
   await look(page, { ...FRESH, filters: ["SS: /(/"] });

@@ -71,7 +71,7 @@ test("31b: no line crosses a gap or a restart, and every reading is on one", asy
 test("31c: the cross-hair tells all figures of a moment, and nothing where nothing was read", async () => {
   const page = await open();
   await point(page, 1600);
-  assert.deepEqual(await values(page, "How it divides"), {
+  assert.deepEqual(await values(page, "By kind"), {
     Java: "11.0 MiB",
     Native: "40.0 MiB",
     Code: "20.0 MiB",
@@ -80,17 +80,17 @@ test("31c: the cross-hair tells all figures of a moment, and nothing where nothi
     "Private Other": "5.0 MiB",
     System: "3.0 MiB",
   });
-  assert.equal((await values(page, "The whole")).PSS, "95.0 MiB");
-  assert.equal((await values(page, "Java heap"))["live after a collection"], "8.0 MiB");
-  const held = "held, as sampled";
+  assert.equal((await values(page, "Total")).PSS, "95.0 MiB");
+  assert.equal((await values(page, "Java heap"))["live set after a collection"], "8.0 MiB");
+  const held = "unreleased, estimated";
   assert.match((await values(page, "Native heap"))[held], /iB$/);
   await point(page, 600);
   assert.equal((await values(page, "Native heap"))[held], "–", "before the first dump");
-  assert.match((await values(page, "The whole")).RSS, /iB$/);
+  assert.match((await values(page, "Total")).RSS, /iB$/);
   await point(page, 2700);
-  assert.equal((await values(page, "The whole")).RSS, "–");
+  assert.equal((await values(page, "Total")).RSS, "–");
   await point(page, 1900);
-  assert.match(await page.locator(".event").textContent(), /Collection: Explicit, young concurrent copying; freed 0 B; live 9\.0 MiB of 16\.0 MiB; paused 1\.2 ms at most; took 90\.0 ms; asked for by heaptap/);
+  assert.match(await page.locator(".event").textContent(), /Collection: Explicit, young concurrent copying; freed 0 B; live set 9\.0 MiB of 16\.0 MiB; longest pause 1\.2 ms; took 90\.0 ms; caused by heaptap/);
   await point(page, 2400);
   assert.match(await page.locator(".event").textContent(), /Label tap<U\+202E><\/script>/);
   await point(page, 5500);
@@ -106,7 +106,7 @@ test("31d: a click on a rule shows its dump, and where the memory was then", asy
   await settled(page);
   assert.equal(await inApp(page, (app) => app.state.dump), 0);
   const card = page.locator(".card.where");
-  assert.match(await card.textContent(), /84\.0 MiB PSS with what is swapped at before/);
+  assert.match(await card.textContent(), /84\.0 MiB PSS including swapped memory at before/);
   assert.match(await card.textContent(), /native 30\.0 MiB/);
   await look(page, { dump: 2 });
   assert.match(await card.textContent(), /115\.0 MiB|412\.\d MiB|411\.8 MiB/);
@@ -144,9 +144,9 @@ test("31f: with the keyboard alone: readings, events, a stretch, a dump", async 
   await page.keyboard.press("PageDown");
   assert.match(await spoken(page), /Collection: Background/);
   await page.keyboard.press("PageDown");
-  assert.match(await spoken(page), /Dump before: .* held/);
+  assert.match(await spoken(page), /Dump before: .* unreleased/);
   await page.keyboard.press("Shift+PageDown");
-  assert.match(await spoken(page), /marked \d+ ms/);
+  assert.match(await spoken(page), /selected range \d+ ms/);
   await page.keyboard.press("Enter");
   assert.ok(await inApp(page, (app) => app.memories[0].axis.zoomed));
   await page.keyboard.press("Escape");
@@ -170,7 +170,7 @@ test("31g: the readings as a table, a line each", async () => {
   // 8 of RSS, 3 of the parts, 3 collections, 3 dumps, a label, an end.
   assert.equal(table.length, 19);
   assert.deepEqual(table.find((row) => row[0] === "+0.100 s").slice(1, 8), ["4242", "meminfo-local", "84.0 MiB", "", "", "10.0 MiB", "30.0 MiB"]);
-  assert.ok(table.some((row) => row[2] === "the process was gone"));
+  assert.ok(table.some((row) => row[2] === "process ended"));
   clean(page);
   await page.close();
 });
@@ -291,7 +291,7 @@ test("31m: where the memory was is told of the recording that is looked at, and 
   const page = await chromium.open(two());
   const words = (of) => of.locator(".card.where").textContent();
   await look(page, { dump: 0 });
-  assert.match(await words(page), /84\.0 MiB PSS with what is swapped at before/);
+  assert.match(await words(page), /84\.0 MiB PSS including swapped memory at before/);
   await page.close();
   // Nothing was read in the first: the figures of the page are of the second.
   const bare = game({ timeline: null, timelines: [{ name: "after", from: 2, to: 4, timeline: timeline() }], where: { total: 431816704, of: "PSS", at: "end", parts: [{ name: "native", bytes: 7, how: "" }] } });

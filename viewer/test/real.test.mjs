@@ -138,7 +138,7 @@ test("the first screen says where the memory is, what grew, and what is not seen
   const words = await page.locator(".cards").textContent();
   assert.match(words, /MiB/);
   assert.match(words, /EventHistory::Append/, "the planted leak is named");
-  assert.match(words, /Not seen here: .*Graphics/);
+  assert.match(words, /Outside this profile: .*Graphics/);
   assert.equal(await page.locator("#heaptap-static").isVisible(), false);
   assert.equal(await inApp(page, (app) => app.state.dump), (await inApp(page, (app) => app.header.dumps.length)) - 1);
   await page.close();
@@ -215,7 +215,8 @@ test("a Java heap: classes, who keeps them, what should be gone", { skip }, asyn
   await twist.click();
   assert.ok(Number(await page.getAttribute("[role=treegrid]", "aria-rowcount")) > before);
   await look(page, { tab: "suspects" });
-  assert.match(await page.locator("details.card").first().textContent(), /DetailActivity.*certain.*destroyed Activity.*leaking/s);
+  assert.match(await page.locator("details.card").first().textContent(), /DetailActivity.*certain.*destroyed Activity.*leaks/s);
+  assert.equal(await page.locator("details.card").first().locator(".tag.leaking").first().textContent(), "leaks");
   assert.deepEqual(page.told.errors, []);
   await page.close();
 });

@@ -96,7 +96,7 @@ test("25: what is copied and saved is exact to the byte", async () => {
   await look(page, { filters: ["HF: Map"] });
   await page.locator(".menu summary").click();
   const saved = page.waitForEvent("download");
-  await page.getByRole("button", { name: "Save shown stacks" }).click();
+  await page.getByRole("button", { name: "Save shown callstacks" }).click();
   const text = readFileSync(await (await saved).path(), "utf8");
   assert.equal(text, expected.map((line) => `${line}\n`).join(""));
 
@@ -108,12 +108,12 @@ test("25: what is copied and saved is exact to the byte", async () => {
     app.select(cell);
   });
   await look(page, {});
-  await page.getByRole("button", { name: "Copy stack, folded" }).click();
-  await page.waitForFunction(() => document.querySelector(".toast").textContent === "Stack copied");
+  await page.getByRole("button", { name: "Copy callstack as folded text" }).click();
+  await page.waitForFunction(() => document.querySelector(".toast").textContent === "Callstack copied");
   assert.equal(await clipboard(), "a:b;line break;=SUM(A1) 12288\n");
-  await page.getByRole("button", { name: "Copy stack as a Markdown table" }).click();
+  await page.getByRole("button", { name: "Copy callstack as a Markdown table" }).click();
   assert.equal((await clipboard()).split("\n")[3], "| line break | (no library) |  | 12,288 B |");
-  await page.getByRole("button", { name: "Copy stack as tab-separated values" }).click();
+  await page.getByRole("button", { name: "Copy callstack as tab-separated values" }).click();
   assert.equal((await clipboard()).split("\n")[3], "'=SUM(A1)\t(no library)\t\t12288");
 
   await look(page, { tab: "functions", filters: [] });
@@ -168,7 +168,7 @@ test("25c: of two Java heaps the page opens on what grew, sorted, with who holds
   await page.getByRole("button", { name: "Show in Classes" }).click();
   assert.equal(await page.inputValue(".pane input[type=search]"), "app.Cache");
   await inApp(page, (app) => app.change({ java: 0 }));
-  assert.equal(await page.getByRole("button", { name: "What grew" }).isVisible(), false);
+  assert.equal(await page.getByRole("button", { name: "Growth" }).isVisible(), false);
   assert.deepEqual(page.told.errors, []);
   await page.close();
 });
