@@ -1,14 +1,14 @@
-// From the page's data blocks to a Profile: base64, inflate, varints (viewer/README.md).
-// Refuses what it does not understand, in words for the page.
+// Decodes the page's data blocks to a Profile: base64, inflate, varints (viewer/README.md). Rejects
+// invalid data with messages for the page.
 
 import { FORMAT, type Header, type JavaHeap } from "./format";
-import { shown } from "./names";
+import { sanitize } from "./names";
 import type { Dump, Frames, Functions, Library, Nodes, Profile } from "./profile";
 
-/** Why the data can't be shown. */
+/** Reason why the data cannot be shown. */
 export class DataError extends Error {}
 
-/** A cursor over a section. */
+/** Cursor over a section. */
 class Reader {
   private at = 0;
   constructor(private readonly bytes: Uint8Array) {}
@@ -17,7 +17,7 @@ class Reader {
     const { bytes } = this;
     let byte = bytes[this.at++]!;
     if (byte < 0x80) return byte;
-    // Up to 28 bits by shifts, the rest by factors: exact to 2^53.
+    // Multiplication instead of shifts is exact up to 2^53.
     let value = byte & 0x7f;
     let factor = 128;
     for (;;) {
@@ -49,7 +49,7 @@ class Reader {
     return this.bytes.subarray(this.at);
   }
 
-  /** Reading past the end gives undefined, hence 0: found out here, once a column. */
+  /** Rejects reads beyond the end, which give 0. Called once per column. */
   check(): void {
     if (this.at > this.bytes.length) throw new DataError("a section of the data is truncated");
   }
@@ -83,7 +83,7 @@ async function inflate(block: Uint8Array<ArrayBuffer>, into: Uint8Array): Promis
   if (at !== into.length) throw new DataError("a data block is shorter than its stated length");
 }
 
-/** Takes the data out of the page; the elements are gone afterwards, their memory with them. */
+/** Reads the data blocks and removes their elements from the page, to free their memory. */
 export async function takeBlocks(document: Document): Promise<Uint8Array | null> {
   const elements = [...document.querySelectorAll<HTMLScriptElement>("script.heaptap-data")];
   if (elements.length === 0) return null;
@@ -103,13 +103,13 @@ export async function takeBlocks(document: Document): Promise<Uint8Array | null>
   return data;
 }
 
-/** The data apart: its header, and its sections by name. */
-export interface Opened {
+/** Header of the data, and its sections by name. */
+export interface ReportData {
   header: Header;
   section(name: string): Uint8Array;
 }
 
-export function open(data: Uint8Array): Opened {
+export function parseReport(data: Uint8Array): ReportData {
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
   if (data.length < 8 || String.fromCharCode(...data.subarray(0, 4)) !== "HTR1") {
     throw new DataError("the data is not a heaptap report");
@@ -195,7 +195,7 @@ function readNodes(bytes: Uint8Array, count: number): Nodes {
   reader.varints(frame.subarray(1));
   let last = 0;
   for (let node = 1; node < count; node++) {
-    // The node before is the first candidate for a parent; each pop ends one subtree.
+    // The previous node is the first candidate for the parent; each pop ends one subtree.
     for (let pop = pops[node - 1]!; pop > 0; pop--) {
       end[last] = node;
       last = parent[last]!;
@@ -224,21 +224,21 @@ function readDump(bytes: Uint8Array, header: Header, place: number, earlier: Dum
       const other = columns[measure.from.measure]!;
       for (let i = 0; i < column.length; i++) column[i]! += measure.from.times * other[i]!;
     }
-    columns.push(narrowed(column));
+    columns.push(narrow(column));
   }
   const dump = { facts, nodes, columns };
-  return facts.base === null || facts.base === undefined ? dump : added(earlier[facts.base]!, dump);
+  return facts.base === null || facts.base === undefined ? dump : addDelta(earlier[facts.base]!, dump);
 }
 
-/** A copy that takes no more room than it needs: many dumps stand beside each other. */
-function narrowed(column: Float64Array): Float64Array | Int32Array {
-  const narrow = new Int32Array(column);
-  for (let i = 0; i < column.length; i++) if (narrow[i] !== column[i]) return column.slice();
-  return narrow;
+/** Returns a copy of minimum size, because all dumps are in memory at once. */
+function narrow(column: Float64Array): Float64Array | Int32Array {
+  const integers = new Int32Array(column);
+  for (let i = 0; i < column.length; i++) if (integers[i] !== column[i]) return column.slice();
+  return integers;
 }
 
-/** A dump that was stored as differences to another: row by row their sum. */
-function added(base: Dump, delta: Dump): Dump {
+/** Returns the sum of a dump and of the differences to it, row by row. */
+function addDelta(base: Dump, delta: Dump): Dump {
   const nodes = new Int32Array(base.nodes.length + delta.nodes.length);
   const columns = delta.columns.map(() => new Float64Array(nodes.length));
   let rows = 0;
@@ -262,17 +262,17 @@ function added(base: Dump, delta: Dump): Dump {
   return {
     facts: delta.facts,
     nodes: nodes.slice(0, rows),
-    columns: columns.map((column) => narrowed(column.subarray(0, rows))),
+    columns: columns.map((column) => narrow(column.subarray(0, rows))),
   };
 }
 
-/** The stacks and dumps of the data; none of them where it holds Java heaps alone. */
-export function readProfile({ header, section: sectionOf }: Opened): Profile {
+/** Returns the callstacks and dumps of the data; empty if it contains only Java heaps. */
+export function readProfile({ header, section: sectionOf }: ReportData): Profile {
   const native = header.dumps.length > 0;
   const nothing = { strings: 0, libraries: 0, functions: 0, frames: 0, nodes: 1 };
   const counts = native ? header.counts : nothing;
-  // Units may be another tool's words.
-  for (const { measures } of header.dumps) for (const measure of measures) measure.unit = shown(measure.unit).slice(0, 40);
+  // Units can come from another tool.
+  for (const { measures } of header.dumps) for (const measure of measures) measure.unit = sanitize(measure.unit).slice(0, 40);
   const section = (name: string): Uint8Array => (native ? sectionOf(name) : new Uint8Array());
   const texts = readStrings(section("strings"), counts.strings);
   const dumps: Dump[] = [];
@@ -290,7 +290,7 @@ export function readProfile({ header, section: sectionOf }: Opened): Profile {
   };
 }
 
-/** A Java heap of the data. */
-export function readJava({ section }: Opened, name: string): JavaHeap {
+/** Returns a Java heap of the data. */
+export function readJava({ section }: ReportData, name: string): JavaHeap {
   return JSON.parse(new TextDecoder().decode(section(name))) as JavaHeap;
 }

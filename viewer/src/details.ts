@@ -1,19 +1,19 @@
-// One box in words: what it is, what it holds in every measure and how sure that is, its stack,
-// and what can be done with it. The tooltip says the same in short.
+// Details of a box: its values in every measure with their confidence interval, its callstack, and
+// actions. The tooltip is a short version.
 
 import { button, fill, h, name } from "./dom";
 import { change, estimate } from "./estimate";
 import { labelOf } from "./flame";
 import { pathOf, type Cell, type Tree } from "./grow";
-import { libraryName, place, type Keys } from "./keys";
+import { libraryName, sourceLine, type Keys } from "./keys";
 import type { Box } from "./layout";
-import { shown } from "./names";
-import { isNoise } from "./noise";
+import { sanitize } from "./names";
+import { isWithinError } from "./noise";
 import type { Profile } from "./profile";
 import type { Scene, Stage } from "./scene";
 import { amount, counted, exact, percent, signed } from "./units";
 
-/** What a measure is to people. */
+/** Returns the title of a measure. */
 export function measureTitle(measure: { name: string; view: string | null }): string {
   const titles: Record<string, string> = {
     space: "Unreleased bytes",
@@ -21,7 +21,7 @@ export function measureTitle(measure: { name: string; view: string | null }): st
     objects: "Unreleased count",
     alloc_objects: "Allocated count",
   };
-  return (measure.view && titles[measure.view]) || shown(measure.name);
+  return (measure.view && titles[measure.view]) || sanitize(measure.name);
 }
 
 export type Action = "zoom" | "SS" | "HS" | "SFF" | "HF" | "P" | "CF" | "folded" | "markdown" | "tsv";
@@ -35,23 +35,23 @@ const ACTIONS: { action: Action; label: string; title: string }[] = [
   { action: "CF", label: "Collapse into frame", title: "Count its callees as part of this function (c)" },
 ];
 
-function facts(profile: Profile, scene: Scene, tree: Tree, cell: Cell): { library: string; place: string; system: string; inlined: boolean } {
+function locate(profile: Profile, scene: Scene, tree: Tree, cell: Cell): { library: string; place: string; system: string; inlined: boolean } {
   const frame = tree.frameAt(cell);
   if (frame < 0 || !cell.parent) return { library: "", place: "", system: "", inlined: false };
   const id = profile.frames.function[frame]!;
-  // One box may stand for several lines of a function: only a common one is its place.
-  let where = place(profile, frame);
+  // A box can contain several lines of a function; show a line only if it is the same for all.
+  let location = sourceLine(profile, frame);
   const nodes = cell.at ?? cell.nodes;
   for (let i = 1; i < Math.min(nodes.length, 200); i++) {
-    if (place(profile, profile.nodes.frame[nodes[i]!]!) !== where) {
+    if (sourceLine(profile, profile.nodes.frame[nodes[i]!]!) !== location) {
       const file = profile.texts[profile.frames.file[frame]!] ?? "";
-      where = file ? `${file}, several lines` : "";
+      location = file ? `${file}, several lines` : "";
       break;
     }
   }
   return {
     library: profile.libraries[profile.functions.library[id]!]?.path || libraryName(profile, profile.functions.library[id]!),
-    place: scene.keys.grouping === "library" || scene.keys.grouping === "package" ? "" : where,
+    place: scene.keys.grouping === "library" || scene.keys.grouping === "package" ? "" : location,
     system: scene.keys.grouping === "function" || scene.keys.grouping === "line" ? (profile.texts[profile.functions.system[id]!] ?? "") : "",
     inlined: profile.frames.inlined[frame] === 1,
   };
@@ -76,7 +76,7 @@ export class Details {
     }
     const { profile, stage } = this;
     tree.children(cell);
-    const about = facts(profile, scene, tree, cell);
+    const location = locate(profile, scene, tree, cell);
     const root = tree.root;
     const dump = profile.dumps[scene.state.dump]!.facts;
     const times = profile.header.diff?.per?.times ?? 1;
@@ -94,11 +94,11 @@ export class Details {
       );
     });
     const figure = stage.figure(scene, scene.measure, (column) => tree.sum(cell, column));
-    const sure =
+    const error =
       figure.range === null
         ? null
         : compared
-          ? h("p", { class: isNoise(figure.range) ? "hint noise" : "hint" }, `Change: ${change(figure.range, scene.unit, times)}. 95% confidence interval, sampling error only.`)
+          ? h("p", { class: isWithinError(figure.range) ? "hint noise" : "hint" }, `Change: ${change(figure.range, scene.unit, times)}. 95% confidence interval, sampling error only.`)
           : figure.range.exact
             ? null
             : h("p", { class: "hint" }, `Estimated size: ${estimate(figure.range)}. 95% confidence interval, sampling error only.`);
@@ -106,8 +106,8 @@ export class Details {
     fill(
       this.element,
       h("h2", null, name(labelOf(scene, cell))),
-      h("p", { class: "where" }, about.library ? name(about.library) : null, about.place ? h("span", null, h("br"), name(about.place)) : null, about.inlined ? h("span", { class: "tag" }, "inlined") : null),
-      about.system ? h("p", { class: "hint" }, "Recorded name: ", h("code", null, name(about.system))) : null,
+      h("p", { class: "where" }, location.library ? name(location.library) : null, location.place ? h("span", null, h("br"), name(location.place)) : null, location.inlined ? h("span", { class: "tag" }, "inlined") : null),
+      location.system ? h("p", { class: "hint" }, "Recorded name: ", h("code", null, name(location.system))) : null,
       h(
         "table",
         { class: "static figures" },
@@ -117,7 +117,7 @@ export class Details {
       tree.direction === "top-down" || tree.direction === "callees"
         ? h("p", { class: "hint" }, `Self: ${exact(cell.selfAfter, scene.unit)} of ${exact(cell.after, scene.unit)}; ${percent(cell.after, cell.parent.after)} of its caller.`)
         : h("p", { class: "hint" }, `${exact(cell.after, scene.unit)}; ${percent(cell.after, cell.parent.after)} of the previous row.`),
-      sure,
+      error,
       h(
         "div",
         { class: "actions" },
@@ -149,7 +149,7 @@ export class Details {
     });
   }
 
-  /** Nothing is selected: the dump as a whole. */
+  /** Returns the details of the whole dump, for when nothing is selected. */
   private whole(scene: Scene, tree: Tree): Node[] {
     const { profile, stage } = this;
     const dump = profile.dumps[scene.state.dump]!.facts;
@@ -188,7 +188,7 @@ export class Details {
   }
 }
 
-/** What a box says when pointed at. */
+/** Returns the tooltip of a box. */
 export function tooltip(profile: Profile, scene: Scene, stage: Stage, box: Box): Node[] {
   const { cell, tree } = box;
   if (box.merged > 0) {
@@ -198,9 +198,9 @@ export function tooltip(profile: Profile, scene: Scene, stage: Stage, box: Box):
     ];
   }
   tree.children(cell);
-  const about = facts(profile, scene, tree, cell);
+  const location = locate(profile, scene, tree, cell);
   const lines: Node[] = [h("b", null, name(labelOf(scene, cell)))];
-  if (about.library) lines.push(h("p", { class: "soft" }, name(about.library), about.place ? h("span", null, " · ", name(about.place)) : null));
+  if (location.library) lines.push(h("p", { class: "soft" }, name(location.library), location.place ? h("span", null, " · ", name(location.place)) : null));
   const whole = tree.root.after;
   const shares = cell.parent ? ` · ${percent(cell.after, whole)} of total · ${percent(cell.after, cell.parent.after)} of its ${tree.direction === "bottom-up" || tree.direction === "callers" ? "row" : "caller"}` : "";
   lines.push(h("p", null, h("b", null, amount(cell.after, scene.unit)), shares));

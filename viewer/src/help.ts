@@ -60,8 +60,8 @@ export function helpSheet(): HTMLDialogElement {
     h(
       "div",
       { class: "columns", tabindex: 0, role: "region", "aria-label": "All keys and filters" },
-      h("section", null, h("h3", null, "Everywhere"), list(KEYS)),
-      h("section", null, h("h3", null, "On the selected box"), list(ON_BOX), h("h3", null, "In Memory over time"), list(ON_TIMELINE), h("h3", null, "Filters"), list(FILTERS)),
+      h("section", null, h("h3", null, "Everywhere"), list(KEYS), h("h3", null, "On the selected box"), list(ON_BOX)),
+      h("section", null, h("h3", null, "In Memory over time"), list(ON_TIMELINE), h("h3", null, "Filters"), list(FILTERS)),
     ),
   );
   return dialog;

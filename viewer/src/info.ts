@@ -1,10 +1,10 @@
-// The facts of the recording, its warnings, names that are missing, and what a heap profile
-// can't see. All of it, always: a figure whose gaps are hidden is a wrong figure.
+// The Info page: facts of the recording, warnings, missing symbols, and memory outside the profile.
+// Nothing is omitted, because values are misleading without their gaps.
 
-import { button, h, name } from "./dom";
-import { toClipboard } from "./copy";
+import { button, h, name, sentence } from "./dom";
+import { copyToClipboard } from "./copy";
 import type { Header, JavaHeap, Warning } from "./format";
-import { shown } from "./names";
+import { sanitize } from "./names";
 import { reconciled } from "./reconcile";
 import { bytes, counted, percent, thousands } from "./units";
 
@@ -12,12 +12,12 @@ function warningOf(warning: Warning): HTMLElement {
   return h(
     "div",
     { class: "warn" },
-    h("p", null, name(warning.message)),
-    warning.help ? h("p", { class: "soft" }, name(warning.help)) : null,
+    h("p", null, sentence(warning.message)),
+    warning.help ? h("p", { class: "soft" }, sentence(warning.help)) : null,
   );
 }
 
-function when(wall: number | null | undefined): string {
+function formatTime(wall: number | null | undefined): string {
   if (!wall) return "";
   const date = new Date(wall);
   return Number.isFinite(date.getTime()) ? date.toISOString().replace("T", " ").replace(/\.\d+Z/, " UTC") : "";
@@ -41,7 +41,7 @@ export function infoPage(header: Header, javas: JavaHeap[], say: (text: string) 
       null,
       ...header.unseen.flatMap((each) => [
         h("dt", null, name(each.what), each.bytes ? h("span", { class: "soft" }, ` ${bytes(each.bytes)}`) : null),
-        h("dd", null, name(each.why)),
+        h("dd", null, sentence(each.why)),
       ]),
     ),
   );
@@ -117,7 +117,7 @@ export function infoPage(header: Header, javas: JavaHeap[], say: (text: string) 
                 h("td", null, name(dump.label ?? "")),
                 h("td", null, name(`${dump.process ?? ""}${dump.pid ? ` (${dump.pid})` : ""}`)),
                 h("td", null, name(dump.heap ?? "")),
-                h("td", null, when(dump.wall_ms)),
+                h("td", null, formatTime(dump.wall_ms)),
                 h("td", { class: "n" }, dump.interval === 1 ? "exact" : dump.interval ? bytes(dump.interval) : "unknown"),
                 h("td", { class: "n" }, thousands(dump.callsites)),
                 h("td", { class: "n" }, measure ? (measure.unit === "bytes" ? bytes(measure.total) : thousands(measure.total)) : "–"),
@@ -131,7 +131,7 @@ export function infoPage(header: Header, javas: JavaHeap[], say: (text: string) 
   }
   for (const java of javas) {
     section(
-      `Java heap of ${shown(java.name)}`,
+      `Java heap of ${sanitize(java.name)}`,
       h("dl", null, ...java.facts.flatMap((fact) => [h("dt", null, name(fact.name)), h("dd", null, name(fact.value))])),
       java.size_model ? h("p", { class: "hint" }, name(java.size_model)) : null,
       ...java.warnings.map(warningOf),
@@ -150,13 +150,13 @@ export function infoPage(header: Header, javas: JavaHeap[], say: (text: string) 
           h("span", null, name(what)),
           h("code", null, name(command)),
           button("Copy", {
-            "aria-label": `Copy the command: ${shown(what)}`,
-            onclick: async () => say((await toClipboard(command)) ? "Command copied" : "Cannot copy: the browser denied access to the clipboard"),
+            "aria-label": `Copy the command: ${sanitize(what)}`,
+            onclick: async () => say((await copyToClipboard(command)) ? "Command copied" : "Cannot copy: the browser denied access to the clipboard"),
           }),
         ),
       ),
     );
   }
-  page.append(h("p", { class: "hint" }, `Page written by ${shown(header.tool)}${header.made_wall_ms ? `, ${when(header.made_wall_ms)}` : ""}.`));
+  page.append(h("p", { class: "hint" }, `Page written by ${sanitize(header.tool)}${header.made_wall_ms ? `, ${formatTime(header.made_wall_ms)}` : ""}.`));
   return page;
 }

@@ -1,7 +1,7 @@
-// Java heaps: classes and packages, who keeps whom alive, and objects that should be gone with
-// the way that still holds each.
+// Java heaps: classes and packages, the dominator tree, and leaked objects with their paths from GC
+// roots.
 
-import { fill, h, name } from "./dom";
+import { fill, h, name, sentence } from "./dom";
 import type { JavaChange, JavaHeap, JavaRows, JavaSizes, JavaStep, JavaSuspect } from "./format";
 import { Table } from "./table";
 import { bar } from "./treeview";
@@ -24,8 +24,8 @@ interface Node {
   children: Node[];
 }
 
-/** A class in both dumps. */
-interface Grown {
+/** Class in both dumps. */
+interface ChangedClass {
   at: number;
   name: string;
 }
@@ -44,7 +44,7 @@ const PAGES: { page: Page; title: string }[] = [
 /** Labels of a step's status; the same as in `heaptap leaks`. */
 const STATUSES: Record<string, string> = { leaking: "leaks", "not-leaking": "in use" };
 
-/** Preorder columns with pops as a tree. */
+/** Returns the tree of preorder columns with pops. */
 function nodesOf(pops: number[]): Node[] {
   const roots: Node[] = [];
   const path: Node[] = [];
@@ -74,13 +74,13 @@ export class JavaView {
   private page: Page = "histogram";
   private heap: JavaHeap | null = null;
   private refill: (() => void) | null = null;
-  /** Whether the heap that is shown is compared with another one. */
+  /** Whether the current heap is compared with another dump. */
   private compared = false;
 
   constructor() {
     this.buttons = PAGES.map(({ page, title }) => ({
       page,
-      button: h("button", { type: "button", onclick: () => this.turn(page) }, title),
+      button: h("button", { type: "button", onclick: () => this.showPage(page) }, title),
     }));
     this.filter = h("input", {
       type: "search",
@@ -109,14 +109,14 @@ export class JavaView {
     if (compared && !this.compared) this.page = "growth";
     else if (!compared && this.page === "growth") this.page = "histogram";
     this.compared = compared;
-    this.turn(this.page);
+    this.showPage(this.page);
   }
 
   private text(index: number | null | undefined): string {
     return index === null || index === undefined ? "" : (this.heap!.strings[index] ?? "");
   }
 
-  private turn(page: Page): void {
+  private showPage(page: Page): void {
     this.page = page;
     for (const each of this.buttons) each.button.setAttribute("aria-pressed", String(each.page === page));
     this.filter.hidden = page !== "histogram" && page !== "packages" && page !== "growth";
@@ -181,25 +181,25 @@ export class JavaView {
     this.refill();
   }
 
-  /** What grew since another dump; of the class that is chosen, who holds its objects now. */
+  /** Shows changes since another dump, and the paths from the objects of the selected class to GC roots. */
   private growth(change: JavaChange): void {
     const more = (of: keyof JavaSizes, at: number): number => change.after[of][at]! - change.before[of][at]!;
     const own = (at: number): number => more("shallow", at) + more("native", at);
-    const rows: Grown[] = change.name.map((text, at) => ({ at, name: this.text(text) }));
+    const rows: ChangedClass[] = change.name.map((text, at) => ({ at, name: this.text(text) }));
     const size = (id: string, title: string, hint: string, value: (at: number) => number, show = (n: number): string => signed(n, "bytes")) => ({
       id,
       title,
       hint,
       numeric: true,
-      sort: ({ at }: Grown) => value(at),
-      cell: ({ at }: Grown) => (value(at) === 0 ? "–" : show(value(at))),
+      sort: ({ at }: ChangedClass) => value(at),
+      cell: ({ at }: ChangedClass) => (value(at) === 0 ? "–" : show(value(at))),
     });
     const columns = [
       {
         id: "name",
         title: "Class",
-        sort: (row: Grown) => row.name,
-        cell: (row: Grown) => {
+        sort: (row: ChangedClass) => row.name,
+        cell: (row: ChangedClass) => {
           const status = change.status[row.at]!;
           const text = h("span", null, name(row.name));
           if (status === "new" || status === "gone") text.append(" ", h("span", { class: "tag" }, status));
@@ -214,14 +214,14 @@ export class JavaView {
     ];
     let sort = { column: "own", descending: true };
     const below = h("section", { class: "held", "aria-label": "Paths to GC roots" });
-    const table = new Table<Grown>(columns, {
+    const table = new Table<ChangedClass>(columns, {
       label: "Changed classes",
       sorted: (column, descending) => {
         sort = { column, descending };
         this.refill?.();
       },
-      select: (row) => this.holders(below, change, row),
-      activate: (row) => this.inClasses(row.name),
+      select: (row) => this.showPaths(below, change, row),
+      activate: (row) => this.showClass(row.name),
       empty: change.name.length === 0 ? "No classes changed." : "No classes match.",
     });
     table.markSort(sort.column, true);
@@ -247,39 +247,39 @@ export class JavaView {
     if (first) table.reveal(first);
   }
 
-  private inClasses(text: string): void {
+  private showClass(text: string): void {
     this.filter.value = text;
-    this.turn("histogram");
+    this.showPage("histogram");
   }
 
-  private holders(host: HTMLElement, change: JavaChange, row: Grown): void {
+  private showPaths(host: HTMLElement, change: JavaChange, row: ChangedClass): void {
     const text = change.name[row.at]!;
-    const ways = change.held.find((each) => each.class === text);
+    const paths = change.held.find((each) => each.class === text);
     const now = change.after.count[row.at]!;
     const title = h(
       "p",
       { class: "bar" },
       h("b", null, `${thousands(now)} × `, name(row.name)),
-      now > 0 ? h("button", { type: "button", onclick: () => this.inClasses(row.name) }, "Show in Classes") : null,
+      now > 0 ? h("button", { type: "button", onclick: () => this.showClass(row.name) }, "Show in Classes") : null,
     );
-    if (!ways || ways.pop.length === 0) {
+    if (!paths || paths.pop.length === 0) {
       const reason = now === 0 ? "No objects are left." : "The page contains paths only for the classes that grew the most. For other classes, run ";
       return fill(host, title, h("p", { class: "hint" }, reason, now === 0 ? null : h("code", null, "heaptap paths"), now === 0 ? null : "."));
     }
     const tree = h("div");
     fill(host, title, tree);
-    this.unfolding(
-      ways.pop,
+    this.showTree(
+      paths.pop,
       [
         {
           id: "label",
           title: "Referenced by",
           cell: (node) => {
-            const root = this.text(ways.root[node.row]);
-            return h("span", null, name(this.text(ways.label[node.row])), root ? h("span", { class: "soft" }, " root: ", name(root)) : null);
+            const root = this.text(paths.root[node.row]);
+            return h("span", null, name(this.text(paths.label[node.row])), root ? h("span", { class: "soft" }, " root: ", name(root)) : null);
           },
         },
-        { id: "count", title: "Objects", numeric: true, cell: (node) => thousands(ways.count[node.row]!) },
+        { id: "count", title: "Objects", numeric: true, cell: (node) => thousands(paths.count[node.row]!) },
       ],
       `Paths from ${row.name} to GC roots`,
       null,
@@ -287,7 +287,7 @@ export class JavaView {
     );
   }
 
-  private unfolding(
+  private showTree(
     pops: number[],
     columns: ConstructorParameters<typeof Table<Node>>[0],
     label: string,
@@ -326,7 +326,7 @@ export class JavaView {
       }
       table.show(rows, active);
     };
-    // Of ways to the roots what has no forks is shown whole, as far as that is no long list.
+    // Paths to GC roots are open up to the first fork, unless that is a long list.
     let levels = host === this.host ? 1 : 40;
     for (let siblings = roots; siblings.length === 1 && levels > 0; siblings = siblings[0]!.children, levels--) open.add(siblings[0]!);
     fill(host, note ? h("p", { class: "hint" }, note) : null, table.element);
@@ -335,9 +335,9 @@ export class JavaView {
 
   private dominators(heap: JavaHeap): void {
     const tree = heap.dominators;
-    if (!tree) return this.none("This page does not contain a dominator tree of this heap.");
+    if (!tree) return this.showEmpty("This page does not contain a dominator tree of this heap.");
     const whole = tree.retained.reduce((most, value) => Math.max(most, value), 0);
-    this.unfolding(
+    this.showTree(
       tree.pop,
       [
         {
@@ -364,9 +364,9 @@ export class JavaView {
 
   private byClass(heap: JavaHeap): void {
     const { tree } = heap;
-    if (!tree) return this.none("This page does not contain a tree by class of this heap.");
+    if (!tree) return this.showEmpty("This page does not contain a tree by class of this heap.");
     const whole = tree.bytes.reduce((most, value) => Math.max(most, value), 0);
-    this.unfolding(
+    this.showTree(
       tree.pop,
       [
         { id: "label", title: "Class", cell: (node) => name(this.text(tree.label[node.row])) },
@@ -380,7 +380,7 @@ export class JavaView {
   }
 
   private largest(heap: JavaHeap): void {
-    if (heap.largest.length === 0) return this.none("No large objects found.");
+    if (heap.largest.length === 0) return this.showEmpty("No large objects found.");
     fill(
       this.host,
       h(
@@ -391,19 +391,19 @@ export class JavaView {
             "details",
             { class: "card" },
             h("summary", null, h("b", { class: "figure" }, bytes(object.retained)), " ", name(this.text(object.label)), object.id ? h("span", { class: "soft" }, ` ${object.id}`) : null),
-            this.way(object.path, this.text(object.root)),
+            this.referencePath(object.path, this.text(object.root)),
           ),
         ),
       ),
     );
   }
 
-  private none(words: string): void {
+  private showEmpty(words: string): void {
     fill(this.host, h("p", { class: "empty" }, words));
   }
 
-  /** A path whose references lead to the steps that they stand with. */
-  private way(steps: JavaStep[], root: string): HTMLElement {
+  /** Returns a path in which each reference precedes the step that it leads to. */
+  private referencePath(steps: JavaStep[], root: string): HTMLElement {
     return h(
       "ol",
       { class: "path" },
@@ -422,7 +422,7 @@ export class JavaView {
     );
   }
 
-  private path(steps: JavaStep[], root: string | null): HTMLElement {
+  private leakPath(steps: JavaStep[], root: string | null): HTMLElement {
     return h(
       "ol",
       { class: "path" },
@@ -435,7 +435,7 @@ export class JavaView {
           { class: step.status === "leaking" ? "leaking" : null },
           step.left_out ? h("span", { class: "soft" }, `… ${thousands(step.left_out)} more … `) : null,
           name(this.text(step.class)),
-          // The reference that should not be there, as heaptap's own tables underline it.
+          // The suspected reference is underlined, as in the terminal.
           reference ? h("code", { class: step.suspect ? "suspect" : null }, name(`.${reference}`)) : null,
           step.status ? " " : null,
           step.status ? h("span", { class: `tag ${step.status}` }, STATUSES[step.status] ?? step.status) : null,
@@ -445,11 +445,11 @@ export class JavaView {
     );
   }
 
-  /** The suspects, on a page of their own. */
+  /** Returns the page of leaks. */
   suspects(heap: JavaHeap): HTMLElement {
     const before = this.heap;
     this.heap = heap;
-    const one = (suspect: JavaSuspect, place: number): HTMLElement =>
+    const card = (suspect: JavaSuspect, place: number): HTMLElement =>
       h(
         "details",
         { class: "card", open: place === 0 || heap.suspects.length <= 3 },
@@ -466,7 +466,7 @@ export class JavaView {
           h("span", { class: "soft" }, suspect.what.replace(/-/g, " "), suspect.of_platform ? " (platform leak)" : ""),
         ),
         suspect.advice !== null && suspect.advice !== undefined ? h("p", null, name(this.text(suspect.advice))) : null,
-        this.path(suspect.path, this.text(suspect.root) || null),
+        this.leakPath(suspect.path, this.text(suspect.root) || null),
       );
     const page = h(
       "div",
@@ -474,12 +474,12 @@ export class JavaView {
       heap.suspects.length === 0
         ? h("p", { class: "empty" }, "No leaks found: no object is still reachable after the end of its lifecycle.")
         : h("p", { class: "hint" }, "Objects that are still reachable after the end of their lifecycle, with a path from a GC root."),
-      ...heap.suspects.map(one),
+      ...heap.suspects.map(card),
       ...(heap.unheld ?? []).map((each) =>
         h("p", { class: "hint" }, `${thousands(each.count)} × `, name(this.text(each.class)), ` (${each.what}): unreachable, not yet collected.`),
       ),
-      ...(heap.notes ?? []).map((note) => h("p", { class: "hint" }, name(note))),
-      ...heap.warnings.map((warning) => h("p", { class: "warn" }, name(warning.message), warning.help ? h("span", null, " ", name(warning.help)) : null)),
+      ...(heap.notes ?? []).map((note) => h("p", { class: "hint" }, sentence(note))),
+      ...heap.warnings.map((warning) => h("p", { class: "warn" }, sentence(warning.message), warning.help ? h("span", null, " ", sentence(warning.help)) : null)),
     );
     this.heap = before;
     return page;

@@ -1,14 +1,14 @@
-// Functions, libraries, packages and lines as a table: what each holds itself, what with all it
-// calls. Sorted by any column, filtered by name, without an end.
+// Table of functions, lines, libraries or packages with self and total values, sorted by any column and
+// filtered by name.
 
 import { button, h, name } from "./dom";
-import { toClipboard, tsv } from "./copy";
-import { libraryName, place, rawLabel, type Grouping, type Keys } from "./keys";
-import { plain } from "./names";
+import { copyToClipboard, tsv } from "./copy";
+import { libraryName, sourceLine, rawLabel, type Grouping, type Keys } from "./keys";
+import { escapeInvisible } from "./names";
 import type { Profile } from "./profile";
 import type { Scene, Stage } from "./scene";
 import { Table, type ColumnOf } from "./table";
-import { bar, themeNow } from "./treeview";
+import { bar, currentTheme } from "./treeview";
 import { amount, counted, signed, thousands } from "./units";
 
 export interface SumRow {
@@ -108,7 +108,7 @@ export class SumView {
       const frame = keys.frameOf[key]!;
       row.label = rawLabel(this.profile, keys, key);
       row.library = libraryName(this.profile, functions.library[frames.function[frame]!]!);
-      row.place = grouping === "line" ? place(this.profile, frame) : "";
+      row.place = grouping === "line" ? sourceLine(this.profile, frame) : "";
       this.rows.push(row);
     }
     const shape = `${grouping} ${state.base !== null} ${scene.unit}`;
@@ -133,7 +133,7 @@ export class SumView {
         sort: (row) => row.label,
         cell: (row) => {
           const swatch = h("i", { class: "swatch", "aria-hidden": "true" });
-          swatch.style.background = this.scene!.palette.colour(keys, row.key, themeNow());
+          swatch.style.background = this.scene!.palette.color(keys, row.key, currentTheme());
           return h("span", { class: "with-swatch" }, swatch, name(row.label));
         },
       },
@@ -196,13 +196,13 @@ export class SumView {
     const text = tsv(
       head,
       this.listed.map((row) => [
-        plain(row.label),
-        plain(row.library),
+        escapeInvisible(row.label),
+        escapeInvisible(row.library),
         row.self,
         row.total,
         ...(compared ? [row.selfBefore, row.totalBefore] : []),
       ]),
     );
-    this.events.say((await toClipboard(text)) ? `${counted(this.listed.length, "row")} copied` : "Cannot copy: the browser denied access to the clipboard");
+    this.events.say((await copyToClipboard(text)) ? `${counted(this.listed.length, "row")} copied` : "Cannot copy: the browser denied access to the clipboard");
   }
 }

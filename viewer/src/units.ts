@@ -1,16 +1,16 @@
-// Numbers as people read them. Sizes are IEC (1 KiB = 1024 B), as everywhere in heaptap.
+// Formats numbers. Sizes use IEC units (1 KiB = 1024 B), as everywhere in heaptap.
 
 export type Unit = "bytes" | "count" | string;
 
 const STEPS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
-/** `12.3 MiB`, as heaptap prints sizes everywhere; a minus sign that lines up with digits. */
+/** Formats a size such as `12.3 MiB`; its minus sign is as wide as a digit. */
 export function bytes(value: number): string {
   const sign = value < 0 ? "−" : "";
   let size = Math.abs(value);
   if (size < 1024) return `${sign}${Number.isInteger(size) ? size : size.toFixed(1)} B`;
   let step = 0;
-  // 1023.96 KiB would be shown as 1024.0 KiB.
+  // Otherwise 1023.96 KiB would be formatted as 1024.0 KiB.
   while (size >= 1023.95 && step < STEPS.length - 1) {
     size /= 1024;
     step += 1;
@@ -18,7 +18,7 @@ export function bytes(value: number): string {
   return `${sign}${size.toFixed(1)} ${STEPS[step]}`;
 }
 
-/** `1,234,567`. */
+/** Formats an integer such as `1,234,567`. */
 export function thousands(value: number): string {
   const sign = value < 0 ? "−" : "";
   const digits = String(Math.round(Math.abs(value)));
@@ -37,13 +37,13 @@ export function amount(value: number, unit: Unit): string {
   return `${thousands(value)} ${unit}`;
 }
 
-/** A value in its unit, to the last byte: `1,234 B`. */
+/** Formats an exact value in its unit, such as `1,234 B`. */
 export function exact(value: number, unit: Unit): string {
   if (unit === "bytes") return `${thousands(value)} B`;
   return amount(value, unit);
 }
 
-/** A change, with its sign always there. */
+/** Formats a change with its sign. */
 export function signed(value: number, unit: Unit): string {
   return value > 0 ? `+${amount(value, unit)}` : value < 0 ? amount(value, unit) : `±${amount(0, unit)}`;
 }
