@@ -1,5 +1,5 @@
-// Callsites that stand summed: said at the top, with how much of the dump that is looked at; errors
-// are those of before. And what the card of growth says if there is nothing to compare.
+// Summed callsites: a note with their part of the shown dump, and unchanged errors. Also the reasons in the
+// growth card if there is nothing to compare.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -27,7 +27,7 @@ const summed = (functions = true) =>
     })),
   });
 
-test("32a: the first line says how many callsites are summed and how much of the dump they hold", async () => {
+test("32a: the first line has the number of summed callsites and their part of the dump", async () => {
   const page = await chromium.open(summed());
   const line = () => page.locator("main > div").first().innerText();
   assert.match(await line(), /This page lists 20 of 70 callsites individually\..*, 9\.5 MiB of 9\.9 MiB \(96\.1%\) in this dump: /);
@@ -44,7 +44,7 @@ test("32a: the first line says how many callsites are summed and how much of the
   await bare.close();
 });
 
-test("32b: the error of sums is that of the callsites they are of, and its column is no measure", async () => {
+test("32b: the error of sums is that of their callsites, and its column is not a measure", async () => {
   const page = await chromium.open(summed());
   const range = await inApp(page, (app) => app.stage.figure(app.scene, app.scene.measure, (column) => column.sum).range);
   // A hundred hits of 4 KiB are uncertain, and of the large blocks none is.
@@ -87,7 +87,7 @@ const grew = async (dumps) => {
   return text;
 };
 
-test("32c: the card of growth says why it compares nothing", async () => {
+test("32c: the growth card gives the reason if it does not compare dumps", async () => {
   const apart = await grew([0, 1, 2, 3].map((series) => one({ series, pid: 100 + series, process: `app${series}` })));
   assert.match(apart, /The 4 dumps are of 4 different heaps or runs/);
   assert.match(apart, /app0, libc\.malloc has only one dump, and growth needs two/);

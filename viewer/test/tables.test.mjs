@@ -1,4 +1,4 @@
-// Tables: sorted, filtered, without an end; and what leaves them by copying.
+// Tables: sorting, filtering, any length, and copied content.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -79,7 +79,7 @@ test("24: 100,000 rows scroll, and only those in sight exist", async () => {
   await page.close();
 });
 
-test("25: what is copied and saved is exact to the byte", async () => {
+test("25: copied and saved content is exact to the byte", async () => {
   const stacks = [
     ...randomStacks(13, 80),
     { stack: ["a;b", "line\nbreak", "=SUM(A1)"], values: { objects: 3, space: 12288, alloc_objects: 3, alloc_space: 12288 } },
@@ -148,7 +148,7 @@ test("25b: Java heaps: classes, the tree that unfolds, suspects with their path"
   await page.close();
 });
 
-test("25c: of two Java heaps the page opens on what grew, sorted, with who holds it", async () => {
+test("25c: with two Java heaps, the page opens on sorted growth, with paths to GC roots", async () => {
   const page = await chromium.open(encode({ java: [javaHeap(), comparedHeap()] }));
   const rows = page.locator(".growth > .table-scroll tr[data-row]");
   const cells = (column) => rows.evaluateAll((rows, column) => rows.map((row) => row.cells[column].textContent), column);
