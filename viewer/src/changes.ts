@@ -2,7 +2,7 @@
 // Changes within sampling error are marked.
 
 import { testChanges } from "./chance";
-import { fill, h, name } from "./dom";
+import { fill, h, name, sentence } from "./dom";
 import { change, changed, interval } from "./estimate";
 import { libraryName } from "./keys";
 import type { Range } from "./noise";
@@ -89,7 +89,7 @@ export class ChangesView {
           "ul",
           { class: "verdicts" },
           ...growth.sites.slice(0, 50).map((site) =>
-            h("li", null, h("span", { class: `tag ${site.verdict}` }, VERDICTS[site.verdict] ?? site.verdict), " ", name(site.function), h("p", { class: "soft" }, name(site.says))),
+            h("li", null, h("span", { class: `tag ${site.verdict}` }, VERDICTS[site.verdict] ?? site.verdict), " ", name(site.function), h("p", { class: "soft" }, sentence(site.says))),
           ),
         ),
       ),
