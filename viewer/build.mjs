@@ -1,5 +1,5 @@
-// Builds dist/report.js and dist/report.css, and writes dist/MANIFEST: the SHA-256 of every
-// source and of both, which tests/viewer.rs holds them to. Run by `npm run build`.
+// Builds dist/report.js and dist/report.css, and writes dist/MANIFEST with the SHA-256 of both and of every
+// source, which tests/viewer.rs checks. Run by `npm run build`.
 
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
@@ -25,7 +25,7 @@ async function bundle(entry, outfile, extra) {
   let text = result.outputFiles[0].text;
   if (!text.endsWith("\n")) text += "\n";
   for (const bad of ["\r", "</script", "</style", "<!--"]) {
-    if (text.toLowerCase().includes(bad)) throw new Error(`${outfile} holds ${JSON.stringify(bad)}`);
+    if (text.toLowerCase().includes(bad)) throw new Error(`${outfile} contains ${JSON.stringify(bad)}`);
   }
   mkdirSync(join(here, "dist"), { recursive: true });
   writeFileSync(join(here, outfile), text);

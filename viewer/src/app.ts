@@ -1,11 +1,11 @@
-// The page as a whole: keeps what is looked at, turns it into scenes, and hands them to the
-// parts. Every step is an entry of the browser's history, so that back undoes it.
+// The page as a whole: stores the state, derives scenes from it, and passes them to the parts of the page.
+// Every step is an entry in the history of the browser, so the back button undoes it.
 
 import { ChangesView } from "./changes";
-import { folded, stackFolded, stackMarkdown, stackTsv, toClipboard, toFile } from "./copy";
+import { folded, stackFolded, stackMarkdown, stackTsv, copyToClipboard, saveFile } from "./copy";
 import { Details, tooltip, type Action } from "./details";
 import { button, fill, h, name } from "./dom";
-import { parsePattern, patternOf, spell, type FilterKind, type Pattern } from "./filter";
+import { parsePattern, patternForName, formatFilter, type FilterKind, type Pattern } from "./filter";
 import { Flame, labelOf } from "./flame";
 import type { JavaHeap } from "./format";
 import { hitsByFrame } from "./functions";
@@ -17,19 +17,19 @@ import { libraryName, rawLabel, type Keys } from "./keys";
 import { bindKeys } from "./keyboard";
 import { MemoryPanel } from "./memory";
 import { recordings } from "./readings";
-import { shown } from "./names";
+import { sanitize } from "./names";
 import type { Header } from "./format";
 import type { Profile } from "./profile";
 import { Stage, type Scene } from "./scene";
 import { decodeState, encodeState, type State, type Tab } from "./state";
-import { firstState, growth, availableTabs, uncompared, TAB_TITLES } from "./start";
+import { firstState, growth, availableTabs, noGrowthReason, TAB_TITLES } from "./start";
 import { SumView } from "./sumview";
-import { summary, summedUp, type Grown, type Total } from "./summary";
+import { summary, summedNote, type GrowthRow, type GrowthTotal } from "./summary";
 import { ThemeSwitch } from "./theme";
 import { Timeline } from "./timeline";
 import { Toolbar } from "./toolbar";
-import { TreeView, themeNow } from "./treeview";
-import { amount, percent, thousands } from "./units";
+import { TreeView, currentTheme } from "./treeview";
+import { amount, counted, percent, thousands } from "./units";
 
 export class App {
   readonly stage: Stage;
@@ -47,7 +47,7 @@ export class App {
   private readonly live = h("div", { class: "off-screen", role: "status", "aria-live": "polite" });
   private readonly toast = h("div", { class: "toast", "aria-hidden": "true" });
   private readonly tip = h("div", { class: "tip", "aria-hidden": "true" });
-  private readonly legend = h("ul", { class: "legend", "aria-label": "Colours by library" });
+  private readonly legend = h("ul", { class: "legend", "aria-label": "Colors by library" });
   private readonly panel = h("div", { class: "panel", role: "tabpanel", id: "heaptap-panel", tabindex: -1 });
   private readonly tabButtons = new Map<Tab, HTMLButtonElement>();
   private readonly details: Details;
@@ -57,14 +57,14 @@ export class App {
   private readonly changes: ChangesView;
   private readonly java = new JavaView();
   private readonly timeline: Timeline;
-  /** Memory over time of each recording in which it was read. */
+  /** Memory over time, for each recording that contains readings. */
   readonly memories: MemoryPanel[];
-  private grown: [Grown[], Total | null, string] = [[], null, ""];
+  private grown: [GrowthRow[], GrowthTotal | null, string] = [[], null, ""];
   private cardsOf = -1;
-  /** Memory over time that was unfolded last, of several. */
+  /** Last panel that was unfolded automatically. */
   private unfolded: MemoryPanel | undefined;
   private readonly cards = h("div");
-  /** Says that callsites stand summed; of the dump that is looked at how much. */
+  /** Note about summed callsites. */
   private readonly summed = h("div");
   private readonly javaPick: HTMLSelectElement;
   private readonly graph: HTMLElement;
@@ -76,7 +76,7 @@ export class App {
   private turn = 0;
   private matchAt = -1;
   private toastTimer = 0;
-  /** From the navigation to the first picture, in ms. */
+  /** Time from navigation to the first picture in ms. */
   readyAfter = 0;
 
   constructor(
@@ -130,9 +130,9 @@ export class App {
     this.theme = new ThemeSwitch(() => this.show());
     this.graph = h("div", { class: "graph" }, h("div", { class: "canvas-side" }, this.flame.element, this.legend), this.details.element);
     this.javaPick = h("select", { "aria-label": "Java heap", onchange: () => this.change({ java: Number(this.javaPick.value) }) });
-    fill(this.javaPick, ...(header.java ?? []).map((heap, i) => h("option", { value: i }, `${shown(heap.name)}${heap.label ? ` @${shown(heap.label)}` : heap.number !== null ? ` #${heap.number}` : ""}`)));
+    fill(this.javaPick, ...(header.java ?? []).map((heap, i) => h("option", { value: i }, `${sanitize(heap.name)}${heap.label ? ` @${sanitize(heap.label)}` : heap.number !== null ? ` #${heap.number}` : ""}`)));
     this.build();
-    addEventListener("popstate", (event) => this.returned(event.state as { at?: number } | null));
+    addEventListener("popstate", (event) => this.restore(event.state as { at?: number } | null));
     bindKeys(this, this.help);
     addEventListener("beforeprint", () => this.theme.printing(true));
     addEventListener("afterprint", () => this.theme.printing(false));
@@ -143,8 +143,8 @@ export class App {
     const native = header.dumps.length > 0;
     const dump = header.dumps[this.state.dump];
     const facts: string[] = [];
-    if (native) facts.push(`${header.dumps.length} ${header.dumps.length === 1 ? "dump" : "dumps"}`);
-    if (dump?.interval) facts.push(dump.interval === 1 ? "every allocation" : `sampled every ${amount(dump.interval, "bytes")}`);
+    if (native) facts.push(counted(header.dumps.length, "dump"));
+    if (dump?.interval) facts.push(dump.interval === 1 ? "every allocation recorded" : `sampled every ${amount(dump.interval, "bytes")}`);
     const tabs = this.tabs.map((tab) => {
       const element = button(TAB_TITLES[tab], {
         role: "tab",
@@ -182,12 +182,12 @@ export class App {
   async begin(): Promise<void> {
     history.replaceState({ at: 0 }, "", location.hash || undefined);
     const { header } = this;
-    this.fillCards([], null, header.dumps.length > 1 ? "Comparing the dumps …" : uncompared(header, this.start.dump));
+    this.fillCards([], null, header.dumps.length > 1 ? "Comparing the dumps…" : noGrowthReason(header, this.start.dump));
     await this.apply();
     this.readyAfter = performance.now();
     this.root.dataset["ready"] = "true";
     if (this.header.dumps.length > 1) {
-      // What grew over all dumps is another pass over the stacks: after the first picture.
+      // Growth needs another pass over the callstacks, so it is computed after the first picture.
       setTimeout(() => {
         const grown = growth(this.profile, this.stage, this.start);
         this.fillCards(grown.rows, grown.total, grown.why);
@@ -195,7 +195,7 @@ export class App {
     }
   }
 
-  private fillCards(rows: Grown[], total: Total | null, why: string): void {
+  private fillCards(rows: GrowthRow[], total: GrowthTotal | null, why: string): void {
     this.grown = [rows, total, why];
     this.cardsOf = this.state.dump;
     const last = this.header.series[this.header.dumps[this.start.dump]?.series ?? 0]?.dumps ?? [];
@@ -221,7 +221,7 @@ export class App {
     return dumps.length > 1 ? { dump: dumps[dumps.length - 1]!, base: dumps[0]! } : {};
   }
 
-  /** Looks at something else. A step of its own unless it replaces the present one. */
+  /** Changes the state, as a new history entry unless `replace` is set. */
   change(patch: Partial<State>, replace = false): void {
     this.state = { ...this.state, ...patch };
     this.hover(null, 0, 0);
@@ -236,12 +236,12 @@ export class App {
         history.pushState({ at: this.at }, "", hash);
       }
     } catch {
-      // Safari refuses more than a hundred steps in half a minute: the page goes on without.
+      // Safari rejects more than 100 entries in 30 s; the page works without them.
     }
     void this.apply();
   }
 
-  private returned(state: { at?: number } | null): void {
+  private restore(state: { at?: number } | null): void {
     if (typeof state?.at === "number") {
       this.at = state.at;
       this.top = Math.max(this.top, this.at);
@@ -270,7 +270,7 @@ export class App {
     }
     const { state } = this;
     const scene = await this.stage.scene(state);
-    const hits = await this.searched(scene, state.search);
+    const hits = await this.matchSearch(scene, state.search);
     if (turn !== this.turn) return;
     this.scene = scene;
     this.hits = hits;
@@ -280,20 +280,20 @@ export class App {
     this.show();
   }
 
-  /** What a search matches, by key of the boxes. */
-  private async searched(scene: Scene, text: string): Promise<Uint8Array | null> {
+  /** Returns the matches of a search by key; null without a search. */
+  private async matchSearch(scene: Scene, text: string): Promise<Uint8Array | null> {
     this.search.removeAttribute("aria-invalid");
     if (!text.trim()) {
       this.found.textContent = "";
       return null;
     }
     const pattern = parsePattern(text);
-    if ("error" in pattern) return this.unsearchable(pattern.error);
+    if ("error" in pattern) return this.showSearchError(pattern.error);
     let names: Uint8Array;
     try {
       names = await this.stage.matcher.match(pattern);
     } catch (error) {
-      return this.unsearchable((error as Error).message);
+      return this.showSearchError((error as Error).message);
     }
     const frames = hitsByFrame(this.profile, names, pattern.library);
     const sum = this.stage.matchedBy(scene, frames);
@@ -301,20 +301,20 @@ export class App {
     const hits = new Uint8Array(scene.keys.count);
     for (let frame = 0; frame < frames.length; frame++) if (frames[frame]) hits[scene.keys.ofFrame[frame]!] = 1;
     const functions = names.reduce((count, hit) => count + hit, 0);
-    const what = pattern.library ? (functions === 1 ? "library" : "libraries") : functions === 1 ? "name" : "names";
-    this.found.textContent = functions === 0 ? "no match" : `${amount(sum, scene.unit)} (${percent(sum, whole)}) in ${thousands(functions)} ${what}`;
+    const noun = pattern.library ? (functions === 1 ? "library" : "libraries") : functions === 1 ? "function" : "functions";
+    this.found.textContent = functions === 0 ? "no matches" : `${amount(sum, scene.unit)} (${percent(sum, whole)}) in ${thousands(functions)} ${noun}`;
     this.found.dataset["value"] = String(sum);
     return hits;
   }
 
-  private unsearchable(why: string): null {
+  private showSearchError(reason: string): null {
     this.search.setAttribute("aria-invalid", "true");
-    this.found.textContent = why;
+    this.found.textContent = reason;
     delete this.found.dataset["value"];
     return null;
   }
 
-  /** Of several recordings that of the dump that is looked at is unfolded; others stay as they are. */
+  /** Unfolds the panel of the recording of the shown dump; other panels do not change. */
   private showMemory(dump: number): void {
     const own = this.memories.find((each) => each.has(dump)) ?? this.memories[0];
     if (this.memories.length > 1 && own !== this.unfolded) {
@@ -325,7 +325,7 @@ export class App {
     for (const each of this.memories) each.show(dump);
   }
 
-  /** Puts the present scene onto the page. */
+  /** Shows the current scene. */
   show(): void {
     const { state, scene } = this;
     const tab = this.tabs.includes(state.tab) ? state.tab : this.tabs[0]!;
@@ -343,12 +343,12 @@ export class App {
       this.timeline.show(state.dump, state.base, this.profile.dumps[state.dump]!.facts.measures[scene.measure]!.name);
     }
     this.showMemory(state.dump);
-    fill(this.summed, summedUp(this.header, state.dump));
+    fill(this.summed, summedNote(this.header, state.dump));
     if (this.memories.length > 0 && this.cardsOf !== state.dump) this.fillCards(...this.grown);
     this.panelOf(tab);
     const heap = this.javas[state.java];
     if (tab === "flame" && scene && this.zoomed) {
-      this.flame.show(scene, this.zoomed, this.selected, this.hits, themeNow());
+      this.flame.show(scene, this.zoomed, this.selected, this.hits, currentTheme());
       this.details.show(scene, this.treeOf(this.selected), this.selected);
       this.showLegend(scene);
     } else if (tab === "tree" && scene) {
@@ -399,14 +399,14 @@ export class App {
   private showLegend(scene: Scene): void {
     if (scene.shown.before) {
       const entry = (kind: string, words: string) => h("li", null, h("i", { class: `swatch ${kind}`, "aria-hidden": "true" }), words);
-      fill(this.legend, entry("more", "more (+, rising strokes)"), entry("less", "less (−, falling strokes)"), entry("noise", "within sampling noise"));
+      fill(this.legend, entry("more", "increase (+, rising strokes)"), entry("less", "decrease (−, falling strokes)"), entry("noise", "within sampling error"));
       return;
     }
     fill(
       this.legend,
-      ...scene.palette.legend(themeNow()).map(({ name: library, colour, share }) => {
+      ...scene.palette.legend(currentTheme()).map(({ name: library, color, share }) => {
         const swatch = h("i", { class: "swatch", "aria-hidden": "true" });
-        swatch.style.background = colour;
+        swatch.style.background = color;
         return h("li", null, swatch, name(library), h("span", { class: "soft" }, ` ${percent(share, 1)}`));
       }),
     );
@@ -433,21 +433,21 @@ export class App {
     this.change({ selected: this.pathHashes(cell) }, replace);
   }
 
-  /** Shows a function of a table in the graph. */
+  /** Searches for a row of a table in the graph. */
   private find(key: number, keys: Keys): void {
     const label = rawLabel(this.profile, keys, key);
-    const text = keys.grouping === "library" ? `lib:${label}` : keys.grouping === "package" ? label : patternOf(label).source;
+    const text = keys.grouping === "library" ? `lib:${label}` : keys.grouping === "package" ? label : patternForName(label).source;
     this.change({ tab: "flame", search: text, zoom: [], selected: [] });
   }
 
-  /** The pattern for what a box stands for. */
+  /** Returns the pattern that matches a box. */
   private patternFor(cell: Cell): Pattern {
     const { scene, profile } = this;
     const keys = scene!.keys;
     const label = rawLabel(profile, keys, cell.key);
     if (keys.grouping === "library") return this.libraryPattern(cell);
     if (keys.grouping === "package") return parsePattern(label) as Pattern;
-    return patternOf(label);
+    return patternForName(label);
   }
 
   private libraryPattern(cell: Cell): Pattern {
@@ -457,26 +457,26 @@ export class App {
     return parsePattern(`lib:${path || libraryName(profile, profile.functions.library[id]!)}`) as Pattern;
   }
 
-  /** Does to a box what a button or key says. */
+  /** Applies an action to a box. */
   async act(action: Action | "HF lib", cell: Cell, tree: Tree): Promise<void> {
     const { scene, profile } = this;
     if (!scene || cell.key < 0) return;
     if (action === "zoom") return this.zoom(cell);
     if (action === "folded" || action === "markdown" || action === "tsv") {
       const write = { folded: stackFolded, markdown: stackMarkdown, tsv: stackTsv }[action];
-      const copied = await toClipboard(write(profile, scene, tree, cell));
-      return this.say(copied ? "Stack copied" : "The browser refused the clipboard");
+      const copied = await copyToClipboard(write(profile, scene, tree, cell));
+      return this.say(copied ? "Callstack copied" : "Cannot copy: the browser denied access to the clipboard");
     }
     const kind: FilterKind = action === "HF lib" ? "HF" : action;
     const pattern = action === "HF lib" ? this.libraryPattern(cell) : this.patternFor(cell);
-    const filters = [...this.state.filters, spell({ kind, pattern })];
+    const filters = [...this.state.filters, formatFilter({ kind, pattern })];
     this.change({ filters, zoom: [], selected: [], view: kind === "P" ? "sandwich" : this.state.view });
   }
 
-  /** Goes to the next or previous match of the search. */
+  /** Selects the next or previous match of the search. */
   nextMatch(step: number): void {
     const matches = this.flame.matches();
-    if (matches.length === 0) return this.say("No match in sight");
+    if (matches.length === 0) return this.say("No match is visible");
     const now = this.selected ? matches.indexOf(this.selected) : -1;
     this.matchAt = ((now >= 0 ? now : this.matchAt) + step + matches.length) % matches.length;
     const cell = matches[this.matchAt]!;
@@ -513,8 +513,8 @@ export class App {
     if (!this.scene) return;
     const text = folded(this.profile, this.scene);
     const file = this.header.title.replace(/[^\w.-]+/g, "_").slice(0, 60) || "report";
-    toFile(`${file}.folded`, text);
-    this.say("Shown stacks saved");
+    saveFile(`${file}.folded`, text);
+    this.say("Shown callstacks saved");
   }
 
   private hover(content: Node[] | null, x: number, y: number): void {
@@ -532,7 +532,7 @@ export class App {
     tip.style.top = `${Math.max(8, top)}px`;
   }
 
-  /** A short word to people, seen and heard. */
+  /** Shows a short message, also to screen readers. */
   say(text: string): void {
     this.toast.textContent = text;
     this.toast.classList.add("on");

@@ -1,12 +1,12 @@
-// The stretch of time that is looked at: one for the dumps and for all lanes below them. Which names
-// of moments have room beside each other.
+// Visible time range, shared by the dumps and the lanes below them, and the layout of names along it.
 
-const PAD = 12;
-/** Nobody needs to look closer, ms. */
-const CLOSEST = 10;
+/** Horizontal padding in px. */
+const PADDING = 12;
+/** Minimum length of the visible range in ms. */
+const MIN_SPAN_MS = 10;
 
 export class Axis {
-  /** What is shown of it. */
+  /** Visible range in ms. */
   from: number;
   to: number;
   private readonly listeners: (() => void)[] = [];
@@ -28,20 +28,20 @@ export class Axis {
   }
 
   x(ms: number, width: number): number {
-    return PAD + ((width - 2 * PAD) * (ms - this.from)) / (this.to - this.from);
+    return PADDING + ((width - 2 * PADDING) * (ms - this.from)) / (this.to - this.from);
   }
 
   ms(x: number, width: number): number {
-    return this.from + ((x - PAD) / Math.max(1, width - 2 * PAD)) * (this.to - this.from);
+    return this.from + ((x - PADDING) / Math.max(1, width - 2 * PADDING)) * (this.to - this.from);
   }
 
   shows(ms: number): boolean {
     return ms >= this.from && ms <= this.to;
   }
 
-  /** Looks at a stretch, no longer than there is and no shorter than makes sense. */
-  look(from: number, to: number): void {
-    const span = Math.min(this.last - this.first, Math.max(CLOSEST, Math.abs(to - from)));
+  /** Shows a range, limited to the recording and to the minimum length. */
+  showRange(from: number, to: number): void {
+    const span = Math.min(this.last - this.first, Math.max(MIN_SPAN_MS, Math.abs(to - from)));
     const middle = (from + to) / 2;
     const start = Math.min(Math.max(middle - span / 2, this.first), this.last - span);
     this.from = start;
@@ -49,16 +49,16 @@ export class Axis {
     for (const listener of this.listeners) listener();
   }
 
-  /** Closer (below 1) or further away, around a moment that keeps its place. */
+  /** Zooms in (below 1) or out around a time that keeps its position. */
   zoom(times: number, around: number): void {
-    this.look(around - (around - this.from) * times, around + (this.to - around) * times);
+    this.showRange(around - (around - this.from) * times, around + (this.to - around) * times);
   }
 
   all(): void {
-    this.look(this.first, this.last);
+    this.showRange(this.first, this.last);
   }
 
-  /** Moments for marks, in round steps since the first. */
+  /** Returns at most `most` times for marks, in round steps since the first. */
   ticks(most: number): number[] {
     const steps = [10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 1.5e4, 3e4, 6e4, 12e4, 3e5, 6e5, 9e5, 18e5, 36e5, 72e5, 144e5, 432e5, 864e5];
     const span = this.to - this.from;
@@ -69,18 +69,18 @@ export class Axis {
   }
 }
 
-/** Half of what a name takes at most, px: longer ones are cut. */
-const HALF = 118;
+/** Maximum half width of a name in px; longer names are cut. */
+const MAX_HALF_WIDTH = 118;
 
-/** Places of names in a row of some width; each is there only where no name before it stands. */
+/** Positions of names in a row. A name is placed only if it does not overlap earlier names. */
 export class Row {
   private readonly taken: [number, number][] = [];
 
   constructor(private readonly width: number) {}
 
-  /** Whether a name has room around `x`; takes it. One that must be there takes it from others. */
+  /** Reserves room for a name around `x`. Returns false if it overlaps another name, unless it must be placed. */
   take(x: number, words: string, must: boolean): boolean {
-    const half = Math.min(words.length * 3.4 + 8, HALF);
+    const half = Math.min(words.length * 3.4 + 8, MAX_HALF_WIDTH);
     const middle = Math.min(Math.max(x, half), this.width - half);
     const clash = this.taken.some(([left, right]) => middle - half < right && middle + half > left);
     if (clash && !must) return false;
@@ -88,7 +88,7 @@ export class Row {
     return true;
   }
 
-  /** How an element of a name stands to its `x`: beside it where it would leave the row. */
+  /** Returns the alignment of a name to its `x`: to one side if it would leave the row. */
   side(x: number): "" | "start" | "end" {
     return x > this.width - 60 ? "end" : x < 40 ? "start" : "";
   }

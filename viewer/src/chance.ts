@@ -1,17 +1,17 @@
-// Which of many changes stand out: of a thousand functions that did not change, fifty have an
-// interval without zero. A sign test for each, and Benjamini and Hochberg's rule over all, as
-// `heaptap diff` judges its rows.
+// Significance of many changes. Of a thousand unchanged functions, fifty have an interval that excludes
+// zero. So each change is tested with a sign test, and the rule of Benjamini and Hochberg is applied to
+// all of them, as in `heaptap diff`.
 
 import type { Range } from "./noise";
 
-/** Fewer hits can't reach any significance. */
-const FEWEST_HITS = 5;
-/** Of the changes that are called certain so many may be chance. */
-const FALSE_DISCOVERIES = 0.05;
-/** Up to here the tail is summed term by term. */
-const SUMMED = 20_000;
+/** Minimum number of hits that can be significant. */
+const MIN_HITS = 5;
+/** Maximum expected share of chance among the changes that are called certain. */
+const MAX_FALSE_DISCOVERIES = 0.05;
+/** Maximum number of tries for which the tail is summed term by term. */
+const MAX_SUMMED_TRIES = 20_000;
 
-/** Logarithm of n! (Stirling's series above, by steps below). */
+/** Returns the logarithm of n!: by Stirling's series from 10 on, by recurrence below. */
 function lnFactorial(n: number): number {
   let shift = 0;
   let x = n + 1;
@@ -20,11 +20,11 @@ function lnFactorial(n: number): number {
   return (x - 0.5) * Math.log(x) - x + 0.5 * Math.log(2 * Math.PI) + series - shift;
 }
 
-/** The chance of `least` or more among `of` tries. */
+/** Returns the probability of at least `least` successes in `of` tries. */
 export function binomialTail(of: number, least: number, chance: number): number {
   if (least <= 0) return 1;
   if (least > of) return 0;
-  if (of > SUMMED) return normalTail((least - 0.5 - of * chance) / Math.sqrt(of * chance * (1 - chance)));
+  if (of > MAX_SUMMED_TRIES) return normalTail((least - 0.5 - of * chance) / Math.sqrt(of * chance * (1 - chance)));
   const odds = chance / (1 - chance);
   let term = Math.exp(
     lnFactorial(of) - lnFactorial(least) - lnFactorial(of - least) + least * Math.log(chance) + (of - least) * Math.log1p(-chance),
@@ -39,7 +39,7 @@ export function binomialTail(of: number, least: number, chance: number): number 
   return Math.min(1, sum);
 }
 
-/** The upper tail of the normal distribution (Abramowitz and Stegun 7.1.26, to 1e-7). */
+/** Returns the upper tail of the normal distribution (Abramowitz and Stegun 7.1.26, to 1e-7). */
 function normalTail(z: number): number {
   if (z < 0) return 1 - normalTail(-z);
   const x = z / Math.SQRT2;
@@ -48,31 +48,31 @@ function normalTail(z: number): number {
   return 0.5 * poly * Math.exp(-x * x);
 }
 
-/** How likely sampling alone makes as much of a change; null where no test can tell. */
+/** Returns the probability that sampling alone causes such a change; null if it cannot be tested. */
 function chanceOf({ value, exact, moved }: Range): number | null {
   if (exact || !moved) return null;
   const [kept, released] = value < 0 ? [moved.went, moved.came] : [moved.came, moved.went];
-  if (kept.hits + released.hits < FEWEST_HITS) return null;
+  if (kept.hits + released.hits < MIN_HITS) return null;
   // Equal bytes give hits in inverse proportion to the intervals.
   const chance = released.interval / (kept.interval + released.interval);
   const tries = Math.floor(kept.hits + released.hits + 1e-9);
   return Math.min(1, 2 * binomialTail(tries, Math.ceil(kept.hits - 1e-9), chance));
 }
 
-/** Which of all rows of a table changed for certain; null where nothing is known of the error. */
-export function certain(ranges: (Range | null)[]): (boolean | null)[] {
+/** Returns whether each row of a table changed beyond sampling error; null if the error is unknown. */
+export function testChanges(ranges: (Range | null)[]): (boolean | null)[] {
   const chances = ranges.map((range) => (range ? chanceOf(range) : null));
   const tested = chances.filter((chance) => chance !== null).sort((a, b) => a - b);
   let limit = -1;
   tested.forEach((chance, at) => {
-    if (chance <= (FALSE_DISCOVERIES * (at + 1)) / tested.length) limit = chance;
+    if (chance <= (MAX_FALSE_DISCOVERIES * (at + 1)) / tested.length) limit = chance;
   });
   return ranges.map((range, i) => {
     if (!range) return null;
     const outside = range.low > 0 || range.high < 0;
     const chance = chances[i] ?? null;
     if (chance !== null) return outside && chance <= limit;
-    // What was recorded at full size has no error that could explain it.
+    // Allocations recorded at their true size do not have a sampling error.
     return outside && (range.exact || range.hits === 0);
   });
 }

@@ -1,8 +1,8 @@
-// What changed between two dumps, by function: what grew, what shrank, what is new, what is gone;
-// each with its sampling interval, and what lies within noise said to be noise.
+// Changes between two dumps by function: new, gone, grew or shrank, each with its confidence interval.
+// Changes within sampling error are marked.
 
-import { certain } from "./chance";
-import { fill, h, name } from "./dom";
+import { testChanges } from "./chance";
+import { fill, h, name, sentence } from "./dom";
 import { change, changed, interval } from "./estimate";
 import { libraryName } from "./keys";
 import type { Range } from "./noise";
@@ -13,7 +13,7 @@ import { measureOf } from "./profile";
 import { Table } from "./table";
 import type { Column } from "./values";
 import { VERDICTS } from "./summary";
-import { amount, signed } from "./units";
+import { amount, counted, signed } from "./units";
 
 export interface ChangeRow {
   key: number;
@@ -23,24 +23,24 @@ export interface ChangeRow {
   after: number;
   kind: "new" | "gone" | "grew" | "shrank";
   range: Range | null;
-  /** Whether it stands out from sampling noise, given how many functions there are. */
+  /** Whether the change exceeds sampling error, tested together with all functions; null if unknown. */
   certain: boolean | null;
 }
 
 const KINDS = ["all", "new", "gone", "grew", "shrank"] as const;
-type Chosen = (typeof KINDS)[number];
+type KindFilter = (typeof KINDS)[number];
 
 export class ChangesView {
   readonly element: HTMLElement;
   private readonly host = h("div", { class: "fill" });
-  private readonly words = h("p", { class: "hint" });
+  private readonly total = h("p", { class: "hint" });
   private readonly verdicts = h("div");
-  private readonly buttons = new Map<Chosen, HTMLButtonElement>();
-  private chosen: Chosen = "all";
+  private readonly buttons = new Map<KindFilter, HTMLButtonElement>();
+  private chosen: KindFilter = "all";
   private rows: ChangeRow[] = [];
   private table: Table<ChangeRow> | null = null;
   private sort = { column: "change", descending: true };
-  private hideNoise: HTMLInputElement;
+  private hideWithinError: HTMLInputElement;
   private scene: Scene | null = null;
 
   constructor(
@@ -48,30 +48,30 @@ export class ChangesView {
     private readonly stage: Stage,
     private readonly search: (key: number) => void,
   ) {
-    const titles: Record<Chosen, string> = { all: "All", new: "New", gone: "Gone", grew: "Grew", shrank: "Shrank" };
+    const titles: Record<KindFilter, string> = { all: "All", new: "New", gone: "Gone", grew: "Grew", shrank: "Shrank" };
     for (const kind of KINDS) {
       this.buttons.set(
         kind,
         h("button", { type: "button", onclick: () => { this.chosen = kind; this.list(); } }, titles[kind]),
       );
     }
-    this.hideNoise = h("input", { type: "checkbox", onchange: () => this.list() });
+    this.hideWithinError = h("input", { type: "checkbox", onchange: () => this.list() });
     this.element = h(
       "div",
       { class: "pane" },
       h(
         "div",
         { class: "bar" },
-        h("div", { class: "segments", role: "group", "aria-label": "Which changes" }, ...this.buttons.values()),
-        h("label", { class: "check" }, this.hideNoise, "Leave out what is within noise"),
+        h("div", { class: "segments", role: "group", "aria-label": "Kind of change" }, ...this.buttons.values()),
+        h("label", { class: "check" }, this.hideWithinError, "Hide changes within sampling error"),
       ),
-      this.words,
+      this.total,
       this.verdicts,
       this.host,
     );
   }
 
-  /** What `heaptap leaks` says of the series, each verdict in its sentence. */
+  /** Shows the verdicts of `heaptap leaks` for the series, each with its sentence. */
   private showVerdicts(series: number): void {
     const growth = this.profile.header.growth?.find((each) => each.series === series);
     if (!growth || growth.sites.length === 0) {
@@ -84,12 +84,12 @@ export class ChangesView {
       h(
         "details",
         { class: "card" },
-        h("summary", null, `Over ${growth.rounds} rounds: ${grows} of ${growth.sites.length} callsites grow for certain`),
+        h("summary", null, `Confirmed leaks: ${grows} of ${counted(growth.sites.length, "callsite")}, over ${counted(growth.rounds, "iteration")}`),
         h(
           "ul",
           { class: "verdicts" },
           ...growth.sites.slice(0, 50).map((site) =>
-            h("li", null, h("span", { class: `tag ${site.verdict}` }, VERDICTS[site.verdict] ?? site.verdict), " ", name(site.function), h("p", { class: "soft" }, name(site.says))),
+            h("li", null, h("span", { class: `tag ${site.verdict}` }, VERDICTS[site.verdict] ?? site.verdict), " ", name(site.function), h("p", { class: "soft" }, sentence(site.says))),
           ),
         ),
       ),
@@ -101,10 +101,10 @@ export class ChangesView {
     const { state } = scene;
     this.showVerdicts(this.profile.dumps[state.dump]!.facts.series);
     if (state.base === null) {
-      fill(this.host, h("p", { class: "empty" }, "Nothing to compare with: drag on the timeline from one dump to another, or choose Compare with."));
+      fill(this.host, h("p", { class: "empty" }, "No dump to compare with. Drag from one dump to another on the timeline, or select a dump under Compare with."));
       this.table = null;
       this.rows = [];
-      this.words.textContent = "";
+      this.total.textContent = "";
       this.list();
       return;
     }
@@ -115,7 +115,7 @@ export class ChangesView {
     const times = this.profile.header.diff?.per?.times ?? 1;
     const per = this.profile.header.diff?.per ? ` per ${this.profile.header.diff.per.word}` : "";
     const figure = total.range ? change(total.range, scene.unit, times) : signed((total.after - total.before) / times, scene.unit);
-    this.words.textContent = `In all ${figure}${per}. Self values by function; intervals are 95 %, of sampling only.`;
+    this.total.textContent = `In total: ${figure}${per}. Self values by function; 95% confidence intervals, sampling error only.`;
     this.list();
   }
 
@@ -127,24 +127,25 @@ export class ChangesView {
         { id: "label", title: "Function", sort: () => 0, cell: (row) => name(row.label) },
         {
           id: "kind",
-          title: "What",
+          title: "Verdict",
           sort: () => 0,
           cell: (row) => {
-            const noise = row.certain === false;
-            return h("span", { class: `tag ${noise ? "noise" : row.kind}` }, noise ? "within noise" : row.kind);
+            const isWithinError = row.certain === false;
+            return h("span", { class: `tag ${isWithinError ? "noise" : row.kind}` }, isWithinError ? "within sampling error" : row.kind);
           },
         },
         { id: "change", title: "Change", numeric: true, sort: () => 0, cell: (row) => (row.range ? changed(row.range, unit, times) : signed((row.after - row.before) / times, unit)) },
         {
           id: "interval",
-          title: "95 % interval",
+          title: "95% interval",
+          hint: "95% confidence interval, sampling error only",
           numeric: true,
           cell: (row) =>
-            row.range === null ? "not known" : row.range.exact ? "exact" : interval(row.range, times),
+            row.range === null ? "unknown" : row.range.exact ? "exact" : interval(row.range, times),
         },
         { id: "before", title: "Before", numeric: true, sort: () => 0, cell: (row) => amount(row.before, unit) },
         { id: "after", title: "After", numeric: true, sort: () => 0, cell: (row) => amount(row.after, unit) },
-        { id: "library", title: "In library", sort: () => 0, cell: (row) => name(row.library) },
+        { id: "library", title: "Library", sort: () => 0, cell: (row) => name(row.library) },
       ],
       {
         label: "Changes by function",
@@ -153,7 +154,7 @@ export class ChangesView {
           this.list();
         },
         activate: (row) => this.search(row.key),
-        empty: "No such change.",
+        empty: "No changes match.",
       },
     );
     table.markSort(this.sort.column, this.sort.descending);
@@ -170,7 +171,7 @@ export class ChangesView {
     const rows = this.rows.filter(
       (row) =>
         (this.chosen === "all" || row.kind === this.chosen) &&
-        !(this.hideNoise.checked && row.certain === false),
+        !(this.hideWithinError.checked && row.certain === false),
     );
     const by: Record<string, (row: ChangeRow) => number | string> = {
       label: (row) => row.label,
@@ -191,12 +192,12 @@ export class ChangesView {
   }
 }
 
-/** Functions whose self value changed, with the interval of the change. */
+/** Returns the functions with a changed self value, with the interval of the change. */
 export function changeRows(profile: Profile, stage: Stage, scene: Scene): ChangeRow[] {
   const { state } = scene;
   if (state.base === null) return [];
   const keys = stage.keysBy("function");
-  // The intervals want other columns too, each summed by function once.
+  // The intervals use further columns. Each is summed by function only once.
   const sums = new Map<Column, Float64Array>();
   const selfOf = (column: Column): Float64Array => {
     let made = sums.get(column);
@@ -206,13 +207,13 @@ export function changeRows(profile: Profile, stage: Stage, scene: Scene): Change
   const after = selfOf(scene.columns.get(state.dump, scene.measure));
   const index = measureOf(profile.dumps[state.base]!, profile.dumps[state.dump]!.facts.measures[scene.measure]!.name);
   const before = index < 0 ? null : selfOf(scene.columns.get(state.base, index));
-  const held: number[] = [];
-  for (let key = 0; key < keys.count; key++) if (after[key] !== 0 || (before && before[key] !== 0)) held.push(key);
-  // Those that did not change count among the tested ones, too.
-  const ranges = held.map((key) => stage.figure(scene, scene.measure, (column) => selfOf(column)[key]!).range);
-  const sure = certain(ranges);
+  const present: number[] = [];
+  for (let key = 0; key < keys.count; key++) if (after[key] !== 0 || (before && before[key] !== 0)) present.push(key);
+  // Unchanged functions are tested too.
+  const ranges = present.map((key) => stage.figure(scene, scene.measure, (column) => selfOf(column)[key]!).range);
+  const certain = testChanges(ranges);
   const rows: ChangeRow[] = [];
-  held.forEach((key, i) => {
+  present.forEach((key, i) => {
     const now = after[key]!;
     const then = before?.[key] ?? 0;
     if (now === then) return;
@@ -225,7 +226,7 @@ export function changeRows(profile: Profile, stage: Stage, scene: Scene): Change
       after: now,
       kind: then === 0 ? "new" : now === 0 ? "gone" : now > then ? "grew" : "shrank",
       range: ranges[i]!,
-      certain: sure[i]!,
+      certain: certain[i]!,
     });
   });
   return rows;

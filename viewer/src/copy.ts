@@ -1,19 +1,19 @@
-// What leaves the page: stacks and tables as text, to the clipboard or into a file. Names are
-// written in full; only what would break the format is replaced.
+// Exports callstacks and tables as text, to the clipboard or into a file. Names are written in full;
+// only characters that would break the format are replaced.
 
 import { pathOf, type Cell, type Tree } from "./grow";
-import { functionName, place, libraryName } from "./keys";
+import { functionName, sourceLine, libraryName } from "./keys";
 import type { Profile } from "./profile";
 import type { Scene } from "./scene";
 import { exact } from "./units";
 
-/** A name in a folded stack: no separator, no line break. */
+/** Returns a name for a folded stack, without separators and line breaks. */
 function foldedName(name: string): string {
   return name.replace(/;/g, ":").replace(/[\r\n]+/g, " ");
 }
 
-/** All shown stacks with the values they end with, `root;…;leaf 123`, as flamegraph.pl reads
- * them; of a difference `before after`. */
+/** Returns all shown callstacks with their self values, `root;…;leaf 123`, as flamegraph.pl reads
+ * them; for a difference, the values are `before after`. */
 export function folded(profile: Profile, scene: Scene): string {
   const { parent, frame, count } = profile.nodes;
   const { shown } = scene.selection;
@@ -59,20 +59,20 @@ function stackRows(profile: Profile, scene: Scene, tree: Tree, cell: Cell): Stac
     return {
       name: id < 0 ? scene.keys.label(at.key) : functionName(profile, id),
       library: id < 0 ? "" : libraryName(profile, profile.functions.library[id]!),
-      place: frame < 0 ? "" : place(profile, frame),
+      place: frame < 0 ? "" : sourceLine(profile, frame),
       value: at.after,
     };
   });
 }
 
-/** The stack of one cell, folded, with what it and all below it hold. */
+/** Returns the callstack of a cell in folded format, with the total value of the cell. */
 export function stackFolded(profile: Profile, scene: Scene, tree: Tree, cell: Cell): string {
   const rows = stackRows(profile, scene, tree, cell);
   if (tree.direction === "bottom-up" || tree.direction === "callers") rows.reverse();
   return `${rows.map(({ name }) => foldedName(name)).join(";")} ${cell.after}\n`;
 }
 
-/** The stack of one cell as a Markdown table, outermost caller first. */
+/** Returns the callstack of a cell as a Markdown table, outermost caller first. */
 export function stackMarkdown(profile: Profile, scene: Scene, tree: Tree, cell: Cell): string {
   const escape = (text: string): string => text.replace(/[\r\n]+/g, " ").replace(/[\\|`<>*_[\]]/g, "\\$&");
   const rows = stackRows(profile, scene, tree, cell);
@@ -83,13 +83,13 @@ export function stackMarkdown(profile: Profile, scene: Scene, tree: Tree, cell: 
   return `| Function | Library | Line | ${escape(scene.unit)} |\n|---|---|---|---:|\n${lines.join("\n")}\n`;
 }
 
-/** The stack of one cell as tab-separated values. */
+/** Returns the callstack of a cell as tab-separated values. */
 export function stackTsv(profile: Profile, scene: Scene, tree: Tree, cell: Cell): string {
   const rows = stackRows(profile, scene, tree, cell);
   return tsv(["function", "library", "line", scene.unit], rows.map((row) => [row.name, row.library, row.place, row.value]));
 }
 
-/** Rows as tab-separated values. Text that a spreadsheet would take for a formula gets a quote. */
+/** Returns rows as tab-separated values. Text that looks like a formula to a spreadsheet gets a quote. */
 export function tsv(head: string[], rows: (string | number)[][]): string {
   const cell = (value: string | number): string => {
     if (typeof value === "number") return String(value);
@@ -99,8 +99,8 @@ export function tsv(head: string[], rows: (string | number)[][]): string {
   return [head, ...rows].map((row) => `${row.map(cell).join("\t")}\n`).join("");
 }
 
-/** Puts a text on the clipboard; says whether that worked. */
-export async function toClipboard(text: string): Promise<boolean> {
+/** Copies a text to the clipboard. Returns false if the browser denies access. */
+export async function copyToClipboard(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
     return true;
@@ -117,7 +117,7 @@ export async function toClipboard(text: string): Promise<boolean> {
 }
 
 /** Lets the browser save a text as a file. */
-export function toFile(name: string, text: string): void {
+export function saveFile(name: string, text: string): void {
   const url = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
   const link = document.createElement("a");
   link.href = url;

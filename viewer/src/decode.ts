@@ -1,14 +1,14 @@
-// From the page's data blocks to a Profile: base64, inflate, varints (viewer/README.md).
-// Refuses what it does not understand, in words for the page.
+// Decodes the page's data blocks to a Profile: base64, inflate, varints (viewer/README.md). Rejects
+// invalid data with messages for the page.
 
 import { FORMAT, type Header, type JavaHeap } from "./format";
-import { shown } from "./names";
+import { sanitize } from "./names";
 import type { Dump, Frames, Functions, Library, Nodes, Profile } from "./profile";
 
-/** Why the data can't be shown. */
+/** Reason why the data cannot be shown. */
 export class DataError extends Error {}
 
-/** A cursor over a section. */
+/** Cursor over a section. */
 class Reader {
   private at = 0;
   constructor(private readonly bytes: Uint8Array) {}
@@ -17,12 +17,12 @@ class Reader {
     const { bytes } = this;
     let byte = bytes[this.at++]!;
     if (byte < 0x80) return byte;
-    // Up to 28 bits by shifts, the rest by factors: exact to 2^53.
+    // Multiplication instead of shifts is exact up to 2^53.
     let value = byte & 0x7f;
     let factor = 128;
     for (;;) {
       byte = bytes[this.at++]!;
-      if (byte === undefined) throw new DataError("the data ends inside a number");
+      if (byte === undefined) throw new DataError("the data ends within a number");
       value += (byte & 0x7f) * factor;
       if (byte < 0x80) return value;
       factor *= 128;
@@ -49,9 +49,9 @@ class Reader {
     return this.bytes.subarray(this.at);
   }
 
-  /** Reading past the end gives undefined, hence 0: found out here, once a column. */
+  /** Rejects reads beyond the end, which give 0. Called once per column. */
   check(): void {
-    if (this.at > this.bytes.length) throw new DataError("a section of the data is cut short");
+    if (this.at > this.bytes.length) throw new DataError("a section of the data is truncated");
   }
 }
 
@@ -76,20 +76,20 @@ async function inflate(block: Uint8Array<ArrayBuffer>, into: Uint8Array): Promis
   for (;;) {
     const { done, value } = await reader.read();
     if (done) break;
-    if (at + value.length > into.length) throw new DataError("a block of the data is longer than it says");
+    if (at + value.length > into.length) throw new DataError("a data block is longer than its stated length");
     into.set(value, at);
     at += value.length;
   }
-  if (at !== into.length) throw new DataError("a block of the data is shorter than it says");
+  if (at !== into.length) throw new DataError("a data block is shorter than its stated length");
 }
 
-/** Takes the data out of the page; the elements are gone afterwards, their memory with them. */
+/** Reads the data blocks and removes their elements from the page, to free their memory. */
 export async function takeBlocks(document: Document): Promise<Uint8Array | null> {
   const elements = [...document.querySelectorAll<HTMLScriptElement>("script.heaptap-data")];
   if (elements.length === 0) return null;
   const lengths = elements.map((element) => Number(element.dataset["bytes"]));
   const total = lengths.reduce((sum, length) => sum + length, 0);
-  if (!Number.isSafeInteger(total)) throw new DataError("a block of the data does not say how long it is");
+  if (!Number.isSafeInteger(total)) throw new DataError("a data block does not state its length");
   const data = new Uint8Array(total);
   let offset = 0;
   await Promise.all(
@@ -103,28 +103,28 @@ export async function takeBlocks(document: Document): Promise<Uint8Array | null>
   return data;
 }
 
-/** The data apart: its header, and its sections by name. */
-export interface Opened {
+/** Header of the data, and its sections by name. */
+export interface ReportData {
   header: Header;
   section(name: string): Uint8Array;
 }
 
-export function open(data: Uint8Array): Opened {
+export function parseReport(data: Uint8Array): ReportData {
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
   if (data.length < 8 || String.fromCharCode(...data.subarray(0, 4)) !== "HTR1") {
-    throw new DataError("the data is not a report's");
+    throw new DataError("the data is not a heaptap report");
   }
   const start = 8 + view.getUint32(4, true);
   const header = JSON.parse(new TextDecoder().decode(data.subarray(8, start))) as Header;
   if (header.format !== FORMAT) {
-    throw new DataError(`the data has format ${header.format}, this viewer reads ${FORMAT}`);
+    throw new DataError(`the data has format ${header.format}, but this viewer supports only format ${FORMAT}`);
   }
   const sections = new Map(header.sections.map((section) => [section.name, section]));
   return {
     header,
     section(name) {
       const section = sections.get(name);
-      if (!section) throw new DataError(`the data lacks its section ${name}`);
+      if (!section) throw new DataError(`section ${name} of the data is missing`);
       return data.subarray(start + section.offset, start + section.offset + section.length);
     },
   };
@@ -195,11 +195,11 @@ function readNodes(bytes: Uint8Array, count: number): Nodes {
   reader.varints(frame.subarray(1));
   let last = 0;
   for (let node = 1; node < count; node++) {
-    // The node before is the first candidate for a parent; each pop ends one subtree.
+    // The previous node is the first candidate for the parent; each pop ends one subtree.
     for (let pop = pops[node - 1]!; pop > 0; pop--) {
       end[last] = node;
       last = parent[last]!;
-      if (last < 0) throw new DataError("the call stacks of the data don't nest");
+      if (last < 0) throw new DataError("the callstacks in the data are not nested");
     }
     parent[node] = last;
     last = node;
@@ -224,21 +224,21 @@ function readDump(bytes: Uint8Array, header: Header, place: number, earlier: Dum
       const other = columns[measure.from.measure]!;
       for (let i = 0; i < column.length; i++) column[i]! += measure.from.times * other[i]!;
     }
-    columns.push(narrowed(column));
+    columns.push(narrow(column));
   }
   const dump = { facts, nodes, columns };
-  return facts.base === null || facts.base === undefined ? dump : added(earlier[facts.base]!, dump);
+  return facts.base === null || facts.base === undefined ? dump : addDelta(earlier[facts.base]!, dump);
 }
 
-/** A copy that takes no more room than it needs: many dumps stand beside each other. */
-function narrowed(column: Float64Array): Float64Array | Int32Array {
-  const narrow = new Int32Array(column);
-  for (let i = 0; i < column.length; i++) if (narrow[i] !== column[i]) return column.slice();
-  return narrow;
+/** Returns a copy of minimum size, because all dumps are in memory at once. */
+function narrow(column: Float64Array): Float64Array | Int32Array {
+  const integers = new Int32Array(column);
+  for (let i = 0; i < column.length; i++) if (integers[i] !== column[i]) return column.slice();
+  return integers;
 }
 
-/** A dump that was stored as differences to another: row by row their sum. */
-function added(base: Dump, delta: Dump): Dump {
+/** Returns the sum of a dump and of the differences to it, row by row. */
+function addDelta(base: Dump, delta: Dump): Dump {
   const nodes = new Int32Array(base.nodes.length + delta.nodes.length);
   const columns = delta.columns.map(() => new Float64Array(nodes.length));
   let rows = 0;
@@ -262,17 +262,17 @@ function added(base: Dump, delta: Dump): Dump {
   return {
     facts: delta.facts,
     nodes: nodes.slice(0, rows),
-    columns: columns.map((column) => narrowed(column.subarray(0, rows))),
+    columns: columns.map((column) => narrow(column.subarray(0, rows))),
   };
 }
 
-/** The stacks and dumps of the data; none of them where it holds Java heaps alone. */
-export function readProfile({ header, section: sectionOf }: Opened): Profile {
+/** Returns the callstacks and dumps of the data; empty if it contains only Java heaps. */
+export function readProfile({ header, section: sectionOf }: ReportData): Profile {
   const native = header.dumps.length > 0;
   const nothing = { strings: 0, libraries: 0, functions: 0, frames: 0, nodes: 1 };
   const counts = native ? header.counts : nothing;
-  // Units may be another tool's words.
-  for (const { measures } of header.dumps) for (const measure of measures) measure.unit = shown(measure.unit).slice(0, 40);
+  // Units can come from another tool.
+  for (const { measures } of header.dumps) for (const measure of measures) measure.unit = sanitize(measure.unit).slice(0, 40);
   const section = (name: string): Uint8Array => (native ? sectionOf(name) : new Uint8Array());
   const texts = readStrings(section("strings"), counts.strings);
   const dumps: Dump[] = [];
@@ -290,7 +290,7 @@ export function readProfile({ header, section: sectionOf }: Opened): Profile {
   };
 }
 
-/** A Java heap of the data. */
-export function readJava({ section }: Opened, name: string): JavaHeap {
+/** Returns a Java heap of the data. */
+export function readJava({ section }: ReportData, name: string): JavaHeap {
   return JSON.parse(new TextDecoder().decode(section(name))) as JavaHeap;
 }

@@ -1,57 +1,57 @@
-// One box in words: what it is, what it holds in every measure and how sure that is, its stack,
-// and what can be done with it. The tooltip says the same in short.
+// Details of a box: its values in every measure with their confidence interval, its callstack, and
+// actions. The tooltip is a short version.
 
 import { button, fill, h, name } from "./dom";
 import { change, estimate } from "./estimate";
 import { labelOf } from "./flame";
 import { pathOf, type Cell, type Tree } from "./grow";
-import { libraryName, place, type Keys } from "./keys";
+import { libraryName, sourceLine, type Keys } from "./keys";
 import type { Box } from "./layout";
-import { shown } from "./names";
-import { isNoise } from "./noise";
+import { sanitize } from "./names";
+import { isWithinError } from "./noise";
 import type { Profile } from "./profile";
 import type { Scene, Stage } from "./scene";
-import { amount, exact, percent, signed } from "./units";
+import { amount, counted, exact, percent, signed } from "./units";
 
-/** What a measure is to people. */
+/** Returns the title of a measure. */
 export function measureTitle(measure: { name: string; view: string | null }): string {
   const titles: Record<string, string> = {
-    space: "Remaining bytes",
-    alloc_space: "Total bytes",
-    objects: "Remaining count",
-    alloc_objects: "Total count",
+    space: "Unreleased bytes",
+    alloc_space: "Allocated bytes",
+    objects: "Unreleased count",
+    alloc_objects: "Allocated count",
   };
-  return (measure.view && titles[measure.view]) || shown(measure.name);
+  return (measure.view && titles[measure.view]) || sanitize(measure.name);
 }
 
 export type Action = "zoom" | "SS" | "HS" | "SFF" | "HF" | "P" | "CF" | "folded" | "markdown" | "tsv";
 
 const ACTIONS: { action: Action; label: string; title: string }[] = [
-  { action: "SS", label: "Only stacks with it", title: "Show only stacks that hold this function" },
-  { action: "HS", label: "Drop its stacks", title: "Hide all stacks that hold this function (d)" },
-  { action: "SFF", label: "Start from it", title: "Show what this function calls (f)" },
-  { action: "P", label: "Pivot", title: "Its callers above, what it calls below (p)" },
-  { action: "HF", label: "Hide the frame", title: "Its callees move to its callers (m)" },
-  { action: "CF", label: "Collapse", title: "It takes all that it calls as its own (c)" },
+  { action: "SS", label: "Show stack", title: "Show only callstacks that contain this function (F)" },
+  { action: "HS", label: "Hide stack", title: "Hide all callstacks that contain this function (d)" },
+  { action: "SFF", label: "Show from frame", title: "Show this function and its callees only (f)" },
+  { action: "P", label: "Pivot", title: "Show its callers above and its callees below (p)" },
+  { action: "HF", label: "Hide frame", title: "Hide the frames of this function; its callees move to its callers (m)" },
+  { action: "CF", label: "Collapse into frame", title: "Count its callees as part of this function (c)" },
 ];
 
-function facts(profile: Profile, scene: Scene, tree: Tree, cell: Cell): { library: string; place: string; system: string; inlined: boolean } {
+function locate(profile: Profile, scene: Scene, tree: Tree, cell: Cell): { library: string; place: string; system: string; inlined: boolean } {
   const frame = tree.frameAt(cell);
   if (frame < 0 || !cell.parent) return { library: "", place: "", system: "", inlined: false };
   const id = profile.frames.function[frame]!;
-  // One box may stand for several lines of a function: only a common one is its place.
-  let where = place(profile, frame);
+  // A box can contain several lines of a function; show a line only if it is the same for all.
+  let location = sourceLine(profile, frame);
   const nodes = cell.at ?? cell.nodes;
   for (let i = 1; i < Math.min(nodes.length, 200); i++) {
-    if (place(profile, profile.nodes.frame[nodes[i]!]!) !== where) {
+    if (sourceLine(profile, profile.nodes.frame[nodes[i]!]!) !== location) {
       const file = profile.texts[profile.frames.file[frame]!] ?? "";
-      where = file ? `${file}, several lines` : "";
+      location = file ? `${file}, several lines` : "";
       break;
     }
   }
   return {
     library: profile.libraries[profile.functions.library[id]!]?.path || libraryName(profile, profile.functions.library[id]!),
-    place: scene.keys.grouping === "library" || scene.keys.grouping === "package" ? "" : where,
+    place: scene.keys.grouping === "library" || scene.keys.grouping === "package" ? "" : location,
     system: scene.keys.grouping === "function" || scene.keys.grouping === "line" ? (profile.texts[profile.functions.system[id]!] ?? "") : "",
     inlined: profile.frames.inlined[frame] === 1,
   };
@@ -76,7 +76,7 @@ export class Details {
     }
     const { profile, stage } = this;
     tree.children(cell);
-    const about = facts(profile, scene, tree, cell);
+    const location = locate(profile, scene, tree, cell);
     const root = tree.root;
     const dump = profile.dumps[scene.state.dump]!.facts;
     const times = profile.header.diff?.per?.times ?? 1;
@@ -94,20 +94,20 @@ export class Details {
       );
     });
     const figure = stage.figure(scene, scene.measure, (column) => tree.sum(cell, column));
-    const sure =
+    const error =
       figure.range === null
         ? null
         : compared
-          ? h("p", { class: isNoise(figure.range) ? "hint noise" : "hint" }, `Change: ${change(figure.range, scene.unit, times)}. 95 %, sampling only.`)
+          ? h("p", { class: isWithinError(figure.range) ? "hint noise" : "hint" }, `Change: ${change(figure.range, scene.unit, times)}. 95% confidence interval, sampling error only.`)
           : figure.range.exact
             ? null
-            : h("p", { class: "hint" }, `True size: ${estimate(figure.range)}. 95 %, sampling only.`);
+            : h("p", { class: "hint" }, `Estimated size: ${estimate(figure.range)}. 95% confidence interval, sampling error only.`);
     const path = pathOf(cell);
     fill(
       this.element,
       h("h2", null, name(labelOf(scene, cell))),
-      h("p", { class: "where" }, about.library ? name(about.library) : null, about.place ? h("span", null, h("br"), name(about.place)) : null, about.inlined ? h("span", { class: "tag" }, "inlined") : null),
-      about.system ? h("p", { class: "hint" }, "Recorded as ", h("code", null, name(about.system))) : null,
+      h("p", { class: "where" }, location.library ? name(location.library) : null, location.place ? h("span", null, h("br"), name(location.place)) : null, location.inlined ? h("span", { class: "tag" }, "inlined") : null),
+      location.system ? h("p", { class: "hint" }, "Recorded name: ", h("code", null, name(location.system))) : null,
       h(
         "table",
         { class: "static figures" },
@@ -116,8 +116,8 @@ export class Details {
       ),
       tree.direction === "top-down" || tree.direction === "callees"
         ? h("p", { class: "hint" }, `Self: ${exact(cell.selfAfter, scene.unit)} of ${exact(cell.after, scene.unit)}; ${percent(cell.after, cell.parent.after)} of its caller.`)
-        : h("p", { class: "hint" }, `${exact(cell.after, scene.unit)}; ${percent(cell.after, cell.parent.after)} of the row before.`),
-      sure,
+        : h("p", { class: "hint" }, `${exact(cell.after, scene.unit)}; ${percent(cell.after, cell.parent.after)} of the previous row.`),
+      error,
       h(
         "div",
         { class: "actions" },
@@ -126,12 +126,12 @@ export class Details {
       h(
         "div",
         { class: "actions" },
-        h("span", { class: "soft" }, "Copy stack"),
-        button("Folded", { onclick: () => this.act("folded", cell, tree), "aria-label": "Copy stack, folded" }),
-        button("Markdown", { onclick: () => this.act("markdown", cell, tree), "aria-label": "Copy stack as a Markdown table" }),
-        button("TSV", { onclick: () => this.act("tsv", cell, tree), "aria-label": "Copy stack as tab-separated values" }),
+        h("span", { class: "soft" }, "Copy callstack"),
+        button("Folded", { onclick: () => this.act("folded", cell, tree), "aria-label": "Copy callstack as folded text" }),
+        button("Markdown", { onclick: () => this.act("markdown", cell, tree), "aria-label": "Copy callstack as a Markdown table" }),
+        button("TSV", { onclick: () => this.act("tsv", cell, tree), "aria-label": "Copy callstack as tab-separated values" }),
       ),
-      h("h3", null, `Stack, ${path.length} ${path.length === 1 ? "frame" : "frames"}`),
+      h("h3", null, `Callstack, ${counted(path.length, "frame")}`),
       h(
         "ol",
         { class: "stack" },
@@ -149,7 +149,7 @@ export class Details {
     });
   }
 
-  /** Nothing is selected: the dump as a whole. */
+  /** Returns the details of the whole dump, for when nothing is selected. */
   private whole(scene: Scene, tree: Tree): Node[] {
     const { profile, stage } = this;
     const dump = profile.dumps[scene.state.dump]!.facts;
@@ -158,12 +158,12 @@ export class Details {
     const sum = (i: number) => stage.figure(scene, i, (column) => column.sum);
     const figure = sum(scene.measure);
     return [
-      h("h2", null, compared ? "All that changed" : "All that is shown"),
+      h("h2", null, compared ? "All changes" : "All shown callstacks"),
       h("p", { class: "where" }, name(dump.process || "all processes"), dump.heap ? h("span", null, ", ", name(dump.heap)) : null),
       h(
         "table",
         { class: "static figures" },
-        h("thead", null, h("tr", null, h("th", { scope: "col" }, "Sampled"), h("th", { scope: "col", class: "n" }, "Shown"), h("th", { scope: "col", class: "n" }, compared ? "Change" : "Of the dump"))),
+        h("thead", null, h("tr", null, h("th", { scope: "col" }, "Sampled"), h("th", { scope: "col", class: "n" }, "Shown"), h("th", { scope: "col", class: "n" }, compared ? "Change" : "Share of dump"))),
         h(
           "tbody",
           null,
@@ -181,28 +181,28 @@ export class Details {
         ),
       ),
       figure.range && !figure.range.exact
-        ? h("p", { class: "hint" }, compared ? `Change: ${change(figure.range, scene.unit, times)}.` : `True size: ${estimate(figure.range)}.`, " 95 %, sampling only.")
+        ? h("p", { class: "hint" }, compared ? `Change: ${change(figure.range, scene.unit, times)}.` : `Estimated size: ${estimate(figure.range)}.`, " 95% confidence interval, sampling error only.")
         : h("p", { class: "hint" }, ""),
-      h("p", { class: "hint" }, tree.children(tree.root).length > 0 ? "Click a box to zoom, Shift-click to select it, point at it for its figures. Counts are of sampled allocations." : ""),
+      h("p", { class: "hint" }, tree.children(tree.root).length > 0 ? "Click a box to zoom in, Shift-click a box to select it, or point at a box for its values. Counts are sampled allocations." : ""),
     ];
   }
 }
 
-/** What a box says when pointed at. */
+/** Returns the tooltip of a box. */
 export function tooltip(profile: Profile, scene: Scene, stage: Stage, box: Box): Node[] {
   const { cell, tree } = box;
   if (box.merged > 0) {
     return [
-      h("b", null, `${box.merged} boxes narrower than a pixel`),
-      h("p", null, `${amount(box.mergedWeight, scene.unit)} together. Click to zoom in on their caller.`),
+      h("b", null, `${counted(box.merged, "box", "boxes")} narrower than a pixel`),
+      h("p", null, `${amount(box.mergedWeight, scene.unit)} in total. Click to zoom in on the caller.`),
     ];
   }
   tree.children(cell);
-  const about = facts(profile, scene, tree, cell);
+  const location = locate(profile, scene, tree, cell);
   const lines: Node[] = [h("b", null, name(labelOf(scene, cell)))];
-  if (about.library) lines.push(h("p", { class: "soft" }, name(about.library), about.place ? h("span", null, " · ", name(about.place)) : null));
+  if (location.library) lines.push(h("p", { class: "soft" }, name(location.library), location.place ? h("span", null, " · ", name(location.place)) : null));
   const whole = tree.root.after;
-  const shares = cell.parent ? ` · ${percent(cell.after, whole)} of all · ${percent(cell.after, cell.parent.after)} of its ${tree.direction === "bottom-up" || tree.direction === "callers" ? "row" : "caller"}` : "";
+  const shares = cell.parent ? ` · ${percent(cell.after, whole)} of total · ${percent(cell.after, cell.parent.after)} of its ${tree.direction === "bottom-up" || tree.direction === "callers" ? "row" : "caller"}` : "";
   lines.push(h("p", null, h("b", null, amount(cell.after, scene.unit)), shares));
   if (scene.shown.before) {
     const figure = stage.figure(scene, scene.measure, (column) => tree.sum(cell, column));

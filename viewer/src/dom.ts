@@ -1,6 +1,6 @@
-// Elements without markup: text only ever becomes text.
+// Elements without markup: texts become text nodes only.
 
-import { shown } from "./names";
+import { sanitize } from "./names";
 
 type Child = Node | string | number | null | undefined | false;
 
@@ -12,7 +12,7 @@ interface Attributes {
   [name: string]: unknown;
 }
 
-/** An element with attributes (`on…` are listeners, false and null are left out) and children. */
+/** Creates an element with attributes (`on…` are listeners; false and null are omitted) and children. */
 export function h<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   attributes: Attributes | null = null,
@@ -42,19 +42,24 @@ export function fill(parent: Element, ...children: Child[]): void {
   put(parent, ...children);
 }
 
-/** A foreign name: unseen characters spelled out, its direction kept to itself. */
+/** Returns a foreign name: invisible characters are spelled out, and its text direction is isolated. */
 export function name(text: string): HTMLElement {
-  return h("bdi", null, shown(text));
+  return h("bdi", null, sanitize(text));
 }
 
-/** A button with a text or a symbol, and what it does for those who can't see it. */
+/** Returns a sentence by heaptap that can contain foreign names, with `code` in backquotes. */
+export function sentence(text: string): HTMLElement {
+  return h("bdi", null, ...text.split(/(`[^`]+`)/).map((part, i) => (i % 2 === 1 ? h("code", null, sanitize(part.slice(1, -1))) : sanitize(part))));
+}
+
+/** Returns a button with a text or a symbol. */
 export function button(label: string, attributes: Attributes): HTMLButtonElement {
   return h("button", { type: "button", ...attributes }, label);
 }
 
 const NS = "http://www.w3.org/2000/svg";
 
-/** An SVG element. */
+/** Creates an SVG element. */
 export function svg(tag: string, attributes: Record<string, string | number>, ...children: Child[]): SVGElement {
   const element = document.createElementNS(NS, tag);
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, String(value));

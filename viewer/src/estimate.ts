@@ -1,20 +1,20 @@
-// Sampled figures in words: the more hits behind one, the plainer, and never more digits than
-// its error leaves (as `analyze::sampling::shown` has it for the command line).
+// Formats sampled values with their error. The form depends on the number of hits, and the error limits
+// the digits, as in `analyze::sampling::shown` for the terminal.
 
-import { isNoise, type Range } from "./noise";
-import { amount, signed, type Unit } from "./units";
+import { isWithinError, type Range } from "./noise";
+import { amount, counted, signed, type Unit } from "./units";
 
 const STEPS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
 interface Scale {
   unit: string;
   factor: number;
-  /** What figures are rounded to, in the unit. */
+  /** Rounding step in the unit. */
   step: number;
   decimals: number;
 }
 
-/** The unit of a value, and a step that leaves its half-width two digits at most. */
+/** Returns the unit of a value, and a step for which its half-width has at most `digits` digits. */
 function scaleOf(value: number, half: number, digits: number): Scale {
   let at = 0;
   let size = Math.max(Math.abs(value), half / 8);
@@ -31,7 +31,7 @@ function rounded(value: number, { factor, step, decimals }: Scale, plus = false)
   return number < 0 ? `−${text}` : plus && number > 0 ? `+${text}` : text;
 }
 
-/** A size with its interval: `12.3 MiB ± 0.4`, `120 KiB (81 to 171)`, `< 12 KiB`. */
+/** Formats a size with its interval: `12.3 MiB ± 0.4`, `120 KiB (81-171)`, `< 12 KiB`. */
 export function estimate(range: Range): string {
   const { value, low, high, hits, samples, exact } = range;
   const half = Math.max(value - low, high - value);
@@ -46,29 +46,29 @@ export function estimate(range: Range): string {
   const scale = scaleOf(value, half, plain && lead >= 3 ? 1 : 2);
   const figure = `${rounded(value, scale)} ${scale.unit}`;
   if (plain) return `${figure} ± ${rounded(Math.ceil(half / scale.factor / scale.step - 1e-9) * scale.step * scale.factor, scale)}`;
-  const ends = `(${rounded(low, scale)} to ${rounded(high, scale)})`;
+  const ends = `(${rounded(low, scale)}${low < 0 ? " to " : "-"}${rounded(high, scale)})`;
   if (hits >= 10 || width <= 0.85) return `${figure} ${ends}`;
-  return `~${figure} ${ends}, ${samples} ${samples === 1 ? "sample" : "samples"}`;
+  return `~${figure} ${ends}, ${counted(samples, "sample")}`;
 }
 
-/** A change with its interval, both to the same digit, and whether it can be noise. */
+/** Formats a change with its interval, both to the same digit; marks changes within sampling error. */
 export function change(range: Range, unit: Unit, times: number): string {
   const figure = changed(range, unit, times);
-  if (isKnown(range)) return figure;
+  if (isExact(range)) return figure;
   const ends = interval(range, times);
-  return isNoise(range) ? `${figure}, within noise (${ends})` : `${figure} (${ends})`;
+  return isWithinError(range) ? `${figure}, within sampling error (${ends})` : `${figure} (${ends})`;
 }
 
-/** A change without its interval, to the digit that this has. */
+/** Formats a change without its interval, to the last digit of the interval. */
 export function changed(range: Range, unit: Unit, times: number): string {
   const value = range.value / times;
-  if (isKnown(range)) return signed(value, unit);
+  if (isExact(range)) return signed(value, unit);
   const scale = changeScale(range, times);
   return `${rounded(value, scale, true)} ${scale.unit}`;
 }
 
-/** Whether no interval stands beside it. */
-function isKnown({ value, low, high, exact }: Range): boolean {
+/** Returns whether the change is shown without an interval. */
+function isExact({ value, low, high, exact }: Range): boolean {
   return exact || value === 0 || high - low <= 0;
 }
 
@@ -77,7 +77,7 @@ function changeScale({ value, low, high }: Range, times: number): Scale {
   return scaleOf(Math.max(Math.abs(low), Math.abs(high)) / times, half, 2);
 }
 
-/** The ends of an interval of a change, in one unit: `+0.54 to +1.02 MiB`. */
+/** Formats the limits of a change, in one unit: `+0.54 to +1.02 MiB`. */
 export function interval(range: Range, times: number): string {
   const scale = changeScale(range, times);
   return `${rounded(range.low / times, scale, true)} to ${rounded(range.high / times, scale, true)} ${scale.unit}`;

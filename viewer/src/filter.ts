@@ -1,22 +1,24 @@
-// Filters as people type them: chips such as `SS: decode` or `HF: /^std::/`, in Perfetto's
-// spelling. What a chip means to a call stack stands in select.ts.
+// Filters as typed: chips such as `SS: decode` or `HF: /^std::/`, in the syntax of Perfetto. select.ts
+// applies them to callstacks.
+
+import { thousands } from "./units";
 
 /**
- * - SS show stack: only stacks with such a frame (pprof's focus)
- * - HS hide stack: no stack with such a frame (pprof's ignore)
- * - SFF show from frame: only what such a frame calls, from the outermost on (show_from)
- * - HF hide frame: the frame goes, what it calls stays (pprof's hide)
+ * - SS show stack: only callstacks with such a frame (pprof's focus)
+ * - HS hide stack: only callstacks without such a frame (pprof's ignore)
+ * - SFF show from frame: the outermost such frame and its callees (pprof's show_from)
+ * - HF hide frame: removes such frames, keeps their callees (pprof's hide)
  * - P pivot: callers and callees of the outermost such frame
- * - CF collapse frame: such a frame takes all that it calls as its own
+ * - CF collapse into frame: counts the callees as part of such frames
  */
 export type FilterKind = "SS" | "HS" | "SFF" | "HF" | "P" | "CF";
 
 export interface Pattern {
-  /** What was typed: `text`, `/re/` or `/re/i`, either behind `lib:`. */
+  /** As typed: `text`, `/re/` or `/re/i`, with an optional prefix `lib:`. */
   source: string;
-  /** Looks at the library's path, not the function's name. */
+  /** Whether it matches library paths instead of function names. */
   library: boolean;
-  /** The literal in lower case, or the parts of the regular expression. */
+  /** Literal in lower case; null for a regular expression. */
   literal: string | null;
   regex: { source: string; flags: string } | null;
 }
@@ -26,7 +28,7 @@ export interface Filter {
   pattern: Pattern;
 }
 
-export const FILTER_WORDS: Record<FilterKind, string> = {
+export const FILTER_TITLES: Record<FilterKind, string> = {
   SS: "Show stack",
   HS: "Hide stack",
   SFF: "Show from frame",
@@ -55,19 +57,19 @@ const ALIASES: Record<string, FilterKind> = {
   collapse: "CF",
 };
 
-/** Longest pattern that is taken, typed or from a link. */
-export const LONGEST_PATTERN = 1000;
+/** Maximum length of a pattern, typed or from a link, in UTF-16 code units. */
+export const MAX_PATTERN_LENGTH = 1000;
 
-/** Most chips that apply at once. */
-export const MOST_FILTERS = 24;
+/** Maximum number of filters: select.ts has one bit for each. */
+export const MAX_FILTERS = 24;
 
-/** A pattern, or why it is none. */
+/** Parses a pattern. Returns the reason if it is invalid. */
 export function parsePattern(text: string): Pattern | { error: string } {
   const source = text.trim();
-  if (source.length > LONGEST_PATTERN) return { error: `longer than ${LONGEST_PATTERN} characters` };
+  if (source.length > MAX_PATTERN_LENGTH) return { error: `the pattern is longer than ${thousands(MAX_PATTERN_LENGTH)} characters` };
   const library = /^lib:/i.test(source);
   const body = library ? source.slice(4).trim() : source;
-  if (!body) return { error: "nothing to look for" };
+  if (!body) return { error: "the pattern is empty" };
   const form = /^\/(.*)\/(i?)$/s.exec(body);
   if (!form) return { source, library, literal: body.toLowerCase(), regex: null };
   const [, expression = "", flags = ""] = form;
@@ -75,12 +77,12 @@ export function parsePattern(text: string): Pattern | { error: string } {
     new RegExp(expression, flags);
   } catch (error) {
     const reason = String((error as Error).message).replace(/^Invalid regular expression: /, "");
-    return { error: `not a regular expression: ${reason}` };
+    return { error: `invalid regular expression: ${reason}` };
   }
   return { source, library, literal: null, regex: { source: expression, flags } };
 }
 
-/** A chip from `KIND: pattern`; bare text shows stacks, as in Perfetto. */
+/** Parses a filter `KIND: pattern`. Text without a kind is SS, as in Perfetto. */
 export function parseFilter(text: string): Filter | { error: string } {
   const form = /^\s*([a-z][a-z_ -]*?)\s*:\s*(?!:)(.*)$/is.exec(text);
   const kind = form ? ALIASES[form[1]!.toLowerCase()] : undefined;
@@ -88,15 +90,15 @@ export function parseFilter(text: string): Filter | { error: string } {
   return "error" in pattern ? pattern : { kind: kind ?? "SS", pattern };
 }
 
-/** A chip as it is typed. */
-export function spell(filter: Filter): string {
+/** Returns the filter as typed. */
+export function formatFilter(filter: Filter): string {
   return `${filter.kind}: ${filter.pattern.source}`;
 }
 
-/** The pattern that matches one name and no other. */
-export function patternOf(name: string): Pattern {
+/** Returns the pattern that matches exactly this name. */
+export function patternForName(name: string): Pattern {
   const source = `/^${name.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&")}$/`;
   const parsed = parsePattern(source);
-  // A name beyond the limit is looked for by its beginning.
+  // The start of a name replaces a pattern beyond the limit.
   return "error" in parsed ? (parsePattern(name.slice(0, 200)) as Pattern) : parsed;
 }

@@ -1,18 +1,18 @@
-// The flame graph: a canvas of the size of its window onto the rows, with a scroll bar of its
-// own. Draws what layout.ts placed; what a click or key means is decided by whoever owns it.
-// For screen readers the rows around the selected box stand beside it as a tree grid.
+// Flame graph: a canvas of the size of the visible part of the rows, with its own scroll bar. It draws
+// the layout of layout.ts; its owner handles clicks and keys. For screen readers, a tree grid contains
+// the rows around the selected box.
 
 import { h, fill } from "./dom";
 import { pathOf, type Cell, type Tree } from "./grow";
 import { layout, layoutSandwich, type Box, type Layout } from "./layout";
-import { changeColour, colours, type Colours, type Theme } from "./palette";
+import { changeColor, colors, type Colors, type Theme } from "./palette";
 import type { Scene, Stage } from "./scene";
-import { amount, percent, signed } from "./units";
+import { amount, counted, percent, signed } from "./units";
 
 export const ROW = 20;
 const FONT = "12px system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
-/** Siblings and children that the tree grid lists. */
-const LISTED = 40;
+/** Maximum numbers of siblings and of children in the tree grid. */
+const MAX_LISTED = 40;
 
 export interface FlameEvents {
   zoom(cell: Cell): void;
@@ -38,7 +38,7 @@ export class Flame {
   private tallest = 0;
   private readonly widths = new Map<string, number>();
   private hatches: { key: string; more: CanvasPattern; less: CanvasPattern } | null = null;
-  /** How long the last layout and drawing took, for whoever measures. */
+  /** Duration of the last layout and drawing in ms, for tests. */
   lastFrame = 0;
 
   constructor(
@@ -68,7 +68,7 @@ export class Flame {
     });
   }
 
-  /** Shows a scene; `hits` says by key what a search matches. */
+  /** Shows a scene; `hits` is 1 for each key that the search matches. */
   show(scene: Scene, zoomed: Cell, selected: Cell | null, hits: Uint8Array | null, theme: Theme): void {
     const moved = this.scene?.tree !== scene.tree || this.zoomed !== zoomed || this.scene.state.up !== scene.state.up;
     this.scene = scene;
@@ -77,11 +77,11 @@ export class Flame {
     this.hits = hits;
     this.theme = theme;
     this.relayout();
-    if (moved) this.settle();
+    if (moved) this.scrollToZoom();
     this.describe();
   }
 
-  /** The cells that are shown and matched, widest first. */
+  /** Returns the visible cells that match the search, widest first. */
   matches(): Cell[] {
     const { hits } = this;
     if (!hits) return [];
@@ -92,17 +92,17 @@ export class Flame {
     return boxes.sort((a, b) => b.width - a.width).map(({ cell }) => cell);
   }
 
-  /** Takes the keyboard's focus. */
+  /** Moves the keyboard focus to the graph. */
   focus(): void {
     this.scroller.focus({ preventScroll: true });
   }
 
-  /** How many boxes stand there, for tests. */
+  /** Returns the number of boxes, for tests. */
   get boxes(): number {
     return this.laid.boxes;
   }
 
-  /** The middle of a cell's box in the page, for tests and menus. */
+  /** Returns the middle of a cell's box in the page, for tests. */
   positionOf(cell: Cell): { x: number; y: number } | null {
     const at = this.find(cell);
     if (!at) return null;
@@ -128,8 +128,8 @@ export class Flame {
     return null;
   }
 
-  /** After a new zoom: the focus stands at the top of the window, or at its bottom. */
-  private settle(): void {
+  /** Scrolls the zoomed cell to the top, or to the bottom of flames. */
+  private scrollToZoom(): void {
     const { rows, focus } = this.laid;
     const up = this.scene?.state.up ?? false;
     const sandwich = this.scene?.callers !== null;
@@ -155,8 +155,8 @@ export class Flame {
     this.laid = scene.callers
       ? layoutSandwich(scene.tree, scene.callers, width)
       : layout(scene.tree, zoomed, width);
-    // The window grows with the graph up to what the style allows, and does not shrink again:
-    // what stands below must not jump with every zoom.
+    // The height grows with the graph up to the limit of the style sheet. It never shrinks, because the
+    // content below would jump with every zoom.
     this.tallest = Math.max(this.tallest, this.laid.rows.length * ROW);
     this.scroller.style.height = `${this.tallest}px`;
     this.space.style.height = `${Math.max(this.laid.rows.length * ROW, this.scroller.clientHeight)}px`;
@@ -165,7 +165,7 @@ export class Flame {
     this.lastFrame = performance.now() - start;
   }
 
-  /** Draws again before the next frame. */
+  /** Schedules a drawing before the next frame. */
   redraw(): void {
     if (this.pending) return;
     this.pending = requestAnimationFrame(() => {
@@ -189,9 +189,9 @@ export class Flame {
     const context = canvas.getContext("2d", { alpha: false });
     if (!context) return;
     const forced = matchMedia("(forced-colors: active)").matches;
-    const look = forced ? FORCED : colours(this.theme);
+    const palette = forced ? FORCED : colors(this.theme);
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.fillStyle = look.background;
+    context.fillStyle = palette.background;
     context.fillRect(0, 0, width, height);
     context.font = FONT;
     context.textBaseline = "middle";
@@ -201,21 +201,21 @@ export class Flame {
     for (let row = 0; row < rows.length; row++) {
       const y = this.yOf(row) - top;
       if (y + ROW < 0 || y > height) continue;
-      for (const box of rows[row]!) this.box(context, scene, box, y, look, forced, hatches);
+      for (const box of rows[row]!) this.box(context, scene, box, y, palette, forced, hatches);
     }
     if (rows.length === 0 || (scene.tree.root.weight === 0 && rows.length <= 1)) {
-      context.fillStyle = look.soft;
-      context.fillText(this.emptyWords(scene), 12, ROW * 2);
+      context.fillStyle = palette.soft;
+      context.fillText(this.emptyMessage(scene), 12, ROW * 2);
     }
   }
 
-  private emptyWords(scene: Scene): string {
+  private emptyMessage(scene: Scene): string {
     if (scene.state.view === "sandwich" && !scene.selection.pivots) {
-      return "A sandwich needs a pivot: select a frame and choose Pivot, or add a filter such as P: decode.";
+      return "The sandwich view needs a pivot. Select a frame and choose Pivot, or add a filter such as P: decode.";
     }
     return scene.chips.some((chip) => !chip.error)
-      ? "Nothing is left by the filters."
-      : "No sampled memory in this dump for this measure.";
+      ? "No callstacks match the filters."
+      : "This dump does not contain samples of this measure.";
   }
 
   private box(
@@ -223,7 +223,7 @@ export class Flame {
     scene: Scene,
     box: Box,
     y: number,
-    look: Colours,
+    palette: Colors,
     forced: boolean,
     hatches: { more: CanvasPattern; less: CanvasPattern },
   ): void {
@@ -234,17 +234,17 @@ export class Flame {
     const compared = scene.shown.before !== null;
     let more = 0;
     if (box.merged > 0) {
-      context.fillStyle = look.merged;
+      context.fillStyle = palette.merged;
     } else if (forced) {
       context.fillStyle = "Canvas";
     } else if (compared) {
       const change = cell.after - cell.before;
-      const noise = change !== 0 && this.stage.noisy(scene, box.tree, cell);
+      const isWithinError = change !== 0 && this.stage.isCellWithinError(scene, box.tree, cell);
       const share = change / Math.max(Math.abs(cell.after), Math.abs(cell.before), 1);
-      context.fillStyle = changeColour(share, noise, this.theme);
-      more = noise ? 0 : Math.sign(change);
+      context.fillStyle = changeColor(share, isWithinError, this.theme);
+      more = isWithinError ? 0 : Math.sign(change);
     } else {
-      context.fillStyle = scene.palette.colour(scene.keys, cell.chain[cell.chain.length - 1] ?? cell.key, this.theme);
+      context.fillStyle = scene.palette.color(scene.keys, cell.chain[cell.chain.length - 1] ?? cell.key, this.theme);
     }
     const hit = this.hits && box.merged === 0 && cell.key >= 0 && this.isHit(cell);
     context.globalAlpha = (this.hits && !hit) || box.onPath ? 0.45 : 1;
@@ -260,23 +260,23 @@ export class Flame {
       context.strokeRect(x + 0.5, y + 0.5, width - 1, height - 1);
     }
     if (hit) {
-      context.fillStyle = look.hit;
+      context.fillStyle = palette.hit;
       context.fillRect(x, y + height - 3, width, 3);
     }
     if (cell === this.selected && box.merged === 0) {
-      context.strokeStyle = look.focus;
+      context.strokeStyle = palette.focus;
       context.lineWidth = 2;
       context.strokeRect(x + 1, y + 1, Math.max(width - 2, 1), height - 2);
     } else if (box === this.hovered) {
-      context.strokeStyle = look.ink;
+      context.strokeStyle = palette.ink;
       context.lineWidth = 1;
       context.strokeRect(x + 0.5, y + 0.5, Math.max(width - 1, 1), height - 1);
     }
     if (width < 24) return;
     const left = Math.max(x, 0) + 5;
-    const text = this.fitted(context, this.words(scene, box), width - 9);
+    const text = this.fitted(context, this.boxText(scene, box), width - 9);
     if (!text) return;
-    context.fillStyle = look.ink;
+    context.fillStyle = palette.ink;
     context.fillText(text, left, y + ROW / 2);
   }
 
@@ -284,7 +284,7 @@ export class Flame {
     return this.hits![cell.key] === 1 || cell.chain.some((key) => this.hits![key] === 1);
   }
 
-  private words(scene: Scene, box: Box): string {
+  private boxText(scene: Scene, box: Box): string {
     const { cell } = box;
     if (box.merged > 0) return `${box.merged} smaller`;
     const label = labelOf(scene, cell);
@@ -296,7 +296,7 @@ export class Flame {
     return label;
   }
 
-  /** As much of a text as fits, with an ellipsis. */
+  /** Returns the text, cut with an ellipsis if it does not fit. */
   private fitted(context: CanvasRenderingContext2D, text: string, room: number): string {
     let full = this.widths.get(text);
     if (full === undefined) {
@@ -309,7 +309,7 @@ export class Flame {
     return letters < 2 ? "" : `${text.slice(0, letters)}…`;
   }
 
-  /** Upward strokes where there is more, downward ones where there is less. */
+  /** Returns the patterns: rising strokes for increases, falling strokes for decreases. */
   private hatch(context: CanvasRenderingContext2D, forced: boolean): { more: CanvasPattern; less: CanvasPattern } {
     const key = `${this.theme} ${forced}`;
     if (this.hatches?.key === key) return this.hatches;
@@ -369,7 +369,7 @@ export class Flame {
     }
   }
 
-  /** The tree grid beside the canvas: the way to the selected box, its siblings, its children. */
+  /** Fills the tree grid: the path to the selected box, its siblings and its children. */
   private describe(): void {
     const { scene } = this;
     if (!scene || !this.zoomed) return;
@@ -390,7 +390,7 @@ export class Flame {
             "aria-expanded": expanded ? "true" : "false",
             "aria-selected": active ? "true" : "false",
           },
-          h("span", { role: "gridcell" }, this.spoken(scene, tree, cell)),
+          h("span", { role: "gridcell" }, this.rowText(scene, tree, cell)),
         ),
       );
     };
@@ -402,29 +402,29 @@ export class Flame {
     }
     const around = current ? tree.children(current.parent!) : tree.children(tree.root);
     const at = current ? around.indexOf(current) : 0;
-    const first = Math.max(0, at - LISTED / 2);
-    around.slice(first, first + LISTED).forEach((cell, i) => {
+    const first = Math.max(0, at - MAX_LISTED / 2);
+    around.slice(first, first + MAX_LISTED).forEach((cell, i) => {
       add(cell, first + i, around.length, cell === current);
       if (cell !== current) return;
       const children = tree.children(cell);
-      children.slice(0, LISTED).forEach((child, place) => add(child, place, children.length, false));
+      children.slice(0, MAX_LISTED).forEach((child, place) => add(child, place, children.length, false));
     });
     fill(this.rowsElement, ...rows);
     this.scroller.setAttribute(
       "aria-label",
-      `Flame graph, ${scene.state.view}, ${this.laid.boxes} boxes. Arrow keys move, Enter zooms, Escape returns, question mark lists all keys.`,
+      `Flame graph, ${scene.state.view}, ${counted(this.laid.boxes, "box", "boxes")}. Use the arrow keys to move, Enter to zoom in, Escape to zoom out, question mark to list all keys.`,
     );
     if (current) this.scroller.setAttribute("aria-activedescendant", "flame-active");
     else this.scroller.removeAttribute("aria-activedescendant");
   }
 
-  private spoken(scene: Scene, tree: Tree, cell: Cell): string {
+  private rowText(scene: Scene, tree: Tree, cell: Cell): string {
     const change = scene.shown.before ? `, ${signed(cell.after - cell.before, scene.unit)}` : "";
     return `${labelOf(scene, cell)}: ${amount(cell.after, scene.unit)}, ${percent(cell.after, tree.root.after)}${change}`;
   }
 }
 
-/** What a cell is called; a folded chain by its ends. */
+/** Returns the label of a cell; a folded chain has the labels of its ends. */
 export function labelOf(scene: Scene, cell: Cell): string {
   const label = scene.keys.label(cell.key);
   const last = cell.chain[cell.chain.length - 1];
@@ -433,7 +433,7 @@ export function labelOf(scene: Scene, cell: Cell): string {
   return `${label}${between}${scene.keys.label(last)}`;
 }
 
-const FORCED: Colours = {
+const FORCED: Colors = {
   background: "Canvas",
   ink: "CanvasText",
   soft: "GrayText",

@@ -1,4 +1,4 @@
-// The header of the data block, as viewer/README.md describes it. Types only.
+// Types of the data block, which viewer/README.md describes.
 
 export const FORMAT = 1;
 
@@ -11,7 +11,7 @@ export interface Warning {
   kind: string | null;
   message: string;
   help?: string | null;
-  /** Places in `dumps`. */
+  /** Indexes in `dumps`. */
   dumps?: number[];
 }
 
@@ -56,7 +56,7 @@ export interface MeasureFacts {
   view: "space" | "objects" | "alloc_space" | "alloc_objects" | null;
   total: number;
   from: { measure: number; times: number } | null;
-  /** The view of bytes whose small samples it counts, where callsites were summed: not to be shown. */
+  /** For summed callsites: the view of bytes whose small samples this measure counts. Not shown. */
   small_of?: "space" | "alloc_space" | null;
 }
 
@@ -127,20 +127,20 @@ export interface JavaFacts {
   objects: number;
   shallow: number;
   native: number;
-  /** The dump that it is compared with. */
+  /** Name of the dump that it is compared with. */
   compared_with?: string | null;
 }
 
-/** Readings in order of time, in columns; `breaks` are rows that no line joins with the one before. */
+/** Readings in chronological order, in columns. `breaks` are rows that are not connected to the previous row. */
 export interface Rows {
   ms: number[];
-  /** Places in `words`. */
+  /** Indexes in `words`. */
   source: number[];
   breaks: number[];
   columns: Record<string, (number | null)[]>;
 }
 
-/** A life of a process. */
+/** One run of a process. */
 export interface Life {
   pid: number;
   process: string;
@@ -175,16 +175,16 @@ export interface TimelineFacts {
   thinned_from: number | null;
 }
 
-/** What was read over time in one of several recordings, on its own clock. */
+/** Readings of one of several recordings, on its own clock. */
 export interface RecordedFacts {
   name: string;
-  /** Places of its dumps: from the first to before the last. */
+  /** Range of its dumps; `to` is exclusive. */
   from: number;
   to: number;
   timeline: TimelineFacts;
 }
 
-/** Figures of a process at a moment, in words. */
+/** Values of a process at one time, as text. */
 export interface ReconciledFacts {
   at: string;
   process: string;
@@ -211,7 +211,7 @@ export interface Header {
   series: Series[];
   growth?: Growth[] | null;
   diff?: DiffFacts | null;
-  /** Callsites that stand summed; `functions`: not by library alone; `bytes`: how much of each dump's first measure. */
+  /** Summed callsites. `functions`: summed by function too; `bytes`: their part of the first measure of each dump. */
   folded?: { kept: number; of: number; functions: boolean; bytes: number[]; command: string } | null;
   java?: JavaFacts[] | null;
   timeline?: TimelineFacts | null;
@@ -234,7 +234,7 @@ export interface JavaStep {
   reason?: number | null;
   reference?: number | null;
   suspect?: boolean | null;
-  /** Steps before it that are left out of a long path. */
+  /** Number of omitted steps before it. */
   left_out?: number;
 }
 
@@ -245,7 +245,7 @@ export interface JavaSizes {
   retained: number[];
 }
 
-/** What became of a heap since another dump, by class, and who holds what grew. */
+/** Changes of a heap since another dump by class, and paths to the roots from objects of grown classes. */
 export interface JavaChange {
   since: string;
   headline: string;
@@ -254,7 +254,7 @@ export interface JavaChange {
   status: string[];
   before: JavaSizes;
   after: JavaSizes;
-  /** Preorder: the class's objects are held by the first level. */
+  /** In preorder; the first level references the objects of the class. */
   held: { class: number; pop: number[]; label: number[]; count: number[]; root: number[] }[];
 }
 

@@ -1,5 +1,5 @@
-// Sums by function, library or whatever the keys are: self, and total with everything called. A
-// stack counts once for a key however often it recurs in it.
+// Self and total sums by key, such as function or library. A callstack counts only once for a key, even
+// if the key recurs in it.
 
 import type { Keys } from "./keys";
 import type { Profile } from "./profile";
@@ -11,7 +11,7 @@ export interface Sums {
   total: Float64Array;
 }
 
-/** Sums of a column by key. */
+/** Returns the sums of a column by key. */
 export function sumsByKey(profile: Profile, selection: Selection, keys: Keys, column: Column): Sums {
   const { count, end, frame } = profile.nodes;
   const { hidden, shown } = selection;
@@ -36,7 +36,7 @@ export function sumsByKey(profile: Profile, selection: Selection, keys: Keys, co
   return { self, total };
 }
 
-/** Self values of a column by key. */
+/** Returns the self values of a column by key. */
 export function selfByKey(profile: Profile, selection: Selection, keys: Keys, column: Column): Float64Array {
   const { count, frame } = profile.nodes;
   const { shown } = selection;
@@ -49,8 +49,8 @@ export function selfByKey(profile: Profile, selection: Selection, keys: Keys, co
   return self;
 }
 
-/** How much of a column lies in stacks with a shown frame that matches: each stack once. */
-export function matched(
+/** Returns the sum of a column over callstacks with a shown, matching frame. Each callstack counts once. */
+export function matchedSum(
   profile: Profile,
   selection: Selection,
   frameHits: Uint8Array,
@@ -70,7 +70,7 @@ export function matched(
   return sum;
 }
 
-/** What matches of functions or libraries, by frame. */
+/** Converts matches of functions or libraries to matches of frames. */
 export function hitsByFrame(profile: Profile, hits: Uint8Array, library: boolean): Uint8Array {
   const { count, function: functionOf } = profile.frames;
   const { library: libraryOf } = profile.functions;

@@ -1,8 +1,8 @@
-// Trees of boxes, grown where somebody looks: a cell knows which callsites it stands for, and
-// makes its children when asked. A million callsites cost nothing until they are a pixel wide.
+// Trees of boxes, built on demand: a cell stores its callsites and creates its children when they are
+// needed. So a million callsites are cheap while they are narrower than a pixel.
 //
-// Top-down, a cell is a set of callsites with one key and one shown parent. Bottom-up, a cell is
-// a set of (source, position): values of the source, at the caller it has been followed up to.
+// Top-down, a cell is a set of callsites with the same key and the same shown parent. Bottom-up, a cell
+// is a set of pairs (source, position): the values of the source, at one of its callers.
 
 import type { Keys } from "./keys";
 import type { Profile } from "./profile";
@@ -10,32 +10,32 @@ import type { Selection } from "./select";
 import type { Column, Shown } from "./values";
 
 export interface Cell {
-  /** -1 of the root. */
+  /** -1 for the root. */
   readonly key: number;
   readonly parent: Cell | null;
   readonly depth: number;
-  /** Of the shown dump; of the one it is compared to. */
+  /** Values in the shown dump, and in the dump that it is compared with. */
   after: number;
   before: number;
-  /** What its width is made of. */
+  /** Value for the width. */
   weight: number;
-  /** Values that no child has; known once grown. */
+  /** Values without those of the children; valid once the children exist. */
   selfAfter: number;
   selfBefore: number;
-  /** Heaviest first; null until asked for. */
+  /** Largest first; null until needed. */
   children: Cell[] | null;
-  /** Keys of an unbranched chain below that is shown in this box. */
+  /** Keys of an unbranched chain of callees that this box includes. */
   chain: number[];
   /** Callsites, or sources. */
   nodes: number[];
-  /** Bottom-up: where each source has been followed up to. */
+  /** Bottom-up: the current caller of each source. */
   at: number[] | null;
 }
 
 export interface GrowOptions {
-  /** A function that calls itself is one box. */
+  /** Whether a recursive function is one box. */
   foldRecursion: boolean;
-  /** Boxes with nothing but one child share its box. */
+  /** Whether boxes with a single child share its box. */
   foldChains: boolean;
 }
 
@@ -43,7 +43,7 @@ export type Direction = "top-down" | "bottom-up" | "callers" | "callees";
 
 export class Tree {
   readonly root: Cell;
-  /** Per key the child that is being filled; -1 where none. */
+  /** Index of the child for each key; -1 if there is none yet. */
   private readonly slot: Int32Array;
 
   constructor(
@@ -58,7 +58,7 @@ export class Tree {
     this.root = newCell(-1, null);
     const pivots = selection.pivots;
     if (direction === "callers" || direction === "callees") {
-      for (const node of pivots ?? []) this.count(this.root, node);
+      for (const node of pivots ?? []) this.addTotals(this.root, node);
     } else {
       this.root.after = shown.after.sum;
       this.root.before = shown.before?.sum ?? 0;
@@ -67,12 +67,12 @@ export class Tree {
     }
   }
 
-  /** The children of a cell, grown if need be. */
+  /** Returns the children of a cell, and creates them if necessary. */
   children(cell: Cell): Cell[] {
-    return cell.children ?? this.grow(cell);
+    return cell.children ?? this.createChildren(cell);
   }
 
-  /** A column summed over what a cell stands for. */
+  /** Returns the sum of a column over the callsites of a cell. */
   sum(cell: Cell, column: Column): number {
     if (cell === this.root && this.direction !== "callers" && this.direction !== "callees") {
       return column.sum;
@@ -84,13 +84,13 @@ export class Tree {
     return sum;
   }
 
-  /** A callsite a cell stands for, for what its frame knows. */
+  /** Returns the frame of one callsite of a cell; -1 if there is none. */
   frameAt(cell: Cell): number {
     const node = cell.at ? cell.at[0] : cell.nodes[0];
     return node === undefined ? -1 : this.profile.nodes.frame[node]!;
   }
 
-  /** Finds a cell by the hashes of the keys on the way from the root. */
+  /** Finds a cell by the hashes of the keys on its path from the root. */
   find(path: number[]): Cell | null {
     let cell = this.root;
     for (const hash of path) {
@@ -101,8 +101,8 @@ export class Tree {
     return cell;
   }
 
-  private grow(cell: Cell): Cell[] {
-    const made = this.spread(cell);
+  private createChildren(cell: Cell): Cell[] {
+    const made = this.group(cell);
     if (this.options.foldChains && cell.parent) {
       let children = made;
       for (;;) {
@@ -111,7 +111,7 @@ export class Tree {
         cell.chain.push(only.key);
         cell.nodes = only.nodes;
         cell.at = only.at;
-        children = this.spread(cell, only.key);
+        children = this.group(cell, only.key);
       }
       cell.children = children;
       return children;
@@ -120,7 +120,7 @@ export class Tree {
     return made;
   }
 
-  private spread(cell: Cell, key = cell.key): Cell[] {
+  private group(cell: Cell, key = cell.key): Cell[] {
     const children: Cell[] = [];
     const upwards = this.direction === "bottom-up" || this.direction === "callers";
     if (!cell.parent && this.direction === "bottom-up") this.sources(cell, children);
@@ -150,8 +150,8 @@ export class Tree {
     return child;
   }
 
-  /** Adds what a node and all below it hold. */
-  private count(cell: Cell, node: number): void {
+  /** Adds the total values of a node. */
+  private addTotals(cell: Cell, node: number): void {
     const { after, before, weight } = this.shown;
     cell.after += after.total[node]!;
     if (before) cell.before += before.total[node]!;
@@ -162,14 +162,14 @@ export class Tree {
     return this.keys.ofFrame[this.profile.nodes.frame[node]!]!;
   }
 
-  /** Top-down: called frames, looking through those that are hidden. */
+  /** Top-down: adds the called frames, skipping hidden ones. */
   private callees(cell: Cell, key: number, children: Cell[]): void {
     const { end } = this.profile.nodes;
     const { hidden } = this.selection;
     const { after, before, weight } = this.shown;
     for (const node of cell.nodes) {
-      // The nodes of the subtree stand in a row: one that is looked through is followed by its
-      // own children, one that is taken is skipped with all below it.
+      // The nodes of the subtree are adjacent: after a hidden node come its children; after a child
+      // comes the node behind its subtree.
       let next = node + 1;
       const last = end[node]!;
       while (next < last) {
@@ -177,20 +177,20 @@ export class Tree {
           next = end[next]!;
           continue;
         }
-        const its = this.keyOf(next);
-        if (hidden[next] || (this.options.foldRecursion && its === key)) {
+        const childKey = this.keyOf(next);
+        if (hidden[next] || (this.options.foldRecursion && childKey === key)) {
           next += 1;
           continue;
         }
-        const child = this.child(cell, its, children);
+        const child = this.child(cell, childKey, children);
         child.nodes.push(next);
-        this.count(child, next);
+        this.addTotals(child, next);
         next = end[next]!;
       }
     }
   }
 
-  /** Bottom-up, first level: where values are, by their nearest shown frame. */
+  /** Bottom-up, first level: adds callsites with values, by their nearest shown frame. */
   private sources(root: Cell, children: Cell[]): void {
     const { shown } = this.selection;
     const { after, before, self } = this.shown;
@@ -214,11 +214,11 @@ export class Tree {
       const child = this.child(root, this.keyOf(node), children);
       child.nodes.push(node);
       if (this.direction === "callers") (child.at ??= []).push(node);
-      this.count(child, node);
+      this.addTotals(child, node);
     }
   }
 
-  /** Bottom-up, further levels: who called. */
+  /** Bottom-up, further levels: adds the callers. */
   private callers(cell: Cell, key: number, children: Cell[]): void {
     const { parent } = this.profile.nodes;
     const { shown } = this.selection;
@@ -233,7 +233,7 @@ export class Tree {
       child.nodes.push(source);
       (child.at ??= []).push(at);
       if (whole) {
-        this.count(child, source);
+        this.addTotals(child, source);
       } else {
         child.after += after.self[source]!;
         if (before) child.before += before.self[source]!;
@@ -260,7 +260,7 @@ function newCell(key: number, parent: Cell | null): Cell {
   };
 }
 
-/** The cells from the root's child to this one. */
+/** Returns the cells from the root's child to this one. */
 export function pathOf(cell: Cell): Cell[] {
   const path: Cell[] = [];
   for (let at: Cell | null = cell; at && at.parent; at = at.parent) path.push(at);

@@ -1,43 +1,43 @@
-// What the profiler's own dumps say was held over time: the line that readings are compared with.
+// Unreleased bytes over time from the profiler's dumps, for comparison with readings.
 
 import type { DumpFacts, Life } from "./format";
 import { ofBytes, smallSamples, type Range } from "./noise";
 import type { Profile } from "./profile";
 
-export interface Held {
+export interface UnreleasedDump {
   place: number;
   ms: number;
   dump: DumpFacts;
   bytes: number;
 }
 
-/** Places of the dumps of a recording: another one's processes may have the same ids. */
-export interface Among {
+/** Range of the dumps of a recording; `to` is exclusive. Other recordings can have the same process IDs. */
+export interface DumpRange {
   from: number;
   to: number;
 }
 
-/** Dumps that know what is held, of one heap of these lives, each with its moment. */
-export function heldOver(profile: Profile, among: Among, lives: Life[], heap: string | null): Held[] {
+/** Returns the dumps with unreleased bytes of one heap of these processes, in chronological order. */
+export function unreleasedDumps(profile: Profile, range: DumpRange, lives: Life[], heap: string | null): UnreleasedDump[] {
   const pids = new Set(lives.map((life) => life.pid));
-  const held: Held[] = [];
+  const unreleased: UnreleasedDump[] = [];
   profile.dumps.forEach(({ facts }, place) => {
-    if (place < among.from || place >= among.to) return;
+    if (place < range.from || place >= range.to) return;
     const space = facts.measures.find(({ view }) => view === "space");
     if (!space || facts.time_ms === null || facts.kind === "allocations-only") return;
     if (!pids.has(facts.pid ?? -1) || facts.heap !== heap) return;
-    held.push({ place, ms: facts.time_ms, dump: facts, bytes: space.total });
+    unreleased.push({ place, ms: facts.time_ms, dump: facts, bytes: space.total });
   });
-  return held.sort((a, b) => a.ms - b.ms);
+  return unreleased.sort((a, b) => a.ms - b.ms);
 }
 
-/** The heap whose dumps are compared: that of the dump that is shown, else malloc's. */
-export function heapOf(profile: Profile, among: Among, lives: Life[], shown: DumpFacts | undefined): string | null {
+/** Returns the heap to compare: that of the shown dump, otherwise the one of malloc. */
+export function heapOf(profile: Profile, range: DumpRange, lives: Life[], shown: DumpFacts | undefined): string | null {
   const wanted = [shown?.heap ?? null, "libc.malloc"];
-  return wanted.find((heap) => heap !== null && heldOver(profile, among, lives, heap).length > 0) ?? shown?.heap ?? null;
+  return wanted.find((heap) => heap !== null && unreleasedDumps(profile, range, lives, heap).length > 0) ?? shown?.heap ?? null;
 }
 
-/** The 95 % interval of all that a dump holds; null where nothing can be said of its error. */
+/** Returns the 95% confidence interval of the unreleased bytes of a dump; null if its error is unknown. */
 export function rangeOf(profile: Profile, place: number): Range | null {
   const { facts, columns } = profile.dumps[place]!;
   const find = (name: string): number => facts.measures.findIndex(({ view }) => view === name);

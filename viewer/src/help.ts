@@ -1,56 +1,56 @@
-// All keys and filters on one sheet.
+// Dialog that lists all keys and filters.
 
 import { button, h } from "./dom";
 
 const KEYS: [string, string][] = [
-  ["/", "search; text, /regular expression/ or /…/i; lib:text looks at libraries"],
-  ["n  N", "next, previous match"],
-  ["arrows", "move between boxes: caller, callee, siblings"],
-  ["Enter", "zoom to the selected box"],
-  ["+  -  0", "zoom in to the heaviest callee, out by one, out to all"],
-  ["Esc", "close what is open, end the search, zoom out"],
-  ["u  U", "undo, redo (also Ctrl+Z, Ctrl+Shift+Z)"],
-  ["b", "bottom-up and back"],
-  ["i", "flames and icicles"],
-  ["r", "fold recursion"],
-  ["a", "allocator and runtime frames too"],
-  ["[  ]", "previous, next dump; with Shift (braces) stretches a difference"],
-  ["1 … 8", "pages, in the order of their tabs"],
-  ["?", "this sheet"],
+  ["/", "Search: text, /regular expression/ or /…/i; lib:text searches library paths"],
+  ["n  N", "Next or previous match"],
+  ["Arrows", "Move between boxes: caller, callee, siblings"],
+  ["Enter", "Zoom in on the selected box"],
+  ["+  -  0", "Zoom in on the largest callee, zoom out one level, zoom out fully"],
+  ["Esc", "Close the dialog, clear the search, or zoom out"],
+  ["u  U", "Undo, redo (also Ctrl+Z, Ctrl+Shift+Z)"],
+  ["b", "Switch between top-down and bottom-up"],
+  ["i", "Switch between icicles and flames"],
+  ["r", "Fold or unfold recursion"],
+  ["a", "Show or hide allocator and runtime frames"],
+  ["[  ]", "Previous or next dump; with Shift (braces), extend the difference"],
+  ["1 … 8", "Open a tab by its position"],
+  ["?", "Show this help"],
 ];
 
 const ON_BOX: [string, string][] = [
-  ["f", "start from this function (SFF)"],
-  ["F", "only stacks with it (SS)"],
-  ["d", "drop its stacks (HS)"],
-  ["m", "merge it into its caller (HF)"],
-  ["c", "collapse what it calls (CF)"],
-  ["C", "hide the frames of its library (HF lib)"],
-  ["p", "pivot: callers above, callees below (P)"],
-  ["y", "copy its stack, folded"],
+  ["f", "Show only this function and its callees (SFF)"],
+  ["F", "Show only callstacks that contain it (SS)"],
+  ["d", "Hide callstacks that contain it (HS)"],
+  ["m", "Hide its frames; its callees move to its callers (HF)"],
+  ["c", "Count its callees as part of it (CF)"],
+  ["C", "Hide the frames of its library (HF lib)"],
+  ["p", "Pivot: callers above, callees below (P)"],
+  ["y", "Copy its callstack as folded text"],
 ];
 
 const ON_TIMELINE: [string, string][] = [
-  ["←  →", "the reading before, after; with Shift marks a stretch"],
-  ["PgUp  PgDn", "the collection, dump or label before, after"],
-  ["Enter", "looks at the marked stretch; else shows the nearest dump"],
-  ["+  -  0", "closer, further away, the whole recording"],
+  ["←  →", "Previous or next reading; with Shift, select a time range"],
+  ["PgUp  PgDn", "Previous or next collection, dump or label"],
+  ["Enter", "Zoom in on the selected time range, or show the nearest dump"],
+  ["+  -  0", "Zoom in, zoom out, show the whole recording"],
 ];
 
 const FILTERS: [string, string][] = [
-  ["SS: text", "show stack: only stacks with such a frame; also focus:"],
-  ["HS: text", "hide stack: none with such a frame; also ignore:"],
-  ["SFF: text", "show from frame: from the outermost such frame on"],
-  ["HF: text", "hide frame: the frame goes, what it calls stays; also hide:"],
-  ["P: text", "pivot on such frames"],
-  ["CF: text", "collapse into such frames all that they call"],
-  ["text", "the same as SS: text; letters match in either case"],
-  ["/re/  /re/i", "a regular expression; with i in either case"],
-  ["lib:text", "the library's path instead of the function's name"],
+  ["SS: text", "Show stack: only callstacks with such a frame; also focus:"],
+  ["HS: text", "Hide stack: only callstacks without such a frame; also ignore:"],
+  ["SFF: text", "Show from frame: start at the outermost such frame; also show_from:"],
+  ["HF: text", "Hide frame: remove such frames, keep their callees; also hide:"],
+  ["P: text", "Pivot: callers and callees of the outermost such frame"],
+  ["CF: text", "Collapse into frame: count callees as part of such frames"],
+  ["text", "Same as SS: text; not case-sensitive"],
+  ["/re/  /re/i", "Regular expression; case-sensitive unless i is added"],
+  ["lib:text", "Match library paths instead of function names"],
 ];
 
-function list(rows: [string, string][]): HTMLElement {
-  return h("dl", { class: "keys" }, ...rows.flatMap(([key, words]) => [h("dt", null, h("kbd", null, key)), h("dd", null, words)]));
+function list(rows: [key: string, effect: string][]): HTMLElement {
+  return h("dl", { class: "keys" }, ...rows.flatMap(([key, effect]) => [h("dt", null, h("kbd", null, key)), h("dd", null, effect)]));
 }
 
 export function helpSheet(): HTMLDialogElement {
@@ -60,8 +60,8 @@ export function helpSheet(): HTMLDialogElement {
     h(
       "div",
       { class: "columns", tabindex: 0, role: "region", "aria-label": "All keys and filters" },
-      h("section", null, h("h3", null, "Everywhere"), list(KEYS)),
-      h("section", null, h("h3", null, "On the selected box"), list(ON_BOX), h("h3", null, "On the memory over time"), list(ON_TIMELINE), h("h3", null, "Filters"), list(FILTERS)),
+      h("section", null, h("h3", null, "Everywhere"), list(KEYS), h("h3", null, "On the selected box"), list(ON_BOX)),
+      h("section", null, h("h3", null, "In Memory over time"), list(ON_TIMELINE), h("h3", null, "Filters"), list(FILTERS)),
     ),
   );
   return dialog;

@@ -1,62 +1,62 @@
-// The facts of the recording, its warnings, names that are missing, and what a heap profile
-// can't see. All of it, always: a figure whose gaps are hidden is a wrong figure.
+// The Info page: facts of the recording, warnings, missing symbols, and memory outside the profile.
+// Nothing is omitted, because values are misleading without their gaps.
 
-import { button, h, name } from "./dom";
-import { toClipboard } from "./copy";
+import { button, h, name, sentence } from "./dom";
+import { copyToClipboard } from "./copy";
 import type { Header, JavaHeap, Warning } from "./format";
-import { shown } from "./names";
+import { sanitize } from "./names";
 import { reconciled } from "./reconcile";
-import { bytes, percent, thousands } from "./units";
+import { bytes, counted, percent, thousands } from "./units";
 
 function warningOf(warning: Warning): HTMLElement {
   return h(
     "div",
     { class: "warn" },
-    h("p", null, name(warning.message)),
-    warning.help ? h("p", { class: "soft" }, name(warning.help)) : null,
+    h("p", null, sentence(warning.message)),
+    warning.help ? h("p", { class: "soft" }, sentence(warning.help)) : null,
   );
 }
 
-function when(wall: number | null | undefined): string {
+function formatTime(wall: number | null | undefined): string {
   if (!wall) return "";
   const date = new Date(wall);
   return Number.isFinite(date.getTime()) ? date.toISOString().replace("T", " ").replace(/\.\d+Z/, " UTC") : "";
 }
 
 export function infoPage(header: Header, javas: JavaHeap[], say: (text: string) => void): HTMLElement {
-  const page = h("div", { class: "scroll info", tabindex: 0, role: "region", "aria-label": "Facts of the recording" });
+  const page = h("div", { class: "scroll info", tabindex: 0, role: "region", "aria-label": "Recording" });
   const section = (title: string, ...children: (Node | null)[]): void => {
     page.append(h("section", null, h("h2", null, title), ...children));
   };
   section(
     header.warnings.length === 0 ? "Warnings: none" : `Warnings (${header.warnings.length})`,
-    header.warnings.length === 0 ? h("p", { class: "hint" }, "The recording is complete as far as it says.") : null,
+    header.warnings.length === 0 ? h("p", { class: "hint" }, "The recording does not report any problems.") : null,
     ...header.warnings.map(warningOf),
   );
   section(
-    "What is not in these figures",
-    header.unseen.length === 0 ? h("p", { class: "hint" }, "Nothing is known to be missing.") : null,
+    "Memory outside this profile",
+    header.unseen.length === 0 ? h("p", { class: "hint" }, "No memory is known to be missing.") : null,
     h(
       "dl",
       null,
       ...header.unseen.flatMap((each) => [
         h("dt", null, name(each.what), each.bytes ? h("span", { class: "soft" }, ` ${bytes(each.bytes)}`) : null),
-        h("dd", null, name(each.why)),
+        h("dd", null, sentence(each.why)),
       ]),
     ),
   );
-  section("The recording", h("dl", null, ...header.facts.flatMap((fact) => [h("dt", null, name(fact.name)), h("dd", null, name(fact.value))])));
+  section("Recording", h("dl", null, ...header.facts.flatMap((fact) => [h("dt", null, name(fact.name)), h("dd", null, name(fact.value))])));
   const names = header.symbolization;
   if (names) {
     const all = names.frames_named + names.frames_unnamed;
     section(
-      "Names of frames",
+      "Symbols",
       h(
         "p",
         null,
-        `${thousands(names.frames_named)} of ${thousands(all)} frames have names (${percent(names.frames_named, all)})`,
-        names.frames_with_lines !== undefined ? `, ${thousands(names.frames_with_lines)} have lines` : null,
-        names.share_unnamed ? `; ${percent(names.share_unnamed, 1)} of the memory has a frame without one in its stack.` : ".",
+        `${thousands(names.frames_named)} of ${counted(all, "frame")} ${all === 1 ? "has" : "have"} a function name (${percent(names.frames_named, all)})`,
+        names.frames_with_lines !== undefined ? `; ${counted(names.frames_with_lines, "frame")} ${names.frames_with_lines === 1 ? "has" : "have"} file and line.` : ".",
+        names.share_unnamed ? ` ${percent(names.share_unnamed, 1)} of the bytes have a callstack with an unnamed frame.` : null,
       ),
       names.missing.length > 0
         ? h(
@@ -65,8 +65,8 @@ export function infoPage(header: Header, javas: JavaHeap[], say: (text: string) 
             h(
               "table",
               { class: "static" },
-              h("caption", null, "Libraries whose symbols were not found"),
-              h("thead", null, h("tr", null, h("th", { scope: "col" }, "Library"), h("th", { scope: "col" }, "Build ID"), h("th", { scope: "col", class: "n" }, "Frames"), h("th", { scope: "col", class: "n" }, "Share of memory"))),
+              h("caption", null, "Libraries without symbols, by affected bytes"),
+              h("thead", null, h("tr", null, h("th", { scope: "col" }, "Library"), h("th", { scope: "col" }, "Build ID"), h("th", { scope: "col", class: "n" }, "Frames"), h("th", { scope: "col", class: "n" }, "Share of bytes"))),
               h(
                 "tbody",
                 null,
@@ -75,7 +75,7 @@ export function infoPage(header: Header, javas: JavaHeap[], say: (text: string) 
                     "tr",
                     null,
                     h("td", null, name(library.path)),
-                    h("td", null, h("code", null, name(library.build_id ?? "none"))),
+                    h("td", null, h("code", null, name(library.build_id || "unknown"))),
                     h("td", { class: "n" }, thousands(library.frames)),
                     h("td", { class: "n" }, library.share === null ? "–" : percent(library.share, 1)),
                   ),
@@ -98,7 +98,7 @@ export function infoPage(header: Header, javas: JavaHeap[], say: (text: string) 
           h(
             "thead",
             null,
-            h("tr", null, ...["#", "Label", "Process", "Heap", "Time", "Interval", "Callsites", "Total", "Notes"].map((title) => h("th", { scope: "col" }, title))),
+            h("tr", null, ...["#", "Label", "Process", "Heap", "Time", "Sampling interval", "Callsites", "Total", "Notes"].map((title) => h("th", { scope: "col" }, title))),
           ),
           h(
             "tbody",
@@ -107,8 +107,8 @@ export function infoPage(header: Header, javas: JavaHeap[], say: (text: string) 
               const measure = dump.measures[dump.default_measure];
               const notes = [
                 ...dump.flags.map((flag) => flag.replace(/[_-]/g, " ")),
-                dump.unfinished ? "incomplete" : "",
-                dump.kind !== "cumulative" ? dump.kind.replace(/-/g, " ") : "",
+                dump.unfinished ? "incomplete: values are lower bounds" : "",
+                dump.kind === "cumulative" ? "" : dump.kind === "at-maximum" ? "at the maximum" : dump.kind.replace(/-/g, " "),
               ].filter(Boolean);
               return h(
                 "tr",
@@ -117,8 +117,8 @@ export function infoPage(header: Header, javas: JavaHeap[], say: (text: string) 
                 h("td", null, name(dump.label ?? "")),
                 h("td", null, name(`${dump.process ?? ""}${dump.pid ? ` (${dump.pid})` : ""}`)),
                 h("td", null, name(dump.heap ?? "")),
-                h("td", null, when(dump.wall_ms)),
-                h("td", { class: "n" }, dump.interval === 1 ? "exact" : dump.interval ? bytes(dump.interval) : "–"),
+                h("td", null, formatTime(dump.wall_ms)),
+                h("td", { class: "n" }, dump.interval === 1 ? "exact" : dump.interval ? bytes(dump.interval) : "unknown"),
                 h("td", { class: "n" }, thousands(dump.callsites)),
                 h("td", { class: "n" }, measure ? (measure.unit === "bytes" ? bytes(measure.total) : thousands(measure.total)) : "–"),
                 h("td", null, notes.join(", ")),
@@ -131,7 +131,7 @@ export function infoPage(header: Header, javas: JavaHeap[], say: (text: string) 
   }
   for (const java of javas) {
     section(
-      `Java heap of ${shown(java.name)}`,
+      `Java heap of ${sanitize(java.name)}`,
       h("dl", null, ...java.facts.flatMap((fact) => [h("dt", null, name(fact.name)), h("dd", null, name(fact.value))])),
       java.size_model ? h("p", { class: "hint" }, name(java.size_model)) : null,
       ...java.warnings.map(warningOf),
@@ -142,7 +142,7 @@ export function infoPage(header: Header, javas: JavaHeap[], say: (text: string) 
   const commands = header.commands ?? [];
   if (commands.length > 0) {
     section(
-      "Further with heaptap",
+      "Next steps",
       ...commands.map(({ what, command }) =>
         h(
           "p",
@@ -150,13 +150,13 @@ export function infoPage(header: Header, javas: JavaHeap[], say: (text: string) 
           h("span", null, name(what)),
           h("code", null, name(command)),
           button("Copy", {
-            "aria-label": `Copy the command: ${shown(what)}`,
-            onclick: async () => say((await toClipboard(command)) ? "Command copied" : "The browser refused the clipboard"),
+            "aria-label": `Copy the command: ${sanitize(what)}`,
+            onclick: async () => say((await copyToClipboard(command)) ? "Command copied" : "Cannot copy: the browser denied access to the clipboard"),
           }),
         ),
       ),
     );
   }
-  page.append(h("p", { class: "hint" }, `Made by ${shown(header.tool)}${header.made_wall_ms ? `, ${when(header.made_wall_ms)}` : ""}.`));
+  page.append(h("p", { class: "hint" }, `Page written by ${sanitize(header.tool)}${header.made_wall_ms ? `, ${formatTime(header.made_wall_ms)}` : ""}.`));
   return page;
 }

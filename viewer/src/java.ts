@@ -1,11 +1,11 @@
-// Java heaps: classes and packages, who keeps whom alive, and objects that should be gone with
-// the way that still holds each.
+// Java heaps: classes and packages, the dominator tree, and leaked objects with their paths from GC
+// roots.
 
-import { fill, h, name } from "./dom";
+import { fill, h, name, sentence } from "./dom";
 import type { JavaChange, JavaHeap, JavaRows, JavaSizes, JavaStep, JavaSuspect } from "./format";
 import { Table } from "./table";
 import { bar } from "./treeview";
-import { bytes, signed, thousands } from "./units";
+import { bytes, counted, signed, thousands } from "./units";
 
 interface ClassRow {
   name: string;
@@ -24,8 +24,8 @@ interface Node {
   children: Node[];
 }
 
-/** A class in both dumps. */
-interface Grown {
+/** Class in both dumps. */
+interface ChangedClass {
   at: number;
   name: string;
 }
@@ -33,7 +33,7 @@ interface Grown {
 type Page = "growth" | "histogram" | "packages" | "dominators" | "tree" | "largest";
 
 const PAGES: { page: Page; title: string }[] = [
-  { page: "growth", title: "What grew" },
+  { page: "growth", title: "Growth" },
   { page: "histogram", title: "Classes" },
   { page: "packages", title: "Packages" },
   { page: "dominators", title: "Dominator tree" },
@@ -41,7 +41,10 @@ const PAGES: { page: Page; title: string }[] = [
   { page: "largest", title: "Largest objects" },
 ];
 
-/** Preorder columns with pops as a tree. */
+/** Labels of a step's status; the same as in `heaptap leaks`. */
+const STATUSES: Record<string, string> = { leaking: "leaks", "not-leaking": "in use" };
+
+/** Returns the tree of preorder columns with pops. */
 function nodesOf(pops: number[]): Node[] {
   const roots: Node[] = [];
   const path: Node[] = [];
@@ -71,13 +74,13 @@ export class JavaView {
   private page: Page = "histogram";
   private heap: JavaHeap | null = null;
   private refill: (() => void) | null = null;
-  /** Whether the heap that is shown is compared with another one. */
+  /** Whether the current heap is compared with another dump. */
   private compared = false;
 
   constructor() {
     this.buttons = PAGES.map(({ page, title }) => ({
       page,
-      button: h("button", { type: "button", onclick: () => this.turn(page) }, title),
+      button: h("button", { type: "button", onclick: () => this.showPage(page) }, title),
     }));
     this.filter = h("input", {
       type: "search",
@@ -106,14 +109,14 @@ export class JavaView {
     if (compared && !this.compared) this.page = "growth";
     else if (!compared && this.page === "growth") this.page = "histogram";
     this.compared = compared;
-    this.turn(this.page);
+    this.showPage(this.page);
   }
 
   private text(index: number | null | undefined): string {
     return index === null || index === undefined ? "" : (this.heap!.strings[index] ?? "");
   }
 
-  private turn(page: Page): void {
+  private showPage(page: Page): void {
     this.page = page;
     for (const each of this.buttons) each.button.setAttribute("aria-pressed", String(each.page === page));
     this.filter.hidden = page !== "histogram" && page !== "packages" && page !== "growth";
@@ -149,20 +152,20 @@ export class JavaView {
       [
         { id: "name", title, sort: values["name"]!, cell: (row) => name(row.name) },
         { id: "count", title: "Objects", numeric: true, sort: values["count"]!, cell: (row) => thousands(row.count) },
-        { id: "shallow", title: "Shallow", hint: "The objects alone", numeric: true, sort: values["shallow"]!, cell: (row) => bytes(row.shallow) },
+        { id: "shallow", title: "Shallow", hint: "Size of the objects themselves", numeric: true, sort: values["shallow"]!, cell: (row) => bytes(row.shallow) },
         ...(native
-          ? [{ id: "native", title: "Native", hint: "Memory outside the Java heap that they own", numeric: true, sort: values["native"]!, cell: (row: ClassRow) => bytes(row.native) }]
+          ? [{ id: "native", title: "Native", hint: "Native memory owned by the objects", numeric: true, sort: values["native"]!, cell: (row: ClassRow) => bytes(row.native) }]
           : []),
-        { id: "retained", title: "Retained", hint: "What would be free if they were", numeric: true, sort: values["retained"]!, cell: (row) => bytes(row.retained) },
+        { id: "retained", title: "Retained", hint: "Size freed with the objects", numeric: true, sort: values["retained"]!, cell: (row) => bytes(row.retained) },
         { id: "share", title: "Share", numeric: true, cell: (row) => bar(row.retained, whole) },
       ],
       {
-        label: title === "Class" ? "Histogram of classes" : "Packages",
+        label: title === "Class" ? "Classes" : "Packages",
         sorted: (column, descending) => {
           sort = { column, descending };
           this.refill?.();
         },
-        empty: "No class matches.",
+        empty: title === "Class" ? "No classes match." : "No packages match.",
       },
     );
     table.markSort(sort.column, true);
@@ -178,48 +181,48 @@ export class JavaView {
     this.refill();
   }
 
-  /** What grew since another dump; of the class that is chosen, who holds its objects now. */
+  /** Shows changes since another dump, and the paths from the objects of the selected class to GC roots. */
   private growth(change: JavaChange): void {
     const more = (of: keyof JavaSizes, at: number): number => change.after[of][at]! - change.before[of][at]!;
     const own = (at: number): number => more("shallow", at) + more("native", at);
-    const rows: Grown[] = change.name.map((text, at) => ({ at, name: this.text(text) }));
+    const rows: ChangedClass[] = change.name.map((text, at) => ({ at, name: this.text(text) }));
     const size = (id: string, title: string, hint: string, value: (at: number) => number, show = (n: number): string => signed(n, "bytes")) => ({
       id,
       title,
       hint,
       numeric: true,
-      sort: ({ at }: Grown) => value(at),
-      cell: ({ at }: Grown) => (value(at) === 0 ? "–" : show(value(at))),
+      sort: ({ at }: ChangedClass) => value(at),
+      cell: ({ at }: ChangedClass) => (value(at) === 0 ? "–" : show(value(at))),
     });
     const columns = [
       {
         id: "name",
         title: "Class",
-        sort: (row: Grown) => row.name,
-        cell: (row: Grown) => {
+        sort: (row: ChangedClass) => row.name,
+        cell: (row: ChangedClass) => {
           const status = change.status[row.at]!;
           const text = h("span", null, name(row.name));
           if (status === "new" || status === "gone") text.append(" ", h("span", { class: "tag" }, status));
           return text;
         },
       },
-      size("count", "Objects", "How many more there are", (at) => more("count", at), (n) => (n > 0 ? "+" : "") + thousands(n)),
-      size("own", "Own bytes", "The objects alone, and native memory that they own", own),
-      size("retained", "Retained", "What would be free if they were", (at) => more("retained", at)),
-      size("before", "Before", "Objects before", (at) => change.before.count[at]!, thousands),
-      size("now", "Now", "Objects now", (at) => change.after.count[at]!, thousands),
+      size("count", "Objects", "Change in the number of objects", (at) => more("count", at), (n) => (n > 0 ? "+" : "") + thousands(n)),
+      size("own", "Shallow + native", "Change in the size of the objects and of the native memory that they own", own),
+      size("retained", "Retained", "Change in the size freed with the objects", (at) => more("retained", at)),
+      size("before", "Before", "Number of objects before", (at) => change.before.count[at]!, thousands),
+      size("now", "Now", "Number of objects now", (at) => change.after.count[at]!, thousands),
     ];
     let sort = { column: "own", descending: true };
-    const below = h("section", { class: "held", "aria-label": "Who holds them" });
-    const table = new Table<Grown>(columns, {
-      label: "Classes that changed",
+    const below = h("section", { class: "held", "aria-label": "Paths to GC roots" });
+    const table = new Table<ChangedClass>(columns, {
+      label: "Changed classes",
       sorted: (column, descending) => {
         sort = { column, descending };
         this.refill?.();
       },
-      select: (row) => this.holders(below, change, row),
-      activate: (row) => this.inClasses(row.name),
-      empty: change.name.length === 0 ? "No class changed." : "No class matches.",
+      select: (row) => this.showPaths(below, change, row),
+      activate: (row) => this.showClass(row.name),
+      empty: change.name.length === 0 ? "No classes changed." : "No classes match.",
     });
     table.markSort(sort.column, true);
     this.refill = () => {
@@ -234,7 +237,7 @@ export class JavaView {
       "div",
       { class: "growth" },
       h("p", { class: "headline" }, h("b", null, change.headline), h("span", { class: "soft" }, " since ", name(change.since))),
-      change.of_two_kinds ? h("p", { class: "hint" }, "The two dumps are of different kinds, which size arrays and strings differently and know different roots.") : null,
+      change.of_two_kinds ? h("p", { class: "hint" }, "The dumps are of different kinds, which differ in their GC roots and in the sizes of arrays and strings.") : null,
       table.element,
       below,
     );
@@ -244,47 +247,47 @@ export class JavaView {
     if (first) table.reveal(first);
   }
 
-  private inClasses(text: string): void {
+  private showClass(text: string): void {
     this.filter.value = text;
-    this.turn("histogram");
+    this.showPage("histogram");
   }
 
-  private holders(host: HTMLElement, change: JavaChange, row: Grown): void {
+  private showPaths(host: HTMLElement, change: JavaChange, row: ChangedClass): void {
     const text = change.name[row.at]!;
-    const ways = change.held.find((each) => each.class === text);
+    const paths = change.held.find((each) => each.class === text);
     const now = change.after.count[row.at]!;
     const title = h(
       "p",
       { class: "bar" },
       h("b", null, `${thousands(now)} × `, name(row.name)),
-      now > 0 ? h("button", { type: "button", onclick: () => this.inClasses(row.name) }, "Show in Classes") : null,
+      now > 0 ? h("button", { type: "button", onclick: () => this.showClass(row.name) }, "Show in Classes") : null,
     );
-    if (!ways || ways.pop.length === 0) {
-      const why = now === 0 ? "None are left." : "Who holds them is on the page for the classes that grew most: heaptap paths shows it for every class.";
-      return fill(host, title, h("p", { class: "hint" }, why));
+    if (!paths || paths.pop.length === 0) {
+      const reason = now === 0 ? "No objects are left." : "The page contains paths only for the classes that grew the most. For other classes, run ";
+      return fill(host, title, h("p", { class: "hint" }, reason, now === 0 ? null : h("code", null, "heaptap paths"), now === 0 ? null : "."));
     }
     const tree = h("div");
     fill(host, title, tree);
-    this.unfolding(
-      ways.pop,
+    this.showTree(
+      paths.pop,
       [
         {
           id: "label",
-          title: "Held by",
+          title: "Referenced by",
           cell: (node) => {
-            const root = this.text(ways.root[node.row]);
-            return h("span", null, name(this.text(ways.label[node.row])), root ? h("span", { class: "soft" }, " root: ", name(root)) : null);
+            const root = this.text(paths.root[node.row]);
+            return h("span", null, name(this.text(paths.label[node.row])), root ? h("span", { class: "soft" }, " root: ", name(root)) : null);
           },
         },
-        { id: "count", title: "Objects", numeric: true, cell: (node) => thousands(ways.count[node.row]!) },
+        { id: "count", title: "Objects", numeric: true, cell: (node) => thousands(paths.count[node.row]!) },
       ],
-      `Who holds ${row.name}, back to the roots`,
+      `Paths from ${row.name} to GC roots`,
       null,
       tree,
     );
   }
 
-  private unfolding(
+  private showTree(
     pops: number[],
     columns: ConstructorParameters<typeof Table<Node>>[0],
     label: string,
@@ -311,7 +314,7 @@ export class JavaView {
         else open.add(node);
         list(node);
       },
-      empty: "Nothing is recorded.",
+      empty: "No data.",
     });
     const list = (active: Node | null): void => {
       const rows: Node[] = [];
@@ -323,7 +326,7 @@ export class JavaView {
       }
       table.show(rows, active);
     };
-    // Of ways to the roots what has no forks is shown whole, as far as that is no long list.
+    // Paths to GC roots are open up to the first fork, unless that is a long list.
     let levels = host === this.host ? 1 : 40;
     for (let siblings = roots; siblings.length === 1 && levels > 0; siblings = siblings[0]!.children, levels--) open.add(siblings[0]!);
     fill(host, note ? h("p", { class: "hint" }, note) : null, table.element);
@@ -332,9 +335,9 @@ export class JavaView {
 
   private dominators(heap: JavaHeap): void {
     const tree = heap.dominators;
-    if (!tree) return this.none("No dominator tree was computed for this heap.");
+    if (!tree) return this.showEmpty("This page does not contain a dominator tree of this heap.");
     const whole = tree.retained.reduce((most, value) => Math.max(most, value), 0);
-    this.unfolding(
+    this.showTree(
       tree.pop,
       [
         {
@@ -352,32 +355,32 @@ export class JavaView {
         { id: "retained", title: "Retained", numeric: true, cell: (node) => bytes(tree.retained[node.row]!) },
         { id: "share", title: "Share", numeric: true, cell: (node) => bar(tree.retained[node.row]!, whole) },
         { id: "shallow", title: "Shallow", numeric: true, cell: (node) => bytes(tree.shallow[node.row]!) },
-        { id: "below", title: "Objects below", numeric: true, cell: (node) => thousands(tree.below[node.row]!) },
+        { id: "below", title: "Dominated objects", numeric: true, cell: (node) => thousands(tree.below[node.row]!) },
       ],
-      "Dominator tree: who keeps whom alive",
-      tree.left_out > 0 ? `${thousands(tree.left_out)} small objects have no row of their own; they count in what keeps them.` : null,
+      "Dominator tree",
+      tree.left_out > 0 ? `${counted(tree.left_out, "small object")} ${tree.left_out === 1 ? "is" : "are"} not listed; the sizes of dominators include them.` : null,
     );
   }
 
   private byClass(heap: JavaHeap): void {
     const { tree } = heap;
-    if (!tree) return this.none("No tree by class was computed for this heap.");
+    if (!tree) return this.showEmpty("This page does not contain a tree by class of this heap.");
     const whole = tree.bytes.reduce((most, value) => Math.max(most, value), 0);
-    this.unfolding(
+    this.showTree(
       tree.pop,
       [
         { id: "label", title: "Class", cell: (node) => name(this.text(tree.label[node.row])) },
-        { id: "bytes", title: "With all below", numeric: true, cell: (node) => bytes(tree.bytes[node.row]!) },
+        { id: "bytes", title: "Retained", numeric: true, cell: (node) => bytes(tree.bytes[node.row]!) },
         { id: "share", title: "Share", numeric: true, cell: (node) => bar(tree.bytes[node.row]!, whole) },
         { id: "count", title: "Objects", numeric: true, cell: (node) => thousands(tree.count[node.row]!) },
       ],
       "Retained memory by class",
-      "The dominator tree with the children of one class merged: below each class what only its objects keep alive.",
+      "The dominator tree, with children of one class merged. Below each class is what only its objects keep alive.",
     );
   }
 
   private largest(heap: JavaHeap): void {
-    if (heap.largest.length === 0) return this.none("No object retains anything worth a row.");
+    if (heap.largest.length === 0) return this.showEmpty("No large objects found.");
     fill(
       this.host,
       h(
@@ -388,19 +391,19 @@ export class JavaView {
             "details",
             { class: "card" },
             h("summary", null, h("b", { class: "figure" }, bytes(object.retained)), " ", name(this.text(object.label)), object.id ? h("span", { class: "soft" }, ` ${object.id}`) : null),
-            this.way(object.path, this.text(object.root)),
+            this.referencePath(object.path, this.text(object.root)),
           ),
         ),
       ),
     );
   }
 
-  private none(words: string): void {
+  private showEmpty(words: string): void {
     fill(this.host, h("p", { class: "empty" }, words));
   }
 
-  /** A path whose references lead to the steps that they stand with. */
-  private way(steps: JavaStep[], root: string): HTMLElement {
+  /** Returns a path in which each reference precedes the step that it leads to. */
+  private referencePath(steps: JavaStep[], root: string): HTMLElement {
     return h(
       "ol",
       { class: "path" },
@@ -419,7 +422,7 @@ export class JavaView {
     );
   }
 
-  private path(steps: JavaStep[], root: string | null): HTMLElement {
+  private leakPath(steps: JavaStep[], root: string | null): HTMLElement {
     return h(
       "ol",
       { class: "path" },
@@ -432,21 +435,21 @@ export class JavaView {
           { class: step.status === "leaking" ? "leaking" : null },
           step.left_out ? h("span", { class: "soft" }, `… ${thousands(step.left_out)} more … `) : null,
           name(this.text(step.class)),
-          // The reference that should not be there, as heaptap's own tables underline it.
+          // The suspected reference is underlined, as in the terminal.
           reference ? h("code", { class: step.suspect ? "suspect" : null }, name(`.${reference}`)) : null,
           step.status ? " " : null,
-          step.status ? h("span", { class: `tag ${step.status}` }, step.status.replace(/-/g, " ")) : null,
+          step.status ? h("span", { class: `tag ${step.status}` }, STATUSES[step.status] ?? step.status) : null,
           reason ? h("span", { class: "soft" }, " ", name(reason)) : null,
         );
       }),
     );
   }
 
-  /** The suspects, on a page of their own. */
+  /** Returns the page of leaks. */
   suspects(heap: JavaHeap): HTMLElement {
     const before = this.heap;
     this.heap = heap;
-    const one = (suspect: JavaSuspect, place: number): HTMLElement =>
+    const card = (suspect: JavaSuspect, place: number): HTMLElement =>
       h(
         "details",
         { class: "card", open: place === 0 || heap.suspects.length <= 3 },
@@ -460,23 +463,23 @@ export class JavaView {
           " ",
           h("span", { class: `tag ${suspect.certainty}` }, suspect.certainty),
           " ",
-          h("span", { class: "soft" }, suspect.what.replace(/-/g, " "), suspect.of_platform ? ", of the platform" : ""),
+          h("span", { class: "soft" }, suspect.what.replace(/-/g, " "), suspect.of_platform ? " (platform leak)" : ""),
         ),
         suspect.advice !== null && suspect.advice !== undefined ? h("p", null, name(this.text(suspect.advice))) : null,
-        this.path(suspect.path, this.text(suspect.root) || null),
+        this.leakPath(suspect.path, this.text(suspect.root) || null),
       );
     const page = h(
       "div",
-      { class: "scroll", tabindex: 0, role: "region", "aria-label": "Leak suspects" },
+      { class: "scroll", tabindex: 0, role: "region", "aria-label": "Leaks" },
       heap.suspects.length === 0
-        ? h("p", { class: "empty" }, "No object was found that should be gone.")
-        : h("p", { class: "hint" }, "Objects that should be gone, and by which way a root still reaches them."),
-      ...heap.suspects.map(one),
+        ? h("p", { class: "empty" }, "No leaks found: no object is still reachable after the end of its lifecycle.")
+        : h("p", { class: "hint" }, "Objects that are still reachable after the end of their lifecycle, with a path from a GC root."),
+      ...heap.suspects.map(card),
       ...(heap.unheld ?? []).map((each) =>
-        h("p", { class: "hint" }, `${thousands(each.count)} × `, name(this.text(each.class)), `: ${each.what}`),
+        h("p", { class: "hint" }, `${thousands(each.count)} × `, name(this.text(each.class)), ` (${each.what}): unreachable, not yet collected.`),
       ),
-      ...(heap.notes ?? []).map((note) => h("p", { class: "hint" }, name(note))),
-      ...heap.warnings.map((warning) => h("p", { class: "warn" }, name(warning.message), warning.help ? h("span", null, " ", name(warning.help)) : null)),
+      ...(heap.notes ?? []).map((note) => h("p", { class: "hint" }, sentence(note))),
+      ...heap.warnings.map((warning) => h("p", { class: "warn" }, sentence(warning.message), warning.help ? h("span", null, " ", sentence(warning.help)) : null)),
     );
     this.heap = before;
     return page;

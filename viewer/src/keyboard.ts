@@ -1,4 +1,4 @@
-// Keys that hold everywhere but in fields. help.ts lists them.
+// Keys of the page; inactive in input fields. help.ts lists them.
 
 import type { App } from "./app";
 import type { Action } from "./details";
@@ -31,12 +31,12 @@ export function bindKeys(app: App, help: HTMLDialogElement): void {
       return;
     }
     const flame = app.state.tab === "flame" && target.closest("[role=tablist], .table-scroll, .strip, .memory, select") === null;
-    const handled = everywhere(app, help, event) || (flame && app.scene !== null && onGraph(app, event));
+    const handled = onPage(app, help, event) || (flame && app.scene !== null && onGraph(app, event));
     if (handled) event.preventDefault();
   });
 }
 
-function everywhere(app: App, help: HTMLDialogElement, event: KeyboardEvent): boolean {
+function onPage(app: App, help: HTMLDialogElement, event: KeyboardEvent): boolean {
   const { key } = event;
   const number = /^[1-9]$/.test(key) ? Number(key) : 0;
   if (number > 0 && number <= app.tabs.length) {
@@ -72,7 +72,7 @@ function everywhere(app: App, help: HTMLDialogElement, event: KeyboardEvent): bo
   return true;
 }
 
-/** The dump before or after; stretching keeps what it is compared with. */
+/** Shows the previous or next dump. With `stretch`, the base of the comparison stays. */
 function step(app: App, by: number, stretch: boolean): void {
   const { dump, base } = app.state;
   const series = app.header.series[app.header.dumps[dump]!.series]!.dumps;
@@ -92,10 +92,10 @@ function onGraph(app: App, event: KeyboardEvent): boolean {
   if (action) {
     const cell = app.selected?.parent ? app.selected : zoomed;
     if (cell.parent) void app.act(action, cell, app.treeOf(cell));
-    else app.say("Select a box first: arrow keys or Shift-click");
+    else app.say("Select a box first, with the arrow keys or Shift-click");
     return true;
   }
-  const out = (): void => app.zoom(zoomed.parent ?? tree.root);
+  const zoomOut = (): void => app.zoom(zoomed.parent ?? tree.root);
   switch (key) {
     case "+":
     case "=": {
@@ -104,14 +104,14 @@ function onGraph(app: App, event: KeyboardEvent): boolean {
       return true;
     }
     case "-":
-      out();
+      zoomOut();
       return true;
     case "0":
       app.zoom(tree.root);
       return true;
     case "Escape":
       if (app.state.search) app.change({ search: "" });
-      else if (zoomed.parent) out();
+      else if (zoomed.parent) zoomOut();
       else if (app.selected) app.select(tree.root);
       else return false;
       return true;
@@ -121,7 +121,7 @@ function onGraph(app: App, event: KeyboardEvent): boolean {
       return true;
   }
   if (inControl || !/^(Arrow|Home|End)/.test(key)) return false;
-  const next = walk(app, key);
+  const next = neighbor(app, key);
   if (next) {
     app.select(next);
     requestAnimationFrame(() => app.flame.reveal(next));
@@ -129,7 +129,7 @@ function onGraph(app: App, event: KeyboardEvent): boolean {
   return true;
 }
 
-function walk(app: App, key: string): Cell | null {
+function neighbor(app: App, key: string): Cell | null {
   const scene = app.scene!;
   const { selected } = app;
   const tree = app.treeOf(selected);

@@ -1,7 +1,7 @@
-// What makes two frames the same box: their function, their line, their library or their
-// package. A key is a small number; what it is called, and how it is coloured, stands here.
+// Keys of frames: frames with the same function, line, library or package share a box. A key is a small
+// number with a label and a hash.
 
-import { basename, hash, shown } from "./names";
+import { basename, hash, sanitize } from "./names";
 import type { Profile } from "./profile";
 
 export type Grouping = "function" | "line" | "library" | "package";
@@ -9,17 +9,17 @@ export type Grouping = "function" | "line" | "library" | "package";
 export interface Keys {
   grouping: Grouping;
   count: number;
-  /** Key of each frame. */
+  /** Key by frame. */
   ofFrame: Int32Array;
-  /** A frame with this key, for its function, library, file. */
+  /** One frame of each key, for its function, library and file. */
   frameOf: Int32Array;
-  /** What is shown, and what is copied. */
+  /** Returns the label for display. */
   label(key: number): string;
-  /** The same whenever and wherever the page is opened. */
+  /** Returns a hash that does not depend on the page, for links. */
   hash(key: number): number;
 }
 
-/** What functions without a known library say. */
+/** Library name of functions whose library is unknown. */
 export const NO_LIBRARY = "(no library)";
 
 export function libraryName(profile: Profile, library: number): string {
@@ -31,14 +31,14 @@ export function functionName(profile: Profile, id: number): string {
   return profile.texts[profile.functions.name[id]!] || "(no name)";
 }
 
-/** `File.kt:12`, or nothing. */
-export function place(profile: Profile, frame: number): string {
+/** Returns `File.kt:12`; empty if the file is unknown. */
+export function sourceLine(profile: Profile, frame: number): string {
   const file = profile.texts[profile.frames.file[frame]!] ?? "";
   const line = profile.frames.line[frame]!;
   return file ? (line ? `${file}:${line}` : file) : "";
 }
 
-/** `android.graphics` of `android.graphics.Bitmap.nativeCreate`, `SkImage` of `SkImage::x()`. */
+/** Returns `android.graphics` for `android.graphics.Bitmap.nativeCreate`, `SkImage` for `SkImage::x()`. */
 export function packageOf(name: string): string {
   const head = name.split(/[(<\s]/, 1)[0]!;
   const colons = head.lastIndexOf("::");
@@ -54,7 +54,7 @@ export function keysFor(profile: Profile, grouping: Grouping): Keys {
   const names = new Map<string | number, number>();
   const frames: number[] = [];
   const texts: string[] = [];
-  // Functions of one name and library are one, however they were linked.
+  // Functions with the same name and library share a key, even if their linker names differ.
   const ofFunction = new Int32Array(functions.count).fill(-1);
   const keyOf = (identity: string | number, frame: number, text: string | null): number => {
     let key = names.get(identity);
@@ -83,7 +83,7 @@ export function keysFor(profile: Profile, grouping: Grouping): Keys {
       } else {
         const library = libraryName(profile, functions.library[id]!);
         const text =
-          grouping === "library" ? library : packageOf(functionName(profile, id)) || `(none) ${library}`;
+          grouping === "library" ? library : packageOf(functionName(profile, id)) || `(no package) ${library}`;
         key = keyOf(text, frame, text);
       }
       ofFunction[id] = key;
@@ -98,8 +98,8 @@ export function keysFor(profile: Profile, grouping: Grouping): Keys {
     const frame = frameOf[key]!;
     const name = functionName(profile, functionOf[frame]!);
     if (grouping !== "line") return name;
-    const where = place(profile, frame);
-    return where ? `${name}  ${basename(where)}` : name;
+    const line = sourceLine(profile, frame);
+    return line ? `${name}  ${basename(line)}` : name;
   };
   const hashes = new Map<number, number>();
   return {
@@ -107,7 +107,7 @@ export function keysFor(profile: Profile, grouping: Grouping): Keys {
     count: frameOf.length,
     ofFrame,
     frameOf,
-    label: (key) => shown(label(key)),
+    label: (key) => sanitize(label(key)),
     hash(key) {
       let value = hashes.get(key);
       if (value === undefined) {
@@ -120,7 +120,7 @@ export function keysFor(profile: Profile, grouping: Grouping): Keys {
   };
 }
 
-/** The label in full, for copying. */
+/** Returns the full label, for copying. */
 export function rawLabel(profile: Profile, keys: Keys, key: number): string {
   if (key < 0) return "all";
   if (keys.grouping === "function" || keys.grouping === "line") {

@@ -1,5 +1,5 @@
-// Lanes of the memory timeline as pictures: stacked parts, lines with gaps, marks of collections.
-// Knows moments and values, no processes.
+// Pictures of the lanes in Memory over time: stacked parts, lines with gaps, marks of collections. Works
+// on times and values, independent of processes.
 
 import type { Axis } from "./axis";
 import { svg } from "./dom";
@@ -7,21 +7,21 @@ import type { Run } from "./readings";
 
 export interface Series {
   key: string;
-  words: string;
-  /** Of the style sheet: colour and dashes. */
+  label: string;
+  /** Class in the style sheet: color and dashes. */
   style: string;
   unit: string;
   runs: Run[];
-  /** Dots at the points. */
+  /** Whether the points have dots. */
   dots?: boolean;
-  /** Ends of an interval at points, by moment. */
+  /** Limits of the interval of a point, by time in ms. */
   bars?: Map<number, [low: number, high: number]>;
   at(ms: number): number | null;
 }
 
 export interface Mark {
   ms: number;
-  /** 0 to 1. */
+  /** From 0 to 1. */
   size: number;
   ours: boolean;
 }
@@ -29,22 +29,22 @@ export interface Mark {
 export interface Lane {
   title: string;
   height: number;
-  /** Drawn upon each other. */
+  /** Stacked areas, bottom first. */
   stacked: Series[];
   lines: Series[];
   marks: Mark[];
-  /** Stretches of what heaptap itself did. */
+  /** Time ranges of heaptap activity, in ms. */
   bands: [from: number, to: number][];
 }
 
 const TOP = 4;
-/** Room for marks below. */
-const MARKS = 16;
-/** More dots than that are no dots any more. */
-const DOTS = 400;
+/** Height of the marks in px. */
+const MARKS_HEIGHT = 16;
+/** Maximum number of dots on a line; more would merge. */
+const MAX_DOTS = 400;
 
-/** The largest value that a lane has to show. */
-export function mostOf(lane: Lane): number {
+/** Returns the largest value in a lane, at least 1. */
+export function maxValue(lane: Lane): number {
   let most = 1;
   for (const { runs, bars } of lane.lines) {
     for (const run of runs) for (const [, value] of run) most = Math.max(most, value);
@@ -56,7 +56,7 @@ export function mostOf(lane: Lane): number {
 
 type Layers = [ms: number, tops: number[]][];
 
-/** Sums upon each other; the series of a stack have the same moments. */
+/** Returns the cumulative sums of the stacked series, which have the same times. */
 function layersOf(stacked: Series[]): Layers[] {
   const first = stacked[0];
   if (!first) return [];
@@ -70,20 +70,20 @@ function layersOf(stacked: Series[]): Layers[] {
 
 export function draw(lane: Lane, axis: Axis, width: number): SVGElement {
   const { height } = lane;
-  const most = mostOf(lane);
-  const floor = height - (lane.marks.length > 0 ? MARKS : 2);
+  const most = maxValue(lane);
+  const floor = height - (lane.marks.length > 0 ? MARKS_HEIGHT : 2);
   const x = (ms: number): number => axis.x(ms, width);
   const y = (value: number): number => floor - ((floor - TOP) * Math.max(0, value)) / most;
   const point = (ms: number, value: number): string => `${x(ms).toFixed(1)},${y(value).toFixed(1)}`;
   const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width: "100%", height, preserveAspectRatio: "none", "aria-hidden": "true", class: "lane-picture" });
-  // The page's own style lets pictures be as high as their width asks for.
+  // Without it, the style sheet would scale the height with the width.
   picture.style.height = `${height}px`;
   picture.append(svg("line", { x1: 0, x2: width, y1: floor, y2: floor, class: "floor" }), svg("line", { x1: 0, x2: width, y1: y(most / 2), y2: y(most / 2), class: "half" }));
   for (const [from, to] of lane.bands) {
     picture.append(svg("rect", { x: x(from), y: TOP, width: Math.max(2, x(to) - x(from)), height: floor - TOP, class: "ours-band" }));
   }
   for (const layers of layersOf(lane.stacked)) {
-    // One reading alone is as wide as can be seen.
+    // A single reading is widened to be visible.
     const wide: Layers = layers.length === 1 ? [layers[0]!, [axis.ms(x(layers[0]![0]) + 3, width), layers[0]![1]]] : layers;
     lane.stacked.forEach((series, i) => {
       const above = wide.map(([ms, tops]) => point(ms, tops[i + 1]!));
@@ -95,7 +95,7 @@ export function draw(lane: Lane, axis: Axis, width: number): SVGElement {
     const count = series.runs.reduce((sum, run) => sum + run.length, 0);
     for (const run of series.runs) {
       picture.append(svg("polyline", { points: run.map(([ms, value]) => point(ms, value)).join(" "), class: `line ${series.style}` }));
-      if ((series.dots || run.length === 1) && count <= DOTS) {
+      if ((series.dots || run.length === 1) && count <= MAX_DOTS) {
         for (const [ms, value] of run) picture.append(svg("circle", { cx: x(ms), cy: y(value), r: 2.5, class: `point ${series.style}` }));
       }
     }

@@ -1,5 +1,5 @@
-// Where boxes stand: rows of a flame graph for a width in pixels. Only what is at least a pixel
-// wide is visited; what is narrower stands in one grey box at the end of its siblings.
+// Layout of the boxes of a flame graph in rows, for a width in pixels. Cells narrower than a pixel are
+// merged into one gray box after their siblings, and their children are not visited.
 
 import type { Cell, Tree } from "./grow";
 
@@ -8,25 +8,25 @@ export interface Box {
   tree: Tree;
   x: number;
   width: number;
-  /** How many siblings, this one among them, are too narrow to be told apart; 0 of a cell. */
+  /** Number of merged siblings, including this cell; 0 for the box of a single cell. */
   merged: number;
   mergedWeight: number;
-  /** The zoom leads through it: its width says nothing. */
+  /** Whether it is a caller of the zoomed cell; its width is then meaningless. */
   onPath: boolean;
 }
 
 export interface Layout {
-  /** From the top of an icicle down. */
+  /** From the top of the icicles down. */
   rows: Box[][];
-  /** Row of the zoomed cell: what stands above it are its callers. */
+  /** Row of the zoomed cell; the rows above are its callers. */
   focus: number;
   boxes: number;
 }
 
-/** Narrowest box that is told apart, in CSS pixels. */
-const NARROWEST = 1;
+/** Minimum width of a box in CSS pixels. */
+const MIN_BOX_WIDTH = 1;
 
-function spread(tree: Tree, start: Box[], rows: Box[][], row: number): number {
+function placeChildren(tree: Tree, start: Box[], rows: Box[][], row: number): number {
   let boxes = 0;
   let level = start;
   for (let depth = row; level.length > 0; depth++) {
@@ -42,11 +42,11 @@ function spread(tree: Tree, start: Box[], rows: Box[][], row: number): number {
       for (let i = 0; i < children.length; i++) {
         const child = children[i]!;
         const width = child.weight * scale;
-        if (width < NARROWEST) {
+        if (width < MIN_BOX_WIDTH) {
           let weight = 0;
           for (let rest = i; rest < children.length; rest++) weight += children[rest]!.weight;
           const merged = children.length - i;
-          if (weight * scale >= NARROWEST) {
+          if (weight * scale >= MIN_BOX_WIDTH) {
             next.push({ cell: child, tree, x, width: weight * scale, merged, mergedWeight: weight, onPath: false });
           }
           break;
@@ -60,28 +60,28 @@ function spread(tree: Tree, start: Box[], rows: Box[][], row: number): number {
   return boxes;
 }
 
-function whole(cell: Cell, tree: Tree, width: number, onPath: boolean): Box {
+function fullBox(cell: Cell, tree: Tree, width: number, onPath: boolean): Box {
   return { cell, tree, x: 0, width, merged: 0, mergedWeight: 0, onPath };
 }
 
-/** Lays out what is below `zoom`, its callers as full rows above. */
+/** Lays out `zoom` and its descendants, with its callers as full rows above. */
 export function layout(tree: Tree, zoom: Cell, width: number): Layout {
   const rows: Box[][] = [];
   const above: Cell[] = [];
   for (let at = zoom.parent; at; at = at.parent) above.push(at);
-  for (const cell of above.reverse()) rows.push([whole(cell, tree, width, true)]);
+  for (const cell of above.reverse()) rows.push([fullBox(cell, tree, width, true)]);
   const focus = rows.length;
-  const boxes = spread(tree, [whole(zoom, tree, width, false)], rows, focus);
+  const boxes = placeChildren(tree, [fullBox(zoom, tree, width, false)], rows, focus);
   return { rows, focus, boxes: boxes + focus };
 }
 
-/** Lays out a sandwich: callers above, the pivot, what it calls below. */
+/** Lays out a sandwich: callers above, the pivot, callees below. */
 export function layoutSandwich(callees: Tree, callers: Tree, width: number): Layout {
   const up: Box[][] = [];
   const down: Box[][] = [];
-  let boxes = spread(callers, [whole(callers.root, callers, width, false)], up, 0);
-  boxes += spread(callees, [whole(callees.root, callees, width, false)], down, 0);
-  // Both begin with a root and the pivots: the pivots stand once, the roots don't.
+  let boxes = placeChildren(callers, [fullBox(callers.root, callers, width, false)], up, 0);
+  boxes += placeChildren(callees, [fullBox(callees.root, callees, width, false)], down, 0);
+  // Both start with a root and the pivots. The pivots are kept once, the roots are dropped.
   const above = up.slice(2).reverse();
   return { rows: [...above, ...down.slice(1)], focus: above.length, boxes };
 }

@@ -1,30 +1,30 @@
-// Starts the viewer on its page: takes the data out of it, shows it, and says what went wrong in
-// words where it can't. The static part of the page stays in that case.
+// Starts the viewer: reads the data from the page and shows it. If that fails, it shows the reason, and
+// the static part of the page stays.
 
 import { App } from "./app";
-import { open, readJava, readProfile, takeBlocks, DataError } from "./decode";
+import { parseReport, readJava, readProfile, takeBlocks, DataError } from "./decode";
 import { h, put } from "./dom";
 import type { Profile } from "./profile";
 
-function fail(root: HTMLElement, error: unknown): void {
-  const why = error instanceof DataError ? error.message : `the viewer failed: ${String(error)}`;
+function showError(root: HTMLElement, error: unknown): void {
+  const reason = error instanceof DataError ? error.message : `internal error: ${String(error)}`;
   root.replaceChildren();
-  put(root, h("p", { class: "failed", role: "alert" }, `The interactive view can't be shown: ${why}. The summary on this page holds without it.`));
+  put(root, h("p", { class: "failed", role: "alert" }, `Cannot show the interactive view: ${reason}. The summary on this page does not need it.`));
   console.error(error);
 }
 
 async function begin(root: HTMLElement): Promise<void> {
   if (typeof DecompressionStream === "undefined") {
-    throw new DataError("this browser is too old (it needs DecompressionStream: Chrome 80, Firefox 113, Safari 16.4)");
+    throw new DataError("this browser does not support DecompressionStream; use Chrome 80, Firefox 113, Safari 16.4 or newer");
   }
   const data = await takeBlocks(document);
   if (!data) return;
-  const opened = open(data);
+  const opened = parseReport(data);
   const profile: Profile = readProfile(opened);
   const javas = (opened.header.java ?? []).map((java) => readJava(opened, java.section));
   document.documentElement.classList.add("heaptap-live");
   const app = new App(root, opened.header, profile, javas);
-  // For the tests, and for whoever is curious in the console.
+  // For tests and for the browser console.
   Object.defineProperty(root, "heaptap", { value: app });
   await app.begin();
 }
@@ -33,6 +33,6 @@ const root = document.getElementById("heaptap-app");
 if (root) {
   begin(root).catch((error: unknown) => {
     document.documentElement.classList.remove("heaptap-live");
-    fail(root, error);
+    showError(root, error);
   });
 }

@@ -1,14 +1,13 @@
-// Which names match a pattern. Literals are looked for here and now. Regular expressions, which
-// may come with a link and may be made to take forever, run in a worker that is ended when it
-// takes too long.
+// Matches patterns with names. Literals are matched immediately. Regular expressions run in a worker with
+// a timeout, because a link can contain one that never ends.
 
 import type { Pattern } from "./filter";
 
-/** How long one regular expression may take, in ms. */
-const PATIENCE = 2000;
+/** Timeout of a regular expression in ms. */
+const REGEX_TIMEOUT_MS = 2000;
 
-/** Runs in the worker, from its own text: uses nothing from here. */
-const WORKER = `"use strict";
+/** Source of the worker; it cannot use definitions of this module. */
+const WORKER_SOURCE = `"use strict";
 let lists = [];
 onmessage = ({ data }) => {
   if (data.lists) { lists = data.lists; return; }
@@ -21,7 +20,7 @@ onmessage = ({ data }) => {
 
 export class PatternError extends Error {}
 
-/** A list of names, one an id, and a cache of what matched. */
+/** Lists of names by ID, and a cache of their matches. */
 export class Matcher {
   private lower: (string[] | null)[] = [null, null];
   private readonly cache = new Map<string, Uint8Array>();
@@ -29,22 +28,22 @@ export class Matcher {
   private next = 0;
 
   constructor(
-    /** Names of functions and paths of libraries, by id. */
+    /** Names of functions by ID; then paths of libraries by ID. */
     private readonly names: string[],
     private readonly libraries: string[],
   ) {}
 
-  /** One byte a function (or library): 1 where it matches. */
+  /** Returns one byte per function or library: 1 if it matches. */
   async match(pattern: Pattern): Promise<Uint8Array> {
-    const ready = this.ready(pattern);
-    if (ready) return ready;
+    const known = this.matchNow(pattern);
+    if (known) return known;
     const hits = await this.search(pattern);
     this.remember(pattern, hits);
     return hits;
   }
 
-  /** What can be said at once: literals, and what was looked for before. */
-  ready(pattern: Pattern): Uint8Array | null {
+  /** Returns matches that are available immediately: of literals and cached patterns. */
+  matchNow(pattern: Pattern): Uint8Array | null {
     const known = this.cache.get(pattern.source);
     if (known) return known;
     if (pattern.literal === null) return null;
@@ -66,7 +65,7 @@ export class Matcher {
   }
 
   private search(pattern: Pattern): Promise<Uint8Array> {
-    const worker = this.started();
+    const worker = this.startedWorker();
     const id = this.next++;
     const { source, flags } = pattern.regex!;
     return new Promise((resolve, reject) => {
@@ -75,34 +74,34 @@ export class Matcher {
         worker.removeEventListener("message", answer);
         worker.removeEventListener("error", failed);
       };
-      const stop = (why: string): void => {
+      const stop = (reason: string): void => {
         done();
         worker.terminate();
         if (this.worker === worker) this.worker = null;
-        reject(new PatternError(why));
+        reject(new PatternError(reason));
       };
       const answer = (event: MessageEvent<{ id: number; hits: Uint8Array }>): void => {
         if (event.data.id !== id) return;
         done();
         resolve(event.data.hits);
       };
-      const failed = (): void => stop("the browser ran into an error with it");
-      const timer = setTimeout(() => stop(`it took longer than ${PATIENCE / 1000} s: make it simpler`), PATIENCE);
+      const failed = (): void => stop("the browser cannot run the regular expression");
+      const timer = setTimeout(() => stop(`the regular expression took longer than ${REGEX_TIMEOUT_MS / 1000} s; simplify it`), REGEX_TIMEOUT_MS);
       worker.addEventListener("message", answer);
       worker.addEventListener("error", failed);
       worker.postMessage({ id, source, flags, list: pattern.library ? 1 : 0 });
     });
   }
 
-  private started(): Worker {
+  private startedWorker(): Worker {
     if (this.worker) return this.worker;
     let worker: Worker;
     try {
-      const url = URL.createObjectURL(new Blob([WORKER], { type: "text/javascript" }));
+      const url = URL.createObjectURL(new Blob([WORKER_SOURCE], { type: "text/javascript" }));
       worker = new Worker(url);
       URL.revokeObjectURL(url);
     } catch {
-      throw new PatternError("this browser runs no worker for it; plain text works");
+      throw new PatternError("this browser does not support workers, which regular expressions need; use plain text");
     }
     worker.postMessage({ lists: [this.names, this.libraries] });
     this.worker = worker;

@@ -1,27 +1,27 @@
-// The memory of processes over time, below the dumps and on their axis: how it divides, what is
-// resident, the Java heap with its collections, the native heap beside what the profiler holds.
-// One cross-hair through all lanes, by mouse or keyboard; the same readings as a table.
+// Memory of processes over time, below the dumps and on the same axis: memory by kind, totals, the Java
+// heap with its collections, and the native heap with unreleased bytes from the profile. A cross-hair
+// runs through all lanes, moved by mouse or keyboard. A table contains the same readings.
 
 import { Axis, Row } from "./axis";
 import { button, fill, h, name, svg } from "./dom";
 import { estimate } from "./estimate";
 import type { DumpFacts, RecordedFacts, TimelineFacts } from "./format";
-import { heapOf, heldOver, rangeOf, type Held } from "./held";
-import { draw, mostOf, type Lane, type Series } from "./lanes";
-import { collectionWords, momentsTable } from "./moments";
-import { dumpName, shown } from "./names";
+import { heapOf, unreleasedDumps, rangeOf, type UnreleasedDump } from "./held";
+import { draw, maxValue, type Lane, type Series } from "./lanes";
+import { describeCollection, momentsTable } from "./moments";
+import { dumpName, sanitize } from "./names";
 import type { Profile } from "./profile";
-import { at, groups, lifeAt, nearest, PARTS, runs, upTo, value, type Group, type RowsKind } from "./readings";
-import { amount, bytes, duration } from "./units";
+import { groups, lifeAt, nearest, PARTS, runs, lastRowAt, value, valueAt, type Group, type RowsKind } from "./readings";
+import { amount, bytes, counted, duration } from "./units";
 
 export interface MemoryEvents {
   pick(dump: number): void;
 }
 
-/** So near to a rule, a click means it, px. */
-const NEAR = 6;
-/** So many dumps have their intervals worked out. */
-const INTERVALS = 60;
+/** Maximum distance of a click to a line in px. */
+const CLICK_DISTANCE_PX = 6;
+/** Maximum number of dumps for which intervals are computed. */
+const MAX_INTERVALS = 60;
 
 export class MemoryPanel {
   readonly element: HTMLDetailsElement;
@@ -29,7 +29,7 @@ export class MemoryPanel {
   private readonly all: Group[];
   private group: Group;
   private readonly stage = h("div", { class: "lanes" });
-  /** What is drawn anew; the rest of the stage stays, and the focus with it. */
+  /** Redrawn part of the stage; the rest stays, to keep the focus. */
   private readonly drawn = h("div");
   private readonly glass: HTMLElement;
   private readonly cross = h("div", { class: "cross", "aria-hidden": "true" });
@@ -37,12 +37,12 @@ export class MemoryPanel {
   private readonly moment = h("output", { class: "moment" });
   private readonly event = h("p", { class: "event hint" });
   private readonly values = new Map<Series, HTMLElement>();
-  private readonly table = h("details", { class: "readings" }, h("summary", null, "The readings as a table"));
+  private readonly table = h("details", { class: "readings" }, h("summary", null, "Readings as a table"));
   private lanes: Lane[] = [];
-  private held: Held[] = [];
+  private unreleased: UnreleasedDump[] = [];
   private shownDump = -1;
   private cursor: number;
-  /** The other end of what is marked. */
+  /** Other end of the selected range in ms. */
   private anchor: number | null = null;
   private dragged = false;
 
@@ -67,10 +67,10 @@ export class MemoryPanel {
       class: "glass",
       tabindex: 0,
       role: "slider",
-      "aria-label": `Moment of the recording${title && ` ${shown(title)}`}. Arrows go from reading to reading, Page Up and Page Down from event to event, Shift marks a stretch, Enter looks at it or shows the nearest dump, plus and minus zoom.`,
+      "aria-label": `Time in the recording${title && ` ${sanitize(title)}`}. Use the arrow keys to move between readings, Page Up and Page Down to move between events, Shift to select a time range, Enter to zoom in on it or to show the nearest dump, plus and minus to zoom.`,
     });
     const pick = h("select", { "aria-label": "Process", onchange: () => this.choose(this.all[Number(pick.value)]!) });
-    fill(pick, ...this.all.map((group, i) => h("option", { value: i }, shown(group.name))));
+    fill(pick, ...this.all.map((group, i) => h("option", { value: i }, sanitize(group.name))));
     const head = h(
       "div",
       { class: "memory-head" },
@@ -78,20 +78,20 @@ export class MemoryPanel {
       this.moment,
       h("span", { class: "gap" }),
       button("−", { class: "round", "aria-label": "Zoom out in time", title: "Zoom out (-)", onclick: () => this.axis.zoom(2, this.cursor) }),
-      button("+", { class: "round", "aria-label": "Zoom in on the moment", title: "Zoom in (+)", onclick: () => this.axis.zoom(0.5, this.cursor) }),
-      button("All", { title: "The whole recording (0)", onclick: () => this.axis.all() }),
+      button("+", { class: "round", "aria-label": "Zoom in at the cursor", title: "Zoom in (+)", onclick: () => this.axis.zoom(0.5, this.cursor) }),
+      button("All", { title: "Show the whole recording (0)", onclick: () => this.axis.all() }),
     );
-    this.element = h("details", { class: "memory", open: true }, h("summary", null, h("h2", null, "Memory over time", title ? h("span", { class: "soft" }, " of ", name(title)) : null)), head, this.stage, this.event, this.unread(), this.table);
+    this.element = h("details", { class: "memory", open: true }, h("summary", null, h("h2", null, "Memory over time", title ? h("span", { class: "soft" }, " of ", name(title)) : null)), head, this.stage, this.event, this.missingReadings(), this.table);
     fill(this.stage, this.drawn, this.brush, this.cross, this.glass);
     this.bind();
   }
 
-  /** Whether a dump is of this recording. */
+  /** Returns whether a dump belongs to this recording. */
   has(dump: number): boolean {
     return this.recorded.from <= dump && dump < this.recorded.to;
   }
 
-  /** Marks the dump that is shown elsewhere on the page, where it is of this recording. */
+  /** Marks the shown dump if it belongs to this recording. */
   show(place: number): void {
     const dump = this.has(place) ? place : -1;
     const facts = this.profile.header.dumps[dump];
@@ -112,7 +112,7 @@ export class MemoryPanel {
     if (pick) pick.value = String(this.all.indexOf(group));
     const { lives } = group;
     const { profile, recorded } = this;
-    this.held = heldOver(profile, recorded, lives, heapOf(profile, recorded, lives, profile.header.dumps[this.shownDump]));
+    this.unreleased = unreleasedDumps(profile, recorded, lives, heapOf(profile, recorded, lives, profile.header.dumps[this.shownDump]));
     this.lanes = this.lanesOf(group);
     this.table.replaceChildren(this.table.firstChild!);
     if (this.table.open) this.fillTable();
@@ -120,25 +120,25 @@ export class MemoryPanel {
   }
 
   private lanesOf(group: Group): Lane[] {
-    const series = (kind: RowsKind, column: string, words: string, style: string, more: Partial<Series> = {}): Series => ({
+    const series = (kind: RowsKind, column: string, label: string, style: string, more: Partial<Series> = {}): Series => ({
       key: `${kind}.${column}`,
-      words,
+      label,
       style,
       unit: "bytes",
       runs: runs(group, kind, column),
-      at: (ms) => at(group, kind, column, ms),
+      at: (ms) => valueAt(group, kind, column, ms),
       ...more,
     });
     const some = (all: Series[]): Series[] => all.filter((each) => each.runs.length > 0);
-    const live = series("collections", "live", "live after a collection", "s-live", { dots: true, at: (ms) => this.afterCollection("live", ms) });
+    const live = series("collections", "live", "live set after a collection", "s-live", { dots: true, at: (ms) => this.afterCollection("live", ms) });
     const java: Lane = {
       title: "Java heap",
       height: 74,
       stacked: [],
       lines: some([
-        series("collections", "total", "its size after a collection", "s-total", { at: (ms) => this.afterCollection("total", ms) }),
-        series("java_heap", "allocated", "allocated, with garbage", "s-allocated"),
-        series("parts", "java", "private pages", "s-java"),
+        series("collections", "total", "heap size after a collection", "s-total", { at: (ms) => this.afterCollection("total", ms) }),
+        series("java_heap", "allocated", "allocated, including unreachable objects", "s-allocated"),
+        series("parts", "java", "private dirty pages", "s-java"),
         live,
       ]),
       marks: this.marks(),
@@ -146,19 +146,19 @@ export class MemoryPanel {
         .filter(({ pid }) => pid === 0 || group.lives.some((life) => life.pid === pid))
         .map(({ ms, until_ms }) => [ms, until_ms ?? ms]),
     };
-    const held: Series = {
+    const unreleased: Series = {
       key: "held",
-      words: "held, as sampled",
+      label: "unreleased, estimated",
       style: "s-held",
       unit: "bytes",
       dots: true,
-      runs: this.heldRuns(),
-      bars: this.heldBars(),
-      at: (ms) => this.heldNear(ms),
+      runs: this.unreleasedRuns(),
+      bars: this.unreleasedBars(),
+      at: (ms) => this.unreleasedNear(ms),
     };
     const all: Lane[] = [
       {
-        title: "How it divides",
+        title: "By kind",
         height: 96,
         stacked: some(PARTS.map(([column, , words]) => series("parts", column, words, `p-${column}`))),
         lines: [],
@@ -166,7 +166,7 @@ export class MemoryPanel {
         bands: [],
       },
       {
-        title: "The whole",
+        title: "Total",
         height: 62,
         stacked: [],
         lines: some([
@@ -185,9 +185,9 @@ export class MemoryPanel {
         height: 62,
         stacked: [],
         lines: some([
-          series("parts", "native", "private dirty", "s-native"),
-          series("parts", "native_alloc", "allocated, as the allocator counts", "s-alloc", { dots: true }),
-          held,
+          series("parts", "native", "private dirty pages", "s-native"),
+          series("parts", "native_alloc", "allocated, as counted by the allocator", "s-alloc", { dots: true }),
+          unreleased,
         ]),
         marks: [],
         bands: [],
@@ -196,42 +196,42 @@ export class MemoryPanel {
     return all.filter((lane) => lane.lines.length + lane.stacked.length + lane.marks.length > 0);
   }
 
-  private heldRuns(): [number, number][][] {
+  private unreleasedRuns(): [number, number][][] {
     const lives = new Map<number, [number, number][]>();
-    for (const { ms, bytes: held, dump } of this.held) lives.set(dump.series, [...(lives.get(dump.series) ?? []), [ms, held]]);
+    for (const { ms, bytes: unreleased, dump } of this.unreleased) lives.set(dump.series, [...(lives.get(dump.series) ?? []), [ms, unreleased]]);
     return [...lives.values()];
   }
 
-  private heldBars(): Map<number, [number, number]> {
+  private unreleasedBars(): Map<number, [number, number]> {
     const bars = new Map<number, [number, number]>();
-    if (this.held.length > INTERVALS) return bars;
-    for (const { place, ms } of this.held) {
+    if (this.unreleased.length > MAX_INTERVALS) return bars;
+    for (const { place, ms } of this.unreleased) {
       const range = rangeOf(this.profile, place);
       if (range && !range.exact) bars.set(ms, [range.low, range.high]);
     }
     return bars;
   }
 
-  private heldAt(ms: number): Held | null {
+  private unreleasedAt(ms: number): UnreleasedDump | null {
     const life = lifeAt(this.group, ms);
-    const own = this.held.filter(({ dump }) => !life || dump.pid === life.pid);
-    return own.reduce<Held | null>((best, each) => (!best || Math.abs(each.ms - ms) < Math.abs(best.ms - ms) ? each : best), null);
+    const own = this.unreleased.filter(({ dump }) => !life || dump.pid === life.pid);
+    return own.reduce<UnreleasedDump | null>((best, each) => (!best || Math.abs(each.ms - ms) < Math.abs(best.ms - ms) ? each : best), null);
   }
 
-  /** What the nearest dump holds; nothing before the first and behind the last: what grows was less, and is more. */
-  private heldNear(ms: number): number | null {
-    const nearest = this.heldAt(ms);
+  /** Returns the unreleased bytes of the nearest dump; null before the first and after the last dump, because memory changes. */
+  private unreleasedNear(ms: number): number | null {
+    const nearest = this.unreleasedAt(ms);
     if (!nearest) return null;
-    const run = this.held.filter(({ dump }) => dump.series === nearest.dump.series);
-    const near = this.axis.ms(NEAR, this.width) - this.axis.ms(0, this.width);
+    const run = this.unreleased.filter(({ dump }) => dump.series === nearest.dump.series);
+    const near = this.axis.ms(CLICK_DISTANCE_PX, this.width) - this.axis.ms(0, this.width);
     return run[0]!.ms - near <= ms && ms <= run[run.length - 1]!.ms + near ? nearest.bytes : null;
   }
 
-  /** What the last collection left. */
+  /** Returns a value of the last collection. */
   private afterCollection(column: string, ms: number): number | null {
     const rows = lifeAt(this.group, ms)?.collections;
     if (!rows) return null;
-    for (let row = upTo(rows, ms); row >= 0; row--) {
+    for (let row = lastRowAt(rows, ms); row >= 0; row--) {
       const found = value(rows, column, row);
       if (found !== null) return found;
     }
@@ -251,7 +251,7 @@ export class MemoryPanel {
   }
 
   private draw(): void {
-    // Folded it has no width; unfolded it is told of its size, and drawn then.
+    // A folded panel does not have a width; the resize observer draws it after unfolding.
     if (!this.element.open) return;
     const { width, axis } = this;
     this.values.clear();
@@ -260,20 +260,20 @@ export class MemoryPanel {
       const entries = [...lane.stacked, ...lane.lines].map((series) => {
         const shownValue = h("b", null);
         this.values.set(series, shownValue);
-        return h("li", null, h("i", { class: `key ${lane.stacked.includes(series) ? "area" : "line"} ${series.style}`, "aria-hidden": "true" }), series.words, " ", shownValue);
+        return h("li", null, h("i", { class: `key ${lane.stacked.includes(series) ? "area" : "line"} ${series.style}`, "aria-hidden": "true" }), series.label, " ", shownValue);
       });
       if (lane.marks.length > 0) {
         const ours = lane.marks.filter((mark) => mark.ours).length;
         const own = lane.marks.length - ours;
-        const words = [own ? `▲ ${own} ${own === 1 ? "collection" : "collections"}` : "", ours ? `△ ${ours} that heaptap asked for` : ""].filter(Boolean);
+        const words = [own ? `▲ ${counted(own, "collection")}` : "", ours ? `△ ${counted(ours, "collection")} caused by heaptap` : ""].filter(Boolean);
         entries.push(h("li", null, words.join(", ")));
       }
-      if (lane.bands.length > 0) entries.push(h("li", null, h("i", { class: "key area ours-key", "aria-hidden": "true" }), "heaptap itself at work"));
+      if (lane.bands.length > 0) entries.push(h("li", null, h("i", { class: "key area ours-key", "aria-hidden": "true" }), "heaptap activity"));
       parts.push(
         h(
           "div",
           { class: "lane" },
-          h("div", { class: "lane-head" }, h("p", { class: "lane-title" }, h("b", null, lane.title), h("span", { class: "soft" }, ` up to ${bytes(mostOf(lane))}`)), h("ul", { class: "lane-legend" }, ...entries)),
+          h("div", { class: "lane-head" }, h("p", { class: "lane-title" }, h("b", null, lane.title), h("span", { class: "soft" }, ` up to ${bytes(maxValue(lane))}`)), h("ul", { class: "lane-legend" }, ...entries)),
           draw(lane, axis, width),
         ),
       );
@@ -294,17 +294,17 @@ export class MemoryPanel {
     return row;
   }
 
-  /** Names of moments that do not stand above already, at the dumps of the series that is shown. */
+  /** Returns names of dumps and labels, without those of the dumps on the timeline above. */
   private names(width: number): HTMLElement | null {
-    const { axis, held } = this;
+    const { axis, unreleased } = this;
     const { dumps, series } = this.profile.header;
     const above = series[dumps[this.shownDump]?.series ?? -1]?.dumps ?? [];
     const named = above.length > 1 ? above : [];
-    const moments: { ms: number; words: string; place: number | null }[] = held
+    const moments: { ms: number; words: string; place: number | null }[] = unreleased
       .filter(({ place }) => !named.includes(place))
       .map(({ ms, dump, place }) => ({ ms, words: dumpName(dump), place }));
     for (const { ms, text } of this.timeline.labels) {
-      if (!held.some(({ dump }) => isOf(text, dump)) && !named.some((place) => isOf(text, dumps[place]!))) moments.push({ ms, words: text, place: null });
+      if (!unreleased.some(({ dump }) => hasLabel(text, dump)) && !named.some((place) => hasLabel(text, dumps[place]!))) moments.push({ ms, words: text, place: null });
     }
     if (moments.length === 0) return null;
     const row = new Row(width);
@@ -313,8 +313,8 @@ export class MemoryPanel {
       if (!axis.shows(ms)) continue;
       const x = axis.x(ms, width);
       const isShown = place !== null && place === this.shownDump;
-      if (!row.take(x, shown(words), isShown)) continue;
-      const mark = h("span", { class: ["mark", isShown ? "chosen" : "", place === null ? "" : "leads", row.side(x)].filter(Boolean).join(" ") }, shown(words));
+      if (!row.take(x, sanitize(words), isShown)) continue;
+      const mark = h("span", { class: ["mark", isShown ? "chosen" : "", place === null ? "" : "leads", row.side(x)].filter(Boolean).join(" ") }, sanitize(words));
       mark.style.left = `${x}px`;
       if (place !== null) mark.addEventListener("click", () => this.events.pick(place));
       element.append(mark);
@@ -322,7 +322,7 @@ export class MemoryPanel {
     return element;
   }
 
-  /** Dumps, labels and restarts through all lanes. */
+  /** Returns vertical lines at dumps, labels and restarts, through all lanes. */
   private rules(width: number): SVGElement {
     const { axis } = this;
     const picture = svg("svg", { viewBox: `0 0 ${width} 100`, width: "100%", height: "100%", preserveAspectRatio: "none", class: "rules", "aria-hidden": "true" });
@@ -331,8 +331,8 @@ export class MemoryPanel {
       const x = axis.x(ms, width);
       picture.append(svg("line", { x1: x, x2: x, y1: 0, y2: 100, class: kind }));
     };
-    for (const { ms, text } of this.timeline.labels) if (!this.held.some(({ dump }) => isOf(text, dump))) rule(ms, "label");
-    for (const { ms, place } of this.held) rule(ms, place === this.shownDump ? "dump here" : "dump");
+    for (const { ms, text } of this.timeline.labels) if (!this.unreleased.some(({ dump }) => hasLabel(text, dump))) rule(ms, "label");
+    for (const { ms, place } of this.unreleased) rule(ms, place === this.shownDump ? "dump here" : "dump");
     this.group.lives.forEach((life, i) => {
       if (i > 0) rule(life.from_ms, "restart");
       if (life.gone_ms !== null) rule(life.gone_ms, "restart");
@@ -340,8 +340,8 @@ export class MemoryPanel {
     return picture;
   }
 
-  /** Moves the cross-hair, and says what was at that moment. */
-  private point(ms: number, isHeard = true): void {
+  /** Moves the cross-hair and shows the values at that time. Screen readers read them if `isAnnounced`. */
+  private point(ms: number, isAnnounced = true): void {
     const { axis, width } = this;
     this.cursor = Math.min(axis.last, Math.max(axis.first, ms));
     const inside = axis.shows(this.cursor);
@@ -353,55 +353,55 @@ export class MemoryPanel {
       this.brush.style.left = `${from!}px`;
       this.brush.style.width = `${Math.max(1, to! - from!)}px`;
     }
-    const said: string[] = [];
+    const spoken: string[] = [];
     for (const [series, element] of this.values) {
       const found = series.at(this.cursor);
       element.textContent = found === null ? "–" : amount(found, series.unit);
-      if (found !== null) said.push(`${series.words} ${amount(found, series.unit)}`);
+      if (found !== null) spoken.push(`${series.label} ${amount(found, series.unit)}`);
     }
     const time = `+${duration((this.cursor - axis.first) * 1e6)}`;
     const life = lifeAt(this.group, this.cursor);
-    const whose = life ? `process ${life.pid}` : "no reading";
+    const processText = life ? `process ${life.pid}` : "no readings";
     const adj = life ? value(life.resident, "oom_score_adj", nearest(life.resident, this.cursor)) : null;
-    this.moment.textContent = [time, whose, adj === null ? "" : `oom_score_adj ${String(adj).replace("-", "−")}`].filter(Boolean).join(" · ");
+    this.moment.textContent = [time, processText, adj === null ? "" : `oom_score_adj ${String(adj).replace("-", "−")}`].filter(Boolean).join(" · ");
     const events = this.eventsAt(this.cursor);
-    fill(this.event, ...(events.length > 0 ? events.flatMap((words, i) => [i > 0 ? " · " : "", name(words)]) : ["Point anywhere for all figures of a moment; drag over a stretch to look closer, click a dump's rule to show it."]));
+    fill(this.event, ...(events.length > 0 ? events.flatMap((words, i) => [i > 0 ? " · " : "", name(words)]) : ["Point at a time for its values. Drag to zoom in on a time range. Click the line of a dump to show the dump."]));
     this.glass.setAttribute("aria-valuemin", "0");
     this.glass.setAttribute("aria-valuemax", ((axis.last - axis.first) / 1000).toFixed(3));
     this.glass.setAttribute("aria-valuenow", ((this.cursor - axis.first) / 1000).toFixed(3));
-    if (isHeard || !this.glass.hasAttribute("aria-valuetext")) {
-      const stretch = this.anchor === null ? "" : `, marked ${duration(Math.abs(this.cursor - this.anchor) * 1e6)}`;
-      this.glass.setAttribute("aria-valuetext", `${[`${time}${stretch}`, ...events.map(shown), ...said].join("; ")}`);
+    if (isAnnounced || !this.glass.hasAttribute("aria-valuetext")) {
+      const stretch = this.anchor === null ? "" : `, selected range ${duration(Math.abs(this.cursor - this.anchor) * 1e6)}`;
+      this.glass.setAttribute("aria-valuetext", `${[`${time}${stretch}`, ...events.map(sanitize), ...spoken].join("; ")}`);
     }
   }
 
-  /** What happened so near that the pointer means it. */
+  /** Returns the events near a time. */
   private eventsAt(ms: number): string[] {
     const { axis, width, timeline } = this;
-    const near = (moment: number): boolean => Math.abs(axis.x(moment, width) - axis.x(ms, width)) <= NEAR;
+    const near = (moment: number): boolean => Math.abs(axis.x(moment, width) - axis.x(ms, width)) <= CLICK_DISTANCE_PX;
     const events: string[] = [];
-    const closest = this.held.filter((held) => near(held.ms)).sort((a, b) => Math.abs(a.ms - ms) - Math.abs(b.ms - ms))[0];
+    const closest = this.unreleased.filter((unreleased) => near(unreleased.ms)).sort((a, b) => Math.abs(a.ms - ms) - Math.abs(b.ms - ms))[0];
     if (closest) {
       const range = rangeOf(this.profile, closest.place);
-      events.push(`Dump ${closest.dump.label ?? closest.dump.number}: ${range ? estimate(range) : bytes(closest.bytes)} held`);
+      events.push(`Dump ${closest.dump.label ?? closest.dump.number}: ${range ? estimate(range) : bytes(closest.bytes)} unreleased`);
     }
-    for (const label of timeline.labels) if (near(label.ms) && !(closest && isOf(label.text, closest.dump))) events.push(`Label ${label.text}`);
+    for (const label of timeline.labels) if (near(label.ms) && !(closest && hasLabel(label.text, closest.dump))) events.push(`Label ${label.text}`);
     this.group.lives.forEach((life, i) => {
-      if (i > 0 && near(life.from_ms)) events.push(`Started anew as process ${life.pid}`);
-      if (life.gone_ms !== null && near(life.gone_ms)) events.push(`Process ${life.pid} was gone`);
+      if (i > 0 && near(life.from_ms)) events.push(`Restarted as process ${life.pid}`);
+      if (life.gone_ms !== null && near(life.gone_ms)) events.push(`Process ${life.pid} ended`);
       const row = nearest(life.collections, ms);
-      if (row >= 0 && near(life.collections.ms[row]!)) events.push(collectionWords(timeline, life.collections, row));
+      if (row >= 0 && near(life.collections.ms[row]!)) events.push(describeCollection(timeline, life.collections, row));
     });
     for (const note of timeline.ours) if (near(note.ms)) events.push(`heaptap: ${note.text}`);
     return events.slice(0, 6);
   }
 
-  /** What could not be read: a lane that is empty has a reason. */
-  private unread(): HTMLElement | null {
+  /** Returns the missing readings and their reasons, which explain empty lanes. */
+  private missingReadings(): HTMLElement | null {
     const { unread, words, thinned_from: thinned } = this.timeline;
-    const lines = unread.slice(0, 12).map(({ source, why }) => h("li", null, "Not read: ", name(`${words[source] ?? ""}: ${why}`)));
-    if (unread.length > 12) lines.push(h("li", null, `Not read: ${unread.length - 12} more`));
-    if (thinned) lines.push(h("li", null, `Of ${amount(thinned, "count")} readings those are shown that are the least or the most of their stretch of time.`));
+    const lines = unread.slice(0, 12).map(({ source, why }) => h("li", null, "Cannot read ", name(`${words[source] ?? ""}: ${why}`)));
+    if (unread.length > 12) lines.push(h("li", null, `Cannot read ${counted(unread.length - 12, "more source")}`));
+    if (thinned) lines.push(h("li", null, `The ${counted(thinned, "reading")} are reduced to the minimum and maximum of each time interval.`));
     return lines.length > 0 ? h("ul", { class: "unread hint" }, ...lines) : null;
   }
 
@@ -410,7 +410,7 @@ export class MemoryPanel {
     const ms = (event: MouseEvent): number => this.axis.ms(event.clientX - this.stage.getBoundingClientRect().left, this.width);
     glass.addEventListener("pointermove", (event) => {
       if (this.anchor !== null && event.buttons === 0) this.anchor = null;
-      if (this.anchor !== null) this.dragged ||= Math.abs(this.axis.x(ms(event), this.width) - this.axis.x(this.anchor, this.width)) > NEAR;
+      if (this.anchor !== null) this.dragged ||= Math.abs(this.axis.x(ms(event), this.width) - this.axis.x(this.anchor, this.width)) > CLICK_DISTANCE_PX;
       this.point(ms(event));
     });
     glass.addEventListener("pointerdown", (event) => {
@@ -423,7 +423,7 @@ export class MemoryPanel {
       const from = this.anchor;
       this.anchor = null;
       if (from === null) return;
-      if (this.dragged) this.axis.look(Math.min(from, ms(event)), Math.max(from, ms(event)));
+      if (this.dragged) this.axis.showRange(Math.min(from, ms(event)), Math.max(from, ms(event)));
       else this.pickNear(ms(event));
     });
     glass.addEventListener("pointercancel", () => {
@@ -446,17 +446,17 @@ export class MemoryPanel {
 
   private fillTable(): void {
     const { name: title } = this.recorded;
-    const label = `Readings over time${title && ` of ${shown(title)}`}`;
-    if (this.table.open && this.table.childElementCount < 2) this.table.append(momentsTable(label, this.timeline, this.group, this.held, this.axis.first));
+    const label = `Readings over time${title && ` of ${sanitize(title)}`}`;
+    if (this.table.open && this.table.childElementCount < 2) this.table.append(momentsTable(label, this.timeline, this.group, this.unreleased, this.axis.first));
   }
 
   private pickNear(ms: number): void {
     this.point(ms);
-    const near = this.held
-      .map((held) => ({ held, apart: Math.abs(this.axis.x(held.ms, this.width) - this.axis.x(ms, this.width)) }))
-      .filter(({ apart }) => apart <= NEAR)
+    const near = this.unreleased
+      .map((unreleased) => ({ unreleased, apart: Math.abs(this.axis.x(unreleased.ms, this.width) - this.axis.x(ms, this.width)) }))
+      .filter(({ apart }) => apart <= CLICK_DISTANCE_PX)
       .sort((a, b) => a.apart - b.apart)[0];
-    if (near) this.events.pick(near.held.place);
+    if (near) this.events.pick(near.unreleased.place);
   }
 
   private key(event: KeyboardEvent): void {
@@ -488,22 +488,22 @@ export class MemoryPanel {
     if (to === null) return;
     if (event.shiftKey) this.anchor ??= this.cursor;
     else this.anchor = null;
-    if (!axis.shows(to)) axis.look(to - (axis.to - axis.from) / 2, to + (axis.to - axis.from) / 2);
+    if (!axis.shows(to)) axis.showRange(to - (axis.to - axis.from) / 2, to + (axis.to - axis.from) / 2);
     this.point(to);
   }
 
-  /** Looks at what is marked; where nothing is, shows the nearest dump. */
+  /** Zooms in on the selected range; without one, shows the nearest dump. */
   private enter(): void {
     const from = this.anchor;
     this.anchor = null;
-    if (from !== null && from !== this.cursor) return this.axis.look(Math.min(from, this.cursor), Math.max(from, this.cursor));
-    const held = this.heldAt(this.cursor);
-    if (held) this.events.pick(held.place);
+    if (from !== null && from !== this.cursor) return this.axis.showRange(Math.min(from, this.cursor), Math.max(from, this.cursor));
+    const unreleased = this.unreleasedAt(this.cursor);
+    if (unreleased) this.events.pick(unreleased.place);
   }
 
-  /** The next reading, or the next thing that happened, on either side. */
+  /** Returns the time of the next reading or event in a direction; null if there is none. */
   private next(side: 1 | -1, isEvent: boolean): number | null {
-    const moments = [...this.held.map(({ ms }) => ms), ...this.timeline.labels.map(({ ms }) => ms)];
+    const moments = [...this.unreleased.map(({ ms }) => ms), ...this.timeline.labels.map(({ ms }) => ms)];
     for (const life of this.group.lives) {
       moments.push(life.from_ms, life.gone_ms ?? life.from_ms);
       for (const ms of life.collections.ms) moments.push(ms);
@@ -518,8 +518,8 @@ export class MemoryPanel {
   }
 }
 
-/** Whether a dump is that of a label; of several recordings its name stands before it. */
-function isOf(label: string, dump: DumpFacts): boolean {
+/** Returns whether a dump has a label; with several recordings, their name precedes the label. */
+function hasLabel(label: string, dump: DumpFacts): boolean {
   return dump.label === label || (dump.label?.endsWith(`@${label}`) ?? false);
 }
 

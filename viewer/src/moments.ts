@@ -1,16 +1,16 @@
-// Readings as words and as a table: for those who can't see the lanes, and for copying.
+// Readings as text and as a table, for screen readers and for copying.
 
 import { h, name } from "./dom";
 import type { Rows, TimelineFacts } from "./format";
-import type { Held } from "./held";
+import type { UnreleasedDump } from "./held";
 import { PARTS, value, type Group } from "./readings";
 import { bytes, duration, thousands } from "./units";
 
-/** Rows of the table. */
-const MOST = 1000;
+/** Maximum number of rows, apart from labels and dumps. */
+const MAX_ROWS = 1000;
 
-/** A collection in words. */
-export function collectionWords(timeline: TimelineFacts, rows: Rows, row: number): string {
+/** Describes a collection. */
+export function describeCollection(timeline: TimelineFacts, rows: Rows, row: number): string {
   const of = (column: string): number | null => value(rows, column, row);
   const word = (column: string): string => timeline.words[of(column) ?? 0] ?? "";
   const [freed, large, live, total] = [of("freed_bytes"), of("freed_large_bytes"), of("live"), of("total")];
@@ -18,15 +18,15 @@ export function collectionWords(timeline: TimelineFacts, rows: Rows, row: number
   const parts = [
     [word("reason"), word("collector")].filter(Boolean).join(", "),
     freed === null ? "" : `freed ${bytes(freed)}${large ? ` and ${bytes(large)} of large objects` : ""}`,
-    live === null ? "" : `live ${bytes(live)}${total === null ? "" : ` of ${bytes(total)}`}`,
-    pause === null ? "" : `paused ${short(pause)}${(of("pauses") ?? 0) > 1 ? " at most" : ""}`,
-    took === null ? "" : `took ${short(took)}`,
-    of("ours") === 1 ? "asked for by heaptap" : "",
+    live === null ? "" : `live set ${bytes(live)}${total === null ? "" : ` of ${bytes(total)}`}`,
+    pause === null ? "" : `${(of("pauses") ?? 0) > 1 ? "longest pause" : "pause"} ${formatPause(pause)}`,
+    took === null ? "" : `took ${formatPause(took)}`,
+    of("ours") === 1 ? "caused by heaptap" : "",
   ];
   return `Collection: ${parts.filter(Boolean).join("; ")}`;
 }
 
-function short(ns: number): string {
+function formatPause(ns: number): string {
   return ns < 1e6 ? `${Math.round(ns / 1000)} µs` : ns < 1e8 ? `${(ns / 1e6).toFixed(1)} ms` : duration(ns);
 }
 
@@ -37,9 +37,9 @@ interface Moment {
   cells: (number | null)[];
 }
 
-/** All readings in order of time. */
-export function momentsTable(label: string, timeline: TimelineFacts, group: Group, held: Held[], first: number): HTMLElement {
-  const columns = ["PSS", "RSS", "Swap", ...PARTS.map(([, , words]) => words), "Java live", "Held (sampled)"];
+/** Returns the table of all readings and events in chronological order. */
+export function momentsTable(label: string, timeline: TimelineFacts, group: Group, unreleased: UnreleasedDump[], first: number): HTMLElement {
+  const columns = ["PSS", "RSS", "Swap", ...PARTS.map(([, , words]) => words), "Java live", "Unreleased (estimated)"];
   const place = (words: string): number => columns.indexOf(words);
   const moments: Moment[] = [];
   const add = (ms: number, pid: number | null, what: string, cells: [string, number | null][]): void => {
@@ -61,26 +61,26 @@ export function momentsTable(label: string, timeline: TimelineFacts, group: Grou
         ...PARTS.map(([column, , words]): [string, number | null] => [words, value(parts, column, row)]),
       ]),
     );
-    collections.ms.forEach((ms, row) => add(ms, pid, collectionWords(timeline, collections, row), [["Java live", value(collections, "live", row)]]));
-    if (life.gone_ms !== null) add(life.gone_ms, pid, "the process was gone", []);
+    collections.ms.forEach((ms, row) => add(ms, pid, describeCollection(timeline, collections, row), [["Java live", value(collections, "live", row)]]));
+    if (life.gone_ms !== null) add(life.gone_ms, pid, "process ended", []);
   }
-  for (const { ms, dump, bytes: size } of held) add(ms, dump.pid, `dump ${dump.label ?? dump.number}`, [["Held (sampled)", size]]);
+  for (const { ms, dump, bytes: size } of unreleased) add(ms, dump.pid, `dump ${dump.label ?? dump.number}`, [["Unreleased (estimated)", size]]);
   for (const { ms, text } of timeline.labels) add(ms, null, `label ${text}`, []);
   moments.sort((a, b) => a.ms - b.ms);
-  const step = Math.ceil(moments.length / MOST);
-  const kept = moments.filter((moment, i) => i % step === 0 || moment.pid === null || moment.what.startsWith("dump"));
+  const step = Math.ceil(moments.length / MAX_ROWS);
+  const listed = moments.filter((moment, i) => i % step === 0 || moment.pid === null || moment.what.startsWith("dump"));
   return h(
     "div",
     { class: "wide scroll-rows", tabindex: 0, role: "region", "aria-label": label },
     h(
       "table",
       { class: "static" },
-      h("caption", null, kept.length < moments.length ? `${thousands(kept.length)} of ${thousands(moments.length)} readings, in order of time` : "In order of time"),
-      h("thead", null, h("tr", null, ...["Time", "Process", "What", ...columns].map((words, i) => h("th", { scope: "col", class: i === 0 || i > 2 ? "n" : null }, words)))),
+      h("caption", null, listed.length < moments.length ? `${thousands(listed.length)} of ${thousands(moments.length)} readings, in chronological order` : "In chronological order"),
+      h("thead", null, h("tr", null, ...["Time", "Process", "Source or event", ...columns].map((words, i) => h("th", { scope: "col", class: i === 0 || i > 2 ? "n" : null }, words)))),
       h(
         "tbody",
         null,
-        ...kept.map(({ ms, pid, what, cells }) =>
+        ...listed.map(({ ms, pid, what, cells }) =>
           h("tr", null, h("td", { class: "n" }, `+${((ms - first) / 1000).toFixed(3)} s`), h("td", null, pid ?? ""), h("td", null, name(what)), ...cells.map((cell) => h("td", { class: "n" }, cell === null ? "" : bytes(cell)))),
         ),
       ),

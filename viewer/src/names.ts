@@ -1,33 +1,33 @@
-// Names from devices, traces and archives: how they may be shown. Everything that reaches the
-// page goes through here and then through textContent or fillText; nothing is ever markup.
+// Sanitizes names from devices, traces and archives. All foreign text on the page passes through here and
+// then through textContent or fillText; it is never markup.
 
-/** Longest name that is shown; what is copied is never cut. */
-const LONGEST = 400;
+/** Maximum length of a shown name; copied names are not cut. */
+const MAX_NAME_LENGTH = 400;
 
 /** Characters that hide, reorder or control text: C0, C1, bidi controls, zero-width ones. */
-const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+const INVISIBLE = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 
-function spelled(char: string): string {
+function spellOut(char: string): string {
   return `<U+${char.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}>`;
 }
 
-/** A name with unseen characters spelled out, such as `<U+202E>`. */
-export function plain(name: string): string {
-  return name.replace(UNSEEN, spelled);
+/** Spells out invisible characters, such as `<U+202E>`. */
+export function escapeInvisible(name: string): string {
+  return name.replace(INVISIBLE, spellOut);
 }
 
-/** A name as it is shown: spelled out and of bearable length. */
-export function shown(name: string): string {
-  const cut = name.length > LONGEST ? `${name.slice(0, LONGEST)}…` : name;
-  return plain(cut);
+/** Returns a name for display: cut to the maximum length, with invisible characters spelled out. */
+export function sanitize(name: string): string {
+  const cut = name.length > MAX_NAME_LENGTH ? `${name.slice(0, MAX_NAME_LENGTH)}…` : name;
+  return escapeInvisible(cut);
 }
 
-/** What a dump is called where its process and heap are known: its label, or `@3` as in commands. */
+/** Returns the name of a dump of a known heap: its label, or `@3` as in commands. */
 export function dumpName({ label, number }: { label: string | null; number: number }): string {
   return label ?? `@${number}`;
 }
 
-/** The last part of a path: `libc.so` of `/apex/com.android.runtime/lib64/bionic/libc.so`. */
+/** Returns the last part of a path: `libc.so` of `/apex/com.android.runtime/lib64/bionic/libc.so`. */
 export function basename(path: string): string {
   const name = path.slice(path.lastIndexOf("/") + 1);
   // base.apk!libfoo.so: the library inside.
@@ -35,7 +35,7 @@ export function basename(path: string): string {
   return inside || name || path;
 }
 
-/** FNV-1a over UTF-16 code units, in 32 bits: names in links must outlive their ids. */
+/** FNV-1a over UTF-16 code units, in 32 bits: links use hashes because IDs differ between reports. */
 export function hash(text: string, seed = 0x811c9dc5): number {
   let value = seed;
   for (let i = 0; i < text.length; i++) {

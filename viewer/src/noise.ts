@@ -1,84 +1,84 @@
-// How far sampled figures can be off: heapprofd takes one sample in T bytes on average, so a sum
-// of X bytes is a Poisson count K = X/T in disguise. The formulas are those of the command line's
-// `analyze::sampling`, and the tests compare both on the same dumps.
+// Sampling error. heapprofd takes one sample per T bytes on average, so a sum of X bytes corresponds to a
+// Poisson count K = X/T. The formulas are those of `analyze::sampling` in the program; the tests compare
+// both on the same dumps.
 
-/** A figure and the ends of its 95 % interval. */
+/** Value with its 95% confidence interval. */
 export interface Range {
   value: number;
   low: number;
   high: number;
-  /** Hits that carry the error; few make a wide interval. */
+  /** Number of hits that determine the error; fewer hits mean a wider interval. */
   hits: number;
   samples: number;
-  /** Every allocation was recorded: there is no error. */
+  /** Whether every allocation was recorded, without sampling error. */
   exact: boolean;
-  /** Of a change: what came and what went, in hits. */
+  /** For a change: increase and decrease in hits. */
   moved?: { came: Moved; went: Moved };
 }
 
-/** One part of a change. */
+/** Increase or decrease of a change. */
 export interface Moved {
   hits: number;
   interval: number;
 }
 
-/** How a dump was sampled. */
+/** Sampling parameters of a dump. */
 export interface Sampling {
   /** Mean bytes between two samples, at the end; 1 is exact. */
   interval: number;
-  /** As the recording began: sizes of small allocations are multiples of it. */
+  /** Interval at the start of the recording; sizes of small allocations are multiples of it. */
   original: number;
 }
 
-/** Sampled bytes of disjoint callsites: sums first, intervals afterwards. */
+/** Sampled bytes of disjoint callsites. Intervals are computed from sums, not summed. */
 export interface Sampled {
   bytes: number;
   samples: number;
-  /** Samples that may be allocations below the interval; the others have their true size. */
+  /** Samples that can be allocations smaller than the interval; the others have their true size. */
   small: number;
 }
 
 const Z = 1.959963984540054;
 
-/** Lower limit of the mean of a Poisson count (Byar). */
+/** Returns the lower limit of the mean of a Poisson count (Byar). */
 export function lowCount(k: number): number {
   if (k < 1) return 0;
   const root = Math.max(0, 1 - 1 / (9 * k) - Z / (3 * Math.sqrt(k)));
   return k * root ** 3;
 }
 
-/** Upper limit of the mean of a Poisson count (Byar). */
+/** Returns the upper limit of the mean of a Poisson count (Byar). */
 export function highCount(k: number): number {
   const m = Math.max(0, k) + 1;
   return m * (1 - 1 / (9 * m) + Z / (3 * Math.sqrt(m))) ** 3;
 }
 
-/** Of one callsite's samples those that may be small: a size that is no multiple of the interval,
- * or a single sample of eight intervals, shows one that surely is not. */
+/** Returns the number of samples of a callsite that can be small. At least one sample is large if the size
+ * is not a multiple of the interval, or if a single sample has eight intervals. */
 export function smallSamples(bytes: number, samples: number, { interval, original }: Sampling): number {
   const size = Math.abs(bytes);
   const large = size % original !== 0 || (samples === 1 && size / 8 >= interval && size > 0);
   return Math.max(0, Math.max(0, samples) - (large ? 1 : 0));
 }
 
-/** Hits that carry error: no more than small samples can plausibly have had. */
+/** Returns the number of hits that determine the error, limited by the number of small samples. */
 function uncertainHits({ bytes, small }: Sampled, interval: number): number {
   const cap = small <= 0 ? 0 : 1.582 * small + 1.6 * Math.sqrt(small) + 1;
   return Math.min(Math.max(0, bytes) / interval, cap);
 }
 
-/** What the true bytes can lie below and above. */
-function slack(sampled: Sampled, interval: number): { below: number; above: number; hits: number } {
+/** Returns how far the true bytes can be below and above the estimate. */
+function errorOf(sampled: Sampled, interval: number): { below: number; above: number; hits: number } {
   if (interval === 1) return { below: 0, above: 0, hits: 0 };
   const hits = uncertainHits(sampled, interval);
   return { below: interval * (hits - lowCount(hits)), above: interval * (highCount(hits) - hits), hits };
 }
 
-/** Interval of bytes at a callsite or of a sum over disjoint ones. */
+/** Returns the interval of the bytes of one callsite, or of a sum over disjoint ones. */
 export function ofBytes(sampled: Sampled, { interval }: Sampling): Range {
   const { bytes: value, samples } = sampled;
-  const { below, above, hits } = slack(sampled, interval);
-  // Nothing sampled: three intervals at most, one-sided.
+  const { below, above, hits } = errorOf(sampled, interval);
+  // Without samples, the one-sided limit is three intervals.
   const none = samples <= 0 && value === 0;
   return {
     value,
@@ -90,7 +90,7 @@ export function ofBytes(sampled: Sampled, { interval }: Sampling): Range {
   };
 }
 
-/** Interval of a change: what came and stayed, and what went, are independent counts. */
+/** Returns the interval of a change, whose increase and decrease are independent counts. */
 export function ofChange(
   value: number,
   came: Sampled,
@@ -98,8 +98,8 @@ export function ofChange(
   went: Sampled | null,
   wentInterval: number,
 ): Range {
-  const up = slack(came, cameInterval);
-  const down = went ? slack(went, wentInterval) : { below: 0, above: 0, hits: 0 };
+  const up = errorOf(came, cameInterval);
+  const down = went ? errorOf(went, wentInterval) : { below: 0, above: 0, hits: 0 };
   return {
     value,
     low: value - Math.hypot(up.below, down.above),
@@ -114,7 +114,7 @@ export function ofChange(
   };
 }
 
-/** Whether a change can be sampling noise alone: 0 lies within its interval. */
-export function isNoise(range: Range): boolean {
+/** Returns whether a change is within sampling error: its interval contains 0. */
+export function isWithinError(range: Range): boolean {
   return !range.exact && range.value !== 0 && range.low <= 0 && range.high >= 0;
 }

@@ -1,6 +1,6 @@
-// Colours by library: the libraries that hold most get hues of their own, told apart by people
-// with any colour vision (after Okabe and Ito, lightened or darkened so that the text on them
-// keeps a contrast of 4.5 : 1); the rest share a quiet one. Java code and changes have theirs.
+// Colors by library. The largest libraries have their own hues, which are distinguishable with any color
+// vision (after Okabe and Ito, lightened or darkened for a text contrast of 4.5:1). The others share a
+// neutral color. Java code and changes have their own colors.
 
 import type { Keys } from "./keys";
 import { libraryName } from "./keys";
@@ -16,10 +16,10 @@ const JAVA = { light: "#d6d0f3", dark: "#463f86" };
 const REST = { light: "#dfe3e8", dark: "#3a424c" };
 const ROOT = { light: "#eef1f4", dark: "#262d36" };
 
-export interface Colours {
+export interface Colors {
   background: string;
   ink: string;
-  /** Text on boxes that the zoom leads through. */
+  /** Secondary text. */
   soft: string;
   edge: string;
   focus: string;
@@ -28,7 +28,7 @@ export interface Colours {
   root: string;
 }
 
-export function colours(theme: Theme): Colours {
+export function colors(theme: Theme): Colors {
   return theme === "light"
     ? {
         background: "#ffffff",
@@ -52,26 +52,26 @@ export function colours(theme: Theme): Colours {
       };
 }
 
-/** An entry of the legend. */
+/** Entry of the legend. */
 export interface Entry {
   name: string;
-  colour: string;
+  color: string;
   share: number;
 }
 
-/** Which colour each key has. */
+/** Colors of the keys. */
 export class Palette {
   private readonly index = new Map<string, number>();
 
   constructor(
     private readonly profile: Profile,
-    /** Libraries by what is held in them, and its share. */
+    /** Libraries by self value, and their shares. */
     private readonly ranked: { name: string; share: number }[],
   ) {
     ranked.slice(0, LIGHT.length).forEach(({ name }, i) => this.index.set(name, i));
   }
 
-  colour(keys: Keys, key: number, theme: Theme): string {
+  color(keys: Keys, key: number, theme: Theme): string {
     if (key < 0) return ROOT[theme];
     const id = this.profile.frames.function[keys.frameOf[key]!]!;
     const hue = this.index.get(libraryName(this.profile, this.profile.functions.library[id]!));
@@ -82,19 +82,19 @@ export class Palette {
   legend(theme: Theme): Entry[] {
     const entries = this.ranked.slice(0, LIGHT.length).map(({ name, share }, i) => ({
       name,
-      colour: (theme === "light" ? LIGHT : DARK)[i]!,
+      color: (theme === "light" ? LIGHT : DARK)[i]!,
       share,
     }));
     const rest = this.ranked.slice(LIGHT.length).reduce((sum, { share }) => sum + share, 0);
-    if (rest > 0) entries.push({ name: "other libraries", colour: REST[theme], share: rest });
+    if (rest > 0) entries.push({ name: "other libraries", color: REST[theme], share: rest });
     return entries;
   }
 }
 
-/** Orange where more, blue where less, deeper with the size of the change; grey within noise. */
-export function changeColour(share: number, noise: boolean, theme: Theme): string {
+/** Returns orange for increases and blue for decreases, deeper for larger changes; gray within sampling error. */
+export function changeColor(share: number, isWithinError: boolean, theme: Theme): string {
   if (share === 0) return theme === "light" ? "#eceff2" : "#2b323b";
-  if (noise) return theme === "light" ? "#d3d8de" : "#434c57";
+  if (isWithinError) return theme === "light" ? "#d3d8de" : "#434c57";
   const depth = Math.min(1, Math.abs(share)) ** 0.45;
   const [r, g, b] = share > 0 ? [240, 150, 40] : [70, 140, 220];
   const [base, strength] = theme === "light" ? [255, 0.3 + 0.55 * depth] : [20, 0.28 + 0.4 * depth];

@@ -1,10 +1,10 @@
-// The profile in memory: columns that mirror the program's own model (src/stacks), decoded once
-// and never changed. Ids are positions. Node 0 is the root; nodes stand in preorder, so the
-// subtree of a node is the range from it to `end[node]`.
+// The profile in memory: columns that mirror the model of the program (crates/model/src/stacks). They do
+// not change after decoding. IDs are indexes. Node 0 is the root. Nodes are in preorder, so the subtree
+// of a node is the range from the node to `end[node]`.
 
 import type { DumpFacts, Header } from "./format";
 
-/** What a function is to whoever looks for the memory's owner. */
+/** Kind of a function; allocators and runtime frames are hidden by default. */
 export const enum Kind {
   Plain = 0,
   Allocator = 1,
@@ -14,10 +14,10 @@ export const enum Kind {
 
 export interface Functions {
   count: number;
-  /** Texts. */
+  /** Index of a text. */
   name: Int32Array;
   system: Int32Array;
-  /** Libraries. */
+  /** Index of a library. */
   library: Int32Array;
   kind: Uint8Array;
 }
@@ -25,9 +25,9 @@ export interface Functions {
 export interface Frames {
   count: number;
   function: Int32Array;
-  /** Text. */
+  /** Index of a text. */
   file: Int32Array;
-  /** 0 where not known. */
+  /** 0 if unknown. */
   line: Int32Array;
   inlined: Uint8Array;
 }
@@ -35,17 +35,17 @@ export interface Frames {
 export interface Nodes {
   count: number;
   parent: Int32Array;
-  /** First node behind the subtree. */
+  /** First node after the subtree. */
   end: Int32Array;
-  /** -1 of the root. */
+  /** -1 for the root. */
   frame: Int32Array;
 }
 
-/** One heap of one process at one moment: self values of the callsites that have any. */
+/** One heap of one process at one time: self values of callsites with values. */
 export interface Dump {
   facts: DumpFacts;
   nodes: Int32Array;
-  /** One a measure; of 32 bits where its values fit. */
+  /** One column per measure, with 32-bit integers if the values fit. */
   columns: (Float64Array | Int32Array)[];
 }
 
@@ -64,12 +64,12 @@ export interface Profile {
   dumps: Dump[];
 }
 
-/** The column of a measure by its name, or -1. */
+/** Returns the column of a measure by name; -1 if there is none. */
 export function measureOf(dump: Dump, name: string): number {
   return dump.facts.measures.findIndex((measure) => measure.name === name);
 }
 
-/** Self values of a measure for every node. */
+/** Returns the self values of a measure for every node. */
 export function dense(profile: Profile, dump: Dump, measure: number): Float64Array {
   const values = new Float64Array(profile.nodes.count);
   const column = dump.columns[measure];
@@ -79,7 +79,7 @@ export function dense(profile: Profile, dump: Dump, measure: number): Float64Arr
   return values;
 }
 
-/** Turns self values into those of whole subtrees, in place. */
+/** Converts self values to sums over subtrees, in place. */
 export function accumulate(nodes: Nodes, values: Float64Array): Float64Array {
   const { parent } = nodes;
   for (let node = nodes.count - 1; node > 0; node--) values[parent[node]!]! += values[node]!;

@@ -1,31 +1,31 @@
-// What was read of processes over time (viewer/README.md, "Memory over time"): lives of one
-// name, the reading at a moment, lines with their gaps, and where the memory is at a dump.
+// Readings of processes over time (viewer/README.md, "Memory over time"): processes of one name, readings
+// at a time, lines with gaps, and the memory by kind at a dump.
 
 import type { DumpFacts, Header, Life, Part, RecordedFacts, Rows, TimelineFacts, Where } from "./format";
 import { dumpName } from "./names";
 import { duration } from "./units";
 
-/** A run of points that a line joins: moments and values. */
+/** Connected points of a line. */
 export type Run = [ms: number, value: number][];
 
-/** What was read over time of each recording of the page; of one alone, without a name. */
+/** Returns the readings of each recording on the page; the name is empty if there is only one. */
 export function recordings(header: Header): RecordedFacts[] {
   const { timeline, timelines, dumps } = header;
   if (timeline) return [{ name: "", from: 0, to: dumps.length, timeline }];
   return timelines ?? [];
 }
 
-/** Lives of processes of one name, in order of time. */
+/** Processes of one name in chronological order. */
 export interface Group {
   name: string;
   lives: Life[];
 }
 
-/** Processes by name, those that were profiled and those with most readings first. */
+/** Groups processes by name: profiled ones first, then those with the most readings. */
 export function groups(timeline: TimelineFacts, dumps: DumpFacts[]): Group[] {
   const all = new Map<string, Group>();
   for (const life of timeline.processes) {
-    const name = life.process || (life.pid ? `process ${life.pid}` : "the phone");
+    const name = life.process || (life.pid ? `process ${life.pid}` : "the device");
     const group = all.get(name) ?? { name, lives: [] };
     group.lives.push(life);
     all.set(name, group);
@@ -36,8 +36,8 @@ export function groups(timeline: TimelineFacts, dumps: DumpFacts[]): Group[] {
   return [...all.values()].sort((a, b) => weight(b) - weight(a));
 }
 
-/** How many rows lie before a moment. */
-function before(rows: Rows, ms: number): number {
+/** Returns the number of rows before a time. */
+function rowsBefore(rows: Rows, ms: number): number {
   let low = 0;
   let high = rows.ms.length;
   while (low < high) {
@@ -48,17 +48,17 @@ function before(rows: Rows, ms: number): number {
   return low;
 }
 
-/** The row nearest to a moment, -1 where there is none. */
+/** Returns the row nearest to a time; -1 if there are none. */
 export function nearest(rows: Rows, ms: number): number {
-  const after = before(rows, ms);
+  const after = rowsBefore(rows, ms);
   if (after === 0) return rows.ms.length > 0 ? 0 : -1;
   if (after === rows.ms.length) return after - 1;
   return ms - rows.ms[after - 1]! <= rows.ms[after]! - ms ? after - 1 : after;
 }
 
-/** The last row at or before a moment, -1 where there is none. */
-export function upTo(rows: Rows, ms: number): number {
-  const at = before(rows, ms);
+/** Returns the last row at or before a time; -1 if there is none. */
+export function lastRowAt(rows: Rows, ms: number): number {
+  const at = rowsBefore(rows, ms);
   return rows.ms[at] === ms ? at : at - 1;
 }
 
@@ -66,7 +66,7 @@ export function value(rows: Rows, column: string, row: number): number | null {
   return rows.columns[column]?.[row] ?? null;
 }
 
-/** The life that a moment lies in, null between and outside of them. */
+/** Returns the process that exists at a time; null if none does. */
 export function lifeAt(group: Group, ms: number): Life | null {
   let found: Life | null = null;
   for (const life of group.lives) {
@@ -75,12 +75,12 @@ export function lifeAt(group: Group, ms: number): Life | null {
   return found;
 }
 
-/** What was read of a column at a moment: the nearest reading of the run that spans it. */
-export function at(group: Group, kind: RowsKind, column: string, ms: number): number | null {
+/** Returns the value of a column at a time: the nearest reading on the same line. */
+export function valueAt(group: Group, kind: RowsKind, column: string, ms: number): number | null {
   const life = lifeAt(group, ms);
   if (!life) return null;
   const rows = life[kind];
-  let row = upTo(rows, ms);
+  let row = lastRowAt(rows, ms);
   const next = row + 1;
   const gap = rows.breaks.includes(next);
   if (row < 0) {
@@ -90,7 +90,7 @@ export function at(group: Group, kind: RowsKind, column: string, ms: number): nu
   } else if (gap && ms > rows.ms[row]!) {
     return null;
   }
-  // A column that only some readings have: the nearest of those before.
+  // If the reading does not have this column, an earlier one on the line has it.
   for (; row >= 0; row--) {
     const found = value(rows, column, row);
     if (found !== null) return found;
@@ -101,7 +101,7 @@ export function at(group: Group, kind: RowsKind, column: string, ms: number): nu
 
 export type RowsKind = "resident" | "parts" | "graphics" | "java_heap" | "collections";
 
-/** A column as runs of points: no run leads across a gap or from one life to the next. */
+/** Returns a column as connected points, separated at gaps and restarts. */
 export function runs(group: Group, kind: RowsKind, column: string): Run[] {
   const all: Run[] = [];
   for (const life of group.lives) {
@@ -123,8 +123,8 @@ export function runs(group: Group, kind: RowsKind, column: string): Run[] {
   return all;
 }
 
-/** The parts of meminfo's App Summary: column, name in `where`, words. */
-export const PARTS: [column: string, name: string, words: string][] = [
+/** Parts of meminfo's App Summary: column, name in `where`, label. */
+export const PARTS: [column: string, name: string, label: string][] = [
   ["java", "java", "Java"],
   ["native", "native", "Native"],
   ["code", "code", "Code"],
@@ -134,34 +134,34 @@ export const PARTS: [column: string, name: string, words: string][] = [
   ["system", "system", "System"],
 ];
 
-/** Read so close to a dump, it is of the same moment. */
+/** Maximum distance to a dump that counts as the same time, in ms. */
 const SAME_MS = 500;
 
 /**
- * Where the memory was at a dump, as far as it was read near it; else what the page says, where that
- * is of the same recording: of the one of the dump that it opens with.
+ * Returns the memory by kind at a dump from readings near it. Without readings, returns the values of the
+ * page if they are of the same recording, which is the one of the initial dump.
  */
 export function whereAt(header: Header, place: number, first: number): Where | null {
   const dump = header.dumps[place];
   const own = recordings(header).find(({ from, to }) => from <= place && place < to);
   const timeline = own?.timeline;
   const several = (header.timelines ?? []).length > 0;
-  const told = !several || (own && own.from <= first && first < own.to) ? header.where : null;
-  if (!dump || !timeline || dump.time_ms === null) return told;
+  const fallback = !several || (own && own.from <= first && first < own.to) ? header.where : null;
+  if (!dump || !timeline || dump.time_ms === null) return fallback;
   const ms = dump.time_ms;
   const apart = (life: Life): number => Math.max(0, life.from_ms - ms, ms - life.to_ms);
   const life = timeline.processes.filter(({ pid }) => pid === dump.pid).sort((a, b) => apart(a) - apart(b))[0];
   const row = life ? nearest(life.parts, ms) : -1;
-  if (!life || row < 0) return told;
+  if (!life || row < 0) return fallback;
   const how = (name: string): string | null => header.where?.parts.find((part) => part.name === name)?.how?.replace(/; .*/, "") ?? null;
   const parts: Part[] = PARTS.map(([column, name]) => ({ name, bytes: value(life.parts, column, row), how: how(name) }));
   const read = life.parts.ms[row]! - ms;
   const title = dumpName(dump);
   return {
     total: value(life.parts, "total_pss", row),
-    of: "PSS with what is swapped",
+    of: "PSS including swapped memory",
     at: Math.abs(read) <= SAME_MS ? title : `${title}, read ${duration(Math.abs(read) * 1e6)} ${read < 0 ? "before" : "after"} it`,
-    // In the order in which the page names them.
+    // In the order of the page.
     parts: [...parts].sort((a, b) => (a.name === "native" ? -1 : b.name === "native" ? 1 : 0)),
   };
 }

@@ -1,32 +1,32 @@
-// What is needed beside the figures to say how sure they are: for each callsite how many of its
-// samples may be small, and, between two dumps, what came and stayed and what went. Sums of these
-// over callsites give the interval of the sum.
+// Inputs of confidence intervals: the small samples of each callsite and, between two dumps, the increase
+// and decrease of each callsite. Their sums over callsites give the interval of a sum.
 
 import { ofBytes, ofChange, smallSamples, type Range, type Sampled, type Sampling } from "./noise";
 import { measureOf, type Profile } from "./profile";
 import { Column, type Columns } from "./values";
 
-/** Adds up a column over whatever a figure stands for. */
+/** Sums a column over the callsites of a value. */
 export type Sum = (column: Column) => number;
 
 type View = "space" | "alloc_space";
 const COUNTS: Record<View, string> = { space: "objects", alloc_space: "alloc_objects" };
 
-/** One dump's bytes and counts of a view. */
-interface Pair {
+/** Bytes and counts of a view of a dump. */
+interface ViewColumns {
   bytes: Column;
   counts: Column;
-  /** Samples that may be small, where callsites were summed before they came here; made when asked for. */
+  /** Small samples of summed callsites, computed on demand; null if callsites are not summed. */
   small: (() => Column) | null;
 }
 
-export class Sureness {
+/** Computes confidence intervals. */
+export class IntervalCalculator {
   constructor(
     private readonly profile: Profile,
     private readonly columns: Columns,
   ) {}
 
-  /** How a dump was sampled; null where nothing can be said of its error. */
+  /** Returns the sampling parameters of a dump; null if its error is unknown. */
   sampling(place: number): Sampling | null {
     const { interval, orig_interval, kind } = this.profile.dumps[place]!.facts;
     if (!interval || kind === "at-maximum") return null;
@@ -34,16 +34,16 @@ export class Sureness {
     return { interval: Math.max(interval, original), original };
   }
 
-  /** Interval of a figure of one dump. */
-  of(place: number, view: View, sum: Sum): Range | null {
+  /** Returns the interval of a value of one dump. */
+  forDump(place: number, view: View, sum: Sum): Range | null {
     const sampling = this.sampling(place);
     const pair = this.pair(place, view);
     if (!sampling || !pair) return null;
     return ofBytes(this.summed(`small ${place} ${view}`, pair, sampling, sum), sampling);
   }
 
-  /** Interval of a change from one dump to another. */
-  between(from: number, to: number, view: View, sum: Sum): Range | null {
+  /** Returns the interval of a change from one dump to another. */
+  forChange(from: number, to: number, view: View, sum: Sum): Range | null {
     const [before, after] = [this.sampling(from), this.sampling(to)];
     const [was, is] = [this.pair(from, view), this.pair(to, view)];
     if (!before || !after || !is) return null;
@@ -56,25 +56,25 @@ export class Sureness {
       const went = was ? this.summed(`small ${from} ${view}`, was, before, sum) : NOTHING;
       return ofChange(value, came, after.interval, went, before.interval);
     }
-    // Of one recording, later minus earlier; seen from the other side, signs turn.
+    // The interval of the reverse comparison has opposite signs.
     if (to < from) {
-      const turned = this.between(to, from, view, sum);
+      const turned = this.forChange(to, from, view, sum);
       const moved = turned?.moved && { came: turned.moved.went, went: turned.moved.came };
       return turned && { ...turned, value, low: -turned.high, high: -turned.low, moved };
     }
     const wider = { interval: Math.max(before.interval, after.interval), original: Math.min(before.original, after.original) };
     if (view === "alloc_space") {
-      const made = this.made(`made ${from} ${to}`, () => since(allocatedWas, allocatedIs, wider));
+      const made = this.made(`made ${from} ${to}`, () => allocatedSince(allocatedWas, allocatedIs, wider));
       return ofChange(value, total(made, sum), wider.interval, null, wider.interval);
     }
-    const came = this.made(`came ${from} ${to}`, () => least(since(allocatedWas, allocatedIs, wider), each(is, wider)));
+    const came = this.made(`came ${from} ${to}`, () => minimum(allocatedSince(allocatedWas, allocatedIs, wider), samplesOf(is, wider)));
     const went = this.made(`went ${from} ${to}`, () =>
-      least(since(freed(allocatedWas, was), freed(allocatedIs, is), wider), each(was, wider)),
+      minimum(allocatedSince(freedBefore(allocatedWas, was), freedBefore(allocatedIs, is), wider), samplesOf(was, wider)),
     );
     return ofChange(value, total(came, sum), wider.interval, total(went, sum), wider.interval);
   }
 
-  private pair(place: number, view: View): Pair | null {
+  private pair(place: number, view: View): ViewColumns | null {
     const dump = this.profile.dumps[place]!;
     const find = (name: string): number => {
       const at = dump.facts.measures.findIndex((measure) => measure.view === name);
@@ -91,8 +91,8 @@ export class Sureness {
         };
   }
 
-  private summed(key: string, pair: Pair, sampling: Sampling, sum: Sum): Sampled {
-    const small = pair.small?.() ?? this.columns.derived(key, () => this.column(each(pair, sampling).small));
+  private summed(key: string, pair: ViewColumns, sampling: Sampling, sum: Sum): Sampled {
+    const small = pair.small?.() ?? this.columns.derived(key, () => this.column(samplesOf(pair, sampling).small));
     return { bytes: sum(pair.bytes), samples: sum(pair.counts), small: sum(small) };
   }
 
@@ -100,26 +100,26 @@ export class Sureness {
     return new Column(this.profile.nodes, self);
   }
 
-  /** Columns made of self values, with their sums over subtrees. */
-  private made(key: string, make: () => Selves): Made {
-    let selves: Selves | null = null;
-    const part = (name: keyof Selves): Column =>
+  /** Returns columns of computed self values, with their sums over subtrees. */
+  private made(key: string, make: () => SelfSamples): SampleColumns {
+    let selves: SelfSamples | null = null;
+    const part = (name: keyof SelfSamples): Column =>
       this.columns.derived(`${key} ${name}`, () => this.column((selves ??= make())[name]));
     return { bytes: part("bytes"), samples: part("samples"), small: part("small") };
   }
 }
 
-type Selves = Record<keyof Sampled, Float64Array>;
-type Made = Record<keyof Sampled, Column>;
+type SelfSamples = Record<keyof Sampled, Float64Array>;
+type SampleColumns = Record<keyof Sampled, Column>;
 
 const NOTHING: Sampled = { bytes: 0, samples: 0, small: 0 };
 
-function total(made: Made, sum: Sum): Sampled {
+function total(made: SampleColumns, sum: Sum): Sampled {
   return { bytes: sum(made.bytes), samples: sum(made.samples), small: sum(made.small) };
 }
 
-/** A dump's values callsite by callsite. */
-function each({ bytes, counts, small: known }: Selfs, sampling: Sampling): Selves {
+/** Returns the samples of a dump by callsite. */
+function samplesOf({ bytes, counts, small: known }: SelfColumns, sampling: Sampling): SelfSamples {
   if (known) return { bytes: bytes.self, samples: counts.self, small: known().self };
   const small = new Float64Array(bytes.self.length);
   for (let node = 0; node < small.length; node++) {
@@ -129,12 +129,12 @@ function each({ bytes, counts, small: known }: Selfs, sampling: Sampling): Selve
   return { bytes: bytes.self, samples: counts.self, small };
 }
 
-type Selfs = { bytes: { self: Float64Array }; counts: { self: Float64Array }; small?: (() => { self: Float64Array }) | null };
+type SelfColumns = { bytes: { self: Float64Array }; counts: { self: Float64Array }; small?: (() => { self: Float64Array }) | null };
 
-/** What was added from one dump to the other. */
-function since(before: Selfs, after: Selfs, sampling: Sampling): Selves {
+/** Returns what was allocated between two dumps. */
+function allocatedSince(before: SelfColumns, after: SelfColumns, sampling: Sampling): SelfSamples {
   const difference = (a: Float64Array, b: Float64Array): Float64Array => a.map((value, i) => Math.max(0, value - b[i]!));
-  return each(
+  return samplesOf(
     {
       bytes: { self: difference(after.bytes.self, before.bytes.self) },
       counts: { self: difference(after.counts.self, before.counts.self) },
@@ -143,17 +143,17 @@ function since(before: Selfs, after: Selfs, sampling: Sampling): Selves {
   );
 }
 
-/** What had been freed by a dump. */
-function freed(allocated: Selfs, held: Selfs): Selfs {
+/** Returns what had been freed before a dump. */
+function freedBefore(allocated: SelfColumns, unreleased: SelfColumns): SelfColumns {
   const minus = (a: Float64Array, b: Float64Array): Float64Array => a.map((value, i) => value - b[i]!);
   return {
-    bytes: { self: minus(allocated.bytes.self, held.bytes.self) },
-    counts: { self: minus(allocated.counts.self, held.counts.self) },
+    bytes: { self: minus(allocated.bytes.self, unreleased.bytes.self) },
+    counts: { self: minus(allocated.counts.self, unreleased.counts.self) },
   };
 }
 
-/** The lesser of two that both hold what is looked for. */
-function least(a: Selves, b: Selves): Selves {
+/** Returns the minimum of two upper limits. */
+function minimum(a: SelfSamples, b: SelfSamples): SelfSamples {
   const min = (left: Float64Array, right: Float64Array): Float64Array =>
     left.map((value, i) => Math.max(0, Math.min(value, right[i]!)));
   return { bytes: min(a.bytes, b.bytes), samples: min(a.samples, b.samples), small: min(a.small, b.small) };

@@ -1,34 +1,34 @@
-// From what is looked at to what is drawn: filters to columns to trees, each made once and kept
-// until what it depends on changes.
+// Derives the shown data from the state of the page: filters, columns and trees. Each is computed once and
+// cached until its inputs change.
 
 import { parseFilter, type Filter } from "./filter";
-import { hitsByFrame, matched, sumsByKey, type Sums } from "./functions";
+import { hitsByFrame, matchedSum, sumsByKey, type Sums } from "./functions";
 import { Tree, type Cell, type Direction } from "./grow";
 import { keysFor, libraryName, type Grouping, type Keys } from "./keys";
 import { Matcher } from "./matcher";
-import { isNoise, type Range } from "./noise";
+import { isWithinError, type Range } from "./noise";
 import { Palette } from "./palette";
 import { measureOf, type Profile } from "./profile";
-import { Sureness, type Sum } from "./sampled";
+import { IntervalCalculator, type Sum } from "./sampled";
 import { select, type FrameFilter, type Selection } from "./select";
 import type { State } from "./state";
 import { Column, Columns, shownValues, type Shown } from "./values";
 
-/** A figure of one measure on both sides, with what is needed to say how sure it is. */
+/** Value of one measure on both sides, with its confidence interval. */
 export interface Figure {
   after: number;
   before: number;
   range: Range | null;
 }
 
-/** What a chip became. */
+/** Parsed filter. */
 export interface Chip {
   text: string;
   filter: Filter | null;
   error: string | null;
 }
 
-/** Everything one state of the page shows of the call stacks. */
+/** Data of the callstacks for one state of the page. */
 export interface Scene {
   state: State;
   chips: Chip[];
@@ -36,26 +36,26 @@ export interface Scene {
   columns: Columns;
   keys: Keys;
   measure: number;
-  /** The measure on the other side; -1 where that side lacks it. */
+  /** Measure on the other side; -1 if that side does not have it. */
   baseMeasure: number;
   unit: string;
   shown: Shown;
-  /** The main tree; in a sandwich the callees. */
+  /** Main tree; the callees in a sandwich. */
   tree: Tree;
-  /** In a sandwich the callers. */
+  /** Callers in a sandwich; otherwise null. */
   callers: Tree | null;
   palette: Palette;
 }
 
-/** A small memory of things made for a key. */
-class Kept<T> {
+/** Cache of limited size; the oldest entry is dropped first. */
+class BoundedCache<T> {
   private readonly made = new Map<string, T>();
-  constructor(private readonly most: number) {}
+  constructor(private readonly capacity: number) {}
   get(key: string, make: () => T): T {
     let value = this.made.get(key);
     if (value === undefined) {
       value = make();
-      if (this.made.size >= this.most) this.made.delete(this.made.keys().next().value!);
+      if (this.made.size >= this.capacity) this.made.delete(this.made.keys().next().value!);
       this.made.set(key, value);
     }
     return value;
@@ -66,10 +66,10 @@ export class Stage {
   readonly matcher: Matcher;
   private readonly keys = new Map<Grouping, Keys>();
   private readonly palettes = new Map<number, Palette>();
-  private readonly selections = new Kept<{ selection: Selection; columns: Columns }>(2);
-  private readonly shownFor = new Kept<Shown>(3);
-  private readonly trees = new Kept<Tree>(6);
-  private readonly sums = new Kept<Sums>(12);
+  private readonly selections = new BoundedCache<{ selection: Selection; columns: Columns }>(2);
+  private readonly shownFor = new BoundedCache<Shown>(3);
+  private readonly trees = new BoundedCache<Tree>(6);
+  private readonly sums = new BoundedCache<Sums>(12);
 
   constructor(readonly profile: Profile) {
     const { texts, functions } = profile;
@@ -83,7 +83,7 @@ export class Stage {
     return keys;
   }
 
-  /** The scene of a state. Waits only where a regular expression is new. */
+  /** Returns the scene of a state. Waits only for new regular expressions. */
   async scene(state: State): Promise<Scene> {
     const chips: Chip[] = [];
     const filters: FrameFilter[] = [];
@@ -122,13 +122,13 @@ export class Stage {
       shownValues(
         profile,
         columns.get(state.dump, measure),
-        base && baseMeasure >= 0 ? columns.get(state.base!, baseMeasure) : base ? nothing(profile) : null,
+        base && baseMeasure >= 0 ? columns.get(state.base!, baseMeasure) : base ? emptyColumn(profile) : null,
         state.width,
       ),
     );
     const keys = this.keysBy(state.by);
     const options = { foldRecursion: state.foldRecursion, foldChains: state.foldChains };
-    const grown = (direction: Direction): Tree =>
+    const treeFor = (direction: Direction): Tree =>
       this.trees.get(`${numbers} ${state.by} ${direction} ${state.foldRecursion} ${state.foldChains}`, () =>
         new Tree(profile, selection, keys, shown, direction, options),
       );
@@ -143,13 +143,13 @@ export class Stage {
       baseMeasure,
       unit: facts.unit,
       shown,
-      tree: grown(sandwich ? "callees" : state.view === "bottom-up" ? "bottom-up" : "top-down"),
-      callers: sandwich ? grown("callers") : null,
+      tree: treeFor(sandwich ? "callees" : state.view === "bottom-up" ? "bottom-up" : "top-down"),
+      callers: sandwich ? treeFor("callers") : null,
       palette: this.palette(state.dump),
     };
   }
 
-  /** Colours stay while filters come and go: they are ranked on the whole dump. */
+  /** Returns the colors, which do not depend on filters: libraries are ranked on the whole dump. */
   private palette(place: number): Palette {
     const dump = this.profile.dumps[place]!;
     const series = dump.facts.series;
@@ -172,7 +172,7 @@ export class Stage {
     return palette;
   }
 
-  /** Sums by function, library … of one side. */
+  /** Returns sums by function, library or another key for one side. */
   sumsOf(scene: Scene, grouping: Grouping, place: number, measure: number): Sums {
     const { state } = scene;
     const key = JSON.stringify([state.filters, state.allFrames, grouping, place, measure]);
@@ -181,12 +181,12 @@ export class Stage {
     );
   }
 
-  /** Bytes in stacks that a search matches, each once. */
+  /** Returns the sum over callstacks that match a search. Each callstack counts once. */
   matchedBy(scene: Scene, frameHits: Uint8Array): number {
-    return matched(this.profile, scene.selection, frameHits, scene.shown.after);
+    return matchedSum(this.profile, scene.selection, frameHits, scene.shown.after);
   }
 
-  /** A figure of a measure for a set of callsites that `sum` adds up. */
+  /** Returns the value of a measure for the callsites that `sum` adds up. */
   figure(scene: Scene, measure: number, sum: Sum): Figure {
     const { state, columns } = scene;
     const { facts } = this.profile.dumps[state.dump]!;
@@ -198,13 +198,13 @@ export class Stage {
       if (index >= 0) before = sum(columns.get(state.base, index));
     }
     if (view !== "space" && view !== "alloc_space") return { after, before, range: null };
-    const sureness = new Sureness(this.profile, columns);
+    const intervals = new IntervalCalculator(this.profile, columns);
     const range =
-      state.base === null ? sureness.of(state.dump, view, sum) : sureness.between(state.base, state.dump, view, sum);
+      state.base === null ? intervals.forDump(state.dump, view, sum) : intervals.forChange(state.base, state.dump, view, sum);
     return { after, before, range };
   }
 
-  /** The measure in bytes that goes with one: a change of counts is noise where that is. */
+  /** Returns the measure in bytes for a measure, because only bytes have confidence intervals; -1 if there is none. */
   private bytesOf(scene: Scene): number {
     const { measures } = this.profile.dumps[scene.state.dump]!.facts;
     const view = measures[scene.measure]!.view;
@@ -212,27 +212,27 @@ export class Stage {
     return measures.findIndex((measure) => measure.view !== null && measure.view === wanted);
   }
 
-  /** Whether a change can be noise. */
-  isNoise(scene: Scene, sum: Sum): boolean {
+  /** Returns whether a change is within sampling error. */
+  isChangeWithinError(scene: Scene, sum: Sum): boolean {
     const measure = this.bytesOf(scene);
     if (measure < 0) return false;
     const { range } = this.figure(scene, measure, sum);
-    return range !== null && isNoise(range);
+    return range !== null && isWithinError(range);
   }
 
-  /** Whether the change of a cell can be noise; remembered by the cell. */
-  noisy(scene: Scene, tree: Tree, cell: Cell): boolean {
-    let known = noise.get(cell);
+  /** Returns whether the change of a cell is within sampling error; cached by cell. */
+  isCellWithinError(scene: Scene, tree: Tree, cell: Cell): boolean {
+    let known = withinError.get(cell);
     if (known === undefined) {
-      known = this.isNoise(scene, (column) => tree.sum(cell, column));
-      noise.set(cell, known);
+      known = this.isChangeWithinError(scene, (column) => tree.sum(cell, column));
+      withinError.set(cell, known);
     }
     return known;
   }
 }
 
-const noise = new WeakMap<Cell, boolean>();
+const withinError = new WeakMap<Cell, boolean>();
 
-function nothing(profile: Profile): Column {
+function emptyColumn(profile: Profile): Column {
   return new Column(profile.nodes, new Float64Array(profile.nodes.count));
 }

@@ -1,7 +1,7 @@
-// Where a report opens, and what it says has grown.
+// Initial state of the page, and the growth on its first screen.
 
 import type { GrowthSite, Header, Series } from "./format";
-import { dumpName, shown } from "./names";
+import { dumpName, sanitize } from "./names";
 import type { Profile } from "./profile";
 import type { Stage } from "./scene";
 import { changeRows, type ChangeRow } from "./changes";
@@ -9,16 +9,16 @@ import { select } from "./select";
 import { Columns, shownValues } from "./values";
 import type { Scene } from "./scene";
 import type { State, Tab } from "./state";
-import type { Grown, Total } from "./summary";
+import type { GrowthRow, GrowthTotal } from "./summary";
 
 export const TAB_TITLES: Record<Tab, string> = {
   flame: "Flame graph",
-  tree: "Call stacks",
+  tree: "Callstacks",
   functions: "Functions",
   libraries: "Libraries",
   changes: "Difference",
   java: "Java heap",
-  suspects: "Leak suspects",
+  suspects: "Leaks",
   info: "Info",
 };
 
@@ -32,8 +32,8 @@ export function availableTabs(header: Header): Tab[] {
 }
 
 /**
- * The last dump of the heap that holds most, of several recordings of the last one; a page made for
- * a difference opens on that.
+ * Returns the state with the last dump of the largest heap; with several recordings, of the last one. A
+ * page of a difference opens on that difference.
  */
 export function firstState(header: Header, tabs: Tab[]): State {
   let dump = -1;
@@ -74,20 +74,20 @@ export function firstState(header: Header, tabs: Tab[]): State {
     zoom: [],
     selected: [],
     search: "",
-    // Of two heaps that are compared the page opens on the one that grew.
+    // If two heaps are compared, the page opens on the later one.
     java: Math.max(0, (header.java ?? []).findIndex((heap) => heap.compared_with)),
   };
 }
 
-/** What grew over the series of the first screen, or between the two sides of a difference. */
+/** Returns the growth over the series of the first screen, or between the sides of a difference. */
 export function growth(
   profile: Profile,
   stage: Stage,
   start: State,
-): { rows: Grown[]; total: Total | null; why: string } {
+): { rows: GrowthRow[]; total: GrowthTotal | null; why: string } {
   const { header } = profile;
   const facts = header.dumps[start.dump];
-  const none = { rows: [], total: null, why: uncompared(header, start.dump) };
+  const none = { rows: [], total: null, why: noGrowthReason(header, start.dump) };
   if (!facts || (start.base === null && !isComparable(header, facts.series))) return none;
   const dumps = header.series[facts.series]?.dumps ?? [];
   const from = start.base ?? (dumps.length > 1 ? dumps[0]! : null);
@@ -111,8 +111,8 @@ export function growth(
     measure: index,
     shown: shownValues(profile, after, null, "after"),
   } as unknown as Scene;
-  // `heaptap leaks` judges the rounds between the dumps: its verdicts stand beside what differs
-  // between the two of the headline, and what grows for certain comes first.
+  // The rows are differences between the first and the last dump. Their verdicts are those of
+  // `heaptap leaks` over all iterations, and confirmed growth comes first.
   const ranked = start.base === null ? header.growth?.find((each) => each.series === facts.series) : undefined;
   const order = ["grows", "cant-tell", "within-noise"];
   const judged = (row: ChangeRow): GrowthSite | undefined =>
@@ -131,40 +131,40 @@ export function growth(
   return { rows, total, why: "" };
 }
 
-/** Whether a series has two dumps whose difference means growth. */
+/** Returns whether a series has at least two comparable dumps. */
 function isComparable(header: Header, series: number): boolean {
   const dumps = header.series[series]?.dumps ?? [];
-  const isHeld = (place: number): boolean => header.dumps[place]!.kind === "cumulative";
-  return dumps.length > 1 && dumps.every(isHeld);
+  const isCumulative = (place: number): boolean => header.dumps[place]!.kind === "cumulative";
+  return dumps.length > 1 && dumps.every(isCumulative);
 }
 
-/** The process and the heap of a series, as far as they are known. */
+/** Returns the process and the heap of a series, as far as known. */
 function nameOf({ process, pid, heap }: Series): string {
-  return [process || (pid ? `process ${pid}` : ""), heap ?? ""].filter(Boolean).map(shown).join(", ");
+  return [process || (pid ? `process ${pid}` : ""), heap ?? ""].filter(Boolean).map(sanitize).join(", ");
 }
 
-/** Why nothing is compared on the first screen. */
-export function uncompared(header: Header, dump: number): string {
+/** Returns the reason why the first screen does not compare dumps. */
+export function noGrowthReason(header: Header, dump: number): string {
   const facts = header.dumps[dump];
   if (!facts || header.dumps.length === 1) {
-    return "One dump tells what is held, not what grows. Record with labelled snapshots to see that.";
+    return "One dump shows unreleased memory, but not growth. To see growth, record labeled snapshots.";
   }
   const series = header.series[facts.series];
-  // One dump of another kind is enough: nothing is compared with it.
+  // A single dump of another kind prevents the comparison.
   const kinds = (series?.dumps ?? [dump]).map((place) => header.dumps[place]!.kind);
-  if (kinds.includes("at-maximum")) return "These dumps show a heap at its largest. Their difference is not growth: record without dump-at-max.";
-  if (kinds.includes("allocations-only")) return "This heap counts allocations only, not frees. What it holds, and whether that grows, is not known.";
+  if (kinds.includes("at-maximum")) return "These dumps show a heap at its maximum, so their difference is not growth. To see growth, record without --dump-at-max.";
+  if (kinds.includes("allocations-only")) return "This heap reports allocations, but not frees. Its unreleased memory and its growth are unknown.";
   const measure = facts.measures[facts.default_measure];
-  const who = series ? nameOf(series) : "";
-  if ((series?.dumps.length ?? 0) > 1) return `This profile counts ${shown(measure?.unit ?? "")}, not bytes that are held. Nothing is compared.`;
+  const name = series ? nameOf(series) : "";
+  if ((series?.dumps.length ?? 0) > 1) return `This profile counts ${sanitize(measure?.unit ?? "")}, not unreleased bytes, so its dumps are not compared.`;
   const others = header.series.filter((_, at) => isComparable(header, at));
   const many = header.dumps.length;
-  const also =
+  const otherHeaps =
     others.length === 1
-      ? ` ${nameOf(others[0]!) || "Another heap"} has several dumps: choose them on the timeline.`
+      ? ` ${nameOf(others[0]!) || "Another heap"} has several dumps; select it under Heap.`
       : others.length > 1
-        ? ` ${others.length} other heaps have several dumps: choose them on the timeline.`
+        ? ` ${others.length} other heaps have several dumps; select one under Heap.`
         : "";
-  const restarted = series?.after !== null && series?.after !== undefined ? " The process was restarted, and what it held before is gone." : "";
-  return `The ${many} dumps are of ${header.series.length} different heaps or runs. Of ${who || "the one that holds most"} there is only one, and growth takes two.${restarted}${also}`;
+  const restarted = series?.after !== null && series?.after !== undefined ? " The process restarted, and its earlier memory is gone." : "";
+  return `The ${many} dumps are of ${header.series.length} different heaps or runs. ${name || "The largest heap"} has only one dump, and growth needs two.${restarted}${otherHeaps}`;
 }

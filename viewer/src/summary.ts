@@ -1,14 +1,14 @@
-// The first screen's three questions: where did the memory go, what grew, where to look next.
+// Cards of the first screen: memory by kind, growth, and where to look next.
 
 import { button, h, name } from "./dom";
 import type { Header, JavaHeap } from "./format";
-import { dumpName, shown } from "./names";
+import { dumpName, sanitize } from "./names";
 import { whereAt } from "./readings";
 import { measureTitle } from "./details";
-import { amount, bytes, percent, signed, thousands } from "./units";
+import { amount, bytes, counted, percent, signed, thousands } from "./units";
 import type { Tab } from "./state";
 
-export interface Grown {
+export interface GrowthRow {
   label: string;
   value: number;
   says: string;
@@ -16,7 +16,7 @@ export interface Grown {
   key: number | null;
 }
 
-export interface Total {
+export interface GrowthTotal {
   value: number;
   from: string;
   to: string;
@@ -24,20 +24,20 @@ export interface Total {
 
 export interface SummaryEvents {
   tab(tab: Tab): void;
-  grown(row: Grown): void;
+  grown(row: GrowthRow): void;
   compare(): void;
 }
 
-/** What the verdicts of `heaptap leaks` say. */
+/** Labels of the verdicts, as in `heaptap leaks`. */
 export const VERDICTS: Record<string, string> = {
   grows: "grows",
   grew: "grew",
-  "within-noise": "within noise",
-  "cant-tell": "can't tell",
+  "within-noise": "within sampling error",
+  "cant-tell": "inconclusive",
 };
 
-/** Hues of the parts; text never stands on them. */
-const PART: Record<string, string> = {
+/** Color classes of the parts, not used behind text. */
+const PART_CLASSES: Record<string, string> = {
   native: "part-native",
   java: "part-java",
   graphics: "part-graphics",
@@ -47,25 +47,25 @@ const PART: Record<string, string> = {
   unseen: "part-unseen",
 };
 
-function where(header: Header, place: number, shownDump: number): HTMLElement {
-  const went = shownDump === place ? header.where : whereAt(header, shownDump, place);
-  const card = h("section", { class: "card where", "aria-label": "Where the memory went" }, h("h2", null, "Where"));
-  const parts = went?.parts ?? [];
+function memoryCard(header: Header, place: number, shownDump: number): HTMLElement {
+  const memory = shownDump === place ? header.where : whereAt(header, shownDump, place);
+  const card = h("section", { class: "card where", "aria-label": "Where the memory is" }, h("h2", null, "Where the memory is"));
+  const parts = memory?.parts ?? [];
   const known = parts.filter((part) => part.bytes !== null);
   const sum = known.reduce((total, part) => total + Math.max(0, part.bytes!), 0);
-  const total = went?.total ?? null;
-  if (went && known.length > 0) {
+  const total = memory?.total ?? null;
+  if (memory && known.length > 0) {
     card.append(
       h(
         "p",
         { class: "headline" },
         h("b", null, bytes(total ?? sum)),
-        h("span", { class: "soft" }, ` ${total === null ? "seen" : (went.of ?? "")}${went.at ? ` at ${shown(went.at)}` : ""}`),
+        h("span", { class: "soft" }, ` ${total === null ? "in these parts" : (memory.of ?? "")}${memory.at ? ` at ${sanitize(memory.at)}` : ""}`),
       ),
     );
     const bar = h("div", { class: "stacked", "aria-hidden": "true" });
     for (const part of known) {
-      const piece = h("i", { class: PART[part.name] ?? "part-other" });
+      const piece = h("i", { class: PART_CLASSES[part.name] ?? "part-other" });
       piece.style.flexGrow = String(Math.max(0, part.bytes!) / Math.max(1, sum));
       bar.append(piece);
     }
@@ -77,11 +77,11 @@ function where(header: Header, place: number, shownDump: number): HTMLElement {
         ...parts.map((part) =>
           h(
             "li",
-            { title: part.how ? shown(part.how) : null },
-            h("i", { class: `swatch ${PART[part.name] ?? "part-other"}`, "aria-hidden": "true" }),
+            { title: part.how ? sanitize(part.how) : null },
+            h("i", { class: `swatch ${PART_CLASSES[part.name] ?? "part-other"}`, "aria-hidden": "true" }),
             name(part.name),
             " ",
-            h("b", null, part.bytes === null ? "not recorded" : bytes(part.bytes)),
+            h("b", null, part.bytes === null ? "unknown" : bytes(part.bytes)),
           ),
         ),
       ),
@@ -91,35 +91,35 @@ function where(header: Header, place: number, shownDump: number): HTMLElement {
     const measure = dump?.measures[dump.default_measure];
     const heaps = header.java ?? [];
     if (dump && measure) {
-      const title = shown(dumpName(dump));
-      const words = [measureTitle(measure).toLowerCase(), dump.heap ? shown(dump.heap) : ""].filter(Boolean).join(", ");
+      const title = sanitize(dumpName(dump));
+      const words = [measureTitle(measure).toLowerCase(), dump.heap ? sanitize(dump.heap) : ""].filter(Boolean).join(", ");
       card.append(h("p", { class: "headline" }, h("b", null, amount(measure.total, measure.unit)), h("span", { class: "soft" }, ` ${words}, at ${title}`)));
     } else if (heaps.length > 0) {
       const heap = heaps[heaps.length - 1]!;
-      const native = heap.native > 0 ? `, and ${bytes(heap.native)} native that they own` : "";
-      card.append(h("p", { class: "headline" }, h("b", null, bytes(heap.shallow)), h("span", { class: "soft" }, ` in ${thousands(heap.objects)} reachable Java objects${native}`)));
+      const native = heap.native > 0 ? `, which own ${bytes(heap.native)} of native memory` : "";
+      card.append(h("p", { class: "headline" }, h("b", null, bytes(heap.shallow)), h("span", { class: "soft" }, ` in ${counted(heap.objects, "reachable Java object")}${native}`)));
     }
   }
   if (header.unseen.length > 0) {
-    const words = header.unseen.map((each) => `${shown(each.what)}${each.bytes ? ` (${bytes(each.bytes)})` : ""}`).join(", ");
-    card.append(h("p", { class: "unseen-words" }, h("b", { "aria-hidden": "true" }, "! "), "Not seen here: ", words, "."));
+    const words = header.unseen.map((each) => `${sanitize(each.what)}${each.bytes ? ` (${bytes(each.bytes)})` : ""}`).join(", ");
+    card.append(h("p", { class: "unseen-words" }, h("b", { "aria-hidden": "true" }, "! "), "Outside this profile: ", words, "."));
   }
   return card;
 }
 
-function grew(rows: Grown[], total: Total | null, why: string, events: SummaryEvents): HTMLElement {
-  const card = h("section", { class: "card", "aria-label": "What grew" }, h("h2", null, "Grew"));
+function growthCard(rows: GrowthRow[], total: GrowthTotal | null, reason: string, events: SummaryEvents): HTMLElement {
+  const card = h("section", { class: "card", "aria-label": "Growth" }, h("h2", null, "Growth"));
   if (!total) {
-    card.append(h("p", { class: "soft" }, why));
+    card.append(h("p", { class: "soft" }, reason));
     return card;
   }
   card.append(
-    h("p", { class: "headline" }, h("b", null, signed(total.value, "bytes")), h("span", { class: "soft" }, ` ${shown(total.from)} → ${shown(total.to)}`)),
+    h("p", { class: "headline" }, h("b", null, signed(total.value, "bytes")), h("span", { class: "soft" }, ` ${sanitize(total.from)} → ${sanitize(total.to)}`)),
     h(
       "ol",
       { class: "ranked" },
       ...rows.slice(0, 3).map((row) => {
-        const item = button("", { class: "link", title: shown(row.says), onclick: () => events.grown(row) });
+        const item = button("", { class: "link", title: sanitize(row.says), onclick: () => events.grown(row) });
         item.append(name(row.label), h("b", null, signed(row.value, "bytes")), h("span", { class: `tag ${row.verdict}` }, VERDICTS[row.verdict] ?? row.verdict));
         return h("li", null, item);
       }),
@@ -130,13 +130,13 @@ function grew(rows: Grown[], total: Total | null, why: string, events: SummaryEv
   return card;
 }
 
-/** A class whose objects should be gone, and what they retain in each dump of its process; null where there are none. */
+/** Leaked class, and the retained bytes of its leaked objects in each dump of its process; null if a dump has none. */
 interface Leak {
   name: string;
   retained: (number | null)[];
 }
 
-/** The worst of each Java heap, each once. */
+/** Returns the most severe leak of each Java heap, without duplicates. */
 export function worstLeaks(header: Header, javas: JavaHeap[]): Leak[] {
   const process = (place: number): string => `${header.java?.[place]?.process ?? ""}`;
   const nameIn = (java: JavaHeap, of: number): string => java.strings[of] ?? "";
@@ -157,8 +157,8 @@ export function worstLeaks(header: Header, javas: JavaHeap[]): Leak[] {
   return [...leaks.values()];
 }
 
-function open(header: Header, javas: JavaHeap[], events: SummaryEvents): HTMLElement {
-  const card = h("section", { class: "card", "aria-label": "Where to look next" }, h("h2", null, "Look at"));
+function nextCard(header: Header, javas: JavaHeap[], events: SummaryEvents): HTMLElement {
+  const card = h("section", { class: "card", "aria-label": "Where to look next" }, h("h2", null, "Where to look next"));
   const list = h("ul", { class: "ranked" });
   const go = (words: string, tab: Tab, tag: string | null = null, urgent = false, title: string | null = null): void => {
     const item = button("", { class: "link", title, onclick: () => events.tab(tab) });
@@ -171,58 +171,59 @@ function open(header: Header, javas: JavaHeap[], events: SummaryEvents): HTMLEle
     const first = sizes[0]!;
     const last = sizes[sizes.length - 1]!;
     const tag = sizes.length === 1 ? first : `${first} → ${last}`;
-    go(`${shown(leak.name)} should be gone`, "suspects", tag, true, sizes.length > 1 ? `retained, dump by dump: ${sizes.join(", ")}` : null);
+    go(`Leaked: ${sanitize(leak.name)}`, "suspects", tag, true, sizes.length > 1 ? `Retained in each dump: ${sizes.join(", ")}` : null);
   }
   if (header.reconcile && header.reconcile.length > 0) go("Why heapprofd, meminfo and RSS differ", "info");
   if (header.warnings.length > 0) {
-    const first = shown(header.warnings[0]!.message);
-    go(first.length > 90 ? `${first.slice(0, 90)}…` : first, "info", header.warnings.length > 1 ? `${header.warnings.length} warnings` : "warning", true);
+    const first = sanitize(header.warnings[0]!.message);
+    go(first.length > 90 ? `${first.slice(0, 90)}…` : first, "info", counted(header.warnings.length, "warning"), true);
   }
   const names = header.symbolization;
   if (names && names.missing.length > 0) {
-    const share = names.share_unnamed ? `${percent(names.share_unnamed, 1)} of the memory` : names.frames_unnamed === 1 ? "1 frame" : `${thousands(names.frames_unnamed)} frames`;
-    go(`${names.missing.length} ${names.missing.length === 1 ? "library has" : "libraries have"} no symbols`, "info", share);
+    const affected = names.share_unnamed ? `${percent(names.share_unnamed, 1)} of the bytes` : counted(names.frames_unnamed, "frame");
+    go(`${counted(names.missing.length, "library", "libraries")} without symbols`, "info", affected);
   }
   if (header.dumps.length > 0) {
-    go("Functions that allocate most", "functions");
-    go("Libraries", "libraries");
+    go("Largest functions", "functions");
+    go("Largest libraries", "libraries");
   }
-  if (javas.length > 0) go("Java classes and who keeps them", "java");
+  if (javas.length > 0) go("Java classes and dominators", "java");
   card.append(list);
   return card;
 }
 
-/** That callsites stand summed, and how much of a dump; null where all are there. */
-export function summedUp({ folded, dumps }: Header, place: number): HTMLElement | null {
+/** Returns the note about summed callsites and their part of a dump; null if all callsites are listed. */
+export function summedNote({ folded, dumps }: Header, place: number): HTMLElement | null {
   if (!folded) return null;
   const measure = dumps[place]?.measures[dumps[place]!.default_measure];
   const summed = folded.bytes[place];
-  const much = measure && summed !== undefined ? ` They are ${amount(summed, measure.unit)} of ${amount(measure.total, measure.unit)} (${percent(summed, measure.total)}) of this dump.` : "";
+  const share = measure && summed !== undefined ? `, ${amount(summed, measure.unit)} of ${amount(measure.total, measure.unit)} (${percent(summed, measure.total)}) in this dump` : "";
   return h(
     "p",
     { class: "warn" },
-    `Of ${thousands(folded.of)} callsites the ${thousands(folded.kept)} that hold most are listed one by one. The others are summed up as “(other)”, by library${folded.functions ? " and function" : ", without functions"}; totals are exact.${much} All of them: `,
+    `This page lists ${thousands(folded.kept)} of ${counted(folded.of, "callsite")} individually. The others have the fewest bytes${share}: they are summed as “(other)” by ${folded.functions ? "library and function" : "library, without functions"}. Totals are exact. To list all callsites, run `,
     h("code", null, name(folded.command)),
+    ".",
   );
 }
 
 export function summary(
   header: Header,
   place: number,
-  /** The dump that is looked at. */
+  /** Index of the shown dump. */
   shownDump: number,
   javas: JavaHeap[],
-  rows: Grown[],
-  total: Total | null,
-  /** Why there is no total. */
-  why: string,
+  rows: GrowthRow[],
+  total: GrowthTotal | null,
+  /** Reason why there is no total. */
+  reason: string,
   events: SummaryEvents,
 ): HTMLElement {
   return h(
     "div",
     { class: "cards" },
-    where(header, place, shownDump),
-    header.dumps.length > 0 ? grew(rows, total, why, events) : null,
-    open(header, javas, events),
+    memoryCard(header, place, shownDump),
+    header.dumps.length > 0 ? growthCard(rows, total, reason, events) : null,
+    nextCard(header, javas, events),
   );
 }

@@ -1,15 +1,15 @@
-// Functions, libraries, packages and lines as a table: what each holds itself, what with all it
-// calls. Sorted by any column, filtered by name, without an end.
+// Table of functions, lines, libraries or packages with self and total values, sorted by any column and
+// filtered by name.
 
 import { button, h, name } from "./dom";
-import { toClipboard, tsv } from "./copy";
-import { libraryName, place, rawLabel, type Grouping, type Keys } from "./keys";
-import { plain } from "./names";
+import { copyToClipboard, tsv } from "./copy";
+import { libraryName, sourceLine, rawLabel, type Grouping, type Keys } from "./keys";
+import { escapeInvisible } from "./names";
 import type { Profile } from "./profile";
 import type { Scene, Stage } from "./scene";
 import { Table, type ColumnOf } from "./table";
-import { bar, themeNow } from "./treeview";
-import { amount, signed } from "./units";
+import { bar, currentTheme } from "./treeview";
+import { amount, counted, signed, thousands } from "./units";
 
 export interface SumRow {
   key: number;
@@ -108,7 +108,7 @@ export class SumView {
       const frame = keys.frameOf[key]!;
       row.label = rawLabel(this.profile, keys, key);
       row.library = libraryName(this.profile, functions.library[frames.function[frame]!]!);
-      row.place = grouping === "line" ? place(this.profile, frame) : "";
+      row.place = grouping === "line" ? sourceLine(this.profile, frame) : "";
       this.rows.push(row);
     }
     const shape = `${grouping} ${state.base !== null} ${scene.unit}`;
@@ -133,7 +133,7 @@ export class SumView {
         sort: (row) => row.label,
         cell: (row) => {
           const swatch = h("i", { class: "swatch", "aria-hidden": "true" });
-          swatch.style.background = this.scene!.palette.colour(keys, row.key, themeNow());
+          swatch.style.background = this.scene!.palette.color(keys, row.key, currentTheme());
           return h("span", { class: "with-swatch" }, swatch, name(row.label));
         },
       },
@@ -145,23 +145,23 @@ export class SumView {
       );
     }
     columns.push(
-      { id: "self", title: "Self", hint: "Allocated by it directly", numeric: true, sort: (row) => row.self, cell: (row) => amount(row.self, unit()) },
+      { id: "self", title: "Self", hint: "Without callees", numeric: true, sort: (row) => row.self, cell: (row) => amount(row.self, unit()) },
       { id: "selfShare", title: "Self share", numeric: true, cell: (row) => bar(row.self, whole()) },
-      { id: "total", title: "Total", hint: "With everything it calls, each stack once", numeric: true, sort: (row) => row.total, cell: (row) => amount(row.total, unit()) },
+      { id: "total", title: "Total", hint: "With callees; each callstack counts once", numeric: true, sort: (row) => row.total, cell: (row) => amount(row.total, unit()) },
       { id: "totalShare", title: "Total share", numeric: true, cell: (row) => bar(row.total, whole()) },
     );
     if (grouping === "line") columns.push({ id: "place", title: "File", sort: (row) => row.place, cell: (row) => name(row.place) });
     if (grouping === "function" || grouping === "line") {
-      columns.push({ id: "library", title: "In library", sort: (row) => row.library, cell: (row) => name(row.library) });
+      columns.push({ id: "library", title: "Library", sort: (row) => row.library, cell: (row) => name(row.library) });
     }
     return new Table<SumRow>(columns, {
-      label: "Sums by function or library",
+      label: `Sums by ${grouping}`,
       sorted: (column, descending) => {
         this.sort = { column, descending };
         this.list();
       },
       activate: (row) => this.events.search(row.key, keys),
-      empty: "No row matches.",
+      empty: "No rows match.",
     });
   }
 
@@ -187,7 +187,7 @@ export class SumView {
     });
     this.listed = rows;
     this.table?.show(rows);
-    this.count.textContent = wanted ? `${rows.length} of ${this.rows.length} rows` : `${rows.length} rows`;
+    this.count.textContent = wanted ? `${thousands(rows.length)} of ${counted(this.rows.length, "row")}` : counted(rows.length, "row");
   }
 
   private async copy(): Promise<void> {
@@ -196,13 +196,13 @@ export class SumView {
     const text = tsv(
       head,
       this.listed.map((row) => [
-        plain(row.label),
-        plain(row.library),
+        escapeInvisible(row.label),
+        escapeInvisible(row.library),
         row.self,
         row.total,
         ...(compared ? [row.selfBefore, row.totalBefore] : []),
       ]),
     );
-    this.events.say((await toClipboard(text)) ? `${this.listed.length} rows copied` : "The browser refused the clipboard");
+    this.events.say((await copyToClipboard(text)) ? `${counted(this.listed.length, "row")} copied` : "Cannot copy: the browser denied access to the clipboard");
   }
 }

@@ -1,5 +1,5 @@
-// Tables of any length: a real table of which only the rows in sight exist, with headings that
-// sort and rows that the keyboard walks. A tree is a table whose rows know their level.
+// Tables of any length: only visible rows are in the document. Headings sort, and the keyboard moves
+// between rows. A tree is a table whose rows have levels.
 
 import { button, fill, h } from "./dom";
 
@@ -8,9 +8,9 @@ export interface ColumnOf<Row> {
   title: string;
   hint?: string;
   numeric?: boolean;
-  /** What stands in the cell. */
+  /** Returns the content of the cell. */
   cell(row: Row): Node | string;
-  /** What the rows are sorted by; without it they can't be. */
+  /** Sort key; a column without it is not sortable. */
   sort?(row: Row): number | string;
 }
 
@@ -18,13 +18,13 @@ export interface Level {
   level: number;
   place: number;
   of: number;
-  /** null: has no children. */
+  /** null if the row does not have children. */
   expanded: boolean | null;
 }
 
 export interface TableOptions<Row> {
   label: string;
-  /** Makes it a tree. */
+  /** Returns the level of a row; the table is then a tree. */
   level?(row: Row): Level;
   activate?(row: Row): void;
   select?(row: Row): void;
@@ -33,10 +33,12 @@ export interface TableOptions<Row> {
   empty?: string;
 }
 
-const HEIGHT = 26;
-const SPARE = 8;
-/** The table grows with its rows up to what the style allows: as much is there from the start. */
-const WINDOW = 1000;
+/** Height of a row in px. */
+const ROW_HEIGHT = 26;
+/** Number of additional rows above and below the visible ones. */
+const SPARE_ROWS = 8;
+/** Minimum rendered height in px: the table grows with its rows, up to the limit of the style sheet. */
+const MIN_RENDERED_HEIGHT = 1000;
 let tables = 0;
 
 export class Table<Row> {
@@ -73,8 +75,8 @@ export class Table<Row> {
       this.body,
     );
     this.element = h("div", { class: "table-scroll" }, this.table);
-    this.element.addEventListener("scroll", () => this.later(), { passive: true });
-    new ResizeObserver(() => this.later()).observe(this.element);
+    this.element.addEventListener("scroll", () => this.scheduleDraw(), { passive: true });
+    new ResizeObserver(() => this.scheduleDraw()).observe(this.element);
     this.table.addEventListener("keydown", (event) => this.key(event));
     this.body.addEventListener("click", (event) => this.click(event));
     this.body.addEventListener("dblclick", () => {
@@ -83,7 +85,7 @@ export class Table<Row> {
     });
   }
 
-  /** Shows rows; keeps the active one where it is among them. */
+  /** Shows rows. The active row stays active if it is still present. */
   show(rows: Row[], active: Row | null = null): void {
     const before = this.rows[this.active];
     this.rows = rows;
@@ -104,7 +106,7 @@ export class Table<Row> {
     }
   }
 
-  /** Brings a row into sight and makes it the active one. */
+  /** Scrolls a row into view and makes it active. */
   reveal(row: Row): void {
     const at = this.rows.indexOf(row);
     if (at < 0) return;
@@ -112,13 +114,13 @@ export class Table<Row> {
   }
 
   private sortBy(column: ColumnOf<Row>): void {
-    const again = this.sortedBy?.column === column.id;
-    const descending = again ? !this.sortedBy!.descending : column.numeric === true;
+    const isSame = this.sortedBy?.column === column.id;
+    const descending = isSame ? !this.sortedBy!.descending : column.numeric === true;
     this.markSort(column.id, descending);
     this.options.sorted?.(column.id, descending);
   }
 
-  private later(): void {
+  private scheduleDraw(): void {
     if (this.pending) return;
     this.pending = requestAnimationFrame(() => {
       this.pending = 0;
@@ -128,14 +130,14 @@ export class Table<Row> {
 
   private draw(): void {
     const { scrollTop, clientHeight } = this.element;
-    const first = Math.max(0, Math.floor(scrollTop / HEIGHT) - SPARE);
-    const last = Math.min(this.rows.length, Math.ceil((scrollTop + Math.max(clientHeight, WINDOW)) / HEIGHT) + SPARE);
+    const first = Math.max(0, Math.floor(scrollTop / ROW_HEIGHT) - SPARE_ROWS);
+    const last = Math.min(this.rows.length, Math.ceil((scrollTop + Math.max(clientHeight, MIN_RENDERED_HEIGHT)) / ROW_HEIGHT) + SPARE_ROWS);
     const rows: Node[] = [];
     if (first > 0) rows.push(this.gap(first));
     for (let i = first; i < last; i++) rows.push(this.row(i));
     if (last < this.rows.length) rows.push(this.gap(this.rows.length - last));
     if (this.rows.length === 0) {
-      rows.push(h("tr", null, h("td", { colspan: this.columns.length, class: "empty" }, this.options.empty ?? "Nothing here.")));
+      rows.push(h("tr", null, h("td", { colspan: this.columns.length, class: "empty" }, this.options.empty ?? "No rows.")));
     }
     fill(this.body, ...rows);
     if (this.active >= first && this.active < last) {
@@ -147,7 +149,7 @@ export class Table<Row> {
 
   private gap(rows: number): HTMLElement {
     const cell = h("td", { colspan: this.columns.length });
-    cell.style.height = `${rows * HEIGHT}px`;
+    cell.style.height = `${rows * ROW_HEIGHT}px`;
     return h("tr", { class: "gap", "aria-hidden": "true" }, cell);
   }
 
@@ -171,7 +173,7 @@ export class Table<Row> {
       if (level && c === 0) {
         const mark = h("span", { class: "twist", "aria-hidden": "true" });
         mark.textContent = level.expanded === null ? "" : level.expanded ? "▾" : "▸";
-        // Deep stacks stay readable: the indent stops growing, the level does not.
+        // The indent is limited, to keep deep callstacks readable.
         mark.style.marginInlineStart = `${Math.min(level.level - 1, 30) * 12}px`;
         cell.append(mark);
       }
@@ -197,11 +199,11 @@ export class Table<Row> {
   private move(to: number): void {
     if (this.rows.length === 0) return;
     this.active = Math.max(0, Math.min(to, this.rows.length - 1));
-    const head = this.table.tHead?.offsetHeight ?? HEIGHT;
-    const top = this.active * HEIGHT;
+    const head = this.table.tHead?.offsetHeight ?? ROW_HEIGHT;
+    const top = this.active * ROW_HEIGHT;
     const { scrollTop, clientHeight } = this.element;
     if (top < scrollTop) this.element.scrollTop = top;
-    else if (top + HEIGHT + head > scrollTop + clientHeight) this.element.scrollTop = top + HEIGHT + head - clientHeight;
+    else if (top + ROW_HEIGHT + head > scrollTop + clientHeight) this.element.scrollTop = top + ROW_HEIGHT + head - clientHeight;
     this.draw();
     this.options.select?.(this.rows[this.active]!);
   }
@@ -210,7 +212,7 @@ export class Table<Row> {
     if (event.target !== this.table || event.ctrlKey || event.metaKey || event.altKey) return;
     const row = this.rows[this.active];
     const level = row !== undefined ? this.options.level?.(row) : undefined;
-    const page = Math.max(1, Math.floor(this.element.clientHeight / HEIGHT) - 2);
+    const page = Math.max(1, Math.floor(this.element.clientHeight / ROW_HEIGHT) - 2);
     const steps: Record<string, () => void> = {
       ArrowDown: () => this.move(this.active + 1),
       ArrowUp: () => this.move(this.active < 0 ? 0 : this.active - 1),

@@ -1,10 +1,10 @@
-// Light, dark, or as the system says; light on paper.
+// Color theme: light, dark, or that of the system; light in print.
 
 import { button } from "./dom";
 
 type Choice = "auto" | "light" | "dark";
 
-const WORDS: Record<Choice, string> = { auto: "Colours: as the system", light: "Colours: light", dark: "Colours: dark" };
+const LABELS: Record<Choice, string> = { auto: "Colors: system", light: "Colors: light", dark: "Colors: dark" };
 const MARKS: Record<Choice, string> = { auto: "◐", light: "☀", dark: "☾" };
 const KEY = "heaptap-theme";
 
@@ -14,10 +14,10 @@ export class ThemeSwitch {
 
   constructor(private readonly changed: () => void) {
     try {
-      const kept = localStorage.getItem(KEY);
-      if (kept === "light" || kept === "dark") this.choice = kept;
+      const stored = localStorage.getItem(KEY);
+      if (stored === "light" || stored === "dark") this.choice = stored;
     } catch {
-      // A page from a file may have no storage.
+      // A page from a file might not have storage.
     }
     this.button = button("", { class: "round", onclick: () => this.next() });
     this.apply(this.choice);
@@ -39,7 +39,7 @@ export class ThemeSwitch {
       if (this.choice === "auto") localStorage.removeItem(KEY);
       else localStorage.setItem(KEY, this.choice);
     } catch {
-      // Then it holds for this page.
+      // Then the choice applies only to this page.
     }
     this.apply(this.choice);
     this.changed();
@@ -49,7 +49,7 @@ export class ThemeSwitch {
     if (choice === "auto") delete document.documentElement.dataset["theme"];
     else document.documentElement.dataset["theme"] = choice;
     this.button.textContent = MARKS[choice];
-    this.button.title = WORDS[choice];
-    this.button.setAttribute("aria-label", WORDS[choice]);
+    this.button.title = LABELS[choice];
+    this.button.setAttribute("aria-label", LABELS[choice]);
   }
 }

@@ -1,26 +1,26 @@
-// The dumps of a heap in time: a line of what was held, a button for each dump. A click shows a
-// dump, a drag from one to another shows their difference; with the keyboard, arrows move and
-// Shift with an arrow stretches the difference.
+// Dumps of a heap over time: a line of the values, and a button for each dump. A click shows a dump, and a
+// drag from one dump to another shows their difference. Arrow keys move between dumps; with Shift, they
+// extend the difference.
 
 import { Row, type Axis } from "./axis";
 import { fill, h, svg } from "./dom";
 import type { DumpFacts } from "./format";
-import { dumpName, shown } from "./names";
+import { dumpName, sanitize } from "./names";
 import type { Profile } from "./profile";
-import { amount, duration } from "./units";
+import { amount, counted, duration } from "./units";
 
 export interface TimelineEvents {
   pick(dump: number, base: number | null): void;
 }
 
 const HEIGHT = 64;
-/** Most names below the line. */
-const MARKS = 60;
-/** Most dumps that get a button of their own. */
-const BUTTONS = 400;
+/** Maximum number of names below the line. */
+const MAX_MARKS = 60;
+/** Maximum number of dumps with a button. */
+const MAX_BUTTONS = 400;
 
 function nameOf(dump: DumpFacts): string {
-  return shown(dumpName(dump));
+  return sanitize(dumpName(dump));
 }
 
 export class Timeline {
@@ -35,10 +35,10 @@ export class Timeline {
   constructor(
     private readonly profile: Profile,
     private readonly events: TimelineEvents,
-    /** Those of the lanes below, of each recording that has some. */
+    /** Axes of the lanes below, one per recording. */
     private readonly axes: { axis: Axis; has(dump: number): boolean }[] = [],
   ) {
-    this.strip = h("div", { class: "strip", role: "group", "aria-label": "Dumps in time" });
+    this.strip = h("div", { class: "strip", role: "group", "aria-label": "Dumps over time" });
     this.note = h("p", { class: "hint" });
     this.element = h("section", { class: "timeline", "aria-label": "Timeline" }, this.strip, this.note);
     this.strip.addEventListener("pointerdown", (event) => this.down(event));
@@ -46,8 +46,8 @@ export class Timeline {
     this.strip.addEventListener("pointerup", (event) => this.up(event));
     this.strip.addEventListener("pointercancel", () => (this.dragFrom = null));
     this.strip.addEventListener("keydown", (event) => this.key(event));
-    new ResizeObserver(() => this.again()).observe(this.strip);
-    for (const { axis } of this.axes) axis.onChange(() => this.again());
+    new ResizeObserver(() => this.redraw()).observe(this.strip);
+    for (const { axis } of this.axes) axis.onChange(() => this.redraw());
   }
 
   private last: [number, number | null, string] = [-1, null, ""];
@@ -58,10 +58,10 @@ export class Timeline {
     const facts = this.profile.dumps[dump]!.facts;
     this.places = this.profile.header.series[facts.series]?.dumps ?? [dump];
     this.element.hidden = this.places.length < 2;
-    this.again();
+    this.redraw();
   }
 
-  private again(): void {
+  private redraw(): void {
     if (this.places.length < 2) return;
     const [dump, base, metric] = this.last;
     const width = this.strip.clientWidth || 800;
@@ -94,10 +94,10 @@ export class Timeline {
     const parts: Node[] = [picture];
     if (from >= 0 && at >= 0 && from !== at) parts.push(this.band(this.xs[from]!, this.xs[at]!));
     this.places.forEach((place, i) => {
-      if (this.places.length > BUTTONS && i !== at && i !== from && i % Math.ceil(this.places.length / BUTTONS) !== 0) return;
+      if (this.places.length > MAX_BUTTONS && i !== at && i !== from && i % Math.ceil(this.places.length / MAX_BUTTONS) !== 0) return;
       const each = facts[i]!;
       const passed = timed ? `${duration((each.time_ms! - first) * 1e6)} after the first, ` : "";
-      const label = `${nameOf(each)}, ${passed}${amount(values[i]!, unit)}${i === from ? ", compared to" : ""}`;
+      const label = `${nameOf(each)}, ${passed}${amount(values[i]!, unit)}${i === from ? ", base of the comparison" : ""}`;
       const dot = h("button", {
         type: "button",
         class: `dot${i === at ? " here" : ""}${i === from ? " base" : ""}${each.unfinished || each.flags.length ? " flagged" : ""}`,
@@ -114,10 +114,10 @@ export class Timeline {
     parts.push(...this.marks(facts, at, from, width));
     fill(this.strip, ...parts);
     const long = timed ? `${duration(span * 1e6)}, ` : "";
-    this.note.textContent = `${this.places.length} dumps, ${long}up to ${amount(most, unit)}. Click shows a dump, drag the difference of two.`;
+    this.note.textContent = `${counted(this.places.length, "dump")}, ${long}up to ${amount(most, unit)}. Click a dump to show it, or drag from one dump to another to compare them.`;
   }
 
-  /** Names below the line where they have room: those of chosen dumps first, then labels. */
+  /** Returns the names below the line that do not overlap: selected dumps first, then labels. */
   private marks(facts: DumpFacts[], at: number, from: number, width: number): Node[] {
     const rank = (i: number): number => (i === at || i === from ? 0 : facts[i]!.label ? 1 : 2);
     const order = facts.map((_, i) => i).sort((a, b) => rank(a) - rank(b) || a - b);
@@ -132,7 +132,7 @@ export class Timeline {
       text.style.left = `${x}px`;
       if (row.side(x)) text.classList.add(row.side(x));
       marks.push(text);
-      if (marks.length >= MARKS) break;
+      if (marks.length >= MAX_MARKS) break;
     }
     return marks;
   }
@@ -174,7 +174,7 @@ export class Timeline {
     const from = this.dragFrom;
     const to = this.nearest(event);
     this.dragFrom = null;
-    // Dragged either way, the difference is from the earlier to the later.
+    // The difference is from the earlier to the later dump, in either direction of the drag.
     const later = Math.max(from, to);
     const earlier = Math.min(from, to);
     this.events.pick(this.places[later]!, earlier === later ? null : this.places[earlier]!);

@@ -1,13 +1,13 @@
-// The controls above the views: which heap, which dump, compared with which, which measure, which
-// way round; the chips of filters, and the way to what is zoomed to.
+// Controls above the views: heap, dump, comparison, measure, direction, filters, and the path to the zoomed
+// cell.
 
-import { button, fill, h, name } from "./dom";
-import { FILTER_WORDS, parseFilter, spell } from "./filter";
+import { button, fill, h, name, sentence } from "./dom";
+import { FILTER_TITLES, parseFilter, formatFilter } from "./filter";
 import { labelOf } from "./flame";
 import { pathOf, type Cell } from "./grow";
 import { measureTitle } from "./details";
 import type { Grouping } from "./keys";
-import { shown } from "./names";
+import { sanitize } from "./names";
 import type { Profile } from "./profile";
 import type { Chip, Scene } from "./scene";
 import type { State, ViewKind } from "./state";
@@ -22,21 +22,21 @@ export interface ToolbarEvents {
   save(): void;
 }
 
-/** Between what pops up and the edge of the page, px. */
+/** Minimum distance of the popup to the edge of the page in px. */
 const MARGIN = 8;
 
-/** What a dump is called in a list. */
+/** Returns the name of a dump in a list. */
 export function dumpTitle(profile: Profile, place: number): string {
   const { facts } = profile.dumps[place]!;
-  const label = facts.label ? shown(facts.label) : "";
+  const label = facts.label ? sanitize(facts.label) : "";
   return label ? `@${facts.number} (${label})` : `@${facts.number}`;
 }
 
-/** What a series is called: process, its id where there are several, heap. */
+/** Returns the name of a series: process, its ID if there are several, and heap. */
 function seriesTitle(profile: Profile, series: number): string {
   const { process, pid, heap } = profile.header.series[series]!;
   const same = profile.header.series.filter((each) => each.process === process && each.heap === heap).length > 1;
-  return [`${shown(process || "process")}${same && pid ? ` (${pid})` : ""}`, shown(heap || "")].filter(Boolean).join(" · ");
+  return [`${sanitize(process || "process")}${same && pid ? ` (${pid})` : ""}`, sanitize(heap || "")].filter(Boolean).join(" · ");
 }
 
 function segments<T extends string>(label: string, entries: [T, string, string][], pick: (value: T) => void) {
@@ -64,7 +64,7 @@ export class Toolbar {
   private readonly undo: HTMLButtonElement;
   private readonly redo: HTMLButtonElement;
   private readonly chips = h("div", { class: "chips", role: "group", "aria-label": "Filters" });
-  private readonly crumbs = h("nav", { class: "crumbs", "aria-label": "Zoomed to" });
+  private readonly crumbs = h("nav", { class: "crumbs", "aria-label": "Zoom path" });
   private readonly notices = h("div", { class: "notices" });
   private readonly fault = h("p", { class: "fault", role: "alert" });
   private readonly flameOnly: HTMLElement[];
@@ -78,18 +78,18 @@ export class Toolbar {
     this.view = segments<ViewKind>(
       "View",
       [
-        ["top-down", "Top-down", "From the outermost caller to what allocated (b)"],
-        ["bottom-up", "Bottom-up", "From what allocated to its callers (b)"],
+        ["top-down", "Top-down", "From the outermost caller to the allocating function (b)"],
+        ["bottom-up", "Bottom-up", "From the allocating function to its callers (b)"],
         ["sandwich", "Sandwich", "Callers and callees of a pivot"],
       ],
       (view) => events.change({ view, zoom: [], selected: [] }),
     );
     this.width = segments<DiffWidth>(
-      "Width of boxes",
+      "Box width",
       [
-        ["after", "After", "As wide as what is held after"],
-        ["before", "Before", "As wide as what was held before: shows what is gone"],
-        ["change", "Change", "As wide as the change, more or less"],
+        ["after", "After", "Widths are the sizes after"],
+        ["before", "Before", "Widths are the sizes before, including memory that is gone"],
+        ["change", "Change", "Widths are the sizes of the changes, in either direction"],
       ],
       (width) => events.change({ width }),
     );
@@ -99,10 +99,10 @@ export class Toolbar {
       return { field, input, label: h("label", { class: "check", title }, input, text) };
     };
     const checks = [
-      check("allFrames", "Allocator and runtime frames", "malloc, operator new, ART's own frames: hidden unless this is on (a)"),
-      check("foldRecursion", "Fold recursion", "A function that calls itself is one box (r)"),
-      check("foldChains", "Fold unbranched chains", "Callers with nothing but one callee share its box"),
-      check("up", "Flames, not icicles", "Callers below, callees above (i)"),
+      check("allFrames", "Allocator and runtime frames", "Show frames such as malloc, operator new and those of ART (a)"),
+      check("foldRecursion", "Fold recursion", "Show a recursive function as one box (r)"),
+      check("foldChains", "Fold unbranched chains", "Show callers with a single callee in one box with it"),
+      check("up", "Flames instead of icicles", "Show callers below and callees above (i)"),
     ];
     this.checks = checks;
     fill(
@@ -145,10 +145,10 @@ export class Toolbar {
       { class: "popup" },
       ...checks.map((each) => each.label),
       h("label", { class: "check" }, "Boxes by ", this.by),
-      button("Save shown stacks, folded", { onclick: () => events.save() }),
+      button("Save shown callstacks as folded text", { onclick: () => events.save() }),
     );
     const options = h("details", { class: "menu" }, h("summary", null, "Options"), popup);
-    // Where it would leave the page at the right it moves back, as far as there is room.
+    // Moves the popup left if it would leave the page at the right.
     options.addEventListener("toggle", () => {
       popup.style.left = "0";
       const { left, right } = popup.getBoundingClientRect();
@@ -167,7 +167,7 @@ export class Toolbar {
         { class: "bar" },
         header.series.length > 1 ? h("label", { class: "labelled" }, h("span", { class: "soft" }, "Heap"), this.heap) : null,
         h("label", { class: "labelled" }, h("span", { class: "soft" }, "Dump"), this.dump),
-        header.dumps.length > 1 ? h("label", { class: "labelled" }, h("span", { class: "soft" }, "compared with"), this.base) : null,
+        header.dumps.length > 1 ? h("label", { class: "labelled" }, h("span", { class: "soft" }, "Compare with"), this.base) : null,
         h("label", { class: "labelled" }, h("span", { class: "soft" }, "Measure"), this.metric),
         this.view.element,
         this.widthHost,
@@ -187,19 +187,19 @@ export class Toolbar {
     );
   }
 
-  /** Adds a chip; says why not, if not. */
+  /** Adds a filter, or shows the reason why it is invalid. */
   add(text: string): void {
     const filter = parseFilter(text);
     if ("error" in filter) {
-      this.say(filter.error);
+      this.showFault(filter.error);
       return;
     }
     this.filterInput.value = "";
-    const filters = [...(this.state?.filters ?? []), spell(filter)];
+    const filters = [...(this.state?.filters ?? []), formatFilter(filter)];
     this.events.change(filter.kind === "P" ? { filters, view: "sandwich", zoom: [], selected: [] } : { filters, zoom: [], selected: [] });
   }
 
-  say(fault: string): void {
+  showFault(fault: string): void {
     this.fault.textContent = fault;
     this.filterInput.setAttribute("aria-invalid", fault ? "true" : "false");
   }
@@ -212,7 +212,7 @@ export class Toolbar {
     this.events.change({ dump, base: pair?.before ?? null, metric: "", zoom: [], selected: [] });
   }
 
-  /** Dumps that a dump may be compared with: of its own series first, then of the same heap. */
+  /** Returns the dumps that a dump can be compared with: first of the same series, then of the same heap. */
   private comparable(dump: number): number[] {
     const { header } = this.profile;
     const { facts } = this.profile.dumps[dump]!;
@@ -238,7 +238,7 @@ export class Toolbar {
     const others = this.comparable(state.dump);
     fill(
       this.base,
-      h("option", { value: "none" }, "nothing"),
+      h("option", { value: "none" }, "None"),
       ...others.map((place) => {
         const other = profile.dumps[place]!.facts;
         const words = other.series === facts.series ? "" : ` (${seriesTitle(profile, other.series)})`;
@@ -262,7 +262,7 @@ export class Toolbar {
     this.showCrumbs(scene, zoomed);
   }
 
-  /** What is wrong with the dumps that are shown stands where they are shown. */
+  /** Shows problems of the shown dumps next to them. */
   private showNotices(state: State): void {
     const { header } = this.profile;
     const places = [state.dump, ...(state.base === null ? [] : [state.base])];
@@ -270,12 +270,12 @@ export class Toolbar {
     for (const place of places) {
       const title = dumpTitle(this.profile, place);
       const facts = header.dumps[place]!;
-      const said = header.warnings.filter((warning) => warning.dumps?.includes(place));
-      for (const warning of said) words.push(`${title}: ${warning.message}`);
-      if (facts.unfinished && said.length === 0) words.push(`${title} is incomplete: its figures are lower bounds.`);
-      if (facts.kind === "at-maximum") words.push(`${title} shows the moment of most memory: it has no intervals, and no difference holds.`);
+      const warnings = header.warnings.filter((warning) => warning.dumps?.includes(place));
+      for (const warning of warnings) words.push(`${title}: ${warning.message}`);
+      if (facts.unfinished && warnings.length === 0) words.push(`${title} is incomplete: its values are lower bounds.`);
+      if (facts.kind === "at-maximum") words.push(`${title} shows the heap at its maximum. It does not have confidence intervals, and its differences are not growth.`);
     }
-    fill(this.notices, ...[...new Set(words)].map((text) => h("p", null, name(text))));
+    fill(this.notices, ...[...new Set(words)].map((text) => h("p", null, sentence(text))));
   }
 
   private showChips(chips: Chip[]): void {
@@ -284,12 +284,12 @@ export class Toolbar {
       ...chips.map((chip, i) =>
         h(
           "span",
-          { class: chip.error ? "chip bad" : "chip", title: shown(chip.error ?? chip.text) },
-          h("b", null, chip.filter ? FILTER_WORDS[chip.filter.kind] : "?"),
+          { class: chip.error ? "chip bad" : "chip", title: sanitize(chip.error ?? chip.text) },
+          h("b", null, chip.filter ? FILTER_TITLES[chip.filter.kind] : "?"),
           " ",
           name(chip.filter ? readable(chip.filter.pattern.source) : chip.text),
           button("×", {
-            "aria-label": `Remove the filter ${shown(chip.text)}`,
+            "aria-label": `Remove the filter ${sanitize(chip.text)}`,
             onclick: () => {
               const filters = this.state!.filters.filter((_, at) => at !== i);
               const pivot = filters.some((text) => /^p(ivot)?\s*:/i.test(text));
@@ -306,7 +306,7 @@ export class Toolbar {
       chips.length > 1 ? button("Remove all", { onclick: () => this.events.change({ filters: [], zoom: [], selected: [], view: this.state!.view === "sandwich" ? "top-down" : this.state!.view }) }) : null,
     );
     const bad = chips.find((chip) => chip.error);
-    this.say(bad ? `${shown(bad.text)}: ${bad.error}` : "");
+    this.showFault(bad ? `${sanitize(bad.text)}: ${bad.error}` : "");
   }
 
   private showCrumbs(scene: Scene, zoomed: Cell): void {
@@ -325,12 +325,12 @@ export class Toolbar {
   }
 }
 
-/** `/^foo\(int\)$/` is the name foo(int). */
+/** Returns the name `foo(int)` for the pattern `/^foo\(int\)$/`. */
 function readable(source: string): string {
   const form = /^(lib:)?\/\^(.*)\$\/$/.exec(source);
   if (!form) return source;
   const bare = form[2]!.replace(/\\([.*+?^${}()|[\]\\/])/g, "\u0000$1");
-  // Anything special that is left was no escaped name.
+  // Remaining special characters mean that it was not an escaped name.
   if (/(^|[^\u0000])[.*+?^${}()|[\]\\]/.test(bare)) return source;
   return (form[1] ?? "") + bare.replace(/\u0000/g, "");
 }

@@ -1,4 +1,4 @@
-// Call stacks as a table that unfolds: from the root down, or from the allocation method up.
+// Callstacks as a tree table: from the root down, or from the allocation method up.
 
 import { button, h, name } from "./dom";
 import type { Cell, Tree } from "./grow";
@@ -19,7 +19,7 @@ export class TreeView {
   readonly element: HTMLElement;
   private table: Table<Cell> | null = null;
   private readonly host: HTMLElement;
-  private readonly ways: { view: "top-down" | "bottom-up"; button: HTMLButtonElement }[];
+  private readonly directions: { view: "top-down" | "bottom-up"; button: HTMLButtonElement }[];
   private tree: Tree | null = null;
   private compared = false;
   private readonly open = new WeakSet<Cell>();
@@ -28,13 +28,13 @@ export class TreeView {
     private readonly profile: Profile,
     private readonly events: TreeEvents,
   ) {
-    const way = (view: "top-down" | "bottom-up", label: string, title: string) => ({
+    const direction = (view: "top-down" | "bottom-up", label: string, title: string) => ({
       view,
       button: button(label, { title, onclick: () => events.direction(view) }),
     });
-    this.ways = [
-      way("top-down", "By callstack", "From the outermost caller to what allocated"),
-      way("bottom-up", "By allocation method", "From what allocated to who called it"),
+    this.directions = [
+      direction("top-down", "By callstack", "From the outermost caller to the allocating function"),
+      direction("bottom-up", "By allocation method", "From the allocating function to its callers"),
     ];
     this.host = h("div", { class: "fill" });
     this.element = h(
@@ -43,8 +43,8 @@ export class TreeView {
       h(
         "div",
         { class: "bar" },
-        h("div", { class: "segments", role: "group", "aria-label": "Arrange" }, ...this.ways.map((each) => each.button)),
-        button("Unfold the heaviest", { onclick: () => this.unfold() }),
+        h("div", { class: "segments", role: "group", "aria-label": "Order" }, ...this.directions.map((each) => each.button)),
+        button("Unfold the largest", { onclick: () => this.unfold() }),
         button("Fold all", { onclick: () => this.fold() }),
       ),
       this.host,
@@ -54,7 +54,7 @@ export class TreeView {
   show(scene: Scene, selected: Cell | null): void {
     const fresh = this.tree !== scene.tree;
     this.tree = scene.tree;
-    for (const { view, button } of this.ways) {
+    for (const { view, button } of this.directions) {
       button.setAttribute("aria-pressed", String((scene.state.view === "bottom-up") === (view === "bottom-up")));
     }
     const compared = scene.shown.before !== null;
@@ -78,7 +78,7 @@ export class TreeView {
         cell: (cell) => {
           const box = h("span", { class: "with-swatch" });
           const swatch = h("i", { class: "swatch", "aria-hidden": "true" });
-          swatch.style.background = scene.palette.colour(scene.keys, cell.key, themeNow());
+          swatch.style.background = scene.palette.color(scene.keys, cell.key, currentTheme());
           box.append(swatch, name(labelOf(scene, cell)));
           return box;
         },
@@ -114,7 +114,7 @@ export class TreeView {
       },
     });
     return new Table<Cell>(columns, {
-      label: scene.state.view === "bottom-up" ? "Call stacks by allocation method" : "Call stacks",
+      label: scene.state.view === "bottom-up" ? "Callstacks by allocation method" : "Callstacks",
       level: (cell) => {
         const siblings = cell.parent ? tree.children(cell.parent) : [cell];
         return {
@@ -131,7 +131,7 @@ export class TreeView {
       },
       select: (cell) => cell.parent && this.events.select(cell),
       activate: (cell) => this.events.zoom(cell),
-      empty: "No call stacks.",
+      empty: "No callstacks.",
     });
   }
 
@@ -150,7 +150,7 @@ export class TreeView {
     this.table?.show(rows, active);
   }
 
-  /** Opens the way to the heaviest stack. */
+  /** Unfolds the path to the largest callstack. */
   private unfold(): void {
     let cell: Cell | undefined = this.tree?.root;
     while (cell && this.tree) {
@@ -176,13 +176,13 @@ function compared(scene: Scene): boolean {
   return scene.shown.before !== null;
 }
 
-export function themeNow(): "light" | "dark" {
+export function currentTheme(): "light" | "dark" {
   const chosen = document.documentElement.dataset["theme"];
   if (chosen === "light" || chosen === "dark") return chosen;
   return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
 }
 
-/** A share as a number with a bar behind it. */
+/** Returns a share as a number with a bar behind it. */
 export function bar(part: number, whole: number): HTMLElement {
   const fill = h("i", { "aria-hidden": "true", class: part > 0 && whole > 0 ? null : "none" });
   fill.style.width = `${whole > 0 ? Math.max(0, Math.min(100, (100 * part) / whole)) : 0}%`;

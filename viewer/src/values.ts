@@ -1,14 +1,14 @@
-// The numbers of a view: for the chosen measure of a dump, or for the difference of two, what
-// each node holds itself and with its subtree. Made once a choice, then only read.
+// Values of a view: the self and total values of each node, for a measure of a dump or for the difference
+// of two dumps. Computed once per selection, then only read.
 
 import { accumulate, dense, type Dump, type Nodes, type Profile } from "./profile";
 import type { Selection } from "./select";
 
-/** Which width a box of a difference has. */
+/** Value for the width of boxes in a difference. */
 export type DiffWidth = "after" | "before" | "change";
 
-/** A column over all nodes: what each holds itself; what it holds with its subtree is worked out
- * when first asked for, since many columns are only ever looked at as a whole. */
+/** Column over all nodes with self values. Totals of subtrees are computed on demand, because many columns
+ * are only used as a whole. */
 export class Column {
   private subtrees: Float64Array | null = null;
   private all: number | null = null;
@@ -22,7 +22,7 @@ export class Column {
     return (this.subtrees ??= accumulate(this.nodes, this.self.slice()));
   }
 
-  /** Over all nodes. */
+  /** Sum over all nodes. */
   get sum(): number {
     if (this.all === null) {
       let sum = 0;
@@ -33,19 +33,19 @@ export class Column {
   }
 }
 
-/** A measure of a dump, filtered: self values of kept callsites. */
+/** Returns the self values of a measure of a dump, filtered. */
 function column(profile: Profile, dump: Dump, measure: number, kept: Uint8Array): Column {
   const self = dense(profile, dump, measure);
   for (let node = 0; node < self.length; node++) if (!kept[node]) self[node] = 0;
   return new Column(profile.nodes, self);
 }
 
-/** What is shown. */
+/** Values of the shown dump or difference. */
 export interface Shown {
   after: Column;
-  /** The other side of a difference. */
+  /** Other side of a difference; otherwise null. */
   before: Column | null;
-  /** Widths: never negative, children never more than their parent. */
+  /** Widths: not negative, and the sum of children is at most that of their parent. */
   self: Float64Array;
   weight: Float64Array;
 }
@@ -62,7 +62,7 @@ export function shownValues(
     self = new Float64Array(own.length);
     for (let i = 0; i < self.length; i++) self[i] = Math.abs(after.self[i]! - before.self[i]!);
   } else if (own.some((value) => value < 0)) {
-    // Another tool's profile of differences: what is negative has no width.
+    // Profiles of other tools can contain negative values, which do not have a width.
     self = own.map((value) => Math.max(0, value));
   }
   const weight =
@@ -74,12 +74,12 @@ export function shownValues(
   return { after, before, self, weight };
 }
 
-/** Columns that are kept: four measures of two dumps, what came and went between them in three
- * columns each, and the small samples of both; more are not looked at together. With less room a
- * table of differences would make them again for each of its rows. */
-const MOST = 20;
+/** Maximum number of cached columns: four measures of two dumps, three columns each for increase and
+ * decrease, and the small samples of both. With fewer, a table of differences would compute them again
+ * for every row. */
+const MAX_COLUMNS = 20;
 
-/** Sums by measure of a dump under one selection, made when first asked for. */
+/** Columns of dumps and measures for one selection, computed on demand. */
 export class Columns {
   private readonly made = new Map<string, Column>();
   constructor(
@@ -93,12 +93,12 @@ export class Columns {
     );
   }
 
-  /** A column that is worked out from others. */
+  /** Returns a column that is computed from others. */
   derived(key: string, make: () => Column): Column {
     let made = this.made.get(key);
     if (!made) {
       made = make();
-      if (this.made.size >= MOST) this.made.delete(this.made.keys().next().value!);
+      if (this.made.size >= MAX_COLUMNS) this.made.delete(this.made.keys().next().value!);
       this.made.set(key, made);
     }
     return made;

@@ -1,5 +1,5 @@
-// For everybody: with the keyboard alone, with a screen reader, in the dark, with forced colours,
-// on paper, on a phone, and without scripts.
+// Accessibility: keyboard only, screen readers, dark mode, forced colors, print, narrow screens, and pages
+// without scripts.
 
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
@@ -27,7 +27,7 @@ const press = async (page, ...keys) => {
 
 test("26: everything can be done with the keyboard alone", async () => {
   const page = await chromium.open(game());
-  // Tab reaches the graph, and what has the focus is marked.
+  // Tab reaches the graph, and every focused element has an outline.
   const focused = () => page.evaluate(() => document.activeElement.getAttribute("aria-label") ?? document.activeElement.textContent);
   let reached = false;
   for (let i = 0; i < 60 && !reached; i++) {
@@ -45,7 +45,7 @@ test("26: everything can be done with the keyboard alone", async () => {
   assert.equal(await selected(page), "Level::load(std::string const&)");
   await press(page, "ArrowUp");
   assert.equal(await selected(page), "Game::loop()");
-  // A screen reader reads the row that stands for the box.
+  // A screen reader reads the row of the box.
   const row = await page.evaluate(() => {
     const active = document.activeElement.getAttribute("aria-activedescendant");
     const element = document.getElementById(active);
@@ -100,7 +100,7 @@ test("26b: with a mouse: a click zooms, a drag on the timeline compares", async 
   const page = await chromium.open(game());
   const at = await inApp(page, (app) => app.flame.positionOf(app.scene.tree.children(app.scene.tree.root)[0]));
   await page.mouse.move(at.x, at.y);
-  assert.match(await page.locator(".tip").textContent(), /^main.*of all/);
+  assert.match(await page.locator(".tip").textContent(), /^main.*of total/);
   await page.mouse.click(at.x, at.y);
   await settled(page);
   assert.equal(await inApp(page, (app) => app.scene.keys.label(app.zoomed.key)), "main");
@@ -163,7 +163,7 @@ async function brightness(page) {
   }, png);
 }
 
-test("28: dark, forced colours, reduced motion", async () => {
+test("28: dark mode, forced colors, reduced motion", async () => {
   const page = await chromium.open(game());
   await page.emulateMedia({ colorScheme: "light" });
   await page.waitForTimeout(50);
@@ -171,21 +171,21 @@ test("28: dark, forced colours, reduced motion", async () => {
   await page.emulateMedia({ colorScheme: "dark" });
   await page.waitForTimeout(50);
   assert.ok((await brightness(page)) < 0.3, "the graph is dark too");
-  const theme = page.locator("button[aria-label^=Colours]");
+  const theme = page.locator("button[aria-label^=Colors]");
   await theme.click();
-  assert.equal(await theme.getAttribute("aria-label"), "Colours: light");
+  assert.equal(await theme.getAttribute("aria-label"), "Colors: light");
   await page.waitForTimeout(50);
   assert.ok((await brightness(page)) > 0.8, "the page's choice wins");
   await page.reload();
   await page.waitForFunction(() => document.querySelector("#heaptap-app").dataset.ready);
-  assert.equal(await theme.getAttribute("aria-label"), "Colours: light", "and is kept");
+  assert.equal(await theme.getAttribute("aria-label"), "Colors: light", "and is kept");
   await theme.click();
   await theme.click();
-  assert.equal(await theme.getAttribute("aria-label"), "Colours: as the system");
+  assert.equal(await theme.getAttribute("aria-label"), "Colors: system");
 
   await page.emulateMedia({ forcedColors: "active", colorScheme: "light" });
   await page.waitForTimeout(50);
-  // Boxes have edges in the system's colour in place of fills of their own.
+  // Boxes have edges in the system color instead of fills.
   const saturated = await page.locator(".flame canvas").evaluate((canvas) => {
     const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
     let count = 0;
@@ -220,7 +220,7 @@ test("29: prints, and reads without scripts", async () => {
   await bare.close();
 });
 
-test("29b: nothing is wider than a phone", async () => {
+test("29b: nothing is wider than a narrow screen", async () => {
   const phone = await browser({ viewport: { width: 360, height: 740 }, deviceScaleFactor: 3, hasTouch: true, isMobile: true });
   const page = await phone.open(game());
   for (const tab of await inApp(page, (app) => app.tabs)) {
@@ -231,7 +231,7 @@ test("29b: nothing is wider than a phone", async () => {
   await phone.close();
 });
 
-test("29c: what pops up stays within the page, wherever its button stands", async () => {
+test("29c: the popup stays within the page at any position of its button", async () => {
   for (const width of [320, 400, 620, 800]) {
     const narrow = await browser({ viewport: { width, height: 740 } });
     const page = await narrow.open(game());
@@ -250,7 +250,7 @@ test("29c: what pops up stays within the page, wherever its button stands", asyn
   }
 });
 
-test("30c: data that can't be read is said so, and the static part stays", async () => {
+test("30c: unreadable data gives an error, and the static part stays", async () => {
   const staticPart = "<h1>Summary</h1>";
   const cut = game();
   cut.data = cut.data.subarray(0, cut.data.length - 700);
@@ -258,8 +258,8 @@ test("30c: data that can't be read is said so, and the static part stays", async
   const other = game();
   other.data = Buffer.from(other.data.toString("latin1").replace('"format":1', '"format":9'), "latin1");
   for (const [report, words] of [
-    [cut, /can't be shown/],
-    [garbled, /not a report's/],
+    [cut, /^Cannot show the interactive view: /],
+    [garbled, /the data is not a heaptap report/],
     [other, /format 9/],
   ]) {
     const page = await chromium.open(report, { staticPart, wait: false });

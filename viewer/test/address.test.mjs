@@ -1,4 +1,4 @@
-// What is looked at stands in the address: it comes back from there, and junk does no harm.
+// The address stores the state of the page: links restore it, and invalid addresses are harmless.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -19,7 +19,7 @@ const shown = (page) =>
     weight: app.zoomed?.weight,
   }));
 
-test("20: an address shows again what was looked at", async () => {
+test("20: an address restores the state", async () => {
   const page = await chromium.open(game());
   const states = [
     { tab: "flame", view: "bottom-up", metric: "alloc_objects" },
@@ -53,7 +53,7 @@ test("20: an address shows again what was looked at", async () => {
   await page.close();
 });
 
-test("21: junk in the address shows the first screen", async () => {
+test("21: an invalid address shows the first screen", async () => {
   const page = await chromium.open(game());
   const first = await shown(page);
   for (const hash of [
@@ -77,7 +77,7 @@ test("21: junk in the address shows the first screen", async () => {
     assert.deepEqual(other.told.console, [], hash);
     await other.close();
   }
-  // Far too many chips, and one that is no expression: the page stands.
+  // Too many filters, and an invalid expression: the page still works.
   const many = await chromium.openFile(page.file, { hash: `#v=1&${"f=HF%3A%20x&".repeat(500)}f=SS%3A%20%2F(%2F` });
   assert.equal(await many.locator(".chip").count(), 24);
   await many.close();

@@ -1,5 +1,5 @@
-// A headless Chromium for the tests, and pages in it that tell on themselves: every console
-// message, error, request and violation of the content policy is kept.
+// Headless Chromium for the tests. Its pages log every console message, error, request and violation of
+// the content policy.
 
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -20,7 +20,7 @@ const FLAGS = [
   "--disable-sync",
 ];
 
-/** A browser with a profile folder of its own, and a folder for pages; `close` removes both. */
+/** Starts a browser with its own profile directory, and a directory for pages; `close` removes both. */
 export async function browser(options = {}) {
   const folder = mkdtempSync(join(tmpdir(), "heaptap-viewer-"));
   const context = await chromium.launchPersistentContext(join(folder, "profile"), {
@@ -49,7 +49,7 @@ export async function browser(options = {}) {
       });
       page.on("pageerror", (error) => page.told.errors.push(String(error)));
       page.on("request", (request) => {
-        // Of blobs only what left the page would matter: they are its own memory.
+        // Blobs and data URLs stay in the memory of the page.
         if (!/^(blob|data):/.test(request.url())) page.told.requests.push(request.url());
       });
       await page.addInitScript(() => {
@@ -72,13 +72,13 @@ export function inApp(page, run, argument) {
   return page.evaluate(`(${run})(document.querySelector("#heaptap-app").heaptap, ${JSON.stringify(argument ?? null)})`);
 }
 
-/** Looks at something else, and waits until it is shown. */
+/** Changes the state of the page, and waits until it is shown. */
 export async function look(page, patch) {
   await inApp(page, (app, patch) => app.change(patch), patch);
   await settled(page, patch);
 }
 
-/** Waits until the scene on the page is that of the page's state. */
+/** Waits until the page shows its current state. */
 export async function settled(page) {
   await page.waitForFunction(() => {
     const app = document.querySelector("#heaptap-app").heaptap;
@@ -86,7 +86,7 @@ export async function settled(page) {
   });
 }
 
-/** A whole tree: [label, value, before, children…], children by label. */
+/** Returns a whole tree: [label, value, before, children…], children by label. */
 export function wholeTree(page, which = "tree") {
   return inApp(
     page,

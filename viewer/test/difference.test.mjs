@@ -1,5 +1,5 @@
-// Two dumps against each other: nothing between equal ones, everything between different ones,
-// and sampling noise said to be noise.
+// Differences of two dumps: empty for equal dumps, complete for different ones, and marked if within
+// sampling error.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -14,7 +14,7 @@ before(async () => {
 });
 after(() => chromium.close());
 
-test("18: the difference of a dump and itself is nothing", async () => {
+test("18: the difference of a dump and itself is empty", async () => {
   const stacks = randomStacks(3);
   const copy = () => stacks.map(({ stack, values }) => ({ stack, values }));
   const page = await chromium.open(encode({ dumps: [{ stacks: copy() }, { stacks: copy() }] }));
@@ -38,7 +38,7 @@ test("18: the difference of a dump and itself is nothing", async () => {
   await page.close();
 });
 
-test("19: what is new and what is gone is listed, with both sides exact", async () => {
+test("19: new and gone functions are listed, with exact values of both sides", async () => {
   const all = randomStacks(5, 210);
   const only = (name) => ({ stack: [{ name, lib: "" }], values: { objects: 9, space: 36864, alloc_objects: 9, alloc_space: 36864 } });
   const before = [...all.slice(0, 150), only("was here")];
@@ -79,21 +79,21 @@ test("19: what is new and what is gone is listed, with both sides exact", async 
   await page.close();
 });
 
-test("what grew: the rows are of the two dumps of the headline, with the verdicts of all rounds", async () => {
+test("growth: the rows are of the two dumps of the headline, with the verdicts over all iterations", async () => {
   const page = await chromium.open(game());
-  const card = page.locator('.cards section[aria-label="What grew"]');
+  const card = page.locator('.cards section[aria-label="Growth"]');
   await card.locator(".tag").first().waitFor();
   assert.match(await card.locator(".headline").textContent(), /^\+1\.3 MiB before → level 3$/);
   const rows = await card.locator(".ranked button").evaluateAll((all) => all.map((row) => [...row.children].map((part) => part.textContent)));
   assert.deepEqual(rows, [
     ["Level::load(std::string const&)", "+480.0 KiB", "grows"],
     ["SkBitmap::allocPixels()", "+800.0 KiB", "grew"],
-    ["operator()(byte[], int)", "+40.0 KiB", "can't tell"],
+    ["operator()(byte[], int)", "+40.0 KiB", "inconclusive"],
   ]);
   await page.close();
 });
 
-test("19b: growth within the sampling noise is said to be noise, and is grey", async () => {
+test("19b: growth within sampling error is marked, and is gray", async () => {
   const page = await chromium.open(game());
   await look(page, { tab: "changes", dump: 2, base: 0 });
   const tags = Object.fromEntries(
@@ -102,14 +102,14 @@ test("19b: growth within the sampling noise is said to be noise, and is grey", a
     ),
   );
   assert.equal(tags["SkBitmap::allocPixels()"], "grew");
-  assert.equal(tags["operator()(byte[], int)"], "within noise");
-  assert.match(await page.locator(".pane details").textContent(), /Over 2 rounds: 1 of 2.*grows.*Level::load.*can't tell.*8 more rounds would decide/s);
+  assert.equal(tags["operator()(byte[], int)"], "within sampling error");
+  assert.match(await page.locator(".pane details").textContent(), /Confirmed leaks: 1 of 2 callsites, over 2 iterations.*grows.*Level::load.*inconclusive.*8 iterations would decide/s);
   // The same figures by hand: notes on sampling, differences of one recording.
   const ranges = await inApp(page, (app) => Object.fromEntries(app.changes.rows.map((row) => [row.label, row.range])));
   const z = 1.959963984540054;
   const low = (k) => (k < 1 ? 0 : k * (1 - 1 / (9 * k) - z / (3 * Math.sqrt(k))) ** 3);
   const high = (k) => (k + 1) * (1 - 1 / (9 * (k + 1)) + z / (3 * Math.sqrt(k + 1))) ** 3;
-  // allocPixels from loop: held 300 -> 500 hits, allocated 600 -> 1200; from Java 80 -> 80, 90 -> 92.
+  // allocPixels from loop: unreleased 300 -> 500 hits, allocated 600 -> 1200; from Java 80 -> 80, 90 -> 92.
   const p = Math.min(1200 - 600, 500) + Math.min(2, 80);
   const q = Math.min(700 - 300, 300) + Math.min(2, 80);
   const expected = {

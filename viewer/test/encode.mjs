@@ -1,5 +1,5 @@
-// Writes reports as viewer/README.md describes them, from plain data: what the browser tests
-// look at beside the reports that heaptap writes itself. Small and obvious rather than fast.
+// Writes reports as viewer/README.md describes them, from plain data, for the browser tests that
+// do not use reports written by heaptap. Small and obvious rather than fast.
 
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";

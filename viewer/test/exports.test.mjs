@@ -1,5 +1,5 @@
-// What `heaptap convert --format speedscope` writes, opened by speedscope itself; and what
-// `heaptap open` serves, fetched by pages as Perfetto's UI fetches it. HEAPTAP names the binary.
+// Opens the output of `heaptap convert --format speedscope` with speedscope, and fetches the trace of
+// `heaptap open` as the Perfetto UI does. HEAPTAP is the path of the program.
 
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
@@ -13,7 +13,7 @@ import { fileURLToPath } from "node:url";
 import { browser } from "./browser.mjs";
 
 const HEAPTAP = process.env.HEAPTAP ?? "";
-const skip = existsSync(HEAPTAP) ? false : "HEAPTAP names no program";
+const skip = existsSync(HEAPTAP) ? false : "HEAPTAP is not the path of a program";
 const SPEEDSCOPE = fileURLToPath(new URL("../node_modules/speedscope/dist/release/index.html", import.meta.url));
 
 let folder;
@@ -58,7 +58,7 @@ test("speedscope shows every dump and view with its total", { skip }, async () =
   page.on("pageerror", (error) => errors.push(String(error)));
   await page.goto(`file://${SPEEDSCOPE}#localProfilePath=${script}&view=sandwich`);
   await page.waitForFunction(() => document.body.innerText.includes("Symbol Name"));
-  // The last dump, by what is still held.
+  // The last dump, by unreleased bytes.
   assert.match(await page.evaluate(() => document.body.innerText), /@7[^\n]*: space \(\d+\/28\)/);
   const rows = await page.evaluate(() =>
     [...document.querySelectorAll("tr[title]")].map((row) => [row.title, row.lastElementChild.textContent]),

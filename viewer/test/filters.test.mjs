@@ -62,21 +62,21 @@ test("11: a search counts every matched stack once", async () => {
     const found = page.locator(".found");
     assert.equal(Number(await found.getAttribute("data-value")), sum, search);
     if (sum > 0) assert.match(await found.textContent(), /%/);
-    else assert.equal(await found.textContent(), "no match");
+    else assert.equal(await found.textContent(), "no matches");
     assert.ok(names.size > 0);
   }
   assert.ok(whole > 0);
 });
 
-test("12: a bad expression says why, and hurts nothing", async () => {
+test("12: an invalid expression gives a reason, and is ignored", async () => {
   await look(page, { ...FRESH, search: "/(/" });
-  assert.match(await page.locator(".found").textContent(), /not a regular expression/);
+  assert.match(await page.locator(".found").textContent(), /invalid regular expression/);
   assert.equal(await page.getAttribute(".searching input", "aria-invalid"), "true");
   await page.fill(".filter", "HF: /[/");
   await page.press(".filter", "Enter");
-  assert.match(await page.locator(".fault").textContent(), /not a regular expression/);
+  assert.match(await page.locator(".fault").textContent(), /invalid regular expression/);
   assert.deepEqual((await inApp(page, (app) => app.state)).filters, []);
-  // From a link it stands as a chip that does nothing.
+  // In a link, it is shown as a filter without effect.
   await look(page, { ...FRESH, filters: ["SS: /(/"] });
   assert.equal(await page.locator(".chip.bad").count(), 1);
   assert.equal((await wholeTree(page))[1], whole);
@@ -89,7 +89,7 @@ test("12: a bad expression says why, and hurts nothing", async () => {
   await other.close();
 });
 
-test("13: each filter does what it says, alone and together", async () => {
+test("13: each filter works, alone and combined", async () => {
   const cases = [
     [{ kind: "SS", pattern: "decode" }],
     [{ kind: "HS", pattern: "decode" }],
@@ -179,7 +179,7 @@ test("15: a pivot shows callers and callees that sum up", async () => {
   assert.deepEqual(await wholeTree(page, "callers"), treeOf(up));
 });
 
-test("16: bottom-up sums to the same, by whoever allocated", async () => {
+test("16: bottom-up has the same sums, by allocating function", async () => {
   for (const filters of [[], [{ kind: "HS", pattern: "decode" }], [{ kind: "HF", pattern: "Map" }]]) {
     await look(page, { ...FRESH, filters: spelled(filters), view: "bottom-up" });
     const paths = oracle(filters).map(([path, value]) => [path.slice().reverse(), value]);

@@ -1,5 +1,5 @@
-// Memory over time: what is drawn and what is not, all figures of a moment by mouse and keyboard,
-// the dumps that it shows, and the same for those who can't see it.
+// Memory over time: drawn lines and gaps, values at a time by mouse and keyboard, dumps, and access for
+// screen readers.
 
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
@@ -57,7 +57,7 @@ test("31b: no line crosses a gap or a restart, and every reading is on one", asy
   // A label that has a dump has no rule of its own.
   assert.equal(await page.locator(".rules .label").count(), 1);
   assert.equal(await page.locator(".rules .restart").count(), 2);
-  // What was shared less than nothing makes no area below the floor.
+  // A negative share of shared pages does not create an area below the floor.
   const lowest = await page.evaluate(() => {
     const picture = document.querySelector(".lane-picture");
     const ys = [...picture.querySelectorAll("polygon.area")].flatMap((area) => area.getAttribute("points").split(" ").map((point) => Number(point.split(",")[1])));
@@ -68,10 +68,10 @@ test("31b: no line crosses a gap or a restart, and every reading is on one", asy
   await page.close();
 });
 
-test("31c: the cross-hair tells all figures of a moment, and nothing where nothing was read", async () => {
+test("31c: the cross-hair shows all values at a time, and none without readings", async () => {
   const page = await open();
   await point(page, 1600);
-  assert.deepEqual(await values(page, "How it divides"), {
+  assert.deepEqual(await values(page, "By kind"), {
     Java: "11.0 MiB",
     Native: "40.0 MiB",
     Code: "20.0 MiB",
@@ -80,17 +80,17 @@ test("31c: the cross-hair tells all figures of a moment, and nothing where nothi
     "Private Other": "5.0 MiB",
     System: "3.0 MiB",
   });
-  assert.equal((await values(page, "The whole")).PSS, "95.0 MiB");
-  assert.equal((await values(page, "Java heap"))["live after a collection"], "8.0 MiB");
-  const held = "held, as sampled";
+  assert.equal((await values(page, "Total")).PSS, "95.0 MiB");
+  assert.equal((await values(page, "Java heap"))["live set after a collection"], "8.0 MiB");
+  const held = "unreleased, estimated";
   assert.match((await values(page, "Native heap"))[held], /iB$/);
   await point(page, 600);
   assert.equal((await values(page, "Native heap"))[held], "–", "before the first dump");
-  assert.match((await values(page, "The whole")).RSS, /iB$/);
+  assert.match((await values(page, "Total")).RSS, /iB$/);
   await point(page, 2700);
-  assert.equal((await values(page, "The whole")).RSS, "–");
+  assert.equal((await values(page, "Total")).RSS, "–");
   await point(page, 1900);
-  assert.match(await page.locator(".event").textContent(), /Collection: Explicit, young concurrent copying; freed 0 B; live 9\.0 MiB of 16\.0 MiB; paused 1\.2 ms at most; took 90\.0 ms; asked for by heaptap/);
+  assert.match(await page.locator(".event").textContent(), /Collection: Explicit, young concurrent copying; freed 0 B; live set 9\.0 MiB of 16\.0 MiB; longest pause 1\.2 ms; took 90\.0 ms; caused by heaptap/);
   await point(page, 2400);
   assert.match(await page.locator(".event").textContent(), /Label tap<U\+202E><\/script>/);
   await point(page, 5500);
@@ -99,14 +99,14 @@ test("31c: the cross-hair tells all figures of a moment, and nothing where nothi
   await page.close();
 });
 
-test("31d: a click on a rule shows its dump, and where the memory was then", async () => {
+test("31d: a click on a line shows its dump, and the memory by kind at that time", async () => {
   const page = await open();
   const [x, y] = await point(page, 1000);
   await page.mouse.click(x, y);
   await settled(page);
   assert.equal(await inApp(page, (app) => app.state.dump), 0);
   const card = page.locator(".card.where");
-  assert.match(await card.textContent(), /84\.0 MiB PSS with what is swapped at before/);
+  assert.match(await card.textContent(), /84\.0 MiB PSS including swapped memory at before/);
   assert.match(await card.textContent(), /native 30\.0 MiB/);
   await look(page, { dump: 2 });
   assert.match(await card.textContent(), /115\.0 MiB|412\.\d MiB|411\.8 MiB/);
@@ -114,7 +114,7 @@ test("31d: a click on a rule shows its dump, and where the memory was then", asy
   await page.close();
 });
 
-test("31e: a drag looks closer, the dumps above follow, and 0 shows all again", async () => {
+test("31e: a drag zooms in, the dumps above follow, and 0 shows the whole recording", async () => {
   const page = await open();
   const dots = () => page.evaluate(() => [...document.querySelectorAll(".strip .dot")].map((dot) => Math.round(parseFloat(dot.style.left))));
   const first = await dots();
@@ -134,7 +134,7 @@ test("31e: a drag looks closer, the dumps above follow, and 0 shows all again", 
   await page.close();
 });
 
-test("31f: with the keyboard alone: readings, events, a stretch, a dump", async () => {
+test("31f: with the keyboard alone: readings, events, a time range, a dump", async () => {
   const page = await open();
   await glass(page).focus();
   await page.keyboard.press("Home");
@@ -144,9 +144,9 @@ test("31f: with the keyboard alone: readings, events, a stretch, a dump", async 
   await page.keyboard.press("PageDown");
   assert.match(await spoken(page), /Collection: Background/);
   await page.keyboard.press("PageDown");
-  assert.match(await spoken(page), /Dump before: .* held/);
+  assert.match(await spoken(page), /Dump before: .* unreleased/);
   await page.keyboard.press("Shift+PageDown");
-  assert.match(await spoken(page), /marked \d+ ms/);
+  assert.match(await spoken(page), /selected range \d+ ms/);
   await page.keyboard.press("Enter");
   assert.ok(await inApp(page, (app) => app.memories[0].axis.zoomed));
   await page.keyboard.press("Escape");
@@ -162,7 +162,7 @@ test("31f: with the keyboard alone: readings, events, a stretch, a dump", async 
   await page.close();
 });
 
-test("31g: the readings as a table, a line each", async () => {
+test("31g: the readings as a table, one row each", async () => {
   const page = await open();
   await page.locator(".readings summary").click();
   await page.locator(".readings tbody tr").first().waitFor();
@@ -170,7 +170,7 @@ test("31g: the readings as a table, a line each", async () => {
   // 8 of RSS, 3 of the parts, 3 collections, 3 dumps, a label, an end.
   assert.equal(table.length, 19);
   assert.deepEqual(table.find((row) => row[0] === "+0.100 s").slice(1, 8), ["4242", "meminfo-local", "84.0 MiB", "", "", "10.0 MiB", "30.0 MiB"]);
-  assert.ok(table.some((row) => row[2] === "the process was gone"));
+  assert.ok(table.some((row) => row[2] === "process ended"));
   clean(page);
   await page.close();
 });
@@ -188,14 +188,14 @@ for (const scheme of ["light", "dark"]) {
   });
 }
 
-test("31i: on a phone nothing is wider than the page", async () => {
+test("31i: nothing is wider than a narrow screen", async () => {
   const phone = await browser({ viewport: { width: 390, height: 844 }, isMobile: true });
   const page = await phone.open(game({ timeline: timeline() }));
   assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
   await phone.close();
 });
 
-test("31j: odd readings are no trouble: none of a kind, one alone, the whole phone", async () => {
+test("31j: unusual readings work: none of a kind, a single one, the whole device", async () => {
   const nothing = { ms: [], source: [], breaks: [], columns: {} };
   const life = { pid: 7, process: "", restarted: false, from_ms: 5, to_ms: 5, gone_ms: null, resident: nothing, parts: nothing, graphics: nothing, java_heap: nothing, collections: nothing };
   const alone = { ms: [5], source: [0], breaks: [], columns: { java: [1], native: [0], code: [0], stack: [0], graphics: [0], private_other: [0], system: [-1], total_pss: [0] } };
@@ -224,7 +224,7 @@ function two() {
 const unfolded = (page) => page.evaluate(() => [...document.querySelectorAll(".memory")].map((each) => each.open));
 const ruled = (page) => page.evaluate(() => [...document.querySelectorAll(".memory")].map((each) => each.querySelectorAll(".rules .dump").length));
 
-test("31k: each of two recordings has its own: that of the dump that is looked at is unfolded", async () => {
+test("31k: each of two recordings has its own panel, and that of the shown dump is unfolded", async () => {
   const page = await chromium.open(two());
   assert.deepEqual(await page.locator(".memory > summary").allTextContents(), ["Memory over time of before<b><U+202E>", "Memory over time of after"]);
   assert.deepEqual(await unfolded(page), [false, true], "it opens on the last dump");
@@ -236,12 +236,12 @@ test("31k: each of two recordings has its own: that of the dump that is looked a
   assert.deepEqual(await ruled(page), [2, 1]);
   const rss = await inApp(page, (app) => app.memories.map(({ lanes }) => lanes[1].lines.find(({ key }) => key === "resident.rss").at(1000)));
   assert.equal(rss[1], 2 * rss[0]);
-  // The strip of dumps stands on the axis of the recording that they are of.
+  // The timeline has the axis of the recording of its dumps.
   const first = await inApp(page, (app) => [app.memories[0].axis.x(1000, document.querySelector(".strip").clientWidth), parseFloat(document.querySelector(".strip .dot.here").style.left)]);
   assert.ok(Math.abs(first[0] - first[1]) < 1, String(first));
   await page.locator(".memory > summary").nth(1).click();
   await look(page, { dump: 1 });
-  assert.deepEqual(await unfolded(page), [true, false], "what was folded stays so while the other is looked at");
+  assert.deepEqual(await unfolded(page), [true, false], "a folded panel stays folded while the other one is shown");
   await look(page, { dump: 2 });
   assert.deepEqual(await unfolded(page), [true, true]);
   assert.match(await page.locator(".card.where").textContent(), /MiB/);
@@ -254,14 +254,14 @@ test("31k: each of two recordings has its own: that of the dump that is looked a
   await page.close();
 });
 
-/** Whether names overlap that stand in one row. */
+/** Returns whether names in one row overlap. */
 const overlapping = (page, selector) =>
   page.evaluate((selector) => {
     const boxes = [...document.querySelectorAll(selector)].map((each) => each.getBoundingClientRect()).sort((a, b) => a.left - b.left);
     return boxes.some((box, i) => i > 0 && box.left < boxes[i - 1].right - 0.5);
   }, selector);
 
-test("31l: names of moments: at their dumps above, else over the lanes, and a click on one leads there", async () => {
+test("31l: names are at the dumps above, otherwise over the lanes, and a click on one shows its dump", async () => {
   for (const width of [400, 1280]) {
     const chosen = await browser({ viewport: { width, height: 900 } });
     // The label of the sample has no dump.
@@ -273,7 +273,7 @@ test("31l: names of moments: at their dumps above, else over the lanes, and a cl
     await settled(page);
     assert.equal(await inApp(page, (app) => app.state.dump), 0);
     await page.close();
-    // Those of another recording stand at no dump above.
+    // Dumps of another recording are not on the timeline above.
     const both = await chosen.open(two());
     await both.locator(".memory > summary").first().click();
     const leads = both.locator(".memory").first().locator(".moments .leads");
@@ -287,11 +287,11 @@ test("31l: names of moments: at their dumps above, else over the lanes, and a cl
   }
 });
 
-test("31m: where the memory was is told of the recording that is looked at, and of no other", async () => {
+test("31m: memory by kind is that of the shown recording", async () => {
   const page = await chromium.open(two());
   const words = (of) => of.locator(".card.where").textContent();
   await look(page, { dump: 0 });
-  assert.match(await words(page), /84\.0 MiB PSS with what is swapped at before/);
+  assert.match(await words(page), /84\.0 MiB PSS including swapped memory at before/);
   await page.close();
   // Nothing was read in the first: the figures of the page are of the second.
   const bare = game({ timeline: null, timelines: [{ name: "after", from: 2, to: 4, timeline: timeline() }], where: { total: 431816704, of: "PSS", at: "end", parts: [{ name: "native", bytes: 7, how: "" }] } });

@@ -1,6 +1,6 @@
-// What the views must show, worked out the slow way: stack by stack, in plain lists.
+// Expected content of the views, computed slowly: stack by stack, in plain lists.
 
-/** The name that a frame has, and what it is. */
+/** Returns the name of a frame, and its kind. */
 export const nameOf = (frame) => (typeof frame === "string" ? frame : frame.name);
 const kindOf = (frame) => (typeof frame === "string" ? "plain" : (frame.kind ?? "plain"));
 const libraryOf = (frame) => (typeof frame === "string" ? "" : (frame.lib ?? ""));
@@ -13,7 +13,7 @@ function matches(pattern, frame) {
   return form ? new RegExp(form[1], form[2]).test(text) : text.toLowerCase().includes(body.toLowerCase());
 }
 
-/** What is left of one stack (frames, outermost first), or null. */
+/** Applies filters to a stack (frames, outermost first). Returns null if it is hidden. */
 export function filtered(stack, filters, { allFrames = false, foldRecursion = false } = {}) {
   let from = 0;
   for (const { kind, pattern } of filters) {

@@ -1,4 +1,4 @@
-// What the page asks of the browser, and what foreign names can do to it: nothing.
+// Security of the page: no requests, no violations of the content policy, and no effect of hostile names.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
@@ -37,7 +37,7 @@ test("3: no violation of the content policy, which forbids all it can", async ()
   const policy = await page.getAttribute("meta[http-equiv=Content-Security-Policy]", "content");
   assert.match(policy, /^default-src 'none'; script-src 'sha256-/);
   assert.doesNotMatch(policy, /unsafe|\*|https?:/);
-  // And it is enforced: what is not the script does not run.
+  // It is enforced: other scripts do not run.
   const ran = await page.evaluate(() => {
     globalThis.ran = false;
     const script = document.createElement("script");

@@ -1,5 +1,5 @@
-// Reads a gzipped pprof: enough of it to know what each stack holds. An oracle of its own, which
-// shares nothing with what wrote the report.
+// Reads the values of each stack from a gzipped pprof. An independent oracle, which does not share code
+// with the writer of the report.
 
 import { gunzipSync } from "node:zlib";
 

@@ -1,5 +1,5 @@
-// Reports that heaptap itself wrote, of what the virtual phone's demo records: HEAPTAP names the
-// program. Without it these are skipped, and say so.
+// Reports written by heaptap, of the demo recording of the virtual phone. HEAPTAP is the path of the
+// program; without it, these tests are skipped.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -13,7 +13,7 @@ import { readPprof } from "./pprof.mjs";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const heaptap = process.env.HEAPTAP ?? "";
-const skip = existsSync(heaptap) ? false : "HEAPTAP names no program: cargo build, then HEAPTAP=../target/debug/heaptap npm test";
+const skip = existsSync(heaptap) ? false : "HEAPTAP is not the path of a program: run cargo build, then HEAPTAP=../target/debug/heaptap npm test";
 
 let chromium;
 let folder;
@@ -33,7 +33,7 @@ after(async () => {
 
 const open = (name, more) => chromium.openFile(join(folder, name), more);
 
-/** What each path of names holds itself. */
+/** Returns the self value of each path of names. */
 function selves(tree) {
   const sums = new Map();
   const walk = ([name, total, , children], path) => {
@@ -46,7 +46,7 @@ function selves(tree) {
   return Object.fromEntries([...sums].sort());
 }
 
-test("10: every stack of every dump holds what its pprof says, in every measure", { skip }, async () => {
+test("10: every stack of every dump has the values of its pprof, in every measure", { skip }, async () => {
   const page = await open("native.html");
   const dumps = await inApp(page, (app) => app.header.dumps.map(({ number, measures }) => ({ number, measures })));
   const files = readdirSync(join(folder, "rec")).filter((name) => /^heap_dump\..*\.pb\.gz$/.test(name));
@@ -89,7 +89,7 @@ test("10b: functions and their intervals are those of top --json", { skip }, asy
     // Frames without a library are called so in words of each side's own.
     const bare = (list) => sorted(list.map(([name, , self, cumulative]) => [name, "", self, cumulative]));
     assert.deepEqual(bare(listed), bare(wanted));
-    // Bottom-up, the first row of boxes are functions with what they hold themselves.
+    // Bottom-up, the first row of boxes are functions with their self values.
     const ranges = await inApp(page, (app) => {
       const { tree } = app.scene;
       const figure = (cell) => app.stage.figure(app.scene, app.scene.measure, (column) => tree.sum(cell, column)).range;
@@ -115,12 +115,12 @@ test("19c: growth and its intervals are those of diff --json", { skip }, async (
     const row = got.find(({ label }) => label === name);
     assert.deepEqual([row.before, row.after], [self.before.bytes, self.after.bytes], name);
     close(row.range, self.growth, name);
-    assert.equal(row.certain, self.certain, `${name}: noise or not`);
+    assert.equal(row.certain, self.certain, `${name}: within sampling error or not`);
   }
   await page.close();
 });
 
-test("1-4 on a real report: nothing is asked for, nothing complains", { skip }, async () => {
+test("1-4 on a real report: no requests, no errors", { skip }, async () => {
   const page = await open("native.html");
   for (const tab of await inApp(page, (app) => app.tabs)) await look(page, { tab, base: 0 });
   assert.deepEqual(page.told.console, []);
@@ -128,17 +128,17 @@ test("1-4 on a real report: nothing is asked for, nothing complains", { skip }, 
   assert.deepEqual(page.told.requests.map((url) => url.replace(/#.*/, "")), [`file://${page.file}`]);
   assert.deepEqual(await page.evaluate(() => globalThis.violations), []);
   const html = readFileSync(page.file, "utf8");
-  assert.ok(html.includes(readFileSync(new URL("../dist/report.js", import.meta.url), "utf8")), "it holds this viewer");
+  assert.ok(html.includes(readFileSync(new URL("../dist/report.js", import.meta.url), "utf8")), "it contains this viewer");
   await page.close();
 });
 
-test("the first screen says where the memory is, what grew, and what is not seen", { skip }, async () => {
+test("the first screen shows where the memory is, growth, and memory outside the profile", { skip }, async () => {
   const page = await open("native.html");
   await page.waitForFunction(() => document.querySelector(".cards .tag"));
   const words = await page.locator(".cards").textContent();
   assert.match(words, /MiB/);
   assert.match(words, /EventHistory::Append/, "the planted leak is named");
-  assert.match(words, /Not seen here: .*Graphics/);
+  assert.match(words, /Outside this profile: .*Graphics/);
   assert.equal(await page.locator("#heaptap-static").isVisible(), false);
   assert.equal(await inApp(page, (app) => app.state.dump), (await inApp(page, (app) => app.header.dumps.length)) - 1);
   await page.close();
@@ -151,7 +151,7 @@ test("29 on a real report: the static part reads without scripts", { skip }, asy
   await bare.close();
 });
 
-test("29d: the static part is for everybody, all of it unfolded, on a phone and on a desk", { skip }, async () => {
+test("29d: the static part is accessible, all of it unfolded, on narrow and wide screens", { skip }, async () => {
   run("report", "rec", "rec/java", "-o", "both.html");
   for (const width of [400, 1200]) {
     const page = await open("both.html");
@@ -202,7 +202,7 @@ test("a difference opens as one", { skip }, async () => {
   }
 });
 
-test("a Java heap: classes, who keeps them, what should be gone", { skip }, async () => {
+test("a Java heap: classes, dominators, leaks", { skip }, async () => {
   run("report", "rec/java", "-o", "java.html");
   const page = await open("java.html");
   assert.deepEqual(await inApp(page, (app) => app.tabs), ["java", "suspects", "info"]);
@@ -215,7 +215,8 @@ test("a Java heap: classes, who keeps them, what should be gone", { skip }, asyn
   await twist.click();
   assert.ok(Number(await page.getAttribute("[role=treegrid]", "aria-rowcount")) > before);
   await look(page, { tab: "suspects" });
-  assert.match(await page.locator("details.card").first().textContent(), /DetailActivity.*certain.*destroyed Activity.*leaking/s);
+  assert.match(await page.locator("details.card").first().textContent(), /DetailActivity.*certain.*destroyed Activity.*leaks/s);
+  assert.equal(await page.locator("details.card").first().locator(".tag.leaking").first().textContent(), "leaks");
   assert.deepEqual(page.told.errors, []);
   await page.close();
 });

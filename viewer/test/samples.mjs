@@ -62,18 +62,18 @@ export function game(more = {}) {
           { name: "native", bytes: 263192576, how: "sampled, every 4 KiB" },
           { name: "java", bytes: 100663296, how: "meminfo" },
           { name: "graphics", bytes: 42991616, how: "meminfo" },
-          { name: "unseen", bytes: 24969216, how: "the rest" },
+          { name: "unseen", bytes: 24969216, how: "resident, but in none of the other rows" },
         ],
       },
-      warnings: [{ kind: "buffer-overran", message: "The shared buffer overran 2 times: figures are lower bounds.", help: "Record with --shmem-size 16MiB.", dumps: [1] }],
+      warnings: [{ kind: "buffer-overran", message: "the shared buffer overran 2 times; values are lower bounds", help: "record with `--shmem-size 16MiB`", dumps: [1] }],
       growth: [
         {
           series: 0,
           per: "iteration",
           rounds: 2,
           sites: [
-            { node: 4, function: "Level::load(std::string const&)", library: "libgame.so", per_round: { value: 245760, low: 185000, high: 308000 }, verdict: "grows", says: "Grows by 240 KiB an iteration: what Level::load allocates is kept." },
-            { node: 5, function: "operator()(byte[], int)", library: "libhwui.so", per_round: { value: 20480, low: -19200, high: 60400 }, verdict: "cant-tell", says: "8 more rounds would decide." },
+            { node: 4, function: "Level::load(std::string const&)", library: "libgame.so", per_round: { value: 245760, low: 185000, high: 308000 }, verdict: "grows", says: "Each iteration leaves 240 KiB more memory allocated by Level::load, and none of it is freed." },
+            { node: 5, function: "operator()(byte[], int)", library: "libhwui.so", per_round: { value: 20480, low: -19200, high: 60400 }, verdict: "cant-tell", says: "The change of +20 KiB per iteration is within the sampling error; 8 iterations would decide." },
           ],
         },
       ],

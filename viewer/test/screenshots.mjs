@@ -10,7 +10,7 @@ const [native, java, readme, folder] = process.argv.slice(2);
 async function picture(report, file, { hash = "", dark = false, width = 1280, height = 800, full = false } = {}) {
   const chromium = await browser({ viewport: { width, height }, colorScheme: dark ? "dark" : "light", isMobile: width < 500 });
   const page = await chromium.openFile(resolve(report), { hash });
-  // What grew is filled in after the first picture.
+  // Growth is filled in after the first picture.
   await page.waitForTimeout(300);
   await page.screenshot({ path: file, fullPage: full });
   await chromium.close();

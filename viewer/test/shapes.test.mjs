@@ -53,7 +53,7 @@ test("30a: stacks 5,000 deep", async () => {
   await look(page, { view: "bottom-up" });
   assert.equal(await inApp(page, (app) => app.scene.tree.root.after), 4 * 4096);
   await look(page, { tab: "tree", view: "top-down" });
-  await page.getByRole("button", { name: "Unfold the heaviest" }).click();
+  await page.getByRole("button", { name: "Unfold the largest" }).click();
   assert.equal(await page.getAttribute("[role=treegrid]", "aria-rowcount"), "5002");
   await look(page, { tab: "flame" });
   await inApp(page, (app) => {

@@ -1,5 +1,5 @@
-// Callsites that stand summed: said at the top, with how much of the dump that is looked at; errors
-// are those of before. And what the card of growth says if there is nothing to compare.
+// Summed callsites: a note with their part of the shown dump, and unchanged errors. Also the reasons in the
+// growth card if there is nothing to compare.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -27,24 +27,24 @@ const summed = (functions = true) =>
     })),
   });
 
-test("32a: the first line says how many callsites are summed and how much of the dump they hold", async () => {
+test("32a: the first line has the number of summed callsites and their part of the dump", async () => {
   const page = await chromium.open(summed());
   const line = () => page.locator("main > div").first().innerText();
-  assert.match(await line(), /Of 70 callsites the 20 .*They are 9\.5 MiB of 9\.9 MiB \(96\.1 %\) of this dump/);
+  assert.match(await line(), /This page lists 20 of 70 callsites individually\..*, 9\.5 MiB of 9\.9 MiB \(96\.1%\) in this dump: /);
   assert.match(await line(), /heaptap report -l 0 rec/);
-  assert.match(await line(), /by library and function;/);
+  assert.match(await line(), /by library and function\./);
   await look(page, { dump: 0 });
-  assert.match(await line(), /They are 4\.8 MiB of 5\.2 MiB \(92\.4 %\)/);
+  assert.match(await line(), /, 4\.8 MiB of 5\.2 MiB \(92\.4%\)/);
   await look(page, { tab: "info" });
   const info = await page.locator("#heaptap-panel").innerText();
-  assert.doesNotMatch(info, /summed/, "it is said once");
+  assert.doesNotMatch(info, /summed/, "it is shown once");
   await page.close();
   const bare = await chromium.open(summed(false));
-  assert.match(await bare.locator("main > div").first().innerText(), /by library, without functions;/);
+  assert.match(await bare.locator("main > div").first().innerText(), /by library, without functions\./);
   await bare.close();
 });
 
-test("32b: the error of sums is that of the callsites they are of, and its column is no measure", async () => {
+test("32b: the error of sums is that of their callsites, and its column is not a measure", async () => {
   const page = await chromium.open(summed());
   const range = await inApp(page, (app) => app.stage.figure(app.scene, app.scene.measure, (column) => column.sum).range);
   // A hundred hits of 4 KiB are uncertain, and of the large blocks none is.
@@ -82,25 +82,25 @@ const one = (more) => ({ stacks: [{ stack: ["main"], values: { objects: 1, space
 const grew = async (dumps) => {
   const page = await chromium.open(encode({ dumps }));
   await page.waitForFunction(() => !document.body.innerText.includes("Comparing the dumps"));
-  const text = await page.getByRole("region", { name: "What grew" }).innerText();
+  const text = await page.getByRole("region", { name: "Growth" }).innerText();
   await page.close();
   return text;
 };
 
-test("32c: the card of growth says why it compares nothing", async () => {
+test("32c: the growth card gives the reason if it does not compare dumps", async () => {
   const apart = await grew([0, 1, 2, 3].map((series) => one({ series, pid: 100 + series, process: `app${series}` })));
   assert.match(apart, /The 4 dumps are of 4 different heaps or runs/);
-  assert.match(apart, /app0, libc\.malloc there is only one, and growth takes two/);
+  assert.match(apart, /app0, libc\.malloc has only one dump, and growth needs two/);
   const largest = await grew([0, 1, 2, 3].map(() => one({ kind: "at-maximum" })));
-  assert.match(largest, /a heap at its largest/);
+  assert.match(largest, /a heap at its maximum/);
   const mixed = await grew([one({ series: 0, stacks: [{ stack: ["main"], values: { objects: 9, space: 90_000, alloc_objects: 9, alloc_space: 90_000 } }] }), one({ series: 1, heap: "art" }), one({ series: 1, heap: "art" })]);
-  assert.match(mixed, /(app\S*|process \d+|\S+), art has several dumps: choose them on the timeline/);
+  assert.match(mixed, /(app\S*|process \d+|\S+), art has several dumps; select it under Heap/);
   const kinds = await grew([one({}), one({ kind: "at-maximum" })]);
-  assert.match(kinds, /a heap at its largest/, "dumps of one heap, one of them of another kind");
+  assert.match(kinds, /a heap at its maximum/, "dumps of one heap, one of them of another kind");
   const last = await grew([one({ kind: "at-maximum" }), one({})]);
-  assert.match(last, /a heap at its largest/);
-  for (const text of [apart, largest, mixed, kinds, last]) assert.doesNotMatch(text, /One dump tells/);
-  assert.match(await grew([one({})]), /One dump tells what is held/);
+  assert.match(last, /a heap at its maximum/);
+  for (const text of [apart, largest, mixed, kinds, last]) assert.doesNotMatch(text, /One dump shows/);
+  assert.match(await grew([one({})]), /One dump shows unreleased memory/);
   assert.match(await grew([one({}), one({})]), /Nothing grew/);
 });
 

@@ -1,4 +1,4 @@
-// Tables: sorted, filtered, without an end; and what leaves them by copying.
+// Tables: sorting, filtering, any length, and copied content.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -79,7 +79,7 @@ test("24: 100,000 rows scroll, and only those in sight exist", async () => {
   await page.close();
 });
 
-test("25: what is copied and saved is exact to the byte", async () => {
+test("25: copied and saved content is exact to the byte", async () => {
   const stacks = [
     ...randomStacks(13, 80),
     { stack: ["a;b", "line\nbreak", "=SUM(A1)"], values: { objects: 3, space: 12288, alloc_objects: 3, alloc_space: 12288 } },
@@ -96,7 +96,7 @@ test("25: what is copied and saved is exact to the byte", async () => {
   await look(page, { filters: ["HF: Map"] });
   await page.locator(".menu summary").click();
   const saved = page.waitForEvent("download");
-  await page.getByRole("button", { name: "Save shown stacks" }).click();
+  await page.getByRole("button", { name: "Save shown callstacks" }).click();
   const text = readFileSync(await (await saved).path(), "utf8");
   assert.equal(text, expected.map((line) => `${line}\n`).join(""));
 
@@ -108,12 +108,12 @@ test("25: what is copied and saved is exact to the byte", async () => {
     app.select(cell);
   });
   await look(page, {});
-  await page.getByRole("button", { name: "Copy stack, folded" }).click();
-  await page.waitForFunction(() => document.querySelector(".toast").textContent === "Stack copied");
+  await page.getByRole("button", { name: "Copy callstack as folded text" }).click();
+  await page.waitForFunction(() => document.querySelector(".toast").textContent === "Callstack copied");
   assert.equal(await clipboard(), "a:b;line break;=SUM(A1) 12288\n");
-  await page.getByRole("button", { name: "Copy stack as a Markdown table" }).click();
+  await page.getByRole("button", { name: "Copy callstack as a Markdown table" }).click();
   assert.equal((await clipboard()).split("\n")[3], "| line break | (no library) |  | 12,288 B |");
-  await page.getByRole("button", { name: "Copy stack as tab-separated values" }).click();
+  await page.getByRole("button", { name: "Copy callstack as tab-separated values" }).click();
   assert.equal((await clipboard()).split("\n")[3], "'=SUM(A1)\t(no library)\t\t12288");
 
   await look(page, { tab: "functions", filters: [] });
@@ -148,7 +148,7 @@ test("25b: Java heaps: classes, the tree that unfolds, suspects with their path"
   await page.close();
 });
 
-test("25c: of two Java heaps the page opens on what grew, sorted, with who holds it", async () => {
+test("25c: with two Java heaps, the page opens on sorted growth, with paths to GC roots", async () => {
   const page = await chromium.open(encode({ java: [javaHeap(), comparedHeap()] }));
   const rows = page.locator(".growth > .table-scroll tr[data-row]");
   const cells = (column) => rows.evaluateAll((rows, column) => rows.map((row) => row.cells[column].textContent), column);
@@ -168,7 +168,7 @@ test("25c: of two Java heaps the page opens on what grew, sorted, with who holds
   await page.getByRole("button", { name: "Show in Classes" }).click();
   assert.equal(await page.inputValue(".pane input[type=search]"), "app.Cache");
   await inApp(page, (app) => app.change({ java: 0 }));
-  assert.equal(await page.getByRole("button", { name: "What grew" }).isVisible(), false);
+  assert.equal(await page.getByRole("button", { name: "Growth" }).isVisible(), false);
   assert.deepEqual(page.told.errors, []);
   await page.close();
 });
