@@ -166,7 +166,7 @@ pub fn of_loss(loss: &MemoryLoss) -> Vec<Finding> {
         (
             loss.damaged_packets
                 .saturating_add(loss.packets_without_clock),
-            "timeline-packets-unread",
+            "timeline-packets-unreadable",
             incomplete,
             "some memory readings in the trace are damaged or have no known time",
             None,

@@ -376,7 +376,7 @@ fn dumps_of_a_series_may_be_named_one_by_one() {
 #[test]
 fn what_says_nothing_of_held_memory_is_refused_with_the_reason() {
     for (name, code, kind, help) in [
-        ("c_max.pftrace", 2, "nothing-held", "--dump-at-max"),
+        ("c_max.pftrace", 2, "nothing-unreleased", "--dump-at-max"),
         ("deep.pftrace", 12, "incomplete-series", "heaptap top"),
     ] {
         let output = heaptap(&[&recording(name), "--json"]);

@@ -37,7 +37,7 @@ fn kinds(manifest: &Value) -> Vec<&str> {
     warnings
         .iter()
         .filter_map(|warning| warning["kind"].as_str())
-        .filter(|kind| kind.starts_with("beside"))
+        .filter(|kind| kind.starts_with("companion"))
         .collect()
 }
 
@@ -183,7 +183,7 @@ fn a_cable_that_was_out_is_a_gap_and_no_restart() {
     });
     assert_eq!(inside.count(), 0);
     let manifest = lab.manifest("out");
-    assert_eq!(kinds(&manifest), ["beside-gaps"], "{manifest:#}");
+    assert_eq!(kinds(&manifest), ["companion-gaps"], "{manifest:#}");
     lab.assert_truth("out");
     lab.assert_tidy("out");
 }
@@ -246,7 +246,7 @@ fn killed_it_leaves_every_line_and_who_collects_says_what_is_missing() {
     let manifest = lab.manifest("out");
     assert_eq!(
         kinds(&manifest),
-        ["beside-unobserved", "beside-gaps"],
+        ["companion-unobserved", "companion-gaps"],
         "{manifest:#}"
     );
     lab.assert_truth("out");
@@ -282,7 +282,7 @@ fn where_no_target_ran_what_is_missing_is_said_once() {
         "{ended}"
     );
     let manifest = lab.manifest("out");
-    assert!(kinds(&manifest).contains(&"beside-missed"), "{manifest:#}");
+    assert!(kinds(&manifest).contains(&"companion-missed"), "{manifest:#}");
 }
 
 #[test]
@@ -305,7 +305,7 @@ fn detached_nobody_observes_and_that_is_said() {
             .any(|e| matches!(e.seen, Observation::Resident(_)))
     );
     let manifest = lab.manifest("out");
-    assert_eq!(kinds(&manifest), ["beside-unobserved"], "{manifest:#}");
+    assert_eq!(kinds(&manifest), ["companion-unobserved"], "{manifest:#}");
     lab.assert_truth("out");
     lab.assert_tidy("out");
 }
@@ -423,7 +423,7 @@ fn a_file_that_cannot_be_written_is_missed_and_nothing_else() {
     let ended = running.end();
     assert_eq!(ended.code(), Some(0), "{ended}");
     let manifest = lab.manifest("out");
-    assert!(kinds(&manifest).contains(&"beside-missed"), "{manifest:#}");
+    assert!(kinds(&manifest).contains(&"companion-missed"), "{manifest:#}");
     assert_eq!(files(&lab.work().join("out/meminfo")), ["02-end.txt"]);
     lab.assert_truth("out");
     lab.assert_tidy("out");
@@ -515,7 +515,7 @@ fn label_after_a_kill_takes_the_dump_alone_and_the_manifest_lists_the_rest() {
     assert_eq!(missed(&manifest), expected, "{manifest:#}");
     assert_eq!(
         kinds(&manifest),
-        ["beside-unobserved", "beside-gaps"],
+        ["companion-unobserved", "companion-gaps"],
         "{manifest:#}"
     );
     lab.assert_truth("out");
@@ -535,6 +535,6 @@ fn detached_recording_with_java_says_that_no_label_has_a_java_heap() {
         [("java", Some("one")), ("java", None)],
         "{manifest:#}"
     );
-    assert_eq!(kinds(&manifest), ["beside-unobserved"], "{manifest:#}");
+    assert_eq!(kinds(&manifest), ["companion-unobserved"], "{manifest:#}");
     lab.assert_tidy("out");
 }

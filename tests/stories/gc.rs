@@ -303,7 +303,7 @@ fn a_recording_is_told_between_two_labels() {
     let one = lab.expect(2, &["gc", "out@before"]);
     assert!(one.stderr.contains("use `out@before..` for"), "{one}");
     let slip = lab.expect(2, &["gc", "out@befor..after", "--json"]).json();
-    assert_eq!(slip["error"]["kind"], "no-such-moment");
+    assert_eq!(slip["error"]["kind"], "no-such-capture");
     assert_eq!(slip["error"]["help"], "did you mean before?");
     lab.expect(2, &["gc", "out@before..", "out/logcat.txt"]);
 }

@@ -312,7 +312,7 @@ fn a_phone_that_is_there_and_answers_nothing_is_given_up_with_what_is_to_be_type
     let ended = running.end();
     assert_eq!(ended.code(), Some(5), "{ended}");
     let error = &ended.last_with("error")["error"];
-    assert_eq!(error["kind"], "not-put-back", "{ended}");
+    assert_eq!(error["kind"], "not-restored", "{ended}");
     let (message, help) = (error["message"].to_string(), error["help"].to_string());
     assert!(
         message.contains("3 times in a row; not restored: user_rotation (was "),

@@ -430,7 +430,7 @@ fn a_recording_without_names_gets_them_later() {
     }
     let warnings = lab.expect(0, &["top", "out", "--json"]).json()["warnings"].clone();
     let mut warnings = warnings.as_array().unwrap().iter();
-    assert!(warnings.any(|w| w["kind"] == "names-missing"));
+    assert!(warnings.any(|w| w["kind"] == "symbols-missing"));
     app_symbols(&lab.work().join("syms"));
     // A page that the manifest does not know has the names of before all the same.
     let page = lab.work().join("out/report.html");

@@ -331,13 +331,13 @@ fn judge(facts: &DeviceFacts, now: SystemTime) -> Vec<Check> {
         Some(free) => {
             if !findings.iter().any(|check| check.id == "space") {
                 checks.push(ok(
-                    "phone-space",
+                    "device-space",
                     format!("{} free for traces on the device", ByteSize(free)),
                 ));
             }
         }
         None => checks.push(warn(
-            "phone-space",
+            "device-space",
             "cannot read the free space in /data/misc/perfetto-traces".to_owned(),
         )),
     }
@@ -398,13 +398,13 @@ fn state_folder() -> Check {
         });
     match writable {
         Ok(folder) => check(
-            "state-folder",
+            "state-directory",
             Side::Host,
             Status::Ok,
             format!("recording journals are written to {}", folder.display()),
         ),
         Err(why) => check(
-            "state-folder",
+            "state-directory",
             Side::Host,
             Status::Fail,
             format!("cannot write recording journals: {why}"),
@@ -420,13 +420,13 @@ fn output_folder(folder: &Path) -> Check {
     let shown = folder.display();
     match can_write(folder) {
         Ok(()) => check(
-            "output-folder",
+            "output-directory",
             Side::Host,
             Status::Ok,
             format!("recordings can be written to {shown}"),
         ),
         Err(error) => check(
-            "output-folder",
+            "output-directory",
             Side::Host,
             Status::Fail,
             format!("cannot write recordings to {shown}: {error}"),
@@ -508,7 +508,7 @@ mod tests {
             "build-type",
             "tracing",
             "perfetto",
-            "phone-space",
+            "device-space",
             "clock",
         ] {
             assert_eq!(status(&checks, id), Some(Status::Ok), "{id}: {checks:#?}");

@@ -172,7 +172,7 @@ pub(crate) fn warnings(beside: &Companions) -> Vec<Warning> {
             true => "let `heaptap record` run until the recording ends",
             false => "record without `--detach` to observe the device during the recording",
         };
-        warnings.push(warning("beside-unobserved", message, Some(help)));
+        warnings.push(warning("companion-unobserved", message, Some(help)));
     }
     if !never && !beside.gaps.is_empty() {
         let seconds: u64 = beside
@@ -182,7 +182,7 @@ pub(crate) fn warnings(beside: &Companions) -> Vec<Warning> {
             .fold(0, u64::saturating_add);
         let times = beside.gaps.len();
         warnings.push(warning(
-            "beside-gaps",
+            "companion-gaps",
             format!(
                 "the device was not observed for {seconds} s ({times} {}): {}",
                 if times == 1 { "gap" } else { "gaps" },
@@ -197,7 +197,7 @@ pub(crate) fn warnings(beside: &Companions) -> Vec<Warning> {
             None => "the end".to_owned(),
         };
         warnings.push(warning(
-            "beside-missed",
+            "companion-missed",
             format!("cannot capture {} at {at}: {}", missed.what, missed.why),
             None,
         ));
@@ -290,7 +290,7 @@ mod tests {
             let section = section(dir.path(), with).unwrap();
             warnings(&section).into_iter().map(|w| w.kind).collect()
         };
-        assert_eq!(kinds(), ["beside-unobserved"]);
+        assert_eq!(kinds(), ["companion-unobserved"]);
         let missed = Missed {
             what: "meminfo".to_owned(),
             label: String::new(),
@@ -299,7 +299,7 @@ mod tests {
             why: "the app had ended".to_owned(),
         };
         file.see(7, 0, Observation::Missed(missed));
-        assert_eq!(kinds(), ["beside-missed"]);
+        assert_eq!(kinds(), ["companion-missed"]);
     }
 
     #[test]
@@ -311,7 +311,7 @@ mod tests {
         assert_eq!(section(dir.path(), CompanionOptions::default()), None);
         let empty = section(dir.path(), with).unwrap();
         assert_eq!(empty.timeline, None);
-        assert_eq!(warnings(&empty)[0].kind, "beside-unobserved");
+        assert_eq!(warnings(&empty)[0].kind, "companion-unobserved");
 
         std::fs::create_dir(dir.path().join("meminfo")).unwrap();
         std::fs::write(dir.path().join("meminfo/01-a.txt"), "x").unwrap();
@@ -381,7 +381,7 @@ mod tests {
         assert!((cost.core - 0.005).abs() < 1e-9 && (cost.services - 0.01).abs() < 1e-9);
         assert!((cost.bytes_per_s - 200.0).abs() < 1e-9);
         let kinds: Vec<String> = warnings(&full).into_iter().map(|w| w.kind).collect();
-        assert_eq!(kinds, ["beside-gaps", "beside-missed"]);
+        assert_eq!(kinds, ["companion-gaps", "companion-missed"]);
         assert_eq!(full.with, ["meminfo", "gc"]);
     }
 }

@@ -206,7 +206,7 @@ pub struct Verdict {
 }
 
 /// Kind of the warning that one side lacks symbols that the other side has.
-pub const NAMES_DIFFER: &str = "names-differ";
+pub const NAMES_DIFFER: &str = "symbols-differ";
 
 impl DiffReport {
     /// Returns whether the filter matches any sample of any heap.

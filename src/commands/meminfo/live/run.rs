@@ -460,7 +460,7 @@ pub async fn live(
         }
         End::Refused { why } => Err(Failure::new(
             ErrorClass::Device,
-            "odd-answer",
+            "unexpected-answer",
             format!("the device shell cannot run the observation loop: {why}"),
         )),
     }
