@@ -315,7 +315,7 @@ fn mark_ours(timeline: &mut Timeline) {
     let mut open: Vec<(u32, u64)> = Vec::new();
     for entry in &mut timeline.entries {
         match &mut entry.seen {
-            Observation::Ours(ours) if caused(ours) => {
+            Observation::HeaptapAction(ours) if caused(ours) => {
                 open.retain(|(_, until)| *until >= entry.boot_ns);
                 open.push((entry.pid, ours.until_ns));
             }

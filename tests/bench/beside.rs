@@ -224,11 +224,11 @@ fn figures_of_the_real_service_and_of_the_loop_are_the_kernels() {
     // There is no meminfo on this phone: said while it records, at its end, and in the manifest.
     let manifest = manifest(&phone);
     assert_eq!(
-        manifest["beside"]["files"],
+        manifest["companion"]["files"],
         serde_json::json!([]),
         "{manifest:#}"
     );
-    let missed = &manifest["beside"]["missed"][0];
+    let missed = &manifest["companion"]["missed"][0];
     let words = missed["why"].as_str().expect("why");
     assert!(words.contains("Can't find service: meminfo"), "{missed}");
     assert!(

@@ -224,7 +224,7 @@ fn what_it_suggests_shows_plain_names(stderr: &str) {
 
 /// Memory over time is there, whole at each label, and the commands that follow show it.
 fn what_was_read_beside_is_shown(folder: &Path, manifest: &Manifest) {
-    let beside = manifest.beside.as_ref().expect("it was recorded");
+    let beside = manifest.companion.as_ref().expect("it was recorded");
     for what in ["meminfo", "smaps", "malloc-info"] {
         let kept = beside.files.iter().filter(|file| file.what == what);
         assert_eq!(kept.count(), 7, "six labels and the end: {what}");

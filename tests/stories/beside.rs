@@ -98,7 +98,7 @@ fn samples_and_labels_are_in_one_folder_on_one_clock() {
         1
     );
     assert_eq!(
-        count(&|s| matches!(s, Observation::Ours(o) if o.what == "meminfo")),
+        count(&|s| matches!(s, Observation::HeaptapAction(o) if o.what == "meminfo")),
         2
     );
     assert_eq!(count(&|s| matches!(s, Observation::Gap(_))), 0);
@@ -113,15 +113,15 @@ fn samples_and_labels_are_in_one_folder_on_one_clock() {
         seen.iter()
             .any(|e| e.boot_ns == at && matches!(e.seen, Observation::Label(_)))
     );
-    let beside = &manifest["beside"];
+    let beside = &manifest["companion"];
     assert_eq!(beside["with"], serde_json::json!(["meminfo", "gc"]));
     assert_eq!(beside["files"].as_array().unwrap().len(), 2, "{beside:#}");
     assert_eq!(beside["files"][0]["label"], "after: login");
     assert_eq!(beside["timeline"]["entries"], seen.len());
     // One connection for the loop, two for the log: fewer than one for ten samples.
     let cost = &beside["cost"];
-    let rounds = cost["rounds"].as_u64().unwrap();
-    assert!(cost["round_trips"].as_u64().unwrap() * 5 < rounds, "{cost}");
+    let polls = cost["polls"].as_u64().unwrap();
+    assert!(cost["round_trips"].as_u64().unwrap() * 5 < polls, "{cost}");
     assert_eq!(kinds(&manifest), Vec::<&str>::new(), "{manifest:#}");
 
     // The collections alone are what `gc` tells of, and the log is one that it reads.
@@ -213,7 +213,7 @@ fn an_app_that_is_started_again_is_followed() {
         _ => None,
     });
     assert_eq!(restarted.map(u64::from), again["pid"].as_u64(), "{ended}");
-    assert_eq!(lab.manifest("out")["beside"]["timeline"]["restarts"], 1);
+    assert_eq!(lab.manifest("out")["companion"]["timeline"]["restarts"], 1);
 }
 
 #[test]
@@ -334,7 +334,7 @@ fn a_recording_without_it_has_no_trace_of_it() {
         &["record", "-n", APP, "-d", "1s", "-o", "out", "--json-lines"],
     );
     assert!(!lab.work().join("out/memory.jsonl").exists());
-    assert!(lab.manifest("out").get("beside").is_none());
+    assert!(lab.manifest("out").get("companion").is_none());
 }
 
 #[test]
@@ -458,7 +458,7 @@ fn killed_in_any_step_it_leaves_whole_lines_and_whole_files() {
         let seen = timeline(&lab, "out");
         assert!(left.iter().all(|entry| seen.contains(entry)), "{step}");
         let manifest = lab.manifest("out");
-        for file in manifest["beside"]["files"].as_array().into_iter().flatten() {
+        for file in manifest["companion"]["files"].as_array().into_iter().flatten() {
             let path = lab.work().join("out").join(file["file"].as_str().unwrap());
             assert!(path.exists(), "killed at {step}: {}", path.display());
         }
@@ -478,7 +478,7 @@ fn killed_in_any_step_it_leaves_whole_lines_and_whole_files() {
 
 /// What the manifest says was not taken: each source with its label, the end without one.
 fn missed(manifest: &Value) -> Vec<(&str, Option<&str>)> {
-    let missed = manifest["beside"]["missed"].as_array().unwrap();
+    let missed = manifest["companion"]["missed"].as_array().unwrap();
     let each = missed
         .iter()
         .map(|m| (m["what"].as_str().unwrap(), m["label"].as_str()));

@@ -192,7 +192,7 @@ fn java_allocations_say_what_they_are_and_what_they_lack() {
     let told = &manifest["java_allocations"];
     assert_eq!(told["by"], "heapprofd", "{manifest:#}");
     assert_eq!(
-        told["lacks"],
+        told["unknown"],
         serde_json::json!(["class", "thread", "free"])
     );
     let dump = &manifest["dumps"][0];

@@ -66,7 +66,7 @@ fn dumps(lab: &Lab) -> Vec<Value> {
     let manifest = lab.manifest("out");
     let told = &manifest["java_allocations"];
     assert_eq!(told["by"], "tracking", "{manifest:#}");
-    assert_eq!(told["lacks"], serde_json::json!(["free", "history"]));
+    assert_eq!(told["unknown"], serde_json::json!(["free", "history"]));
     told["dumps"].as_array().unwrap().clone()
 }
 
@@ -165,7 +165,7 @@ fn a_runtime_keeps_the_last_allocations_alone_and_that_is_said() {
     assert_eq!(dumps[0]["objects"], 65_535);
     assert_eq!(dumps[0]["full"], true);
     let manifest = lab.manifest("out");
-    let with = &manifest["beside"]["with"];
+    let with = &manifest["companion"]["with"];
     assert_eq!(*with, serde_json::json!(["meminfo", "java-allocations"]));
 }
 

@@ -461,7 +461,7 @@ fn an_app_at_rest_is_told_from_one_that_is_not() {
         let entry: Value = serde_json::from_str(line).expect("JSON");
         assert_eq!(
             (&entry["kind"], &entry["what"]),
-            (&"ours".into(), &"provoke rotate:1".into())
+            (&"heaptap-action".into(), &"provoke rotate:1".into())
         );
         assert!(entry["until_ns"].as_u64() > entry["boot_ns"].as_u64());
     }
@@ -579,7 +579,7 @@ fn steps_beside_a_recording_that_runs_are_all_in_its_timeline() {
     let ours: Vec<u64> = timeline
         .entries
         .iter()
-        .filter(|e| matches!(&e.seen, Observation::Ours(o) if o.what.starts_with("provoke rotate")))
+        .filter(|e| matches!(&e.seen, Observation::HeaptapAction(o) if o.what.starts_with("provoke rotate")))
         .map(|e| e.boot_ns)
         .collect();
     let steps = provoked["steps"].as_array().expect("steps");
@@ -594,9 +594,9 @@ fn steps_beside_a_recording_that_runs_are_all_in_its_timeline() {
         .iter()
         .filter(|e| matches!(e.seen, Observation::Resident(_)));
     assert!(resident.count() > 0);
-    let beside = &lab.manifest("out")["beside"]["timeline"];
+    let beside = &lab.manifest("out")["companion"]["timeline"];
     assert_eq!(beside["entries"], timeline.entries.len(), "{beside:#}");
-    assert_eq!(beside["strange"], 0, "{beside:#}");
+    assert_eq!(beside["unknown_lines"], 0, "{beside:#}");
 }
 
 #[test]

@@ -124,7 +124,7 @@ fn a_folder_without_figures_gives_no_empty_table() {
         .json();
     assert_eq!(nothing["error"]["kind"], "nothing-to-reconcile");
     // What was kept once is gone.
-    let kept = "{\"boot_ns\":1,\"pid\":7,\"kind\":\"kept\",\"what\":\"smaps\",\
+    let kept = "{\"boot_ns\":1,\"pid\":7,\"kind\":\"captured\",\"what\":\"smaps\",\
                 \"file\":\"smaps/01-first.smaps.gz\",\"label\":\"first\",\"number\":1}\n";
     std::fs::write(lab.work().join("out/memory.jsonl"), kept).unwrap();
     for more in [&[][..], &["--at", "all"]] {

@@ -122,7 +122,7 @@ fn frames_have_functions_files_and_lines() {
     let libraries = names["libraries_named"].as_array().unwrap();
     assert_eq!(libraries.len(), 2, "alloc_test and alloc_strip: {names:#}");
     for library in libraries {
-        assert_eq!(library["files"][0]["knowledge"], "dwarf");
+        assert_eq!(library["files"][0]["debug_info"], "dwarf");
         assert_eq!(library["files"][0]["verified"], true);
         assert_eq!(library["files"][0]["addresses"], library["addresses"]);
     }

@@ -59,7 +59,7 @@ fn count(entry: &Entry, counted: &mut CompanionTimeline) {
     match &entry.seen {
         Observation::Resident(_) => counted.resident += 1,
         Observation::Parts(_) => counted.parts += 1,
-        Observation::Collection(collection) if collection.ours => counted.collections_ours += 1,
+        Observation::Collection(collection) if collection.ours => counted.collections_by_heaptap += 1,
         Observation::Collection(_) => counted.collections += 1,
         Observation::Process(process) if process.restarted => counted.restarts += 1,
         _ => {}
@@ -71,7 +71,7 @@ fn list(folder: &Path, entry: &Entry, beside: &mut Companions) {
     match &entry.seen {
         // Removed files are not listed: files in the manifest are complete and in its directory,
         // whatever wrote the timeline.
-        Observation::Kept(kept)
+        Observation::Captured(kept)
             if beside.files.len() < LISTED
                 && is_below(&kept.file)
                 && folder.join(&kept.file).exists() =>
@@ -106,14 +106,14 @@ fn list(folder: &Path, entry: &Entry, beside: &mut Companions) {
             until_ns: gap.until_ns,
             why: gap.why.clone(),
         }),
-        Observation::Unread(unread) if beside.unread.len() < LISTED => {
+        Observation::Unreadable(unread) if beside.unread.len() < LISTED => {
             beside.unread.push(CompanionUnread {
                 source: unread.source.word().to_owned(),
                 pid: entry.pid,
                 why: unread.why.clone(),
             })
         }
-        Observation::Spent(spent) => {
+        Observation::Cost(spent) => {
             if let Some(shares) = Shares::of(spent, entry.boot_ns) {
                 beside.cost = Some(CompanionCost {
                     core: shares.core,
@@ -331,13 +331,13 @@ mod tests {
             label: "a".to_owned(),
             number: 1,
         };
-        file.see(3, 7, Observation::Kept(kept("meminfo/01-a.txt")));
-        file.see(4, 7, Observation::Kept(kept("meminfo/01-a.txt")));
-        file.see(5, 7, Observation::Kept(kept("meminfo/gone.txt")));
+        file.see(3, 7, Observation::Captured(kept("meminfo/01-a.txt")));
+        file.see(4, 7, Observation::Captured(kept("meminfo/01-a.txt")));
+        file.see(5, 7, Observation::Captured(kept("meminfo/gone.txt")));
         // Files outside of the directory do not count as captured.
         let foreign = outer.path().join("foreign.txt");
         for file_name in ["../foreign.txt", &foreign.to_string_lossy()] {
-            file.see(5, 7, Observation::Kept(kept(file_name)));
+            file.see(5, 7, Observation::Captured(kept(file_name)));
         }
         let gap = Gap {
             until_ns: 10_000_000_000,
@@ -360,14 +360,14 @@ mod tests {
             rounds: 10,
             ..ObservationCost::default()
         };
-        file.see(10_000_000_000, 0, Observation::Spent(spent));
+        file.see(10_000_000_000, 0, Observation::Cost(spent));
         let full = section(dir.path(), with).unwrap();
         let counted = full.timeline.as_ref().unwrap();
         assert_eq!(
             (
                 counted.resident,
                 counted.collections,
-                counted.collections_ours
+                counted.collections_by_heaptap
             ),
             (1, 2, 1)
         );

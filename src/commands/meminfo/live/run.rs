@@ -323,7 +323,7 @@ impl Live {
             }
             Observation::Resident(resident) => self.values(entry, &Figure::of_resident(resident)),
             Observation::Parts(parts) => self.values(entry, &Figure::of_parts(parts)),
-            Observation::Unread(unread) => {
+            Observation::Unreadable(unread) => {
                 self.unread
                     .push(format!("{}: {}", unread.source.word(), unread.why))
             }
