@@ -347,7 +347,7 @@ fn leaks_name_what_was_planted(folder: &Path, stderr: &str) {
         .iter()
         .filter(|site| site["verdict"] == "grows")
         .map(|site| {
-            let own = &site["own"];
+            let own = &site["app_frame"];
             let file = own["file"]
                 .as_str()
                 .and_then(|file| file.rsplit('/').next());
@@ -372,7 +372,7 @@ fn leaks_name_what_was_planted(folder: &Path, stderr: &str) {
     assert!(grows.len() <= 2, "{grows:?}");
     let first = &sites[0];
     assert_eq!(first["freed_bytes"], 0);
-    assert_eq!(first["in_every_round"], true);
+    assert_eq!(first["in_every_iteration"], true);
 }
 
 #[test]

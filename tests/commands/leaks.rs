@@ -291,30 +291,30 @@ fn a_native_series_names_what_grows_and_its_churn() {
     assert_eq!(series["pid"], 2050);
     assert_eq!(series["heaps"][0]["paired"], true);
     // Eleven dumps: the process had left before the last, the first is warm-up.
-    assert_eq!(series["heaps"][0]["rounds"], 8);
+    assert_eq!(series["heaps"][0]["steps"], 8);
     assert_eq!(series["incomplete"], true);
     let sites = series["sites"].as_array().unwrap();
     let named: Vec<(&str, &str)> = sites
         .iter()
         .take(3)
         .map(|site| {
-            let own = site["own"]["function"].as_str().unwrap();
+            let own = site["app_frame"]["function"].as_str().unwrap();
             (own, site["verdict"].as_str().unwrap())
         })
         .collect();
     let grows = ["leak_large", "rec_alloc", "leak_small"].map(|name| (name, "grows"));
     assert_eq!(named, grows);
     assert_eq!(sites[0]["freed_bytes"], 0);
-    assert_eq!(sites[0]["in_every_round"], true);
+    assert_eq!(sites[0]["in_every_iteration"], true);
     let rate = &sites[0]["growth_per_iteration"];
     assert!(rate["low"].as_f64() < rate["value"].as_f64());
     // It leaks by 32 depths of recursion, and is one line.
     assert_eq!(sites[1]["unit"], "line");
     assert!(sites[1]["callsites"].as_u64() > Some(20), "{}", sites[1]);
     // Where data are missing, nothing is called noise.
-    assert_eq!(series["within_noise"], 0);
-    assert!(sites[3..].iter().all(|site| site["verdict"] == "cant-tell"));
-    assert_eq!(series["churn"][0]["own"]["function"], "churn_big");
+    assert_eq!(series["within_sampling_error"], 0);
+    assert!(sites[3..].iter().all(|site| site["verdict"] == "inconclusive"));
+    assert_eq!(series["churn"][0]["app_frame"]["function"], "churn_big");
     let (text, code) = words(&[&trace, "--fail"]);
     assert_eq!(code, 9);
     let first = text.lines().find(|line| line.starts_with("1. ")).unwrap();
@@ -355,7 +355,7 @@ fn dumps_of_a_series_may_be_named_one_by_one() {
     let document = json(&[&named[..], &["--rounds", "3"]].concat());
     let heap = &document["series"][0]["heaps"][0];
     assert_eq!(
-        (&heap["rounds"], &heap["iterations"]),
+        (&heap["steps"], &heap["iterations"]),
         (&2.into(), &6.0.into())
     );
     let numbers: Vec<&Value> = heap["dumps"]
@@ -366,7 +366,7 @@ fn dumps_of_a_series_may_be_named_one_by_one() {
         .collect();
     assert_eq!(numbers, [3, 6, 9]);
     let sites = document["series"][0]["sites"].as_array().unwrap();
-    assert_eq!(sites[0]["own"]["function"], "leak_large");
+    assert_eq!(sites[0]["app_frame"]["function"], "leak_large");
     assert_eq!(sites[0]["verdict"], "grows");
     // All of it is below a tolerance that is large enough, and then no reason to fail.
     let wide = [&named[..], &["--tolerance", "1g", "--fail"]].concat();
