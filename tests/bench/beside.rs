@@ -492,7 +492,7 @@ fn mappings_add_up_to_the_kernels_own_sums() {
     fs::write(phone.file("/data/fake/adb-root"), "").expect("writable");
     let rollup = kernel(&phone, hog.pid, "smaps_rollup");
     let asked = ask(&["--save", "hog.smaps"]);
-    assert_eq!(json(&asked)["way"], "shell", "{asked:?}");
+    assert_eq!(json(&asked)["method"], "shell", "{asked:?}");
     let sums = totals(&asked);
     for (ours, theirs) in [
         ("rss", "Rss"),

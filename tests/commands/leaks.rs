@@ -82,14 +82,14 @@ fn every_destroyed_activity_is_found_with_what_holds_it() {
         "seven that were destroyed; neither the eighth nor MainActivity"
     );
     for group in details {
-        assert_eq!(group["certainty"], "certain");
+        assert_eq!(group["certainty"], "confirmed");
         assert_eq!(group["what"], "destroyed Activity");
         assert_eq!(group["leaks"][0]["reason"], "mDestroyed is true");
         assert_eq!(group["leaks"][0]["nested"][0]["class"], "android.view.View");
         // With its bulk of 100,000 bytes and its view.
-        let each = group["kept"]["bytes"].as_u64().unwrap() / group["count"].as_u64().unwrap();
+        let each = group["retained"]["bytes"].as_u64().unwrap() / group["count"].as_u64().unwrap();
         assert!((100_000..100_200).contains(&each), "{each}");
-        assert_eq!(group["kept"], group["dominated"]);
+        assert_eq!(group["retained"], group["dominated"]);
         assert_eq!(group["signature"].as_str().unwrap().len(), 40);
     }
 }
@@ -120,7 +120,7 @@ fn waste_that_was_planted_is_found() {
                 .clone()
         }
     };
-    let empty = held("room")("lab.LeakLab.EMPTY_BIG");
+    let empty = held("oversized_collections")("lab.LeakLab.EMPTY_BIG");
     assert_eq!(
         (&empty["used"], &empty["capacity"]),
         (&0.into(), &20_000.into())
@@ -130,7 +130,7 @@ fn waste_that_was_planted_is_found() {
         (&sparse["used"], &sparse["capacity"]),
         (&100.into(), &100_000.into())
     );
-    let collide = held("crowded")("lab.LeakLab.COLLIDE");
+    let collide = held("hash_collisions")("lab.LeakLab.COLLIDE");
     assert_eq!(
         (&collide["size"], &collide["used_buckets"]),
         (&500.into(), &1.into())
@@ -445,7 +445,7 @@ fn a_heap_graph_tells_what_references_prove_and_how_sure_that_is() {
             ("destroyed Activity", "likely"),
             ("detached View", "possible"),
             ("removed Fragment", "possible"),
-            ("stopped Service", "certain"),
+            ("stopped Service", "confirmed"),
         ]
     );
     let activity = of_class(&document, "com.example.app.ui.DetailActivity")[0];
@@ -453,9 +453,9 @@ fn a_heap_graph_tells_what_references_prove_and_how_sure_that_is() {
         path(activity),
         "com.example.app.ui.Navigator previous com.example.app.ui.DetailActivity"
     );
-    assert!(activity["kept"]["native_bytes"].as_u64().unwrap() > 0);
+    assert!(activity["retained"]["native_bytes"].as_u64().unwrap() > 0);
     assert!(
-        document["waste"]["untold"][0]
+        document["waste"]["not_analyzed"][0]
             .as_str()
             .unwrap()
             .contains("neither text nor numbers")

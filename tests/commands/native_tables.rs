@@ -175,7 +175,7 @@ fn trees_hold_all_bytes_whatever_is_pruned() {
         let total = heap["total"]["space"].as_i64().unwrap();
         assert_eq!(own + rest + left_out(tree), total, "{flags:?}");
         for node in nodes {
-            if let Some(above) = node["above"].as_u64() {
+            if let Some(above) = node["parent"].as_u64() {
                 let above = &nodes[usize::try_from(above).unwrap()];
                 assert_eq!(above["depth"].as_u64().unwrap() + 1, node["depth"]);
             }

@@ -65,7 +65,7 @@ fn samples_and_labels_are_in_one_folder_on_one_clock() {
     lab.expect(0, &["snapshot", "--label", "after: login", "--json"]);
     let taken = running.until("captured");
     assert_eq!(taken["label"], "after: login", "{taken}");
-    assert_eq!(taken["taken"][0], "meminfo", "{taken}");
+    assert_eq!(taken["captured"][0], "meminfo", "{taken}");
     until_samples(&lab, 25);
     running.signal("INT");
     let ended = running.end();
@@ -136,7 +136,7 @@ fn samples_and_labels_are_in_one_folder_on_one_clock() {
     let lines = lab.expect(0, &["gc", "out/logcat.txt", "--json"]).json();
     let collections = |report: &Value| {
         let processes = report["processes"].as_array().unwrap().iter();
-        let of = |p: &Value| p["collections"].as_u64().unwrap() + p["ours"].as_u64().unwrap_or(0);
+        let of = |p: &Value| p["collections"].as_u64().unwrap() + p["collections_by_heaptap"].as_u64().unwrap_or(0);
         processes.map(of).sum::<u64>()
     };
     assert_eq!(alone.entries.len() as u64, collections(&told), "{told:#}");
@@ -144,7 +144,7 @@ fn samples_and_labels_are_in_one_folder_on_one_clock() {
     assert_eq!(collections(&of_lines), collections(&told), "{of_lines:#}");
     assert_eq!(of_lines["processes"][0]["name"], APP, "{of_lines:#}");
     let of_all = lab.run(&["gc", "out/memory.jsonl", "--json"]).json();
-    assert_eq!(of_all["from"], "recording", "{of_all:#}");
+    assert_eq!(of_all["source"], "recording", "{of_all:#}");
     let logged =
         count(&|s| matches!(s, Observation::Collection(c) if c.source == Some(Source::Log)));
     assert!(logged >= 2, "those for meminfo at least");
@@ -353,7 +353,7 @@ fn a_label_takes_what_is_beside_where_nothing_can_be_dumped() {
     assert!(why.contains("heapprofd"), "{set}");
     let taken = running.until("captured");
     assert_eq!(
-        taken["taken"],
+        taken["captured"],
         serde_json::json!(["meminfo", "java"]),
         "{taken}"
     );
@@ -500,7 +500,7 @@ fn label_after_a_kill_takes_the_dump_alone_and_the_manifest_lists_the_rest() {
         .expect(0, &["snapshot", "--label", "a3", "--json"])
         .json();
     assert_eq!(
-        told["untaken"],
+        told["not_captured"],
         serde_json::json!(["java", "meminfo"]),
         "{told}"
     );

@@ -106,7 +106,7 @@ fn what_is_tracked_at_labels_and_the_end_is_what_the_phone_planted() {
     until_tracking(&lab);
     lab.expect(0, &["snapshot", "--label", "after login"]);
     let captured = running.until("captured");
-    assert_eq!(captured["taken"][0], "java-allocations", "{captured}");
+    assert_eq!(captured["captured"][0], "java-allocations", "{captured}");
     running.signal("INT");
     let ended = running.end();
     assert_eq!(ended.code(), Some(0), "{ended}");
@@ -299,7 +299,7 @@ fn a_cable_lost_within_a_list_has_it_fetched_again() {
         until_tracking(&lab);
         lab.expect(0, &["snapshot", "--label", "cut"]);
         let captured = running.until("captured");
-        assert_eq!(captured["taken"][0], "java-allocations", "{captured}");
+        assert_eq!(captured["captured"][0], "java-allocations", "{captured}");
         running.signal("INT");
         let ended = running.end();
         assert_eq!(ended.code(), Some(0), "{ended}");

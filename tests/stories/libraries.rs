@@ -195,7 +195,7 @@ fn ctrl_c_while_libraries_come_goes_on_without() {
     let lab = Lab::new("speed=20,names=exported,fault=pull-hang@0#2");
     let args = ["--pull-libs", "always", "-d", "5s"];
     let mut running = lab.start_recording(&args);
-    running.until("library-asked");
+    running.until("library-requested");
     lab.until("the pull hangs", |lab| {
         asked(lab).iter().any(|request| request.starts_with("RECV"))
     });

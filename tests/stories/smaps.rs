@@ -34,8 +34,8 @@ fn a_running_process_is_shown_by_the_rows_of_meminfo() {
         let lab = Lab::new(spec);
         let document = lab.expect(0, &["smaps", "-n", APP, "--json"]).json();
         assert_eq!(document["process"], APP);
-        assert_eq!(document["way"], way, "{spec}");
-        assert_eq!(document["strange_lines"], 0, "{document:#}");
+        assert_eq!(document["method"], way, "{spec}");
+        assert_eq!(document["unknown_lines"], 0, "{document:#}");
         for figure in ["rss", "pss", "private_dirty"] {
             let total = document["total"][figure].as_u64().expect("a total");
             assert_eq!(sum(&document, figure), total, "{figure}");

@@ -19,6 +19,7 @@ pub struct Document {
     /// `meminfo`.
     pub kind: String,
     /// Serial number of the device, or the file.
+    #[serde(rename = "source")]
     pub from: String,
     /// Time of the query since boot of the device, in ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -34,9 +35,11 @@ pub struct Document {
     pub processes: Vec<ProcessFacts>,
     /// The whole device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "device")]
     pub phone: Option<PhoneFacts>,
     /// Readable problems.
     #[serde(default)]
+    #[serde(rename = "problems")]
     pub troubles: Vec<String>,
     /// Unparsed lines.
     #[serde(default)]
