@@ -313,7 +313,11 @@ fn a_native_series_names_what_grows_and_its_churn() {
     assert!(sites[1]["callsites"].as_u64() > Some(20), "{}", sites[1]);
     // Where data are missing, nothing is called noise.
     assert_eq!(series["within_sampling_error"], 0);
-    assert!(sites[3..].iter().all(|site| site["verdict"] == "inconclusive"));
+    assert!(
+        sites[3..]
+            .iter()
+            .all(|site| site["verdict"] == "inconclusive")
+    );
     assert_eq!(series["churn"][0]["app_frame"]["function"], "churn_big");
     let (text, code) = words(&[&trace, "--fail"]);
     assert_eq!(code, 9);

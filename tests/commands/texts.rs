@@ -116,7 +116,10 @@ impl Input {
 fn says_the_same(text: &[u8], of_file: &[&str], of_stdin: &[&str]) -> Value {
     let document = |input: &Input, args| {
         let mut document = input.json(args);
-        document.as_object_mut().expect("an object").remove("source");
+        document
+            .as_object_mut()
+            .expect("an object")
+            .remove("source");
         document
     };
     let plain = document(&Input::new(text), of_file);

@@ -136,7 +136,9 @@ fn samples_and_labels_are_in_one_folder_on_one_clock() {
     let lines = lab.expect(0, &["gc", "out/logcat.txt", "--json"]).json();
     let collections = |report: &Value| {
         let processes = report["processes"].as_array().unwrap().iter();
-        let of = |p: &Value| p["collections"].as_u64().unwrap() + p["collections_by_heaptap"].as_u64().unwrap_or(0);
+        let of = |p: &Value| {
+            p["collections"].as_u64().unwrap() + p["collections_by_heaptap"].as_u64().unwrap_or(0)
+        };
         processes.map(of).sum::<u64>()
     };
     assert_eq!(alone.entries.len() as u64, collections(&told), "{told:#}");
@@ -282,7 +284,10 @@ fn where_no_target_ran_what_is_missing_is_said_once() {
         "{ended}"
     );
     let manifest = lab.manifest("out");
-    assert!(kinds(&manifest).contains(&"companion-missed"), "{manifest:#}");
+    assert!(
+        kinds(&manifest).contains(&"companion-missed"),
+        "{manifest:#}"
+    );
 }
 
 #[test]
@@ -423,7 +428,10 @@ fn a_file_that_cannot_be_written_is_missed_and_nothing_else() {
     let ended = running.end();
     assert_eq!(ended.code(), Some(0), "{ended}");
     let manifest = lab.manifest("out");
-    assert!(kinds(&manifest).contains(&"companion-missed"), "{manifest:#}");
+    assert!(
+        kinds(&manifest).contains(&"companion-missed"),
+        "{manifest:#}"
+    );
     assert_eq!(files(&lab.work().join("out/meminfo")), ["02-end.txt"]);
     lab.assert_truth("out");
     lab.assert_tidy("out");
@@ -458,7 +466,11 @@ fn killed_in_any_step_it_leaves_whole_lines_and_whole_files() {
         let seen = timeline(&lab, "out");
         assert!(left.iter().all(|entry| seen.contains(entry)), "{step}");
         let manifest = lab.manifest("out");
-        for file in manifest["companion"]["files"].as_array().into_iter().flatten() {
+        for file in manifest["companion"]["files"]
+            .as_array()
+            .into_iter()
+            .flatten()
+        {
             let path = lab.work().join("out").join(file["file"].as_str().unwrap());
             assert!(path.exists(), "killed at {step}: {}", path.display());
         }

@@ -460,6 +460,9 @@ fn what_was_tracked_is_told_by_class_and_thread_and_named_later() {
     std::fs::remove_file(lab.work().join("out").join(list)).unwrap();
     lab.expect(6, &[&["symbolize", "out"][..], &map].concat());
     let warnings = lab.manifest("out")["warnings"].to_string();
-    assert!(warnings.contains("java-allocations-unreadable"), "{warnings}");
+    assert!(
+        warnings.contains("java-allocations-unreadable"),
+        "{warnings}"
+    );
     assert_eq!(dumps(&lab), before);
 }

@@ -287,7 +287,7 @@ fn two_texts_of_the_whole_phone_are_compared() {
     let changes = lab.expect(0, &["diff", "before", "after", "--json"]).json();
     let rows = changes["device"].as_array().unwrap();
     let of_app = |row: &&Value| {
-        row["section"] == "phone_processes" && row["row"] == APP && row["column"] == "pss"
+        row["section"] == "device_processes" && row["row"] == APP && row["column"] == "pss"
     };
     let app = rows.iter().find(of_app).expect("the app");
     assert_eq!(app["before"].as_i64(), Some(shown("before")));
@@ -295,7 +295,7 @@ fn two_texts_of_the_whole_phone_are_compared() {
     // Two users' processes of one name are compared each with itself.
     let chats = rows
         .iter()
-        .filter(|row| row["row"] == "com.example.chat" && row["section"] == "phone_processes");
+        .filter(|row| row["row"] == "com.example.chat" && row["section"] == "device_processes");
     assert_eq!(
         chats
             .filter(|row| row["before"].is_i64() && row["after"].is_i64())

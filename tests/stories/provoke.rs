@@ -236,7 +236,10 @@ fn a_lost_cable_is_waited_for_and_the_plan_goes_on() {
     for step in [&again, &next] {
         assert_eq!(step["effects"][0]["effect"], "recreated", "{step}");
     }
-    assert_eq!(next["repetition"].as_u64(), again["repetition"].as_u64().map(|n| n + 1));
+    assert_eq!(
+        next["repetition"].as_u64(),
+        again["repetition"].as_u64().map(|n| n + 1)
+    );
     running.signal("INT");
     let ended = running.end();
     assert_eq!(ended.code(), Some(130), "{ended}");

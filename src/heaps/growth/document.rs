@@ -319,7 +319,9 @@ fn row(table: &StackTable, series: &Series, request: &NativeLeaksRequest) -> Ser
                 }
         }),
         suspects: count(|site| site.is_suspect() && !matches!(site.verdict, Verdict::Grows { .. })),
-        inconclusive: count(|site| matches!(site.verdict, Verdict::CantTell(_)) && !site.is_suspect()),
+        inconclusive: count(|site| {
+            matches!(site.verdict, Verdict::CantTell(_)) && !site.is_suspect()
+        }),
         within_sampling_error: count(|site| site.verdict == Verdict::WithinNoise),
         sites: told.take(limit).map(|site| rows.site(site)).collect(),
         churn: growth

@@ -136,7 +136,8 @@ impl At {
             what: what.to_owned(),
             until_ns,
         };
-        self.timeline.see(from_ns, pid, Observation::HeaptapAction(ours));
+        self.timeline
+            .see(from_ns, pid, Observation::HeaptapAction(ours));
     }
 }
 

@@ -59,7 +59,9 @@ fn count(entry: &Entry, counted: &mut CompanionTimeline) {
     match &entry.seen {
         Observation::Resident(_) => counted.resident += 1,
         Observation::Parts(_) => counted.parts += 1,
-        Observation::Collection(collection) if collection.ours => counted.collections_by_heaptap += 1,
+        Observation::Collection(collection) if collection.ours => {
+            counted.collections_by_heaptap += 1;
+        }
         Observation::Collection(_) => counted.collections += 1,
         Observation::Process(process) if process.restarted => counted.restarts += 1,
         _ => {}

@@ -385,10 +385,10 @@ impl PhoneFacts {
         }
         for list in &self.lists {
             let section = match list.by.as_str() {
-                "process" => "phone_processes",
-                "category" => "phone_categories",
-                "OOM adjustment" => "phone_oom",
-                _ => "phone",
+                "process" => "device_processes",
+                "category" => "device_categories",
+                "OOM adjustment" => "device_oom",
+                _ => "device",
             };
             for item in list.items.iter().filter(|item| item.depth == 0) {
                 let name = item.name.as_str();

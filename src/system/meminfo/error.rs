@@ -131,8 +131,10 @@ impl Classified for MeminfoError {
                     }
                 })
             }
-            MeminfoError::Strange { .. } => ErrorFacts::new(ErrorClass::Device, "unexpected-answer")
-                .with_help("check the output of `adb shell dumpsys meminfo`"),
+            MeminfoError::Strange { .. } => {
+                ErrorFacts::new(ErrorClass::Device, "unexpected-answer")
+                    .with_help("check the output of `adb shell dumpsys meminfo`")
+            }
             MeminfoError::Unreadable { path, source } => {
                 ErrorFacts::new(ErrorClass::BadInput, "input-unreadable")
                     .with_help(help_unreadable(path, source))

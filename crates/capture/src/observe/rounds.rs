@@ -582,8 +582,7 @@ impl Rounds {
 
     /// Returns an entry about the total cost; `None` if no round completed.
     pub(super) fn last(&self) -> Option<Entry> {
-        (self.spent.rounds > 0)
-            .then(|| entry(self.round.boot_ns, 0, Observation::Cost(self.spent)))
+        (self.spent.rounds > 0).then(|| entry(self.round.boot_ns, 0, Observation::Cost(self.spent)))
     }
 
     /// Reports once that a source cannot be read.

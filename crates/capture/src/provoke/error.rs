@@ -141,11 +141,12 @@ impl Classified for ProvokeError {
                      open an app without an icon with `deep-link`",
                 )
             }
-            ProvokeError::NotInFront { .. } => ErrorFacts::new(ErrorClass::Device, "not-in-foreground")
-                .with_help(
+            ProvokeError::NotInFront { .. } => {
+                ErrorFacts::new(ErrorClass::Device, "not-in-foreground").with_help(
                     "close what is in front (a permission dialog?), and check that the app \
                      keeps running",
-                ),
+                )
+            }
             ProvokeError::Locked { .. } => ErrorFacts::new(ErrorClass::Device, "screen-locked")
                 .with_help("unlock it manually; heaptap cannot enter a PIN, pattern or password"),
             ProvokeError::Refused { .. } => {
@@ -180,8 +181,10 @@ impl Classified for ProvokeError {
             }
             ProvokeError::Busy { .. } => ErrorFacts::new(ErrorClass::Device, "provoke-busy")
                 .with_help("wait for its end, or stop it with Ctrl-C, which restores the device"),
-            ProvokeError::OtherPhone { .. } => ErrorFacts::new(ErrorClass::NoDevice, "other-device")
-                .with_help("connect that device, then run `heaptap provoke --restore` again"),
+            ProvokeError::OtherPhone { .. } => {
+                ErrorFacts::new(ErrorClass::NoDevice, "other-device")
+                    .with_help("connect that device, then run `heaptap provoke --restore` again")
+            }
             ProvokeError::Journal { .. } => {
                 ErrorFacts::new(ErrorClass::HostWrite, "journal-unwritable")
                     .with_help("free disk space, or set `HEAPTAP_STATE_DIR` to another directory")

@@ -274,7 +274,9 @@ impl Classified for SessionError {
                      the device",
                 )
             }
-            SessionError::OddAnswer { .. } => ErrorFacts::new(ErrorClass::Device, "unexpected-answer"),
+            SessionError::OddAnswer { .. } => {
+                ErrorFacts::new(ErrorClass::Device, "unexpected-answer")
+            }
             SessionError::LostToReboot { .. } => {
                 ErrorFacts::new(ErrorClass::Device, "device-rebooted").with_help("record again")
             }

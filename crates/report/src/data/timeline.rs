@@ -345,7 +345,9 @@ impl Gathering {
                 self.system.push(row(source, false, values));
             }
             Observation::Label(label) => note(&mut self.labels, entry, None, &label.label),
-            Observation::HeaptapAction(ours) => note(&mut self.ours, entry, Some(ours.until_ns), &ours.what),
+            Observation::HeaptapAction(ours) => {
+                note(&mut self.ours, entry, Some(ours.until_ns), &ours.what)
+            }
             Observation::Unreadable(unread) => {
                 let source = self.source(unread.source);
                 self.unread(entry, source, &unread.why);

@@ -135,7 +135,11 @@ fn overview(console: &Console, report: &GcReport) {
         table.row(
             vec![
                 thousands(process.collections),
-                freed_in(process.freed_bytes, process.frees_known, process.collections),
+                freed_in(
+                    process.freed_bytes,
+                    process.frees_known,
+                    process.collections,
+                ),
                 milliseconds(process.durations.total_ns),
                 pause(process.pauses.p50_ns),
                 pause(process.pauses.max_ns),
@@ -508,7 +512,7 @@ fn event(told: &GcLogEvent) -> serde_json::Value {
             "event": "blocked",
             "ns": blocked.ns,
             "reason": blocked.reason,
-            "on": blocked.on,
+            "waited_for": blocked.on,
         }),
         Event::OutOfMemory(error) => serde_json::json!({
             "event": "out-of-memory",

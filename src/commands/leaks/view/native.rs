@@ -171,9 +171,12 @@ fn show_untold(console: &Console, series: &SeriesRow, untold: &[&SiteRow]) {
     }
     let headline = format!("Inconclusive: {}", parts.join("; "));
     console.data(console.styled(Style::Strong, headline));
-    let (suspects, others): (Vec<&SiteRow>, Vec<&SiteRow>) = untold
-        .iter()
-        .partition(|site| !matches!(site.inconclusive_reason, Some("too-few-samples" | "incomplete")));
+    let (suspects, others): (Vec<&SiteRow>, Vec<&SiteRow>) = untold.iter().partition(|site| {
+        !matches!(
+            site.inconclusive_reason,
+            Some("too-few-samples" | "incomplete")
+        )
+    });
     let suspects = &suspects[..suspects.len().min(UNTOLD)];
     for site in suspects {
         console.data("");

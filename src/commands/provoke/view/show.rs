@@ -317,7 +317,9 @@ impl Next<'_> {
         }
         let target = &self.target;
         let process = quoted(&target.process);
-        if report.interrupted || (report.without_effect > 0 && report.without_effect == report.steps) {
+        if report.interrupted
+            || (report.without_effect > 0 && report.without_effect == report.steps)
+        {
             next.push(("list other actions:", "heaptap provoke --list".to_owned()));
         }
         match runs {
