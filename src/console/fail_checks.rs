@@ -9,7 +9,7 @@ use crate::results::findings::{SAME_MOMENT, TRACE_CUT};
 const NOT_THERE: [&str; 4] = [
     "no-such-dump",
     "no-such-heap",
-    "no-such-moment",
+    "no-such-capture",
     "no-such-process",
 ];
 

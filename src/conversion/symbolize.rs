@@ -152,7 +152,7 @@ impl Classified for SymbolizeError {
                 ))
             }
             SymbolizeError::FewerNames { folder, .. } => {
-                ErrorFacts::new(ErrorClass::BadInput, "fewer-names").with_help(format!(
+                ErrorFacts::new(ErrorClass::BadInput, "fewer-symbols").with_help(format!(
                     "provide the symbols (`--symbols DIR`, `--mapping FILE`), or convert without \
                      them: `heaptap convert {} -o DIR`",
                     quoted_path(folder.join(RAW_TRACE))

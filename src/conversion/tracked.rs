@@ -31,7 +31,7 @@ const FULL: usize = u16::MAX as usize;
 /// Maximum number of lists of a recording.
 const LISTED: usize = 1000;
 /// Kind of the finding about a missing list.
-const UNREAD: &str = "java-allocations-unread";
+const UNREAD: &str = "java-allocations-unreadable";
 /// A stored list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct List {

@@ -47,7 +47,7 @@ pub struct KeptFile {
 /// recording directory, in order.
 pub fn kept(folder: &Path, timeline: &Timeline, what: &str) -> Vec<KeptFile> {
     let kept = timeline.entries.iter().filter_map(|entry| {
-        let Observation::Kept(kept) = &entry.seen else {
+        let Observation::Captured(kept) = &entry.seen else {
             return None;
         };
         let path = folder.join(&kept.file);

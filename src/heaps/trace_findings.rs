@@ -28,7 +28,7 @@ fn finding(
 const JAVA_HPROF: &str = "android.java_hprof";
 
 /// Kind of the finding that a trace was recorded without any heap.
-pub(crate) const NOT_ASKED_FOR: &str = "not-asked-for";
+pub(crate) const NOT_ASKED_FOR: &str = "not-requested";
 
 /// Finding kinds that guess why there are no samples; left out if the cause is known.
 pub const GUESSES: [&str; 6] = [

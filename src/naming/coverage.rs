@@ -52,7 +52,7 @@ struct Library {
     addresses: BTreeMap<(u64, u64), u64>,
     files: Vec<manifest::SymbolFile>,
     has_unwind: bool,
-    looked_in: Vec<manifest::LookedIn>,
+    searched: Vec<manifest::LookedIn>,
     nearest: Option<manifest::NearestFile>,
 }
 
@@ -254,10 +254,10 @@ impl Tally {
         }
         let failures = outcome.failures.iter().map(unusable);
         let bug = outcome.search_failed.iter().map(|what| bug(what));
-        let attempts = outcome.attempts.iter().map(looked_in);
+        let attempts = outcome.attempts.iter().map(searched);
         for place in failures.chain(bug).chain(attempts) {
-            if !library.looked_in.contains(&place) {
-                library.looked_in.push(place);
+            if !library.searched.contains(&place) {
+                library.searched.push(place);
             }
         }
         if let Some(nearest) = &outcome.nearest {
@@ -314,7 +314,7 @@ impl Tally {
                     frames: library.unnamed,
                     leaf_share: share(library.leaf_bytes),
                     share: share(library.bytes),
-                    looked_in: library.looked_in,
+                    searched: library.searched,
                     nearest: library.nearest,
                 });
             }
@@ -341,7 +341,7 @@ fn symbol_file(file: &UsedFile) -> manifest::SymbolFile {
     }
 }
 
-fn looked_in(attempt: &Attempt) -> manifest::LookedIn {
+fn searched(attempt: &Attempt) -> manifest::LookedIn {
     manifest::LookedIn {
         place: attempt.place.word().to_owned(),
         path: attempt.path.clone(),

@@ -48,7 +48,7 @@ pub(super) fn growth(file: &NativeFile) -> Vec<Growth> {
                             low: site.growth_per_iteration.low,
                             high: site.growth_per_iteration.high,
                         },
-                        verdict: site.verdict.to_owned(),
+                        verdict: page_verdict(site.verdict).to_owned(),
                         says: site.sentence.clone(),
                     })
                     .collect(),
@@ -56,4 +56,13 @@ pub(super) fn growth(file: &NativeFile) -> Vec<Growth> {
         }
     }
     all
+}
+
+/// Returns the word of the page's format for a verdict of `leaks`.
+fn page_verdict(verdict: &str) -> &str {
+    match verdict {
+        "inconclusive" => "cant-tell",
+        "within-sampling-error" => "within-noise",
+        other => other,
+    }
 }

@@ -58,6 +58,7 @@ pub enum Step {
     /// The trace is being converted.
     Converting,
     /// The buffer overran, so the recording is repeated.
+    #[serde(rename = "record-again")]
     Again {
         /// New sampling interval, in bytes.
         interval_bytes: u64,
@@ -67,6 +68,7 @@ pub enum Step {
         /// Reason and remedy.
         why: RetryReason,
         /// Directory of the incomplete dump, if it has one.
+        #[serde(rename = "previous_dump")]
         kept: Option<PathBuf>,
     },
     /// An earlier recording blocks the way, and is fetched first.
@@ -127,6 +129,7 @@ pub enum CompanionEvent {
         /// Label; empty at the end of the recording.
         label: String,
         /// Successful captures.
+        #[serde(rename = "captured")]
         taken: Vec<Source>,
         /// Missing captures, with reasons.
         missed: Vec<(Source, String)>,

@@ -262,8 +262,8 @@ async fn finish_session(
             .warnings
             .extend(unwritten.map(Finding::into_warning));
     }
-    manifest.beside = companion_section(&output, plan.companions).await;
-    if let Some(beside) = &mut manifest.beside {
+    manifest.companion = companion_section(&output, plan.companions).await;
+    if let Some(beside) = &mut manifest.companion {
         beside.collections = collections;
         manifest.warnings.extend(companion::warnings(beside));
     }

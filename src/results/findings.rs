@@ -36,7 +36,7 @@ impl Finding {
 }
 
 /// Kind of the finding that a dump is compared with itself.
-pub const SAME_MOMENT: &str = "same-moment";
+pub const SAME_MOMENT: &str = "same-dump";
 /// Kind of the finding for a trace that stops early but is otherwise intact.
 pub const TRACE_CUT: &str = "trace-cut";
 /// Kind of the finding that callstacks lead through code of several methods.
@@ -64,7 +64,7 @@ pub(crate) const BUSY: &str =
     "the process was too busy; record again with a longer interval (-i 16k)";
 
 /// Kind of the finding for functions without a name.
-pub const NAMES_MISSING: &str = "names-missing";
+pub const NAMES_MISSING: &str = "symbols-missing";
 
 /// Finding for packet files that could not be written. They can be recreated from the trace, which
 /// is intact.

@@ -67,7 +67,7 @@ pub struct Manifest {
     pub labels: Vec<Label>,
     /// Companion data; absent if none was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub beside: Option<Companions>,
+    pub companion: Option<Companions>,
     /// Number of symbolized frames, and libraries without symbols.
     pub symbolization: Option<Symbolization>,
     /// The report page in the directory, if any.
@@ -146,7 +146,7 @@ impl Default for Manifest {
             dumps: Dumps::default(),
             java_allocations: None,
             labels: Vec::new(),
-            beside: None,
+            companion: None,
             symbolization: None,
             page: None,
             warnings: Vec::new(),

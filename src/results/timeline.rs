@@ -166,7 +166,7 @@ pub fn of_loss(loss: &MemoryLoss) -> Vec<Finding> {
         (
             loss.damaged_packets
                 .saturating_add(loss.packets_without_clock),
-            "timeline-packets-unread",
+            "timeline-packets-unreadable",
             incomplete,
             "some memory readings in the trace are damaged or have no known time",
             None,
@@ -315,7 +315,7 @@ fn mark_ours(timeline: &mut Timeline) {
     let mut open: Vec<(u32, u64)> = Vec::new();
     for entry in &mut timeline.entries {
         match &mut entry.seen {
-            Observation::Ours(ours) if caused(ours) => {
+            Observation::HeaptapAction(ours) if caused(ours) => {
                 open.retain(|(_, until)| *until >= entry.boot_ns);
                 open.push((entry.pid, ours.until_ns));
             }

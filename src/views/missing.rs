@@ -220,7 +220,7 @@ fn why(library: &MissingLibrary, used: &[SymbolFile]) -> Vec<String> {
             || (was_found && is_another)
     };
     let (in_vain, refused): (Vec<&LookedIn>, Vec<&LookedIn>) = library
-        .looked_in
+        .searched
         .iter()
         .filter(|place| !is_told(place))
         .partition(|place| matches!(place.why.as_str(), "not-there" | "no-such-place"));
@@ -330,7 +330,7 @@ mod tests {
                     frames: 30,
                     share: 0.4,
                     leaf_share: 0.2,
-                    looked_in: vec![
+                    searched: vec![
                         place(
                             "symbols",
                             "/syms/libgame.so",
@@ -350,7 +350,7 @@ mod tests {
                     path: "/system/lib64/libx.so".to_owned(),
                     frames: 10,
                     share: 0.0002,
-                    looked_in: vec![place("symbols", "/s.zip", "damaged", "is damaged: cut")],
+                    searched: vec![place("symbols", "/s.zip", "damaged", "is damaged: cut")],
                     ..MissingLibrary::default()
                 },
             ],
@@ -401,13 +401,13 @@ mod tests {
         assert!(!text.contains("--pull-libs"), "{text}");
     }
 
-    fn library(looked_in: Vec<LookedIn>) -> MissingLibrary {
+    fn library(searched: Vec<LookedIn>) -> MissingLibrary {
         MissingLibrary {
             path: "/data/app/x/lib/arm64/libgame.so".to_owned(),
             build_id: "ab01".to_owned(),
             frames: 3,
             share: 0.4,
-            looked_in,
+            searched,
             nearest: Some(NearestFile {
                 place: "symbols".to_owned(),
                 path: "/syms/armv7/libgame.so".to_owned(),

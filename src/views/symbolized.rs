@@ -127,7 +127,7 @@ fn java_document(java: &Deobfuscated) -> serde_json::Value {
         })
     });
     json!({
-        "maps": maps.collect::<Vec<_>>(),
+        "mappings": maps.collect::<Vec<_>>(),
         "java_frames": java.java_frames,
         "frames_named": java.frames_named,
         "classes_named": java.classes_named,

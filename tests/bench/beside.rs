@@ -224,11 +224,11 @@ fn figures_of_the_real_service_and_of_the_loop_are_the_kernels() {
     // There is no meminfo on this phone: said while it records, at its end, and in the manifest.
     let manifest = manifest(&phone);
     assert_eq!(
-        manifest["beside"]["files"],
+        manifest["companion"]["files"],
         serde_json::json!([]),
         "{manifest:#}"
     );
-    let missed = &manifest["beside"]["missed"][0];
+    let missed = &manifest["companion"]["missed"][0];
     let words = missed["why"].as_str().expect("why");
     assert!(words.contains("Can't find service: meminfo"), "{missed}");
     assert!(
@@ -492,7 +492,7 @@ fn mappings_add_up_to_the_kernels_own_sums() {
     fs::write(phone.file("/data/fake/adb-root"), "").expect("writable");
     let rollup = kernel(&phone, hog.pid, "smaps_rollup");
     let asked = ask(&["--save", "hog.smaps"]);
-    assert_eq!(json(&asked)["way"], "shell", "{asked:?}");
+    assert_eq!(json(&asked)["method"], "shell", "{asked:?}");
     let sums = totals(&asked);
     for (ours, theirs) in [
         ("rss", "Rss"),

@@ -224,7 +224,7 @@ fn what_it_suggests_shows_plain_names(stderr: &str) {
 
 /// Memory over time is there, whole at each label, and the commands that follow show it.
 fn what_was_read_beside_is_shown(folder: &Path, manifest: &Manifest) {
-    let beside = manifest.beside.as_ref().expect("it was recorded");
+    let beside = manifest.companion.as_ref().expect("it was recorded");
     for what in ["meminfo", "smaps", "malloc-info"] {
         let kept = beside.files.iter().filter(|file| file.what == what);
         assert_eq!(kept.count(), 7, "six labels and the end: {what}");
@@ -347,7 +347,7 @@ fn leaks_name_what_was_planted(folder: &Path, stderr: &str) {
         .iter()
         .filter(|site| site["verdict"] == "grows")
         .map(|site| {
-            let own = &site["own"];
+            let own = &site["app_frame"];
             let file = own["file"]
                 .as_str()
                 .and_then(|file| file.rsplit('/').next());
@@ -372,7 +372,7 @@ fn leaks_name_what_was_planted(folder: &Path, stderr: &str) {
     assert!(grows.len() <= 2, "{grows:?}");
     let first = &sites[0];
     assert_eq!(first["freed_bytes"], 0);
-    assert_eq!(first["in_every_round"], true);
+    assert_eq!(first["in_every_iteration"], true);
 }
 
 #[test]

@@ -82,14 +82,14 @@ fn every_destroyed_activity_is_found_with_what_holds_it() {
         "seven that were destroyed; neither the eighth nor MainActivity"
     );
     for group in details {
-        assert_eq!(group["certainty"], "certain");
+        assert_eq!(group["certainty"], "confirmed");
         assert_eq!(group["what"], "destroyed Activity");
         assert_eq!(group["leaks"][0]["reason"], "mDestroyed is true");
         assert_eq!(group["leaks"][0]["nested"][0]["class"], "android.view.View");
         // With its bulk of 100,000 bytes and its view.
-        let each = group["kept"]["bytes"].as_u64().unwrap() / group["count"].as_u64().unwrap();
+        let each = group["retained"]["bytes"].as_u64().unwrap() / group["count"].as_u64().unwrap();
         assert!((100_000..100_200).contains(&each), "{each}");
-        assert_eq!(group["kept"], group["dominated"]);
+        assert_eq!(group["retained"], group["dominated"]);
         assert_eq!(group["signature"].as_str().unwrap().len(), 40);
     }
 }
@@ -120,7 +120,7 @@ fn waste_that_was_planted_is_found() {
                 .clone()
         }
     };
-    let empty = held("room")("lab.LeakLab.EMPTY_BIG");
+    let empty = held("oversized_collections")("lab.LeakLab.EMPTY_BIG");
     assert_eq!(
         (&empty["used"], &empty["capacity"]),
         (&0.into(), &20_000.into())
@@ -130,7 +130,7 @@ fn waste_that_was_planted_is_found() {
         (&sparse["used"], &sparse["capacity"]),
         (&100.into(), &100_000.into())
     );
-    let collide = held("crowded")("lab.LeakLab.COLLIDE");
+    let collide = held("hash_collisions")("lab.LeakLab.COLLIDE");
     assert_eq!(
         (&collide["size"], &collide["used_buckets"]),
         (&500.into(), &1.into())
@@ -291,30 +291,34 @@ fn a_native_series_names_what_grows_and_its_churn() {
     assert_eq!(series["pid"], 2050);
     assert_eq!(series["heaps"][0]["paired"], true);
     // Eleven dumps: the process had left before the last, the first is warm-up.
-    assert_eq!(series["heaps"][0]["rounds"], 8);
+    assert_eq!(series["heaps"][0]["steps"], 8);
     assert_eq!(series["incomplete"], true);
     let sites = series["sites"].as_array().unwrap();
     let named: Vec<(&str, &str)> = sites
         .iter()
         .take(3)
         .map(|site| {
-            let own = site["own"]["function"].as_str().unwrap();
+            let own = site["app_frame"]["function"].as_str().unwrap();
             (own, site["verdict"].as_str().unwrap())
         })
         .collect();
     let grows = ["leak_large", "rec_alloc", "leak_small"].map(|name| (name, "grows"));
     assert_eq!(named, grows);
     assert_eq!(sites[0]["freed_bytes"], 0);
-    assert_eq!(sites[0]["in_every_round"], true);
+    assert_eq!(sites[0]["in_every_iteration"], true);
     let rate = &sites[0]["growth_per_iteration"];
     assert!(rate["low"].as_f64() < rate["value"].as_f64());
     // It leaks by 32 depths of recursion, and is one line.
     assert_eq!(sites[1]["unit"], "line");
     assert!(sites[1]["callsites"].as_u64() > Some(20), "{}", sites[1]);
     // Where data are missing, nothing is called noise.
-    assert_eq!(series["within_noise"], 0);
-    assert!(sites[3..].iter().all(|site| site["verdict"] == "cant-tell"));
-    assert_eq!(series["churn"][0]["own"]["function"], "churn_big");
+    assert_eq!(series["within_sampling_error"], 0);
+    assert!(
+        sites[3..]
+            .iter()
+            .all(|site| site["verdict"] == "inconclusive")
+    );
+    assert_eq!(series["churn"][0]["app_frame"]["function"], "churn_big");
     let (text, code) = words(&[&trace, "--fail"]);
     assert_eq!(code, 9);
     let first = text.lines().find(|line| line.starts_with("1. ")).unwrap();
@@ -355,7 +359,7 @@ fn dumps_of_a_series_may_be_named_one_by_one() {
     let document = json(&[&named[..], &["--rounds", "3"]].concat());
     let heap = &document["series"][0]["heaps"][0];
     assert_eq!(
-        (&heap["rounds"], &heap["iterations"]),
+        (&heap["steps"], &heap["iterations"]),
         (&2.into(), &6.0.into())
     );
     let numbers: Vec<&Value> = heap["dumps"]
@@ -366,7 +370,7 @@ fn dumps_of_a_series_may_be_named_one_by_one() {
         .collect();
     assert_eq!(numbers, [3, 6, 9]);
     let sites = document["series"][0]["sites"].as_array().unwrap();
-    assert_eq!(sites[0]["own"]["function"], "leak_large");
+    assert_eq!(sites[0]["app_frame"]["function"], "leak_large");
     assert_eq!(sites[0]["verdict"], "grows");
     // All of it is below a tolerance that is large enough, and then no reason to fail.
     let wide = [&named[..], &["--tolerance", "1g", "--fail"]].concat();
@@ -376,7 +380,7 @@ fn dumps_of_a_series_may_be_named_one_by_one() {
 #[test]
 fn what_says_nothing_of_held_memory_is_refused_with_the_reason() {
     for (name, code, kind, help) in [
-        ("c_max.pftrace", 2, "nothing-held", "--dump-at-max"),
+        ("c_max.pftrace", 2, "nothing-unreleased", "--dump-at-max"),
         ("deep.pftrace", 12, "incomplete-series", "heaptap top"),
     ] {
         let output = heaptap(&[&recording(name), "--json"]);
@@ -445,7 +449,7 @@ fn a_heap_graph_tells_what_references_prove_and_how_sure_that_is() {
             ("destroyed Activity", "likely"),
             ("detached View", "possible"),
             ("removed Fragment", "possible"),
-            ("stopped Service", "certain"),
+            ("stopped Service", "confirmed"),
         ]
     );
     let activity = of_class(&document, "com.example.app.ui.DetailActivity")[0];
@@ -453,9 +457,9 @@ fn a_heap_graph_tells_what_references_prove_and_how_sure_that_is() {
         path(activity),
         "com.example.app.ui.Navigator previous com.example.app.ui.DetailActivity"
     );
-    assert!(activity["kept"]["native_bytes"].as_u64().unwrap() > 0);
+    assert!(activity["retained"]["native_bytes"].as_u64().unwrap() > 0);
     assert!(
-        document["waste"]["untold"][0]
+        document["waste"]["not_analyzed"][0]
             .as_str()
             .unwrap()
             .contains("neither text nor numbers")

@@ -229,8 +229,8 @@ fn all_ways_to_the_roots_are_merged() {
     let holders = activities["holders"].as_array().unwrap();
     let list = holders
         .iter()
-        .find(|row| row["above"] == 0 && row["via"]["kind"] == "element");
-    assert_eq!(list.unwrap()["holds"], 5, "LEAKED has five");
+        .find(|row| row["parent"] == 0 && row["via"]["kind"] == "element");
+    assert_eq!(list.unwrap()["referenced"], 5, "LEAKED has five");
     // 20,000 nodes that hold each other are one row, and no recursion.
     let chain = json(&["paths", &after(), "--focus", "LeakLab.Node$"]);
     assert_eq!(chain["holders"][1]["via"]["text"], "lab.LeakLab.CHAIN");

@@ -175,7 +175,7 @@ fn trees_hold_all_bytes_whatever_is_pruned() {
         let total = heap["total"]["space"].as_i64().unwrap();
         assert_eq!(own + rest + left_out(tree), total, "{flags:?}");
         for node in nodes {
-            if let Some(above) = node["above"].as_u64() {
+            if let Some(above) = node["parent"].as_u64() {
                 let above = &nodes[usize::try_from(above).unwrap()];
                 assert_eq!(above["depth"].as_u64().unwrap() + 1, node["depth"]);
             }
@@ -291,7 +291,7 @@ fn what_grew_comes_first_and_the_rest_is_said_to_be_noise() {
     let first = &heap["rows"][0];
     assert!(first["name"].as_str().unwrap().contains(LEAK));
     assert_eq!(
-        (&first["self"]["certain"], &first["self"]["status"]),
+        (&first["self"]["confirmed"], &first["self"]["status"]),
         (&true.into(), &"grown".into())
     );
     let bytes = |side: &str| heap["total"][side]["bytes"].as_f64().unwrap();
@@ -509,7 +509,7 @@ fn growth_of_what_matches_stands_beside_what_that_holds() {
         .unwrap();
     let document = json(&["leaks", &rec(), "--focus", "Listener"]);
     let heap = &document["series"][0]["heaps"][0];
-    let held = heap["held_bytes"].as_i64().unwrap();
+    let held = heap["unreleased_bytes"].as_i64().unwrap();
     let all = heap["dumps"].as_array().unwrap().last().unwrap()["space"]
         .as_i64()
         .unwrap();

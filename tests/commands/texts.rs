@@ -112,11 +112,14 @@ impl Input {
 }
 
 /// Whatever a text is packed in, a file of it and standard input give the document of the plain
-/// file, but for its name in `from`.
+/// file, but for its name in `source`.
 fn says_the_same(text: &[u8], of_file: &[&str], of_stdin: &[&str]) -> Value {
     let document = |input: &Input, args| {
         let mut document = input.json(args);
-        document.as_object_mut().expect("an object").remove("from");
+        document
+            .as_object_mut()
+            .expect("an object")
+            .remove("source");
         document
     };
     let plain = document(&Input::new(text), of_file);

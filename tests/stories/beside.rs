@@ -37,7 +37,7 @@ fn kinds(manifest: &Value) -> Vec<&str> {
     warnings
         .iter()
         .filter_map(|warning| warning["kind"].as_str())
-        .filter(|kind| kind.starts_with("beside"))
+        .filter(|kind| kind.starts_with("companion"))
         .collect()
 }
 
@@ -65,7 +65,7 @@ fn samples_and_labels_are_in_one_folder_on_one_clock() {
     lab.expect(0, &["snapshot", "--label", "after: login", "--json"]);
     let taken = running.until("captured");
     assert_eq!(taken["label"], "after: login", "{taken}");
-    assert_eq!(taken["taken"][0], "meminfo", "{taken}");
+    assert_eq!(taken["captured"][0], "meminfo", "{taken}");
     until_samples(&lab, 25);
     running.signal("INT");
     let ended = running.end();
@@ -98,7 +98,7 @@ fn samples_and_labels_are_in_one_folder_on_one_clock() {
         1
     );
     assert_eq!(
-        count(&|s| matches!(s, Observation::Ours(o) if o.what == "meminfo")),
+        count(&|s| matches!(s, Observation::HeaptapAction(o) if o.what == "meminfo")),
         2
     );
     assert_eq!(count(&|s| matches!(s, Observation::Gap(_))), 0);
@@ -113,15 +113,15 @@ fn samples_and_labels_are_in_one_folder_on_one_clock() {
         seen.iter()
             .any(|e| e.boot_ns == at && matches!(e.seen, Observation::Label(_)))
     );
-    let beside = &manifest["beside"];
+    let beside = &manifest["companion"];
     assert_eq!(beside["with"], serde_json::json!(["meminfo", "gc"]));
     assert_eq!(beside["files"].as_array().unwrap().len(), 2, "{beside:#}");
     assert_eq!(beside["files"][0]["label"], "after: login");
     assert_eq!(beside["timeline"]["entries"], seen.len());
     // One connection for the loop, two for the log: fewer than one for ten samples.
     let cost = &beside["cost"];
-    let rounds = cost["rounds"].as_u64().unwrap();
-    assert!(cost["round_trips"].as_u64().unwrap() * 5 < rounds, "{cost}");
+    let polls = cost["polls"].as_u64().unwrap();
+    assert!(cost["round_trips"].as_u64().unwrap() * 5 < polls, "{cost}");
     assert_eq!(kinds(&manifest), Vec::<&str>::new(), "{manifest:#}");
 
     // The collections alone are what `gc` tells of, and the log is one that it reads.
@@ -136,7 +136,9 @@ fn samples_and_labels_are_in_one_folder_on_one_clock() {
     let lines = lab.expect(0, &["gc", "out/logcat.txt", "--json"]).json();
     let collections = |report: &Value| {
         let processes = report["processes"].as_array().unwrap().iter();
-        let of = |p: &Value| p["collections"].as_u64().unwrap() + p["ours"].as_u64().unwrap_or(0);
+        let of = |p: &Value| {
+            p["collections"].as_u64().unwrap() + p["collections_by_heaptap"].as_u64().unwrap_or(0)
+        };
         processes.map(of).sum::<u64>()
     };
     assert_eq!(alone.entries.len() as u64, collections(&told), "{told:#}");
@@ -144,7 +146,7 @@ fn samples_and_labels_are_in_one_folder_on_one_clock() {
     assert_eq!(collections(&of_lines), collections(&told), "{of_lines:#}");
     assert_eq!(of_lines["processes"][0]["name"], APP, "{of_lines:#}");
     let of_all = lab.run(&["gc", "out/memory.jsonl", "--json"]).json();
-    assert_eq!(of_all["from"], "recording", "{of_all:#}");
+    assert_eq!(of_all["source"], "recording", "{of_all:#}");
     let logged =
         count(&|s| matches!(s, Observation::Collection(c) if c.source == Some(Source::Log)));
     assert!(logged >= 2, "those for meminfo at least");
@@ -183,7 +185,7 @@ fn a_cable_that_was_out_is_a_gap_and_no_restart() {
     });
     assert_eq!(inside.count(), 0);
     let manifest = lab.manifest("out");
-    assert_eq!(kinds(&manifest), ["beside-gaps"], "{manifest:#}");
+    assert_eq!(kinds(&manifest), ["companion-gaps"], "{manifest:#}");
     lab.assert_truth("out");
     lab.assert_tidy("out");
 }
@@ -213,7 +215,7 @@ fn an_app_that_is_started_again_is_followed() {
         _ => None,
     });
     assert_eq!(restarted.map(u64::from), again["pid"].as_u64(), "{ended}");
-    assert_eq!(lab.manifest("out")["beside"]["timeline"]["restarts"], 1);
+    assert_eq!(lab.manifest("out")["companion"]["timeline"]["restarts"], 1);
 }
 
 #[test]
@@ -246,7 +248,7 @@ fn killed_it_leaves_every_line_and_who_collects_says_what_is_missing() {
     let manifest = lab.manifest("out");
     assert_eq!(
         kinds(&manifest),
-        ["beside-unobserved", "beside-gaps"],
+        ["companion-unobserved", "companion-gaps"],
         "{manifest:#}"
     );
     lab.assert_truth("out");
@@ -282,7 +284,10 @@ fn where_no_target_ran_what_is_missing_is_said_once() {
         "{ended}"
     );
     let manifest = lab.manifest("out");
-    assert!(kinds(&manifest).contains(&"beside-missed"), "{manifest:#}");
+    assert!(
+        kinds(&manifest).contains(&"companion-missed"),
+        "{manifest:#}"
+    );
 }
 
 #[test]
@@ -305,7 +310,7 @@ fn detached_nobody_observes_and_that_is_said() {
             .any(|e| matches!(e.seen, Observation::Resident(_)))
     );
     let manifest = lab.manifest("out");
-    assert_eq!(kinds(&manifest), ["beside-unobserved"], "{manifest:#}");
+    assert_eq!(kinds(&manifest), ["companion-unobserved"], "{manifest:#}");
     lab.assert_truth("out");
     lab.assert_tidy("out");
 }
@@ -334,7 +339,7 @@ fn a_recording_without_it_has_no_trace_of_it() {
         &["record", "-n", APP, "-d", "1s", "-o", "out", "--json-lines"],
     );
     assert!(!lab.work().join("out/memory.jsonl").exists());
-    assert!(lab.manifest("out").get("beside").is_none());
+    assert!(lab.manifest("out").get("companion").is_none());
 }
 
 #[test]
@@ -353,7 +358,7 @@ fn a_label_takes_what_is_beside_where_nothing_can_be_dumped() {
     assert!(why.contains("heapprofd"), "{set}");
     let taken = running.until("captured");
     assert_eq!(
-        taken["taken"],
+        taken["captured"],
         serde_json::json!(["meminfo", "java"]),
         "{taken}"
     );
@@ -423,7 +428,10 @@ fn a_file_that_cannot_be_written_is_missed_and_nothing_else() {
     let ended = running.end();
     assert_eq!(ended.code(), Some(0), "{ended}");
     let manifest = lab.manifest("out");
-    assert!(kinds(&manifest).contains(&"beside-missed"), "{manifest:#}");
+    assert!(
+        kinds(&manifest).contains(&"companion-missed"),
+        "{manifest:#}"
+    );
     assert_eq!(files(&lab.work().join("out/meminfo")), ["02-end.txt"]);
     lab.assert_truth("out");
     lab.assert_tidy("out");
@@ -458,7 +466,11 @@ fn killed_in_any_step_it_leaves_whole_lines_and_whole_files() {
         let seen = timeline(&lab, "out");
         assert!(left.iter().all(|entry| seen.contains(entry)), "{step}");
         let manifest = lab.manifest("out");
-        for file in manifest["beside"]["files"].as_array().into_iter().flatten() {
+        for file in manifest["companion"]["files"]
+            .as_array()
+            .into_iter()
+            .flatten()
+        {
             let path = lab.work().join("out").join(file["file"].as_str().unwrap());
             assert!(path.exists(), "killed at {step}: {}", path.display());
         }
@@ -478,7 +490,7 @@ fn killed_in_any_step_it_leaves_whole_lines_and_whole_files() {
 
 /// What the manifest says was not taken: each source with its label, the end without one.
 fn missed(manifest: &Value) -> Vec<(&str, Option<&str>)> {
-    let missed = manifest["beside"]["missed"].as_array().unwrap();
+    let missed = manifest["companion"]["missed"].as_array().unwrap();
     let each = missed
         .iter()
         .map(|m| (m["what"].as_str().unwrap(), m["label"].as_str()));
@@ -500,7 +512,7 @@ fn label_after_a_kill_takes_the_dump_alone_and_the_manifest_lists_the_rest() {
         .expect(0, &["snapshot", "--label", "a3", "--json"])
         .json();
     assert_eq!(
-        told["untaken"],
+        told["not_captured"],
         serde_json::json!(["java", "meminfo"]),
         "{told}"
     );
@@ -515,7 +527,7 @@ fn label_after_a_kill_takes_the_dump_alone_and_the_manifest_lists_the_rest() {
     assert_eq!(missed(&manifest), expected, "{manifest:#}");
     assert_eq!(
         kinds(&manifest),
-        ["beside-unobserved", "beside-gaps"],
+        ["companion-unobserved", "companion-gaps"],
         "{manifest:#}"
     );
     lab.assert_truth("out");
@@ -535,6 +547,6 @@ fn detached_recording_with_java_says_that_no_label_has_a_java_heap() {
         [("java", Some("one")), ("java", None)],
         "{manifest:#}"
     );
-    assert_eq!(kinds(&manifest), ["beside-unobserved"], "{manifest:#}");
+    assert_eq!(kinds(&manifest), ["companion-unobserved"], "{manifest:#}");
     lab.assert_tidy("out");
 }

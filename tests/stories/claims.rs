@@ -334,7 +334,7 @@ fn a_java_folder_of_somebody_else_stays() {
     assert_eq!(ended.code(), Some(0), "{ended}");
     assert_eq!(files(&java), ["raw-trace"]);
     assert_eq!(std::fs::read(java.join("raw-trace")).unwrap(), b"mine");
-    let missed = lab.manifest("out")["beside"]["missed"].to_string();
+    let missed = lab.manifest("out")["companion"]["missed"].to_string();
     assert!(missed.contains("not empty"), "{missed}");
 }
 
@@ -352,7 +352,7 @@ fn a_log_of_somebody_else_stays_where_nobody_observed() {
         "{stopped}"
     );
     assert_eq!(std::fs::read(&log).unwrap(), b"mine\n");
-    assert_eq!(lab.manifest("out")["beside"]["log"], Value::Null);
+    assert_eq!(lab.manifest("out")["companion"]["log"], Value::Null);
     lab.assert_truth("out");
     lab.assert_tidy("out");
 
@@ -363,7 +363,7 @@ fn a_log_of_somebody_else_stays_where_nobody_observed() {
     let stopped = lab.expect(0, &["stop"]);
     assert_eq!(std::fs::read(&timeline).unwrap(), b"mine\nwithout an end");
     assert_eq!(
-        lab.manifest("more")["beside"]["timeline"],
+        lab.manifest("more")["companion"]["timeline"],
         Value::Null,
         "{stopped}"
     );

@@ -425,7 +425,7 @@ fn an_overrun_is_recorded_again_with_a_longer_interval() {
         &["-d", "3s", "--retry-overrun", "--json-lines"],
     ));
     assert_eq!(ended.code(), Some(0), "{ended}");
-    assert!(ended.stdout.contains("\"again\""), "{ended}");
+    assert!(ended.stdout.contains("\"record-again\""), "{ended}");
     let first = lab.manifest("out");
     assert_eq!(first["dumps"][0]["flags"]["buffer_overran"], true);
     assert_eq!(first["outcome"]["exit_code"], 6);

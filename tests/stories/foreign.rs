@@ -635,7 +635,7 @@ fn names_that_only_the_profiles_have_are_not_overwritten() {
         std::fs::remove_file(desk.path("demo").join(name)).unwrap();
     }
     let failure = desk.failure(8, &["symbolize", "demo"]);
-    assert_eq!(failure["kind"], "fewer-names", "{failure}");
+    assert_eq!(failure["kind"], "fewer-symbols", "{failure}");
     assert!(desk.read(profile) == before);
     // A function has a name on one side alone: no growth is shown by that.
     let check = ["--fail-over", "1mb", "--focus", "EventHistory"];

@@ -24,7 +24,7 @@ fn a_process_collects_when_it_is_asked_and_its_log_says_so() {
             .expect(0, &["gc", "-n", target, "--now", "--json"])
             .json();
         let first = &asked["collected"][0];
-        assert_eq!(first["way"], way, "{asked:#}");
+        assert_eq!(first["method"], way, "{asked:#}");
         assert_eq!(first["collection"]["reason"], "Explicit", "{asked:#}");
         assert!(first["after"]["live"].as_u64().unwrap() > 0, "{asked:#}");
         // The second knows what the first left.
@@ -38,7 +38,7 @@ fn a_process_collects_when_it_is_asked_and_its_log_says_so() {
         );
         // Both are in the log.
         let report = lab.expect(0, &["gc", "-n", target, "--json"]).json();
-        assert_eq!(report["from"], "phone");
+        assert_eq!(report["source"], "device");
         let process = process(&report);
         assert_eq!(process["name"], target, "{report:#}");
         assert_eq!(process["coverage"], "logged", "{report:#}");
@@ -303,7 +303,7 @@ fn a_recording_is_told_between_two_labels() {
     let one = lab.expect(2, &["gc", "out@before"]);
     assert!(one.stderr.contains("use `out@before..` for"), "{one}");
     let slip = lab.expect(2, &["gc", "out@befor..after", "--json"]).json();
-    assert_eq!(slip["error"]["kind"], "no-such-moment");
+    assert_eq!(slip["error"]["kind"], "no-such-capture");
     assert_eq!(slip["error"]["help"], "did you mean before?");
     lab.expect(2, &["gc", "out@before..", "out/logcat.txt"]);
 }

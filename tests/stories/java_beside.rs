@@ -89,7 +89,7 @@ fn a_java_heap_is_taken_at_each_label_and_found_by_who_looks_for_it() {
         lab.expect(0, &["snapshot", "--label", label]);
         let captured = running.until("captured");
         assert_eq!(captured["label"], label, "{captured}");
-        assert_eq!(captured["taken"][0], "java", "{captured}");
+        assert_eq!(captured["captured"][0], "java", "{captured}");
     }
     running.signal("INT");
     let ended = running.end();
@@ -192,7 +192,7 @@ fn java_allocations_say_what_they_are_and_what_they_lack() {
     let told = &manifest["java_allocations"];
     assert_eq!(told["by"], "heapprofd", "{manifest:#}");
     assert_eq!(
-        told["lacks"],
+        told["unknown"],
         serde_json::json!(["class", "thread", "free"])
     );
     let dump = &manifest["dumps"][0];

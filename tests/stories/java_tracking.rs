@@ -66,7 +66,7 @@ fn dumps(lab: &Lab) -> Vec<Value> {
     let manifest = lab.manifest("out");
     let told = &manifest["java_allocations"];
     assert_eq!(told["by"], "tracking", "{manifest:#}");
-    assert_eq!(told["lacks"], serde_json::json!(["free", "history"]));
+    assert_eq!(told["unknown"], serde_json::json!(["free", "history"]));
     told["dumps"].as_array().unwrap().clone()
 }
 
@@ -106,7 +106,7 @@ fn what_is_tracked_at_labels_and_the_end_is_what_the_phone_planted() {
     until_tracking(&lab);
     lab.expect(0, &["snapshot", "--label", "after login"]);
     let captured = running.until("captured");
-    assert_eq!(captured["taken"][0], "java-allocations", "{captured}");
+    assert_eq!(captured["captured"][0], "java-allocations", "{captured}");
     running.signal("INT");
     let ended = running.end();
     assert_eq!(ended.code(), Some(0), "{ended}");
@@ -165,7 +165,7 @@ fn a_runtime_keeps_the_last_allocations_alone_and_that_is_said() {
     assert_eq!(dumps[0]["objects"], 65_535);
     assert_eq!(dumps[0]["full"], true);
     let manifest = lab.manifest("out");
-    let with = &manifest["beside"]["with"];
+    let with = &manifest["companion"]["with"];
     assert_eq!(*with, serde_json::json!(["meminfo", "java-allocations"]));
 }
 
@@ -299,7 +299,7 @@ fn a_cable_lost_within_a_list_has_it_fetched_again() {
         until_tracking(&lab);
         lab.expect(0, &["snapshot", "--label", "cut"]);
         let captured = running.until("captured");
-        assert_eq!(captured["taken"][0], "java-allocations", "{captured}");
+        assert_eq!(captured["captured"][0], "java-allocations", "{captured}");
         running.signal("INT");
         let ended = running.end();
         assert_eq!(ended.code(), Some(0), "{ended}");
@@ -460,6 +460,9 @@ fn what_was_tracked_is_told_by_class_and_thread_and_named_later() {
     std::fs::remove_file(lab.work().join("out").join(list)).unwrap();
     lab.expect(6, &[&["symbolize", "out"][..], &map].concat());
     let warnings = lab.manifest("out")["warnings"].to_string();
-    assert!(warnings.contains("java-allocations-unread"), "{warnings}");
+    assert!(
+        warnings.contains("java-allocations-unreadable"),
+        "{warnings}"
+    );
     assert_eq!(dumps(&lab), before);
 }

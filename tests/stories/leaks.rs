@@ -23,12 +23,12 @@ fn labelled_rounds_tell_the_leak_and_accuse_nothing_healthy() {
     let heaps = series["heaps"].as_array().unwrap();
     let malloc = heaps.iter().find(|h| h["heap"] == "libc.malloc").unwrap();
     // Seven labels, the first of them warm-up.
-    assert_eq!(malloc["rounds"], 5, "{malloc:#}");
+    assert_eq!(malloc["steps"], 5, "{malloc:#}");
     let sites = series["sites"].as_array().unwrap();
     let grows: Vec<&str> = sites
         .iter()
         .filter(|site| site["verdict"] == "grows")
-        .map(|site| site["own"]["function"].as_str().unwrap())
+        .map(|site| site["app_frame"]["function"].as_str().unwrap())
         .collect();
     // Without symbols the nearest frame with a name is the JNI method above both leaks.
     assert!(!grows.is_empty(), "{series:#}");

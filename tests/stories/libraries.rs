@@ -37,7 +37,7 @@ fn came(names: &Value, path: &str) -> bool {
     let named = library(names, "libraries_named", path);
     let files = named.and_then(|library| library["files"].as_array());
     files.is_some_and(|files| {
-        let by_phone = |f: &Value| f["place"] == "cache" && f["knowledge"] == "symtab";
+        let by_phone = |f: &Value| f["place"] == "cache" && f["debug_info"] == "symtab";
         files.iter().any(by_phone)
     })
 }
@@ -45,7 +45,7 @@ fn came(names: &Value, path: &str) -> bool {
 /// Why a library did not come.
 fn why_not(names: &Value, path: &str) -> String {
     let missing = library(names, "libraries_missing", path).unwrap_or_else(|| panic!("{names:#}"));
-    let places = missing["looked_in"].as_array().expect("places");
+    let places = missing["searched"].as_array().expect("places");
     let phone = places.iter().find(|place| place["place"] == "device");
     let phone = phone.unwrap_or_else(|| panic!("{missing:#}"));
     phone["why"].as_str().expect("a word").to_owned()
@@ -179,7 +179,7 @@ fn a_cable_pulled_while_libraries_come_costs_names_only() {
         .expect("a list")
         .clone();
     let gone = all.iter().filter(|library| {
-        let places = library["looked_in"].as_array().expect("places");
+        let places = library["searched"].as_array().expect("places");
         places
             .iter()
             .any(|p| p["place"] == "device" && p["why"] == "device")
@@ -195,7 +195,7 @@ fn ctrl_c_while_libraries_come_goes_on_without() {
     let lab = Lab::new("speed=20,names=exported,fault=pull-hang@0#2");
     let args = ["--pull-libs", "always", "-d", "5s"];
     let mut running = lab.start_recording(&args);
-    running.until("library-asked");
+    running.until("library-requested");
     lab.until("the pull hangs", |lab| {
         asked(lab).iter().any(|request| request.starts_with("RECV"))
     });

@@ -94,12 +94,12 @@ fn as_json_each_line_is_an_entry_and_one_command_brings_all() {
     assert!(
         !seen
             .iter()
-            .any(|entry| matches!(entry.seen, Observation::Ours(_)))
+            .any(|entry| matches!(entry.seen, Observation::HeaptapAction(_)))
     );
     let cost = &last["cost"];
     assert_eq!(cost["round_trips"], 1, "{cost}");
     // A busy host plays fewer rounds than a second has: how many is not what is asked.
-    assert!(cost["rounds"].as_u64() >= Some(2), "{cost}");
+    assert!(cost["polls"].as_u64() >= Some(2), "{cost}");
     let rss = last["processes"][0]["figures"]
         .as_array()
         .unwrap()
@@ -211,7 +211,7 @@ fn over_a_pulled_cable_it_goes_on_and_the_gap_is_told() {
 fn what_the_app_collects_for_us_is_marked() {
     let lab = Lab::new(PHONE);
     let mut running = watch(&lab, &["--no-local"]);
-    let ours = until(&mut running, "ours");
+    let ours = until(&mut running, "heaptap-action");
     assert_eq!(ours["what"], "meminfo");
     let parts = until(&mut running, "parts");
     assert_eq!(parts["source"], "meminfo");

@@ -125,7 +125,7 @@ fn a_target_of_which_nothing_runs_is_told_beside_those_that_do() {
     let both = format!("{APP},{nope}");
     let document = lab.expect(6, &["meminfo", "-n", &both, "--json"]).json();
     assert_eq!(processes(&document)[0]["name"], APP);
-    let troubles = document["troubles"].as_array().unwrap();
+    let troubles = document["problems"].as_array().unwrap();
     let told = troubles.iter().filter_map(Value::as_str);
     assert_eq!(
         told.collect::<Vec<_>>(),
@@ -277,7 +277,7 @@ fn two_texts_of_the_whole_phone_are_compared() {
     }
     let shown = |name| {
         let document = lab.expect(0, &["meminfo", name, "--json"]).json();
-        let lists = document["phone"]["lists"].as_array().unwrap().clone();
+        let lists = document["device"]["lists"].as_array().unwrap().clone();
         let is_it = |list: &Value| list["by"] == "process" && list["measure"] == "pss";
         let list = lists.into_iter().find(is_it).expect("processes by PSS");
         let items = list["items"].as_array().unwrap().clone();
@@ -285,9 +285,9 @@ fn two_texts_of_the_whole_phone_are_compared() {
         app.expect("the app")["bytes"].as_i64().unwrap()
     };
     let changes = lab.expect(0, &["diff", "before", "after", "--json"]).json();
-    let rows = changes["phone"].as_array().unwrap();
+    let rows = changes["device"].as_array().unwrap();
     let of_app = |row: &&Value| {
-        row["section"] == "phone_processes" && row["row"] == APP && row["column"] == "pss"
+        row["section"] == "device_processes" && row["row"] == APP && row["column"] == "pss"
     };
     let app = rows.iter().find(of_app).expect("the app");
     assert_eq!(app["before"].as_i64(), Some(shown("before")));
@@ -295,7 +295,7 @@ fn two_texts_of_the_whole_phone_are_compared() {
     // Two users' processes of one name are compared each with itself.
     let chats = rows
         .iter()
-        .filter(|row| row["row"] == "com.example.chat" && row["section"] == "phone_processes");
+        .filter(|row| row["row"] == "com.example.chat" && row["section"] == "device_processes");
     assert_eq!(
         chats
             .filter(|row| row["before"].is_i64() && row["after"].is_i64())
@@ -339,7 +339,7 @@ fn the_whole_phone_is_listed_by_process_importance_and_kind() {
     assert!(!importances.contains(".so mmap"), "{importances}");
     assert!(shown(&["--by", "category"]).contains(".so mmap"));
     let document = lab.expect(0, &["meminfo", "phone.txt", "--json"]).json();
-    let processes = document["phone"]["processes"].as_array().unwrap();
+    let processes = document["device"]["processes"].as_array().unwrap();
     let app = processes.iter().find(|of| of["name"] == APP).unwrap();
     assert_eq!(app["oom"], "Foreground", "{app}");
     assert!(app["rss"].as_i64() > app["pss"].as_i64(), "{app}");

@@ -48,7 +48,7 @@ fn a_name_means_one_moment_whoever_is_asked() {
         let mut args = command.to_vec();
         args.extend([input, "--json"]);
         let misspelt = lab.expect(2, &args).json();
-        assert_eq!(misspelt["error"]["kind"], "no-such-moment", "{misspelt:#}");
+        assert_eq!(misspelt["error"]["kind"], "no-such-capture", "{misspelt:#}");
         let help = misspelt["error"]["help"].as_str().unwrap();
         assert!(help.starts_with("did you mean @before?"), "{help}");
         assert!(help.contains(&format!("@after ({after}")), "{help}");

@@ -79,7 +79,7 @@ fn the_screen_turns_on_every_android_and_the_leak_is_in_the_heap() {
             ["recreated"; 5],
             "{android}: {document:#}"
         );
-        assert_eq!(document["report"]["in_vain"], 0);
+        assert_eq!(document["report"]["without_effect"], 0);
         let steps = document["steps"].as_array().expect("steps");
         let ends = steps.iter().map(|s| s["end_ns"].as_u64().expect("a time"));
         let ends: Vec<u64> = ends.collect();
@@ -158,13 +158,13 @@ fn ctrl_c_puts_the_phone_back() {
     for signal in ["INT", "TERM", "HUP"] {
         let lab = Lab::new(FAST);
         let mut running = begin(&lab, &["rotate:5000"]);
-        running.until_that("step", |s| s["time"] == 3);
+        running.until_that("step", |s| s["repetition"] == 3);
         assert!(lab.shell("settings list system").contains("user_rotation="));
         running.signal(signal);
         let ended = running.end();
         assert_eq!(ended.code(), Some(130), "{ended}");
         let back = ended.last_with("settings");
-        assert_eq!(back["event"], "put-back", "{ended}");
+        assert_eq!(back["event"], "restored", "{ended}");
         assert_as_it_was(&lab);
     }
 }
@@ -196,23 +196,23 @@ fn a_killed_run_is_put_back_by_the_next_or_by_restore() {
     for restore in [true, false] {
         let lab = Lab::new(FAST);
         let mut running = begin(&lab, &["rotate:5000"]);
-        running.until_that("step", |s| s["time"] == 2);
+        running.until_that("step", |s| s["repetition"] == 2);
         running.signal("KILL");
         running.end();
         assert!(lab.shell("settings list system").contains("user_rotation="));
         if restore {
             let back = lab.expect(0, &["provoke", "--restore", "--json"]).json();
-            assert_eq!(back["put_back"][0]["serial"], "virtual-1", "{back:#}");
+            assert_eq!(back["restored"][0]["serial"], "virtual-1", "{back:#}");
         } else {
             let ended = lab.expect(
                 0,
                 &["provoke", "-n", APP, "home-and-back:1", "--json-lines"],
             );
-            assert!(ended.stdout.contains("\"put-back-first\""), "{ended}");
+            assert!(ended.stdout.contains("\"restored-first\""), "{ended}");
         }
         assert_as_it_was(&lab);
         let again = lab.expect(0, &["provoke", "--restore", "--json"]).json();
-        assert_eq!(again["put_back"].as_array().map(Vec::len), Some(0));
+        assert_eq!(again["restored"].as_array().map(Vec::len), Some(0));
     }
 }
 
@@ -222,27 +222,30 @@ fn a_lost_cable_is_waited_for_and_the_plan_goes_on() {
     let mut running = begin(&lab, &["rotate:5000"]);
     let mut last = 0;
     for _ in 0..2 {
-        let step = running.until_that("step", |s| s["time"].as_u64() >= Some(last + 2));
-        last = step["time"].as_u64().expect("a number");
+        let step = running.until_that("step", |s| s["repetition"].as_u64() >= Some(last + 2));
+        last = step["repetition"].as_u64().expect("a number");
         lab.phone.unplug(0);
-        assert_eq!(running.until("lost")["goes_on"], true);
+        assert_eq!(running.until("connection-lost")["continues"], true);
         lab.phone.plug_in(0);
-        running.until("returned");
+        running.until("reconnected");
     }
     // The one that was cut is done again, to the other side than the screen is on by then.
-    let again = running.until_that("step", |s| s["again"] == true);
-    assert!(again["time"].as_u64() > Some(last), "{again}");
+    let again = running.until_that("step", |s| s["retried"] == true);
+    assert!(again["repetition"].as_u64() > Some(last), "{again}");
     let next = running.until("step");
     for step in [&again, &next] {
         assert_eq!(step["effects"][0]["effect"], "recreated", "{step}");
     }
-    assert_eq!(next["time"].as_u64(), again["time"].as_u64().map(|n| n + 1));
+    assert_eq!(
+        next["repetition"].as_u64(),
+        again["repetition"].as_u64().map(|n| n + 1)
+    );
     running.signal("INT");
     let ended = running.end();
     assert_eq!(ended.code(), Some(130), "{ended}");
     let report = &ended.last_with("report")["report"];
-    assert_eq!(report["lost"], 2, "{ended}");
-    assert_eq!(report["in_vain"], 0, "{ended}");
+    assert_eq!(report["disconnections"], 2, "{ended}");
+    assert_eq!(report["without_effect"], 0, "{ended}");
     assert_as_it_was(&lab);
 }
 
@@ -267,13 +270,13 @@ fn a_process_that_ended_as_it_was_told_did_not_die_because_the_cable_was_lost_me
         let look = shell_with(&whole, command) + 1;
         let lab = Lab::new(&format!("fault=shell-cut#{look},{slow}"));
         let document = provoke(&lab, 0, &["wait:1", action, "wait:1"]).json();
-        assert_eq!(document["report"]["lost"], 1, "{document:#}");
+        assert_eq!(document["report"]["disconnections"], 1, "{document:#}");
         assert_eq!(
             document["report"]["deaths"],
             serde_json::json!([]),
             "{document:#}"
         );
-        assert_eq!(document["steps"][1]["again"], true, "{document:#}");
+        assert_eq!(document["steps"][1]["retried"], true, "{document:#}");
         assert_eq!(effects(&document), ["ended"], "{document:#}");
     }
 }
@@ -288,10 +291,10 @@ fn a_monkey_that_lost_its_cable_is_ended_and_sent_again() {
             .is_ok_and(|t| t.contains("\"monkey\": ") && !t.contains("\"monkey\": null"))
     });
     lab.phone.unplug(0);
-    running.until("lost");
+    running.until("connection-lost");
     lab.phone.plug_in(0);
-    running.until("returned");
-    let step = running.until_that("step", |s| s["again"] == true);
+    running.until("reconnected");
+    let step = running.until_that("step", |s| s["retried"] == true);
     assert_eq!(step["effects"][0]["injected"], 2400, "{step}");
     let ended = running.end();
     assert_eq!(ended.code(), Some(0), "{ended}");
@@ -305,14 +308,14 @@ fn a_monkey_that_lost_its_cable_is_ended_and_sent_again() {
 fn a_phone_that_is_there_and_answers_nothing_is_given_up_with_what_is_to_be_typed() {
     let lab = Lab::new(FAST);
     let mut running = begin(&lab, &["rotate:5000"]);
-    running.until_that("step", |s| s["time"] == 2);
+    running.until_that("step", |s| s["repetition"] == 2);
     // Every connection from now on is lost as soon as something is said.
     let cut = Fault::parse("shell-cut").expect("a fault");
     lab.phone.faults().add(cut);
     let ended = running.end();
     assert_eq!(ended.code(), Some(5), "{ended}");
     let error = &ended.last_with("error")["error"];
-    assert_eq!(error["kind"], "not-put-back", "{ended}");
+    assert_eq!(error["kind"], "not-restored", "{ended}");
     let (message, help) = (error["message"].to_string(), error["help"].to_string());
     assert!(
         message.contains("3 times in a row; not restored: user_rotation (was "),
@@ -341,9 +344,9 @@ fn a_phone_that_is_there_and_answers_nothing_is_given_up_with_what_is_to_be_type
 fn a_phone_that_was_restarted_meanwhile_is_put_back_and_left() {
     let lab = Lab::new(FAST);
     let mut running = begin(&lab, &["rotate:5000"]);
-    running.until_that("step", |s| s["time"] == 2);
+    running.until_that("step", |s| s["repetition"] == 2);
     lab.phone.unplug(0);
-    running.until("lost");
+    running.until("connection-lost");
     lab.phone.reboot(0);
     lab.phone.plug_in(0);
     let ended = running.end();
@@ -356,9 +359,9 @@ fn a_phone_that_was_restarted_meanwhile_is_put_back_and_left() {
 fn who_does_not_wait_for_a_lost_phone_is_told_how_to_go_on() {
     let lab = Lab::new(FAST);
     let mut running = begin(&lab, &["rotate:5000"]);
-    running.until_that("step", |s| s["time"] == 2);
+    running.until_that("step", |s| s["repetition"] == 2);
     lab.phone.unplug(0);
-    running.until("lost");
+    running.until("connection-lost");
     running.signal("INT");
     let ended = running.end();
     assert_eq!(ended.code(), Some(5), "{ended}");
@@ -414,7 +417,7 @@ fn a_dark_screen_is_switched_on_and_a_locked_one_is_told_of() {
     let lab = Lab::new(&format!("screen=locked,{FAST}"));
     let document = provoke(&lab, 0, &["home-and-back:1"]).json();
     assert_eq!(effects(&document), ["in-background", "launched"]);
-    assert_eq!(document["report"]["put_back"]["screen_off"], true);
+    assert_eq!(document["report"]["restored"]["screen_off"], true);
     assert!(lab.shell("dumpsys power").contains("mWakefulness=Asleep"));
     let lab = Lab::new(&format!("screen=pin,{FAST}"));
     let ended = provoke(&lab, 5, &["home-and-back:1"]);
@@ -437,7 +440,7 @@ fn starts_and_returns_are_told_apart() {
         .map(|e| {
             (
                 e["state"].as_str().unwrap_or("?"),
-                e["only_to_front"] == true,
+                e["only_to_foreground"] == true,
             )
         })
         .collect();
@@ -461,7 +464,7 @@ fn an_app_at_rest_is_told_from_one_that_is_not() {
         let entry: Value = serde_json::from_str(line).expect("JSON");
         assert_eq!(
             (&entry["kind"], &entry["what"]),
-            (&"ours".into(), &"provoke rotate:1".into())
+            (&"heaptap-action".into(), &"provoke rotate:1".into())
         );
         assert!(entry["until_ns"].as_u64() > entry["boot_ns"].as_u64());
     }
@@ -475,8 +478,8 @@ fn growth_from_round_to_round_is_told_with_how_sure_that_is() {
     let ended = provoke(&lab, 0, &args);
     let trend = &ended.json()["report"]["trend"];
     assert_eq!(
-        (&trend["per"], &trend["rounds"]),
-        (&"round".into(), &8.into())
+        (&trend["per"], &trend["iterations"]),
+        (&"iteration".into(), &8.into())
     );
     let bound = |name: &str| trend[name].as_i64().expect("bytes");
     assert!(bound("low") <= bound("change") && bound("change") <= bound("high"));
@@ -579,7 +582,7 @@ fn steps_beside_a_recording_that_runs_are_all_in_its_timeline() {
     let ours: Vec<u64> = timeline
         .entries
         .iter()
-        .filter(|e| matches!(&e.seen, Observation::Ours(o) if o.what.starts_with("provoke rotate")))
+        .filter(|e| matches!(&e.seen, Observation::HeaptapAction(o) if o.what.starts_with("provoke rotate")))
         .map(|e| e.boot_ns)
         .collect();
     let steps = provoked["steps"].as_array().expect("steps");
@@ -594,9 +597,9 @@ fn steps_beside_a_recording_that_runs_are_all_in_its_timeline() {
         .iter()
         .filter(|e| matches!(e.seen, Observation::Resident(_)));
     assert!(resident.count() > 0);
-    let beside = &lab.manifest("out")["beside"]["timeline"];
+    let beside = &lab.manifest("out")["companion"]["timeline"];
     assert_eq!(beside["entries"], timeline.entries.len(), "{beside:#}");
-    assert_eq!(beside["strange"], 0, "{beside:#}");
+    assert_eq!(beside["unknown_lines"], 0, "{beside:#}");
 }
 
 #[test]
@@ -648,7 +651,7 @@ fn actions_are_listed_without_a_phone() {
     let listed = lab.expect(0, &["provoke", "--list", "--json"]).json();
     assert_eq!(listed["actions"].as_array().map(Vec::len), Some(18));
     let none = lab.expect(0, &["provoke", "--restore", "--json"]).json();
-    assert_eq!(none["put_back"].as_array().map(Vec::len), Some(0));
+    assert_eq!(none["restored"].as_array().map(Vec::len), Some(0));
     let wrong = lab.expect(2, &["provoke", "-n", APP, "dance:3"]);
     assert!(wrong.stderr.contains("the actions are rotate"), "{wrong}");
     let slip = lab.expect(2, &["provoke", "-n", APP, "rotat:3"]);

@@ -34,8 +34,8 @@ fn a_running_process_is_shown_by_the_rows_of_meminfo() {
         let lab = Lab::new(spec);
         let document = lab.expect(0, &["smaps", "-n", APP, "--json"]).json();
         assert_eq!(document["process"], APP);
-        assert_eq!(document["way"], way, "{spec}");
-        assert_eq!(document["strange_lines"], 0, "{document:#}");
+        assert_eq!(document["method"], way, "{spec}");
+        assert_eq!(document["unknown_lines"], 0, "{document:#}");
         for figure in ["rss", "pss", "private_dirty"] {
             let total = document["total"][figure].as_u64().expect("a total");
             assert_eq!(sum(&document, figure), total, "{figure}");
@@ -124,7 +124,7 @@ fn a_folder_without_figures_gives_no_empty_table() {
         .json();
     assert_eq!(nothing["error"]["kind"], "nothing-to-reconcile");
     // What was kept once is gone.
-    let kept = "{\"boot_ns\":1,\"pid\":7,\"kind\":\"kept\",\"what\":\"smaps\",\
+    let kept = "{\"boot_ns\":1,\"pid\":7,\"kind\":\"captured\",\"what\":\"smaps\",\
                 \"file\":\"smaps/01-first.smaps.gz\",\"label\":\"first\",\"number\":1}\n";
     std::fs::write(lab.work().join("out/memory.jsonl"), kept).unwrap();
     for more in [&[][..], &["--at", "all"]] {

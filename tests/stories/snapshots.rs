@@ -281,7 +281,7 @@ fn a_label_given_twice_means_the_last_and_what_there_is_is_listed() {
     assert!(same.stderr.contains("both sides are the same"), "{same}");
     let document = lab.expect(0, &["diff", "out", "out", "--json"]).json();
     let mut warnings = document["warnings"].as_array().unwrap().iter();
-    assert!(warnings.any(|w| w["kind"] == "same-moment"), "{document:#}");
+    assert!(warnings.any(|w| w["kind"] == "same-dump"), "{document:#}");
     let differ = lab.expect(0, &["diff", "out@1", "out@2"]);
     assert!(
         !differ.stderr.contains("both sides are the same"),

@@ -122,7 +122,7 @@ fn frames_have_functions_files_and_lines() {
     let libraries = names["libraries_named"].as_array().unwrap();
     assert_eq!(libraries.len(), 2, "alloc_test and alloc_strip: {names:#}");
     for library in libraries {
-        assert_eq!(library["files"][0]["knowledge"], "dwarf");
+        assert_eq!(library["files"][0]["debug_info"], "dwarf");
         assert_eq!(library["files"][0]["verified"], true);
         assert_eq!(library["files"][0]["addresses"], library["addresses"]);
     }
@@ -430,7 +430,7 @@ fn a_recording_without_names_gets_them_later() {
     }
     let warnings = lab.expect(0, &["top", "out", "--json"]).json()["warnings"].clone();
     let mut warnings = warnings.as_array().unwrap().iter();
-    assert!(warnings.any(|w| w["kind"] == "names-missing"));
+    assert!(warnings.any(|w| w["kind"] == "symbols-missing"));
     app_symbols(&lab.work().join("syms"));
     // A page that the manifest does not know has the names of before all the same.
     let page = lab.work().join("out/report.html");

@@ -89,7 +89,7 @@ fn meminfo(folder: &Path, entries: &[Entry]) -> (Readings, Readings) {
     let (mut alloc, mut dirty) = (Vec::new(), Vec::new());
     let answered = live(entries, |reason| reason == "Explicit");
     for entry in entries {
-        let Observation::Kept(kept) = &entry.seen else {
+        let Observation::Captured(kept) = &entry.seen else {
             continue;
         };
         if kept.what != "meminfo" {

@@ -115,7 +115,7 @@ test("19c: growth and its intervals are those of diff --json", { skip }, async (
     const row = got.find(({ label }) => label === name);
     assert.deepEqual([row.before, row.after], [self.before.bytes, self.after.bytes], name);
     close(row.range, self.growth, name);
-    assert.equal(row.certain, self.certain, `${name}: within sampling error or not`);
+    assert.equal(row.certain, self.confirmed, `${name}: within sampling error or not`);
   }
   await page.close();
 });

@@ -49,8 +49,10 @@ pub struct MallocInfo {
     /// Part of `live` that jemalloc counts as large and huge.
     pub large: u64,
     /// True if the text ended before its elements were closed; `live` is then too low.
+    #[serde(rename = "truncated")]
     pub cut: bool,
     /// Number of invalid numbers, which are skipped.
+    #[serde(rename = "invalid_numbers")]
     pub strange: u64,
 }
 

@@ -286,7 +286,7 @@ impl Classified for ImportError {
                 ErrorFacts::new(ErrorClass::BadInput, "no-trace-inside").with_help(help)
             }
             ImportError::NotFetched { .. } => {
-                ErrorFacts::new(ErrorClass::NotFetched, "folder-not-fetched").with_help(
+                ErrorFacts::new(ErrorClass::NotFetched, "directory-not-fetched").with_help(
                     "run `heaptap status` to list unfetched sessions and the command to fetch each",
                 )
             }

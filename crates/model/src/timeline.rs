@@ -56,17 +56,17 @@ pub enum Observation {
     /// A label was set.
     Label(Label),
     /// An action of heaptap that affects other figures.
-    Ours(HeaptapAction),
+    HeaptapAction(HeaptapAction),
     /// A source that could not be read, reported once.
-    Unread(Unread),
+    Unreadable(Unread),
     /// A companion file was written.
-    Kept(Kept),
+    Captured(Kept),
     /// A capture of a label that is missing.
     Missed(Missed),
     /// Nothing could be observed for a while: no sample, no log.
     Gap(Gap),
     /// Cost of the observation so far for the device.
-    Spent(ObservationCost),
+    Cost(ObservationCost),
 }
 
 /// Source of a figure.
@@ -260,6 +260,7 @@ pub struct Collection {
     pub duration: Option<u64>,
     /// heaptap itself caused the GC.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(rename = "by_heaptap")]
     pub ours: bool,
 }
 
@@ -404,8 +405,10 @@ pub struct ObservationCost {
     /// Bytes over the connection.
     pub bytes: u64,
     /// Number of iterations of the loop.
+    #[serde(rename = "polls")]
     pub rounds: u64,
     /// Number of requests to services: meminfo, graphics.
+    #[serde(rename = "requests")]
     pub questions: u64,
     /// Number of commands sent over the connection.
     pub round_trips: u64,

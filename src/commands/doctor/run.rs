@@ -49,7 +49,7 @@ pub enum Side {
     /// The host.
     Host,
     /// The adb server and the device.
-    Phone,
+    Device,
 }
 
 /// Finding of one check.
@@ -84,7 +84,7 @@ impl Diagnosis {
             .filter(|check| check.status == Status::Fail)
             .map(|check| match check.side {
                 Side::Host => ErrorClass::HostWrite,
-                Side::Phone => ErrorClass::NoDevice,
+                Side::Device => ErrorClass::NoDevice,
             })
     }
 }
@@ -149,7 +149,7 @@ fn failed(id: &str, failure: impl Into<Failure>) -> Check {
                 Some((step, _)) => step.to_owned(),
                 None => help,
             }),
-        ..check(id, Side::Phone, Status::Fail, failure.message)
+        ..check(id, Side::Device, Status::Fail, failure.message)
     }
 }
 
@@ -157,7 +157,7 @@ fn adb_program(found: HostAdb, server_runs: bool) -> Check {
     let (status, what) = match found {
         HostAdb::Found(path) => {
             let what = format!("adb is {}", path.display());
-            return check("adb-program", Side::Phone, Status::Ok, what);
+            return check("adb-program", Side::Device, Status::Ok, what);
         }
         HostAdb::Missing(_) if server_runs => (
             Status::Warn,
@@ -168,7 +168,7 @@ fn adb_program(found: HostAdb, server_runs: bool) -> Check {
             "cannot find adb in PATH or in the usual locations of the Android SDK",
         ),
     };
-    check("adb-program", Side::Phone, status, what).fix(
+    check("adb-program", Side::Device, status, what).fix(
         "install the Android SDK Platform-Tools and add adb to PATH, or set ANDROID_HOME to the \
          SDK",
     )
@@ -178,7 +178,7 @@ async fn adb_server(server: &Server) -> Check {
     match server.version().await {
         Ok(version) if version < SERVER_VERSION => check(
             "adb-server",
-            Side::Phone,
+            Side::Device,
             Status::Warn,
             format!(
                 "the adb server at {} is old (protocol {version})",
@@ -188,7 +188,7 @@ async fn adb_server(server: &Server) -> Check {
         .fix("update the Android SDK Platform-Tools, then run `adb kill-server`"),
         Ok(version) => check(
             "adb-server",
-            Side::Phone,
+            Side::Device,
             Status::Ok,
             format!("adb server at {} (protocol {version})", server.address()),
         ),
@@ -201,7 +201,7 @@ async fn device(server: &Server, selector: &Selector, checks: &mut Vec<Check>) -
     match server.select(selector).await {
         Ok(device) => {
             let what = format!("{} is connected and authorized", device.serial());
-            checks.push(check("device", Side::Phone, Status::Ok, what));
+            checks.push(check("device", Side::Device, Status::Ok, what));
             Some(device)
         }
         Err(error) => {
@@ -223,13 +223,13 @@ async fn phone(device: &Device, checks: &mut Vec<Check>) {
             .collect();
             checks.push(if missing.is_empty() {
                 let what = "adb supports exit codes and 64-bit sizes (shell_v2, stat_v2)";
-                check("adb-features", Side::Phone, Status::Ok, what)
+                check("adb-features", Side::Device, Status::Ok, what)
             } else {
                 let what = format!(
                     "adb does not support {}; using the older protocol",
                     missing.join(" and ")
                 );
-                check("adb-features", Side::Phone, Status::Warn, what)
+                check("adb-features", Side::Device, Status::Warn, what)
                     .fix("update the Android SDK Platform-Tools on the host of the adb server")
             });
         }
@@ -246,8 +246,8 @@ async fn phone(device: &Device, checks: &mut Vec<Check>) {
 
 /// Returns the checks that follow from the facts of a device.
 fn judge(facts: &DeviceFacts, now: SystemTime) -> Vec<Check> {
-    let ok = |id, what: String| check(id, Side::Phone, Status::Ok, what);
-    let warn = |id, what: String| check(id, Side::Phone, Status::Warn, what);
+    let ok = |id, what: String| check(id, Side::Device, Status::Ok, what);
+    let warn = |id, what: String| check(id, Side::Device, Status::Warn, what);
     // `eligibility` defines the texts of its findings.
     let findings: Vec<Check> = eligibility::decide_device(facts)
         .into_iter()
@@ -262,7 +262,7 @@ fn judge(facts: &DeviceFacts, now: SystemTime) -> Vec<Check> {
                 fix: finding.fix,
                 ..check(
                     &finding.id.as_str().to_lowercase(),
-                    Side::Phone,
+                    Side::Device,
                     status,
                     what,
                 )
@@ -304,7 +304,7 @@ fn judge(facts: &DeviceFacts, now: SystemTime) -> Vec<Check> {
         (Some(true), None) if facts.api().is_some_and(|sdk| sdk >= QUERY_SDK) => checks.push(
             check(
                 "tracing",
-                Side::Phone,
+                Side::Device,
                 Status::Fail,
                 "the tracing service is enabled but does not respond",
             )
@@ -337,13 +337,13 @@ fn judge(facts: &DeviceFacts, now: SystemTime) -> Vec<Check> {
         Some(free) => {
             if !findings.iter().any(|check| check.id == "space") {
                 checks.push(ok(
-                    "phone-space",
+                    "device-space",
                     format!("{} free for traces on the device", ByteSize(free)),
                 ));
             }
         }
         None => checks.push(warn(
-            "phone-space",
+            "device-space",
             "cannot read the free space in /data/misc/perfetto-traces".to_owned(),
         )),
     }
@@ -363,12 +363,12 @@ fn phone_clock(clock_s: i64, now: SystemTime) -> Check {
     let apart = clock_s.abs_diff(now);
     if apart <= CLOCK_SKEW {
         let what = "the device clock agrees with the host clock";
-        return check("clock", Side::Phone, Status::Ok, what);
+        return check("clock", Side::Device, Status::Ok, what);
     }
     let behind = if clock_s < now { "behind" } else { "ahead of" };
     let apart = crate::units::HumanDuration(Duration::from_secs(apart));
     let what = format!("the device clock is {apart} {behind} the host clock");
-    check("clock", Side::Phone, Status::Warn, what)
+    check("clock", Side::Device, Status::Warn, what)
         .fix("set both clocks from the network; traces use device time, and files use host time")
 }
 
@@ -404,13 +404,13 @@ fn state_folder() -> Check {
         });
     match writable {
         Ok(folder) => check(
-            "state-folder",
+            "state-directory",
             Side::Host,
             Status::Ok,
             format!("recording journals are written to {}", folder.display()),
         ),
         Err(why) => check(
-            "state-folder",
+            "state-directory",
             Side::Host,
             Status::Fail,
             format!("cannot write recording journals: {why}"),
@@ -426,13 +426,13 @@ fn output_folder(folder: &Path) -> Check {
     let shown = folder.display();
     match can_write(folder) {
         Ok(()) => check(
-            "output-folder",
+            "output-directory",
             Side::Host,
             Status::Ok,
             format!("recordings can be written to {shown}"),
         ),
         Err(error) => check(
-            "output-folder",
+            "output-directory",
             Side::Host,
             Status::Fail,
             format!("cannot write recordings to {shown}: {error}"),
@@ -514,7 +514,7 @@ mod tests {
             "build-type",
             "tracing",
             "perfetto",
-            "phone-space",
+            "device-space",
             "clock",
         ] {
             assert_eq!(status(&checks, id), Some(Status::Ok), "{id}: {checks:#?}");

@@ -16,7 +16,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     if ctx.console.is_json() {
         ctx.console.json(&diagnosis);
     } else {
-        for (side, title) in [(Side::Phone, "Device and adb"), (Side::Host, "Host")] {
+        for (side, title) in [(Side::Device, "Device and adb"), (Side::Host, "Host")] {
             ctx.console.data(ctx.console.styled(Style::Strong, title));
             for check in diagnosis.checks.iter().filter(|c| c.side == side) {
                 show(ctx, check);

@@ -30,7 +30,7 @@ pub fn entry(step: &Step) -> Entry {
         boot_ns: step.begin_ns,
         pid: step.pid.unwrap_or(0),
         cost: None,
-        seen: Observation::Ours(HeaptapAction {
+        seen: Observation::HeaptapAction(HeaptapAction {
             what: step.what(),
             until_ns: step.end_ns,
         }),

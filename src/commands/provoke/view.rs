@@ -118,7 +118,7 @@ fn outcome(report: &Report) -> Outcome {
         Outcome::Ended(ErrorClass::Interrupted)
     } else if !report.deaths.is_empty() {
         Outcome::Ended(ErrorClass::Incomplete)
-    } else if report.in_vain > 0 || report.unsettled > 0 {
+    } else if report.without_effect > 0 || report.unsettled > 0 {
         Outcome::Ended(ErrorClass::Inconclusive)
     } else {
         Outcome::Done
@@ -177,7 +177,7 @@ async fn restore(ctx: &Context) -> Result<Outcome, Failure> {
         _ => actions::restore(ctx.server().await?, &selector, &journals).await?,
     };
     if console.is_json() {
-        console.json(&json!({ "put_back": done }));
+        console.json(&json!({ "restored": done }));
     } else if done.is_empty() {
         console.data("nothing to restore");
     }

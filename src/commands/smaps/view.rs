@@ -208,10 +208,10 @@ fn remarks(document: &Document, total: &Sums) -> Vec<String> {
     if document.cut {
         lines.push(format!("warning: the input {CUT}"));
     }
-    if document.strange_lines > 0 {
+    if document.unknown_lines > 0 {
         lines.push(format!(
             "{} lines are not part of mappings, the first: {}",
-            thousands(document.strange_lines),
+            thousands(document.unknown_lines),
             document.strange.first().map_or("", String::as_str)
         ));
     }
@@ -226,8 +226,8 @@ fn remarks(document: &Document, total: &Sums) -> Vec<String> {
     if !others.is_empty() {
         lines.push(format!("also: {}", others.join(", ")));
     }
-    if !document.others_there.is_empty() {
-        let there = document.others_there.iter().map(Moment::describe);
+    if !document.other_captures.is_empty() {
+        let there = document.other_captures.iter().map(Moment::describe);
         let there: Vec<String> = there
             .take(8)
             .map(|text| sanitize(&text).into_owned())

@@ -27,7 +27,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     if console.is_json() {
         let mut told_of = json!({ "session": session, "snapshot": taken });
         if !told.untaken.is_empty() {
-            told_of["untaken"] = json!(told.untaken);
+            told_of["not_captured"] = json!(told.untaken);
         }
         console.json(&told_of);
         return Ok(Outcome::Done);

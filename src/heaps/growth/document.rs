@@ -52,9 +52,9 @@ pub struct SeriesRow {
     /// Number of callsites that grew, but possibly not further.
     pub suspects: u64,
     /// Number of other inconclusive callsites.
-    pub cant_tell: u64,
+    pub inconclusive: u64,
     /// Number of callsites within the sampling error.
-    pub within_noise: u64,
+    pub within_sampling_error: u64,
     /// Callsites in descending order of certainty, without those within the sampling error; can be
     /// truncated.
     pub sites: Vec<SiteRow>,
@@ -66,7 +66,7 @@ pub struct SeriesRow {
 impl SeriesRow {
     /// Returns whether the result is inconclusive.
     pub fn is_inconclusive(&self) -> bool {
-        self.is_open() || self.decided() == 0 && self.cant_tell > 0
+        self.is_open() || self.decided() == 0 && self.inconclusive > 0
     }
 
     /// Returns whether a check must remain inconclusive, regardless of other results.
@@ -76,7 +76,7 @@ impl SeriesRow {
 
     /// Returns the number of sites with a conclusive result.
     pub(crate) fn decided(&self) -> u64 {
-        self.leaks + self.leaks_below_tolerance + self.within_noise
+        self.leaks + self.leaks_below_tolerance + self.within_sampling_error
     }
 }
 
@@ -87,13 +87,14 @@ pub struct HeapRow {
     /// Dumps, oldest first.
     pub dumps: Vec<DumpRow>,
     /// Number of steps from the first to the last dump.
+    #[serde(rename = "steps")]
     pub rounds: u64,
     /// Iterations of the scenario: rounds times `--rounds`.
     pub iterations: f64,
     /// True if all dumps are of one recording, so that surviving allocations cancel out.
     pub paired: bool,
     /// Bytes held in the last dump by what the filters match.
-    pub held_bytes: i64,
+    pub unreleased_bytes: i64,
     /// Bytes held more in the last dump than in the first, by what the filters match.
     pub growth: Limits,
     /// The same per iteration.
@@ -162,17 +163,19 @@ pub struct SiteRow {
     pub callsites: u32,
     pub heap: String,
     /// The app frame nearest to the allocation, otherwise the nearest frame with a name.
+    #[serde(rename = "app_frame")]
     pub own: Place,
     /// The allocating frame.
+    #[serde(rename = "allocating_frame")]
     pub allocates: Place,
     /// Frames of the stack, allocating frame first, without allocators; for a line, only its own
     /// frame.
     pub stack: Vec<Place>,
-    /// `grows`, `within-noise`, `cant-tell`.
+    /// `grows`, `within-sampling-error`, `inconclusive`.
     pub verdict: &'static str,
     /// Reason for an inconclusive result: `too-few-samples`, `one-step`, `slowing`, `unsteady`,
-    /// `too-few-rounds`, `incomplete`.
-    pub doubt: Option<&'static str>,
+    /// `too-few-iterations`, `incomplete`.
+    pub inconclusive_reason: Option<&'static str>,
     /// True if the growth is confirmed but within the tolerance.
     pub below_tolerance: bool,
     /// Explanation and next step.
@@ -184,8 +187,9 @@ pub struct SiteRow {
     /// Sampled allocations behind the growth.
     pub samples: u64,
     /// True if growth is confirmed in each iteration.
-    pub in_every_round: bool,
+    pub in_every_iteration: bool,
     /// Bytes held in the last dump.
+    #[serde(rename = "unreleased")]
     pub held: Limits,
     /// Bytes allocated from the first dump to the last.
     pub allocated: Limits,
@@ -195,6 +199,7 @@ pub struct SiteRow {
     /// `freed_bytes` divided by the sampled bytes allocated; null if there are none.
     pub freed_share: Option<f64>,
     /// Data needed for a conclusive result.
+    #[serde(rename = "required")]
     pub decides: Decides,
     #[serde(skip)]
     pub(crate) rate: Rate,
@@ -208,6 +213,7 @@ pub struct SiteRow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Decides {
     /// Number of iterations.
+    #[serde(rename = "iterations")]
     pub rounds: Option<u64>,
     /// Sampling interval in bytes, with the same number of iterations.
     pub interval_bytes: Option<u64>,
@@ -313,8 +319,10 @@ fn row(table: &StackTable, series: &Series, request: &NativeLeaksRequest) -> Ser
                 }
         }),
         suspects: count(|site| site.is_suspect() && !matches!(site.verdict, Verdict::Grows { .. })),
-        cant_tell: count(|site| matches!(site.verdict, Verdict::CantTell(_)) && !site.is_suspect()),
-        within_noise: count(|site| site.verdict == Verdict::WithinNoise),
+        inconclusive: count(|site| {
+            matches!(site.verdict, Verdict::CantTell(_)) && !site.is_suspect()
+        }),
+        within_sampling_error: count(|site| site.verdict == Verdict::WithinNoise),
         sites: told.take(limit).map(|site| rows.site(site)).collect(),
         churn: growth
             .churn()
@@ -343,7 +351,7 @@ impl Rows<'_> {
             rounds: heap.dumps.len() as u64 - 1,
             iterations: self.growth.iterations(at),
             paired: heap.paired,
-            held_bytes: total.held,
+            unreleased_bytes: total.held,
             growth: (&total.grown).into(),
             growth_per_iteration: (&total.rate).into(),
             detectable_bytes_per_iteration: total.detectable,
@@ -368,10 +376,10 @@ impl Rows<'_> {
         let own = own.map_or_else(Place::nowhere, place);
         let decider = self.growth.decider(site);
         let heap = &self.heaps[site.heap];
-        let (verdict, doubt) = match site.verdict {
+        let (verdict, reason) = match site.verdict {
             Verdict::Grows { .. } => ("grows", None),
-            Verdict::WithinNoise => ("within-noise", None),
-            Verdict::CantTell(doubt) => ("cant-tell", Some(word(doubt))),
+            Verdict::WithinNoise => ("within-sampling-error", None),
+            Verdict::CantTell(doubt) => ("inconclusive", Some(word(doubt))),
         };
         let held = site.held.estimate();
         let allocated = site.allocated.estimate();
@@ -384,7 +392,7 @@ impl Rows<'_> {
             allocates: stack.first().copied().map_or_else(Place::nowhere, place),
             stack: stack.iter().map(|frame| place(*frame)).collect(),
             verdict,
-            doubt,
+            inconclusive_reason: reason,
             below_tolerance: site.verdict
                 == Verdict::Grows {
                     below_tolerance: true,
@@ -392,7 +400,7 @@ impl Rows<'_> {
             growth: (&site.grown).into(),
             growth_per_iteration: (&site.rate).into(),
             samples: site.grown.samples,
-            in_every_round: site.in_every_round,
+            in_every_iteration: site.in_every_iteration,
             held: (&held).into(),
             allocated: (&allocated).into(),
             freed_bytes: site.freed,
@@ -432,7 +440,7 @@ fn word(doubt: InconclusiveReason) -> &'static str {
         InconclusiveReason::OneStep => "one-step",
         InconclusiveReason::Slowing => "slowing",
         InconclusiveReason::Unsteady => "unsteady",
-        InconclusiveReason::TooFewRounds => "too-few-rounds",
+        InconclusiveReason::TooFewRounds => "too-few-iterations",
         InconclusiveReason::Incomplete => "incomplete",
     }
 }

@@ -67,7 +67,7 @@ impl Classified for NativeLeaksError {
                 )
             }
             NativeLeaksError::NothingHeld { help, .. } => {
-                ErrorFacts::new(ErrorClass::Usage, "nothing-held").with_help(*help)
+                ErrorFacts::new(ErrorClass::Usage, "nothing-unreleased").with_help(*help)
             }
             NativeLeaksError::TooFewDumps { has_java, .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "too-few-dumps").with_help(match has_java {

@@ -140,7 +140,7 @@ pub fn leaks(
     // Nearly every recording has callsites with too few samples: they prevent a passing check only
     // if there is no conclusive result at all.
     let is_undecided = document.series.iter().all(|series| series.decided() == 0)
-        && document.series.iter().any(|series| series.cant_tell > 0);
+        && document.series.iter().any(|series| series.inconclusive > 0);
     let inconclusive = is_undecided || document.series.iter().any(SeriesRow::is_open);
     let matches = document.series.iter().any(|series| series.matches);
     Ok(GrowthLooked::Native(Box::new(NativeLeaks {

@@ -36,7 +36,7 @@ pub(super) fn sentence(
                      it is freed"
                 ),
             };
-            let always = match site.in_every_round {
+            let always = match site.in_every_iteration {
                 true => format!(" (in each of {} iterations)", thousands(rounds as u64)),
                 false => String::new(),
             };

@@ -40,7 +40,7 @@ pub struct DumpFacts {
     /// Sampling interval in bytes; 0 if unknown, 1 is exact.
     pub sampling_interval_bytes: u64,
     /// Requested interval, if different.
-    pub asked_sampling_interval_bytes: Option<u64>,
+    pub requested_sampling_interval_bytes: Option<u64>,
     /// Flags of the daemon.
     pub flags: Flags,
     /// True if data are missing, so that values are lower bounds.
@@ -75,7 +75,7 @@ impl DumpFacts {
             time_ns: facts.time_ns,
             wall_time_ns: facts.wall_time_ns,
             sampling_interval_bytes: facts.sampling_interval_bytes,
-            asked_sampling_interval_bytes: (asked != 0).then_some(asked),
+            requested_sampling_interval_bytes: (asked != 0).then_some(asked),
             flags: facts.flags,
             unfinished: facts.unfinished,
             counts_samples: knows_start && facts.sampling_interval_bytes != 1,

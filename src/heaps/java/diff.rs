@@ -63,6 +63,7 @@ pub struct DiffReport {
     /// Changed part of the dominator tree, each node after its parent.
     pub paths: Vec<PathChangeRow>,
     /// Nodes that changed by less were left out.
+    #[serde(rename = "paths_min_bytes")]
     pub paths_least_bytes: u64,
     /// Leaks by signature, what grew most first.
     pub leaks: Vec<LeakChange>,
@@ -150,6 +151,7 @@ pub struct PathChangeRow {
     /// Position in the list.
     pub id: usize,
     /// Index of the parent; absent at the top.
+    #[serde(rename = "parent")]
     pub above: Option<usize>,
     /// 0 at the top.
     pub depth: usize,

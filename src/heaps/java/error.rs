@@ -87,7 +87,7 @@ impl Classified for JavaError {
                     "dump one with `heaptap dump -n NAME`, or as HPROF with `heaptap dump --hprof`",
                 ),
             JavaError::NoSuchMoment { missing, .. } => {
-                ErrorFacts::new(ErrorClass::Usage, "no-such-moment").with_help(missing.help())
+                ErrorFacts::new(ErrorClass::Usage, "no-such-capture").with_help(missing.help())
             }
             JavaError::NoSuchDump { near, there, .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "no-such-dump").with_help(match near {

@@ -174,6 +174,7 @@ pub struct HolderRow {
     /// Position in the list.
     pub id: usize,
     /// Index of the row it refers to; absent for the targets.
+    #[serde(rename = "parent")]
     pub above: Option<usize>,
     /// Number of steps from the targets.
     pub depth: usize,
@@ -184,6 +185,7 @@ pub struct HolderRow {
     /// Number of objects.
     pub count: u64,
     /// Number of objects of the previous row that they refer to.
+    #[serde(rename = "referenced")]
     pub holds: u64,
     /// Their own sizes.
     pub shallow_bytes: u64,
@@ -194,8 +196,10 @@ pub struct HolderRow {
     /// Row with the same objects, which has their referrers; absent for a row of its own.
     pub same_as: Option<usize>,
     /// True if its objects are in another row, shown or not.
+    #[serde(rename = "in_other_row")]
     pub elsewhere: bool,
     /// Rows that hold it and were left out.
+    #[serde(rename = "left_out")]
     pub hidden: usize,
 }
 

@@ -31,18 +31,21 @@ pub struct LeaksRows {
     /// Number of leaking objects.
     pub objects: u64,
     /// Their retained bytes.
+    #[serde(rename = "retained")]
     pub kept: KeptBytes,
     /// Number of groups; `groups` can be truncated.
     pub groups_total: u64,
     /// Leaks by cause and class.
     pub groups: Vec<GroupRow>,
     /// Unreachable objects that are not collected yet.
+    #[serde(rename = "unreachable")]
     pub unheld: Vec<UnheldRow>,
     /// `Build.VERSION.SDK_INT`.
     pub sdk: Option<i64>,
     /// `Build.MANUFACTURER`.
     pub manufacturer: Option<String>,
     /// Questions that the dump cannot answer.
+    #[serde(rename = "not_analyzed")]
     pub untold: Vec<String>,
 }
 
@@ -85,7 +88,7 @@ pub struct GroupRow {
     pub what: &'static str,
     /// Class of the objects that leak.
     pub class: String,
-    /// `certain`, `likely`, `possible`.
+    /// `confirmed`, `likely`, `possible`.
     pub certainty: &'static str,
     /// Known leak of Android, if it is one.
     pub library: Option<LibraryRow>,
@@ -94,6 +97,7 @@ pub struct GroupRow {
     /// Number of leaks in the first dump; null for a single dump.
     pub count_before: Option<u64>,
     /// Bytes that only leaks reach.
+    #[serde(rename = "retained")]
     pub kept: KeptBytes,
     /// Dominated bytes; differ from `kept` if other objects also retain a part, or if references
     /// are followed that `kept` ignores.
@@ -127,11 +131,12 @@ pub struct LibraryRow {
 pub struct LeakRow {
     /// Object ID, hexadecimal.
     pub id: String,
-    /// `certain`, `likely`, `possible`.
+    /// `confirmed`, `likely`, `possible`.
     pub certainty: &'static str,
     /// Reason why it should be unreachable.
     pub reason: String,
     /// Its retained bytes.
+    #[serde(rename = "retained")]
     pub kept: KeptBytes,
     /// Other leaking objects that it retains.
     pub nested: Vec<NestedRow>,
@@ -182,6 +187,7 @@ pub struct UnheldRow {
     /// Number of objects.
     pub count: u64,
     /// True if a current operation of the main thread has a strong reference to them.
+    #[serde(rename = "in_current_operation")]
     pub in_passing: bool,
 }
 
@@ -307,12 +313,14 @@ pub struct WasteDocument {
     /// Collections by class.
     pub collections: Vec<CollectionRow>,
     /// Collections with more room than they need.
+    #[serde(rename = "oversized_collections")]
     pub room: Vec<RoomRow>,
     /// Arrays of objects that are mostly empty, in no known collection.
     pub sparse_arrays: Vec<RoomRow>,
     /// Bytes of empty slots in all of those.
     pub sparse_array_bytes: u64,
     /// Hash tables with bucket collisions.
+    #[serde(rename = "hash_collisions")]
     pub crowded: Vec<CrowdedRow>,
     /// Numbers in boxes.
     pub boxed: Vec<BoxedRow>,
@@ -325,6 +333,7 @@ pub struct WasteDocument {
     /// Class loaders with classes that another one also loaded.
     pub loaders: Vec<LoaderRow>,
     /// Questions that the dump cannot answer.
+    #[serde(rename = "not_analyzed")]
     pub untold: Vec<String>,
 }
 

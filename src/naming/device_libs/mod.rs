@@ -66,7 +66,7 @@ pub enum PullLibs {
 #[serde(tag = "event")]
 pub enum PullEvent {
     /// A library is requested.
-    #[serde(rename = "library-asked")]
+    #[serde(rename = "library-requested")]
     Asking {
         /// Its path on the device, for display.
         path: String,

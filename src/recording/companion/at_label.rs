@@ -127,7 +127,7 @@ impl At {
             number: self.number,
         };
         let boot_ns = boot_ns.unwrap_or(self.boot_ns);
-        self.timeline.see(boot_ns, pid, Observation::Kept(kept));
+        self.timeline.see(boot_ns, pid, Observation::Captured(kept));
     }
 
     /// Notes what was done to `pid` from `from_ns` to `until_ns`, and shows in its log.
@@ -136,7 +136,8 @@ impl At {
             what: what.to_owned(),
             until_ns,
         };
-        self.timeline.see(from_ns, pid, Observation::Ours(ours));
+        self.timeline
+            .see(from_ns, pid, Observation::HeaptapAction(ours));
     }
 }
 

@@ -89,7 +89,7 @@ fn beside(folder: &Path) -> Vec<PathBuf> {
         .map(PathBuf::from)
         .collect();
     for entry in found.into_iter().flat_map(|found| found.timeline.entries) {
-        let Observation::Kept(kept) = entry.seen else {
+        let Observation::Captured(kept) = entry.seen else {
             continue;
         };
         // One directory per kind: `meminfo/02-after-login.txt`.
@@ -161,7 +161,7 @@ mod tests {
                 label: String::new(),
                 number: 1,
             };
-            timeline.see(1, 7, Observation::Kept(kept));
+            timeline.see(1, 7, Observation::Captured(kept));
         }
         drop(timeline);
         move_along(&from, &to).unwrap();

@@ -104,7 +104,7 @@ impl Companion {
             on_event(RecordEvent::Companion(CompanionEvent::Unreadable {
                 why: format!("{}: {}", unread.source.word(), unread.why),
             }));
-            timeline.see(at, 0, Observation::Unread(unread));
+            timeline.see(at, 0, Observation::Unreadable(unread));
         }
         let (ask, asked) = mpsc::unbounded_channel();
         let spine = Spine {

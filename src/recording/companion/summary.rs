@@ -59,7 +59,9 @@ fn count(entry: &Entry, counted: &mut CompanionTimeline) {
     match &entry.seen {
         Observation::Resident(_) => counted.resident += 1,
         Observation::Parts(_) => counted.parts += 1,
-        Observation::Collection(collection) if collection.ours => counted.collections_ours += 1,
+        Observation::Collection(collection) if collection.ours => {
+            counted.collections_by_heaptap += 1;
+        }
         Observation::Collection(_) => counted.collections += 1,
         Observation::Process(process) if process.restarted => counted.restarts += 1,
         _ => {}
@@ -71,7 +73,7 @@ fn list(folder: &Path, entry: &Entry, beside: &mut Companions) {
     match &entry.seen {
         // Removed files are not listed: files in the manifest are complete and in its directory,
         // whatever wrote the timeline.
-        Observation::Kept(kept)
+        Observation::Captured(kept)
             if beside.files.len() < LISTED
                 && is_below(&kept.file)
                 && folder.join(&kept.file).exists() =>
@@ -106,14 +108,14 @@ fn list(folder: &Path, entry: &Entry, beside: &mut Companions) {
             until_ns: gap.until_ns,
             why: gap.why.clone(),
         }),
-        Observation::Unread(unread) if beside.unread.len() < LISTED => {
+        Observation::Unreadable(unread) if beside.unread.len() < LISTED => {
             beside.unread.push(CompanionUnread {
                 source: unread.source.word().to_owned(),
                 pid: entry.pid,
                 why: unread.why.clone(),
             })
         }
-        Observation::Spent(spent) => {
+        Observation::Cost(spent) => {
             if let Some(shares) = Shares::of(spent, entry.boot_ns) {
                 beside.cost = Some(CompanionCost {
                     core: shares.core,
@@ -172,7 +174,7 @@ pub(crate) fn warnings(beside: &Companions) -> Vec<Warning> {
             true => "let `heaptap record` run until the recording ends",
             false => "record without `--detach` to observe the device during the recording",
         };
-        warnings.push(warning("beside-unobserved", message, Some(help)));
+        warnings.push(warning("companion-unobserved", message, Some(help)));
     }
     if !never && !beside.gaps.is_empty() {
         let seconds: u64 = beside
@@ -182,7 +184,7 @@ pub(crate) fn warnings(beside: &Companions) -> Vec<Warning> {
             .fold(0, u64::saturating_add);
         let times = beside.gaps.len();
         warnings.push(warning(
-            "beside-gaps",
+            "companion-gaps",
             format!(
                 "the device was not observed for {seconds} s ({times} {}): {}",
                 if times == 1 { "gap" } else { "gaps" },
@@ -197,7 +199,7 @@ pub(crate) fn warnings(beside: &Companions) -> Vec<Warning> {
             None => "the end".to_owned(),
         };
         warnings.push(warning(
-            "beside-missed",
+            "companion-missed",
             format!("cannot capture {} at {at}: {}", missed.what, missed.why),
             None,
         ));
@@ -290,7 +292,7 @@ mod tests {
             let section = section(dir.path(), with).unwrap();
             warnings(&section).into_iter().map(|w| w.kind).collect()
         };
-        assert_eq!(kinds(), ["beside-unobserved"]);
+        assert_eq!(kinds(), ["companion-unobserved"]);
         let missed = Missed {
             what: "meminfo".to_owned(),
             label: String::new(),
@@ -299,7 +301,7 @@ mod tests {
             why: "the app had ended".to_owned(),
         };
         file.see(7, 0, Observation::Missed(missed));
-        assert_eq!(kinds(), ["beside-missed"]);
+        assert_eq!(kinds(), ["companion-missed"]);
     }
 
     #[test]
@@ -311,7 +313,7 @@ mod tests {
         assert_eq!(section(dir.path(), CompanionOptions::default()), None);
         let empty = section(dir.path(), with).unwrap();
         assert_eq!(empty.timeline, None);
-        assert_eq!(warnings(&empty)[0].kind, "beside-unobserved");
+        assert_eq!(warnings(&empty)[0].kind, "companion-unobserved");
 
         std::fs::create_dir(dir.path().join("meminfo")).unwrap();
         std::fs::write(dir.path().join("meminfo/01-a.txt"), "x").unwrap();
@@ -331,13 +333,13 @@ mod tests {
             label: "a".to_owned(),
             number: 1,
         };
-        file.see(3, 7, Observation::Kept(kept("meminfo/01-a.txt")));
-        file.see(4, 7, Observation::Kept(kept("meminfo/01-a.txt")));
-        file.see(5, 7, Observation::Kept(kept("meminfo/gone.txt")));
+        file.see(3, 7, Observation::Captured(kept("meminfo/01-a.txt")));
+        file.see(4, 7, Observation::Captured(kept("meminfo/01-a.txt")));
+        file.see(5, 7, Observation::Captured(kept("meminfo/gone.txt")));
         // Files outside of the directory do not count as captured.
         let foreign = outer.path().join("foreign.txt");
         for file_name in ["../foreign.txt", &foreign.to_string_lossy()] {
-            file.see(5, 7, Observation::Kept(kept(file_name)));
+            file.see(5, 7, Observation::Captured(kept(file_name)));
         }
         let gap = Gap {
             until_ns: 10_000_000_000,
@@ -360,14 +362,14 @@ mod tests {
             rounds: 10,
             ..ObservationCost::default()
         };
-        file.see(10_000_000_000, 0, Observation::Spent(spent));
+        file.see(10_000_000_000, 0, Observation::Cost(spent));
         let full = section(dir.path(), with).unwrap();
         let counted = full.timeline.as_ref().unwrap();
         assert_eq!(
             (
                 counted.resident,
                 counted.collections,
-                counted.collections_ours
+                counted.collections_by_heaptap
             ),
             (1, 2, 1)
         );
@@ -381,7 +383,7 @@ mod tests {
         assert!((cost.core - 0.005).abs() < 1e-9 && (cost.services - 0.01).abs() < 1e-9);
         assert!((cost.bytes_per_s - 200.0).abs() < 1e-9);
         let kinds: Vec<String> = warnings(&full).into_iter().map(|w| w.kind).collect();
-        assert_eq!(kinds, ["beside-gaps", "beside-missed"]);
+        assert_eq!(kinds, ["companion-gaps", "companion-missed"]);
         assert_eq!(full.with, ["meminfo", "gc"]);
     }
 }

@@ -207,7 +207,7 @@ impl<'a> LabelRecords<'a> {
     fn of(known: &'a Timeline) -> LabelRecords<'a> {
         let records = known.entries.iter().filter_map(|entry| {
             let (word, label, number) = match &entry.seen {
-                Observation::Kept(kept) => (word_of(&kept.what), &kept.label, kept.number),
+                Observation::Captured(kept) => (word_of(&kept.what), &kept.label, kept.number),
                 Observation::Missed(missed) => (missed.what.as_str(), &missed.label, missed.number),
                 _ => return None,
             };
@@ -260,7 +260,7 @@ fn last_sight(known: &Timeline) -> Option<u64> {
             Observation::Resident(_)
                 | Observation::Parts(_)
                 | Observation::Gone
-                | Observation::Spent(_)
+                | Observation::Cost(_)
                 | Observation::Gap(_)
         )
     })?;
@@ -320,7 +320,7 @@ mod tests {
             seen,
         };
         let kept = |what: &str, label: &str, number| {
-            entry(Observation::Kept(timeline::Kept {
+            entry(Observation::Captured(timeline::Kept {
                 what: what.to_owned(),
                 label: label.to_owned(),
                 number,

@@ -173,7 +173,7 @@ impl Seeing {
                     pid: entry.pid,
                 }));
             }
-            Observation::Unread(unread) => {
+            Observation::Unreadable(unread) => {
                 (self.on_event)(RecordEvent::Companion(CompanionEvent::Unreadable {
                     why: format!("{}: {}", unread.source.word(), unread.why),
                 }))

@@ -23,6 +23,7 @@ pub struct Companions {
     /// Times without observations.
     pub gaps: Vec<CompanionGap>,
     /// Sources that could not be read on this device.
+    #[serde(rename = "unreadable")]
     pub unread: Vec<CompanionUnread>,
     /// Cost of observing on the device.
     pub cost: Option<CompanionCost>,
@@ -35,6 +36,7 @@ pub struct CompanionTimeline {
     /// Lines of it.
     pub entries: u64,
     /// Lines that could not be understood.
+    #[serde(rename = "unknown_lines")]
     pub strange: u64,
     /// Samples of resident memory.
     pub resident: u64,
@@ -43,7 +45,7 @@ pub struct CompanionTimeline {
     /// Garbage collections of the apps themselves.
     pub collections: u64,
     /// Garbage collections that heaptap requested.
-    pub collections_ours: u64,
+    pub collections_by_heaptap: u64,
     /// Processes that were started again.
     pub restarts: u64,
 }
@@ -109,6 +111,7 @@ pub struct CompanionCost {
     /// Over the connection.
     pub bytes_per_s: f64,
     /// Iterations of the loop.
+    #[serde(rename = "polls")]
     pub rounds: u64,
     /// Commands sent for all of it.
     pub round_trips: u64,

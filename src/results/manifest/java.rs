@@ -64,8 +64,10 @@ pub struct JavaAllocations {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub heap: String,
     /// Known properties of each allocation: `stack`, `size`.
+    #[serde(rename = "known")]
     pub tells: Vec<String>,
     /// Unknown properties: `class`, `thread`, `free`, `history`.
+    #[serde(rename = "unknown")]
     pub lacks: Vec<String>,
     /// Allocations tracked by runtimes, at each label and at the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

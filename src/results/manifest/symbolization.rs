@@ -68,7 +68,7 @@ pub struct MissingLibrary {
     /// Share of the bytes with unnamed frames of this library in their callstacks.
     pub share: f64,
     /// Places without matching symbols.
-    pub looked_in: Vec<LookedIn>,
+    pub searched: Vec<LookedIn>,
     /// Closest match among the rejected files.
     pub nearest: Option<NearestFile>,
 }
@@ -116,6 +116,7 @@ pub struct SymbolFile {
     pub place: String,
     pub path: String,
     /// `dwarf`, `lines`, `symtab` or `dynsym`.
+    #[serde(rename = "debug_info")]
     pub knowledge: String,
     /// True if its build ID is that of the library; otherwise it has none and only its name
     /// matches.

@@ -113,7 +113,7 @@ fn full() -> Manifest {
                 full: true,
             }],
         }),
-        beside: Some(companion::example()),
+        companion: Some(companion::example()),
         symbolization: Some(symbolization()),
         page: Some(Page {
             file: "report.html".to_owned(),
@@ -181,7 +181,7 @@ fn symbolization() -> Symbolization {
             frames: 1,
             leaf_share: 0.25,
             share: 0.5,
-            looked_in: vec![LookedIn {
+            searched: vec![LookedIn {
                 place: text("symbols"),
                 path: text("out/symbols"),
                 why: text("not-there"),

@@ -106,7 +106,7 @@ fn a_collection_that_was_asked_for_is_ours_and_one_by_the_app_is_not() {
         boot_ns: 1000 * MS,
         pid: 7,
         cost: None,
-        seen: Observation::Ours(HeaptapAction {
+        seen: Observation::HeaptapAction(HeaptapAction {
             what: "meminfo".to_owned(),
             until_ns: 1500 * MS,
         }),

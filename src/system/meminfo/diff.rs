@@ -22,9 +22,11 @@ pub struct Changes {
     /// Each process with its like.
     pub processes: Vec<ProcessChanges>,
     /// Processes in only one of them.
+    #[serde(rename = "unpaired")]
     pub alone: Vec<UnpairedProcess>,
     /// The whole device, if both have it: RAM, processes, importances, categories.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(rename = "device")]
     pub phone: Vec<Change>,
 }
 

@@ -19,6 +19,7 @@ pub struct Document {
     /// `meminfo`.
     pub kind: String,
     /// Serial number of the device, or the file.
+    #[serde(rename = "source")]
     pub from: String,
     /// Time of the query since boot of the device, in ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -34,9 +35,11 @@ pub struct Document {
     pub processes: Vec<ProcessFacts>,
     /// The whole device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "device")]
     pub phone: Option<PhoneFacts>,
     /// Readable problems.
     #[serde(default)]
+    #[serde(rename = "problems")]
     pub troubles: Vec<String>,
     /// Unparsed lines.
     #[serde(default)]
@@ -382,10 +385,10 @@ impl PhoneFacts {
         }
         for list in &self.lists {
             let section = match list.by.as_str() {
-                "process" => "phone_processes",
-                "category" => "phone_categories",
-                "OOM adjustment" => "phone_oom",
-                _ => "phone",
+                "process" => "device_processes",
+                "category" => "device_categories",
+                "OOM adjustment" => "device_oom",
+                _ => "device",
             };
             for item in list.items.iter().filter(|item| item.depth == 0) {
                 let name = item.name.as_str();

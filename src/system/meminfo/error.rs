@@ -131,8 +131,10 @@ impl Classified for MeminfoError {
                     }
                 })
             }
-            MeminfoError::Strange { .. } => ErrorFacts::new(ErrorClass::Device, "odd-answer")
-                .with_help("check the output of `adb shell dumpsys meminfo`"),
+            MeminfoError::Strange { .. } => {
+                ErrorFacts::new(ErrorClass::Device, "unexpected-answer")
+                    .with_help("check the output of `adb shell dumpsys meminfo`")
+            }
             MeminfoError::Unreadable { path, source } => {
                 ErrorFacts::new(ErrorClass::BadInput, "input-unreadable")
                     .with_help(help_unreadable(path, source))
@@ -150,7 +152,7 @@ impl Classified for MeminfoError {
             MeminfoError::NotKept { .. } => ErrorFacts::new(ErrorClass::Empty, "no-such-meminfo")
                 .with_help("record with --with meminfo, and set labels"),
             MeminfoError::NoSuchMoment { missing, .. } => {
-                ErrorFacts::new(ErrorClass::Usage, "no-such-moment").with_help(missing.help())
+                ErrorFacts::new(ErrorClass::Usage, "no-such-capture").with_help(missing.help())
             }
             MeminfoError::NothingInCommon { .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "nothing-in-common").with_help(

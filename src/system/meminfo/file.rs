@@ -278,7 +278,7 @@ mod tests {
         for other in [
             "",
             "{}",
-            "{\"kind\":\"leaks\",\"from\":\"\"}",
+            "{\"kind\":\"leaks\",\"source\":\"\"}",
             "hello\n",
             "No process found for: x\n",
         ] {

@@ -128,7 +128,7 @@ impl Way {
         let caused = manifest.session.map(|session| session.snapshots_by);
         Way {
             with: manifest
-                .beside
+                .companion
                 .map(|beside| beside.with)
                 .unwrap_or_default(),
             java: manifest.java_allocations.is_some()
@@ -230,7 +230,7 @@ impl<'a> Gathered<'a> {
             let (pid, boot_ns) = (entry.pid, entry.boot_ns);
             match &entry.seen {
                 Observation::Process(process) => _ = gathered.names.insert(pid, &process.name),
-                Observation::Kept(kept) if KEPT.contains(&kept.what.as_str()) => {
+                Observation::Captured(kept) if KEPT.contains(&kept.what.as_str()) => {
                     let of_label = gathered.kept.entry((kept.number, pid)).or_default();
                     of_label.push((kept, boot_ns));
                 }

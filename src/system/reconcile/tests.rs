@@ -36,7 +36,7 @@ fn folder(label: &str, samples: &[(u64, u64)]) -> (tempfile::TempDir, Timeline) 
         label: label.to_owned(),
         number: 1,
     };
-    let mut entries = vec![entry(MOMENT_NS, Observation::Kept(kept))];
+    let mut entries = vec![entry(MOMENT_NS, Observation::Captured(kept))];
     for (boot_ns, rss) in samples {
         let resident = Resident::of(Source::Status, *rss);
         entries.push(entry(*boot_ns, Observation::Resident(resident)));
@@ -111,7 +111,7 @@ fn recorded(with: &[&str], snapshots_by: Option<&str>) -> Manifest {
             boot_id: None,
             snapshots_by: snapshots_by.map(str::to_owned),
         }),
-        beside: Some(Companions {
+        companion: Some(Companions {
             with: with.iter().map(|&word| word.to_owned()).collect(),
             ..Companions::default()
         }),

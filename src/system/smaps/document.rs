@@ -42,15 +42,17 @@ pub struct Document {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub others: BTreeMap<String, u64>,
     /// Number of unparsed lines.
-    pub strange_lines: u64,
+    pub unknown_lines: u64,
     /// Examples of such lines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(rename = "unknown_line_examples")]
     pub strange: Vec<String>,
     /// True if the text ends within a mapping.
+    #[serde(rename = "truncated")]
     pub cut: bool,
     /// Other captures of the input.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub others_there: Vec<Moment>,
+    pub other_captures: Vec<Moment>,
 }
 
 /// Group of a row.
@@ -141,10 +143,10 @@ pub fn document(mapped: &Mapped, by: By, limit: usize) -> Document {
         parts: smaps.parts(),
         rows: groups.rows.iter().take(limit).map(|r| row(by, r)).collect(),
         others: smaps.others.clone(),
-        strange_lines: smaps.strange_count,
+        unknown_lines: smaps.strange_count,
         strange: smaps.strange.clone(),
         cut: smaps.cut,
-        others_there: mapped.others.clone(),
+        other_captures: mapped.others.clone(),
     }
 }
 

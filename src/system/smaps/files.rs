@@ -103,7 +103,7 @@ impl Classified for InputError {
                      apps, root), or with a Java heap: `heaptap dump --dump-smaps`",
                 ),
             InputError::NoSuchMoment { missing, .. } => {
-                ErrorFacts::new(ErrorClass::Usage, "no-such-moment").with_help(missing.help())
+                ErrorFacts::new(ErrorClass::Usage, "no-such-capture").with_help(missing.help())
             }
             InputError::NoSuchProcess { there, .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "no-such-process")
@@ -457,7 +457,7 @@ mod tests {
         assert_eq!(chosen(Some("before"), None), Err("several-processes"));
         assert_eq!(chosen(Some("before"), Some("com.example.p8")), Ok(1));
         assert_eq!(chosen(None, Some("com.example.p8")), Ok(1));
-        assert_eq!(chosen(Some("nowhere"), None), Err("no-such-moment"));
+        assert_eq!(chosen(Some("nowhere"), None), Err("no-such-capture"));
         assert_eq!(chosen(None, Some("other")), Err("no-such-process"));
     }
 

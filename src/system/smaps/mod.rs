@@ -28,7 +28,7 @@ use crate::memory::smaps::{self, Smaps};
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
     /// A running process.
-    Phone,
+    Device,
     /// A text file.
     File,
     /// A recording, captured at a label.
@@ -59,7 +59,7 @@ pub struct Moment {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dump: Option<u32>,
     /// Access method on the device.
-    #[serde(rename = "way", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<AccessMethod>,
     /// Note about its values.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -124,7 +124,7 @@ pub async fn of_phone(
     })?;
     Ok(Mapped {
         moment: Moment {
-            origin: Origin::Phone,
+            origin: Origin::Device,
             process,
             pid: pid.into(),
             time_ns: fetched.boot_ns,

@@ -6,7 +6,7 @@ use crate::results::manifest::{Companions, Manifest};
 
 /// Returns descriptions of the files: `memory.jsonl`, `3 meminfo`, `3 smaps`.
 pub(super) fn files(manifest: &Manifest) -> Vec<String> {
-    let Some(beside) = &manifest.beside else {
+    let Some(beside) = &manifest.companion else {
         return Vec::new();
     };
     let timeline = beside.timeline.iter().map(|timeline| timeline.file.clone());
@@ -25,11 +25,11 @@ pub(super) fn files(manifest: &Manifest) -> Vec<String> {
 /// quoted.
 pub(super) fn commands(manifest: &Manifest, place: &str, java: &str) -> Vec<(String, String)> {
     let mut next = Vec::new();
-    let Some(beside) = &manifest.beside else {
+    let Some(beside) = &manifest.companion else {
         return next;
     };
     if let Some(timeline) = &beside.timeline
-        && timeline.collections + timeline.collections_ours > 0
+        && timeline.collections + timeline.collections_by_heaptap > 0
     {
         next.push((
             "garbage collections and the trend of the live set:".to_owned(),

@@ -195,10 +195,10 @@ fn the_next_commands_fit_the_recording() {
     );
     // Companion data has its own commands and files.
     let seen = Manifest {
-        beside: Some(Companions {
+        companion: Some(Companions {
             timeline: Some(CompanionTimeline {
                 file: "memory.jsonl".to_owned(),
-                collections_ours: 1,
+                collections_by_heaptap: 1,
                 ..CompanionTimeline::default()
             }),
             files: vec![CompanionFile {

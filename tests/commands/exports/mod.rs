@@ -195,7 +195,7 @@ fn what_cannot_be_is_refused_in_words() {
         (
             &[&*input, "--format", "parquet", "-o", "-"][..],
             2,
-            "needs-folder",
+            "needs-directory",
         ),
         (
             &[&*input, "--format", "csv", "--view", "none"],

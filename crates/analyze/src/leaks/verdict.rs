@@ -35,10 +35,10 @@ pub enum Certainty {
 }
 
 impl Certainty {
-    /// Returns the name for output and JSON: `certain`, `likely`, `possible`.
+    /// Returns the name for output and JSON: `confirmed`, `likely`, `possible`.
     pub fn name(self) -> &'static str {
         match self {
-            Certainty::Certain => "certain",
+            Certainty::Certain => "confirmed",
             Certainty::Likely => "likely",
             Certainty::Possible => "possible",
         }

@@ -48,7 +48,7 @@ pub struct Evidence {
     /// Duration of each half in any unit, if known.
     pub spans: Option<[f64; 2]>,
     /// Whether it certainly grew in each iteration.
-    pub in_every_round: bool,
+    pub in_every_iteration: bool,
     /// Whether it rises from dump to dump more steadily than chance explains ([`steady`]).
     pub steady: bool,
     /// Whether [`benjamini_hochberg`] rejects "no growth" for it.
@@ -174,7 +174,7 @@ fn repetition_reason(evidence: &Evidence) -> Option<InconclusiveReason> {
     // Two blocks of a megabyte are many hits but two events, so growth has to occur in several
     // samples of each half, or in each iteration.
     let again = |half: &Turnover| half.sign_test_of_samples() <= LEVEL_OF_HALVES;
-    if !evidence.in_every_round && !halves.iter().all(again) {
+    if !evidence.in_every_iteration && !halves.iter().all(again) {
         return Some(if halves.iter().any(again) {
             InconclusiveReason::OneStep
         } else {
@@ -242,7 +242,7 @@ mod tests {
             halves: Some(halves),
             rounds: [5, 5],
             spans: None,
-            in_every_round: false,
+            in_every_iteration: false,
             steady: true,
             significant: true,
         }

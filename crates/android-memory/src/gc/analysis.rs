@@ -114,7 +114,7 @@ pub fn analyze(process: &ProcessLog, context: GcContext) -> ProcessReport {
         per_minute,
         groups: groups(&own),
         freed_bytes: total.bytes(),
-        freed_told: total.told,
+        frees_known: total.told,
         pauses: Figures::of(
             own.iter()
                 .flat_map(|c| c.logged.collection.pauses.iter().copied())
@@ -191,7 +191,7 @@ fn groups(own: &[&super::log::Timed]) -> Vec<Group> {
             collector: collector.to_owned(),
             count: sum.count,
             freed_bytes: sum.freed.bytes(),
-            freed_told: sum.freed.told,
+            frees_known: sum.freed.told,
             pauses: Figures::of(sum.pauses),
             total_ns: sum.total,
         })

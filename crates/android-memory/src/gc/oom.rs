@@ -21,6 +21,7 @@ pub struct OutOfMemory {
     pub thrown: bool,
     /// Requested bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "requested_bytes")]
     pub wanted: Option<u64>,
     /// Free bytes in the heap.
     #[serde(skip_serializing_if = "Option::is_none")]

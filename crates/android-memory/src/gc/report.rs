@@ -72,6 +72,7 @@ pub struct ProcessReport {
     /// Number of collections, without those that heaptap caused.
     pub collections: u64,
     /// Number of collections that heaptap caused.
+    #[serde(rename = "collections_by_heaptap")]
     pub ours: u64,
     /// Time from the first to the last collection.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,7 +92,7 @@ pub struct ProcessReport {
     /// does not.
     pub freed_bytes: Option<i64>,
     /// Number of collections that report the freed bytes.
-    pub freed_told: u64,
+    pub frees_known: u64,
     /// Pauses of the app.
     pub pauses: Figures,
     /// Durations of collections from start to end, mostly concurrent with the app.
@@ -110,7 +111,7 @@ pub struct ProcessReport {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub out_of_memory: Vec<Error>,
     /// Counts of minor events.
-    #[serde(rename = "lesser", skip_serializing_if = "MinorEvents::is_empty")]
+    #[serde(skip_serializing_if = "MinorEvents::is_empty")]
     pub minor: MinorEvents,
     /// Growth of the live set.
     pub growth: Growth,
@@ -129,7 +130,7 @@ pub struct Group {
     /// Bytes freed; `None` if no collection reports it.
     pub freed_bytes: Option<i64>,
     /// Number of collections that report the freed bytes.
-    pub freed_told: u64,
+    pub frees_known: u64,
     /// Pauses of the app.
     pub pauses: Figures,
     /// Total duration.
@@ -185,9 +186,11 @@ pub struct Live {
     /// Rounding unit: the real value is less than `bytes` plus this.
     pub step: u64,
     /// True if it was a full GC; only those are comparable with each other.
+    #[serde(rename = "full")]
     pub whole: bool,
     /// True if heaptap caused the collection.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(rename = "by_heaptap")]
     pub ours: bool,
 }
 
@@ -303,6 +306,7 @@ pub enum Growth {
         /// Number of full GCs.
         collections: usize,
         /// Number of full GCs required.
+        #[serde(rename = "required")]
         wanted: usize,
     },
     /// The live set does not grow, or not by more than chance variation.
@@ -312,8 +316,10 @@ pub enum Growth {
         /// Growth along the line, bytes; below the threshold.
         growth: f64,
         /// Spread around the line, bytes.
+        #[serde(rename = "spread")]
         noise: f64,
         /// Minimum growth that counts, bytes.
+        #[serde(rename = "min_growth")]
         least: f64,
     },
     /// The live set keeps growing.
@@ -338,6 +344,7 @@ pub struct Growing {
     /// Live set after the last, bytes.
     pub live: u64,
     /// Spread around the line, bytes.
+    #[serde(rename = "spread")]
     pub noise: f64,
     /// Score of the Mann-Kendall test, in standard deviations.
     pub score: f64,

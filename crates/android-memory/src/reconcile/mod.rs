@@ -61,6 +61,7 @@ pub struct Row {
     /// Time difference from the table in ms, if it is more than 2 s; negative if the figure was
     /// read earlier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "time_difference_ms")]
     pub apart_ms: Option<i64>,
     /// Note required to interpret the figure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -104,6 +105,7 @@ pub enum CauseKind {
     /// Memory not allocated by malloc.
     NotMalloc,
     /// Figures read at different times.
+    #[serde(rename = "different-times")]
     Moments,
     /// The figure is proportional (PSS), because the source has no other.
     Shares,
@@ -114,6 +116,7 @@ pub enum CauseKind {
 pub struct Cause {
     pub kind: CauseKind,
     /// Description, with figures of this process if available.
+    #[serde(rename = "description")]
     pub about: String,
     /// Contribution to the difference in bytes, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -133,6 +136,7 @@ pub struct Difference {
     /// `to` minus `from`, bytes.
     pub bytes: i64,
     /// Meaning of the difference.
+    #[serde(rename = "description")]
     pub about: String,
     /// Causes, the most certain first.
     pub causes: Vec<Cause>,
@@ -176,6 +180,7 @@ pub struct Table {
     pub differences: Vec<Difference>,
     /// Location of the rest of the process's memory, the largest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(rename = "other_areas")]
     pub elsewhere: Vec<Area>,
     /// Figures that are not available.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

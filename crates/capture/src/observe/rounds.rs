@@ -461,7 +461,7 @@ impl Rounds {
             tell(Event::Seen(entry(
                 answer.from_ns,
                 pid,
-                Observation::Ours(ours),
+                Observation::HeaptapAction(ours),
             )));
         }
         match self.understood(kind, pid, &answer.text) {
@@ -571,7 +571,7 @@ impl Rounds {
             tell(Event::Seen(entry(
                 boot_ns,
                 0,
-                Observation::Spent(self.spent),
+                Observation::Cost(self.spent),
             )));
         }
         tell(Event::Round {
@@ -582,8 +582,7 @@ impl Rounds {
 
     /// Returns an entry about the total cost; `None` if no round completed.
     pub(super) fn last(&self) -> Option<Entry> {
-        (self.spent.rounds > 0)
-            .then(|| entry(self.round.boot_ns, 0, Observation::Spent(self.spent)))
+        (self.spent.rounds > 0).then(|| entry(self.round.boot_ns, 0, Observation::Cost(self.spent)))
     }
 
     /// Reports once that a source cannot be read.
@@ -599,7 +598,7 @@ impl Rounds {
             tell(Event::Seen(entry(
                 self.round.boot_ns,
                 pid,
-                Observation::Unread(unread),
+                Observation::Unreadable(unread),
             )));
         }
     }

@@ -14,6 +14,7 @@ use heaptap_adb::{Command, Device};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Planned {
     /// Iteration; `None` before the first and after the last.
+    #[serde(rename = "iteration")]
     pub round: Option<u32>,
     /// Purpose: an action, `prepare` or `put back`.
     pub what: String,

@@ -141,11 +141,12 @@ impl Classified for ProvokeError {
                      open an app without an icon with `deep-link`",
                 )
             }
-            ProvokeError::NotInFront { .. } => ErrorFacts::new(ErrorClass::Device, "not-in-front")
-                .with_help(
+            ProvokeError::NotInFront { .. } => {
+                ErrorFacts::new(ErrorClass::Device, "not-in-foreground").with_help(
                     "close what is in front (a permission dialog?), and check that the app \
                      keeps running",
-                ),
+                )
+            }
             ProvokeError::Locked { .. } => ErrorFacts::new(ErrorClass::Device, "screen-locked")
                 .with_help("unlock it manually; heaptap cannot enter a PIN, pattern or password"),
             ProvokeError::Refused { .. } => {
@@ -154,7 +155,7 @@ impl Classified for ProvokeError {
             ProvokeError::NotOnThisAndroid { .. } => {
                 ErrorFacts::new(ErrorClass::Device, "not-on-this-android").with_help(SEE_THE_LIST)
             }
-            ProvokeError::Odd { .. } => ErrorFacts::new(ErrorClass::Device, "odd-answer"),
+            ProvokeError::Odd { .. } => ErrorFacts::new(ErrorClass::Device, "unexpected-answer"),
             ProvokeError::KeepsDying { .. } => {
                 ErrorFacts::new(ErrorClass::Incomplete, "keeps-dying")
                     .with_help("find the cause with `heaptap gc` or in the device log")
@@ -168,20 +169,22 @@ impl Classified for ProvokeError {
                     false => ", or restore the settings manually:",
                 };
                 let serial = quoted(serial);
-                ErrorFacts::new(ErrorClass::Device, "not-put-back")
+                ErrorFacts::new(ErrorClass::Device, "not-restored")
                     .with_help(format!(
                         "run `heaptap provoke --restore -s {serial}`{and_by_hand}"
                     ))
                     .with_hints(hints)
             }
             ProvokeError::Restarted { .. } => {
-                ErrorFacts::new(ErrorClass::Device, "phone-restarted")
+                ErrorFacts::new(ErrorClass::Device, "device-restarted")
                     .with_help("start again when the device is ready")
             }
             ProvokeError::Busy { .. } => ErrorFacts::new(ErrorClass::Device, "provoke-busy")
                 .with_help("wait for its end, or stop it with Ctrl-C, which restores the device"),
-            ProvokeError::OtherPhone { .. } => ErrorFacts::new(ErrorClass::NoDevice, "other-phone")
-                .with_help("connect that device, then run `heaptap provoke --restore` again"),
+            ProvokeError::OtherPhone { .. } => {
+                ErrorFacts::new(ErrorClass::NoDevice, "other-device")
+                    .with_help("connect that device, then run `heaptap provoke --restore` again")
+            }
             ProvokeError::Journal { .. } => {
                 ErrorFacts::new(ErrorClass::HostWrite, "journal-unwritable")
                     .with_help("free disk space, or set `HEAPTAP_STATE_DIR` to another directory")

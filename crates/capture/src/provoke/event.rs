@@ -9,6 +9,7 @@ use super::trend::Trend;
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
     /// Settings that an earlier run had changed were restored first.
+    #[serde(rename = "restored-first")]
     PutBackFirst(PutBack),
     /// The screen was switched on, and unlocked if it was locked.
     Woke {
@@ -16,12 +17,16 @@ pub enum Event {
         unlocked: bool,
     },
     /// The app was brought to the foreground before the first action.
+    #[serde(rename = "brought-to-foreground")]
     BroughtToFront(Launch),
     /// An iteration begins.
+    #[serde(rename = "iteration")]
     Round {
         /// Iteration, from 1.
+        #[serde(rename = "iteration")]
         round: u32,
         /// Number of iterations.
+        #[serde(rename = "iterations")]
         of: u32,
     },
     /// Report of one repetition of an action.
@@ -29,6 +34,7 @@ pub enum Event {
     /// The app became idle, or did not in time.
     Settled {
         /// Iteration, from 1.
+        #[serde(rename = "iteration")]
         round: u32,
         /// It became idle.
         settled: bool,
@@ -40,19 +46,23 @@ pub enum Event {
     /// The app's process is gone, without an action that ends it.
     Died(Death),
     /// The device is disconnected, and the run waits for it.
+    #[serde(rename = "connection-lost")]
     Lost {
         /// The error.
         what: String,
         /// The plan continues when the device is back; otherwise the changed settings are
         /// restored.
+        #[serde(rename = "continues")]
         goes_on: bool,
     },
     /// The device is back, and the plan continues.
+    #[serde(rename = "reconnected")]
     Returned {
         /// Duration of the disconnection by this host's clock, ms.
         after_ms: u64,
     },
     /// The device is restored.
+    #[serde(rename = "restored")]
     PutBack(PutBack),
 }
 
@@ -60,14 +70,18 @@ pub enum Event {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Step {
     /// Iteration, from 1.
+    #[serde(rename = "iteration")]
     pub round: u32,
     /// The action in its text form.
     pub action: String,
     /// Repetition, from 1.
+    #[serde(rename = "repetition")]
     pub time: u32,
     /// Number of repetitions.
+    #[serde(rename = "repetitions")]
     pub of: u32,
     /// A disconnection interrupted an earlier attempt: it might have been done twice.
+    #[serde(rename = "retried")]
     pub again: bool,
     /// Start.
     pub begin_ns: u64,
@@ -117,6 +131,7 @@ pub enum Effect {
     /// The app left the foreground.
     InBackground,
     /// The app stayed in the foreground.
+    #[serde(rename = "still-in-foreground")]
     StillInFront,
     /// The app was started or brought to the foreground.
     Launched(Launch),
@@ -176,8 +191,10 @@ pub struct Launch {
     /// Time until it was drawn, ms.
     pub total_ms: Option<u64>,
     /// It was only brought to the foreground, or already there: nothing was launched.
+    #[serde(rename = "only_to_foreground")]
     pub only_to_front: bool,
     /// Activity in front of it nevertheless: of another app, or a system dialog.
+    #[serde(rename = "covered_by")]
     pub behind: Option<String>,
 }
 
@@ -212,20 +229,22 @@ pub struct Report {
     /// Number of repetitions.
     pub steps: u32,
     /// Number of repetitions without their expected effect.
-    pub in_vain: u32,
+    pub without_effect: u32,
     /// Processes that ended by themselves.
     pub deaths: Vec<Death>,
     /// Number of iterations after which the app did not become idle in time.
     pub unsettled: u32,
     /// Number of disconnections during the run.
+    #[serde(rename = "disconnections")]
     pub lost: u32,
     /// Change of the process's anonymous memory; `None` if nothing was repeated, or if the plan did
     /// not finish.
     pub trend: Option<Trend>,
     /// Foreground activity at the end, as `package/.Activity`.
+    #[serde(rename = "foreground")]
     pub front: Option<String>,
     /// Restored settings.
-    pub put_back: Option<PutBack>,
+    pub restored: Option<PutBack>,
     /// The user interrupted it.
     pub interrupted: bool,
 }

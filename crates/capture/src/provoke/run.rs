@@ -77,7 +77,7 @@ pub async fn run(
     // A failure to restore the device takes precedence.
     if let Some(done) = restored? {
         tell(&Event::PutBack(done.clone()));
-        runner.report.put_back = Some(done);
+        runner.report.restored = Some(done);
     }
     result?;
     Ok(runner.report)
@@ -310,7 +310,7 @@ impl Runner<'_> {
     fn compared(&self) -> &'static str {
         match self.plan.actions.as_slice() {
             [one] if !self.is_of_rounds() => one.name(),
-            _ => "round",
+            _ => "iteration",
         }
     }
 
@@ -442,7 +442,7 @@ impl Runner<'_> {
         let more = step.time < step.of;
         self.report.steps = self.report.steps.saturating_add(1);
         self.in_vain_before = step.is_in_vain();
-        self.report.in_vain += u32::from(step.is_in_vain());
+        self.report.without_effect += u32::from(step.is_in_vain());
         (self.tell)(&Event::Step(step));
         let died = self.notice(after.pulse.as_ref()).await?;
         if !died {

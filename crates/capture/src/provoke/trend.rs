@@ -26,9 +26,10 @@ pub struct Held {
 /// Change of anonymous memory from one iteration, or repetition of an action, to the next. Bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Trend {
-    /// `round`, or the name of the repeated action.
+    /// `iteration`, or the name of the repeated action.
     pub per: &'static str,
     /// Number of iterations of the last process.
+    #[serde(rename = "iterations")]
     pub rounds: u32,
     /// Number of these at the beginning that do not count.
     pub left_out: u32,
@@ -55,6 +56,7 @@ pub enum Verdict {
     /// The whole interval is below zero.
     Shrinks,
     /// The interval contains zero: growth is neither shown nor excluded.
+    #[serde(rename = "inconclusive")]
     Unclear,
 }
 
@@ -137,30 +139,30 @@ mod tests {
         let all = held(&[
             50_000, 58_000, 60_000, 60_104, 60_196, 60_304, 60_400, 60_496,
         ]);
-        let trend = Trend::of("round", &all).unwrap();
+        let trend = Trend::of("iteration", &all).unwrap();
         assert_eq!((trend.rounds, trend.left_out), (8, 2));
         let change = trend.change.unwrap();
         assert!((98 * 1024..=101 * 1024).contains(&change), "{trend:?}");
         assert!(trend.low.unwrap() > 80 * 1024 && trend.high.unwrap() < 120 * 1024);
         assert_eq!(trend.verdict, Verdict::Grows);
         let falling: Vec<Held> = all.iter().rev().copied().collect();
-        let trend = Trend::of("round", &falling[..6]).unwrap();
+        let trend = Trend::of("iteration", &falling[..6]).unwrap();
         assert_eq!(trend.verdict, Verdict::Shrinks);
     }
 
     #[test]
     fn few_rounds_say_little() {
         let four = held(&[1_000, 2_000, 3_000, 4_000]);
-        let trend = Trend::of("round", &four).unwrap();
+        let trend = Trend::of("iteration", &four).unwrap();
         assert_eq!((trend.verdict, trend.change), (Verdict::TooFew, None));
-        assert_eq!(Trend::of("round", &four[..1]), None);
-        assert_eq!(Trend::of("round", &[]), None);
+        assert_eq!(Trend::of("iteration", &four[..1]), None);
+        assert_eq!(Trend::of("iteration", &[]), None);
         // Five iterations have two changes: only a mean far above their difference is significant.
-        let five = |last| Trend::of("round", &held(&[0, 0, 100, 200, last])).unwrap();
+        let five = |last| Trend::of("iteration", &held(&[0, 0, 100, 200, last])).unwrap();
         assert_eq!(five(250).verdict, Verdict::Unclear);
         assert_eq!(five(304).verdict, Verdict::Grows);
         // Even constant memory does not exclude growth below the resolution of pages.
-        let flat = Trend::of("round", &held(&[9; 5])).unwrap();
+        let flat = Trend::of("iteration", &held(&[9; 5])).unwrap();
         assert_eq!((flat.verdict, flat.change), (Verdict::Unclear, Some(0)));
         assert!(flat.high.unwrap() > 4_096, "{flat:?}");
     }
@@ -187,7 +189,7 @@ mod tests {
                     level.max(0.0) as u64
                 })
                 .collect();
-            Trend::of("round", &held(&series)).is_some_and(|t| t.verdict == Verdict::Grows)
+            Trend::of("iteration", &held(&series)).is_some_and(|t| t.verdict == Verdict::Grows)
         });
         grown.count()
     }

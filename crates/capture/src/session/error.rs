@@ -274,7 +274,9 @@ impl Classified for SessionError {
                      the device",
                 )
             }
-            SessionError::OddAnswer { .. } => ErrorFacts::new(ErrorClass::Device, "odd-answer"),
+            SessionError::OddAnswer { .. } => {
+                ErrorFacts::new(ErrorClass::Device, "unexpected-answer")
+            }
             SessionError::LostToReboot { .. } => {
                 ErrorFacts::new(ErrorClass::Device, "device-rebooted").with_help("record again")
             }
@@ -286,7 +288,7 @@ impl Classified for SessionError {
                     "forget the session with `heaptap stop --forget {id}`"
                 )),
             SessionError::OtherPhone { id, .. } => {
-                ErrorFacts::new(ErrorClass::NoDevice, "other-phone").with_help(format!(
+                ErrorFacts::new(ErrorClass::NoDevice, "other-device").with_help(format!(
                     "connect the device that recorded it, then run `heaptap stop {id}`"
                 ))
             }

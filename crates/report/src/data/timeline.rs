@@ -345,8 +345,10 @@ impl Gathering {
                 self.system.push(row(source, false, values));
             }
             Observation::Label(label) => note(&mut self.labels, entry, None, &label.label),
-            Observation::Ours(ours) => note(&mut self.ours, entry, Some(ours.until_ns), &ours.what),
-            Observation::Unread(unread) => {
+            Observation::HeaptapAction(ours) => {
+                note(&mut self.ours, entry, Some(ours.until_ns), &ours.what)
+            }
+            Observation::Unreadable(unread) => {
                 let source = self.source(unread.source);
                 self.unread(entry, source, &unread.why);
             }
@@ -366,7 +368,7 @@ impl Gathering {
                 }
             }
             // Files next to the timeline, and the total cost of observation, are not readings.
-            Observation::Kept(_) | Observation::Spent(_) => {}
+            Observation::Captured(_) | Observation::Cost(_) => {}
         }
     }
 

@@ -8,6 +8,7 @@ use super::{JavaPage, facts, nearest, process};
 use heaptap_analyze::histogram::{Histogram, Row};
 use heaptap_analyze::holders::Holders;
 use heaptap_analyze::label;
+use heaptap_analyze::leaks::Certainty;
 use heaptap_analyze::tree::Tree;
 use heaptap_model::heap_graph::{ClassIndex, Dominators, HeapGraph, ObjectIndex};
 use serde::Serialize;
@@ -433,7 +434,7 @@ fn suspects(page: &JavaPage<'_>, strings: &mut Strings) -> Vec<Suspect> {
     let suspect = groups.map(|group| Suspect {
         class: strings.number(&group.class),
         what: group.what(),
-        certainty: group.certainty.name(),
+        certainty: page_certainty(group.certainty),
         of_platform: group.library.is_some(),
         count: group.leaks.len(),
         retained: group.kept.total(),
@@ -453,6 +454,14 @@ fn suspects(page: &JavaPage<'_>, strings: &mut Strings) -> Vec<Suspect> {
             .collect(),
     });
     suspect.collect()
+}
+
+/// Returns the word of the page's format for a certainty.
+fn page_certainty(certainty: Certainty) -> &'static str {
+    match certainty {
+        Certainty::Certain => "certain",
+        other => other.name(),
+    }
 }
 
 fn largest(page: &JavaPage<'_>, strings: &mut Strings) -> Vec<Largest> {

@@ -106,7 +106,7 @@ fn show_java(console: &Console, rows: &LeaksRows) {
         return;
     };
     let certainty = match (group.certainty, group.leaks.first()) {
-        ("certain", Some(leak)) => format!("confirmed: {}", leak.reason),
+        ("confirmed", Some(leak)) => format!("confirmed: {}", leak.reason),
         (certainty, Some(leak)) => format!("{certainty}: {}", leak.reason),
         (certainty, None) => certainty.to_owned(),
     };

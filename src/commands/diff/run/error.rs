@@ -53,7 +53,7 @@ pub enum DiffError {
 impl Classified for DiffError {
     fn facts(&self) -> ErrorFacts {
         match self {
-            DiffError::NotHeld { .. } => ErrorFacts::new(ErrorClass::Usage, "held-bytes-unknown")
+            DiffError::NotHeld { .. } => ErrorFacts::new(ErrorClass::Usage, "unreleased-unknown")
                 .with_help(
                     "view it with `heaptap top`, or compare a heap that records frees, such as \
                      libc.malloc, recorded without `--dump-at-max`",

@@ -106,9 +106,9 @@ pub struct HeapDiff {
     /// Rows, significant changes first, growth before shrinkage.
     pub rows: Vec<DiffRow>,
     /// Number of significant rows, before the limit.
-    pub rows_certain: usize,
+    pub rows_confirmed: usize,
     /// Number of rows within sampling error, before the limit.
-    pub rows_within_noise: usize,
+    pub rows_within_sampling_error: usize,
 }
 
 /// Row of a comparison.
@@ -140,7 +140,7 @@ pub struct ChangeRow {
     /// `new`, `gone`, `grown`, `shrunk` or `same`, as sampled.
     pub status: &'static str,
     /// Whether the change exceeds sampling error.
-    pub certain: bool,
+    pub confirmed: bool,
     pub before: Amount,
     pub after: Amount,
     /// Value after minus value before, each divided.
@@ -159,7 +159,7 @@ impl ChangeRow {
     fn of(change: &Change, has_limits: bool) -> ChangeRow {
         ChangeRow {
             status: change.status(),
-            certain: has_limits && change.is_certain,
+            confirmed: has_limits && change.is_certain,
             before: Amount {
                 bytes: change.before,
                 samples: change.samples_before,
@@ -188,10 +188,12 @@ pub struct Compared {
 #[serde(rename_all = "kebab-case")]
 pub enum Budget {
     /// Certainly within the limit.
+    #[serde(rename = "within-limit")]
     Kept,
     /// Certainly over the limit.
     Exceeded,
     /// The confidence interval includes the limit, or the sampling error is unknown.
+    #[serde(rename = "inconclusive")]
     Open,
 }
 
@@ -206,7 +208,7 @@ pub struct Verdict {
 }
 
 /// Kind of the warning that one side lacks symbols that the other side has.
-pub const NAMES_DIFFER: &str = "names-differ";
+pub const NAMES_DIFFER: &str = "symbols-differ";
 
 impl DiffReport {
     /// Returns whether the filter matches any sample of any heap.
@@ -455,13 +457,13 @@ fn heap(
     let namer = Namer::new(&profile.table, &diff.shown, &diff.groups, request.frames);
     let ranked = diff.ranked(0, change);
     let certain = |at: &usize| diff.has_limits && change(&diff.rows[*at]).is_certain;
-    let rows_certain = ranked.iter().filter(|at| certain(at)).count();
-    let rows_within_noise = match diff.has_limits {
-        true => ranked.len() - rows_certain,
+    let rows_confirmed = ranked.iter().filter(|at| certain(at)).count();
+    let rows_within_sampling_error = match diff.has_limits {
+        true => ranked.len() - rows_confirmed,
         false => 0,
     };
     let (mut wanted, noise) = ranked.split_at(match diff.has_limits {
-        true => rows_certain,
+        true => rows_confirmed,
         false => ranked.len(),
     });
     wanted = &wanted[..wanted.len().min(request.limit)];
@@ -498,7 +500,7 @@ fn heap(
         total: ChangeRow::of(&diff.total, has_limits),
         shown: ChangeRow::of(&diff.left, has_limits),
         rows: rows.collect(),
-        rows_certain,
-        rows_within_noise,
+        rows_confirmed,
+        rows_within_sampling_error,
     })
 }

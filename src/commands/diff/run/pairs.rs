@@ -69,7 +69,7 @@ pub(super) fn of<'a>(
             Some(why) => {
                 let name = format!("{} ({})", file.name_of(dump), dump.facts.heap);
                 notes.push(Warning {
-                    kind: "held-bytes-unknown",
+                    kind: "unreleased-unknown",
                     message: format!("{name} is not compared: {why}"),
                     help: None,
                 });

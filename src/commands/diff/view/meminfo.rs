@@ -76,11 +76,11 @@ fn show_phone(console: &Console, phone: &[Change], limit: Option<usize>) {
     let mut unchanged = true;
     for (section, column, title) in [
         ("ram", "total", "RAM"),
-        ("phone_processes", "pss", "PSS by process"),
-        ("phone_oom", "pss", "PSS by OOM adjustment"),
-        ("phone_categories", "pss", "PSS by category"),
-        ("phone_processes", "rss", "RSS by process"),
-        ("phone_categories", "rss", "RSS by category"),
+        ("device_processes", "pss", "PSS by process"),
+        ("device_oom", "pss", "PSS by OOM adjustment"),
+        ("device_categories", "pss", "PSS by category"),
+        ("device_processes", "rss", "RSS by process"),
+        ("device_categories", "rss", "RSS by category"),
     ] {
         let of_list = |row: &&Change| row.section == section && row.column == column;
         let mut changed: Vec<&Change> = phone.iter().filter(of_list).collect();

@@ -93,7 +93,7 @@ fn totals(console: &Console, report: &DiffReport, heap: &HeapDiff) -> Vec<String
         sides(total),
         console.styled(Style::Strong, told(report, total)),
     );
-    if has_changed(total) && total.growth.low.is_some() && !total.certain {
+    if has_changed(total) && total.growth.low.is_some() && !total.confirmed {
         text += ", within sampling error";
     }
     let mut lines = vec![text];
@@ -142,17 +142,17 @@ fn show_rows(console: &Console, report: &DiffReport, heap: &HeapDiff) {
     let (certain, noise): (Vec<&DiffRow>, Vec<&DiffRow>) = heap
         .rows
         .iter()
-        .partition(|row| change(row).certain || !has_limits);
+        .partition(|row| change(row).confirmed || !has_limits);
     console.data("");
     if certain.is_empty() {
-        console.data(match heap.rows_within_noise {
+        console.data(match heap.rows_within_sampling_error {
             0 if !heap.matches && !report.filter.is_empty() => NO_MATCH,
             0 => "nothing changed",
             _ => "no change beyond sampling error",
         });
     } else {
         table(console, report, &certain, change).show(console);
-        let left = heap.rows_certain.saturating_sub(certain.len());
+        let left = heap.rows_confirmed.saturating_sub(certain.len());
         if has_limits && left > 0 {
             let more = format!("… and {} more (`-l 0` shows all)", thousands(left as u64));
             console.data(console.styled(Style::Dim, more));
@@ -164,14 +164,14 @@ fn show_rows(console: &Console, report: &DiffReport, heap: &HeapDiff) {
         console.data(console.styled(Style::Dim, note));
     }
     if !noise.is_empty() {
-        let all = heap.rows_within_noise;
+        let all = heap.rows_within_sampling_error;
         let mut note = format!("Within sampling error: {}", thousands(all as u64));
         if all > noise.len() {
             note += &format!(", the {} largest (`--noise` shows all)", noise.len());
         }
         // A row's interval considers that row alone; significance is tested for all rows together.
         if noise.iter().any(|row| leaves_out_zero(&change(row).growth)) {
-            let tested = thousands((heap.rows_certain + all) as u64);
+            let tested = thousands((heap.rows_confirmed + all) as u64);
             note += &format!(
                 "; with {tested} rows tested together, chance explains intervals that exclude 0"
             );
@@ -274,7 +274,7 @@ pub(super) fn judge(
 /// CSV columns of a change.
 const COLUMNS: [&str; 9] = [
     "status",
-    "certain",
+    "confirmed",
     "before_bytes",
     "before_samples",
     "after_bytes",
@@ -320,7 +320,7 @@ fn figures(change: &ChangeRow) -> [Cell<'static>; COLUMNS.len()] {
     let real = |value: Option<f64>| value.map_or(Cell::Nothing, Cell::Real);
     [
         Cell::Text(change.status),
-        Cell::Text(if change.certain { "true" } else { "false" }),
+        Cell::Text(if change.confirmed { "true" } else { "false" }),
         Cell::Number(change.before.bytes.into()),
         Cell::Number(change.before.samples.into()),
         Cell::Number(change.after.bytes.into()),

@@ -132,7 +132,7 @@ impl Classified for GcError {
             GcError::NotAlone { .. } => ErrorFacts::new(ErrorClass::Usage, "recording-not-alone")
                 .with_help("pass the recording alone; only logs can be combined"),
             GcError::NoSuchLabel { near, there, .. } => {
-                ErrorFacts::new(ErrorClass::Usage, "no-such-moment").with_help(
+                ErrorFacts::new(ErrorClass::Usage, "no-such-capture").with_help(
                     match (near, there.as_str()) {
                         (_, "") => "show the whole recording without `@`, or set labels with \
                                     `heaptap snapshot --label NAME` while it records"
@@ -157,7 +157,7 @@ impl Classified for GcError {
                 ),
             GcError::Frozen { .. } => ErrorFacts::new(ErrorClass::NotEligible, "gc-frozen")
                 .with_help("bring the app to the foreground, then try again"),
-            GcError::NotAsked { .. } => ErrorFacts::new(ErrorClass::Device, "gc-not-asked")
+            GcError::NotAsked { .. } => ErrorFacts::new(ErrorClass::Device, "gc-not-requested")
                 .with_help("check with `heaptap check` whether the process is still running"),
             GcError::NothingLogged { .. } => ErrorFacts::new(ErrorClass::Device, "gc-not-logged")
                 .with_help(

@@ -149,7 +149,7 @@ fn recording(path: &Path) -> Result<GcReport, GcError> {
 /// Returns a finding if a recording directory was recorded without collections.
 fn unasked(path: &Path, report: &GcReport) -> Option<Finding> {
     let manifest = Manifest::read(path).ok()?;
-    let asked = manifest.beside.is_some_and(|beside| {
+    let asked = manifest.companion.is_some_and(|beside| {
         let mut with = beside.with.iter();
         with.any(|what| what == "gc")
     });
@@ -172,7 +172,7 @@ fn name_processes(report: &mut GcReport, path: &Path) {
     let Ok(manifest) = Manifest::read(folder) else {
         return;
     };
-    let of_it = manifest.beside.as_ref().is_some_and(|beside| {
+    let of_it = manifest.companion.as_ref().is_some_and(|beside| {
         let timeline = beside.timeline.as_ref().map(|timeline| &timeline.file);
         let named = timeline.into_iter().chain(&beside.collections);
         let mut named = named.map(|file| Some(OsStr::new(file)));

@@ -44,7 +44,7 @@ pub enum GcSource {
     /// Saved logs.
     Log,
     /// Current log of the device.
-    Phone,
+    Device,
     /// Timeline of a recording.
     Recording,
 }
@@ -52,7 +52,6 @@ pub enum GcSource {
 /// Collections of processes.
 #[derive(Debug, Clone, Serialize)]
 pub struct GcReport {
-    #[serde(rename = "from")]
     pub source: GcSource,
     /// Number of lines read.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -66,7 +66,7 @@ pub struct Measured {
 pub struct Collected {
     #[serde(flatten)]
     pub target: Target,
-    #[serde(rename = "way")]
+    #[serde(rename = "method")]
     pub trigger: GcTrigger,
     /// Methods that were tried before, each with the reason of its failure.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -167,7 +167,7 @@ pub async fn read_ring(
         log.push_all(&text);
     }
     let phone = of_phone(device, targets).await?;
-    let mut report = GcReport::of_log(GcSource::Phone, &log, &phone);
+    let mut report = GcReport::of_log(GcSource::Device, &log, &phone);
     report.processes_of(targets);
     report.findings = findings;
     Ok(report)
@@ -298,7 +298,7 @@ pub async fn follow(
         ns: followed.saturating_add(earlier.unsigned_abs()),
         by: ObservedBy::Followed,
     });
-    Ok(GcReport::of_log(GcSource::Phone, &log, &phone))
+    Ok(GcReport::of_log(GcSource::Device, &log, &phone))
 }
 
 /// Returns the heap limits of the processes.

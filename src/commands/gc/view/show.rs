@@ -52,7 +52,7 @@ pub(super) fn show(console: &Console, report: &GcReport, list: bool) {
     }
     if report.processes.is_empty() {
         let what = match report.source {
-            GcSource::Log | GcSource::Phone => "no collections were logged",
+            GcSource::Log | GcSource::Device => "no collections were logged",
             GcSource::Recording => "no collections were recorded",
         };
         console.say(format_args!("{what}{lines}"));
@@ -135,7 +135,11 @@ fn overview(console: &Console, report: &GcReport) {
         table.row(
             vec![
                 thousands(process.collections),
-                freed_in(process.freed_bytes, process.freed_told, process.collections),
+                freed_in(
+                    process.freed_bytes,
+                    process.frees_known,
+                    process.collections,
+                ),
                 milliseconds(process.durations.total_ns),
                 pause(process.pauses.p50_ns),
                 pause(process.pauses.max_ns),
@@ -190,7 +194,7 @@ fn in_full(console: &Console, process: &ProcessReport, collections: &[Timed], li
             table.row(
                 vec![
                     thousands(group.count),
-                    freed_in(group.freed_bytes, group.freed_told, group.count),
+                    freed_in(group.freed_bytes, group.frees_known, group.count),
                     milliseconds(group.total_ns),
                     pause(group.pauses.p50_ns),
                     pause(group.pauses.p90_ns),
@@ -508,7 +512,7 @@ fn event(told: &GcLogEvent) -> serde_json::Value {
             "event": "blocked",
             "ns": blocked.ns,
             "reason": blocked.reason,
-            "on": blocked.on,
+            "waited_for": blocked.on,
         }),
         Event::OutOfMemory(error) => serde_json::json!({
             "event": "out-of-memory",
@@ -519,10 +523,10 @@ fn event(told: &GcLogEvent) -> serde_json::Value {
             serde_json::json!({ "event": "clamp", "from": from, "to": to })
         }
         Event::GrowHeap { to, wanted } => {
-            serde_json::json!({ "event": "grow-heap", "to": to, "wanted": wanted })
+            serde_json::json!({ "event": "grow-heap", "to": to, "requested_bytes": wanted })
         }
         Event::SoftReferences { wanted } => {
-            serde_json::json!({ "event": "soft-references", "wanted": wanted })
+            serde_json::json!({ "event": "soft-references", "requested_bytes": wanted })
         }
         Event::Forced => serde_json::json!({ "event": "forced" }),
         Event::Blocking { reason, waits } => {

@@ -74,9 +74,9 @@ fn show_series(console: &Console, series: &SeriesRow, document: &NativeLeaksDocu
         );
     }
     more(console, leaks as usize, grows.len());
-    show_untold(console, series, &of("cant-tell"));
-    if series.within_noise > 0 {
-        let who = match series.within_noise {
+    show_untold(console, series, &of("inconclusive"));
+    if series.within_sampling_error > 0 {
+        let who = match series.within_sampling_error {
             1 => "1 callsite is within sampling error and grows".to_owned(),
             n => format!(
                 "{} callsites are within sampling error and each grows",
@@ -137,7 +137,7 @@ fn show_heap(console: &Console, heap: &HeapRow, is_filtered: bool) {
         // With a filter, growth and size of the matching part are shown together.
         true => format!(
             "{name}, matching stacks: {growth:+} per iteration, {} of {} unreleased at the end",
-            size(heap.held_bytes),
+            size(heap.unreleased_bytes),
             size(all)
         ),
         false => format!(
@@ -149,7 +149,7 @@ fn show_heap(console: &Console, heap: &HeapRow, is_filtered: bool) {
 }
 
 fn show_untold(console: &Console, series: &SeriesRow, untold: &[&SiteRow]) {
-    if series.suspects + series.cant_tell == 0 {
+    if series.suspects + series.inconclusive == 0 {
         return;
     }
     console.data("");
@@ -163,17 +163,20 @@ fn show_untold(console: &Console, series: &SeriesRow, untold: &[&SiteRow]) {
             ),
         });
     }
-    if series.cant_tell > 0 {
-        parts.push(match series.cant_tell {
+    if series.inconclusive > 0 {
+        parts.push(match series.inconclusive {
             1 => "1 callsite lacks data".to_owned(),
             n => format!("{} callsites lack data", thousands(n)),
         });
     }
     let headline = format!("Inconclusive: {}", parts.join("; "));
     console.data(console.styled(Style::Strong, headline));
-    let (suspects, others): (Vec<&SiteRow>, Vec<&SiteRow>) = untold
-        .iter()
-        .partition(|site| !matches!(site.doubt, Some("too-few-samples" | "incomplete")));
+    let (suspects, others): (Vec<&SiteRow>, Vec<&SiteRow>) = untold.iter().partition(|site| {
+        !matches!(
+            site.inconclusive_reason,
+            Some("too-few-samples" | "incomplete")
+        )
+    });
     let suspects = &suspects[..suspects.len().min(UNTOLD)];
     for site in suspects {
         console.data("");
@@ -192,7 +195,7 @@ fn show_untold(console: &Console, series: &SeriesRow, untold: &[&SiteRow]) {
             .rounds
             .map(|n| format!("{} iterations", thousands(n)));
         let interval = site.decides.interval_bytes.map(|t| format!("-i {t}"));
-        let complete = match site.doubt {
+        let complete = match site.inconclusive_reason {
             Some("incomplete") => Some("complete data".to_owned()),
             _ => None,
         };
@@ -205,7 +208,7 @@ fn show_untold(console: &Console, series: &SeriesRow, untold: &[&SiteRow]) {
         table.remark(untrusted::sanitize(&apart).into_owned());
     }
     table.show(console);
-    more(console, series.cant_tell as usize, others.len());
+    more(console, series.inconclusive as usize, others.len());
 }
 
 fn show_churn(console: &Console, series: &SeriesRow) {

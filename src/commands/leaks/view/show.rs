@@ -140,7 +140,7 @@ fn objects(count: u64) -> String {
 
 fn show_group(console: &Console, number: usize, group: &GroupRow) {
     let certainty = match group.certainty {
-        "certain" => "",
+        "confirmed" => "",
         "likely" => ", likely",
         _ => ", possibly",
     };

@@ -323,7 +323,7 @@ impl Live {
             }
             Observation::Resident(resident) => self.values(entry, &Figure::of_resident(resident)),
             Observation::Parts(parts) => self.values(entry, &Figure::of_parts(parts)),
-            Observation::Unread(unread) => {
+            Observation::Unreadable(unread) => {
                 self.unread
                     .push(format!("{}: {}", unread.source.word(), unread.why))
             }
@@ -460,7 +460,7 @@ pub async fn live(
         }
         End::Refused { why } => Err(Failure::new(
             ErrorClass::Device,
-            "odd-answer",
+            "unexpected-answer",
             format!("the device shell cannot run the observation loop: {why}"),
         )),
     }

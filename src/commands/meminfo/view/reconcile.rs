@@ -124,7 +124,8 @@ fn choose(all: Vec<Moment>, input: &JavaInput, args: &Args) -> Result<Vec<Table>
                     "{path} has no figures of @{}: {}",
                     missing.which, missing.why
                 );
-                Failure::new(ErrorClass::Usage, "no-such-moment", message).with_help(missing.help())
+                Failure::new(ErrorClass::Usage, "no-such-capture", message)
+                    .with_help(missing.help())
             })?
         }
     };

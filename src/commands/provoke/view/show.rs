@@ -317,7 +317,9 @@ impl Next<'_> {
         }
         let target = &self.target;
         let process = quoted(&target.process);
-        if report.interrupted || (report.in_vain > 0 && report.in_vain == report.steps) {
+        if report.interrupted
+            || (report.without_effect > 0 && report.without_effect == report.steps)
+        {
             next.push(("list other actions:", "heaptap provoke --list".to_owned()));
         }
         match runs {
@@ -362,13 +364,13 @@ pub(super) fn report(console: &Console, report: &Report, steps: &[Step], next: &
             }
         }
     }
-    if report.in_vain > 0 {
+    if report.without_effect > 0 {
         console.warn(format_args!(
             "{} of {} steps had no effect, so they provoked nothing",
-            report.in_vain, report.steps
+            report.without_effect, report.steps
         ));
     }
-    if let Some(done) = &report.put_back {
+    if let Some(done) = &report.restored {
         console.say(put_back_words(done));
     }
     if let Some(front) = &report.front {
@@ -381,7 +383,7 @@ pub(super) fn report(console: &Console, report: &Report, steps: &[Step], next: &
 /// Returns the trend of memory over the iterations, with its confidence interval and limitations.
 fn trend_lines(trend: &Trend) -> Vec<(Option<Style>, String)> {
     let (one, [what, several]) = match trend.per {
-        "round" => (
+        "iteration" => (
             "per iteration".to_owned(),
             ["iteration".to_owned(), "iterations".to_owned()],
         ),
@@ -410,7 +412,7 @@ fn trend_lines(trend: &Trend) -> Vec<(Option<Style>, String)> {
     let range = format!("95% confidence: {} to {}", size(low), size(high));
     let amount = ByteSize(change.unsigned_abs());
     let counted = match trend.per {
-        "round" => format!("iterations {} to {}", trend.left_out + 1, trend.rounds),
+        "iteration" => format!("iterations {} to {}", trend.left_out + 1, trend.rounds),
         _ => format!("repetitions {} to {}", trend.left_out + 1, trend.rounds),
     };
     let caveat = "this includes garbage that is not collected yet, and unrelated allocations; \
@@ -444,7 +446,7 @@ mod tests {
 
     fn trend(verdict: Verdict, change: Option<i64>) -> Trend {
         Trend {
-            per: "round",
+            per: "iteration",
             rounds: 8,
             left_out: 2,
             restarted: false,

@@ -134,6 +134,7 @@ pub struct TopReport {
     pub heap: HeapFacts,
     pub by: Grouping,
     pub sort: Order,
+    #[serde(rename = "reachability")]
     pub counted: Counted,
     /// Figures of all reachable objects; absent if not computed.
     pub reachable: Option<Figures>,
@@ -438,6 +439,7 @@ pub struct TreeReport {
     /// Figures of all unreachable objects.
     pub unreachable: Figures,
     /// Nodes that retain less than this are left out, with their subtrees.
+    #[serde(rename = "min_bytes")]
     pub least_bytes: u64,
     /// Nodes in depth-first order, siblings largest first.
     pub nodes: Vec<TreeRow>,
@@ -449,6 +451,7 @@ pub struct TreeRow {
     /// Position in the list.
     pub id: usize,
     /// Parent node; absent at the top.
+    #[serde(rename = "parent")]
     pub above: Option<usize>,
     /// Depth; 0 at the top.
     pub depth: usize,

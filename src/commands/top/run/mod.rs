@@ -126,6 +126,7 @@ pub struct HeapReport {
     /// Number of the last dump before the process exited or disconnected, if this dump is later and
     /// contains less than half of its unreleased memory.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "last_dump_before_exit")]
     pub before_leaving: Option<u32>,
     /// Whether frames of allocators or of the Java runtime were removed.
     pub hides_frames: bool,
@@ -179,6 +180,7 @@ pub struct TreeReport {
     /// Whether it goes from the allocating functions to their callers.
     pub inverted: bool,
     /// Nodes below this value are left out.
+    #[serde(rename = "min_value")]
     pub least: u64,
     /// Maximum number of levels.
     pub depth: usize,
@@ -194,6 +196,7 @@ pub struct TreeNode {
     /// Position in the list.
     pub id: usize,
     /// Position of the parent; absent directly below the root.
+    #[serde(rename = "parent")]
     pub above: Option<usize>,
     /// Depth; 0 directly below the root.
     pub depth: usize,

@@ -55,7 +55,7 @@ pub(super) struct Units {
     /// Iterations in each half.
     pub rounds: [u32; 2],
     /// Whether the unit certainly grew in each iteration.
-    pub in_every_round: Vec<bool>,
+    pub in_every_iteration: Vec<bool>,
     /// Unreleased in the last dump.
     pub held: Vec<Sampled>,
     /// Allocated from the first dump to the last.
@@ -130,7 +130,7 @@ impl Units {
             whole: Vec::new(),
             halves: [Vec::new(), Vec::new()],
             rounds: [middle as u32, (rounds - middle) as u32],
-            in_every_round: vec![rounds > 0; count],
+            in_every_iteration: vec![rounds > 0; count],
             held: none.clone(),
             allocated: none,
             freed: vec![0; count],
@@ -170,7 +170,7 @@ impl Units {
             // In very long series, hardly any unit grows in each and every iteration.
             if rounds <= MOST_ROUNDS {
                 let round = between(&units, before.as_ref().unwrap_or(&first), &step);
-                for (all, round) in units.in_every_round.iter_mut().zip(&round) {
+                for (all, round) in units.in_every_iteration.iter_mut().zip(&round) {
                     *all = *all && round.net() > 0 && round.limits(Z95).0 > 0.0;
                 }
             }
@@ -182,7 +182,7 @@ impl Units {
             last = Some(step);
         }
         if rounds > MOST_ROUNDS {
-            units.in_every_round = vec![false; count];
+            units.in_every_iteration = vec![false; count];
         }
         let last = last.as_ref().unwrap_or(&first);
         units.whole = between(&units, &first, last);

@@ -75,7 +75,7 @@ pub struct Site {
     /// Sampled bytes freed in the same time.
     pub freed: i64,
     /// Whether it certainly grew in each iteration.
-    pub in_every_round: bool,
+    pub in_every_iteration: bool,
     /// Iteration with nearly all of the growth, from 0.
     pub step: Option<u32>,
     turnover: Turnover,
@@ -437,7 +437,7 @@ impl<'a> Growth<'a> {
                     halves: units.halves(unit),
                     rounds: units.rounds,
                     spans,
-                    in_every_round: units.in_every_round[unit],
+                    in_every_iteration: units.in_every_iteration[unit],
                     steady: tested.steady[unit],
                     significant: tested.significant[unit],
                 };
@@ -452,7 +452,7 @@ impl<'a> Growth<'a> {
                     held: units.held[unit],
                     allocated: units.allocated[unit],
                     freed: units.freed[unit],
-                    in_every_round: evidence.in_every_round,
+                    in_every_iteration: evidence.in_every_iteration,
                     step: tested.steps.get(&unit).copied(),
                     turnover: units.whole[unit],
                 }

@@ -132,7 +132,7 @@ fn verdicts(dumps: &[Vec<Counters>], tolerance: f64) -> Vec<Verdict> {
                 halves: Some([turnover(site, 0, middle), turnover(site, middle, ROUNDS)]),
                 rounds: [middle as u32, (ROUNDS - middle) as u32],
                 spans: None,
-                in_every_round: false,
+                in_every_iteration: false,
                 steady: rises[at],
                 significant: significant[at],
             };

@@ -74,7 +74,7 @@ fn rates_are_told_where_every_collection_is_logged() {
     assert_eq!(report.per_minute, Some(6.0));
     assert_eq!(report.span_ns, Some(30_000_000_000));
     assert_eq!(
-        (report.freed_bytes, report.freed_told),
+        (report.freed_bytes, report.frees_known),
         (Some(4 * 884 * 1024), 4)
     );
     assert_eq!(report.pauses.count, 4);
@@ -323,7 +323,7 @@ fn what_no_collection_tells_of_is_unknown_and_not_zero() {
         let recorded = of_timeline(timeline).pop().unwrap();
         let report = analyze(&recorded.log, GcContext::default());
         assert_eq!(report.groups[0].freed_bytes, report.freed_bytes);
-        (report.freed_bytes, report.freed_told)
+        (report.freed_bytes, report.frees_known)
     };
     assert_eq!(of(&[None, None]), (None, 0));
     assert_eq!(of(&[None, Some(4096), None]), (Some(4096), 1));

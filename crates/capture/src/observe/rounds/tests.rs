@@ -55,7 +55,7 @@ fn processes_come_go_and_come_again() {
     );
     let seen = push(&mut rounds, &text);
     assert!(
-        matches!(&seen[0].seen, Observation::Unread(unread) if unread.source == Source::Dmabuf)
+        matches!(&seen[0].seen, Observation::Unreadable(unread) if unread.source == Source::Dmabuf)
     );
     assert!(
         matches!(&seen[1].seen, Observation::Process(p) if p.name == "com.example.app" && !p.restarted)
@@ -97,7 +97,7 @@ fn a_zombie_is_gone_and_what_may_not_be_read_is_said_once() {
     push(&mut rounds, &round(100, &sample(77, 1, 5)));
     let zombie = "s 77 1 0|State: Z (zombie)\nh 77\n";
     let seen = push(&mut rounds, &round(101, zombie));
-    assert!(matches!(&seen[0].seen, Observation::Unread(u) if u.source == Source::Status));
+    assert!(matches!(&seen[0].seen, Observation::Unreadable(u) if u.source == Source::Status));
     assert!(matches!(seen[1].seen, Observation::Gone));
     assert!(
         push(&mut rounds, &round(102, "h 77\n")).is_empty(),
@@ -172,7 +172,7 @@ fn an_app_that_is_asked_collects_for_us() {
         super::super::ours::Whose::Undecided
     );
     let seen = push(&mut rounds, &end);
-    assert!(matches!(&seen[0].seen, Observation::Ours(ours) if ours.until_ns == 101 * S));
+    assert!(matches!(&seen[0].seen, Observation::HeaptapAction(ours) if ours.until_ns == 101 * S));
     assert_eq!(
         windows.whose(5, 100 * S + 1),
         super::super::ours::Whose::Ours
@@ -188,7 +188,7 @@ fn what_cannot_be_read_is_said_once_and_a_process_that_went_is_none() {
     }
     let (begin, end) = answer("g", 100, "\nCan't find service: gfxinfo\n");
     let seen = push(&mut rounds, &(begin.clone() + &end));
-    assert!(matches!(&seen[0].seen, Observation::Unread(u) if u.why.contains("find service")));
+    assert!(matches!(&seen[0].seen, Observation::Unreadable(u) if u.why.contains("find service")));
     assert!(push(&mut rounds, &(begin + &end)).is_empty());
 }
 
@@ -198,7 +198,7 @@ fn gfxinfo_without_figures_of_a_process_says_that_it_showed_no_window() {
     let text = "Applications Graphics Acceleration Info:\n** Graphics info for pid 5 [x] **";
     let (begin, end) = answer("g", 100, text);
     let seen = push(&mut rounds, &(begin + &end));
-    let Observation::Unread(unread) = &seen[0].seen else {
+    let Observation::Unreadable(unread) = &seen[0].seen else {
         panic!("{seen:?}");
     };
     assert!(
@@ -250,7 +250,7 @@ fn the_cost_adds_up_over_connections() {
     rounds.lost("x");
     push(&mut rounds, &round(101, ""));
     let Some(Entry {
-        seen: Observation::Spent(spent),
+        seen: Observation::Cost(spent),
         ..
     }) = rounds.last()
     else {

@@ -97,7 +97,7 @@ fn collections_keep_what_is_known_and_nothing_else() {
         ours: true,
         ..Collection::default()
     };
-    let ours = Observation::Ours(HeaptapAction {
+    let ours = Observation::HeaptapAction(HeaptapAction {
         what: "meminfo".to_owned(),
         until_ns: 3_000_000,
     });

@@ -85,7 +85,7 @@ impl Classified for ExportError {
                 ErrorFacts::new(ErrorClass::Usage, "no-such-view")
                     .with_help(format!("choose from: {there}"))
             }
-            ExportError::TablesToFile => ErrorFacts::new(ErrorClass::Usage, "needs-folder")
+            ExportError::TablesToFile => ErrorFacts::new(ErrorClass::Usage, "needs-directory")
                 .with_help("name a directory with `-o`"),
             ExportError::Taken(_) => ErrorFacts::new(ErrorClass::Usage, "output-taken")
                 .with_help("name another file, or add `--force` to overwrite it"),

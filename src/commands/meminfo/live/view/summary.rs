@@ -170,8 +170,8 @@ fn document(live: &Live) -> serde_json::Value {
             "core": core,
             "services": services,
             "bytes_per_s": bytes_per_s,
-            "rounds": live.spent.rounds,
-            "questions": live.spent.questions,
+            "polls": live.spent.rounds,
+            "requests": live.spent.questions,
             "round_trips": live.spent.round_trips,
         })
     });
@@ -179,7 +179,7 @@ fn document(live: &Live) -> serde_json::Value {
         "event": "ended",
         "seconds": live.elapsed().as_secs_f64(),
         "processes": processes,
-        "unread": live.unread,
+        "unreadable": live.unread,
         "away": live.away,
         "cost": cost,
     })
