@@ -32,7 +32,7 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Serialize};
 
 /// Schema version. A new field keeps it; a changed meaning increments it.
-pub const SCHEMA_VERSION: u32 = 3;
+pub const SCHEMA_VERSION: u32 = 4;
 
 /// The complete `manifest.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
