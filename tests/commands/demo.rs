@@ -382,7 +382,7 @@ fn in_json_the_demo_is_one_document() {
     let output = demo(&folder, &["--json"]);
     assert_eq!(output.status.code(), Some(0));
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert_eq!(document["manifest"]["schema_version"], 3);
+    assert_eq!(document["manifest"]["schema_version"], 4);
     assert_eq!(
         document["output"].as_str().map(Path::new),
         Some(folder.as_path())

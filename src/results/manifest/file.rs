@@ -1,18 +1,15 @@
 //! The manifest file: its name, atomic writing, reading, and errors.
 
+use std::cmp::Ordering;
 use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
-
-use serde_json::{Map, Value};
 
 use super::{Manifest, Page, SCHEMA_VERSION};
 use crate::bytes::open_regular;
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::folder::RAW_TRACE;
-use crate::profile::DumpNumbers;
 use crate::results::whole_file::{temporary_in, unless_link};
-use crate::stacks::TRACKED_HEAP;
 use crate::untrusted::shell::quoted_path;
 
 /// Name of the manifest in a recording directory.
@@ -43,7 +40,7 @@ impl Manifest {
     /// Reads the manifest of `folder`.
     ///
     /// # Errors
-    /// Returns an error if the manifest is missing, unreadable, malformed, or of a later schema.
+    /// Returns an error if the manifest is missing, unreadable, malformed, or of another schema.
     pub fn read(folder: &Path) -> Result<Manifest, ManifestError> {
         let path = folder.join(FILE_NAME);
         let mut text = Vec::new();
@@ -52,17 +49,22 @@ impl Manifest {
             path: path.clone(),
             source,
         })?;
-        let manifest = parse(&text).map_err(|source| ManifestError::Parse {
+        let invalid = |source| ManifestError::Parse {
             path: path.clone(),
             source,
-        })?;
-        if manifest.schema_version > SCHEMA_VERSION {
-            return Err(ManifestError::TooNew {
+        };
+        let Version { schema_version } = serde_json::from_slice(&text).map_err(invalid)?;
+        match schema_version.cmp(&SCHEMA_VERSION) {
+            Ordering::Equal => serde_json::from_slice(&text).map_err(invalid),
+            Ordering::Less => Err(ManifestError::TooOld {
                 path,
-                found: manifest.schema_version,
-            });
+                found: schema_version,
+            }),
+            Ordering::Greater => Err(ManifestError::TooNew {
+                path,
+                found: schema_version,
+            }),
         }
-        Ok(manifest)
     }
 
     /// Adds the page `file` to the manifest of `folder`, if it is a recording directory.
@@ -88,63 +90,10 @@ impl Manifest {
     }
 }
 
-/// Parses a manifest of any supported version.
-fn parse(text: &[u8]) -> serde_json::Result<Manifest> {
-    #[derive(serde::Deserialize)]
-    struct Version {
-        #[serde(default)]
-        schema_version: Option<u64>,
-    }
-    let version: Version = serde_json::from_slice(text)?;
-    match version.schema_version {
-        Some(..3) => serde_json::from_value(numbered(serde_json::from_slice(text)?)),
-        _ => serde_json::from_slice(text),
-    }
-}
-
-/// Converts a manifest of an earlier version to this version. Before version 3, the dumps of all
-/// processes and heaps shared one index, from 0, which labels and warnings referred to.
-fn numbered(mut manifest: Value) -> Value {
-    fn each<'a>(value: &'a mut Value, list: &str) -> impl Iterator<Item = &'a mut Value> {
-        let list = value.pointer_mut(list).and_then(Value::as_array_mut);
-        list.into_iter().flatten()
-    }
-    let mut numbers = DumpNumbers::default();
-    let mut ids: Vec<Map<String, Value>> = Vec::new();
-    for dump in each(&mut manifest, "/dumps").filter_map(Value::as_object_mut) {
-        let pid = dump.get("pid").and_then(Value::as_u64).unwrap_or_default();
-        let heap = dump.get("heap").and_then(Value::as_str).unwrap_or_default();
-        let number = numbers.next(pid, heap);
-        let id = [
-            ("pid".to_owned(), pid.into()),
-            ("heap".to_owned(), heap.into()),
-            ("number".to_owned(), number.into()),
-        ];
-        dump.insert("number".to_owned(), number.into());
-        ids.push(id.into_iter().collect());
-    }
-    let id = |index: Option<&Value>| ids.get(usize::try_from(index?.as_u64()?).ok()?).cloned();
-    for label in each(&mut manifest, "/labels") {
-        for bound in each(label, "/dumps").filter_map(Value::as_object_mut) {
-            let id = id(bound.get("index")).unwrap_or_default();
-            bound.extend(id);
-        }
-    }
-    for warning in each(&mut manifest, "/warnings") {
-        for dump in each(warning, "/dumps") {
-            *dump = id(Some(dump)).map_or(Value::Null, Value::Object);
-        }
-    }
-    for list in each(&mut manifest, "/java_allocations/dumps").filter_map(Value::as_object_mut) {
-        let pid = list.get("pid").and_then(Value::as_u64).unwrap_or_default();
-        let number = numbers.next(pid, TRACKED_HEAP);
-        list.insert("number".to_owned(), number.into());
-    }
-    // It will be written with the version of its new form.
-    if let Some(manifest) = manifest.as_object_mut() {
-        manifest.insert("schema_version".to_owned(), SCHEMA_VERSION.into());
-    }
-    manifest
+/// The schema version of a manifest, which is looked at before the fields are.
+#[derive(serde::Deserialize)]
+struct Version {
+    schema_version: u32,
 }
 
 /// Error of writing or reading a manifest.
@@ -181,6 +130,27 @@ pub enum ManifestError {
         /// Schema version of the file.
         found: u32,
     },
+    /// The schema is of an earlier version, whose fields have other names.
+    #[error(
+        "{} has schema version {found}, but this heaptap supports \
+         {SCHEMA_VERSION}", path.display())]
+    TooOld {
+        path: PathBuf,
+        /// Schema version of the file.
+        found: u32,
+    },
+}
+
+/// The help for a manifest that cannot be used, next to which the trace might be.
+fn without_manifest(path: &Path) -> String {
+    let trace = path.with_file_name(RAW_TRACE);
+    match trace.is_file() {
+        true => format!(
+            "the trace next to it is readable; run `heaptap convert {} -o DIR`",
+            quoted_path(&trace)
+        ),
+        false => "copy the directory again from its source".to_owned(),
+    }
 }
 
 impl Classified for ManifestError {
@@ -193,15 +163,12 @@ impl Classified for ManifestError {
                     .with_help("use the directory that `heaptap record` created")
             }
             ManifestError::Parse { path, .. } => {
-                let trace = path.with_file_name(RAW_TRACE);
-                let help = match trace.is_file() {
-                    true => format!(
-                        "the trace next to it is readable; run `heaptap convert {} -o DIR`",
-                        quoted_path(&trace)
-                    ),
-                    false => "copy the directory again from its source".to_owned(),
-                };
-                ErrorFacts::new(ErrorClass::BadInput, "manifest-invalid").with_help(help)
+                ErrorFacts::new(ErrorClass::BadInput, "manifest-invalid")
+                    .with_help(without_manifest(path))
+            }
+            ManifestError::TooOld { path, .. } => {
+                ErrorFacts::new(ErrorClass::BadInput, "manifest-too-old")
+                    .with_help(without_manifest(path))
             }
             ManifestError::TooNew { .. } => {
                 ErrorFacts::new(ErrorClass::BadInput, "manifest-too-new")
