@@ -3,7 +3,7 @@
 
     benches/look.py [--rounds N] [--heaptap PROGRAM --generate PROGRAM]
 
-Traces come from benches/generate_trace.rs. Prints, as the table of docs/reference/formats.md, the best of N
+Traces come from benches/generate_trace.rs. Prints the best of N
 rounds of each: wall time, CPU time, and the peak memory. The programs are built if none are
 named.
 """

@@ -102,7 +102,7 @@ bench() {
     "$bench" run windows adb connect 127.0.0.1:5601
     "$bench" run windows "$here/windows.sh" run doctor
     "$bench" run windows "$here/windows.sh" run record -n com.example.app -o out >said 2>&1 &
-    until grep -qs "Ctrl-C ends it" said; do
+    until grep -qs "Ctrl-C ends the recording" said; do
         [ -d "/proc/$!" ] || fail "it does not record: $(cat said)"
         sleep 0.2
     done

@@ -25,7 +25,7 @@ use crate::flags::typed::TypedOptions;
 /// holds it to the tree of commands.
 fn root_help() -> String {
     let demo = match cfg!(feature = "virtual-phone") {
-        true => "  heaptap demo                       see it work, no phone needed\n",
+        true => "  heaptap demo                       see it work, no device needed\n",
         false => "",
     };
     let query = match cfg!(feature = "sql") {
@@ -43,22 +43,22 @@ fn root_help() -> String {
 {{usage-heading}} heaptap COMMAND [OPTIONS]
 
 Start here:
-{demo}  heaptap doctor                     are this computer and the phone ready?
+{demo}  heaptap doctor                     are the host and the device ready?
   heaptap record -n com.example.app  record; `s`: snapshot, Ctrl-C: end
   heaptap top DIR                    then: what holds the memory?
 
 Set up:
   doctor     Is everything ready? Each finding with its fix
-  devices    List phones; connect to one on the network
-  apps       List packages, and which may be profiled
-  check      May these processes be profiled? If not, why
+  devices    List devices; connect to one on the network
+  apps       List packages, and which can be profiled
+  check      Can these processes be profiled? If not, why
 
 Record:
-  record     Native heap: what is held, and who allocated it
+  record     Native heap: unreleased memory and its callstacks
   dump       Java heap, as a heap graph or HPROF
   provoke    Bring leaks out: rotate, leave and come back, trim memory
   snapshot   Label this moment of a running recording
-  status     List recordings that run, or wait on a phone
+  status     List recordings that run, or wait on a device
   stop       End a recording and fetch it
 
 Read a recording, trace, pprof or HPROF:
@@ -69,7 +69,7 @@ Read a recording, trace, pprof or HPROF:
   report     All of it on one page
 {query}  open       Show a trace in Perfetto's UI
 
-See a whole process, on the phone or recorded:
+See a whole process, on the device or recorded:
   meminfo    How its memory divides, each row explained
   smaps      What it has mapped
   gc         Its garbage collections
@@ -95,15 +95,15 @@ Exit codes:
   1  a bug in heaptap
   2  the command line is wrong, by itself or for this input
   3  no device, or several and none named
-  4  no such process on the device, or it may not be profiled
+  4  no such process on the device, or it cannot be profiled
   5  the device refused or failed
   6  there is a result, and something is missing from it
   7  nothing there: no samples, or the input holds nothing of this kind
-  8  an input cannot be used; nothing was written
+  8  an input is missing, unreadable or damaged
   9  a limit of yours was passed: --fail, --fail-over, --timeout, --memory
  10  safe on the device, not fetched; `heaptap stop` fetches it
- 11  this computer cannot write, or listen on a port
- 12  cannot tell: incomplete data, sampling error, no effect
+ 11  the host cannot write, or listen on a port
+ 12  inconclusive: incomplete data, sampling error, no effect
 130  interrupted before there was a result
 docs/reference/errors.md lists the errors of each.";
 
@@ -165,7 +165,7 @@ fn dressed(command: clap::Command) -> clap::Command {
     }
 }
 
-/// Memory profiling of Android phones from the host: record, pull, decode, convert, explain.
+/// Memory profiling of Android devices from the host: record, pull, decode, convert, explain.
 #[derive(Debug, Parser)]
 #[command(
     name = "heaptap",
@@ -187,11 +187,11 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Are this computer and the phone ready? Each finding with its fix
+    /// Are the host and the device ready? Each finding with its fix
     Doctor(doctor::Args),
     /// List the devices the adb server knows
     Devices(devices::Args),
-    /// List the phone's packages and what may be profiled
+    /// List the packages of the device, and which can be profiled
     Apps(apps::Args),
     /// May these processes be profiled? Why not, and what would change it
     Check(check::Args),
@@ -219,7 +219,7 @@ pub enum Command {
     Smaps(smaps::Args),
     /// What holds Java objects: the path from a root, all paths merged, one object in full
     Paths(paths::Args),
-    /// Provoke leaks: rotate, leave and come back, trim, random input; the phone is put back
+    /// Provoke leaks: rotate, leave and come back, trim, random input; settings are restored
     Provoke(provoke::Args),
     /// Ask with SQL: Perfetto's tables, over native and Java heaps
     #[cfg(feature = "sql")]

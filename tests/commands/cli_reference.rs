@@ -12,7 +12,7 @@ fn reference() -> String {
     let mut text = String::from(
         "# Command line\n\n\
          Made from the flags themselves (`UPDATE_DOCS=1 cargo test --test commands cli_reference`).\n\
-         Exit codes and error kinds: errors.md. What a config may hold: config.md.\n\n\
+         Exit codes and kinds of errors: [errors.md](errors.md). Configs and inputs: [formats.md](formats.md).\n\n\
          Durations take `500ms`, `10s`, `2m`, `1h`; sizes `4096`, `64k`, `256mb`, `8MiB`\n\
          (k = 1024).\n\n\
          | command | what it does |\n|---|---|\n",

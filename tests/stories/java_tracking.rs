@@ -447,7 +447,7 @@ fn what_was_tracked_is_told_by_class_and_thread_and_named_later() {
     assert_eq!(*one, elsewhere(&before[..1]));
     let top = lab.expect(0, &["top", "again@one", "--json"]).json();
     assert_eq!(top["heaps"][0]["dump"]["label"], "one", "{top:#}");
-    let none = lab.expect(7, &["convert", "out", "-o", "none", "--pid", "1"]);
+    let none = lab.expect(2, &["convert", "out", "-o", "none", "--pid", "1"]);
     assert!(none.stderr.contains("none of the 2 dumps"), "{none}");
     through_a_pipe(0, &["symbolize", "out"]);
     assert!(named("out", &before[0]) && named("out", &before[1]));

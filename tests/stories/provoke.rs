@@ -505,7 +505,7 @@ fn growth_from_round_to_round_is_told_with_how_sure_that_is() {
         "{words}"
     );
     assert!(
-        words.stderr.contains("heaptap meminfo com.example.app"),
+        words.stderr.contains("heaptap meminfo -n com.example.app"),
         "{words}"
     );
     assert!(
