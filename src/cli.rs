@@ -193,13 +193,13 @@ pub enum Command {
     Devices(devices::Args),
     /// List the packages of the device, and which can be profiled
     Apps(apps::Args),
-    /// May these processes be profiled? Why not, and what would change it
+    /// Can these processes be profiled? If not, why, and what would change it
     Check(check::Args),
     /// Record a native heap profile
     Record(Box<record::Args>),
     /// Dump Java heaps
     Dump(Box<dump::Args>),
-    /// Take a labelled snapshot in a running recording
+    /// Take a labeled snapshot in a running recording
     Snapshot(snapshot::Args),
     /// Show running, detached and lost recordings
     Status(status::Args),
@@ -207,26 +207,26 @@ pub enum Command {
     Stop(stop::Args),
     /// Convert a trace recorded anywhere: to gzipped pprofs, to formats of other viewers, to tables
     Convert(convert::Args),
-    /// Where the memory went: by function, library, callsite; Java by class, object …
+    /// What holds the memory: by function, library or callsite; Java by class or object
     Top(Box<top::Args>),
     /// What leaks, what grew between dumps, what is wasted
     Leaks(Box<leaks::Args>),
-    /// What changed between two dumps: by function, library; Java by class, place, leaks
+    /// What changed between two dumps: by function or library; Java by class, path or leak
     Diff(Box<diff::Args>),
-    /// How the memory of processes divides: dumpsys meminfo, read and explained
+    /// Memory of processes by category: dumpsys meminfo, read and explained
     Meminfo(Box<meminfo::Args>),
-    /// What a process has mapped: by the rows of meminfo, by library, by mapping
+    /// Memory mappings of a process: by row of meminfo, library or mapping
     Smaps(smaps::Args),
-    /// What holds Java objects: the path from a root, all paths merged, one object in full
+    /// What keeps Java objects alive: shortest path from a GC root, all paths, one object
     Paths(paths::Args),
     /// Provoke leaks: rotate, leave and come back, trim, random input; settings are restored
     Provoke(provoke::Args),
     /// Ask with SQL: Perfetto's tables, over native and Java heaps
     #[cfg(feature = "sql")]
     Query(Box<query::Args>),
-    /// Garbage collections of a log, a recording or a process: pauses, live set, what is wrong
+    /// Garbage collections of a log, a recording or a process: pauses, live set, findings
     Gc(gc::Args),
-    /// Write a page about native and Java heaps: flame graphs, what grew, leaks, ways to roots
+    /// Write one page about native and Java heaps: flame graphs, growth, leaks, paths
     Report(Box<report::Args>),
     /// Open a trace in Perfetto's UI, or the report of anything, in the browser
     Open(open::Args),

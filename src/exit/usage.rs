@@ -227,7 +227,11 @@ pub(crate) fn show(
             let name = name.split([' ', '=', '[']).next().unwrap_or_default();
             let value = visible(word(ContextKind::InvalidValue).unwrap_or_default());
             let cause = message.split_once("': ").map_or("", |(_, cause)| cause);
-            (format!("cannot use {name} {value}: {cause}"), None)
+            let what = match name.starts_with('-') {
+                true => format!("{name} {value}"),
+                false => value.into_owned(),
+            };
+            (format!("cannot use {what}: {cause}"), None)
         }
         ErrorKind::MissingRequiredArgument => {
             let names = match error.get(ContextKind::InvalidArg) {

@@ -58,7 +58,7 @@ fn section(text: &mut String, parent: &str, command: &Command) {
         let after = after
             .trim_start_matches("Examples:\n")
             .trim_start_matches("Example:\n");
-        let _ = writeln!(text, "\n```sh");
+        let _ = writeln!(text, "\n```text");
         for line in after.lines() {
             let _ = writeln!(text, "{}", line.strip_prefix("  ").unwrap_or(line));
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::device::{Address, Device, Selector, Server};
-use crate::error::Failure;
+use crate::error::{ErrorClass, Failure};
 use crate::recording::advice::trace_is_here;
 use crate::session::{self, RemoteTrace, SessionError, SessionHeader, SessionState};
 
@@ -39,6 +39,10 @@ pub(super) async fn reach_or_say(header: &SessionHeader, command: &str) -> Resul
 pub(super) fn waits_for(header: &SessionHeader, mut failure: Failure, command: &str) -> Failure {
     let (id, serial) = (&header.id, &header.serial);
     failure.message = format!("session {id} is on device {serial}: {}", failure.message);
+    if command == "stop" {
+        // The trace is safe, whatever keeps heaptap from the device.
+        (failure.class, failure.kind) = (ErrorClass::NotFetched, "not-fetched");
+    }
     failure.hints.extend(failure.help.take());
     failure.hints.extend(trace_is_here(&header.output, id));
     failure.with_help(format!(

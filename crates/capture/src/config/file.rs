@@ -25,15 +25,18 @@ impl ConfigFile {
     /// # Errors
     /// Returns an error if the file cannot be read or contains unknown keys or fields.
     pub fn load(path: &Path) -> Result<ConfigFile, ConfigError> {
+        // A directory is no config: a recording might be called like a preset.
+        if (!path.exists() || path.is_dir())
+            && let Some(preset) = path.to_str().and_then(preset::find)
+        {
+            return ConfigFile::parse(preset.text.as_bytes(), preset.name);
+        }
         if !path.exists() {
-            return match path.to_str().and_then(preset::find) {
-                Some(preset) => ConfigFile::parse(preset.text.as_bytes(), preset.name),
-                None => Err(ConfigError::NoSuchFile {
-                    path: path.to_owned(),
-                    presets: preset::names(),
-                    similar: path.to_str().and_then(preset::similar),
-                }),
-            };
+            return Err(ConfigError::NoSuchFile {
+                path: path.to_owned(),
+                presets: preset::names(),
+                similar: path.to_str().and_then(preset::similar),
+            });
         }
         let unreadable = |source| ConfigError::Unreadable {
             path: path.to_owned(),
