@@ -44,7 +44,7 @@ fn root_help() -> String {
 
 Start here:
 {demo}  heaptap doctor                     are the host and the device ready?
-  heaptap record -n com.example.app  record; `s`: snapshot, Ctrl-C: end
+  heaptap record -n com.example.app  record; `s` Enter: snapshot, Ctrl-C: end
   heaptap top DIR                    then: what holds the memory?
 
 Set up:

@@ -172,7 +172,7 @@ pub(crate) enum Pressed {
 }
 
 /// Answer to a key without a meaning.
-const KEYS: &str = "keys: s takes a snapshot, Ctrl-C ends the recording";
+const KEYS: &str = "keys: s and Enter take a snapshot, Ctrl-C ends the recording";
 /// The same without snapshots.
 const ONE_KEY: &str = "keys: Ctrl-C ends the recording";
 
@@ -193,7 +193,7 @@ impl Typing {
             }
             (Typing::Idle, Key::Char('s' | 'S'), Err(why)) => return Pressed::Refused(why),
             // Arrows and function keys arrive as capitals, digits and signs behind an Escape.
-            (Typing::Idle, Key::Char(c), takes) if c.is_lowercase() => {
+            (Typing::Idle, Key::Char(c), takes) if c.is_lowercase() || c == '?' => {
                 return Pressed::Refused(if takes.is_ok() { KEYS } else { ONE_KEY });
             }
             (Typing::Idle, _, _) => {}

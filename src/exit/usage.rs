@@ -238,7 +238,7 @@ pub(crate) fn show(
                 Some(ContextValue::Strings(names)) => names.as_slice(),
                 _ => &[],
             };
-            let names = names.iter().map(|name| name.trim_matches(['<', '>']));
+            let names = names.iter().map(|name| name.replace(['<', '>', '.'], ""));
             let message = format!("missing {}", names.collect::<Vec<_>>().join(", "));
             excerpt.clear();
             (message, None)

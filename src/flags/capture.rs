@@ -23,7 +23,7 @@ pub struct CaptureArgs {
     pub interval: Option<ByteSize>,
     /// End after this time, such as 30s
     ///
-    /// Without it, Ctrl-C ends the recording. Bare numbers from 1000 on are milliseconds, as in heap_profile.
+    /// Without it, or with 0, Ctrl-C ends the recording. Bare numbers from 1000 on are milliseconds, as in heap_profile.
     #[arg(short, long, value_name = "TIME", value_parser = perfetto_time)]
     pub duration: Option<Duration>,
     /// Dump repeatedly, such as every 5s
@@ -98,10 +98,10 @@ pub struct CaptureArgs {
     /// Preset, or a config file
     ///
     /// Options override it, and targets add up. The presets are leak-hunt, startup, low-overhead,
-    /// precise, peak, continuous, java-allocations, all-heaps and long-run; configs/ explains them.
+    /// precise, peak, continuous, java-allocations, all-heaps and long-run.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub config: Option<std::path::PathBuf>,
-    /// Field of Perfetto's HeapprofdConfig: heapprofd.FIELD=VALUE
+    /// Set a field of HeapprofdConfig: heapprofd.FIELD=VALUE
     #[arg(long = "set", value_name = "FIELD=VALUE", action = ArgAction::Append, hide_short_help = true)]
     pub set: Vec<String>,
     /// Print the config for `perfetto --txt -c -`, and exit

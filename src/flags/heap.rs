@@ -86,7 +86,24 @@ impl HeapArgs {
         };
         let message = format!("`{command}` reads Java heaps whole: `--heap {part}` selects a part");
         Err(Failure::new(ErrorClass::Usage, "option-conflict", message)
-            .with_help(format!("use `--heap java`, or `heaptap top --heap {part}`")))
+            .with_help(format!("leave it out, or use `heaptap top --heap {part}`")))
+    }
+
+    /// Refuses the words native and java, for a command whose tables hold both.
+    ///
+    /// # Errors
+    /// Returns an error if one of them is named.
+    pub fn refuse_kinds(&self, command: &str) -> Result<(), Failure> {
+        let Some(kind) = self
+            .heaps
+            .iter()
+            .find(|&name| name == NATIVE || name == JAVA)
+        else {
+            return Ok(());
+        };
+        let message = format!("`{command}` has tables of both kinds: `--heap {kind}` selects one");
+        Err(Failure::new(ErrorClass::Usage, "option-conflict", message)
+            .with_help("leave it out, or name a native heap such as libc.malloc"))
     }
 
     /// Names of native heaps; empty for every native heap.

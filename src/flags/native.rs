@@ -41,7 +41,7 @@ impl NativeArgs {
         (input, scope)
     }
 
-    /// Parses the input of a command that shows one dump of a Java heap.
+    /// Parses the input of a command that shows one dump.
     ///
     /// # Errors
     /// Returns an error if several dumps are named.

@@ -183,10 +183,13 @@ fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
             "packets-lost",
             ErrorClass::Incomplete,
             format!(
-                "{} are missing: a buffer overflowed, or a part of the file is lost. Their dumps \
+                "{}: a buffer overflowed, or a part of the file is lost. Their dumps \
                  are missing or lower bounds, and their frees are not counted as allocations \
                  later.",
-                packets(health.missing_profile_packets)
+                match health.missing_profile_packets {
+                    1 => "1 profile packet is missing".to_owned(),
+                    n => format!("{n} profile packets are missing"),
+                }
             ),
             LARGER_BUFFER,
         ));

@@ -51,7 +51,7 @@ pub(super) fn facts(file: &NativeFile) -> Vec<Fact> {
     let of_dump = |dump: &Dump| match dump.facts.sampling_interval_bytes {
         0 => None,
         1 => Some("every allocation".to_owned()),
-        interval => Some(format!("one sample per {}", ByteSize(interval))),
+        interval => Some(format!("sampled every {}", ByteSize(interval))),
     };
     let mut intervals: Vec<String> = file.profile.dumps.iter().filter_map(of_dump).collect();
     intervals.sort();

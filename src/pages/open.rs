@@ -147,6 +147,15 @@ pub(super) fn open(
     }
     // Companion heaps of a recording cannot be selected here.
     let beside = || input.wanted == DumpScope::All && java_lying_in(&input.path).is_some();
+    if request.native_only && opened.native.is_none() {
+        return Err(match unmeant {
+            Some(error) => error,
+            None => LookError::JavaOnly {
+                name: input.path.display().to_string(),
+            },
+        }
+        .into());
+    }
     let has_java = opened
         .native
         .as_ref()

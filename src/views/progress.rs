@@ -46,6 +46,8 @@ pub(crate) struct Show {
     keys: Option<Keys>,
     typing: Typing,
     last: Progress,
+    /// The first processes that were seen, and their resident memory then.
+    first_rss: Option<(Vec<u32>, u64)>,
     snapshots: usize,
     /// Labels requested here.
     labels: BTreeSet<String>,
@@ -59,6 +61,9 @@ pub(crate) struct Show {
 
 /// Usual duration of a final dump: only a longer one is reported.
 const LAST_DUMP_TAKES: Duration = Duration::from_secs(3);
+
+/// Free space on the device that is shown, because it might end the recording.
+const LITTLE_SPACE: u64 = 1 << 30;
 
 /// Reason for a recording without snapshots.
 const NO_SNAPSHOTS: &str = "none in this recording, because this build cannot dump on request and \
@@ -88,6 +93,7 @@ impl Show {
             console: ctx.console.clone(),
             typing: Typing::default(),
             last: Progress::default(),
+            first_rss: None,
             snapshots: 0,
             labels: BTreeSet::new(),
             can_snapshot: false,
@@ -412,6 +418,9 @@ impl Show {
             ),
             SessionEvent::Progress(progress) => {
                 self.last = progress.clone();
+                if let (None, Some(rss)) = (&self.first_rss, progress.rss_bytes) {
+                    self.first_rss = Some((progress.pids.clone(), rss));
+                }
                 let is_over = |ends: Duration| progress.elapsed > ends + LAST_DUMP_TAKES;
                 if !self.stopping && self.ends_after.is_some_and(is_over) {
                     self.ends_after = None;
@@ -429,9 +438,7 @@ impl Show {
             }
             SessionEvent::Stopping => {
                 self.stopping = true;
-                console.say(
-                    "ending; waiting for the final dump (press Ctrl-C again to leave it there)",
-                );
+                console.say("ending; waiting for the final dump (Ctrl-C leaves it on the device)");
             }
             SessionEvent::Ended { size } => {
                 self.recording = false;
@@ -502,9 +509,15 @@ impl Show {
                 1 => "1 process".to_owned(),
                 n => format!("{n} processes"),
             },
-            format!("trace {}", ByteSize(last.trace_bytes)),
         ];
-        if let Some(free) = last.free_bytes {
+        if let Some(rss) = last.rss_bytes {
+            parts.push(match self.growth(rss) {
+                Some(growth) => format!("RSS {} ({growth})", ByteSize(rss)),
+                None => format!("RSS {}", ByteSize(rss)),
+            });
+        }
+        parts.push(format!("trace {}", ByteSize(last.trace_bytes)));
+        if let Some(free) = last.free_bytes.filter(|&free| free < LITTLE_SPACE) {
             parts.push(format!("{} free", ByteSize(free)));
         }
         match self.snapshots {
@@ -514,8 +527,19 @@ impl Show {
         }
         if self.stopping {
             parts.push("ending …".to_owned());
+        } else if self.keys.is_some() {
+            parts.push("?: keys".to_owned());
         }
         parts.join("  ")
+    }
+
+    /// Growth of the resident memory since the first report of the same processes.
+    fn growth(&self, rss: u64) -> Option<String> {
+        let (pids, first) = self.first_rss.as_ref()?;
+        let is_same = *pids == self.last.pids && *first > 0;
+        let size = ByteSize(rss.abs_diff(*first));
+        let sign = if rss < *first { '-' } else { '+' };
+        is_same.then(|| format!("{sign}{size} since the start"))
     }
 }
 

@@ -76,6 +76,7 @@ fn run(page: &str) {
             .env("PATH", &path)
             .env("ADB_SERVER_SOCKET", format!("tcp:{}", lab.phone.addr()))
             .env("HEAPTAP_STATE_DIR", lab.dir.path().join("state"))
+            .env("HEAPTAP_CACHE_DIR", lab.dir.path().join("cache"))
             .output()
             .unwrap();
         assert_eq!(

@@ -82,7 +82,6 @@ impl DumpPlan {
             allowance: Allowance::default(),
             left_out: 0,
             last: BTreeMap::new(),
-            begun: BTreeMap::new(),
             sink,
         };
         for (entry, &run) in self.entries.iter().zip(&self.runs.of_entry) {
@@ -175,8 +174,6 @@ struct Assembly<'a> {
     /// For a stop that timed out: the time of the last dump of each process and heap, if that dump
     /// was not written then.
     last: BTreeMap<(u64, String), Option<Option<u64>>>,
-    /// For each process and heap, the timestamp of the last dump and of the beginning of profiling.
-    begun: BTreeMap<(u64, String), (u64, u64)>,
     sink: &'a mut dyn FnMut(HeapDump) -> Result<(), Halt>,
 }
 
@@ -384,6 +381,7 @@ impl Assembly<'_> {
         };
         let lossy = self.chains.get(&run).is_some_and(|chain| chain.lossy);
         let samples = series.finish(kind, lossy && !unfinished);
+        let started = series.started(header.start_timestamp, header.flags.has_ended());
         let clock = self.clocks.trace_clock();
         let convert = |time, to| match time {
             0 => None,
@@ -393,18 +391,6 @@ impl Assembly<'_> {
         if time_ns.is_none() && header.timestamp != 0 {
             self.health.dumps_without_clock += 1;
         }
-        // heapprofd gives each dump the time of the one before it as its start.
-        let begun = self
-            .begun
-            .entry((header.pid, header.heap.clone()))
-            .or_insert((header.timestamp, header.start_timestamp));
-        if begun.0 != header.timestamp {
-            if begun.0 != header.start_timestamp {
-                begun.1 = header.start_timestamp;
-            }
-            begun.0 = header.timestamp;
-        }
-        let begun = begun.1;
         let process = self.recording.processes.get(&header.pid);
         if let Some(stop) = self.health.stop_timed_out_ns {
             let is_final = written.or(time_ns).is_none_or(|at| at >= stop);
@@ -417,7 +403,7 @@ impl Assembly<'_> {
             heap: header.heap,
             time_ns,
             wall_time_ns: convert(header.timestamp, Clock::REALTIME),
-            start_ns: convert(begun, clock),
+            start_ns: convert(started, clock),
             raw_time_ns: header.timestamp,
             written_ns: written,
             sampling_interval_bytes: header.sampling_interval_bytes,

@@ -50,6 +50,8 @@ pub(super) struct Series {
     order: Vec<u64>,
     out_of_order: bool,
     dump: u32,
+    /// Timestamp at which profiling began: the start of the first dump.
+    started: Option<u64>,
     at_maximum: bool,
     /// Memory limit; `None` for no limit.
     most: Option<usize>,
@@ -134,6 +136,17 @@ impl Series {
     pub(super) fn begin(&mut self, at_maximum: bool) {
         self.dump += 1;
         self.at_maximum = at_maximum;
+    }
+
+    /// Returns when profiling began, as a timestamp; 0 if unknown. heapprofd gives each dump the
+    /// time of the one before it as its `start`. `has_ended` says that the process left after this
+    /// dump, so that the next one is of a new process.
+    pub(super) fn started(&mut self, start: u64, has_ended: bool) -> u64 {
+        let started = *self.started.get_or_insert(start);
+        if has_ended {
+            self.started = None;
+        }
+        started
     }
 
     /// Returns the approximate memory of the state.

@@ -141,10 +141,10 @@ impl QueryError {
         };
         let help = match () {
             () if message.contains("no such table") => {
-                Some("run `.tables` in the prompt to list tables and views".to_owned())
+                Some("`.tables` in place of the statement lists tables and views".to_owned())
             }
             () if message.contains("no such column") => {
-                Some("run `.schema TABLE` in the prompt to list its columns".to_owned())
+                Some("`.schema TABLE` in place of the statement lists its columns".to_owned())
             }
             () if message.contains("not authorized") => {
                 Some("use only statements that read or create temporary tables".to_owned())

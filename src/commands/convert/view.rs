@@ -34,6 +34,7 @@ use crate::views::{blocking, summary};
 /// Returns an error if the input does not contain a trace or the output cannot be written.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     args.moment.check([&args.input])?;
+    args.heap.refuse_java_parts("convert")?;
     if let Some(format) = export::format(args.format) {
         return export::run(ctx, args, format).await;
     }

@@ -192,7 +192,7 @@ impl ByArg {
 /// Whose growth it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ViewArg {
-    /// Bytes held
+    /// Unreleased bytes
     Space,
     /// Bytes allocated since profiling began
     #[value(name = "alloc_space")]

@@ -24,6 +24,7 @@ use crate::heap_graph::Follow;
 use crate::heaps::input::rows::Order;
 use crate::heaps::input::{self, DumpScope, LookError, LookOptions, NativeFile, OpenedInput};
 use crate::heaps::java::facts::Warning;
+use crate::heaps::selector::JavaInput;
 use crate::memory::smaps as mapped;
 use crate::naming::names::MappingOption;
 use crate::pages::{PagePlace, ReportInput, ReportRequest};
@@ -53,17 +54,22 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
 
 async fn of_any_kind(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     args.native.moment.check([&args.before, &args.after])?;
+    if matches!(args.output, Some(DiffOutput::Page(_))) {
+        args.native.heap.refuse_java_parts("diff -o PAGE")?;
+    }
     let page = match &args.output {
         Some(DiffOutput::Page(goal)) => Some((goal.clone(), args.force, page(&args))),
         Some(DiffOutput::Profile(_)) | None => None,
     };
     let of_mappings = matches!(args.by, Some(ByArg::Kind | ByArg::Mapping));
     let of_mappings = args.smaps || of_mappings;
-    args.native.one_dump(&args.before)?;
-    args.native.one_dump(&args.after)?;
+    let inputs = [
+        args.native.one_dump(&args.before)?,
+        args.native.one_dump(&args.after)?,
+    ];
     let both = kinds::check(&args.before, &args.after, of_mappings)?;
     if of_mappings || both == Kind::Mappings {
-        return compare_mappings(ctx, args).await;
+        return compare_mappings(ctx, args, inputs).await;
     }
     if both == Kind::Meminfo {
         return of_meminfo(ctx, &args).await;
@@ -73,7 +79,7 @@ async fn of_any_kind(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         let told = page::write(ctx, request, PagePlace::Typed(goal.clone()), force).await?;
         let wrote = near(&goal);
         ctx.console.say(format_args!(
-            "wrote {} ({}): open it in any browser",
+            "wrote {} ({}); open it in any browser",
             wrote.display(),
             ByteSize(told.bytes)
         ));
@@ -82,7 +88,11 @@ async fn of_any_kind(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
 }
 
 /// Compares the memory mappings of both inputs.
-async fn compare_mappings(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+async fn compare_mappings(
+    ctx: &Context,
+    args: Args,
+    inputs: [JavaInput; 2],
+) -> Result<Outcome, Failure> {
     let by = match args.by {
         None | Some(ByArg::Kind) => mapped::By::Kind,
         Some(ByArg::Library) => mapped::By::Library,
@@ -93,13 +103,15 @@ async fn compare_mappings(ctx: &Context, args: Args) -> Result<Outcome, Failure>
                 .with_help("choose one of these, or leave out `--by`"));
         }
     };
-    let allowed = ["by", "smaps", "name", "pid", "package", "limit", "csv"];
+    let allowed = [
+        "by", "smaps", "at", "name", "pid", "package", "limit", "csv",
+    ];
     ctx.typed.only("memory mappings", &allowed)?;
     if args.before == args.after {
         same_moment(ctx, &args.after);
     }
     let asked = mappings::DiffAsked {
-        inputs: [args.before, args.after],
+        inputs,
         by,
         limit: args.rows.limit,
         processes: args.java.target.filter(),
@@ -331,7 +343,7 @@ async fn native(
         (_, true) => native::print_csv(console, &report),
         _ => native::show(console, &report),
     }
-    let names = format!("{} {}", args.before.display(), args.after.display());
+    let names = format!("{}, {}", args.before.display(), args.after.display());
     native_view::warn(console, &names, &report.warnings);
     if both {
         console.say("both inputs also have Java heaps; add `--heap java` to compare them");

@@ -34,7 +34,7 @@ pub struct Args {
     /// leaks do not.
     #[arg(long)]
     pub fail: bool,
-    /// Number of iterations [default: 1]
+    /// Number of iterations between two dumps
     ///
     /// Iterations of the scenario between two dumps. heaptap reports growth per iteration. In Java heaps
     /// it ignores growth by fewer objects.

@@ -67,7 +67,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     save_file::check(args.save.as_deref(), args.force)?;
     let document = match input {
         Some(input) => {
-            if input.path.is_file() && !args.moment.moments.is_empty() {
+            if !input.path.is_dir() && !args.moment.moments.is_empty() {
                 return Err(usage("`--at` applies to recordings: a file has one moment"));
             }
             let input = args.moment.one(input)?;

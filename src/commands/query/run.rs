@@ -175,6 +175,43 @@ pub fn open(
     }
 }
 
+/// Processes and heaps of an input that the options do not select.
+#[derive(Default)]
+struct Others {
+    processes: BTreeSet<String>,
+    heaps: BTreeSet<String>,
+}
+
+impl Others {
+    fn process(&mut self, pid: u64, name: &str) {
+        self.processes.insert(match name {
+            "" => pid.to_string(),
+            name => format!("{name} ({pid})"),
+        });
+    }
+
+    /// Returns an error if the options select nothing, although there is something.
+    fn check(self, path: &Path, look: &LookOptions) -> Result<(), LookError> {
+        let name = path.display().to_string();
+        let listed = |names: BTreeSet<String>| names.into_iter().collect::<Vec<_>>().join(", ");
+        if !self.heaps.is_empty() {
+            return Err(LookError::NoSuchHeap {
+                name,
+                heap: look.heaps.join(", "),
+                there: listed(self.heaps),
+            });
+        }
+        if !look.processes.is_empty() && !self.processes.is_empty() {
+            return Err(LookError::NoSuchProcess {
+                name,
+                process: look.processes.to_string(),
+                there: listed(self.processes),
+            });
+        }
+        Ok(())
+    }
+}
+
 /// Opens a trace with its native heaps, and its Java heaps if there are any.
 fn of_trace(
     path: &Path,
@@ -197,8 +234,7 @@ fn of_trace(
     let mut flagged: BTreeMap<(u64, String), Vec<Finding>> = BTreeMap::new();
     let mut sampled = false;
     // What could have been named, for an error.
-    let mut processes = BTreeSet::new();
-    let mut heaps = BTreeSet::new();
+    let mut others = Others::default();
     let health = opened
         .trace
         .read_dumps(|mut dump: HeapDump| -> Result<(), LookError> {
@@ -214,9 +250,9 @@ fn of_trace(
             let number = numbers.next(dump.pid, &dump.heap);
             let is_heap = look.heaps.is_empty() || look.heaps.contains(&dump.heap);
             if !takes(dump.pid, &dump.process) {
-                processes.insert(format!("{} ({})", dump.process, dump.pid));
+                others.process(dump.pid, &dump.process);
             } else if !is_heap {
-                heaps.insert(dump.heap.clone());
+                others.heaps.insert(dump.heap.clone());
             } else {
                 let listed = listed(&dump, number, manifest).facts;
                 let key = (dump.pid, dump.heap.clone());
@@ -255,20 +291,11 @@ fn of_trace(
         .map(|(at, _)| at)
         .collect();
     let is_empty = natives.dumps.is_empty() && facts.is_empty() && mappings.is_empty();
-    let listed = |names: BTreeSet<String>| names.into_iter().collect::<Vec<_>>().join(", ");
-    if is_empty && !heaps.is_empty() {
-        return Err(OpenError::Look(LookError::NoSuchHeap {
-            name: path.display().to_string(),
-            heap: look.heaps.join(", "),
-            there: listed(heaps),
-        }));
+    for dump in opened.trace.java_dumps() {
+        others.process(dump.pid, &dump.process);
     }
-    if is_empty && !processes.is_empty() {
-        return Err(OpenError::Look(LookError::NoSuchProcess {
-            name: path.display().to_string(),
-            process: look.processes.to_string(),
-            there: listed(processes),
-        }));
+    if is_empty {
+        others.check(path, look)?;
     }
     if is_empty {
         let why = trace_findings::why_empty(&recording, &health, false);

@@ -36,6 +36,7 @@ mod prompt;
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let console = &ctx.console;
     args.heap.refuse_java_parts("query")?;
+    args.heap.refuse_kinds("query")?;
     let options = args.options();
     let input = JavaInput::parse(&args.input);
     let sql = statements(&args)?;

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Flags of `record`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:\n  \
-    heaptap record -n com.example.app               until Ctrl-C; `s`: snapshot\n  \
+    heaptap record -n com.example.app               until Ctrl-C; `s` Enter: snapshot\n  \
     heaptap record -n com.example.app -d 30s        30 seconds\n  \
     heaptap record -n com.example.app --launch --no-running    from its start on\n  \
     heaptap record -n com.example.app --with all    and Java, meminfo, gc …\n  \

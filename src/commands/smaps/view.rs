@@ -179,6 +179,10 @@ fn show(console: &Console, document: &Document, mapped: &Mapped) {
     table.row(cells(&total, document.count), "TOTAL");
     table.style(Style::Strong);
     show_fitting(console, &mut table, &LEAST);
+    if document.rows_total > document.rows.len() {
+        let more = thousands((document.rows_total - document.rows.len()) as u64);
+        console.data(format_args!("… and {more} more rows (`-l 0` shows all)"));
+    }
     for line in remarks(document, &total) {
         console.say(line);
     }

@@ -8,7 +8,7 @@ use crate::phone::{FaultKind, PhoneSpec};
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Example:\n  heaptap virtual-phone --port 5038 android=14,build=user")]
 pub struct Args {
-    /// Port to listen on [default: any]
+    /// Port to listen on; 0 is any
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub port: u16,
     /// Which phone: a list such as android=14,build=user

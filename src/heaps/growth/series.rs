@@ -121,20 +121,14 @@ pub(super) fn series_of(
                 series.incomplete = true;
                 let left_out = &chosen[complete];
                 series.notes.push(format!(
-                    "{} {}: data are missing from {} on ({}), so it is left out{}",
+                    "{} is {}: data are missing from {} on ({})",
                     name,
-                    if complete == 0 {
-                        "is not compared"
-                    } else {
-                        "is compared up to there"
+                    match complete.checked_sub(1) {
+                        None => "not compared".to_owned(),
+                        Some(last) => format!("compared up to {}", chosen[last].name),
                     },
                     left_out.name,
                     what_is_missing(&left_out.dump.facts),
-                    if chosen.len() - complete > 1 {
-                        " with all later ones"
-                    } else {
-                        ""
-                    },
                 ));
             }
             let kept = &chosen[..complete];

@@ -39,12 +39,13 @@ pub(super) async fn reach_or_say(header: &SessionHeader, command: &str) -> Resul
 pub(super) fn waits_for(header: &SessionHeader, mut failure: Failure, command: &str) -> Failure {
     let (id, serial) = (&header.id, &header.serial);
     failure.message = format!("session {id} is on device {serial}: {}", failure.message);
-    if command == "stop" {
+    let fetched: Vec<String> = trace_is_here(&header.output, id).into_iter().collect();
+    if command == "stop" && fetched.is_empty() {
         // The trace is safe, whatever keeps heaptap from the device.
         (failure.class, failure.kind) = (ErrorClass::NotFetched, "not-fetched");
     }
     failure.hints.extend(failure.help.take());
-    failure.hints.extend(trace_is_here(&header.output, id));
+    failure.hints.extend(fetched);
     failure.with_help(format!(
         "connect the device and run `heaptap {command} {id}`, or discard the session with `heaptap \
          stop --forget {id}`"

@@ -167,8 +167,11 @@ impl Classified for ManifestError {
                     .with_help(without_manifest(path))
             }
             ManifestError::TooOld { path, .. } => {
-                ErrorFacts::new(ErrorClass::BadInput, "manifest-too-old")
-                    .with_help(without_manifest(path))
+                let help = match path.with_file_name(RAW_TRACE).is_file() {
+                    true => without_manifest(path),
+                    false => "read it with the heaptap that wrote it, or record again".to_owned(),
+                };
+                ErrorFacts::new(ErrorClass::BadInput, "manifest-too-old").with_help(help)
             }
             ManifestError::TooNew { .. } => {
                 ErrorFacts::new(ErrorClass::BadInput, "manifest-too-new")

@@ -37,6 +37,8 @@ pub struct Document {
     /// driver counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parts: Option<Parts>,
+    /// Number of rows before the limit.
+    pub rows_total: usize,
     pub rows: Vec<Row>,
     /// Sums of uninterpreted values, by the kernel's names, in bytes.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -141,6 +143,7 @@ pub fn document(mapped: &Mapped, by: By, limit: usize) -> Document {
         count: groups.count,
         total: figures(&groups.total),
         parts: smaps.parts(),
+        rows_total: groups.rows.len(),
         rows: groups.rows.iter().take(limit).map(|r| row(by, r)).collect(),
         others: smaps.others.clone(),
         unknown_lines: smaps.strange_count,

@@ -212,7 +212,7 @@ fn tables_of_80_and_of_120_columns() {
         ] {
             let shown = args.join(" ");
             let mut command = command(args);
-            // Of the path's length, words are wrapped.
+            // Wrapping depends on the length of paths, so these are relative.
             command.current_dir(fixture(""));
             let text = on_terminal(columns, command);
             let wide = text

@@ -68,6 +68,10 @@ struct Sums {
     count: u64,
     bytes: u64,
     without_contents: u64,
+    /// Contents of at least a byte.
+    filled: u64,
+    /// Contents with a byte other than zero.
+    with_values: u64,
 }
 
 struct Gathered<'s> {
@@ -77,12 +81,13 @@ struct Gathered<'s> {
     array_sums: Sums,
 }
 
-/// Finds equal strings, and equal arrays that are neither behind strings nor in `apart`.
+/// Finds equal strings, and equal arrays that are neither behind strings nor in `apart`. Returns true
+/// if the dump was stripped of the contents of one or both.
 pub(super) fn find(
     scope: &Scope<'_>,
     apart: &[ObjectIndex],
     limit: usize,
-) -> (Duplicates, Duplicates) {
+) -> (Duplicates, Duplicates, bool) {
     let graph = scope.graph;
     let sorts = scope.classes(|class| match graph.class(class).kind {
         ClassKind::String => Some(Sort::String),
@@ -135,9 +140,12 @@ pub(super) fn find(
                     all.string_sums.add_bytes(graph.shallow_bytes(array));
                 }
                 match string_content(graph, object, parts) {
-                    Some(content) => all.strings.add(object, content, new_array, |other| {
-                        string_content(graph, other, parts)
-                    }),
+                    Some(content) => {
+                        all.string_sums.add_content(content.1);
+                        all.strings.add(object, content, new_array, |other| {
+                            string_content(graph, other, parts)
+                        });
+                    }
                     None => all.string_sums.without_contents += 1,
                 }
             }
@@ -146,9 +154,11 @@ pub(super) fn find(
                 all.array_sums.count += 1;
                 all.array_sums.add_bytes(graph.shallow_bytes(object));
                 match array_content(graph, object) {
-                    Some(content) => all
-                        .arrays
-                        .add(object, content, true, |other| array_content(graph, other)),
+                    Some(content) => {
+                        all.array_sums.add_content(content.1);
+                        all.arrays
+                            .add(object, content, true, |other| array_content(graph, other));
+                    }
                     None => all.array_sums.without_contents += 1,
                 }
             }
@@ -168,36 +178,42 @@ pub(super) fn find(
         }
     }
     let Some(whole) = whole else {
-        return (Duplicates::default(), Duplicates::default());
+        return (Duplicates::default(), Duplicates::default(), false);
     };
-    if is_stripped(graph, &whole) {
-        let blank = |sums: Sums| Duplicates {
-            count: sums.count,
-            bytes: sums.bytes,
-            without_contents: sums.count,
-            ..Duplicates::default()
-        };
-        return (blank(whole.string_sums), blank(whole.array_sums));
-    }
-    let strings = sum_up(graph, &whole.strings, whole.string_sums, limit, true);
-    let arrays = sum_up(graph, &whole.arrays, whole.array_sums, limit, false);
-    (strings, arrays)
-}
-
-/// Returns whether the texts of the dump were replaced by zeros, as `hprof strip` does: more than
-/// half of the strings equal another one, and all of these are blank.
-fn is_stripped(graph: &HeapGraph, all: &Gathered<'_>) -> bool {
-    let is_blank = |same: Same| {
-        let text = graph.contents().string(graph, same.first);
-        text.is_some_and(|text| text.chars().all(|c| c == '\0'))
+    let (of_strings, of_arrays) = (whole.string_sums, whole.array_sums);
+    let strings = match of_strings.is_stripped() {
+        true => of_strings.without_contents(),
+        false => sum_up(graph, &whole.strings, of_strings, limit, true),
     };
-    let repeated = || all.strings.repeated();
-    let count: u64 = repeated().map(|same| u64::from(same.count)).sum();
-    let has_length = |same: Same| value_array(graph, same.first).is_some();
-    2 * count > all.string_sums.count && repeated().any(has_length) && repeated().all(is_blank)
+    let arrays = match of_arrays.is_stripped() {
+        true => of_arrays.without_contents(),
+        false => sum_up(graph, &whole.arrays, of_arrays, limit, false),
+    };
+    let is_stripped = of_strings.is_stripped() || of_arrays.is_stripped();
+    (strings, arrays, is_stripped)
 }
 
 impl Sums {
+    fn add_content(&mut self, bytes: &[u8]) {
+        self.filled += u64::from(!bytes.is_empty());
+        self.with_values += u64::from(bytes.iter().any(|&byte| byte != 0));
+    }
+
+    /// Returns whether all contents were replaced by zeros, as `hprof strip` does.
+    fn is_stripped(&self) -> bool {
+        self.filled > 0 && self.with_values == 0
+    }
+
+    /// The sums without a comparison of contents.
+    fn without_contents(&self) -> Duplicates {
+        Duplicates {
+            count: self.count,
+            bytes: self.bytes,
+            without_contents: self.count,
+            ..Duplicates::default()
+        }
+    }
+
     fn add_bytes(&mut self, bytes: u64) {
         self.bytes = self.bytes.saturating_add(bytes);
     }
@@ -206,6 +222,8 @@ impl Sums {
         self.count += other.count;
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.without_contents += other.without_contents;
+        self.filled += other.filled;
+        self.with_values += other.with_values;
     }
 }
 

@@ -137,12 +137,12 @@ pub fn find(graph: &HeapGraph, reachable: &Reachable, limit: usize) -> Waste {
     waste.sparse = found.sparse;
     waste.crowded = found.crowded;
     let bitmaps = bitmaps::find(&scope, limit);
-    let (strings, arrays) = duplicates::find(&scope, &bitmaps.buffers, limit);
+    let (strings, arrays, is_stripped) = duplicates::find(&scope, &bitmaps.buffers, limit);
     waste.strings = strings;
     waste.arrays = arrays;
     waste.bitmaps = bitmaps.bitmaps;
-    if waste.strings.count > 0 && waste.strings.without_contents == waste.strings.count {
-        // Pixels are blank, too, if the texts are.
+    if is_stripped {
+        // Pixels are arrays, too.
         waste.bitmaps.groups.clear();
         waste.bitmaps.wasted_bytes = 0;
         waste.bitmaps.without_pixels = waste.bitmaps.count;

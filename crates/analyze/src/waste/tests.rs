@@ -321,6 +321,22 @@ fn arrays_are_told_for_their_size_and_for_their_nulls() {
 }
 
 #[test]
+fn empty_strings_are_no_sign_of_a_stripped_dump() {
+    let mut heap = Heap::new();
+    let mut all: Vec<Obj> = (0..5).map(|_| heap.string("")).collect();
+    all.push(heap.string("x"));
+    for _ in 0..4 {
+        all.push(heap.primitives(BasicType::Int, &[1; 8]));
+    }
+    let list = heap.list(&all, 0);
+    keep(&mut heap, "TEXTS", list);
+    let found = waste(heap);
+    assert_eq!(found.strings.groups[0].count, 5);
+    assert_eq!(found.arrays.groups[0].count, 4);
+    assert!(found.untold.is_empty());
+}
+
+#[test]
 fn a_stripped_dump_has_no_equal_contents() {
     let mut heap = Heap::new();
     let mut all: Vec<Obj> = (0..5).map(|_| heap.string("\0\0\0")).collect();

@@ -120,7 +120,7 @@ pub fn row(label: &str) -> Option<Meaning> {
         ),
         "Graphics" => meaning(
             "Gfx dev, EGL mtrack and GL mtrack: buffers and textures",
-            "compare on the same screen",
+            "compare two runs on the same screen",
         ),
         "Private Other" => meaning(
             "private pages of all other rows",
@@ -305,7 +305,7 @@ pub fn object(name: &str) -> Option<Meaning> {
     match name {
         "Views" => meaning(
             "existing Views",
-            "compare on the same screen; growth in each iteration is a leak",
+            "compare two runs on the same screen; growth in each iteration is a leak",
         ),
         "ViewRootImpl" => meaning(
             "windows: one for each visible Activity, dialog and popup",

@@ -282,8 +282,7 @@ fn causes_of_unprofiled(profiled: &Profiled, allocated: i64) -> Vec<Cause> {
                 .to_owned(),
             bytes: None,
             remedy: Some(
-                "start `heaptap record --config startup` while the app is not running, then start \
-                 the app"
+                "record from the start of the app with `heaptap record --launch --no-running`"
                     .to_owned(),
             ),
         },

@@ -97,6 +97,8 @@ pub struct Progress {
     pub free_bytes: Option<u64>,
     /// Running processes that match the targets.
     pub pids: Vec<u32>,
+    /// Resident memory of these processes; `None` if the device does not report it.
+    pub rss_bytes: Option<u64>,
 }
 
 fn seconds<S: serde::Serializer>(value: &Duration, serializer: S) -> Result<S::Ok, S::Error> {

@@ -28,8 +28,13 @@ while [ -d /proc/$pid ]; do
   echo "stat $(cat /proc/$pid/stat 2>/dev/null)"
   for f in $file; do echo "size $(stat -c %s "$f" 2>/dev/null)"; done
   echo "free $(df -k /data 2>/dev/null | tail -n 1)"
-  for p in $targets; do if [ -d /proc/$p ]; then echo "pids $p"; fi; done
-  if [ $# -gt 0 ]; then echo "pids $(pidof "$@")"; fi
+  live=
+  for p in $targets; do if [ -d /proc/$p ]; then live="$live $p"; fi; done
+  if [ $# -gt 0 ]; then live="$live $(pidof "$@")"; fi
+  echo "pids $live"
+  status=
+  for p in $live; do status="$status /proc/$p/status"; done
+  if [ -n "$status" ]; then cat $status 2>/dev/null | grep VmRSS; fi
   echo report
   for i in 1 2 3 4 5; do if [ -d /proc/$pid ]; then sleep 0.2; fi; done
 done
@@ -270,6 +275,12 @@ impl Session {
                 rest.split_whitespace()
                     .filter_map(|p| p.parse::<u32>().ok()),
             ),
+            "VmRSS:\t" => {
+                let kib = rest.split_whitespace().next().and_then(|n| n.parse().ok());
+                let bytes = kib.map_or(0, |kib: u64| kib.saturating_mul(1024));
+                let sum = report.rss_bytes.get_or_insert_default();
+                *sum = sum.saturating_add(bytes);
+            }
             "report" => {
                 report.pids.sort_unstable();
                 report.pids.dedup();

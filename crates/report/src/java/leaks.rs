@@ -11,7 +11,7 @@ pub(super) fn write(html: &mut Html, leaks: &Leaks, number: usize) {
     html.add(format_args!("<h3 id=\"leaks{number}\">Leaks</h3>\n"));
     if leaks.groups.is_empty() {
         html.add(format_args!(
-            "<p class=\"note\">No leaks found: no object is still held after the end of its \
+            "<p class=\"note\">No leaks found: no object is still reachable after the end of its \
              lifecycle.</p>\n"
         ));
     }
@@ -64,7 +64,7 @@ pub(super) fn write(html: &mut Html, leaks: &Leaks, number: usize) {
     }
     for unheld in &leaks.unheld {
         html.add(format_args!(
-            "<p class=\"note\">{} × {} ({}): no longer held, not yet collected.</p>\n",
+            "<p class=\"note\">{} × {} ({}): unreachable, not yet collected.</p>\n",
             thousands(unheld.count),
             Foreign(&unheld.class),
             unheld.kind.leaked()

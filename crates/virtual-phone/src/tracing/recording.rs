@@ -17,7 +17,7 @@ use crate::faults::FaultKind;
 use crate::fs::FileData;
 use crate::kernel::Kernel;
 use crate::process::Stop;
-use crate::process::{Pid, SIGINT, SIGTERM};
+use crate::process::{Pid, SIGINT, SIGKILL, SIGTERM};
 use crate::traced::Oom;
 use crate::traced::Outcome;
 use crate::traced::RecordingTruth;
@@ -466,8 +466,9 @@ impl<'a> Recording<'a> {
             false => STOP_TAKES,
         };
         let until = (from + takes).max(self.java_done(from));
-        if let Some(process) = kernel.state().processes.get_mut(self.pid) {
-            process.writing = true;
+        match kernel.state().processes.get_mut(self.pid) {
+            Some(process) => process.writing = true,
+            None => return Outcome::Killed(SIGKILL),
         }
         self.flush(from);
         // A signal caught now has no effect.
@@ -485,6 +486,10 @@ impl<'a> Recording<'a> {
         }
         if let Some(outcome) = self.changed() {
             return outcome;
+        }
+        // From here on, a fatal signal arrives after the end.
+        if let Some(process) = kernel.state().processes.get_mut(self.pid) {
+            process.writing = false;
         }
         let now = until;
         self.step_java(now);

@@ -12,12 +12,11 @@ use crate::units::{SignedSize, thousands};
 use crate::untrusted::sanitize;
 use crate::views::java::{Cell, csv_line};
 use crate::views::mappings::{CUT, PAGE, load};
-use std::ffi::OsString;
 
 /// Options of a comparison of mappings.
 pub(crate) struct DiffAsked {
     /// First and second input.
-    pub(crate) inputs: [OsString; 2],
+    pub(crate) inputs: [JavaInput; 2],
     /// Key of the rows.
     pub(crate) by: By,
     /// Maximum number of rows.
@@ -30,7 +29,7 @@ pub(crate) struct DiffAsked {
 
 /// Compares the mappings of two inputs.
 pub(crate) async fn diff(ctx: &Context, asked: DiffAsked) -> Result<Outcome, Failure> {
-    let [before, after] = asked.inputs.map(|typed| JavaInput::parse(&typed));
+    let [before, after] = asked.inputs;
     let names = [&before, &after].map(ToString::to_string);
     let before = load(ctx, before, asked.processes.clone()).await?;
     let after = load(ctx, after, asked.processes).await?;
