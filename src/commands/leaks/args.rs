@@ -34,7 +34,7 @@ pub struct Args {
     /// leaks do not.
     #[arg(long)]
     pub fail: bool,
-    /// Number of iterations between two dumps
+    /// Number of iterations
     ///
     /// Iterations of the scenario between two dumps. heaptap reports growth per iteration. In Java heaps
     /// it ignores growth by fewer objects.
