@@ -50,7 +50,7 @@ fn a_phone_that_stays_stalled_is_given_up() {
     let run = record(&phone, STATS_AND_HEAP, &[]);
     phone.signal("STOP", "adbd");
     run.signal("INT");
-    until("the end", SOON, || run.said().contains("Ctrl-C again"));
+    until("the end", SOON, || run.said().contains("Ctrl-C leaves it"));
     // The second says: don't wait.
     run.signal("INT");
     let given_up = run.end(PATIENCE);
