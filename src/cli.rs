@@ -276,11 +276,13 @@ async fn run_typed(console: &Console, typed: Vec<OsString>) -> Result<Outcome, F
         true => short_tree(),
         false => tree(),
     };
-    let command = command.color(console.clap_color());
-    let parsed = command.try_get_matches_from(&typed).and_then(|matches| {
-        let options = TypedOptions::new(&tree(), &matches);
-        Ok((Cli::from_arg_matches(&matches)?, options))
-    });
+    let mut command = command.color(console.clap_color());
+    let parsed = command
+        .try_get_matches_from_mut(&typed)
+        .and_then(|matches| {
+            let options = TypedOptions::new(&command, &matches);
+            Ok((Cli::from_arg_matches(&matches)?, options))
+        });
     let (cli, options) = match parsed {
         Ok(parsed) => parsed,
         Err(error) => return exit::usage::show(console, &error, &tree(), &typed),

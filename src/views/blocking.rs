@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinError;
 
-use super::progress;
+use super::lookup;
 use crate::console::signals::watch_signals;
 use crate::error::{ErrorClass, Failure};
 use crate::flags::context::Context;
@@ -34,7 +34,7 @@ where
 {
     let status = ctx.console.status();
     ctx.console.set_status(&status, what);
-    let control = progress::names_on(&ctx.console, &status, what).asking(phone);
+    let control = lookup::names_on(&ctx.console, &status, what).asking(phone);
     let mut signals = watch_signals()?;
     let mut task = {
         let control = control.clone();

@@ -5,6 +5,7 @@ pub mod browser;
 pub mod eligibility;
 pub mod java;
 pub mod java_summary;
+pub mod lookup;
 pub mod mappings;
 pub mod meminfo;
 pub mod missing;

@@ -23,11 +23,10 @@ use crate::eligibility::{Finding, Severity};
 use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::flags::context::Context;
-use crate::flags::names::{NamesArgs, PullLibsArg};
+use crate::flags::names::NamesArgs;
 use crate::heaps::selector::check_label;
 use crate::names::module;
-use crate::naming::device_libs::{DeviceLibs, PullEvent, PullLibs};
-use crate::naming::frames::LookupControl;
+use crate::naming::device_libs::PullEvent;
 use crate::recording::companion_options::Source;
 use crate::recording::events::{Checked, CompanionEvent, EventHandler, RecordEvent, Step};
 use crate::recording::outcome::Finished;
@@ -586,40 +585,6 @@ fn by_cause(findings: &[Finding]) -> Vec<(String, &Finding)> {
             names => (format!("{}: each {what}", names.join(", ")), finding),
         })
         .collect()
-}
-
-/// Returns the device to fetch libraries from; `None` unless requested. An unavailable device only
-/// costs symbols.
-pub(crate) async fn phone_asked(ctx: &Context, names: &NamesArgs) -> Option<Arc<DeviceLibs>> {
-    if names.pull_libs != PullLibsArg::Always || names.no_symbolize {
-        return None;
-    }
-    match ctx.device().await {
-        Ok(device) => Some(Arc::new(DeviceLibs::new(device.clone(), PullLibs::Always))),
-        Err(failure) => {
-            let why = failure.message;
-            ctx.console
-                .warn(format_args!("cannot fetch libraries from a device: {why}"));
-            None
-        }
-    }
-}
-
-/// Returns a control for symbolization that shows its progress in a status line, and `after` when
-/// it is done.
-pub(super) fn names_on(console: &Console, status: &ProgressBar, after: &str) -> LookupControl {
-    let (console, status, after) = (console.clone(), status.clone(), after.to_owned());
-    LookupControl::telling(move |progress| {
-        if progress.done == progress.libraries {
-            console.set_status(&status, &after);
-            return;
-        }
-        let (done, all) = (progress.done, progress.libraries);
-        console.set_status(
-            &status,
-            format_args!("symbolizing: {done} of {all} libraries"),
-        );
-    })
 }
 
 /// Shows a finished recording, and returns its exit code. `page` is the path of the written page.

@@ -112,7 +112,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         process_names: recorded::process_names(&manifest),
         only_process: None,
     };
-    let phone = crate::views::progress::phone_asked(ctx, &args.names).await;
+    let phone = crate::views::lookup::phone_asked(ctx, &args.names).await;
     let converted = blocking::watched(ctx, "converting …", phone, move |control| {
         let request = Request { control, ..request };
         let maps = request.maps()?;

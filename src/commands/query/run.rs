@@ -10,7 +10,7 @@ use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::folder::OWN_PREFIX;
 use crate::heap_graph::HeapGraph;
 use crate::heaps::input::{
-    self, DumpScope, LookError, LookOptions, LookTrace, NativeSource, listed, source,
+    self, DumpScope, LookError, LookOptions, LookTrace, NativeSource, listed, process_name, source,
 };
 use crate::heaps::java::{
     JavaError, JavaFile, JavaOptions, OpenedJava, ProgressReporter, of_losses,
@@ -29,6 +29,7 @@ use crate::query::{
 };
 use crate::results::deduped::Deduped;
 use crate::results::findings::{self, Finding};
+use crate::results::lists::join_list;
 use crate::results::manifest::Manifest;
 use crate::results::recorded;
 use crate::results::timeline as readings;
@@ -184,28 +185,24 @@ struct Others {
 
 impl Others {
     fn process(&mut self, pid: u64, name: &str) {
-        self.processes.insert(match name {
-            "" => pid.to_string(),
-            name => format!("{name} ({pid})"),
-        });
+        self.processes.insert(process_name(pid, name));
     }
 
     /// Returns an error if the options select nothing, although there is something.
     fn check(self, path: &Path, look: &LookOptions) -> Result<(), LookError> {
         let name = path.display().to_string();
-        let listed = |names: BTreeSet<String>| names.into_iter().collect::<Vec<_>>().join(", ");
         if !self.heaps.is_empty() {
             return Err(LookError::NoSuchHeap {
                 name,
                 heap: look.heaps.join(", "),
-                there: listed(self.heaps),
+                there: join_list(self.heaps.into_iter()),
             });
         }
         if !look.processes.is_empty() && !self.processes.is_empty() {
             return Err(LookError::NoSuchProcess {
                 name,
                 process: look.processes.to_string(),
-                there: listed(self.processes),
+                there: join_list(self.processes.into_iter()),
             });
         }
         Ok(())

@@ -17,7 +17,7 @@ use crate::naming::names::NameOptions;
 use crate::results::manifest::{FILE_NAME, MappingFile};
 use crate::untrusted::shell::quoted_path;
 use crate::views::blocking;
-use crate::views::progress::phone_asked;
+use crate::views::lookup::phone_asked;
 use crate::views::symbolized::{READING, refreshed_shown, show};
 
 /// Runs the command.

@@ -163,14 +163,19 @@ fn pid_of(facts: &Facts) -> Option<u64> {
 /// `com.example.app (2050), system_server (1410)`.
 pub(super) fn describe_processes<'a>(all: impl Iterator<Item = &'a Facts>) -> String {
     let names: BTreeSet<String> = all
-        .map(|facts| match (facts.process.as_str(), facts.pid) {
-            ("", 0) => "an unnamed process".to_owned(),
-            ("", pid) => pid.to_string(),
-            (name, 0) => name.to_owned(),
-            (name, pid) => format!("{name} ({pid})"),
-        })
+        .map(|facts| process_name(facts.pid, &facts.process))
         .collect();
     join_list(names.into_iter())
+}
+
+/// Names a process in a list of the available ones.
+pub(crate) fn process_name(pid: u64, name: &str) -> String {
+    match (name, pid) {
+        ("", 0) => "an unnamed process".to_owned(),
+        ("", pid) => pid.to_string(),
+        (name, 0) => name.to_owned(),
+        (name, pid) => format!("{name} ({pid})"),
+    }
 }
 
 /// `com.android.art, libc.malloc`.

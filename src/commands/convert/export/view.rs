@@ -22,7 +22,7 @@ use crate::session::SessionId;
 use crate::units::ByteSize;
 use crate::views::page;
 use crate::views::paths::near;
-use crate::views::{blocking, progress};
+use crate::views::{blocking, lookup};
 
 /// Returns the format, or `None` for formats that are handled elsewhere.
 pub(crate) fn format(format: Format) -> Option<run::Format> {
@@ -102,7 +102,7 @@ pub(crate) async fn run(
             ..JavaOptions::default()
         },
     };
-    let phone = progress::phone_asked(ctx, &args.names).await;
+    let phone = lookup::phone_asked(ctx, &args.names).await;
     let mut stdout = Stdout(console.clone());
     let exported = blocking::watched(ctx, "converting …", phone, move |control| {
         let look = LookOptions {
