@@ -259,7 +259,8 @@ fn the_log_and_a_trace_date_a_collection_alike() {
         let event = Event::Collection(Request::Explicit);
         kernel.memory.note(&state, &process, from + MILLI, event);
     }
-    let to = from + 15 * SECOND;
+    // Two natural collections, of which one may be for native allocations.
+    let to = from + 25 * SECOND;
     let made = {
         let state = kernel.state();
         kernel.memory.collections(&state, &process, (from, to))
