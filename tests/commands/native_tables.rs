@@ -515,8 +515,8 @@ fn growth_of_what_matches_stands_beside_what_that_holds() {
         .as_i64()
         .unwrap();
     assert!(0 < held && held < all / 10, "{heap}");
-    let kib = format!("{:.1} KiB of", held as f64 / 1024.0);
-    assert!(line.contains(&kib), "{kib}: {line}");
+    let size = format!("{} of", heaptap::units::ByteSize(held as u64));
+    assert!(line.contains(&size), "{size}: {line}");
 }
 
 /// Bytes of a size as tables show it.
