@@ -12,6 +12,8 @@ mod libraries;
 mod beside;
 #[cfg(unix)]
 mod claims;
+#[cfg(unix)]
+mod documents;
 mod dump;
 #[cfg(unix)]
 mod faults;
