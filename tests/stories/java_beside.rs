@@ -48,14 +48,14 @@ fn the_trace_holds_figures_of_memory_and_the_dumps_are_as_without() {
             let entries = memory.timeline.entries.iter();
             entries.filter(|entry| what(&entry.seen)).count()
         };
-        // A host that is busy leaves some seconds out.
+        // About one a second; a host that is busy leaves some out, and stops late.
         let residents = count(|seen| matches!(seen, Observation::Resident(r) if r.rss > 10 << 20));
         assert!(
-            (3..=16).contains(&residents),
+            (1..=30).contains(&residents),
             "{residents} on Android {android}"
         );
         let system = count(|seen| matches!(seen, Observation::System(s) if s.total > s.available));
-        assert!((3..=16).contains(&system), "{system} on Android {android}");
+        assert!((1..=30).contains(&system), "{system} on Android {android}");
         assert!(count(|seen| matches!(seen, Observation::JavaHeap(_))) > 2);
         assert_eq!(memory.loss.torn_collections, 0, "{:?}", memory.loss);
         assert_eq!(memory.loss.damaged_packets, 0);
