@@ -9,6 +9,7 @@ use crate::heap_graph::{
 };
 use crate::naming::r8_mappings::UsedMap;
 use crate::results::findings::Finding;
+use crate::units::counted;
 
 /// Callback at the start of each step that can take a while, with a description such as `reading
 /// the heap`. Called from any thread; must return immediately.
@@ -148,7 +149,14 @@ pub fn of_losses(graph: &HeapGraph) -> Vec<Finding> {
     if *missing_packets > 0 || *truncated && is_trace {
         let lost = match missing_packets {
             0 => "the heap graph is truncated".to_owned(),
-            n => format!("{n} packets of the heap graph are missing"),
+            &n => format!(
+                "{} missing",
+                counted(
+                    n,
+                    "packet of the heap graph is",
+                    "packets of the heap graph are"
+                )
+            ),
         };
         add(
             "heap-graph-incomplete",
@@ -173,10 +181,17 @@ pub fn of_losses(graph: &HeapGraph) -> Vec<Finding> {
     if *malformed > 0 || (*unknown_classes > 0 && !classes_lost) || !damage.is_empty() {
         let mut parts = Vec::new();
         if *malformed > 0 {
-            parts.push(format!("{malformed} records are unreadable"));
+            parts.push(format!(
+                "{} unreadable",
+                counted(*malformed, "record is", "records are")
+            ));
         }
         if *unknown_classes > 0 {
-            parts.push(format!("{unknown_classes} objects have no class"));
+            parts.push(counted(
+                *unknown_classes,
+                "object has no class",
+                "objects have no class",
+            ));
         }
         parts.extend(damage.first().cloned());
         add(

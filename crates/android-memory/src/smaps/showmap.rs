@@ -300,5 +300,11 @@ fn of_json(text: &[u8]) -> Option<Result<Smaps, SmapsError>> {
             false => strange(&mut smaps, &row.to_string()),
         }
     }
-    Some(finished(smaps, ""))
+    Some(match smaps.mappings.is_empty() {
+        // The rows are at most the total: the table of a process without mappings.
+        true if smaps.strange_count == 0 => Err(SmapsError::NotSmaps {
+            first_line: "the table of showmap has no rows".to_owned(),
+        }),
+        _ => finished(smaps, &String::from_utf8_lossy(text)),
+    })
 }
