@@ -29,6 +29,8 @@ const JAVA_HPROF: &str = "android.java_hprof";
 
 /// Kind of the finding that a trace was recorded without any heap.
 pub(crate) const NOT_ASKED_FOR: &str = "not-requested";
+/// Kind of the finding that the app of a target cannot be profiled.
+pub(crate) const NOT_PROFILEABLE: &str = "not-profileable";
 
 /// Finding kinds that guess why there are no samples; left out if the cause is known.
 pub const GUESSES: [&str; 6] = [
@@ -463,7 +465,7 @@ fn closed_package(recording: &Recording) -> Option<Finding> {
             })
     })?;
     Some(finding(
-        "not-profileable",
+        NOT_PROFILEABLE,
         ErrorClass::Empty,
         format!(
             "{} is neither debuggable nor profileable from the shell, so a user build does not \

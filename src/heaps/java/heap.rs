@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::error::ErrorClass;
 use crate::heap_graph::{
-    Dominators, DumpSource, Follow, HeapGraph, Losses, ObjectIndex, ShortestPaths,
+    Dominators, DumpSource, Follow, HeapGraph, Losses, ObjectIndex, RootKind, ShortestPaths,
 };
 use crate::naming::r8_mappings::UsedMap;
 use crate::results::findings::Finding;
@@ -136,6 +136,12 @@ pub fn of_losses(graph: &HeapGraph) -> Vec<Finding> {
         ..
     } = &graph.facts.losses;
     let is_trace = graph.facts.source == DumpSource::HeapGraph;
+    // If the roots are missing, too, all objects are roots or reachable.
+    let mut roots = graph.roots().iter();
+    let consequence = match roots.any(|root| root.kind == RootKind::Unreachable) {
+        true => "objects are missing",
+        false => "objects are missing, and objects that they referenced look unreachable",
+    };
     let mut findings = Vec::new();
     let mut add = |kind, class, message: String, help: Option<&str>| {
         findings.push(Finding {
@@ -161,18 +167,14 @@ pub fn of_losses(graph: &HeapGraph) -> Vec<Finding> {
         add(
             "heap-graph-incomplete",
             Some(ErrorClass::Incomplete),
-            format!(
-                "{lost}; objects are missing, and objects that they referenced look unreachable"
-            ),
+            format!("{lost}; {consequence}"),
             Some("dump again with a larger buffer (`heaptap dump -b 512mb`)"),
         );
     } else if *truncated {
         add(
             "hprof-truncated",
             Some(ErrorClass::BadInput),
-            "the HPROF is truncated; objects are missing, and objects that they referenced look \
-             unreachable"
-                .to_owned(),
+            format!("the HPROF is truncated; {consequence}"),
             Some("copy or dump it again; run `heaptap hprof info` to see where it ends"),
         );
     }
