@@ -7,7 +7,7 @@
 
 /// An error in a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{what}{}", at.map_or_else(String::new, |at| format!(" at byte {at}")))]
+#[error("{what}{}", .at.map_or_else(String::new, |at| format!(" at byte {at}")))]
 pub struct WireError {
     /// Offset in the message; `None` if the error is about the message as a whole.
     pub at: Option<u32>,
