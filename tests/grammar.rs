@@ -3,13 +3,18 @@
 //! second name for a process or a third letter for a limit does not get in.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::TcpListener;
+use std::path::Path;
 
-use clap::{Arg, Command};
+use clap::{Arg, Command, ValueHint};
+use serde_json::Value;
 
+#[path = "common/program.rs"]
+mod program;
 #[path = "grammar/table.rs"]
 mod table;
 
-use table::{COMMANDS, FAMILIES, LETTERS, MAY_DIFFER, RETIRED};
+use table::{COMMANDS, FAMILIES, LETTERS, MAY_DIFFER, MISSING, OUTPUTS, RETIRED, WRONG};
 
 /// A command that does something, by the words that call it, and what it takes.
 fn commands() -> Vec<(String, Command)> {
@@ -375,4 +380,95 @@ fn a_time_has_a_unit() {
         }
     }
     assert!(found > 8, "{found}");
+}
+
+/// An address at which an adb server would listen, and what tells whether it was asked.
+fn silent_server() -> (TcpListener, String) {
+    let server = TcpListener::bind("127.0.0.1:0").expect("a port");
+    server.set_nonblocking(true).expect("a socket");
+    let address = server.local_addr().expect("an address").to_string();
+    (server, address)
+}
+
+/// The exit code of a line of the table, and its error.
+fn failure(line: &str, server: &str) -> (Option<i32>, Value) {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    let fixture = |name: &str| fixtures.join(name).display().to_string();
+    let words = line.split(' ').map(|word| match word {
+        "T" => fixture("conversions/c_cont.pftrace"),
+        "H" => fixture("hprof/android-a.hprof.gz"),
+        "SQL" => "SELECT 1".to_owned(),
+        word => word.to_owned(),
+    });
+    let output = program::heaptap()
+        .args(words)
+        .args(["--json", "--adb-server", server])
+        .current_dir(env!("CARGO_TARGET_TMPDIR"))
+        .output()
+        .expect("heaptap runs");
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    (output.status.code(), document["error"].clone())
+}
+
+/// Returns whether an error has one line without a full stop, except for two sentences and an
+/// indented excerpt, and at most two lines of help.
+fn is_well_formed(error: &Value) -> bool {
+    let text = |key: &str| error[key].as_str().unwrap_or_default();
+    let mut lines = text("message").lines();
+    let first = lines.next().unwrap_or_default();
+    !first.is_empty()
+        && (!first.ends_with('.') || first.contains(". "))
+        && !text("message").contains("os error")
+        && lines.all(|line| line.starts_with("  "))
+        && text("help").lines().count() <= 2
+}
+
+#[test]
+fn a_missing_file_is_told_before_a_device_is_asked() {
+    let (server, address) = silent_server();
+    let mut wrong = BTreeSet::new();
+    for line in MISSING {
+        let (code, error) = failure(line, &address);
+        let message = error["message"].as_str().unwrap_or_default();
+        let is_told = code == Some(8) && message.contains("nope") && is_well_formed(&error);
+        if !is_told || server.accept().is_ok() {
+            wrong.insert(format!("{line}: {code:?} {error}"));
+        }
+    }
+    for (name, command) in commands() {
+        for arg in command.get_arguments() {
+            let values = arg.get_value_names().unwrap_or_default().join(" ");
+            let label = arg.get_long().unwrap_or(&values);
+            let hint = arg.get_value_hint();
+            let is_path = [ValueHint::AnyPath, ValueHint::FilePath, ValueHint::DirPath];
+            if !is_path.contains(&hint) || OUTPUTS.contains(&label) || RETIRED.contains(&label) {
+                continue;
+            }
+            let typed = match arg.get_long() {
+                Some(long) => format!(" --{long} nope"),
+                None => " nope".to_owned(),
+            };
+            let has_line = |line: &&str| {
+                let rest = line.strip_prefix(name.as_str());
+                rest.is_some_and(|rest| rest.contains(&typed))
+            };
+            if !MISSING.iter().any(has_line) {
+                wrong.insert(word(&name, label));
+            }
+        }
+    }
+    hold("missing files", wrong);
+}
+
+#[test]
+fn a_failure_is_one_line_and_its_help_two_at_most() {
+    let (server, address) = silent_server();
+    let mut wrong = BTreeSet::new();
+    for line in WRONG {
+        let (code, error) = failure(line, &address);
+        if code != Some(2) || !is_well_formed(&error) || server.accept().is_ok() {
+            wrong.insert(format!("{line}: {code:?} {error}"));
+        }
+    }
+    hold("failures", wrong);
 }

@@ -34,7 +34,10 @@ impl Table {
     /// Creates a table with these headings, the last one for the name.
     pub(crate) fn new(headings: &[&str]) -> Table {
         Table {
-            headings: headings.iter().map(|&heading| heading.to_owned()).collect(),
+            headings: headings
+                .iter()
+                .map(|heading| visible(heading).into_owned())
+                .collect(),
             rows: Vec::new(),
             is_of_code: false,
             keeps_remarks: false,
@@ -474,6 +477,13 @@ mod tests {
         assert_eq!(
             table.lines(&plain(), None)[1..],
             ["   1  a\\u{a}error: b  c\\u{d}\\u{a}d"]
+        );
+        // Of a pprof: the names of its values.
+        let mut table = Table::new(&["o\nx", "class"]);
+        table.row(vec!["1".into()], "a");
+        assert_eq!(
+            table.lines(&plain(), None),
+            ["o\\u{a}x  class", "      1  a"]
         );
         let rows = [
             vec!["NAME".to_owned(), "B".to_owned()],

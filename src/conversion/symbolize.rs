@@ -30,6 +30,7 @@ use crate::results::recorded;
 use crate::results::summary::HeapSummary;
 use crate::stacks::naming::FrameNamer;
 use crate::trace::{Surveyed, TraceError};
+use crate::units::counted;
 use crate::untrusted::shell::quoted_path;
 
 /// Results for a trace.
@@ -80,9 +81,10 @@ pub enum SymbolizeError {
     OtherTrace { path: PathBuf },
     /// Symbol files are missing, so rewritten profiles would lose names.
     #[error(
-        "the profiles in {} have names for {before} frames, but now only {now} would have one{}; \
-         nothing was written",
+        "the profiles in {} have names for {}, but now only {now} would have one{}; nothing was \
+         written",
         folder.display(),
+        counted(*before, "frame", "frames"),
         if before == now { " (Java names are gone)" } else { "" }
     )]
     FewerNames {

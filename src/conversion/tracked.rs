@@ -25,6 +25,7 @@ use crate::results::output::is_below;
 use crate::results::recorded::Recorded;
 use crate::results::whole_file::{open_inside, write_named};
 use crate::stacks::TRACKED_HEAP;
+use crate::units::counted;
 
 /// Maximum number of entries that a runtime returns: a full list might lack earlier allocations.
 const FULL: usize = u16::MAX as usize;
@@ -186,11 +187,13 @@ pub(crate) fn write(
         let short = [
             (read.cut() > 0).then(|| {
                 let cut = read.cut();
-                format!("{cut} names have more than {LONGEST_NAME} characters and are truncated")
+                let names = counted(cut as u64, "name exceeds", "names exceed");
+                format!("{names} {LONGEST_NAME} characters; truncated")
             }),
             (summed.profile.left_out() > 0).then(|| {
                 let left_out = summed.profile.left_out();
-                format!("{left_out} frames exceed the limit of callsites and are merged into one")
+                let frames = counted(left_out, "frame exceeds", "frames exceed");
+                format!("{frames} the limit of callsites; merged into one")
             }),
         ];
         let short: Vec<String> = short.into_iter().flatten().collect();

@@ -10,7 +10,7 @@ use super::typed::TypedOptions;
 #[cfg(feature = "virtual-phone")]
 use super::virtual_phone;
 use crate::console::Console;
-use crate::device::{Address, Device, Selector, Server};
+use crate::device::{Address, Device, DeviceError, Selector, Server};
 use crate::error::{ErrorClass, Failure};
 #[cfg(feature = "virtual-phone")]
 use crate::phone::VirtualPhone;
@@ -170,7 +170,20 @@ impl Context {
     /// own words.
     pub async fn device(&self) -> Result<&Device, Failure> {
         self.device
-            .get_or_try_init(|| async { Ok(self.server().await?.select(&self.selector()).await?) })
+            .get_or_try_init(|| async {
+                let chosen = self.server().await?.select(&self.selector()).await;
+                chosen.map_err(with_doctor)
+            })
             .await
     }
+}
+
+/// The failure of a choice of a device; where none is connected, its help names `doctor`, too.
+fn with_doctor(error: DeviceError) -> Failure {
+    let is_missing = matches!(error, DeviceError::NoDevice { .. });
+    let mut failure = Failure::from(error);
+    if let Some(help) = failure.help.as_mut().filter(|_| is_missing) {
+        help.push_str("; for more checks, run `heaptap doctor`");
+    }
+    failure
 }

@@ -22,6 +22,7 @@ use crate::heaps::java::{
     JavaError, JavaFile, JavaHeap, JavaOptions, OpenedJava, ProgressReporter,
 };
 use crate::heaps::selector::JavaInput;
+use crate::units::counted;
 
 /// A request.
 #[derive(Debug, Clone)]
@@ -140,7 +141,12 @@ fn series(file: &JavaFile, notes: &mut Vec<String>) -> Result<Vec<usize>, JavaEr
     if of_life.len() < dumps.len() {
         let earlier = dumps.len() - of_life.len();
         notes.push(format!(
-            "the process restarted; {earlier} dumps of its earlier run are left out"
+            "the process restarted; {} left out",
+            counted(
+                earlier as u64,
+                "dump of its earlier run is",
+                "dumps of its earlier run are"
+            )
         ));
     }
     // Data missing from a truncated dump have not shrunk.

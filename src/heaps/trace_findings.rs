@@ -7,7 +7,7 @@ use crate::error::ErrorClass;
 use crate::profile::{Health, HeapRequest, Recording};
 use crate::results::findings::{BUSY, Finding, TRACE_CUT};
 use crate::stacks::Unexpanded;
-use crate::units::thousands;
+use crate::units::counted;
 
 fn finding(
     kind: &'static str,
@@ -29,6 +29,8 @@ const JAVA_HPROF: &str = "android.java_hprof";
 
 /// Kind of the finding that a trace was recorded without any heap.
 pub(crate) const NOT_ASKED_FOR: &str = "not-requested";
+/// Kind of the finding that the app of a target cannot be profiled.
+pub(crate) const NOT_PROFILEABLE: &str = "not-profileable";
 
 /// Finding kinds that guess why there are no samples; left out if the cause is known.
 pub const GUESSES: [&str; 6] = [
@@ -80,9 +82,8 @@ pub fn unexpanded(frames: Unexpanded) -> impl Iterator<Item = Finding> {
     let without_inlined = (frames.without_inlined > 0).then(|| {
         multiply(
             format!(
-                "{} frames lack inlined functions, because their symbols multiply the stacks \
-                 beyond the limit",
-                thousands(frames.without_inlined)
+                "{} inlined functions, because their symbols multiply the stacks beyond the limit",
+                counted(frames.without_inlined, "frame lacks", "frames lack")
             ),
             "sums are correct; symbolize the trace again to get the names",
         )
@@ -90,8 +91,8 @@ pub fn unexpanded(frames: Unexpanded) -> impl Iterator<Item = Finding> {
     let dropped = (frames.dropped > 0).then(|| {
         multiply(
             format!(
-                "{} frames are left out because the trace has too many callstacks",
-                thousands(frames.dropped)
+                "{} left out because the trace has too many callstacks",
+                counted(frames.dropped, "frame is", "frames are")
             ),
             "sums are correct; the bytes of a missing frame count for its caller",
         )
@@ -112,7 +113,10 @@ fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
             .damage
             .iter()
             .take(PLACES)
-            .map(|d| format!("{} bytes at {}: {}", d.bytes, d.offset, d.what))
+            .map(|d| {
+                let bytes = counted(d.bytes, "byte", "bytes");
+                format!("{bytes} at {}: {}", d.offset, d.what)
+            })
             .collect();
         if health.damage_count > PLACES as u64 {
             places.push(format!("and {} more", health.damage_count - PLACES as u64));
@@ -157,15 +161,15 @@ fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
         ),
         (
             health.inconsistent_profile_packets,
-            "contradict the numbering: traces are mixed, and names of these dumps might be wrong",
+            "contradicted the numbering: traces are mixed, and names of these dumps might be wrong",
         ),
         (
             health.repeated_profile_packets,
-            "are duplicates and count once",
+            "repeated earlier ones; counted once",
         ),
         (
             health.packets_without_sequence,
-            "do not belong to any sequence and are left out",
+            "did not belong to any sequence; left out",
         ),
     ];
     for (count, what) in odd {
@@ -173,7 +177,10 @@ fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
             found.push(finding(
                 "trace-rearranged",
                 ErrorClass::BadInput,
-                format!("{} {what}", packets(count)),
+                format!(
+                    "{} {what}",
+                    counted(count, "profile packet", "profile packets")
+                ),
                 "something modified the trace; use the file as the device wrote it",
             ));
         }
@@ -186,10 +193,11 @@ fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
                 "{}: a buffer overflowed, or a part of the file is lost. Their dumps \
                  are missing or lower bounds, and their frees are not counted as allocations \
                  later.",
-                match health.missing_profile_packets {
-                    1 => "1 profile packet is missing".to_owned(),
-                    n => format!("{n} profile packets are missing"),
-                }
+                counted(
+                    health.missing_profile_packets,
+                    "profile packet is missing",
+                    "profile packets are missing"
+                )
             ),
             LARGER_BUFFER,
         ));
@@ -199,9 +207,10 @@ fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
             "callstacks-lost",
             ErrorClass::Incomplete,
             format!(
-                "{} callstacks and {} frames are not in the trace; their bytes are counted \
-                 under [callstack lost] and [frame lost]",
-                health.lost_callstacks, health.lost_frames
+                "{} and {} are not in the trace; their bytes are counted under [callstack lost] \
+                 and [frame lost]",
+                counted(health.lost_callstacks, "callstack", "callstacks"),
+                counted(health.lost_frames, "frame", "frames")
             ),
             LARGER_BUFFER,
         ));
@@ -211,8 +220,12 @@ fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
             "samples-malformed",
             ErrorClass::Incomplete,
             format!(
-                "{} samples went backwards and were skipped",
-                health.malformed_samples
+                "{} skipped",
+                counted(
+                    health.malformed_samples,
+                    "sample went backwards and was",
+                    "samples went backwards and were"
+                )
             ),
             "the trace contradicts itself; do not trust its values, and record again",
         ));
@@ -222,9 +235,8 @@ fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
             "no-clock",
             ErrorClass::Incomplete,
             format!(
-                "{} dumps have no time because the trace has no clocks; their own timestamps are \
-                 used",
-                health.dumps_without_clock
+                "{} no time because the trace has no clocks; their own timestamps are used",
+                counted(health.dumps_without_clock, "dump has", "dumps have")
             ),
             "values are not affected",
         );
@@ -272,13 +284,6 @@ fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
         }
     }
     found
-}
-
-fn packets(count: u64) -> String {
-    match count {
-        1 => "1 profile packet".to_owned(),
-        n => format!("{n} profile packets"),
-    }
 }
 
 /// Returns why there are no samples, from the config and the trace. `None` if the trace is
@@ -460,7 +465,7 @@ fn closed_package(recording: &Recording) -> Option<Finding> {
             })
     })?;
     Some(finding(
-        "not-profileable",
+        NOT_PROFILEABLE,
         ErrorClass::Empty,
         format!(
             "{} is neither debuggable nor profileable from the shell, so a user build does not \

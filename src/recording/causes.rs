@@ -11,7 +11,7 @@ use crate::eligibility::{
     self, EmptyTarget, Evidence, Finding, FindingId, LogLine, PackageRow, Recorded,
 };
 use crate::error::ErrorClass;
-use crate::heaps::trace_findings::GUESSES;
+use crate::heaps::trace_findings::{GUESSES, NOT_ASKED_FOR, NOT_PROFILEABLE};
 use crate::profile::Health;
 use crate::results::findings;
 use crate::results::manifest;
@@ -177,6 +177,8 @@ pub(super) fn settle(converted: &mut Converted, cause: Cause, told: bool) {
         let cut = match finding.kind {
             findings::TRACE_CUT => true,
             kind if GUESSES.contains(&kind) => return !(by_phone || told),
+            // The same cause, without its target.
+            NOT_ASKED_FOR | NOT_PROFILEABLE if told => return false,
             _ => false,
         };
         if cut {

@@ -4,7 +4,7 @@ use crate::console::{Console, Style};
 use crate::export::csv;
 use crate::heaps::java::facts::{Figures, HeapFacts};
 use crate::heaps::leaks::document::KeptBytes;
-use crate::units::{ByteSize, SignedSize, thousands};
+use crate::units::{ByteSize, SignedSize, counted, thousands};
 
 /// Prints the heading: the heap and the analysis options.
 pub(crate) fn heading(console: &Console, heap: &HeapFacts) {
@@ -44,9 +44,9 @@ pub(crate) fn totals(
     let mut parts = Vec::new();
     if let Some(reachable) = reachable {
         parts.push(format!(
-            "{} in {} objects",
+            "{} in {}",
             console.styled(Style::Strong, ByteSize(reachable.shallow_bytes)),
-            thousands(reachable.count)
+            counted(reachable.count, "object", "objects")
         ));
         if reachable.native_bytes > 0 {
             parts.push(format!("{} native", ByteSize(reachable.native_bytes)));
@@ -54,9 +54,9 @@ pub(crate) fn totals(
     }
     if let Some(garbage) = unreachable.filter(|garbage| garbage.count > 0) {
         parts.push(format!(
-            "unreachable, not yet collected: {} in {} objects",
+            "unreachable, not yet collected: {} in {}",
             ByteSize(garbage.shallow_bytes.saturating_add(garbage.native_bytes)),
-            thousands(garbage.count)
+            counted(garbage.count, "object", "objects")
         ));
     }
     if !parts.is_empty() {

@@ -8,7 +8,7 @@ use crate::console::{Console, Style};
 use crate::conversion::java_summary::JavaSummary;
 use crate::folder::RAW_TRACE;
 use crate::results::manifest::{JavaDump, Manifest};
-use crate::units::{ByteSize, thousands};
+use crate::units::{ByteSize, counted, thousands};
 use crate::untrusted::shell::{quoted_dump, quoted_path};
 
 /// Number of heaps shown with a table; others show only their sizes.
@@ -52,19 +52,19 @@ fn sizes(heap: &JavaSummary) -> Vec<String> {
         bytes => format!(" + {} native", ByteSize(bytes)),
     };
     let mut lines = vec![format!(
-        "reachable    {}{} in {} objects of {} classes",
+        "reachable    {}{} in {} of {}",
         ByteSize(reachable.space),
         native(reachable.native_space),
-        grouped(reachable.objects),
-        grouped(heap.classes as u64),
+        counted(reachable.objects, "object", "objects"),
+        counted(heap.classes as u64, "class", "classes"),
     )];
     let garbage = totals.objects.saturating_sub(reachable.objects);
     if garbage > 0 {
         lines.push(format!(
-            "unreachable  {}{} in {} objects",
+            "unreachable  {}{} in {}",
             ByteSize(totals.space.saturating_sub(reachable.space)),
             native(totals.native_space.saturating_sub(reachable.native_space)),
-            grouped(garbage),
+            counted(garbage, "object", "objects"),
         ));
     }
     lines
@@ -82,16 +82,12 @@ fn table(heap: &JavaSummary) -> Table {
                 ByteSize(row.retained_bytes).to_string(),
                 ByteSize(row.shallow_bytes).to_string(),
                 native,
-                grouped(row.objects),
+                thousands(row.objects),
             ],
             row.class.clone(),
         );
     }
     table
-}
-
-fn grouped(number: u64) -> String {
-    thousands(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
 /// Returns suggested commands for the Java heaps of a directory, each with a description. If the

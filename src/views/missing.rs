@@ -4,6 +4,7 @@
 use crate::console::{Console, Style};
 use crate::names::module;
 use crate::results::manifest::{CutLibrary, LookedIn, MissingLibrary, SymbolFile, Symbolization};
+use crate::units::counted;
 
 /// Libraries shown; the manifest has all.
 const LIBRARIES: usize = 5;
@@ -161,10 +162,11 @@ fn lines(console: &Console, names: &Symbolization, remedy: Remedy<'_>) -> Vec<St
 }
 
 fn cut_line(cut: &CutLibrary) -> String {
+    let end = if cut.callsites == 1 { "ends" } else { "end" };
     format!(
-        "{} callstacks ({} of the bytes) end in {} after one frame because it seems to lack unwind \
+        "{} ({} of the bytes) {end} in {} after one frame because it seems to lack unwind \
          information; keep .eh_frame (-funwind-tables) to see its callers",
-        cut.callsites,
+        counted(cut.callsites, "callstack", "callstacks"),
         percent(cut.share),
         module(&cut.path)
     )

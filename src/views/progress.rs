@@ -31,7 +31,7 @@ use crate::recording::companion_options::Source;
 use crate::recording::events::{Checked, CompanionEvent, EventHandler, RecordEvent, Step};
 use crate::recording::outcome::Finished;
 use crate::session::{Control, Controls, Progress, SessionEvent, SnapshotMethod};
-use crate::units::{ByteSize, HumanDuration};
+use crate::units::{ByteSize, HumanDuration, counted};
 use crate::untrusted::sanitize;
 use crate::untrusted::shell::quoted_path;
 
@@ -368,7 +368,11 @@ impl Show {
                 services,
                 bytes_per_s,
             } => {
-                let mut text = format!("observed: {samples} samples, {collections} collections");
+                let mut text = format!(
+                    "observed: {}, {}",
+                    counted(*samples, "sample", "samples"),
+                    counted(*collections, "collection", "collections")
+                );
                 if let (Some(core), Some(services), Some(bytes)) = (core, services, bytes_per_s) {
                     text.push_str(&format!("; {}", cost(*core, *services, *bytes)));
                 }

@@ -5,6 +5,7 @@ use crate::console::table::shorten;
 use crate::console::wrap::filled;
 use crate::console::{Console, Style};
 use crate::heaps::growth::{Place, SiteRow};
+use crate::units::counted;
 use crate::untrusted;
 use std::borrow::Cow;
 
@@ -16,7 +17,11 @@ pub(crate) fn show_site(console: &Console, lead: &str, site: &SiteRow, names_hea
     let width = console.stdout_width().unwrap_or(usize::MAX);
     let indent = " ".repeat(lead.len());
     let name = match site.unit {
-        "line" => format!("{} ({} callsites)", site.own.function, site.callsites),
+        "line" => format!(
+            "{} ({})",
+            site.own.function,
+            counted(u64::from(site.callsites), "callsite", "callsites")
+        ),
         _ => site.own.function.clone(),
     };
     let name = untrusted::sanitize(&name).into_owned();

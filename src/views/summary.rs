@@ -24,7 +24,7 @@ use crate::profile::DumpKind;
 use crate::results::findings::is_note;
 use crate::results::manifest::{self, Manifest};
 use crate::results::summary::{HeapSummary, TopCallsite};
-use crate::units::{ByteSize, SignedSize, thousands};
+use crate::units::{ByteSize, SignedSize, counted, thousands};
 use crate::untrusted::shell::{quoted_dump, quoted_path};
 
 /// Callers shown, as far as there is room.
@@ -252,7 +252,10 @@ impl Page<'_> {
                 .map(|heap| format!("{}  {}", self.title(heap), headline(heap)))
                 .collect();
             if let Some(left) = others.len().checked_sub(OTHER_HEAPS + 1) {
-                block.push(format!("… and {} more heaps", left + 1));
+                block.push(format!(
+                    "… and {}",
+                    counted(left as u64 + 1, "more heap", "more heaps")
+                ));
             }
             blocks.push(block);
         }

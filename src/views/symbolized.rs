@@ -6,7 +6,7 @@ use crate::conversion::symbolize::{Refreshed, Symbolized};
 use crate::exit::Outcome;
 use crate::naming::r8_mappings::{Origin, WrittenPackage};
 use crate::pages::PAGE;
-use crate::units::ByteSize;
+use crate::units::{ByteSize, counted};
 use crate::untrusted::shell::quoted_path;
 use crate::views::missing::{self, Remedy};
 use crate::views::paths::near;
@@ -106,8 +106,8 @@ pub(crate) fn show(console: &Console, again: &str, goal: Option<&Path>, symboliz
         Some(files) => format!("{}, ", files.join(", ")),
     };
     console.say(format_args!(
-        "wrote {goal}: {files}symbols of {} addresses ({}); {names}",
-        written.addresses,
+        "wrote {goal}: {files}symbols of {} ({}); {names}",
+        counted(written.addresses, "address", "addresses"),
         ByteSize(written.bytes)
     ));
 }
@@ -174,8 +174,8 @@ fn mapping_line(map: &WrittenPackage) -> String {
         Origin::Given | Origin::Variable => String::new(),
     };
     format!(
-        "{package}: {} classes of {}{found}",
-        map.written.classes,
+        "{package}: {} of {}{found}",
+        counted(map.written.classes, "class", "classes"),
         near(&map.path).display()
     )
 }

@@ -191,7 +191,19 @@ fn no_device_is_an_empty_list_for_devices_and_exit_3_elsewhere() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(3));
-    assert_eq!(json(&output)["error"]["kind"], "no-device");
+    let error = json(&output)["error"].clone();
+    assert_eq!(error["kind"], "no-device");
+    // The next step for every command but `doctor` itself.
+    assert!(
+        error["help"].to_string().contains("heaptap doctor"),
+        "{error}"
+    );
+    let doctor = heaptap(&["--adb-server", &server, "doctor", "--json"])
+        .output()
+        .unwrap();
+    let doctor = String::from_utf8_lossy(&doctor.stdout);
+    assert!(doctor.contains("enable USB debugging"), "{doctor}");
+    assert!(!doctor.contains("heaptap doctor"), "{doctor}");
 }
 
 #[test]

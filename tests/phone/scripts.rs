@@ -77,6 +77,9 @@ fn the_shell_speaks_posix() {
     ] {
         assert_eq!(run(&phone, script).text(), expected, "{script}");
     }
+    // A lone command whose words expand to nothing is expanded once.
+    run(&phone, "$(echo x >>/data/local/tmp/once)");
+    assert_eq!(text(&phone, "cat /data/local/tmp/once"), "x\n");
     let wrong = run(&phone, "if true; then");
     assert_eq!(wrong.status, Some(1));
     assert!(wrong.err.contains("syntax error"), "{wrong:?}");

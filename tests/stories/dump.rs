@@ -106,6 +106,10 @@ fn a_dump_that_stays_cut_says_so() {
     assert_eq!(java(&manifest)[0]["flags"]["truncated"], true, "{ended}");
     assert_eq!(manifest["outcome"]["complete"], false);
     lab.assert_tidy("out");
+    // Without GC roots, nothing looks unreachable.
+    let top = lab.run(&["top", "out"]);
+    assert!(top.stderr.contains("GC roots is missing"), "{top}");
+    assert!(!top.stderr.contains("look unreachable"), "{top}");
 }
 
 #[test]

@@ -3,10 +3,15 @@
 //! have 0.
 
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
 
 use heaptap::phone::{Abi, MAPPING, unstripped_libraries};
 
-use crate::lab::Lab;
+use crate::lab::{Lab, Running};
+
+/// No command of a page takes that long.
+const LIMIT: Duration = Duration::from_secs(180);
 
 const PHONE: &str = "android=14,build=userdebug,speed=10";
 
@@ -70,22 +75,20 @@ fn run(page: &str) {
     for (command, code) in commands {
         assert!(command.starts_with("heaptap "), "{page}: {command}");
         let mut shell = crate::program::cleaned("sh");
-        let ended = shell
+        let child = shell
             .args(["-c", &command])
             .current_dir(lab.work())
             .env("PATH", &path)
             .env("ADB_SERVER_SOCKET", format!("tcp:{}", lab.phone.addr()))
             .env("HEAPTAP_STATE_DIR", lab.dir.path().join("state"))
             .env("HEAPTAP_CACHE_DIR", lab.dir.path().join("cache"))
-            .output()
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
             .unwrap();
-        assert_eq!(
-            ended.status.code(),
-            Some(code),
-            "{page}: {command}\n{}{}",
-            String::from_utf8_lossy(&ended.stdout),
-            String::from_utf8_lossy(&ended.stderr)
-        );
+        let typed = command.strip_prefix("heaptap ").unwrap_or(&command);
+        let ended = Running::new(child, &[typed]).end_within(LIMIT);
+        assert_eq!(ended.code(), Some(code), "{page}: {ended}");
     }
 }
 

@@ -280,7 +280,8 @@ impl Ended {
 }
 
 impl Running {
-    fn new(mut child: Child, args: &[&str]) -> Running {
+    /// A child whose stdout and stderr are pipes.
+    pub fn new(mut child: Child, args: &[&str]) -> Running {
         let (line_sender, lines) = channel();
         let stdout = BufReader::new(child.stdout.take().expect("piped"));
         std::thread::spawn(move || {
@@ -397,14 +398,19 @@ impl Running {
     }
 
     /// Waits for its end.
-    pub fn end(mut self) -> Ended {
+    pub fn end(self) -> Ended {
+        self.end_within(LIMIT)
+    }
+
+    /// Waits so long for its end.
+    pub fn end_within(mut self, limit: Duration) -> Ended {
         let begun = Instant::now();
         let mut lines = std::mem::take(&mut self.seen);
         // Stdout ends with the process, whose children inherit nothing.
         loop {
             match self
                 .lines
-                .recv_timeout(LIMIT.saturating_sub(begun.elapsed()))
+                .recv_timeout(limit.saturating_sub(begun.elapsed()))
             {
                 Ok(line) => lines.push(line),
                 Err(RecvTimeoutError::Disconnected) => break,

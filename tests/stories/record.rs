@@ -258,6 +258,31 @@ fn without_a_name_the_folder_is_named_after_target_time_and_session() {
 }
 
 #[test]
+fn why_an_app_that_no_check_stopped_has_no_samples_is_told_once() {
+    let lab = Lab::new("android=14,build=user,speed=20");
+    let closed = "com.example.closed";
+    let args = [
+        "record",
+        "-n",
+        closed,
+        "--no-check",
+        "-d",
+        "2s",
+        "-o",
+        "out",
+    ];
+    lab.expect(7, &args);
+    let warnings = lab.manifest("out")["warnings"].clone();
+    let kinds: Vec<_> = warnings
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|w| &w["kind"])
+        .collect();
+    assert_eq!(kinds, ["user-release"], "{warnings:#}");
+}
+
+#[test]
 fn only_apps_are_launched() {
     let lab = Lab::new(FAST);
     let ended = lab.expect(

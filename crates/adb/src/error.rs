@@ -283,7 +283,7 @@ impl Classified for DeviceError {
                 .with_help(
                     "enable USB debugging in the developer options and connect the cable, \
                      connect over the network with `heaptap devices --connect HOST:PORT`, or use \
-                     `--virtual`; for more checks, run `heaptap doctor`",
+                     `--virtual`",
                 ),
             DeviceError::NotFound { .. } => {
                 ErrorFacts::new(ErrorClass::NoDevice, "device-not-found")

@@ -156,7 +156,45 @@ pub fn detect(head: &[u8]) -> Kind {
     }
 }
 
+/// Beginnings of device texts; `0` is any digit. Texts that begin so can have control characters
+/// and bytes of other encodings, from file names and log messages.
+const DEVICE_TEXTS: [&str; 8] = [
+    "** MEMINFO in pid ",
+    "--------- beginning of ",
+    "00-00 00:00:00.",
+    "0000-00-00 00:00:00.",
+    "== dumpstate: ",
+    "========",
+    "Applications Memory Usage",
+    "Total PSS by process",
+];
+
+fn is_device_text(head: &[u8]) -> bool {
+    let text = head.trim_ascii_start();
+    let begins = |shape: &str| {
+        let shape = shape.as_bytes();
+        let fits =
+            |(want, byte): (&u8, &u8)| want == byte || *want == b'0' && byte.is_ascii_digit();
+        text.len() >= shape.len() && shape.iter().zip(text).all(fits)
+    };
+    DEVICE_TEXTS.into_iter().any(begins) || is_mapping(text)
+}
+
+/// Returns whether a text begins with a mapping of smaps, such as `12c00000-32c00000 rw-p `.
+fn is_mapping(text: &[u8]) -> bool {
+    let mut words = text.split(|&byte| byte == b' ');
+    let (range, permissions) = (words.next().unwrap_or_default(), words.next());
+    let is_range = range.contains(&b'-')
+        && range
+            .iter()
+            .all(|&byte| byte == b'-' || byte.is_ascii_hexdigit());
+    is_range && matches!(permissions, Some([_, _, _, b'p' | b's']))
+}
+
 fn text_kind(head: &[u8]) -> Option<Kind> {
+    if is_device_text(head) {
+        return Some(Kind::Text);
+    }
     let text = match std::str::from_utf8(head) {
         Ok(text) => text,
         // A character is cut at the end of the head.
@@ -246,10 +284,34 @@ mod tests {
             (b"# tracer: nop\n", Kind::Text),
             (b"\x01\x02\x03", Kind::Unknown),
             (b"\x0a", Kind::Text),
+            (b"== dumpstate: 2026-11-20\xff\n", Kind::Text),
             // Of meminfo: as a packet, its tags and lengths would be right.
             (b"\n       Private Other:     2888\n  ", Kind::Text),
         ] {
             assert_eq!(detect(head), kind, "{head:?}");
         }
+    }
+
+    #[test]
+    fn device_texts_can_have_control_characters_and_latin_1() {
+        // As a packet, the tags and lengths of its last lines would be right.
+        let odd = |begin: &str, byte: u8| {
+            let end = b"\n       Private Other:     2888\n  ";
+            [begin.as_bytes(), &[byte], end].concat()
+        };
+        for byte in [0x01, 0x1b, 0xe9] {
+            for begin in [
+                "Applications Memory Usage (in Kilobytes):\n",
+                "\n\n** MEMINFO in pid 4211 [caf",
+                "--------- beginning of main\n",
+                "11-20 07:43:00.123  4211  4219 I caf",
+                "2026-11-20 07:43:00.123  4211  4219 I caf",
+                "12c00000-32c00000 rw-p 00000000 00:00 0    /data/caf",
+            ] {
+                let head = odd(begin, byte);
+                assert_eq!(detect(&head), Kind::Text, "{begin:?} {byte:#x}");
+            }
+        }
+        assert_eq!(detect(&odd("not one of them", 0x01)), Kind::Trace);
     }
 }

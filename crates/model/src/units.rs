@@ -241,6 +241,12 @@ pub fn thousands(number: impl Into<i128>) -> String {
     text
 }
 
+/// Formats a count with its words, such as `1 file is` or `2 files are`.
+pub fn counted(number: u64, one: &str, many: &str) -> String {
+    let words = if number == 1 { one } else { many };
+    format!("{} {words}", thousands(number))
+}
+
 /// Formats bytes as lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     use fmt::Write as _;
@@ -254,6 +260,14 @@ pub fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_count_agrees_with_its_words() {
+        let files = |n| counted(n, "file is", "files are");
+        assert_eq!(files(0), "0 files are");
+        assert_eq!(files(1), "1 file is");
+        assert_eq!(files(1234), "1,234 files are");
+    }
 
     #[test]
     fn sizes_carry_their_sign() {

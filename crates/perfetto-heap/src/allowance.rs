@@ -5,7 +5,7 @@ use heaptap_model::units::Allowance;
 
 /// The definitions of a message exceed the memory limit.
 const TOO_MANY: WireError = WireError {
-    at: 0,
+    at: None,
     what: "memory limit for a trace of this size exceeded",
 };
 

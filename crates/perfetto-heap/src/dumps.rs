@@ -81,6 +81,7 @@ impl DumpPlan {
             series: HashMap::new(),
             allowance: Allowance::default(),
             left_out: 0,
+            first_left_out: None,
             last: BTreeMap::new(),
             sink,
         };
@@ -171,6 +172,8 @@ struct Assembly<'a> {
     allowance: Allowance,
     /// Parts of dumps that exceeded the memory limit.
     left_out: u64,
+    /// Place of the first of them.
+    first_left_out: Option<Place>,
     /// For a stop that timed out: the time of the last dump of each process and heap, if that dump
     /// was not written then.
     last: BTreeMap<(u64, String), Option<Option<u64>>>,
@@ -325,6 +328,7 @@ impl Assembly<'_> {
         if left_out > 0 {
             unfinished = true;
             self.left_out += 1;
+            self.first_left_out.get_or_insert(entry.place);
         }
         health.malformed_samples += malformed;
         if let Err(error) = outcome {
@@ -421,10 +425,10 @@ impl Assembly<'_> {
     }
 
     fn end(mut self) -> Result<Health, Halt> {
-        if self.left_out > 0 {
+        if let Some(place) = self.first_left_out {
             self.health.add_damage(
-                0,
-                0,
+                place.offset,
+                u64::from(place.length),
                 format!(
                     "memory limit for a trace of this size exceeded; left out parts of dumps: {}",
                     self.left_out

@@ -51,7 +51,7 @@ const DEEPEST: usize = 1 << 16;
 const LONGEST_PATH: usize = 4096;
 
 const TOO_DEEP: WireError = WireError {
-    at: 0,
+    at: None,
     what: "too many frames in a callstack",
 };
 

@@ -5,12 +5,12 @@
 //! 0 is a varint, 1 eight bytes, 2 a length and that many bytes, 5 four bytes. Types 3 and 4
 //! (groups) and 6 and 7 do not occur in traces and count as damage, as does field number 0.
 
-/// An error in the wire format, and its offset in the message.
+/// An error in a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{what} at byte {at}")]
+#[error("{what}{}", .at.map_or_else(String::new, |at| format!(" at byte {at}")))]
 pub struct WireError {
-    /// Offset in the message.
-    pub at: usize,
+    /// Offset in the message; `None` if the error is about the message as a whole.
+    pub at: Option<u32>,
     /// Description of the error.
     pub what: &'static str,
 }
@@ -131,7 +131,7 @@ fn varint_by_bytes(bytes: &[u8], pos: &mut usize) -> Result<u64, WireError> {
         }
     }
     Err(WireError {
-        at: start,
+        at: Some(start as u32),
         what: if bytes.len() - start < 10 {
             "number cut off"
         } else {
@@ -172,7 +172,10 @@ impl<'a> Fields<'a> {
             return Ok(None);
         }
         let start = self.pos;
-        let error = |what| WireError { at: start, what };
+        let error = |what| WireError {
+            at: Some(start as u32),
+            what,
+        };
         let mut pos = self.pos;
         let tag = varint(self.bytes, &mut pos)?;
         let number = tag >> 3;
@@ -203,7 +206,7 @@ fn fixed<const N: usize>(bytes: &[u8], pos: &mut usize) -> Result<[u8; N], WireE
     let end = *pos + N;
     let Some(slice) = bytes.get(*pos..end) else {
         return Err(WireError {
-            at: *pos,
+            at: Some(*pos as u32),
             what: "fixed number cut off",
         });
     };
@@ -258,6 +261,16 @@ mod tests {
         ] {
             assert_eq!(Fields::new(bytes).next().map_err(|e| e.what), Err(what));
         }
+    }
+
+    #[test]
+    fn an_error_has_the_offset_of_the_byte_or_none() {
+        let mut fields = Fields::new(&[0x08, 0x01, 0x0b]);
+        fields.next().unwrap();
+        let error = fields.next().unwrap_err();
+        assert_eq!(error.to_string(), "unknown wire type at byte 2");
+        let whole = WireError { at: None, ..error };
+        assert_eq!(whole.to_string(), "unknown wire type");
     }
 
     #[test]

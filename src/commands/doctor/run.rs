@@ -142,13 +142,7 @@ impl Check {
 fn failed(id: &str, failure: impl Into<Failure>) -> Check {
     let failure = failure.into();
     Check {
-        // The command itself is no next step.
-        fix: failure
-            .help
-            .map(|help| match help.split_once("; for more checks, run ") {
-                Some((step, _)) => step.to_owned(),
-                None => help,
-            }),
+        fix: failure.help,
         ..check(id, Side::Device, Status::Fail, failure.message)
     }
 }

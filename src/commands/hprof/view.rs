@@ -21,7 +21,7 @@ use crate::hprof::records::tag;
 use crate::hprof::strip::StripOptions;
 use crate::hprof::sub_records::{root_kind, sub_tag};
 use crate::naming::frames::LookupControl;
-use crate::units::ByteSize;
+use crate::units::{ByteSize, counted};
 use crate::views::blocking;
 use crate::views::paths::near;
 
@@ -316,8 +316,9 @@ fn overview(name: &str, info: &Info) -> Vec<Vec<String>> {
     };
     let sites = match info.has_allocation_sites() {
         true => format!(
-            "for {} objects, at {} stacks",
-            info.with_site, info.stacks_with_frames
+            "for {}, at {}",
+            counted(info.with_site, "object", "objects"),
+            counted(info.stacks_with_frames, "stack", "stacks")
         ),
         false => "not tracked".to_owned(),
     };

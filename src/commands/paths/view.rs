@@ -14,7 +14,7 @@ use crate::heaps::java::paths::{
 };
 use crate::heaps::java::{self, JavaError, OpenedJava};
 use crate::heaps::selector::JavaInput;
-use crate::units::{ByteSize, thousands};
+use crate::units::{ByteSize, counted, thousands};
 use crate::views::blocking;
 use crate::views::java as java_view;
 
@@ -121,8 +121,8 @@ fn show_targets(console: &Console, report: &PathsReport) {
     console.data(line);
     if report.unreachable > 0 {
         console.data(format_args!(
-            "{} more are unreachable and not yet collected",
-            thousands(report.unreachable)
+            "{} unreachable and not yet collected",
+            counted(report.unreachable, "more is", "more are")
         ));
     }
     if figures.count == 0 && report.unreachable == 0 {
@@ -256,8 +256,8 @@ fn holders(rows: &[HolderRow]) -> Table {
         }
         if row.hidden > 0 {
             remarks.push(format!(
-                "{} more refer to it (`--width`, `--depth`)",
-                row.hidden
+                "{} to it (`--width`, `--depth`)",
+                counted(row.hidden as u64, "more refers", "more refer")
             ));
         }
         table.remark(remarks.join("; "));
@@ -290,13 +290,13 @@ fn show_object(console: &Console, object: &ObjectReport) {
         Some(count) => line(
             "retained",
             format!(
-                "{}{} in {} objects",
+                "{}{} in {}",
                 ByteSize(figures.retained_bytes.unwrap_or(0)),
                 match figures.retained_native_bytes {
                     Some(native) if native > 0 => format!(" + {} native", ByteSize(native)),
                     _ => String::new(),
                 },
-                thousands(count)
+                counted(count, "object", "objects")
             ),
         ),
         None => line(

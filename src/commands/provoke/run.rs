@@ -114,7 +114,10 @@ pub async fn run(
         Ok(0) => Ok(report),
         Ok(lost) => Err(unwritable(
             timeline.path(),
-            &io::Error::other(format!("{lost} steps did not fit")),
+            &io::Error::other(format!(
+                "{} did not fit",
+                crate::units::counted(lost, "step", "steps")
+            )),
         )),
         Err(error) => Err(unwritable(timeline.path(), &error)),
     }

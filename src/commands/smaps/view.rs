@@ -11,7 +11,7 @@ use crate::flags::context::Context;
 use crate::flags::source;
 use crate::memory::smaps::{Field, Sums};
 use crate::system::smaps::{self, Document, Mapped, Moment, Row};
-use crate::units::{ByteSize, thousands};
+use crate::units::{ByteSize, counted, thousands};
 use crate::untrusted::sanitize;
 use crate::views::java::{Cell, csv_line};
 use crate::views::mappings::{CUT, PAGE, load};
@@ -146,9 +146,9 @@ fn heading(console: &Console, moment: &Moment, count: u64) {
         None => String::new(),
     };
     console.data(format_args!(
-        "{}{when}: {} mappings",
+        "{}{when}: {}",
         console.styled(Style::Strong, who),
-        thousands(count)
+        counted(count, "mapping", "mappings")
     ));
 }
 
@@ -214,8 +214,8 @@ fn remarks(document: &Document, total: &Sums) -> Vec<String> {
     }
     if document.unknown_lines > 0 {
         lines.push(format!(
-            "{} lines are not part of mappings, the first: {}",
-            thousands(document.unknown_lines),
+            "{} not part of mappings, the first: {}",
+            counted(document.unknown_lines, "line is", "lines are"),
             document.strange.first().map_or("", String::as_str)
         ));
     }

@@ -6,6 +6,7 @@ use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::flags::session::selector;
+use crate::naming::r8_mappings::R8Mappings;
 use crate::recording::sessions::{self, Stopped};
 use crate::session::Store;
 use crate::views::page;
@@ -22,8 +23,10 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         ctx.typed.only("`--forget`", &["forget"])?;
         return forget(ctx, &store, id);
     }
-    let selector = selector(ctx, &store, args.session).await?;
     let names = args.names.options(&ctx.console)?;
+    // Before a recording is ended.
+    R8Mappings::check(&names)?;
+    let selector = selector(ctx, &store, args.session).await?;
     let signals = watch_signals()?;
     let stopped = Show::new(ctx, false)
         .during(signals, async |controls, on_event| {

@@ -13,7 +13,7 @@ use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::heaps::input::{self, DumpScope, NativeFile, OpenedInput};
 use crate::heaps::java::OpenedJava;
-use crate::units::ByteSize;
+use crate::units::{ByteSize, counted};
 use crate::views::blocking;
 use crate::views::native as native_view;
 
@@ -167,8 +167,8 @@ async fn native(ctx: &Context, args: &Args, file: NativeFile) -> Result<Outcome,
     native_view::warn(console, &input, &report.warnings);
     if java_dumps > 0 {
         console.say(format_args!(
-            "{input} also has {java_dumps} Java heap{}; add `--heap java` to show Java heaps",
-            if java_dumps == 1 { "" } else { "s" }
+            "{input} also has {}; add `--heap java` to show Java heaps",
+            counted(java_dumps as u64, "Java heap", "Java heaps")
         ));
     }
     Ok(Outcome::from(class))

@@ -9,7 +9,7 @@ use crate::analyze::native::growth::series::{continue_counters, continues};
 use crate::analyze::sampling::Interval;
 use crate::profile::DumpKind;
 use crate::stacks::{Dump, Facts, View};
-use crate::units::{HumanDuration, thousands};
+use crate::units::{HumanDuration, counted};
 
 /// Dumps of one process.
 #[derive(Debug)]
@@ -144,7 +144,10 @@ pub(super) fn series_of(
                 if complete < chosen.len() {
                     cut_short = Some(complete);
                 }
-                short.push(format!("{} of {name}", count(members.len(), "dump")));
+                short.push(format!(
+                    "{} of {name}",
+                    counted(members.len() as u64, "dump", "dumps")
+                ));
                 continue;
             }
             if warm < kept.len() && series.heaps.is_empty() {
@@ -299,10 +302,7 @@ fn labelled_only(series: &mut Series, heaps: &BTreeMap<&str, Vec<&Opened>>) -> b
     if most > 0 && most < all && all >= ENOUGH_LABELS {
         series.notes.push(format!(
             "{} too few, so all {all} dumps are compared; iterations might differ in length",
-            match most {
-                1 => "1 labeled dump is".to_owned(),
-                n => format!("{n} labeled dumps are"),
-            }
+            counted(most as u64, "labeled dump is", "labeled dumps are")
         ));
     }
     false
@@ -471,13 +471,6 @@ impl Series {
                     .to_owned(),
             );
         }
-    }
-}
-
-fn count(n: usize, what: &str) -> String {
-    match n {
-        1 => format!("1 {what}"),
-        n => format!("{} {what}s", thousands(n as u64)),
     }
 }
 

@@ -5,10 +5,11 @@ use std::sync::{Arc, OnceLock};
 
 use crate::error::ErrorClass;
 use crate::heap_graph::{
-    Dominators, DumpSource, Follow, HeapGraph, Losses, ObjectIndex, ShortestPaths,
+    Dominators, DumpSource, Follow, HeapGraph, Losses, ObjectIndex, RootKind, ShortestPaths,
 };
 use crate::naming::r8_mappings::UsedMap;
 use crate::results::findings::Finding;
+use crate::units::counted;
 
 /// Callback at the start of each step that can take a while, with a description such as `reading
 /// the heap`. Called from any thread; must return immediately.
@@ -135,6 +136,12 @@ pub fn of_losses(graph: &HeapGraph) -> Vec<Finding> {
         ..
     } = &graph.facts.losses;
     let is_trace = graph.facts.source == DumpSource::HeapGraph;
+    // If the roots are missing, too, all objects are roots or reachable.
+    let mut roots = graph.roots().iter();
+    let consequence = match roots.any(|root| root.kind == RootKind::Unreachable) {
+        true => "objects are missing",
+        false => "objects are missing, and objects that they referenced look unreachable",
+    };
     let mut findings = Vec::new();
     let mut add = |kind, class, message: String, help: Option<&str>| {
         findings.push(Finding {
@@ -148,23 +155,26 @@ pub fn of_losses(graph: &HeapGraph) -> Vec<Finding> {
     if *missing_packets > 0 || *truncated && is_trace {
         let lost = match missing_packets {
             0 => "the heap graph is truncated".to_owned(),
-            n => format!("{n} packets of the heap graph are missing"),
+            &n => format!(
+                "{} missing",
+                counted(
+                    n,
+                    "packet of the heap graph is",
+                    "packets of the heap graph are"
+                )
+            ),
         };
         add(
             "heap-graph-incomplete",
             Some(ErrorClass::Incomplete),
-            format!(
-                "{lost}; objects are missing, and objects that they referenced look unreachable"
-            ),
+            format!("{lost}; {consequence}"),
             Some("dump again with a larger buffer (`heaptap dump -b 512mb`)"),
         );
     } else if *truncated {
         add(
             "hprof-truncated",
             Some(ErrorClass::BadInput),
-            "the HPROF is truncated; objects are missing, and objects that they referenced look \
-             unreachable"
-                .to_owned(),
+            format!("the HPROF is truncated; {consequence}"),
             Some("copy or dump it again; run `heaptap hprof info` to see where it ends"),
         );
     }
@@ -173,10 +183,17 @@ pub fn of_losses(graph: &HeapGraph) -> Vec<Finding> {
     if *malformed > 0 || (*unknown_classes > 0 && !classes_lost) || !damage.is_empty() {
         let mut parts = Vec::new();
         if *malformed > 0 {
-            parts.push(format!("{malformed} records are unreadable"));
+            parts.push(format!(
+                "{} unreadable",
+                counted(*malformed, "record is", "records are")
+            ));
         }
         if *unknown_classes > 0 {
-            parts.push(format!("{unknown_classes} objects have no class"));
+            parts.push(counted(
+                *unknown_classes,
+                "object has no class",
+                "objects have no class",
+            ));
         }
         parts.extend(damage.first().cloned());
         add(

@@ -5,6 +5,7 @@ use crate::deobfuscate::{self, AppMap, MapSource, Scope, SeenIn};
 use crate::heap_graph::HeapGraph;
 use crate::profile::{NameMaps, Process, Recording};
 use crate::results::findings::Finding;
+use crate::units::counted;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -125,9 +126,12 @@ pub fn minified(graph: &HeapGraph) -> Option<Finding> {
     let classes = deobfuscate::minified_classes(graph);
     let first = classes.iter().take(3).copied().collect::<Vec<_>>();
     let message = format!(
-        "{} classes have minified names ({} …); use `--mapping FILE` with the R8 mapping file to \
-         deobfuscate them",
-        classes.len(),
+        "{} ({} …); use `--mapping FILE` with the R8 mapping file to deobfuscate them",
+        counted(
+            classes.len() as u64,
+            "class has a minified name",
+            "classes have minified names"
+        ),
         first.join(", ")
     );
     (!classes.is_empty()).then(|| super::warning("mapping-missing", message, ""))

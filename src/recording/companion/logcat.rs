@@ -65,7 +65,10 @@ impl LogcatFile {
         let path = self.file.path().display();
         match self.file.finish() {
             Ok(0) => Ok(()),
-            Ok(lost) => Err(format!("{lost} lines did not fit in {path}")),
+            Ok(lost) => Err(format!(
+                "{} did not fit in {path}",
+                crate::units::counted(lost, "line", "lines")
+            )),
             Err(error) => Err(format!("cannot write {path}: {error}")),
         }
     }

@@ -55,6 +55,7 @@ use crate::device::Device;
 use crate::observe::OurWindows;
 use crate::session::{self, Controls, FollowEnd, LabelWatch, Session, SessionState};
 use crate::timeline::{self, Label, Missed, MissedReason, Observation, Unread};
+use crate::units::counted;
 
 /// Between two looks for a new label.
 const LOOK: Duration = Duration::from_millis(200);
@@ -233,7 +234,8 @@ impl Spine {
             Ok(lost) => warn(
                 &self.on_event,
                 format!(
-                    "{lost} entries did not fit in {}",
+                    "{} did not fit in {}",
+                    counted(lost, "entry", "entries"),
                     self.timeline.path().display()
                 ),
             ),

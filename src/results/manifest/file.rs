@@ -1,6 +1,5 @@
 //! The manifest file: its name, atomic writing, reading, and errors.
 
-use std::cmp::Ordering;
 use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -54,17 +53,13 @@ impl Manifest {
             source,
         };
         let Version { schema_version } = serde_json::from_slice(&text).map_err(invalid)?;
-        match schema_version.cmp(&SCHEMA_VERSION) {
-            Ordering::Equal => serde_json::from_slice(&text).map_err(invalid),
-            Ordering::Less => Err(ManifestError::TooOld {
+        if schema_version != SCHEMA_VERSION {
+            return Err(ManifestError::OtherSchema {
                 path,
                 found: schema_version,
-            }),
-            Ordering::Greater => Err(ManifestError::TooNew {
-                path,
-                found: schema_version,
-            }),
+            });
         }
+        serde_json::from_slice(&text).map_err(invalid)
     }
 
     /// Adds the page `file` to the manifest of `folder`, if it is a recording directory.
@@ -121,20 +116,11 @@ pub enum ManifestError {
         #[source]
         source: serde_json::Error,
     },
-    /// The schema is of a later version.
+    /// The schema is of a later version, or of an earlier one, whose fields have other names.
     #[error(
         "{} has schema version {found}, but this heaptap supports \
          {SCHEMA_VERSION}", path.display())]
-    TooNew {
-        path: PathBuf,
-        /// Schema version of the file.
-        found: u32,
-    },
-    /// The schema is of an earlier version, whose fields have other names.
-    #[error(
-        "{} has schema version {found}, but this heaptap supports \
-         {SCHEMA_VERSION}", path.display())]
-    TooOld {
+    OtherSchema {
         path: PathBuf,
         /// Schema version of the file.
         found: u32,
@@ -166,16 +152,16 @@ impl Classified for ManifestError {
                 ErrorFacts::new(ErrorClass::BadInput, "manifest-invalid")
                     .with_help(without_manifest(path))
             }
-            ManifestError::TooOld { path, .. } => {
+            ManifestError::OtherSchema { found, .. } if *found > SCHEMA_VERSION => {
+                ErrorFacts::new(ErrorClass::BadInput, "manifest-too-new")
+                    .with_help("use the version of heaptap that wrote it")
+            }
+            ManifestError::OtherSchema { path, .. } => {
                 let help = match path.with_file_name(RAW_TRACE).is_file() {
                     true => without_manifest(path),
                     false => "read it with the heaptap that wrote it, or record again".to_owned(),
                 };
                 ErrorFacts::new(ErrorClass::BadInput, "manifest-too-old").with_help(help)
-            }
-            ManifestError::TooNew { .. } => {
-                ErrorFacts::new(ErrorClass::BadInput, "manifest-too-new")
-                    .with_help("use the version of heaptap that wrote it")
             }
         }
     }

@@ -137,7 +137,7 @@ fn of_many_heaps_a_page_is_shown() {
     let blocks = page.heaps(&manifest, &vec![heap; 30_000]);
     let last = blocks.last().unwrap();
     assert_eq!(last.len(), OTHER_HEAPS + 1);
-    assert_eq!(last.last().unwrap(), "… and 29976 more heaps");
+    assert_eq!(last.last().unwrap(), "… and 29,976 more heaps");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::size;
 use crate::console::{Console, Style};
 use crate::results::manifest::{JavaAllocations, Manifest, TrackedDump};
-use crate::units::thousands;
+use crate::units::counted;
 use crate::untrusted::sanitize;
 use crate::untrusted::shell::quoted_path;
 use crate::views::paths::near;
@@ -43,17 +43,14 @@ pub(super) fn block(console: &Console, manifest: &Manifest) -> Option<Vec<String
 fn line(dump: &TrackedDump) -> String {
     let at = dump.label.as_deref().unwrap_or("at the end");
     let bytes = size(i64::try_from(dump.space).unwrap_or(i64::MAX));
-    let count = thousands(dump.objects);
-    let threads = match dump.threads {
-        1 => "1 thread".to_owned(),
-        threads => format!("{threads} threads"),
-    };
+    let allocations = counted(dump.objects, "allocation", "allocations");
+    let threads = counted(dump.threads, "thread", "threads");
     let bound = match dump.full {
         true => "only the most recent ones",
         false => "all since the start",
     };
     format!(
-        "  {}: {bytes} in {count} allocations of {threads}; {bound}",
+        "  {}: {bytes} in {allocations} of {threads}; {bound}",
         sanitize(at)
     )
 }

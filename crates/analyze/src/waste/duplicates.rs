@@ -68,10 +68,10 @@ struct Sums {
     count: u64,
     bytes: u64,
     without_contents: u64,
-    /// Contents of at least a byte.
-    filled: u64,
-    /// Contents with a byte other than zero.
-    with_values: u64,
+    /// Some contents have at least a byte.
+    is_filled: bool,
+    /// Some contents have a byte other than zero.
+    has_values: bool,
 }
 
 struct Gathered<'s> {
@@ -195,13 +195,13 @@ pub(super) fn find(
 
 impl Sums {
     fn add_content(&mut self, bytes: &[u8]) {
-        self.filled += u64::from(!bytes.is_empty());
-        self.with_values += u64::from(bytes.iter().any(|&byte| byte != 0));
+        self.is_filled |= !bytes.is_empty();
+        self.has_values = self.has_values || bytes.iter().any(|&byte| byte != 0);
     }
 
     /// Returns whether all contents were replaced by zeros, as `hprof strip` does.
     fn is_stripped(&self) -> bool {
-        self.filled > 0 && self.with_values == 0
+        self.is_filled && !self.has_values
     }
 
     /// The sums without a comparison of contents.
@@ -222,8 +222,8 @@ impl Sums {
         self.count += other.count;
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.without_contents += other.without_contents;
-        self.filled += other.filled;
-        self.with_values += other.with_values;
+        self.is_filled |= other.is_filled;
+        self.has_values |= other.has_values;
     }
 }
 

@@ -39,7 +39,7 @@ pub use duplicates::{DuplicateGroup, Duplicates};
 pub use loaders::RepeatedLoader;
 
 use heaptap_model::heap_graph::{HeapGraph, Reachable};
-use heaptap_model::units::thousands;
+use heaptap_model::units::counted;
 use holders::Holders;
 use parts::Scope;
 
@@ -164,19 +164,12 @@ pub fn find(graph: &HeapGraph, reachable: &Reachable, limit: usize) -> Waste {
     } else if waste.strings.without_contents + waste.arrays.without_contents > 0 {
         waste.untold.push(format!(
             "contents of {} and {} are missing from this dump",
-            counted(waste.strings.without_contents, "string"),
-            counted(waste.arrays.without_contents, "array")
+            counted(waste.strings.without_contents, "string", "strings"),
+            counted(waste.arrays.without_contents, "array", "arrays")
         ));
     }
     name_holders(graph, reachable, &mut waste);
     waste
-}
-
-fn counted(count: u64, what: &str) -> String {
-    match count {
-        1 => format!("1 {what}"),
-        n => format!("{} {what}s", thousands(n)),
-    }
 }
 
 fn name_holders(graph: &HeapGraph, reachable: &Reachable, waste: &mut Waste) {

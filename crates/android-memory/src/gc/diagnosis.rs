@@ -5,7 +5,7 @@
 use super::log::ProcessLog;
 use super::report::{Diagnosis, Evidence, Figures, Growing, Growth, Live, ProcessReport, Severity};
 use super::trend::{FEWEST, OVER_NOISE, Point, Trend};
-use heaptap_model::units::{ByteSize, HumanDuration};
+use heaptap_model::units::{ByteSize, HumanDuration, counted};
 use std::time::Duration;
 
 /// Minimum growth in bytes; smaller growth is not reported, whatever its rate.
@@ -230,10 +230,9 @@ fn near_limit(report: &ProcessReport, process: &ProcessLog) -> Option<Diagnosis>
             ByteSize(FULL_FREE)
         ),
     };
-    let plural = if collections == 1 { "" } else { "s" };
     let mut text = format!(
-        "OutOfMemoryError is near: allocations waited for {collections} collection{plural}, and \
-         after {full} of them {bound}"
+        "OutOfMemoryError is near: allocations waited for {}, and after {full} of them {bound}",
+        counted(collections, "collection", "collections")
     );
     if most > 0 {
         text += &format!(" (at most {} live)", ByteSize(most));

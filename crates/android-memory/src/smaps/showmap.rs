@@ -131,11 +131,12 @@ fn strange(smaps: &mut Smaps, line: &str) {
     }
 }
 
-fn finished(mut smaps: Smaps, text: &str) -> Result<Smaps, SmapsError> {
+fn finished(mut smaps: Smaps) -> Result<Smaps, SmapsError> {
     if smaps.mappings.is_empty() {
-        let first = text.lines().next().unwrap_or_default();
+        let first_line = smaps.strange.first().cloned();
         return Err(SmapsError::NotSmaps {
-            first_line: sanitize_bytes(first.as_bytes()),
+            // At most the total, as of a process that ends.
+            first_line: first_line.unwrap_or_else(|| "the table of showmap has no rows".to_owned()),
         });
     }
     let each = smaps.mappings.iter().all(|mapping| mapping.end > 0);
@@ -207,7 +208,7 @@ fn of_table(text: &str, heading: usize) -> Result<Smaps, SmapsError> {
         add(&mut smaps, row)?;
     }
     smaps.cut = rules < 2;
-    finished(smaps, text)
+    finished(smaps)
 }
 
 /// Splits a line of CSV into cells, which can be quoted.
@@ -262,7 +263,7 @@ fn of_csv(text: &str, heading: usize) -> Result<Smaps, SmapsError> {
             false => strange(&mut smaps, line),
         }
     }
-    finished(smaps, text)
+    finished(smaps)
 }
 
 fn of_json(text: &[u8]) -> Option<Result<Smaps, SmapsError>> {
@@ -300,5 +301,5 @@ fn of_json(text: &[u8]) -> Option<Result<Smaps, SmapsError>> {
             false => strange(&mut smaps, &row.to_string()),
         }
     }
-    Some(finished(smaps, ""))
+    Some(finished(smaps))
 }

@@ -454,6 +454,19 @@ fn showmaps_table_csv_and_json_are_the_same() {
 }
 
 #[test]
+fn a_showmap_of_no_mappings_says_so() {
+    let json = r#"[{"virtual size":0,"RSS":0,"PSS":0,"object":"TOTAL"}]"#;
+    let csv = "\"virtual size\",\"RSS\",\"PSS\",\"swap\",\"object\"\n0,0,0,0,\"TOTAL\"\n";
+    for text in [json, csv] {
+        let error = parse(text.as_bytes()).unwrap_err().to_string();
+        assert!(
+            error.ends_with("the table of showmap has no rows"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn showmaps_newer_columns_are_found_by_their_headings() {
     let text = "\
  virtual                     shared   shared  private  private                   Anon      Shmem     File      Shared   Private

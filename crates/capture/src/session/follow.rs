@@ -34,7 +34,7 @@ while [ -d /proc/$pid ]; do
   echo "pids $live"
   status=
   for p in $live; do status="$status /proc/$p/status"; done
-  if [ -n "$status" ]; then cat $status 2>/dev/null | grep VmRSS; fi
+  if [ -n "$status" ]; then grep -h VmRSS $status 2>/dev/null; fi
   echo report
   for i in 1 2 3 4 5; do if [ -d /proc/$pid ]; then sleep 0.2; fi; done
 done

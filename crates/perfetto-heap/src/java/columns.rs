@@ -144,7 +144,7 @@ impl Columns {
         let most = u64::from(u32::MAX) - 1;
         if self.references + own > most || self.len() as u64 >= most {
             return Err(WireError {
-                at: 0,
+                at: None,
                 what: "more objects or references than 32-bit numbers allow",
             });
         }

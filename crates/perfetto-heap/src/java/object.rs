@@ -62,7 +62,7 @@ impl<'a> Packed<'a> {
             run = if byte < 0x80 { 0 } else { run + 1 };
             if run == 10 {
                 return Err(WireError {
-                    at,
+                    at: Some(at as u32),
                     what: "number longer than ten bytes",
                 });
             }
@@ -70,7 +70,7 @@ impl<'a> Packed<'a> {
         match run {
             0 => Ok(ends as u32),
             _ => Err(WireError {
-                at: bytes.len(),
+                at: Some(bytes.len() as u32),
                 what: "number cut off",
             }),
         }

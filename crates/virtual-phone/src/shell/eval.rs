@@ -30,8 +30,9 @@ impl Shell {
             Ok(fields) => fields,
             Err(flow) => return Some(Err(flow)),
         };
-        let name = fields.first()?;
-        if Self::is_builtin(name) || self.functions.contains_key(name) || !assigns.is_empty() {
+        let is_program =
+            |name: &String| !Self::is_builtin(name) && !self.functions.contains_key(name);
+        if !assigns.is_empty() || !fields.first().is_some_and(is_program) {
             // The words are already expanded; expanding them again might repeat side effects.
             return Some(self.run_simple(assigns, fields, redirects));
         }

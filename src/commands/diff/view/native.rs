@@ -7,7 +7,7 @@ use crate::console::{Console, Style};
 use crate::error::ErrorClass;
 use crate::flags::pattern::NO_MATCH;
 use crate::heaps::input::facts::Growth;
-use crate::units::{ByteSize, thousands};
+use crate::units::{ByteSize, counted, thousands};
 use crate::views::java::{Cell, csv_line, signed};
 use crate::views::native::{ATTACHED, callers, heading, parts, place, value, what_of};
 
@@ -171,9 +171,9 @@ fn show_rows(console: &Console, report: &DiffReport, heap: &HeapDiff) {
         }
         // A row's interval considers that row alone; significance is tested for all rows together.
         if noise.iter().any(|row| leaves_out_zero(&change(row).growth)) {
-            let tested = thousands((heap.rows_confirmed + all) as u64);
+            let tested = counted((heap.rows_confirmed + all) as u64, "row", "rows");
             note += &format!(
-                "; with {tested} rows tested together, chance explains intervals that exclude 0"
+                "; with {tested} tested together, chance explains intervals that exclude 0"
             );
         }
         console.data("");

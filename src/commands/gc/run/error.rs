@@ -38,6 +38,9 @@ pub enum GcError {
     /// A recording is combined with other inputs.
     #[error("cannot combine recording {name} with other inputs")]
     NotAlone { name: String },
+    /// A time between labels of a log.
+    #[error("{name} is a log, and only recordings have labels")]
+    LogHasNoLabels { name: String },
     /// The recording does not have the label.
     #[error("{name} does not have a label {}", sanitize(label))]
     NoSuchLabel {
@@ -131,6 +134,10 @@ impl Classified for GcError {
             }
             GcError::NotAlone { .. } => ErrorFacts::new(ErrorClass::Usage, "recording-not-alone")
                 .with_help("pass the recording alone; only logs can be combined"),
+            GcError::LogHasNoLabels { .. } => ErrorFacts::new(ErrorClass::Usage, "no-such-capture")
+                .with_help(
+                    "leave out the labels to read the whole log, or pass the recording directory",
+                ),
             GcError::NoSuchLabel { near, there, .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "no-such-capture").with_help(
                     match (near, there.as_str()) {

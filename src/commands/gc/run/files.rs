@@ -52,7 +52,11 @@ pub fn read(inputs: &[Input]) -> Result<GcReport, GcError> {
             }
             Input::Path(path) => of_path(&mut log, path, is_alone)?,
             Input::Stretch(path, stretch) => {
-                alone(&path.display().to_string(), is_alone)?;
+                let name = path.display().to_string();
+                alone(&name, is_alone)?;
+                if is_log(path) {
+                    return Err(GcError::LogHasNoLabels { name });
+                }
                 Some(of_known(known_of(path, Some(stretch))?))
             }
         };
@@ -119,6 +123,12 @@ fn trace(input: TextInput<'_>, name: &str) -> Result<GcReport, GcError> {
     let traces = import::open_stream(input.into_stream(), name)?;
     add(&mut known, traces, &collections_of(None))?;
     Ok(of_known(known))
+}
+
+/// Returns whether a file is a text other than the timeline of a recording.
+fn is_log(path: &Path) -> bool {
+    TextInput::of_regular(path)
+        .is_some_and(|input| input.kind() == Kind::Text && !timeline::are_lines(input.head()))
 }
 
 fn alone(name: &str, is_alone: bool) -> Result<(), GcError> {
@@ -312,6 +322,16 @@ mod tests {
         let log = read(bytes, "a test", LARGEST).unwrap();
         let report = GcReport::of_log(GcSource::Log, &log.log, &log.phone);
         report.processes.iter().map(|p| p.collections).sum()
+    }
+
+    #[test]
+    fn the_time_between_labels_of_a_log_is_refused_with_its_reason() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("app.log");
+        std::fs::write(&path, LINE).unwrap();
+        let stretch = Stretch::parse("before..after").unwrap();
+        let error = super::read(&[Input::Stretch(path, stretch)]).unwrap_err();
+        assert!(matches!(error, GcError::LogHasNoLabels { .. }), "{error}");
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::memory::gc::{
     is_whole, milliseconds, why_steady,
 };
 use crate::results::findings::Finding;
-use crate::units::{ByteSize, HumanDuration, SignedSize, thousands};
+use crate::units::{ByteSize, HumanDuration, SignedSize, counted, thousands};
 use crate::views::java::{Cell, csv_line};
 
 /// Maximum number of processes that are shown in detail.
@@ -43,7 +43,7 @@ const ELSEWHERE: &str = ", or use `--json`";
 /// Shows a report: details of a few processes, or a table of many with their problems.
 pub(super) fn show(console: &Console, report: &GcReport, list: bool) {
     let lines = report.lines.map_or_else(String::new, |lines| {
-        format!(" in {}", counted(lines, "line"))
+        format!(" in {}", counted(lines, "line", "lines"))
     });
     // A missing process is reported with the findings.
     let is_told = |finding: &Finding| finding.kind == NO_SUCH_PROCESS;
@@ -89,15 +89,9 @@ pub(super) fn show(console: &Console, report: &GcReport, list: bool) {
     if report.left_out > 0 {
         console.warn(format_args!(
             "left out {} beyond the limit",
-            counted(report.left_out, "collection")
+            counted(report.left_out, "collection", "collections")
         ));
     }
-}
-
-/// Returns a count with its noun, such as `1 collection` or `2 collections`.
-fn counted(count: u64, what: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{} {what}{plural}", thousands(count))
 }
 
 /// Returns the name, or the end of it, and the PID.
@@ -216,14 +210,14 @@ fn in_full(console: &Console, process: &ProcessReport, collections: &[Timed], li
 }
 
 fn heading(console: &Console, process: &ProcessReport) -> String {
-    let what = match process.coverage {
-        Coverage::Every => "collection",
-        Coverage::Logged => "logged collection",
+    let (one, many) = match process.coverage {
+        Coverage::Every => ("collection", "collections"),
+        Coverage::Logged => ("logged collection", "logged collections"),
     };
     let mut text = format!(
         "{}: {}",
         console.styled(Style::Strong, who(process)),
-        counted(process.collections, what)
+        counted(process.collections, one, many)
     );
     match process.runtime {
         Some(Runtime::Dalvik) => text += " by Dalvik",
@@ -263,7 +257,7 @@ fn sentences(process: &ProcessReport) -> Vec<String> {
             milliseconds(pauses.p90_ns),
             milliseconds(pauses.p99_ns),
             milliseconds(pauses.max_ns),
-            counted(pauses.count, "pause"),
+            counted(pauses.count, "pause", "pauses"),
             milliseconds(pauses.total_ns),
         ));
     }
@@ -280,7 +274,7 @@ fn sentences(process: &ProcessReport) -> Vec<String> {
             ByteSize(*first as u64),
             sparkline(&whole, 2 * BLOCKS),
             ByteSize(*last as u64),
-            counted(whole.len() as u64, "full GC"),
+            counted(whole.len() as u64, "full GC", "full GCs"),
         );
         if young > 0 {
             let _ = write!(line, "; young GCs not shown: {}", thousands(young as u64));
@@ -327,13 +321,13 @@ fn sentences(process: &ProcessReport) -> Vec<String> {
     if minor.dropped > 0 {
         lines.push(format!(
             "the device log dropped {} of this process",
-            counted(minor.dropped, "line")
+            counted(minor.dropped, "line", "lines")
         ));
     }
     if minor.unknown > 0 {
         lines.push(format!(
             "cannot parse {} about its collector, such as: {}",
-            counted(minor.unknown, "line"),
+            counted(minor.unknown, "line", "lines"),
             minor.unknown_examples.first().map_or("", String::as_str)
         ));
     }
@@ -494,7 +488,7 @@ impl Running {
             .map_or_else(String::new, |live| format!(", {} live", ByteSize(live)));
         format!(
             "{}{live}, longest pause {}; press Ctrl-C for the summary",
-            counted(self.collections, "collection"),
+            counted(self.collections, "collection", "collections"),
             milliseconds(self.longest)
         )
     }

@@ -7,7 +7,7 @@ use crate::heaps::leaks::{
     Duplicated, GroupRow, GrowthDocument, GrowthRow, LargeRow, LeaksDocument, LeaksRows, PathStep,
     RoomRow, WasteDocument,
 };
-use crate::units::{ByteSize, thousands};
+use crate::units::{ByteSize, counted, thousands};
 use crate::untrusted;
 use crate::views::java as java_view;
 use crate::views::java::kept;
@@ -227,7 +227,7 @@ fn show_path(console: &Console, group: &GroupRow) {
         match step {
             Some(step) => show_step(console, group, step, at == last),
             None => {
-                let text = format!("   ⋮ {} more steps", thousands(left_out));
+                let text = format!("   ⋮ {}", counted(left_out, "more step", "more steps"));
                 console.data(console.styled(Style::Dim, text));
             }
         }
@@ -411,10 +411,10 @@ fn show_waste(console: &Console, waste: &WasteDocument, limit: usize) {
             room,
             "oversized collections",
             &format!(
-                "of {} collections, {} are empty with allocated slots, {} use less than a quarter",
-                thousands(count),
-                thousands(empty),
-                thousands(sparse)
+                "of {}, {} empty with allocated slots, {} less than a quarter",
+                counted(count, "collection", "collections"),
+                counted(empty, "is", "are"),
+                counted(sparse, "uses", "use")
             ),
         );
         rooms(console, &waste.room, limit);
@@ -439,7 +439,7 @@ fn show_waste(console: &Console, waste: &WasteDocument, limit: usize) {
         let rows = waste.boxed.iter().filter(|row| row.wasted_bytes != Some(0));
         for row in rows.take(limit) {
             let values = match row.distinct {
-                Some(distinct) => format!(" of {} values", thousands(distinct)),
+                Some(distinct) => format!(" of {}", counted(distinct, "value", "values")),
                 None => String::new(),
             };
             let text = format!("{} × {}{values}", thousands(row.count), row.class);
@@ -471,10 +471,10 @@ fn show_waste(console: &Console, waste: &WasteDocument, limit: usize) {
         console.data(console.styled(Style::Strong, what));
         for row in waste.loaders.iter().take(limit) {
             let text = format!(
-                "{} {}: of its {} classes, such as {}",
+                "{} {}: of its {}, such as {}",
                 untrusted::sanitize(&row.class),
                 row.id,
-                thousands(row.classes),
+                counted(row.classes, "class", "classes"),
                 untrusted::sanitize(&row.example)
             );
             line(

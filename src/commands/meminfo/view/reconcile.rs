@@ -54,7 +54,14 @@ pub(super) async fn run(
         return Ok(print(&ctx.console, vec![table]));
     }
     let asked = input.clone();
-    let found = blocking::stepwise(ctx, move |progress| of_folder(&asked, progress)).await?;
+    let found = blocking::stepwise(ctx, move |progress| of_folder(&asked, progress)).await;
+    let found = found.map_err(|failure| match failure.kind {
+        "not-a-heap" => failure.with_help(
+            "pass a recording directory (`heaptap record --with meminfo,smaps`), a trace, or the \
+             XML of malloc_info",
+        ),
+        _ => failure,
+    })?;
     let tables = choose(found, &input, args)?;
     Ok(print(&ctx.console, tables))
 }

@@ -228,9 +228,8 @@ pub(super) async fn converse(
                 console.say(console.on_stderr(
                     Style::Dim,
                     format_args!(
-                        "{} row{} in {:.2} s",
-                        crate::units::thousands(rows),
-                        if rows == 1 { "" } else { "s" },
+                        "{} in {:.2} s",
+                        crate::units::counted(rows, "row", "rows"),
                         began.elapsed().as_secs_f64()
                     ),
                 ));
