@@ -10,7 +10,7 @@ use super::clocks::{Clock, Clocks};
 use super::order::{Entry, RunId, Runs};
 use super::packet::{Packet, payload};
 use super::profile_packet::{Header, Outline, each_part, each_sample, has_samples};
-use super::reader::PlaceReader;
+use super::reader::{Place, PlaceReader};
 use super::series::{Key, Series, Taken};
 use heaptap_model::profile::{CallsiteId, DumpKind, Health, HeapDump, LastDump, Recording};
 use heaptap_model::units::Allowance;
