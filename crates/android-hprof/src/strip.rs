@@ -42,7 +42,7 @@ pub struct Stripped {
     pub unknown_records: u64,
 }
 
-/// Reason why there is no copy.
+/// Reason why stripping failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StripError {

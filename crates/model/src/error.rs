@@ -162,7 +162,7 @@ pub struct Failure {
     pub hints: Vec<String>,
 }
 
-/// Removes ` (os error 2)`, which `std::io::Error` writes behind its words.
+/// Removes ` (os error 2)`, which `std::io::Error` appends to its message.
 fn without_os_code(message: String) -> String {
     const CODE: &str = " (os error ";
     let mut left = message.as_str();

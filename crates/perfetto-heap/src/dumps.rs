@@ -214,8 +214,8 @@ impl Assembly<'_> {
         Ok(())
     }
 
-    /// Checks the numbering of a run; returns whether packets are missing directly before this one,
-    /// or it belongs elsewhere.
+    /// Checks a packet's number in its run. Returns whether packets are missing directly before it,
+    /// or its number is too low.
     fn number(&mut self, run: RunId, index: Option<u64>) -> bool {
         let chain = self.chains.entry(run).or_default();
         let Some(index) = index else { return false };
