@@ -54,7 +54,7 @@ pub enum ConvertError {
         /// Version text of the header.
         version: String,
     },
-    /// The result can't be written.
+    /// The result cannot be written.
     #[error("cannot write the result")]
     Write(#[from] io::Error),
 }
@@ -84,7 +84,8 @@ const VERSION_AT: usize = 17;
 /// listed in the result.
 ///
 /// # Errors
-/// Returns an error if the file is not a dump of Android's dialect, or the result can't be written.
+/// Returns an error if the file is not a dump of Android's dialect, or the result cannot be
+/// written.
 pub fn convert(
     file: &[u8],
     options: ConvertOptions,

@@ -36,7 +36,7 @@ impl DumpPlan {
     /// in order of their time.
     ///
     /// # Errors
-    /// Returns the sink's error at once, or an error if the source can't be read.
+    /// Returns the sink's error at once, or an error if the source cannot be read.
     pub(super) fn read<E: From<TraceError>>(
         &self,
         reader: &mut PlaceReader,
