@@ -106,7 +106,7 @@ impl Connect for Scripted {
     }
 }
 
-/// Plays a script to its end, then closes the connection. A client may disconnect early.
+/// Plays a script to its end, then closes the connection. A client can disconnect early.
 async fn play(
     script: Vec<Step>,
     mut stream: DuplexStream,

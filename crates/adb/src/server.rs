@@ -289,7 +289,7 @@ fn named_address(
         return Address::parse(&text, "ADB_SERVER_SOCKET").map(Some);
     }
     let mut address = variable("ANDROID_ADB_SERVER_ADDRESS").map(|host| {
-        // A host without a port, as in adb; an IPv6 address may lack brackets.
+        // A host without a port, as in adb; an IPv6 address can lack brackets.
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         Address::new(bare, super::connect::DEFAULT_PORT)
     });

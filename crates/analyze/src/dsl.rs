@@ -1,4 +1,4 @@
-//! Small heaps for tests, written as text. One object a line, named so that others can refer to
+//! Small heaps for tests, written as text. One object per line, named so that others can refer to
 //! it:
 //!
 //! ```text

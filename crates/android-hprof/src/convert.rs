@@ -9,10 +9,9 @@
 //! | 8E JNI monitor, with thread and frame | FF unknown root, without |
 //! | C3 array without data | 23 array of length 0 |
 //!
-//! Everything else stays, and so do lengths of 0 of segments of which nothing stays. `hprof-conv`
-//! means to clear the length of C3 arrays too, but clears the number of their stack instead, so
-//! that readers take the following bytes for their values. [`ConvertOptions::compat`] reproduces
-//! that result.
+//! Everything else stays. A segment left empty stays with length 0. `hprof-conv` is meant to clear
+//! the length of C3 arrays, but clears their stack number, so readers take the following bytes for
+//! their values. [`ConvertOptions::compat`] reproduces that result.
 
 use super::records::{Header, HeaderError, Record};
 use super::rewrite::{Body, Edit, Other, Rewritten, rewrite};
@@ -55,7 +54,7 @@ pub enum ConvertError {
         /// Version text of the header.
         version: String,
     },
-    /// The result can't be written.
+    /// The result cannot be written.
     #[error("cannot write the result")]
     Write(#[from] io::Error),
 }
@@ -85,7 +84,8 @@ const VERSION_AT: usize = 17;
 /// listed in the result.
 ///
 /// # Errors
-/// Returns an error if the file is not a dump of Android's dialect, or the result can't be written.
+/// Returns an error if the file is not a dump of Android's dialect, or the result cannot be
+/// written.
 pub fn convert(
     file: &[u8],
     options: ConvertOptions,

@@ -56,7 +56,7 @@ pub struct Tally {
 /// Objects of a heap.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HeapTally {
-    /// Name of the heap; empty if the dump has none.
+    /// Name of the heap; empty if unnamed.
     pub name: String,
     /// Objects and classes.
     pub objects: u64,

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | Dalvik, ART to 5 | `char[]`, shared | `offset`, `count` |
 //! | ART 6, 7 | `char[]` that exists in the dump only | all |
-//! | ART 8 and later | `byte[]` of ASCII, else `char[]` | all; `count` says the same |
+//! | ART 8 and later | `byte[]` of ASCII, otherwise `char[]` | all; equal to `count` |
 //! | HotSpot to 8 | `char[]` (to 6 shared, with `offset` and `count`) | all |
 //! | HotSpot 9 and later | `byte[]` with `coder`: 0 Latin-1, 1 UTF-16 of the host | all |
 
@@ -34,7 +34,7 @@ pub(super) fn text(fields: StringFields, value: PrimitiveArray<'_>) -> Option<St
             let units = units.map(|unit| u16::from_be_bytes([unit[0], unit[1]]));
             Some(lossy(units.skip(from).take(count)))
         }
-        // HotSpot copies the array as it is in memory. Phones and desktops on which it has compact
+        // HotSpot copies the array as it is in memory. Devices and desktops on which it has compact
         // strings are little-endian.
         BasicType::Byte if fields.coder == Some(1) => {
             let units = bytes.chunks_exact(2);

@@ -42,14 +42,14 @@ pub struct Stripped {
     pub unknown_records: u64,
 }
 
-/// Reason why there is no copy.
+/// Reason why stripping failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StripError {
     /// The file does not have a header.
     #[error("it is not an HPROF: {0}")]
     Header(#[from] HeaderError),
-    /// The copy can't be written.
+    /// The copy cannot be written.
     #[error("cannot write the copy")]
     Write(#[from] io::Error),
 }
@@ -72,7 +72,7 @@ impl Classified for StripError {
 /// listed in the result. Reads the file twice, or three times to keep strings.
 ///
 /// # Errors
-/// Returns an error if the file has no header, or the copy can't be written.
+/// Returns an error if the file has no header, or the copy cannot be written.
 pub fn strip(
     file: &[u8],
     options: StripOptions,

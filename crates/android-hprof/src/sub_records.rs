@@ -10,7 +10,7 @@
 //! 21 instance id, u4 stack, class, u4 bytes, values: the class's own fields first, Object's last
 //! 22 objects  id, u4 stack, u4 n, array class, n ids
 //! 23 values   id, u4 stack, u4 n, u1 type, n values; C3 the same without the values
-//! FE heap     u4 heap, name: where the objects that follow lie
+//! FE heap     u4 heap, name: heap of the objects that follow
 //! ```
 
 use super::records::{Cursor, Damage, DamageKind, IdSize, Record, may_begin_record};
@@ -387,7 +387,7 @@ impl<'a> ClassDump<'a> {
         })
     }
 
-    /// Returns a cursor after so many IDs and numbers, which were checked to exist.
+    /// Returns a cursor after this many IDs and numbers, which are known to exist.
     fn number_at(&self, ids: usize, numbers: usize) -> Cursor<'a> {
         Cursor::new(self.body, ids * self.id_size.bytes() + numbers * 4)
     }

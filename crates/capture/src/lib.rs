@@ -22,12 +22,10 @@
 //! The journal is written and synced before the first request to the device, so a later process can
 //! finish a session that this one started. All access to the device goes through
 //! `heaptap_adb::Device`; nothing here opens a socket.
-//! `heaptap_adb::Device`; nothing here opens a socket.
 //!
 //! # A worked example
 //! Options become a config for the tracing service. Rules reject values that the service would
 //! reject, and values that it would accept but ignore:
-//! what it would accept but not do:
 //!
 //! ```
 //! use heaptap_capture::config::{DeviceLimits, Options, Targets, resolve};

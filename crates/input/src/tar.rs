@@ -8,7 +8,7 @@ const BLOCK: usize = 512;
 const BLOCK_BYTES: u64 = BLOCK as u64;
 /// Maximum number of bytes read of a name or of the records before a file.
 const LONGEST: u64 = 64 << 10;
-/// Offset of the flag, in a block of sparse file parts, that says another such block follows.
+/// Offset, in a block of sparse file parts, of the flag that another such block follows.
 const IS_EXTENDED: usize = 504;
 
 /// A TAR that is read sequentially.

@@ -50,7 +50,7 @@ impl Bytes {
     /// program might be writing, and cut short while they are read.
     ///
     /// # Errors
-    /// Returns an error as [`Bytes::map`] does, or if the file can't be read.
+    /// Returns an error as [`Bytes::map`] does, or if the file cannot be read.
     pub fn read(path: &Path, most: u64) -> io::Result<Bytes> {
         let file = open_regular(path)?;
         if file.metadata()?.len() > most {

@@ -26,13 +26,13 @@ pub enum ErrorClass {
     Incomplete,
     /// The recording has no samples.
     Empty,
-    /// An input file can't be read or is damaged.
+    /// An input file cannot be read or is damaged.
     BadInput,
     /// A budget is exceeded or a leak was found.
     Budget,
     /// The recording is on the device but was not fetched.
     NotFetched,
-    /// A file on the host can't be written.
+    /// A file on the host cannot be written.
     HostWrite,
     /// The data is incomplete, or the change is within the sampling error.
     Inconclusive,
@@ -162,7 +162,7 @@ pub struct Failure {
     pub hints: Vec<String>,
 }
 
-/// Removes ` (os error 2)`, which `std::io::Error` writes behind its words.
+/// Removes ` (os error 2)`, which `std::io::Error` appends to its message.
 fn without_os_code(message: String) -> String {
     const CODE: &str = " (os error ";
     let mut left = message.as_str();

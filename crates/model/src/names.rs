@@ -184,7 +184,7 @@ pub fn module(path: &str) -> Cow<'_, str> {
     Cow::Borrowed(name.strip_prefix("memfd:").unwrap_or(name))
 }
 
-/// How the Java code of a mapping is executed.
+/// Execution mode of a mapping's Java code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum JavaCode {
     /// A dex file, alone or in an archive, which the interpreter executes.
@@ -195,7 +195,7 @@ pub enum JavaCode {
     AheadOfTime,
 }
 
-/// Returns how the Java code of a mapping is executed, by its path; `None` if it is not Java code.
+/// Returns the execution mode of a mapping's Java code, by its path; `None` if it is not Java code.
 /// The rules are those of Perfetto's importer: only the start of an extension is compared, because
 /// dex files in memory end in `.apk]` and more.
 pub fn java_code(path: &str) -> Option<JavaCode> {

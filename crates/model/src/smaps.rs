@@ -203,7 +203,7 @@ pub struct Module {
 /// A row of memory mappings.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SmapsRow {
-    /// The path as recorded; `None` if the row has none.
+    /// Path as recorded, if any.
     pub path: Option<Arc<str>>,
     /// Number of mappings in the row.
     pub count: u64,

@@ -63,7 +63,7 @@ pub enum Observation {
     Captured(Kept),
     /// A capture of a label that is missing.
     Missed(Missed),
-    /// Nothing could be observed for a while: no sample, no log.
+    /// A time without observations: no sample, no log.
     Gap(Gap),
     /// Cost of the observation so far for the device.
     Cost(ObservationCost),

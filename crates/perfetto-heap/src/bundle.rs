@@ -15,7 +15,7 @@ pub(super) fn allowance(size: u64) -> u64 {
     LARGEST.saturating_add(size.saturating_mul(100))
 }
 
-/// Reason why a bundle can't be read.
+/// Reason why a bundle cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BundleError {
     #[error("cannot decompress the packets")]

@@ -36,7 +36,7 @@ impl DumpPlan {
     /// in order of their time.
     ///
     /// # Errors
-    /// Returns the sink's error at once, or an error if the source can't be read.
+    /// Returns the sink's error at once, or an error if the source cannot be read.
     pub(super) fn read<E: From<TraceError>>(
         &self,
         reader: &mut PlaceReader,
@@ -217,8 +217,8 @@ impl Assembly<'_> {
         Ok(())
     }
 
-    /// Checks the numbering of a run; returns whether packets are missing directly before this one,
-    /// or it belongs elsewhere.
+    /// Checks a packet's number in its run. Returns whether packets are missing directly before it,
+    /// or its number is too low.
     fn number(&mut self, run: RunId, index: Option<u64>) -> bool {
         let chain = self.chains.entry(run).or_default();
         let Some(index) = index else { return false };

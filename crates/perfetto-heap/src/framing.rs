@@ -73,7 +73,7 @@ impl Window {
     /// the size of the source.
     ///
     /// # Errors
-    /// Returns an error if the source can't be read.
+    /// Returns an error if the source cannot be read.
     pub fn get(&mut self, at: u64, want: usize) -> io::Result<&[u8]> {
         let want = (want as u64).min(self.size.saturating_sub(at)) as usize;
         let end = self.start + self.buffer.len() as u64;
@@ -180,7 +180,7 @@ impl Packets {
     /// Returns the next packet; unreadable bytes before it are recorded in `health`.
     ///
     /// # Errors
-    /// Returns an error if the source can't be read.
+    /// Returns an error if the source cannot be read.
     pub fn next(&mut self, health: &mut Health) -> io::Result<Option<Extent>> {
         loop {
             if self.pos >= self.window.size() {
@@ -259,7 +259,7 @@ impl Packets {
     /// Returns the body of a packet from [`Self::next`].
     ///
     /// # Errors
-    /// Returns an error if the source can't be read.
+    /// Returns an error if the source cannot be read.
     pub fn body(&mut self, extent: Extent) -> io::Result<&[u8]> {
         self.window.get(extent.offset, extent.length)
     }
@@ -269,7 +269,7 @@ impl Packets {
     /// searched for inside it.
     ///
     /// # Errors
-    /// Returns an error if the source can't be read.
+    /// Returns an error if the source cannot be read.
     pub fn reject(&mut self, what: &'static str, health: &mut Health) -> io::Result<()> {
         self.fields += looks_real(self.window.get(self.body.offset, self.body.length)?).1;
         if self.pos >= self.window.size() || self.is_packet(self.pos, 0)? {

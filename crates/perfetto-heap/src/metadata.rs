@@ -308,7 +308,7 @@ struct Stop {
 }
 
 impl Stop {
-    /// The service's own timeout if the config has none.
+    /// The service's default timeout.
     const DEFAULT_LIMIT_MS: u64 = 5_000;
     /// Maximum delay between the timeout, or a stop that all answered, and the service's report
     /// that it is disabled.
@@ -329,8 +329,8 @@ impl Stop {
         }
     }
 
-    /// Returns the flush that ended one timeout ago, unless another one ended just now: that one
-    /// belongs to the stop then.
+    /// Returns the flush that ended one timeout ago; `None` if another one ended just now: the
+    /// stop's.
     fn began_before_limit(&self, disabled: u64) -> Option<u64> {
         let limit_ms = match self.limit_ms {
             0 => Stop::DEFAULT_LIMIT_MS,

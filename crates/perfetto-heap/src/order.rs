@@ -1,4 +1,4 @@
-//! The order of profile packets if the file does not keep it.
+//! The order of profile packets in files that do not keep it.
 //!
 //! heapprofd numbers its packets per sequence from 0. In an intact trace they are in that order,
 //! and a generation of interned data begins only once. Otherwise there are two cases. Several

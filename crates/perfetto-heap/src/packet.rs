@@ -51,7 +51,7 @@ pub(super) struct Packet<'a> {
     pub(super) clock: Option<u32>,
     /// The clock of its sequence from here on, if the packet sets one.
     pub(super) default_clock: Option<u32>,
-    /// Sequence of its writer; 0 if the packet has none.
+    /// Sequence of its writer; 0 if absent.
     pub(super) sequence: u32,
     /// A new generation of interned data begins.
     pub(super) clears_state: bool,

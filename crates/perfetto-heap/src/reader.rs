@@ -57,7 +57,7 @@ impl PlaceReader {
     /// too much was inflated already.
     ///
     /// # Errors
-    /// Returns an error if the source can't be read.
+    /// Returns an error if the source cannot be read.
     pub(super) fn body(&mut self, place: Place) -> io::Result<Option<&[u8]>> {
         let Some(inner) = place.inner else {
             let body = self.window.get(place.offset, place.length as usize)?;

@@ -2,7 +2,7 @@
 //! ID to ours by callsite.
 //!
 //! heapprofd reports a callstack's figures since its first sample. It drops a callstack that holds
-//! nothing and did nothing since the last dump. If that callstack returns, it counts from zero,
+//! nothing and was idle since the last dump. If that callstack returns, it counts from zero,
 //! usually with a new ID. So a callsite's figures are the sum over all IDs it ever had, each with
 //! its last figures. A decreasing figure of an ID that was absent in between is a new start; any
 //! other is malformed. With `dump_at_max` each dump is independent.
@@ -138,9 +138,9 @@ impl Series {
         self.at_maximum = at_maximum;
     }
 
-    /// Returns when profiling began, as a timestamp; 0 if unknown. heapprofd gives each dump the
-    /// time of the one before it as its `start`. `has_ended` says that the process left after this
-    /// dump, so that the next one is of a new process.
+    /// Returns the timestamp at which profiling began; 0 if unknown. heapprofd's `start` of a dump
+    /// is the time of the previous dump. `has_ended`: the process exited after this dump, so the
+    /// next one is of a new process.
     pub(super) fn started(&mut self, start: u64, has_ended: bool) -> u64 {
         let started = *self.started.get_or_insert(start);
         if has_ended {
@@ -276,7 +276,7 @@ impl Series {
                 entry.total[FREES] = entry.total[FREES].max(entry.total[ALLOCATIONS]);
             }
             if entry.total == [0; 4] {
-                // heapprofd has it, but it is not sampled yet or not part of the maximum.
+                // heapprofd knows it, but it has no samples yet or is not part of the maximum.
                 continue;
             }
             let figures = figures(entry.total, kind);

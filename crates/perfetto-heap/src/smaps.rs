@@ -107,10 +107,10 @@ pub(super) fn list(plans: &[SmapsPlan], recording: &Recording) -> Vec<SmapsFacts
 }
 
 impl SmapsPlan {
-    /// Decodes the mappings; `None` if their packet can't be read a second time.
+    /// Decodes the mappings; `None` if their packet cannot be read a second time.
     ///
     /// # Errors
-    /// Returns an error if the source can't be read. Damaged mappings are marked.
+    /// Returns an error if the source cannot be read. Damaged mappings are marked.
     pub(super) fn read(&self, reader: &mut PlaceReader) -> Result<Option<SmapsRows>, TraceError> {
         let Some(body) = reader.body(self.place)? else {
             return Ok(None);

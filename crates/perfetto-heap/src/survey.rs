@@ -63,7 +63,7 @@ impl Survey {
     /// Reads all packets of a window.
     ///
     /// # Errors
-    /// Returns an error if the source can't be read.
+    /// Returns an error if the source cannot be read.
     pub(super) fn read(window: Window) -> io::Result<(Survey, Window)> {
         let mut survey = Survey::default();
         let mut health = Health::default();

@@ -38,7 +38,7 @@ impl Surveyed {
     /// [`Surveyed::name_maps`] returns its original names of classes.
     ///
     /// # Errors
-    /// Returns an error if the source can't be read; damage in it is not an error.
+    /// Returns an error if the source cannot be read; damage in it is not an error.
     pub fn read(source: Box<dyn Source>) -> Result<Surveyed, TraceError> {
         let (survey, window) = Survey::read(Window::new(source)?)?;
         let Survey {
@@ -129,7 +129,7 @@ impl Surveyed {
     /// Returns the processes in which each frame was sampled. Reads all samples.
     ///
     /// # Errors
-    /// Returns an error if the source can't be read.
+    /// Returns an error if the source cannot be read.
     pub fn frames_by_process(&mut self) -> Result<HashMap<FrameId, BTreeSet<u64>>, TraceError> {
         seen_in(&self.dumps, &self.recording.tables, &mut self.reader)
     }

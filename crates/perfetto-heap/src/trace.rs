@@ -56,7 +56,7 @@ impl Trace {
     /// Reads everything except samples. Names are the recorded ones, plus the symbols of the trace.
     ///
     /// # Errors
-    /// Returns an error if the source can't be read; damage in it is not an error.
+    /// Returns an error if the source cannot be read; damage in it is not an error.
     pub fn open(source: Box<dyn Source>) -> Result<Trace, TraceError> {
         Ok(Surveyed::read(source)?.seal())
     }
@@ -81,7 +81,7 @@ impl Trace {
     /// memory, GCs of Java heaps. Reads only those packets again.
     ///
     /// # Errors
-    /// Returns an error if the source can't be read; damage in it is not an error.
+    /// Returns an error if the source cannot be read; damage in it is not an error.
     pub fn memory(&mut self, wanted: &MemoryWanted) -> Result<TraceMemory, TraceError> {
         let recording = &self.recording;
         Ok(self
@@ -93,7 +93,7 @@ impl Trace {
     /// size.
     ///
     /// # Errors
-    /// Returns an error if the source can't be read; damage in it is not an error.
+    /// Returns an error if the source cannot be read; damage in it is not an error.
     pub fn counted_pids(&mut self) -> Result<BTreeSet<u32>, TraceError> {
         Ok(self.memory.counted(&mut self.reader)?)
     }
@@ -102,7 +102,7 @@ impl Trace {
     /// forward. `None` if there are too many.
     ///
     /// # Errors
-    /// Returns an error if the source can't be read; damage in it is not an error.
+    /// Returns an error if the source cannot be read; damage in it is not an error.
     pub fn counters(&mut self, wanted: &MemoryWanted) -> Result<Option<Counters>, TraceError> {
         let recording = &self.recording;
         Ok(self
@@ -114,7 +114,7 @@ impl Trace {
     /// in order of their time.
     ///
     /// # Errors
-    /// Returns the sink's error at once, or an error if the source can't be read.
+    /// Returns the sink's error at once, or an error if the source cannot be read.
     pub fn read_dumps<E: From<TraceError>>(
         &mut self,
         sink: impl FnMut(HeapDump) -> Result<(), E>,
@@ -133,7 +133,7 @@ impl Trace {
     /// Decodes one of [`Trace::java_dumps`]. Does not keep the result: a second call decodes again.
     ///
     /// # Errors
-    /// Returns an error if the source can't be read. Missing and damaged parts are in the graph's
+    /// Returns an error if the source cannot be read. Missing and damaged parts are in the graph's
     /// losses.
     pub fn read_java_dump(&mut self, at: usize) -> Result<HeapGraph, TraceError> {
         self.java_plans[at].read(&self.java_dumps[at], &mut self.reader)
@@ -147,7 +147,7 @@ impl Trace {
     /// Decodes one of [`Trace::smaps`]. Does not keep the result: a second call decodes again.
     ///
     /// # Errors
-    /// Returns an error if the source can't be read. Missing and damaged parts are marked.
+    /// Returns an error if the source cannot be read. Missing and damaged parts are marked.
     pub fn read_smaps(&mut self, at: usize) -> Result<SmapsRows, TraceError> {
         let read = match self.smaps_plans.get(at) {
             Some(plan) => plan.read(&mut self.reader)?,

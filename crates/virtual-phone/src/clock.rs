@@ -1,10 +1,10 @@
 //! The phone's clocks. Time on the phone runs `speed` times as fast as the host's; the boot
 //! clock, the monotonic clock and the wall clock differ as they do on a phone that slept.
 //!
-//! The phone is a part of the host: if the host stops for a moment (a virtual machine that is
-//! paused, a process that gets no CPU), the phone's clocks stop with it. Otherwise a phone at ten
-//! times the host's speed would skip 20 seconds of its life in a pause of 2, and a fault set for
-//! its third second would strike before anybody could have recorded.
+//! The phone is a part of the host: if the host stops (a paused virtual machine, a process without
+//! CPU time), the phone's clocks stop, too. Otherwise a phone at ten times the host's speed would
+//! skip 20 s in a pause of 2 s, and a fault in its third second would strike before a recording
+//! could begin.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -19,19 +19,19 @@ pub(crate) const SECOND: u64 = 1_000_000_000;
 /// Nanoseconds in a millisecond.
 pub(crate) const MILLI: u64 = 1_000_000;
 
-/// How long the phone has been up when it appears.
+/// Uptime of the phone when it appears.
 const UPTIME_AT_START: u64 = 11_842 * SECOND + 337_101_442;
-/// The part of it that the phone spent asleep: the monotonic clock lags by this.
+/// The part of it in sleep, by which the monotonic clock lags.
 const SLEPT: u64 = 1_907 * SECOND + 21_000_318;
 /// Tick of the coarse clocks at 250 Hz.
 const COARSE_TICK: u64 = 4 * MILLI;
 
-/// How often the host's time is counted.
+/// Interval for counting the host's time.
 const COUNT_INTERVAL: Duration = Duration::from_millis(10);
-/// The longest gap between two counts that counts: what exceeds it, the host stood still.
+/// Maximum time between two counts; the host was paused for the rest of a longer gap.
 const MAX_GAP: Duration = Duration::from_millis(50);
 
-/// The host's time without its pauses, counted by a thread of its own.
+/// The host's time without its pauses, counted by a separate thread.
 struct RunningTime {
     counted: Mutex<Counted>,
 }
@@ -42,7 +42,7 @@ struct Counted {
 }
 
 impl Counted {
-    /// The time that ran until `now`.
+    /// Returns the counted time until `now`.
     fn until(&self, now: Instant) -> Duration {
         self.total + now.saturating_duration_since(self.last).min(MAX_GAP)
     }
@@ -54,7 +54,7 @@ impl Counted {
 }
 
 impl RunningTime {
-    /// Counts from now on, for as long as the value lives.
+    /// Counts from now on, until the value is dropped.
     fn start() -> Arc<RunningTime> {
         let running = Arc::new(RunningTime {
             counted: Mutex::new(Counted {
@@ -125,7 +125,7 @@ impl Clock {
         base.boot + self.elapsed(&base)
     }
 
-    /// The boot clock when the phone appeared, or came back from a reboot.
+    /// Returns the boot clock when the phone appeared or last rebooted.
     pub(crate) fn appeared(&self) -> BootNs {
         lock(&self.base).boot
     }
@@ -136,7 +136,7 @@ impl Clock {
         base.real + self.elapsed(&base)
     }
 
-    /// Now, on both clocks.
+    /// Returns the current time on both clocks.
     pub(crate) fn now(&self) -> Now {
         Now {
             boot: self.boot(),
@@ -144,7 +144,7 @@ impl Clock {
         }
     }
 
-    /// Every clock for one moment of the boot clock.
+    /// Returns all clocks at a time of the boot clock.
     pub(crate) fn at(&self, boot: BootNs) -> ClockValues {
         let base = lock(&self.base);
         let monotonic = boot.saturating_sub(base.slept);
@@ -159,19 +159,19 @@ impl Clock {
         }
     }
 
-    /// How long the host has to wait until the phone's boot clock shows `boot`.
+    /// Returns the host's time until the phone's boot clock shows `boot`.
     pub(crate) fn until(&self, boot: BootNs) -> Duration {
         let ahead = boot.saturating_sub(self.boot());
         Duration::from_nanos((ahead as f64 / self.speed).ceil() as u64)
     }
 
-    /// Moves the wall clock, as a phone does that finds the network's time.
+    /// Moves the wall clock, as a phone does when it gets the network's time.
     pub(crate) fn jump(&self, by_ns: i64) {
         let mut base = lock(&self.base);
         base.real = base.real.saturating_add_signed(by_ns);
     }
 
-    /// Starts the boot clock again.
+    /// Restarts the boot clock.
     pub(crate) fn reboot(&self) {
         let mut base = lock(&self.base);
         base.real += self.elapsed(&base) + 25 * SECOND;
@@ -181,14 +181,14 @@ impl Clock {
     }
 }
 
-/// A moment on both clocks.
+/// A time on both clocks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Now {
     pub(crate) boot: BootNs,
     pub(crate) real: u64,
 }
 
-/// One moment on every clock.
+/// A time on every clock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ClockValues {
     pub(crate) boot: u64,
@@ -213,7 +213,7 @@ mod tests {
         let at = |ms| start + Duration::from_millis(ms);
         counted.count(at(10));
         assert_eq!(counted.until(at(25)), Duration::from_millis(25));
-        // Paused from 25 to 2025 ms: time goes on where it stood, and never back.
+        // Paused from 25 to 2025 ms: time continues from there and never decreases.
         assert_eq!(counted.until(at(2_025)), Duration::from_millis(60));
         counted.count(at(2_025));
         assert_eq!(counted.until(at(2_026)), Duration::from_millis(61));

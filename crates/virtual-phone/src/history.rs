@@ -107,7 +107,7 @@ impl History {
         spans
     }
 
-    /// Returns for how long it has run since the phone appeared, in nanoseconds.
+    /// Returns its running time since the phone appeared, in nanoseconds.
     pub(crate) fn awake(&self, at: BootNs) -> u64 {
         let spans = self.spans(at);
         let shown = spans.iter().filter(|s| s.0 >= self.begins);
@@ -160,7 +160,7 @@ impl History {
         self.deeds.destroyed(at)
     }
 
-    /// Returns since when it has been in the background, if it is there.
+    /// Returns when it went to the background; its start if unknown.
     pub(crate) fn hidden_since(&self, at: BootNs) -> BootNs {
         let told = self
             .deeds

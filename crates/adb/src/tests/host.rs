@@ -163,7 +163,7 @@ async fn the_list_is_followed_also_from_old_servers() {
     ])
     .byte_by_byte();
     let mut tracker = script.server().track().await.unwrap();
-    // Canceled at every moment, it still returns only complete lists.
+    // Canceled at any time, it still returns only complete lists.
     let mut lists = Vec::new();
     while lists.len() < 2 {
         if let Ok(list) = tokio::time::timeout(std::time::Duration::ZERO, tracker.next()).await {

@@ -104,7 +104,7 @@ async fn an_exit_packet_without_a_code_is_garbled() {
 
 #[tokio::test(start_paused = true)]
 async fn stdin_is_fed_while_output_is_read_and_then_closed() {
-    // Larger than the pipe's buffer in both directions: neither side may block the other.
+    // Larger than the pipe's buffer in both directions: neither side must block the other.
     let stdin: Vec<u8> = (0..200_000u32).map(|i| i as u8).collect();
     let mut script = service("shell,v2,raw:cat");
     for chunk in stdin.chunks(32 * 1024) {

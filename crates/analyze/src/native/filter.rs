@@ -14,8 +14,8 @@
 //! Focus and ignore apply to the complete stack, show_from to the stack without hidden frames. A
 //! stack without any frame after hide and show does not count. In addition, allocators (`malloc`)
 //! and the Java runtime's own frames are removed unless `all_frames` is set or `show` matches them,
-//! so that the first frame is the owner of the memory. A stack of nothing else is kept with the
-//! runtime's frames, or unchanged if it consists of allocators only.
+//! so that the first frame is the owner of the memory. A stack of only such frames keeps those of
+//! the runtime, or all if every frame is an allocator.
 
 use heaptap_model::stacks::{Frame, Kind, StackTable, TextId};
 use regex::Regex;

@@ -192,8 +192,8 @@ impl Turnover {
         self.kept.interval().is_exact() && self.released.interval().is_exact()
     }
 
-    /// Returns the probability, 0 to 1, that sampling alone makes at least so much more appear kept
-    /// than released: a one-sided sign test. Large blocks and replaced allocations only increase
+    /// Returns the probability, 0 to 1, that sampling alone produces at least this excess of kept
+    /// over released: a one-sided sign test. Large blocks and replaced allocations only increase
     /// it.
     pub fn sign_test(&self) -> f64 {
         if self.is_exact() {

@@ -214,7 +214,7 @@ impl Sampled {
         };
         Estimate {
             value,
-            // Only damaged files have less than nothing; that value is kept.
+            // Only damaged files have negative sums, which are kept.
             low: if self.interval.is_exact() {
                 value
             } else {

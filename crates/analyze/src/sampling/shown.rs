@@ -9,7 +9,7 @@ use super::estimate::{Estimate, Rate};
 const HITS_FOR_PLUS_MINUS: f64 = 30.0;
 /// Minimum number of hits for a value that is more than a rough estimate.
 const HITS_FOR_RANGE: f64 = 10.0;
-/// Half-widths, relative to the value, that so many hits have. Large blocks, which are known
+/// Half-widths, relative to the value, at these numbers of hits. Large blocks, which are known
 /// exactly, reach them with fewer hits.
 const WIDTH_OF_PLUS_MINUS: f64 = 0.4;
 const WIDTH_OF_RANGE: f64 = 0.85;

@@ -8,7 +8,7 @@ use super::special;
 
 /// Minimum number of hits on both sides for a test that can reject: 5 of 5 is 1 in 32.
 pub const MIN_HITS_TO_TEST: f64 = 5.0;
-/// Part of the callsites called growing that can be so by chance.
+/// Maximum share of false positives among growing callsites.
 pub const FALSE_DISCOVERIES: f64 = 0.05;
 /// Level at which each half has to show growth too: a single step is not a leak.
 const LEVEL_OF_HALVES: f64 = 0.25;
@@ -99,7 +99,7 @@ const TURNOVER: f64 = 0.1;
 pub struct Terms {
     /// Acceptable growth of unreleased bytes over the whole series.
     pub tolerance: f64,
-    /// Whether data are missing. Then no site is within noise.
+    /// Whether data is missing. Then no site is [`Verdict::WithinNoise`].
     pub incomplete: bool,
 }
 

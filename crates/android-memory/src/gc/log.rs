@@ -167,7 +167,7 @@ impl GcLog {
         }
     }
 
-    /// Returns for how long the log was written while `process` was alive.
+    /// Returns the written time of the log while `process` was alive.
     pub fn observed(&self, process: &ProcessLog) -> Option<Observed> {
         let (began, ended) = process.life;
         let until = ended.unwrap_or(self.written_ns);

@@ -25,7 +25,7 @@ impl ConfigFile {
     /// # Errors
     /// Returns an error if the file cannot be read or contains unknown keys or fields.
     pub fn load(path: &Path) -> Result<ConfigFile, ConfigError> {
-        // A directory is no config: a recording might be called like a preset.
+        // A directory is not a config: a recording can have the name of a preset.
         if (!path.exists() || path.is_dir())
             && let Some(preset) = path.to_str().and_then(preset::find)
         {

@@ -53,8 +53,8 @@ pub struct Targets {
     pub names: Vec<String>,
     /// Process ids.
     pub pids: Vec<u32>,
-    /// Packages; all processes of each are meant. The caller with access to the device replaces
-    /// them with names before encoding.
+    /// Packages, each for all of its processes. The caller with access to the device replaces them
+    /// with names before encoding.
     pub packages: Vec<String>,
 }
 

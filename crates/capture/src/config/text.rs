@@ -60,8 +60,8 @@ fn first_unknown(message: &DynamicMessage) -> Option<String> {
     })
 }
 
-/// Formats a TraceConfig for `perfetto --txt -c -`: one field a line, without lists in
-/// brackets, which its parser does not support.
+/// Formats a TraceConfig for `perfetto --txt -c -`: one field per line, without lists in brackets,
+/// which its parser does not support.
 pub fn print_text(config: &TraceConfig) -> String {
     let mut message = DynamicMessage::new(descriptor("TraceConfig"));
     message

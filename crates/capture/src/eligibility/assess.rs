@@ -1,4 +1,4 @@
-//! Assessment of targets: a report on each process they mean, and the names and PIDs for the
+//! Assessment of targets: a report on each of their processes, and the names and PIDs for the
 //! config. Owns the order of the queries; `decide` makes the decisions.
 
 use std::collections::{BTreeMap, BTreeSet};

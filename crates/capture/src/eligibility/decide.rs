@@ -379,8 +379,8 @@ fn manifest_gate(name: &str, packages: &[&Package]) -> Gate {
     Gate::Unknown(Finding::unknown(name))
 }
 
-/// Returns whether a process with this name certainly belongs to `package`: its own name, or
-/// that and a `:suffix`. (Manifests can name processes freely: `false` proves nothing.)
+/// Returns whether a process with this name certainly belongs to `package`: its name, alone or with
+/// a `:suffix`. (Manifests can name processes freely: `false` proves nothing.)
 pub fn is_process_of(name: &str, package: &str) -> bool {
     name.strip_prefix(package).is_some_and(|rest| {
         rest.is_empty() || rest.starts_with(':') || is_zygote_name(name) && rest == "_zygote"

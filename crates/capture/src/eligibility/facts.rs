@@ -84,7 +84,7 @@ pub struct DeviceFacts {
     pub hardware_serial: Option<String>,
     /// `ro.build.fingerprint`.
     pub fingerprint: Option<String>,
-    /// SDK level as the build states it; previews may state the one before.
+    /// SDK level as stated by the build; a preview can state the last one.
     pub sdk: Option<u32>,
     /// `14`, or the code name of a preview.
     pub release: Option<String>,

@@ -58,8 +58,8 @@ pub struct Connection<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    /// Performs the handshake. A runtime that another debugger holds does not answer; the caller
-    /// sets the timeout.
+    /// Performs the handshake. A runtime with another debugger does not answer; the caller sets the
+    /// timeout.
     ///
     /// # Errors
     /// Returns an error if the peer closes the connection or sends something else.

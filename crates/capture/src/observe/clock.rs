@@ -1,8 +1,8 @@
 //! Relation of the device's wall clock to its BOOTTIME: the log uses the former, everything else
 //! the latter. The device reads both at the start of each round, the uptime first, with a
-//! resolution of 10 ms: their difference is too large by up to that, so the smallest of the last
-//! minute is the best. Setting the wall clock starts a new era; earlier lines of the log keep the
-//! old one.
+//! resolution of 10 ms. Their difference is up to 10 ms too large, so the smallest of the last
+//! minute is used. Setting the wall clock starts a new era; earlier lines of the log keep the old
+//! one.
 
 use std::collections::VecDeque;
 

@@ -65,7 +65,7 @@ impl OurWindows {
         }
     }
 
-    /// Returns the origin of an explicit collection; the window explains one collection less then.
+    /// Returns the origin of an explicit collection, which uses up one collection of the window.
     pub(super) fn whose(&self, pid: u32, boot_ns: u64) -> Whose {
         let mut windows = self.lock();
         let mut undecided = false;

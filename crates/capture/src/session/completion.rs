@@ -12,7 +12,7 @@ pub(super) struct Completion {
 }
 
 impl Completion {
-    /// Completes when `looking` returns something; never if it returns `None`.
+    /// Completes when `looking` returns `Some`; never if it returns `None`.
     pub(super) fn when(looking: impl Future<Output = Option<()>> + Send + 'static) -> Completion {
         let (done, complete) = mpsc::channel(1);
         let mut tasks = JoinSet::new();

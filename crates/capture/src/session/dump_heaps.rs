@@ -1,7 +1,7 @@
-//! Heap files by `am dumpheap`: writing and fetching them. The script runs in the
-//! background of the device like a recording, one process after another, so that neither a
-//! pulled cable nor the end of this process stops it. It logs the fate of each file to a log
-//! next to them, whose name identifies the session.
+//! Heap files by `am dumpheap`: writing and fetching them. The script runs in the background of the
+//! device like a recording, one process after another, so that neither a pulled cable nor the end
+//! of this process stops it. It logs the outcome of each file next to them; the log's name
+//! identifies the session.
 //!
 //! If an app does not begin its dump (its main thread is stuck, or it is frozen), `am` would
 //! block forever; likewise if the app dies during the dump. Therefore the script on the device

@@ -100,10 +100,10 @@ pub struct Label {
 }
 
 impl Label {
-    /// Returns whether a dump made at that time might belong to this label: it must not precede
-    /// the request. The device itself reads its clock right before the request, truncated to
-    /// 10 ms, so a dump for the request never precedes that reading. A dump that ended while
-    /// the label was noted and the request was on its way does precede it.
+    /// Returns whether a dump made at that time might belong to this label: it must not precede the
+    /// request. The device itself reads its clock right before the request, truncated to 10 ms, so
+    /// a dump for the request never precedes that reading. A dump that ended between label and
+    /// request does precede it.
     pub fn may_be_of(&self, made_ns: u64) -> bool {
         made_ns >= self.sent_ns.unwrap_or(self.boot_ns)
     }

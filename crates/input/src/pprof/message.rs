@@ -108,7 +108,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Returns whether there is room for an entry of `bytes` bytes and its index.
+    /// Returns whether memory is left for an entry of `bytes` bytes and its index.
     fn has_room(&mut self, bytes: usize) -> bool {
         let has_room = self.allowance.take(bytes + bytes / 2 + INDEXED);
         self.left_out += u64::from(!has_room);

@@ -40,8 +40,8 @@ const THREAD_VALUES: usize = 256;
 
 type Ids = HashMap<u64, u32, FastHash>;
 
-/// Builds a profile with one dump. Ignores what the comments say about the profile. If
-/// `is_tracked`, a Java runtime tracked the allocations, and the innermost frames are classes.
+/// Builds a profile with one dump. Ignores facts in the comments. If `is_tracked`, a Java runtime
+/// tracked the allocations, and the innermost frames are classes.
 pub(super) fn build(
     message: &Message<'_>,
     allowance: Allowance,

@@ -88,7 +88,7 @@ mod unix {
         /// Guards a map of a whole file.
         ///
         /// # Errors
-        /// Returns an error if the signal can't be handled.
+        /// Returns an error if the signal cannot be handled.
         pub(in crate::bytes) fn new(map: Mmap, path: &Path) -> io::Result<Guarded> {
             if BEFORE.get_or_init(handle).is_none() {
                 return Err(io::Error::other("cannot handle SIGBUS"));

@@ -2,8 +2,8 @@
 
 use super::ids::{ClassIndex, ObjectIndex};
 
-/// Maximum number of superclasses that are followed: no program has such a deep hierarchy, but a
-/// hostile dump can have a chain of millions.
+/// Maximum number of superclasses to follow. Real hierarchies are shallower, but a hostile dump can
+/// have a chain of millions.
 pub const DEEPEST: usize = 255;
 
 /// Returns a class and its superclasses, nearest first, at most [`DEEPEST`]. Ends at a cycle,

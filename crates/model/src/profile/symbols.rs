@@ -71,7 +71,7 @@ impl Symbols {
         self.names.insert(frame, name);
     }
 
-    /// Returns the symbolized lines of a frame, innermost first; empty if it has none.
+    /// Returns the symbolized lines of a frame, innermost first; empty if unsymbolized.
     pub fn lines(&self, frame: FrameId) -> &[Line] {
         self.row(frame).map_or(&[], |lines| self.of_row(lines))
     }

@@ -43,7 +43,7 @@ pub enum Unit {
     Bytes,
     /// Number of things.
     Count,
-    /// Unit of another tool, in its own word.
+    /// Unit of another tool, as named there.
     Other(String),
 }
 

@@ -37,7 +37,7 @@ pub(super) struct Names {
     own: Vec<(u32, u32)>,
     /// Numbers of names; [`NONE`] if the trace does not define one.
     fields: Vec<u32>,
-    /// Superclass of each class's type; [`NONE`] if it has none.
+    /// Superclass of each class's type; [`NONE`] if absent.
     supers: Vec<u32>,
     /// Marks the classes whose references are named by the chain of fields.
     named: Vec<bool>,

@@ -65,7 +65,7 @@ pub(super) struct Shape {
 /// itself. Both readings use it.
 ///
 /// # Errors
-/// Returns an error if the object can't be read; the later objects of its packet are unreadable
+/// Returns an error if the object cannot be read; the later objects of its packet are unreadable
 /// then.
 #[inline]
 pub(super) fn read_object(message: &[u8]) -> Result<Option<(Object<'_>, Counts)>, WireError> {
@@ -126,7 +126,7 @@ impl Columns {
     /// Adds an object of the last message begun.
     ///
     /// # Errors
-    /// Returns an error if the object can't be read: the later objects of its message must not be
+    /// Returns an error if the object cannot be read: the later objects of its message must not be
     /// added.
     pub(super) fn add_object(
         &mut self,

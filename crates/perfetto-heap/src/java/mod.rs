@@ -77,7 +77,7 @@ impl JavaPlan {
     /// Decodes the dump described by `dump`.
     ///
     /// # Errors
-    /// Returns an error if the source can't be read. Missing and damaged parts are in the graph's
+    /// Returns an error if the source cannot be read. Missing and damaged parts are in the graph's
     /// losses.
     pub(super) fn read(
         &self,

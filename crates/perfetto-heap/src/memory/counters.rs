@@ -185,7 +185,7 @@ impl Places {
     /// Returns all counters; `None` if they have too many values.
     ///
     /// # Errors
-    /// Returns an error if the source can't be read; damage in it is not an error.
+    /// Returns an error if the source cannot be read; damage in it is not an error.
     pub(crate) fn counters(
         &self,
         reader: &mut PlaceReader,

@@ -142,7 +142,7 @@ impl Places {
     /// Decodes the packets.
     ///
     /// # Errors
-    /// Returns an error if the source can't be read; damage in it is not an error.
+    /// Returns an error if the source cannot be read; damage in it is not an error.
     pub(super) fn read(
         &self,
         reader: &mut PlaceReader,

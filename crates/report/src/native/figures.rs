@@ -1,5 +1,5 @@
 //! Values of the profile, the allocator and the system for a process side by side, with their
-//! differences: the last moment, and earlier ones collapsed.
+//! differences: the last table, and earlier ones collapsed.
 
 use super::super::data::header::Header;
 use super::super::data::reconcile::Reconciled;

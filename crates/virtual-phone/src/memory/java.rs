@@ -146,7 +146,7 @@ impl JavaHeap<'_> {
         state
     }
 
-    /// Returns for how long the process had run at its last collection.
+    /// Returns the running time of the process at its last collection.
     fn collected_at(&self, moment: BootNs, awake: u64) -> u64 {
         let natural = awake / COLLECTION_EVERY * COLLECTION_EVERY;
         let asked = self.history.last_request(moment);
@@ -186,8 +186,8 @@ impl JavaHeap<'_> {
             max_free,
             utilization,
         } = self.limits;
-        // Apps on the screen get twice the room. There is always room for the allocations until
-        // the next automatic collection.
+        // Apps on the screen get twice as much. The limit always covers the allocations until the
+        // next automatic collection.
         let room = (live * 100 / utilization.max(1)).saturating_sub(live);
         let room = room.clamp(min_free, max_free.max(min_free)) * 2;
         let soon = (self.flow.small.1 + self.flow.large.1) * COLLECTION_EVERY as f64;

@@ -535,8 +535,7 @@ impl<'a> Recording<'a> {
     }
 
     /// Leaves a part of the file, because the client was killed while writing. The file ends inside
-    /// a packet: a cut at a packet's end, as chance would have it now and then, is taken back by a
-    /// byte.
+    /// a packet: a cut that falls on a packet's end is moved back by a byte.
     fn abandon(&mut self) {
         let now = self.kernel.clock.boot();
         let before = self.file.len();

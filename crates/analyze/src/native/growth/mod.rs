@@ -273,7 +273,7 @@ impl<'a> Growth<'a> {
                 iterations: None,
                 interval_bytes: None,
             },
-            // As many iterations again show whether growth continues.
+            // Twice the iterations show whether growth continues.
             Verdict::CantTell(
                 InconclusiveReason::OneStep
                 | InconclusiveReason::Slowing
@@ -286,7 +286,7 @@ impl<'a> Growth<'a> {
             Verdict::CantTell(InconclusiveReason::TooFewSamples) => {
                 let churn = kept.bytes().min(site.turnover.released().bytes()).max(0);
                 let by_round = self.rule.iterations;
-                // Apparent growth, or else the growth that would matter.
+                // Apparent growth, or the tolerance if that is larger.
                 let growth = f64::max(self.rule.tolerance, site.rate.value) * by_round;
                 plan::decider(interval, rounds, churn as f64, self.tested, growth)
             }

@@ -9,7 +9,7 @@ use crate::heap_graph::object_set::ObjectSet;
 
 /// The dominator tree by numbers of the depth-first walk.
 pub(super) struct Tree {
-    /// Object by number; the virtual node, 0, has none.
+    /// Object by number; `NONE` for the virtual node, 0.
     pub(super) objects: Vec<ObjectIndex>,
     /// Immediate dominator by number, always smaller; 0 for 0.
     pub(super) idoms: Vec<u32>,

@@ -91,7 +91,7 @@ impl DepthFirst<'_> {
                 }
                 if self.seen.insert(target) {
                     let (from, to) = self.edges.range(target);
-                    // Half of all objects hold nothing, so visiting them is not necessary.
+                    // Half of all objects refer to nothing, so visiting them is unnecessary.
                     if from == to && !self.edges.has_referents(target) {
                         self.number(target, now);
                         continue;

@@ -18,7 +18,7 @@ pub(super) use client::Client;
 
 /// Default time limit for the start of a response, as in elfutils.
 const TIMEOUT: Duration = Duration::from_secs(90);
-/// Maximum size of a fetched file: a larger one would leave no room for others in the cache.
+/// Maximum size of a fetched file: a larger one would displace all others in the cache.
 const LARGEST: u64 = MOST_LIBRARIES / 2;
 /// Servers and limits from the environment.
 #[derive(Debug, Clone, PartialEq, Eq)]

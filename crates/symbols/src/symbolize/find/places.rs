@@ -17,7 +17,7 @@ pub enum Mode {
     Find,
 }
 
-/// Places to search for symbols. [`Places::default`] has none.
+/// Places to search for symbols. [`Places::default`] is empty.
 #[derive(Debug, Clone, Default)]
 pub struct Places {
     /// `--symbols`: directories, libraries, archives, in order.

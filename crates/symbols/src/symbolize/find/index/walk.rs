@@ -39,7 +39,7 @@ const MOST_THREADS: usize = 8;
 const SKIPPED: [&str; 5] = [".git", ".hg", ".repo", ".svn", "node_modules"];
 /// Virtual file systems of the kernel.
 const NEVER: [&str; 3] = ["/dev", "/proc", "/sys"];
-/// Memory for files of users, although it is in such a tree.
+/// Memory for files of users, walked although it is below `/dev`.
 const SHARED_MEMORY: &str = "/dev/shm";
 
 /// Result of a walk.
