@@ -209,6 +209,18 @@ fn two_dumps_tell_what_grew_and_how_many_leaks_there_were() {
 }
 
 #[test]
+fn native_callsites_without_growth_are_counted_and_not_listed() {
+    let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    let trace = fixtures.join("conversions/c_cont.pftrace");
+    let (text, code) = words(&[trace.to_str().unwrap()]);
+    assert_eq!(code, 0);
+    assert!(text.contains("17 callsites lack data"), "{text}");
+    let flat = |line: &&str| line.trim_start().starts_with("+0 B");
+    assert_eq!(text.lines().find(flat), None, "{text}");
+    assert!(text.contains("of 17 callsites show no growth"), "{text}");
+}
+
+#[test]
 fn fail_ends_with_nine_where_the_app_leaks_and_nowhere_else() {
     let leaky = fixture("android-a.hprof.gz");
     assert_eq!(words(&[&leaky]).1, 0);
