@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::java::WITH_NATIVE;
 use super::paths::near;
 use crate::console::table::Table;
 use crate::console::{Console, Style};
@@ -27,6 +28,9 @@ pub(super) fn show(console: &Console, heaps: &[JavaSummary]) {
         if at < FULL && !heap.top.is_empty() {
             console.data("");
             table(heap).show(console);
+            if heap.totals.native_space > 0 {
+                console.data(console.styled(Style::Dim, WITH_NATIVE));
+            }
         }
         console.data("");
     }

@@ -209,6 +209,26 @@ fn two_dumps_tell_what_grew_and_how_many_leaks_there_were() {
 }
 
 #[test]
+fn marks_are_explained_where_they_occur() {
+    let marks = [
+        "?: unknown state",
+        "~~~: possible cause",
+        "[x]: any element",
+    ];
+    let dump = fixture("leaklab-after.hprof.zst");
+    let (all, _) = words(&[&dump]);
+    for mark in marks {
+        assert!(all.contains(mark), "{mark}: {all}");
+    }
+    let (waste, _) = words(&[&dump, "--only", "waste"]);
+    assert!(
+        !waste.contains(marks[0]) && !waste.contains(marks[1]),
+        "{waste}"
+    );
+    assert!(waste.contains(marks[2]), "{waste}");
+}
+
+#[test]
 fn native_callsites_without_growth_are_counted_and_not_listed() {
     let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures");
     let trace = fixtures.join("conversions/c_cont.pftrace");

@@ -119,6 +119,20 @@ fn show(console: &Console, report: &PathsReport) {
         console.data(console.styled(Style::Strong, what));
         holders(&report.holders).show(console);
     }
+    let mut links = report.holders.iter().filter_map(|row| row.via.as_ref());
+    let mut notes = Vec::new();
+    if links.any(|link| link.text.contains("[*]")) {
+        notes.push(java_view::ANY_ELEMENT);
+    }
+    if report.has_native && report.shortest.is_some() {
+        notes.push(java_view::WITH_NATIVE);
+    }
+    if !notes.is_empty() {
+        console.data("");
+    }
+    for note in notes {
+        console.data(console.styled(Style::Dim, note));
+    }
 }
 
 fn show_targets(console: &Console, report: &PathsReport) {

@@ -35,6 +35,9 @@ pub struct PathsReport {
     pub unreachable: u64,
     /// Reachable bytes of the whole heap, Java and native.
     pub heap_bytes: u64,
+    /// True if the heap has native memory, which its retained sizes include.
+    #[serde(skip)]
+    pub has_native: bool,
     /// Details of the object, if one was selected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectReport>,
@@ -289,6 +292,7 @@ pub fn paths(
         reachable: Figures::with_retained(&sums),
         unreachable: (objects.len() - reachable.len()) as u64,
         heap_bytes: dominators.total().total_bytes(),
+        has_native: dominators.total().native_bytes > 0,
         object: one,
         shortest: largest.map(|object| {
             let path = Ways::of(graph, heap.paths(), heap.follow).to(object);
