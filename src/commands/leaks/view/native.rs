@@ -269,7 +269,8 @@ fn show_churn(console: &Console, series: &SeriesRow) {
     }
     table.show(console);
     if sites.iter().any(|site| site.freed_share > Some(1.0)) {
-        let note = "freed bytes include memory that was allocated before the first dump";
+        let note = "freed: share of the allocated bytes; above 100%, memory from before the first \
+                    dump was freed too";
         console.data(console.styled(Style::Dim, note));
     }
 }
