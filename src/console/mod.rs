@@ -74,6 +74,9 @@ impl Style {
     }
 }
 
+/// Maximum number of suggested commands.
+pub const NEXT_COMMANDS: usize = 3;
+
 const RESET: &str = "\x1b[0m";
 
 /// Prefix of style marks until the text is printed. It looks like an escape sequence, so that text

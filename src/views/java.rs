@@ -6,6 +6,14 @@ use crate::heaps::java::facts::{Figures, HeapFacts};
 use crate::heaps::leaks::document::KeptBytes;
 use crate::units::{ByteSize, SignedSize, counted, thousands};
 
+/// Note below retained sizes that include native memory, in a heap that has some.
+pub(crate) const WITH_NATIVE: &str = "retained sizes include native memory";
+/// Note below retained sizes with native memory next to them.
+pub(crate) const WITHOUT_NATIVE: &str =
+    "retained sizes exclude native memory, which is shown separately";
+/// Meaning of the mark in a reference from an array or a collection.
+pub(crate) const ANY_ELEMENT: &str = "[*]: any element";
+
 /// Prints the heading: the heap and the analysis options.
 pub(crate) fn heading(console: &Console, heap: &HeapFacts) {
     let mut about = Vec::new();

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::java::WITH_NATIVE;
 use super::paths::near;
 use crate::console::table::Table;
 use crate::console::{Console, Style};
@@ -27,6 +28,9 @@ pub(super) fn show(console: &Console, heaps: &[JavaSummary]) {
         if at < FULL && !heap.top.is_empty() {
             console.data("");
             table(heap).show(console);
+            if heap.totals.native_space > 0 {
+                console.data(console.styled(Style::Dim, WITH_NATIVE));
+            }
         }
         console.data("");
     }
@@ -119,22 +123,10 @@ pub(super) fn next_commands(
     }
     let of_process = of_process(&with_file);
     let java = if beside_native { " --heap java" } else { "" };
-    let mut next = vec![
-        (
-            "destroyed activities and other leaks, with their paths from GC roots:".to_owned(),
-            format!("heaptap leaks {place}{of_process}{java}"),
-        ),
-        (
-            "retained sizes by class, package or object:".to_owned(),
-            format!("heaptap top {place}{of_process}{java}"),
-        ),
-    ];
-    if !beside_native {
-        next.push((
-            "everything on one page:".to_owned(),
-            format!("heaptap report {place}{of_process}"),
-        ));
-    }
+    let mut next = vec![(
+        "destroyed activities and other leaks, with their paths from GC roots:".to_owned(),
+        format!("heaptap leaks {place}{of_process}{java}"),
+    )];
     let first = with_file.iter().find(|dump| dump.pid == last.pid);
     if let Some(first) = first.filter(|first| first.number != last.number) {
         next.push((
@@ -144,6 +136,16 @@ pub(super) fn next_commands(
                 quoted_dump(shown, first.number),
                 quoted_dump(shown, last.number)
             ),
+        ));
+    }
+    next.push((
+        "retained sizes by class, package or object:".to_owned(),
+        format!("heaptap top {place}{of_process}{java}"),
+    ));
+    if !beside_native {
+        next.push((
+            "everything on one page:".to_owned(),
+            format!("heaptap report {place}{of_process}"),
         ));
     }
     next
@@ -201,16 +203,12 @@ mod tests {
             let next = next_commands(Path::new("out"), manifest, false);
             next.into_iter().map(|(_, command)| command).collect()
         };
-        let last = |manifest: &Manifest| commands(manifest).pop();
-        assert_eq!(last(&manifest).as_deref(), Some("heaptap diff out@1 out@2"));
+        assert_eq!(commands(&manifest)[1], "heaptap diff out@1 out@2");
         manifest.dumps.java.extend([dump(9, 1), dump(9, 2)]);
         for command in commands(&manifest) {
             assert!(command.contains(" -p 9"), "{command}");
         }
-        assert_eq!(
-            last(&manifest).as_deref(),
-            Some("heaptap diff out@1 out@2 -p 9")
-        );
+        assert_eq!(commands(&manifest)[1], "heaptap diff out@1 out@2 -p 9");
         let folder = tempfile::tempdir().unwrap();
         let place = quoted_path(near(folder.path()));
         assert_eq!(java_place(folder.path()), place);

@@ -14,7 +14,7 @@ use super::missing::{self, Remedy};
 use super::paths::near;
 use crate::console::table::Table;
 use crate::console::wrap::wrap;
-use crate::console::{Console, Style};
+use crate::console::{Console, NEXT_COMMANDS, Style};
 use crate::folder::SYMBOLIZED_TRACE;
 use crate::heaps::java::FOLDER;
 use crate::heaps::selector::{LabelError, check_label};
@@ -147,19 +147,7 @@ pub fn tell(
         missing::tell(console, names, remedy);
     }
     console.say(written(folder, manifest, wrote));
-    let mut next = Vec::new();
-    let page = near(folder).join(PAGE);
-    if wrote.page {
-        next.push((
-            "everything, in the browser:".to_owned(),
-            format!("heaptap open {}", quoted_path(page)),
-        ));
-    }
-    next.extend(next_commands(folder, manifest, heaps));
-    next.extend(tracked::commands(folder, manifest));
-    let beside_native = !next.is_empty();
-    next.extend(java_summary::next_commands(folder, manifest, beside_native));
-    console.next(&next);
+    console.next(&next_commands(folder, manifest, heaps, wrote.page));
 }
 
 /// A message on its own line.
@@ -458,104 +446,162 @@ fn written(folder: &Path, manifest: &Manifest, wrote: &Wrote) -> String {
     format!("wrote {}: {}", near(folder).display(), parts.join(", "))
 }
 
-/// Returns suggested commands, each with a description.
+/// Returns the most useful commands, each with a description: the page, growth and leaks before the
+/// tables, whose first rows are shown already.
 fn next_commands(
     folder: &Path,
     manifest: &Manifest,
     heaps: &[HeapSummary],
+    has_page: bool,
 ) -> Vec<(String, String)> {
-    let file = |dump: &manifest::Dump| {
-        dump.file
-            .as_ref()
-            .map(|file| quoted_path(near(folder).join(file)))
-    };
-    let mut next = Vec::new();
-    let Some(heap) = heaps.iter().find(|h| !h.top.is_empty()) else {
-        return next;
-    };
-    let mine: Vec<&manifest::Dump> = manifest
-        .dumps
-        .native
-        .iter()
-        .filter(|d| d.pid == heap.pid && d.heap == heap.heap && d.file.is_some())
-        .collect();
-    let Some(&last) = mine.last() else {
-        return next;
-    };
     let place = quoted_path(near(folder));
-    let several = manifest.dumps.native.iter().any(|d| d.pid != heap.pid);
-    let process = match several {
-        true => format!(" -p {}", heap.pid),
-        false => String::new(),
-    };
-    let what = match heap.kind {
-        DumpKind::Cumulative => "where the memory went:",
-        DumpKind::AtMaximum => "where the memory was at the maximum:",
-        DumpKind::AllocationsOnly => "callsites that allocated most:",
-    };
-    next.push((what.to_owned(), format!("heaptap top {place}{process}")));
-    // Labels mark the dumps worth comparing; without labels, compare the ends of the series.
-    let whole: Vec<&manifest::Dump> = mine.iter().copied().filter(|d| d.complete).collect();
-    let mine = if whole.len() > 1 { whole } else { mine };
-    let last = mine.last().copied().unwrap_or(last);
-    let labelled: Vec<&&manifest::Dump> = mine.iter().filter(|d| d.label.is_some()).collect();
+    let native = NativeCommands::new(folder, manifest, heaps, &place);
+    let is_native = native.is_some();
+    let native = native.unwrap_or_default();
+    let tracked = tracked::commands(folder, manifest);
+    let java_place = java_summary::java_place(&folder.join(FOLDER));
+    let beside_native = !manifest.dumps.native.is_empty() || !tracked.is_empty();
+    let mut java = java_summary::next_commands(folder, manifest, beside_native).into_iter();
+    let mut growth = native.growth.into_iter();
+    let mut next = Vec::new();
+    if has_page {
+        next.push((
+            "everything, in the browser:".to_owned(),
+            format!("heaptap open {}", quoted_path(near(folder).join(PAGE))),
+        ));
+    }
+    next.extend(growth.next());
+    next.extend(companion::java_command(manifest, &java_place));
+    next.extend(java.next());
+    next.extend(growth);
+    next.extend(native.top);
+    next.extend(tracked);
+    next.extend(java);
+    if is_native && !has_page {
+        next.push((
+            "everything on one page, with flame graphs:".to_owned(),
+            format!("heaptap report {place} --open"),
+        ));
+    }
+    next.extend(companion::commands(manifest, &place));
+    next.extend(native.pprof);
+    next.truncate(NEXT_COMMANDS);
+    next
+}
+
+/// Commands for the first native heap that has callsites, each with a description.
+#[derive(Default)]
+struct NativeCommands {
+    growth: Vec<(String, String)>,
+    top: Option<(String, String)>,
+    pprof: Option<(String, String)>,
+}
+
+impl NativeCommands {
+    /// `place` is the quoted directory.
+    fn new(
+        folder: &Path,
+        manifest: &Manifest,
+        heaps: &[HeapSummary],
+        place: &str,
+    ) -> Option<NativeCommands> {
+        let heap = heaps.iter().find(|h| !h.top.is_empty())?;
+        let mine: Vec<&manifest::Dump> = manifest
+            .dumps
+            .native
+            .iter()
+            .filter(|d| d.pid == heap.pid && d.heap == heap.heap && d.file.is_some())
+            .collect();
+        let &last = mine.last()?;
+        let several = manifest.dumps.native.iter().any(|d| d.pid != heap.pid);
+        let process = match several {
+            true => format!(" -p {}", heap.pid),
+            false => String::new(),
+        };
+        let what = match heap.kind {
+            DumpKind::Cumulative => "where the memory went:",
+            DumpKind::AtMaximum => "where the memory was at the maximum:",
+            DumpKind::AllocationsOnly => "callsites that allocated most:",
+        };
+        let whole: Vec<&manifest::Dump> = mine.iter().copied().filter(|d| d.complete).collect();
+        let mine = if whole.len() > 1 { whole } else { mine };
+        let last = mine.last().copied().unwrap_or(last);
+        let growth = match heap.kind {
+            DumpKind::Cumulative => growth_commands(folder, &mine, last, place, &process),
+            DumpKind::AtMaximum | DumpKind::AllocationsOnly => Vec::new(),
+        };
+        let pprof = last.file.as_ref().map(|file| {
+            let file = quoted_path(near(folder).join(file));
+            (
+                "the same data in other tools:".to_owned(),
+                format!("go tool pprof -symbolize=none -http=: {file}"),
+            )
+        });
+        Some(NativeCommands {
+            growth,
+            top: Some((what.to_owned(), format!("heaptap top {place}{process}"))),
+            pprof,
+        })
+    }
+}
+
+/// Returns the commands that compare the dumps of one heap.
+fn growth_commands(
+    folder: &Path,
+    mine: &[&manifest::Dump],
+    last: &manifest::Dump,
+    place: &str,
+    process: &str,
+) -> Vec<(String, String)> {
+    let mut next = Vec::new();
+    let is_series = mine.len() > 2;
+    if is_series {
+        next.push((
+            "growth from dump to dump, and leaks:".to_owned(),
+            format!("heaptap leaks {place}{process}"),
+        ));
+    }
+    // Labels mark the dumps worth comparing. Without labels, `leaks` compares a series.
+    let labelled: Vec<&manifest::Dump> =
+        mine.iter().copied().filter(|d| d.label.is_some()).collect();
     let pair = match labelled.as_slice() {
-        [from, .., to] => Some((**from, **to)),
-        [from] if from.number != last.number => Some((**from, last)),
-        _ if mine.len() > 1 => Some((mine[0], last)),
+        [from, .., to] => Some((*from, *to)),
+        [from] if from.number != last.number => Some((*from, last)),
+        _ if mine.len() == 2 => Some((mine[0], last)),
         _ => None,
     };
-    if let Some((from, to)) = pair
-        && heap.kind == DumpKind::Cumulative
-    {
-        let name = |dump: &manifest::Dump, other: &str| {
-            dump.label
-                .as_ref()
-                .map_or(other.to_owned(), |l| format!("{:?}", l.name))
+    let Some((from, to)) = pair else {
+        return next;
+    };
+    let name = |dump: &manifest::Dump, other: &str| {
+        dump.label
+            .as_ref()
+            .map_or(other.to_owned(), |l| format!("{:?}", l.name))
+    };
+    let side = |dump: &manifest::Dump| {
+        let named = |dump: &manifest::Dump| dump.label.as_ref().map(|label| label.name.clone());
+        // A repeated label selects the last one.
+        let later = |other: &&&manifest::Dump| other.number > dump.number;
+        let is_last = |name: &String| {
+            let mut later = mine.iter().filter(later);
+            later.all(|other| named(other).as_ref() != Some(name))
         };
-        let side = |dump: &manifest::Dump| {
-            let named = |dump: &manifest::Dump| dump.label.as_ref().map(|label| label.name.clone());
-            // A repeated label selects the last one.
-            let later = |other: &&&manifest::Dump| other.number > dump.number;
-            let is_last = |name: &String| {
-                let mut later = mine.iter().filter(later);
-                later.all(|other| named(other).as_ref() != Some(name))
-            };
-            // A manifest from elsewhere can have labels that are not accepted here; labels with
-            // dots are still found.
-            let is_taken =
-                |name: &String| matches!(check_label(name), Ok(()) | Err(LabelError::Stretch));
-            let which = named(dump).filter(|name| is_last(name) && is_taken(name));
-            let which = which.unwrap_or_else(|| dump.number.to_string());
-            quoted_dump(near(folder), &which)
-        };
-        next.push((
-            format!(
-                "growth from {} to {}:",
-                name(from, "the first dump"),
-                name(to, "the last")
-            ),
-            format!("heaptap diff {} {}{process}", side(from), side(to)),
-        ));
-        if mine.len() > 2 {
-            next.push((
-                "growth from dump to dump, and leaks:".to_owned(),
-                format!("heaptap leaks {place}{process}"),
-            ));
-        }
-    }
-    let java = java_summary::java_place(&folder.join(FOLDER));
-    next.extend(companion::commands(manifest, &place, &java));
+        // A manifest from elsewhere can have labels that are not accepted here; labels with
+        // dots are still found.
+        let is_taken =
+            |name: &String| matches!(check_label(name), Ok(()) | Err(LabelError::Stretch));
+        let which = named(dump).filter(|name| is_last(name) && is_taken(name));
+        let which = which.unwrap_or_else(|| dump.number.to_string());
+        quoted_dump(near(folder), &which)
+    };
     next.push((
-        "everything on one page, with flame graphs:".to_owned(),
-        format!("heaptap report {place} --open"),
+        format!(
+            "growth from {} to {}:",
+            name(from, "the first dump"),
+            name(to, "the last")
+        ),
+        format!("heaptap diff {} {}{process}", side(from), side(to)),
     ));
-    if let Some(last) = file(last) {
-        next.push((
-            "the same data in other tools:".to_owned(),
-            format!("go tool pprof -symbolize=none -http=: {last}"),
-        ));
-    }
     next
 }
 

@@ -209,6 +209,38 @@ fn two_dumps_tell_what_grew_and_how_many_leaks_there_were() {
 }
 
 #[test]
+fn marks_are_explained_where_they_occur() {
+    let marks = [
+        "?: unknown state",
+        "~~~: possible cause",
+        "[x]: any element",
+    ];
+    let dump = fixture("leaklab-after.hprof.zst");
+    let (all, _) = words(&[&dump]);
+    for mark in marks {
+        assert!(all.contains(mark), "{mark}: {all}");
+    }
+    let (waste, _) = words(&[&dump, "--only", "waste"]);
+    assert!(
+        !waste.contains(marks[0]) && !waste.contains(marks[1]),
+        "{waste}"
+    );
+    assert!(waste.contains(marks[2]), "{waste}");
+}
+
+#[test]
+fn native_callsites_without_growth_are_counted_and_not_listed() {
+    let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    let trace = fixtures.join("conversions/c_cont.pftrace");
+    let (text, code) = words(&[trace.to_str().unwrap()]);
+    assert_eq!(code, 0);
+    assert!(text.contains("17 callsites lack data"), "{text}");
+    let flat = |line: &&str| line.trim_start().starts_with("+0 B");
+    assert_eq!(text.lines().find(flat), None, "{text}");
+    assert!(text.contains("of 17 callsites show no growth"), "{text}");
+}
+
+#[test]
 fn fail_ends_with_nine_where_the_app_leaks_and_nowhere_else() {
     let leaky = fixture("android-a.hprof.gz");
     assert_eq!(words(&[&leaky]).1, 0);
@@ -345,7 +377,7 @@ fn churn_names_its_span_and_says_why_more_was_freed_than_allocated() {
         "from the first dump to the last",
         "unreleased at the end",
         " 102%",
-        "freed bytes include memory that was allocated before the first dump",
+        "above 100%, memory from before the first dump was freed too",
     ] {
         assert!(churn.contains(said), "{said}: {churn}");
     }

@@ -268,6 +268,25 @@ fn one_object_is_told_in_full() {
 }
 
 #[test]
+fn a_pattern_that_no_class_matches_is_refused_with_the_nearest() {
+    for (typed, help) in [
+        ("DetialActivity", "did you mean lab.LeakLab$DetailActivity?"),
+        (
+            "detailACTIVITY$",
+            "did you mean lab.LeakLab$DetailActivity?",
+        ),
+        ("NoSuchThingAtAll", "--by class` lists the classes"),
+    ] {
+        let refused = heaptap(&["paths", &after(), "--focus", typed, "--json"]);
+        assert_eq!(refused.status.code(), Some(2), "{typed}");
+        let failure: Value = serde_json::from_slice(&refused.stdout).unwrap();
+        assert_eq!(failure["error"]["kind"], "no-such-class");
+        let told = failure["error"]["help"].as_str().unwrap();
+        assert!(told.contains(help), "{typed}: {told}");
+    }
+}
+
+#[test]
 fn a_diff_shows_eighty_listeners_and_nothing_else_of_size() {
     let document = json(&["diff", &before(), &after()]);
     let classes = document["classes"].as_array().unwrap();

@@ -195,15 +195,16 @@ fn warnings(lab: &Lab, folder: &str) -> Vec<String> {
 
 #[test]
 fn one_rule_for_traces_that_are_cut_and_each_cause_once() {
-    // Fault, flags, code of record, its warnings, code of convert.
-    let cases: [(&str, &str, i32, &[&str], i32); 7] = [
-        ("truncate", "3s", 8, &["trace-cut"], 8),
-        ("truncate", "continuous", 8, &["trace-cut"], 0),
-        ("reboot@3000", "20s", 6, &["device-rebooted"], 8),
-        ("disk-full@2000", "20s", 6, &["disk-full"], 8),
-        ("disk-full@6000", "continuous", 6, &["disk-full"], 6),
-        ("traced-dies@3000", "20s", 6, &["recording-lost"], 8),
-        ("heapprofd-dead", "3s", 7, &["heapprofd-silent"], 7),
+    // Fault, flags, code of record, its warnings, codes of convert.
+    let cases: [(&str, &str, i32, &[&str], &[i32]); 7] = [
+        ("truncate", "3s", 8, &["trace-cut"], &[8]),
+        // The cut is between two dumps, or in one.
+        ("truncate", "continuous", 8, &["trace-cut"], &[0, 6]),
+        ("reboot@3000", "20s", 6, &["device-rebooted"], &[8]),
+        ("disk-full@2000", "20s", 6, &["disk-full"], &[8]),
+        ("disk-full@6000", "continuous", 6, &["disk-full"], &[6]),
+        ("traced-dies@3000", "20s", 6, &["recording-lost"], &[8]),
+        ("heapprofd-dead", "3s", 7, &["heapprofd-silent"], &[7]),
     ];
     for (fault, how, code, said, converted) in cases {
         let lab = Lab::new(&format!("{PHONE},fault={fault}"));
@@ -223,7 +224,8 @@ fn one_rule_for_traces_that_are_cut_and_each_cause_once() {
         // People's words are there in the JSON modes too.
         assert!(ended.stderr.contains("warning: "), "{fault}: {ended}");
         let again = lab.run(&["convert", "out/raw-trace", "-o", "again"]);
-        assert_eq!(again.code(), Some(converted), "{fault}: {again}");
+        let code = again.code().expect("it ends by itself");
+        assert!(converted.contains(&code), "{fault}: {again}");
     }
 }
 

@@ -399,7 +399,7 @@ export class App {
   private showLegend(scene: Scene): void {
     if (scene.shown.before) {
       const entry = (kind: string, words: string) => h("li", null, h("i", { class: `swatch ${kind}`, "aria-hidden": "true" }), words);
-      fill(this.legend, entry("more", "increase (+, rising strokes)"), entry("less", "decrease (−, falling strokes)"), entry("noise", "within sampling error"));
+      fill(this.legend, entry("more", "increase (+, rising strokes)"), entry("less", "decrease (−, falling strokes)"), entry("noise", "95% interval includes 0"));
       return;
     }
     fill(

@@ -51,12 +51,12 @@ export function estimate(range: Range): string {
   return `~${figure} ${ends}, ${counted(samples, "sample")}`;
 }
 
-/** Formats a change with its interval, both to the same digit; marks changes within sampling error. */
+/** Formats a change with its interval, both to the same digit; marks intervals that include 0. */
 export function change(range: Range, unit: Unit, times: number): string {
   const figure = changed(range, unit, times);
   if (isExact(range)) return figure;
   const ends = interval(range, times);
-  return isWithinError(range) ? `${figure}, within sampling error (${ends})` : `${figure} (${ends})`;
+  return isWithinError(range) ? `${figure}, interval includes 0 (${ends})` : `${figure} (${ends})`;
 }
 
 /** Formats a change without its interval, to the last digit of the interval. */

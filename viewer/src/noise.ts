@@ -114,7 +114,7 @@ export function ofChange(
   };
 }
 
-/** Returns whether a change is within sampling error: its interval contains 0. */
+/** Returns whether the interval of one change contains 0. Tables test all their rows together (chance.ts). */
 export function isWithinError(range: Range): boolean {
   return !range.exact && range.value !== 0 && range.low <= 0 && range.high >= 0;
 }

@@ -91,7 +91,7 @@ export class Palette {
   }
 }
 
-/** Returns orange for increases and blue for decreases, deeper for larger changes; gray within sampling error. */
+/** Returns orange for increases and blue for decreases, deeper for larger changes; gray if the interval contains 0. */
 export function changeColor(share: number, isWithinError: boolean, theme: Theme): string {
   if (share === 0) return theme === "light" ? "#eceff2" : "#2b323b";
   if (isWithinError) return theme === "light" ? "#d3d8de" : "#434c57";

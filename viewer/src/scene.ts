@@ -212,7 +212,7 @@ export class Stage {
     return measures.findIndex((measure) => measure.view !== null && measure.view === wanted);
   }
 
-  /** Returns whether a change is within sampling error. */
+  /** Returns whether the interval of a change contains 0. */
   isChangeWithinError(scene: Scene, sum: Sum): boolean {
     const measure = this.bytesOf(scene);
     if (measure < 0) return false;
@@ -220,7 +220,7 @@ export class Stage {
     return range !== null && isWithinError(range);
   }
 
-  /** Returns whether the change of a cell is within sampling error; cached by cell. */
+  /** Returns whether the interval of a cell's change contains 0; cached by cell. */
   isCellWithinError(scene: Scene, tree: Tree, cell: Cell): boolean {
     let known = withinError.get(cell);
     if (known === undefined) {

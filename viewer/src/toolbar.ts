@@ -130,7 +130,7 @@ export class Toolbar {
     this.filterInput = h("input", {
       type: "text",
       class: "filter",
-      placeholder: "Filter: SS: text, HS:, SFF:, HF:, P:, /re/",
+      placeholder: "Filter by function or /regex/",
       "aria-label": "Add a filter, such as SS: text or HF: /expression/",
       spellcheck: "false",
       autocomplete: "off",

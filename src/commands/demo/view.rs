@@ -13,8 +13,8 @@ use tokio::sync::mpsc;
 mod leaks;
 use super::args::Args;
 use crate::config::{self, HeapFileSpec, Options, Snapshots, Targets};
-use crate::console::Style;
 use crate::console::signals::watch_signals;
+use crate::console::{NEXT_COMMANDS, Style};
 use crate::device::Device;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
@@ -32,7 +32,7 @@ use crate::recording::outcome::Recorded;
 use crate::recording::record;
 use crate::results::manifest::Manifest;
 use crate::session::{Control, SessionEvent, Store};
-use crate::untrusted::shell::{quoted_dump, quoted_path};
+use crate::untrusted::shell::quoted_path;
 use crate::views::page;
 use crate::views::paths::near;
 use crate::views::progress::{self, Show};
@@ -202,23 +202,19 @@ fn say_next(ctx: &Context, folder: &Path, page: Option<&Path>) {
         let page = quoted_path(near(page));
         commands.push((format!("open {page}"), "the whole report in the browser"));
     }
-    let (before, after) = (quoted_dump(folder, "before"), quoted_dump(folder, "after"));
     let java = quoted_path(folder.join(FOLDER));
     commands.extend([
         (
             format!("leaks {recording}"),
             "everything that grows, with its certainty",
         ),
+        (format!("leaks {java}"), "Java leaks and the paths to them"),
         (
             format!("top {recording}"),
             "functions with the most native memory",
         ),
-        (
-            format!("diff {before} {after}"),
-            "growth between two snapshots",
-        ),
-        (format!("leaks {java}"), "Java leaks and the paths to them"),
     ]);
+    commands.truncate(NEXT_COMMANDS);
     say_commands(ctx, "next:", &commands);
     ctx.console.say("");
     ctx.console.say(format_args!(

@@ -10,11 +10,14 @@ use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::heap_graph::Follow;
 use crate::heaps::java::paths::{
-    FieldRow, HolderRow, Limits, ObjectReport, PathReport, PathsReport, Referred, Targets, paths,
+    FieldRow, HolderRow, Limits, MissingTarget, ObjectReport, PathReport, PathsReport, Referred,
+    Targets, paths,
 };
 use crate::heaps::java::{self, JavaError, OpenedJava};
 use crate::heaps::selector::JavaInput;
 use crate::units::{ByteSize, counted, thousands};
+use crate::untrusted::sanitize;
+use crate::untrusted::shell::quoted_path;
 use crate::views::blocking;
 use crate::views::java as java_view;
 
@@ -51,18 +54,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         Ok((paths(&heap, &asked, limits), heap.class()))
     });
     let (report, class) = found.await?;
-    let Some(report) = report else {
-        let id = args.object.unwrap_or_default();
-        return Err(Failure::new(
-            ErrorClass::Usage,
-            "no-such-object",
-            format!("the heap does not contain object {id}"),
-        )
-        .with_help(
-            "use an ID of this dump; `heaptap top INPUT --by object --json` lists the largest \
-             objects",
-        ));
-    };
+    let report = report.map_err(|missing| not_found(&missing, &args))?;
     let console = &ctx.console;
     if console.is_json() {
         console.json(&report);
@@ -71,6 +63,38 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
     java_view::warn(console, &report.heap);
     Ok(Outcome::from(class))
+}
+
+fn not_found(missing: &MissingTarget, args: &Args) -> Failure {
+    match missing {
+        MissingTarget::Object => Failure::new(
+            ErrorClass::Usage,
+            "no-such-object",
+            format!(
+                "the heap does not contain object {}",
+                args.object.unwrap_or_default()
+            ),
+        )
+        .with_help(
+            "use an ID of this dump; `heaptap top INPUT --by object --json` lists the largest \
+             objects",
+        ),
+        MissingTarget::Class { near } => {
+            let pattern = args.focus.as_ref().map_or("", regex::Regex::as_str);
+            Failure::new(
+                ErrorClass::Usage,
+                "no-such-class",
+                format!("the heap does not contain a class that matches `{pattern}`"),
+            )
+            .with_help(match near {
+                Some(near) => format!("did you mean {}?", sanitize(near)),
+                None => format!(
+                    "`heaptap top {} --by class` lists the classes",
+                    quoted_path(&args.input)
+                ),
+            })
+        }
+    }
 }
 
 fn show(console: &Console, report: &PathsReport) {
@@ -94,6 +118,20 @@ fn show(console: &Console, report: &PathsReport) {
         let what = "All references to them, back to the GC roots";
         console.data(console.styled(Style::Strong, what));
         holders(&report.holders).show(console);
+    }
+    let mut links = report.holders.iter().filter_map(|row| row.via.as_ref());
+    let mut notes = Vec::new();
+    if links.any(|link| link.text.contains("[*]")) {
+        notes.push(java_view::ANY_ELEMENT);
+    }
+    if report.has_native && report.shortest.is_some() {
+        notes.push(java_view::WITH_NATIVE);
+    }
+    if !notes.is_empty() {
+        console.data("");
+    }
+    for note in notes {
+        console.data(console.styled(Style::Dim, note));
     }
 }
 

@@ -53,6 +53,9 @@ pub struct SeriesRow {
     pub suspects: u64,
     /// Number of other inconclusive callsites.
     pub inconclusive: u64,
+    /// Number of those without sampled growth.
+    #[serde(skip)]
+    pub(crate) inconclusive_without_growth: u64,
     /// Number of callsites within the sampling error.
     pub within_sampling_error: u64,
     /// Callsites in descending order of certainty, without those within the sampling error; can be
@@ -319,9 +322,8 @@ fn row(table: &StackTable, series: &Series, request: &NativeLeaksRequest) -> Ser
                 }
         }),
         suspects: count(|site| site.is_suspect() && !matches!(site.verdict, Verdict::Grows { .. })),
-        inconclusive: count(|site| {
-            matches!(site.verdict, Verdict::CantTell(_)) && !site.is_suspect()
-        }),
+        inconclusive: count(lacks_data),
+        inconclusive_without_growth: count(|site| lacks_data(site) && site.rate.value <= 0.0),
         within_sampling_error: count(|site| site.verdict == Verdict::WithinNoise),
         sites: told.take(limit).map(|site| rows.site(site)).collect(),
         churn: growth
@@ -331,6 +333,11 @@ fn row(table: &StackTable, series: &Series, request: &NativeLeaksRequest) -> Ser
             .map(|site| rows.site(site))
             .collect(),
     }
+}
+
+/// Returns whether a site has too little data for a verdict.
+fn lacks_data(site: &Site) -> bool {
+    matches!(site.verdict, Verdict::CantTell(_)) && !site.is_suspect()
 }
 
 /// Makes rows.

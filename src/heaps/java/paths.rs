@@ -12,7 +12,8 @@ use crate::analyze::inspect::{self, Inspection};
 use crate::analyze::label;
 use crate::analyze::paths::{self, Link, Path, Place, RootReason, Ways};
 use crate::analyze::repetition::{self, Repeated};
-use crate::heap_graph::{Follow, HeapGraph, ObjectId, ObjectIndex, Referrers, Value};
+use crate::heap_graph::{ClassIndex, Follow, HeapGraph, ObjectId, ObjectIndex, Referrers, Value};
+use crate::near::nearest;
 
 /// Target objects.
 #[derive(Debug, Clone)]
@@ -34,6 +35,9 @@ pub struct PathsReport {
     pub unreachable: u64,
     /// Reachable bytes of the whole heap, Java and native.
     pub heap_bytes: u64,
+    /// True if the heap has native memory, which its retained sizes include.
+    #[serde(skip)]
+    pub has_native: bool,
     /// Details of the object, if one was selected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectReport>,
@@ -223,16 +227,35 @@ pub struct Limits {
     pub fields: usize,
 }
 
-/// Finds the paths to the targets; `None` if there is no object with that ID.
-pub fn paths(heap: &JavaHeap, targets: &Targets, limits: Limits) -> Option<PathsReport> {
+/// Targets that the heap does not contain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MissingTarget {
+    /// No object has the ID.
+    Object,
+    /// No class matches.
+    Class {
+        /// Name of the most similar class.
+        near: Option<String>,
+    },
+}
+
+/// Finds the paths to the targets.
+///
+/// # Errors
+/// Returns an error if no object has the ID, or no class matches.
+pub fn paths(
+    heap: &JavaHeap,
+    targets: &Targets,
+    limits: Limits,
+) -> Result<PathsReport, MissingTarget> {
     let graph = &heap.graph;
     let dominators = heap.dominators();
     let (name, objects) = match targets {
         Targets::Object(id) => {
-            let object = graph.find(*id)?;
+            let object = graph.find(*id).ok_or(MissingTarget::Object)?;
             (label::object_name(graph, object).into_owned(), vec![object])
         }
-        Targets::Classes(pattern) => of_classes(graph, pattern),
+        Targets::Classes(pattern) => of_classes(graph, pattern)?,
     };
     let mut reachable = objects.clone();
     reachable.retain(|&o| dominators.is_reachable(o));
@@ -263,12 +286,13 @@ pub fn paths(heap: &JavaHeap, targets: &Targets, limits: Limits) -> Option<Paths
         }),
         Targets::Classes(_) => None,
     };
-    Some(PathsReport {
+    Ok(PathsReport {
         heap: HeapFacts::of(heap),
         targets: name,
         reachable: Figures::with_retained(&sums),
         unreachable: (objects.len() - reachable.len()) as u64,
         heap_bytes: dominators.total().total_bytes(),
+        has_native: dominators.total().native_bytes > 0,
         object: one,
         shortest: largest.map(|object| {
             let path = Ways::of(graph, heap.paths(), heap.follow).to(object);
@@ -279,11 +303,18 @@ pub fn paths(heap: &JavaHeap, targets: &Targets, limits: Limits) -> Option<Paths
 }
 
 /// Returns all objects of classes that match, and the name of the class if there is one.
-fn of_classes(graph: &HeapGraph, pattern: &Regex) -> (String, Vec<ObjectIndex>) {
+fn of_classes(
+    graph: &HeapGraph,
+    pattern: &Regex,
+) -> Result<(String, Vec<ObjectIndex>), MissingTarget> {
     let filter = Filter {
         focus: vec![pattern.clone()],
         ..Filter::default()
     };
+    if !filter.matches(graph) {
+        let near = nearest_class(graph, pattern.as_str());
+        return Err(MissingTarget::Class { near });
+    }
     let wanted = filter.of(graph);
     let found: Vec<ObjectIndex> = graph
         .objects()
@@ -300,7 +331,36 @@ fn of_classes(graph: &HeapGraph, pattern: &Regex) -> (String, Vec<ObjectIndex>) 
         [] => pattern.to_string(),
         many => format!("{pattern} ({} classes)", many.len()),
     };
-    (name, found)
+    Ok((name, found))
+}
+
+/// Returns the class most similar to a pattern that matches none: one that has it in another case,
+/// or one whose name without package differs by a typing error.
+fn nearest_class(graph: &HeapGraph, pattern: &str) -> Option<String> {
+    let typed = pattern.trim_start_matches('^').trim_end_matches('$');
+    let typed = typed.to_lowercase();
+    if typed.is_empty() {
+        return None;
+    }
+    let last = |name: &str| {
+        name.rsplit(['.', '$'])
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let names: Vec<(String, &str)> = (0..graph.classes().len() as u32)
+        .map(|class| label::class_name(graph, ClassIndex(class)))
+        .map(|name| (name.to_lowercase(), name))
+        .collect();
+    let same = names.iter().filter(|(lower, _)| lower.contains(&typed));
+    let same = same.map(|(_, name)| *name).min_by_key(|name| name.len());
+    let found = same.or_else(|| {
+        let ends: Vec<String> = names.iter().map(|(lower, _)| last(lower)).collect();
+        let near = nearest(&last(&typed), ends.iter().map(String::as_str))?;
+        let at = ends.iter().position(|end| end == near)?;
+        Some(names[at].1)
+    });
+    found.map(str::to_owned)
 }
 
 /// Strings are cut to this many characters.

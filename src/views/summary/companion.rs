@@ -21,9 +21,20 @@ pub(super) fn files(manifest: &Manifest) -> Vec<String> {
     timeline.chain(of_gc).chain(counted).collect()
 }
 
-/// Returns suggested commands; `place` is the directory and `java` that of its Java heaps, both
-/// quoted.
-pub(super) fn commands(manifest: &Manifest, place: &str, java: &str) -> Vec<(String, String)> {
+/// Returns the command that looks for leaks in the Java heaps; `java` is their quoted directory.
+pub(super) fn java_command(manifest: &Manifest, java: &str) -> Option<(String, String)> {
+    let beside = manifest.companion.as_ref()?;
+    let mut files = beside.files.iter();
+    files.any(|file| file.what == "java-heap").then(|| {
+        (
+            "leaks in the Java heaps:".to_owned(),
+            format!("heaptap leaks {java}"),
+        )
+    })
+}
+
+/// Returns suggested commands for the other files; `place` is the quoted directory.
+pub(super) fn commands(manifest: &Manifest, place: &str) -> Vec<(String, String)> {
     let mut next = Vec::new();
     let Some(beside) = &manifest.companion else {
         return next;
@@ -40,12 +51,6 @@ pub(super) fn commands(manifest: &Manifest, place: &str, java: &str) -> Vec<(Str
         next.push((
             "the profile compared with allocator and system:".to_owned(),
             format!("heaptap meminfo {place} --reconcile"),
-        ));
-    }
-    if beside.files.iter().any(|file| file.what == "java-heap") {
-        next.push((
-            "leaks in the Java heaps:".to_owned(),
-            format!("heaptap leaks {java}"),
         ));
     }
     next

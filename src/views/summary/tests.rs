@@ -162,23 +162,30 @@ fn every_width_is_kept() {
 fn the_next_commands_fit_the_recording() {
     let (mut manifest, heap) = example();
     let commands = |manifest: &Manifest, heap: &HeapSummary| -> Vec<String> {
-        next_commands(Path::new("my out"), manifest, std::slice::from_ref(heap))
-            .into_iter()
-            .map(|(what, command)| format!("{what} {command}"))
-            .collect()
+        next_commands(
+            Path::new("my out"),
+            manifest,
+            std::slice::from_ref(heap),
+            false,
+        )
+        .into_iter()
+        .map(|(what, command)| format!("{what} {command}"))
+        .collect()
     };
     assert_eq!(
         commands(&manifest, &heap),
         [
-            "where the memory went: heaptap top 'my out'",
-            "growth from \"after-login\" to the last: heaptap diff 'my out@after-login' 'my out@3'",
             "growth from dump to dump, and leaks: heaptap leaks 'my out'",
-            "everything on one page, with flame graphs: heaptap report 'my out' --open",
-            "the same data in other tools: go tool pprof -symbolize=none -http=: \
-             'my out/heap_dump.3.4242.libc.malloc.pb.gz'",
+            "growth from \"after-login\" to the last: heaptap diff 'my out@after-login' 'my out@3'",
+            "where the memory went: heaptap top 'my out'",
         ]
-        .map(|c| c.replace("out/", &format!("out{}", std::path::MAIN_SEPARATOR)))
     );
+    // A written page is opened, and not written again.
+    let heaps = std::slice::from_ref(&heap);
+    let paged = next_commands(Path::new("my out"), &manifest, heaps, true);
+    assert_eq!(paged.len(), NEXT_COMMANDS);
+    assert!(paged[0].1.starts_with("heaptap open "), "{paged:?}");
+    assert!(!paged.iter().any(|(_, command)| command.contains("report ")));
     // A repeated label selects the last dump; the other one is selected by its number.
     let mut twice = manifest.clone();
     for dump in &mut twice.dumps.native {
@@ -213,12 +220,9 @@ fn the_next_commands_fit_the_recording() {
         }),
         ..manifest.clone()
     };
-    let more = commands(&seen, &heap);
-    assert!(more[3].ends_with("heaptap gc 'my out'"), "{more:?}");
-    assert!(
-        more[4].ends_with("heaptap meminfo 'my out' --reconcile"),
-        "{more:?}"
-    );
+    let more = companion::commands(&seen, "out");
+    assert_eq!(more[0].1, "heaptap gc out");
+    assert_eq!(more[1].1, "heaptap meminfo out --reconcile");
     let wrote = written(Path::new("my out"), &seen, &Wrote::recording(&[], false));
     assert!(
         wrote.contains("memory.jsonl, 1 smaps, manifest.json"),
@@ -229,9 +233,15 @@ fn the_next_commands_fit_the_recording() {
         kind: DumpKind::AllocationsOnly,
         ..heap.clone()
     };
-    assert_eq!(commands(&manifest, &art).len(), 3);
+    assert!(commands(&manifest, &art)[0].ends_with("heaptap top 'my out'"));
     manifest.dumps.native.truncate(1);
-    assert_eq!(commands(&manifest, &heap).len(), 3);
+    let one = commands(&manifest, &heap);
+    assert!(one[0].ends_with("heaptap top 'my out'"), "{one:?}");
+    assert!(
+        one[1].ends_with("heaptap report 'my out' --open"),
+        "{one:?}"
+    );
+    assert!(one[2].contains("go tool pprof"), "{one:?}");
     manifest.dumps.native.clear();
     assert_eq!(commands(&manifest, &heap), Vec::<String>::new());
 }

@@ -150,7 +150,7 @@ impl<'a> Changes<'a> {
             heap => format!(" ({})", Foreign(heap)),
         };
         let noise = match self.all.is_some_and(|all| is_noise(&all)) {
-            true => ", within sampling error",
+            true => ", interval includes 0",
             false => "",
         };
         let each = match per {
@@ -204,7 +204,7 @@ impl<'a> Changes<'a> {
             vec![
                 figure(*net, turnover.as_ref(), per),
                 match turnover {
-                    Some(turnover) if is_noise(turnover) => "within sampling error",
+                    Some(turnover) if is_noise(turnover) => "interval includes 0",
                     Some(_) => what,
                     None => "not sampled",
                 }
@@ -249,6 +249,8 @@ fn counters(shown: &Shown<'_>, dump: &Dump) -> Vec<Counters> {
         .collect()
 }
 
+/// Returns whether the interval of one change includes 0. `within sampling error` is another test:
+/// `diff` and the changes of the viewer test all rows together.
 fn is_noise(turnover: &Turnover) -> bool {
     let estimate = turnover.estimate();
     !estimate.exact && !estimate.sign_is_certain()

@@ -171,7 +171,7 @@ fn show_untold(console: &Console, series: &SeriesRow, untold: &[&SiteRow]) {
     }
     let headline = format!("Inconclusive: {}", parts.join("; "));
     console.data(console.styled(Style::Strong, headline));
-    let (suspects, others): (Vec<&SiteRow>, Vec<&SiteRow>) = untold.iter().partition(|site| {
+    let (suspects, mut others): (Vec<&SiteRow>, Vec<&SiteRow>) = untold.iter().partition(|site| {
         !matches!(
             site.inconclusive_reason,
             Some("too-few-samples" | "incomplete")
@@ -183,7 +183,37 @@ fn show_untold(console: &Console, series: &SeriesRow, untold: &[&SiteRow]) {
         show_site(console, "?  ", site, series.heaps.len() > 1);
     }
     more(console, series.suspects as usize, suspects.len());
-    let others = &others[..others.len().min(UNTOLD)];
+    others.retain(|site| site.rate.value > 0.0);
+    others.truncate(UNTOLD);
+    show_lacking(console, &others);
+    let flat = series.inconclusive_without_growth;
+    more(
+        console,
+        series.inconclusive.saturating_sub(flat) as usize,
+        others.len(),
+    );
+    if flat > 0 {
+        console.data(console.styled(Style::Dim, not_listed(flat, series.inconclusive)));
+    }
+}
+
+/// Returns a note about the inconclusive callsites that do not grow.
+fn not_listed(flat: u64, all: u64) -> String {
+    let (shows, are) = if flat == 1 {
+        ("shows", "is")
+    } else {
+        ("show", "are")
+    };
+    let callsites = if all == 1 { "callsite" } else { "callsites" };
+    format!(
+        "{} of {} {callsites} {shows} no growth and {are} not listed (`-l 0 --json` lists all)",
+        thousands(flat),
+        thousands(all)
+    )
+}
+
+/// Shows callsites that lack data for a verdict.
+fn show_lacking(console: &Console, others: &[&SiteRow]) {
     if others.is_empty() {
         return;
     }
@@ -208,7 +238,6 @@ fn show_untold(console: &Console, series: &SeriesRow, untold: &[&SiteRow]) {
         table.remark(untrusted::sanitize(&apart).into_owned());
     }
     table.show(console);
-    more(console, series.inconclusive as usize, others.len());
 }
 
 fn show_churn(console: &Console, series: &SeriesRow) {
@@ -240,7 +269,8 @@ fn show_churn(console: &Console, series: &SeriesRow) {
     }
     table.show(console);
     if sites.iter().any(|site| site.freed_share > Some(1.0)) {
-        let note = "freed bytes include memory that was allocated before the first dump";
+        let note = "freed: share of the allocated bytes; above 100%, memory from before the first \
+                    dump was freed too";
         console.data(console.styled(Style::Dim, note));
     }
 }

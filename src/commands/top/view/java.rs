@@ -184,8 +184,18 @@ fn show_tables(console: &Console, args: &Args, reports: &[TopReport], takes_all:
                 console.data(console.styled(Style::Dim, more));
             }
         }
+        if reports.iter().any(has_native) {
+            console.data("");
+            console.data(console.styled(Style::Dim, java_view::WITHOUT_NATIVE));
+        }
     }
     java_view::warn(console, &first.heap);
+}
+
+/// Returns whether a table has retained sizes with native memory next to them.
+fn has_native(report: &TopReport) -> bool {
+    let native = |row: &TopRow| row.figures.retained_native_bytes > Some(0);
+    report.rows.iter().any(native)
 }
 
 /// Returns the heading of the name column.
@@ -205,7 +215,7 @@ fn table(report: &TopReport) -> Table {
     let has = |of: fn(&TopRow) -> u64| report.rows.iter().any(|row| of(row) > 0);
     let native = has(|row| row.figures.native_bytes);
     let retained = has(|row| row.figures.retained_count.unwrap_or(0));
-    let retained_native = retained && has(|row| row.figures.retained_native_bytes.unwrap_or(0));
+    let retained_native = retained && has_native(report);
     let single = report.by == Grouping::Object;
     let mut headings = Vec::new();
     if !single {
@@ -364,15 +374,20 @@ fn show_tree(console: &Console, args: &Args, report: &TreeReport) {
             args.depth.unwrap_or(DEPTH).max(1)
         );
         console.data(console.styled(Style::Dim, least));
+        if tree_has_native(report) {
+            console.data(console.styled(Style::Dim, java_view::WITHOUT_NATIVE));
+        }
     }
     java_view::warn(console, &report.heap);
 }
 
+fn tree_has_native(report: &TreeReport) -> bool {
+    let mut figures = report.nodes.iter().map(|node| &node.figures);
+    figures.any(|figures| figures.retained_native_bytes > Some(0))
+}
+
 fn drawn(report: &TreeReport) -> Table {
-    let native = report
-        .nodes
-        .iter()
-        .any(|node| node.figures.retained_native_bytes.unwrap_or(0) > 0);
+    let native = tree_has_native(report);
     let mut headings = vec!["retained"];
     if native {
         headings.push("+ native");
