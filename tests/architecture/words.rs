@@ -1,4 +1,4 @@
-//! Words that the style guide rejects: none stands in a text that people see.
+//! Words that the style guide rejects must not appear in a text for users.
 
 use std::path::{Path, PathBuf};
 
@@ -17,14 +17,14 @@ const REJECTED: [&str; 9] = [
     "lets go",
 ];
 
-/// Literals that are a format, or another program's word.
+/// Literals that belong to a format or to another program.
 fn is_exempt(literal: &str) -> bool {
-    // JSON keys, kinds, names of files and of Android's users.
+    // JSON keys, kinds, file names and Android users.
     let is_word = |c: char| c.is_ascii_lowercase() || "-_.".contains(c);
     literal.chars().all(is_word)
 }
 
-/// The string literals of code, on one line each.
+/// The string literals of code, each on one line.
 fn literals(line: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut literal: Option<String> = None;
@@ -40,12 +40,12 @@ fn literals(line: &str) -> Vec<String> {
             (None, _) => {}
         }
     }
-    // A literal that goes on in the next line.
+    // A literal that continues on the next line.
     found.extend(literal);
     found
 }
 
-/// The rejected word in a text, as a word of its own.
+/// The rejected word in a text, as a separate word.
 fn rejected(text: &str) -> Option<&'static str> {
     let text = text.to_lowercase();
     let is_edge = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
@@ -76,7 +76,7 @@ fn no_text_uses_a_rejected_word() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The lines of a file that are no output of another program: of pages without their code.
+/// The lines of a file, without code blocks if it is a page.
 fn words_of(path: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(path).expect("UTF-8");
     let mut is_code = false;
