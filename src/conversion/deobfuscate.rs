@@ -1,4 +1,4 @@
-//! Java names of a trace from mapping files, as packets that any Perfetto tool takes behind it.
+//! Java names of a trace from mapping files, as packets that any Perfetto tool accepts after it.
 //! `symbolize` writes them with the symbols.
 
 use std::collections::BTreeSet;
@@ -19,11 +19,11 @@ pub struct Deobfuscated {
     pub maps: Vec<WrittenPackage>,
     /// Java frames of apps in the trace.
     pub java_frames: u64,
-    /// How many of them the mapping files and the trace name.
+    /// Java frames named by the mapping files and the trace.
     pub frames_named: u64,
     /// Classes of Java heaps that the mapping files name.
     pub classes_named: u64,
-    /// Whether heaps were skipped, so that there may be more such classes.
+    /// Whether heaps were skipped, so that there can be more such classes.
     pub classes_counted_in_part: bool,
 }
 
@@ -38,7 +38,7 @@ impl JavaNames {
     /// Opens the mapping files.
     ///
     /// # Errors
-    /// Returns an error if a file that was named cannot be used.
+    /// Returns an error if a given mapping file cannot be used.
     pub(super) fn open(names: &NameOptions) -> Result<JavaNames, MapsError> {
         Ok(JavaNames {
             maps: R8Mappings::open(names)?,
@@ -88,7 +88,7 @@ impl JavaNames {
     /// Writes the packets. Returns what was written, and what the user should know.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Returns an error if `out` fails.
     pub(super) fn write(mut self, out: &mut dyn Write) -> io::Result<(Deobfuscated, Vec<Finding>)> {
         self.done.classes_named = self.used.iter().map(|used| used.classes_named).sum();
         self.done.maps = write_packets(&self.used, true, out)?;

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The word for every heap but Java's.
 const NATIVE: &str = "native";
 
-/// Which dumps are wanted; an empty list is no restriction.
+/// Selection of dumps; an empty list does not restrict it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Selection {
     /// Processes.

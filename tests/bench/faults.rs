@@ -162,7 +162,7 @@ fn without_a_tracing_daemon_nothing_starts() {
     let checked = record(&[]);
     assert_eq!(checked.code(), Some(exit::NOT_ELIGIBLE), "{checked:?}");
     assert!(checked.words().contains("tracing daemon"), "{checked:?}");
-    // With `--force`, perfetto itself fails.
+    // With `--no-check`, perfetto itself fails.
     let forced = record(&["--no-check"]);
     assert_eq!(forced.code(), Some(exit::DEVICE_FAILED), "{forced:?}");
     assert!(!kind(&forced).is_empty());

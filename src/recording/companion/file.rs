@@ -111,7 +111,7 @@ impl LinesFile {
         untold
     }
 
-    /// Writes what waits and syncs the file. The number of lines that are lost.
+    /// Writes buffered lines and syncs the file. Returns the number of lost lines.
     pub(super) fn finish(&self) -> io::Result<u64> {
         let mut inner = self.lock();
         inner.write()?;
@@ -152,7 +152,7 @@ impl TimelineFile {
         self.0.path()
     }
 
-    /// Adds what was seen.
+    /// Adds observations.
     pub fn add(&self, entry: &Entry) {
         self.0.add(&entry.line());
     }
@@ -238,7 +238,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Cuts off what another process left of a line.
+    /// Removes an incomplete line of another process.
     fn cut_torn(&mut self) -> io::Result<()> {
         let file = &self.file;
         let alone = Alone::with(file, self.lock)?;

@@ -60,7 +60,7 @@ impl LogcatFile {
         }
     }
 
-    /// Writes what waits. What went wrong with it, in words.
+    /// Writes buffered lines. Returns a message about an error or lost lines.
     pub(super) fn finish(&self) -> Result<(), String> {
         let path = self.file.path().display();
         match self.file.finish() {

@@ -77,7 +77,7 @@ impl Watching {
         Watching { stop, tasks }
     }
 
-    /// Ends it, with what the log still holds.
+    /// Ends observation, after reading the rest of the log.
     pub(super) async fn end(mut self) {
         // It might have ended by itself.
         let _ = self.stop.send(());
