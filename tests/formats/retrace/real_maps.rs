@@ -63,7 +63,7 @@ fn read(text: &str) -> BTreeMap<String, Class> {
     classes
 }
 
-/// Returns the methods that are not inlined, sorted: the last of each run of entries with one range.
+/// Returns the methods that are not inlined, sorted: the last of each run with the same range.
 fn outermost(entries: &[(String, String)]) -> String {
     let runs = entries.chunk_by(|a, b| !a.0.is_empty() && a.0 == b.0);
     let names: BTreeSet<&str> = runs
