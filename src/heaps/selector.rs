@@ -156,7 +156,7 @@ impl ProcessFilter {
         self.names.is_empty() && self.pids.is_empty() && self.packages.is_empty()
     }
 
-    /// Returns true if the filter takes a process. An input may know neither its id nor its name.
+    /// Returns true if the filter takes a process. An input might not have its id or name.
     pub fn takes(&self, pid: Option<u64>, process: &str) -> bool {
         let is_named = |name: &String| {
             !process.is_empty()

@@ -91,7 +91,7 @@ impl LinesFile {
         Ok(text[torn..].to_owned())
     }
 
-    /// Adds a line, which has its end.
+    /// Adds a line with its line ending.
     pub(super) fn add(&self, line: &str) {
         self.lock().add(line.as_bytes());
     }
@@ -431,7 +431,7 @@ mod tests {
         assert!(full.failure().is_some());
         full.see(2, 1, Observation::Gone);
         assert!(full.failure().is_none(), "told once");
-        // Room again: nothing is missing.
+        // There is space again, and nothing is missing.
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("memory.jsonl");
         full.0.lock().file = opened(&path).unwrap();

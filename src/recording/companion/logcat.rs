@@ -36,7 +36,7 @@ impl LogcatFile {
         })
     }
 
-    /// Adds a line as it came, without its end; whether there was room.
+    /// Adds an unmodified line without its ending; returns whether it fit.
     pub(super) fn add(&self, line: &str) -> bool {
         let length = line.len() as u64 + 1;
         let before = self.written.fetch_add(length, Ordering::Relaxed);

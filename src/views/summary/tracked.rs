@@ -105,7 +105,7 @@ pub(super) fn commands(folder: &Path, manifest: &Manifest) -> Vec<(String, Strin
     ]
 }
 
-/// Their profiles.
+/// Returns the file names of their profiles.
 pub(super) fn profiles(manifest: &Manifest) -> impl Iterator<Item = &String> {
     let dumps = manifest.java_allocations.iter().flat_map(|of| &of.dumps);
     dumps.filter_map(|dump| dump.file.as_ref())
