@@ -1,4 +1,4 @@
-//! Words that the style guide rejects must not appear in a text for users.
+//! Words that the style guide rejects must not appear in texts for users or in comments.
 
 use std::path::{Path, PathBuf};
 
@@ -76,6 +76,11 @@ fn no_text_uses_a_rejected_word() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// A line without its parts in backticks, because names there are a format.
+fn without_code(line: &str) -> String {
+    line.split('`').step_by(2).collect::<Vec<_>>().join("`")
+}
+
 /// The lines of a file, without code blocks if it is a page.
 fn words_of(path: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(path).expect("UTF-8");
@@ -86,10 +91,8 @@ fn words_of(path: &Path) -> Vec<String> {
         is_code ^= is_fence && is_page;
         !is_code && !is_fence
     });
-    // Names in backticks are a format.
-    let outside = |line: &str| line.split('`').step_by(2).collect::<Vec<_>>().join("`");
     match is_page {
-        true => lines.map(outside).collect(),
+        true => lines.map(without_code).collect(),
         false => lines.map(str::to_owned).collect(),
     }
 }
@@ -120,6 +123,39 @@ fn no_page_uses_a_rejected_word() {
         }
     }
     assert!(files.len() > 40, "{files:?}");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// The Rust files below a directory.
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            found.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[test]
+fn no_comment_uses_a_rejected_word() {
+    let mut wrong = Vec::new();
+    let mut seen = 0;
+    let is_comment = |line: &&str| line.trim_start().starts_with("//");
+    let folders = ["src", "tests", "crates"].map(Path::new);
+    for path in folders.into_iter().flat_map(rust_files) {
+        let text = std::fs::read_to_string(&path).expect("UTF-8");
+        for line in text.lines().filter(is_comment) {
+            seen += 1;
+            if let Some(word) = rejected(&without_code(line)) {
+                wrong.push(format!("{}: {word}: {}", path.display(), line.trim()));
+            }
+        }
+    }
+    assert!(seen > 20_000, "{seen}");
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
