@@ -1,5 +1,5 @@
-//! What may be typed: the global flags and the list of commands. Each command's own flags
-//! stand in its folder.
+//! The command line: the global flags and the list of commands. Each command's own flags are in its
+//! directory.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -21,8 +21,8 @@ use crate::flags::context::Context;
 use crate::flags::globals::Globals;
 use crate::flags::typed::TypedOptions;
 
-/// The help of the program itself: the commands by what one does with them. `tests/grammar.rs`
-/// holds it to the tree of commands.
+/// The help of the program itself: the commands by task. `tests/grammar.rs` compares it with the
+/// tree of commands.
 fn root_help() -> String {
     let demo = match cfg!(feature = "virtual-phone") {
         true => "  heaptap demo                       see it work, no device needed\n",
@@ -84,7 +84,7 @@ For scripts: --json everywhere; exit codes: heaptap --help{{after-help}}"
     )
 }
 
-/// What `heaptap --help` adds: the global options and the exit codes.
+/// Additions of `heaptap --help`: the global options and the exit codes.
 const ROOT_LONG_HELP: &str = "\
 Options of every command: -s SERIAL, --adb-server HOST:PORT, --user ID, --virtual[=SPEC],
 --json, --json-lines, -q, -v, --color WHEN, --no-progress. `heaptap record --help` explains
@@ -107,7 +107,7 @@ Exit codes:
 130  interrupted before there was a result
 docs/reference/errors.md lists the errors of each.";
 
-/// The help of a command: its examples come before its options.
+/// Help of a command: its examples precede its options.
 const COMMAND_HELP: &str = "\
 {about-with-newline}
 {usage-heading} {usage}
@@ -120,14 +120,14 @@ const MORE_HELP: &str = "Also: -s SERIAL, --json, -q, -v. All options: --help";
 /// Examples that `-h` shows; `--help` shows all.
 const SHORT_EXAMPLES: usize = 4;
 
-/// The tree of commands, as `--help` shows it.
+/// The tree of commands for `--help`.
 pub fn tree() -> clap::Command {
     Cli::command()
         .help_template(root_help())
         .mut_subcommands(dressed)
 }
 
-/// The tree of commands, as `-h` shows it: without the values that an option takes.
+/// The tree of commands for `-h`: without the values of options.
 pub fn short_tree() -> clap::Command {
     fn shortened(command: clap::Command) -> clap::Command {
         command
@@ -160,7 +160,7 @@ fn dressed(command: clap::Command) -> clap::Command {
         .arg(help);
     match command.get_after_long_help().is_some() {
         true => command.after_help(MORE_HELP),
-        // Otherwise clap takes it for --help, too.
+        // Otherwise clap also uses it for --help.
         false => command.after_help(MORE_HELP).after_long_help(""),
     }
 }
@@ -179,7 +179,7 @@ pub struct Cli {
     /// Flags that every command takes.
     #[command(flatten)]
     pub globals: Globals,
-    /// What to do.
+    /// Subcommand.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -265,7 +265,7 @@ pub fn run() -> ExitCode {
     };
     let result = exit::catch_panics(|| runtime.block_on(run_typed(&console, typed)));
     let code = exit::finish(&console, result);
-    // A blocked read of a key or a socket must not hold the exit.
+    // A blocked read of a key or a socket must not delay the exit.
     runtime.shutdown_background();
     code
 }

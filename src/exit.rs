@@ -1,4 +1,4 @@
-//! How a run ends: the outcome of a command, its exit code, and what a panic becomes.
+//! End of a run: the outcome of a command, its exit code, and the handling of panics.
 
 pub mod hints;
 pub(crate) mod usage;
@@ -13,12 +13,12 @@ use crate::console::Console;
 use crate::console::render;
 use crate::error::{ErrorClass, Failure, is_contained, panic_text};
 
-/// How a command ended that did what it could and has already shown its result.
+/// Outcome of a command that succeeded and has already shown its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Done, nothing missing.
+    /// Done and complete.
     Done,
-    /// Shown in full, but the exit code tells of something: incomplete, empty, not eligible.
+    /// Shown completely, but the exit code is not 0: incomplete, empty, not eligible.
     Ended(ErrorClass),
 }
 
@@ -28,9 +28,9 @@ impl Outcome {
         ErrorClass::first_of(classes).map_or(Outcome::Done, Outcome::Ended)
     }
 
-    /// The outcome of a check that found an `excess` or none, in data of which something may be
-    /// missing: that leaves it open. `judged`: whether its filters match anything; `None` if no
-    /// check was asked for.
+    /// Returns the outcome of a check with or without an `excess`. Missing data make it
+    /// inconclusive. `judged`: whether its filters match anything; `None` if no check was
+    /// requested.
     pub(super) fn of_budget(
         judged: Option<bool>,
         excess: bool,
@@ -45,7 +45,7 @@ impl Outcome {
         Outcome::of(missing.into_iter().chain(budget))
     }
 
-    /// The same, where no check passes if it is left open.
+    /// Returns the same outcome, but inconclusive instead of passed if `open`.
     pub(super) fn left_open(self, open: bool) -> Self {
         match self {
             Outcome::Done if open => Outcome::Ended(ErrorClass::Inconclusive),
@@ -60,10 +60,10 @@ impl From<Option<ErrorClass>> for Outcome {
     }
 }
 
-/// Where the last panic happened and what it said.
+/// Location and message of the last panic.
 static PANIC: Mutex<Option<String>> = Mutex::new(None);
 
-/// Keeps panics off the screen until [`catch_panics`] tells of them in our own words.
+/// Hides panics until [`catch_panics`] reports them in heaptap's format.
 pub(super) fn note_panics() {
     std::panic::set_hook(Box::new(|info| {
         if is_contained() {
@@ -82,12 +82,12 @@ pub(super) fn note_panics() {
         let mut last = PANIC
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner());
-        // The first one is the cause; those that follow come from it.
+        // The first one is the cause of the others.
         last.get_or_insert(text);
     }));
 }
 
-/// Runs `body`; a panic in it, or in a task whose loss made it fail, is a bug of heaptap.
+/// Runs `body`. A panic in it, or in a task that it depends on, is a bug of heaptap.
 pub(super) fn catch_panics(
     body: impl FnOnce() -> Result<Outcome, Failure>,
 ) -> Result<Outcome, Failure> {
@@ -118,7 +118,7 @@ fn bug(what: String) -> Failure {
     ))
 }
 
-/// That a file was cut short while it was read.
+/// Failure for a file that became shorter while heaptap read it.
 fn input_cut(path: &Path) -> Failure {
     Failure::new(
         ErrorClass::BadInput,
@@ -128,14 +128,14 @@ fn input_cut(path: &Path) -> Failure {
     .with_help("wait until the file is written, then run the command again")
 }
 
-/// The failure that is to be shown, the class of the result, and those of the files that were cut
-/// short that no failure tells of.
+/// Returns the failure to show, the class of the result, and the truncated files that the failure
+/// does not report.
 fn settle(
     result: Result<Outcome, Failure>,
     cut_short: &[PathBuf],
 ) -> (Option<Failure>, Option<ErrorClass>, &[PathBuf]) {
     match (result, cut_short) {
-        // Zeros in the middle of what was read already are no bug.
+        // A panic on zeros in a truncated file is not a bug.
         (Err(failure), [first, rest @ ..]) if failure.class == ErrorClass::Bug => {
             (Some(input_cut(first)), None, rest)
         }
@@ -156,7 +156,7 @@ pub(super) fn finish(console: &Console, result: Result<Outcome, Failure>) -> Exi
         render::failure(console, failure);
     }
     for path in untold {
-        // Behind the document that the command printed comes no other.
+        // The command has printed its document; there must not be another.
         let mut failure = input_cut(path);
         failure.message += "; the result covers only a part of it";
         render::in_words(console, &failure);
@@ -205,7 +205,7 @@ mod tests {
             "a.hprof became shorter while heaptap read it"
         );
         assert_eq!(untold, &cut[1..]);
-        // A result has a document already, and a bug alone is one.
+        // A result already has a document, and a bug without truncated files stays a bug.
         let (failure, class, untold) = settle(Ok(Outcome::Done), &cut);
         assert!(failure.is_none() && class.is_none() && untold == cut);
         let (failure, ..) = settle(Err(bug("index".to_owned())), &[]);

@@ -1,14 +1,13 @@
-//! heaptap: memory profiling of Android phones from the host.
+//! heaptap: memory profiling of Android devices from the host.
 //!
-//! Data flows one way; every stage hands a plain type to the next and knows nothing of the
-//! one after:
+//! Data flows one way; every stage passes a plain type to the next and does not depend on it:
 //!
 //! ```text
 //! cli -> commands -> config  -> session (device) -> raw-trace
 //!                    raw-trace -> trace -> profile -> export (pprof), report
 //! ```
 //!
-//! `docs/internals/architecture.md` shows the same on one page, with the table of who may import whom.
+//! `docs/internals/architecture.md` shows the same, with the table of permitted imports.
 
 pub use heaptap_analyze as analyze;
 pub use heaptap_model::bytes;

@@ -1,5 +1,5 @@
-//! Replays what the fuzz targets of `fuzz/` start from and have found: `cargo fuzz run trace`
-//! looks for more, and what it finds is kept in `fuzz/corpus`.
+//! Replays the seeds and findings of the fuzz targets in `fuzz/`. `cargo fuzz run trace` searches
+//! for more and stores its findings in `fuzz/corpus`.
 
 #[path = "../fuzz/targets.rs"]
 mod targets;

@@ -1,6 +1,6 @@
-//! The grammar of the command line: one option means one thing, in every command, and each
-//! command has the options of this table and no others. It walks the tree of flags itself, so a
-//! second name for a process or a third letter for a limit does not get in.
+//! The grammar of the command line: an option means the same in every command, and each command has
+//! exactly the options of this table. The test walks the tree of flags, so that no second name for
+//! a process or third letter for a limit gets in.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;
@@ -16,7 +16,7 @@ mod table;
 
 use table::{COMMANDS, FAMILIES, LETTERS, MAY_DIFFER, MISSING, OUTPUTS, RETIRED, WRONG};
 
-/// A command that does something, by the words that call it, and what it takes.
+/// A command, by the words that call it, and its options and arguments.
 fn commands() -> Vec<(String, Command)> {
     fn walk(prefix: &str, command: &Command, found: &mut Vec<(String, Command)>) {
         let inner: Vec<&Command> = command.get_subcommands().collect();
@@ -33,7 +33,7 @@ fn commands() -> Vec<(String, Command)> {
     found
 }
 
-/// Options of a command, its positional arguments left out.
+/// Options of a command, without its positional arguments.
 fn options(command: &Command) -> impl Iterator<Item = &Arg> {
     command
         .get_arguments()
@@ -48,12 +48,12 @@ fn hold(rule: &str, broken: BTreeSet<String>) {
     );
 }
 
-/// A command and what is wrong with it.
+/// A command and its error.
 fn word(command: &str, what: &str) -> String {
     format!("{}:{what}", command.replace(' ', "-"))
 }
 
-/// What of an option has to be the same wherever it is taken.
+/// Properties of an option that must be the same in every command.
 fn sameness(arg: &Arg) -> [(&'static str, String); 4] {
     let values = arg.get_value_names().unwrap_or_default().join(" ");
     let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
@@ -165,7 +165,7 @@ fn no_bare_word_names_a_process() {
     hold("words", wrong);
 }
 
-/// What `-h` prints, at 80 columns.
+/// Output of `-h`, at 80 columns.
 fn short_help(command: &[&str]) -> String {
     let mut typed = vec!["heaptap"];
     typed.extend(command);
@@ -235,8 +235,8 @@ fn the_list_of_commands_fits_a_screen_and_has_each_once() {
     hold("root", wrong);
 }
 
-/// The words of a command line, as a shell splits them, up to a pipe, a comment or the next
-/// command. `None` if it is only a part of one.
+/// Words of a command line, split as a shell does, up to a pipe, a comment or the next command.
+/// `None` if the command line is incomplete.
 fn words_of(line: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -261,7 +261,7 @@ fn words_of(line: &str) -> Option<Vec<String>> {
     quote.is_none().then_some(words)
 }
 
-/// The commands of an example: what follows two spaces explains it.
+/// The commands of an example; an explanation follows two spaces.
 fn example(line: &str) -> &str {
     let line = line.trim().trim_start_matches("$ ");
     line.split("  ").next().unwrap_or_default()
@@ -329,7 +329,7 @@ fn every_example_parses() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Options of Perfetto's two scripts, each with a value where it takes one.
+/// Options of Perfetto's two scripts, with a value if the option takes one.
 const HEAP_PROFILE: &str = "-i 4096|--interval 4096|-d 30000|--duration 30000|-n app|--name app|\
     -p 1|--pid 1|--shmem-size 8388608|--block-client|--block-client-timeout 1000|--no-block-client|\
     --idle-allocations|--dump-at-max|--disable-selinux|--no-versions|--no-running|--no-startup|\
@@ -354,7 +354,7 @@ fn perfettos_options_are_taken() {
 #[test]
 fn a_time_has_a_unit() {
     use clap::error::ErrorKind;
-    // Those of Perfetto's scripts, whose bare numbers are their own.
+    // Perfetto's scripts define the units of their bare numbers.
     let perfettos = ["block-client-timeout", "oom-wait-seconds"];
     let mut found = 0;
     for (name, command) in commands() {

@@ -1,6 +1,6 @@
-//! The viewer's bundle is checked in, so that a build needs no node: here it is held to its
-//! sources. `viewer/build.mjs` writes the bundle and its manifest; tests/run.sh rebuilds both and
-//! compares, where node is to be had.
+//! The viewer's bundle is checked in, so that a build does not need node. This test compares it
+//! with its sources. `viewer/build.mjs` writes the bundle and its manifest; if node is installed,
+//! tests/run.sh rebuilds both and compares.
 
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
@@ -67,8 +67,8 @@ fn the_manifest_names_every_source() {
     }
 }
 
-/// The bundle stands in a page between its tags: nothing in it may end them, and its hash, which
-/// the page's content policy names, must not depend on how lines end.
+/// A page embeds the bundle between tags, so the bundle must not contain a closing tag. The content
+/// policy has its hash, which must not depend on line endings.
 #[test]
 fn the_bundle_fits_into_a_page() {
     for path in ["dist/report.js", "dist/report.css"] {

@@ -1,4 +1,4 @@
-//! Java names of a trace from mapping files, as packets that any Perfetto tool takes behind it.
+//! Java names of a trace from mapping files, as packets that any Perfetto tool accepts after it.
 //! `symbolize` writes them with the symbols.
 
 use std::collections::BTreeSet;
@@ -19,15 +19,15 @@ pub struct Deobfuscated {
     pub maps: Vec<WrittenPackage>,
     /// Java frames of apps in the trace.
     pub java_frames: u64,
-    /// How many of them the mapping files and the trace name.
+    /// Java frames named by the mapping files and the trace.
     pub frames_named: u64,
     /// Classes of Java heaps that the mapping files name.
     pub classes_named: u64,
-    /// Whether heaps were skipped, so that there may be more such classes.
+    /// Whether heaps were skipped, so that there can be more such classes.
     pub classes_counted_in_part: bool,
 }
 
-/// The mapping files for the traces of an input, and what they name.
+/// The mapping files for the traces of an input, and their results.
 pub(super) struct JavaNames {
     maps: R8Mappings,
     used: Vec<UsedMap>,
@@ -38,7 +38,7 @@ impl JavaNames {
     /// Opens the mapping files.
     ///
     /// # Errors
-    /// Returns an error if a file that was named cannot be used.
+    /// Returns an error if a given mapping file cannot be used.
     pub(super) fn open(names: &NameOptions) -> Result<JavaNames, MapsError> {
         Ok(JavaNames {
             maps: R8Mappings::open(names)?,
@@ -55,7 +55,7 @@ impl JavaNames {
         self.maps.name(surveyed)
     }
 
-    /// Names the Java heaps of a trace, and counts. Returns what the user should know.
+    /// Names the Java heaps of a trace and counts them. Returns findings for the user.
     ///
     /// # Errors
     /// Returns an error if a heap cannot be read.
@@ -80,15 +80,15 @@ impl JavaNames {
         Ok(renamed.findings)
     }
 
-    /// Returns true if no mapping file is for these traces.
+    /// Returns true if no mapping file applies to these traces.
     pub(super) fn is_empty(&self) -> bool {
         self.used.is_empty()
     }
 
-    /// Writes the packets. Returns what was written, and what the user should know.
+    /// Writes the packets. Returns the written names and findings for the user.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Returns an error if `out` fails.
     pub(super) fn write(mut self, out: &mut dyn Write) -> io::Result<(Deobfuscated, Vec<Finding>)> {
         self.done.classes_named = self.used.iter().map(|used| used.classes_named).sum();
         self.done.maps = write_packets(&self.used, true, out)?;
@@ -100,7 +100,7 @@ impl JavaNames {
     }
 }
 
-/// A finding if no mapping file names anything of the traces.
+/// Returns a finding if mapping files name nothing in the traces.
 fn nothing_renamed(used: &[UsedMap]) -> Option<Finding> {
     (!used.iter().any(UsedMap::named_any)).then(|| Finding {
         kind: "mapping-renamed-nothing",
@@ -115,7 +115,7 @@ fn nothing_renamed(used: &[UsedMap]) -> Option<Finding> {
     })
 }
 
-/// The reason why mapping files changed nothing.
+/// Returns why mapping files changed nothing.
 pub fn known_to_none(files: usize) -> &'static str {
     match files {
         0 => "no mapping file was given or found",
@@ -124,7 +124,7 @@ pub fn known_to_none(files: usize) -> &'static str {
     }
 }
 
-/// A finding on mapping files without a package.
+/// Returns a finding about mapping files without a package.
 fn nameless(maps: &[WrittenPackage]) -> Option<Finding> {
     let nameless = maps.iter().filter(|map| map.package.is_empty());
     let paths: BTreeSet<String> = nameless.map(|map| map.path.display().to_string()).collect();

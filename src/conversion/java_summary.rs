@@ -8,7 +8,7 @@ use crate::analyze::histogram::{HistogramKey, ObjectScope, histogram};
 use crate::heap_graph::{Dominators, HeapGraph, ObjectIndex};
 use crate::results::manifest::{JavaDump, JavaSums, JavaTotals};
 
-/// Classes that are shown.
+/// Number of classes shown.
 const CLASSES: usize = 10;
 
 /// Summary of a Java heap.
@@ -22,7 +22,7 @@ pub struct JavaSummary {
     pub process: String,
     /// Sums over its objects.
     pub totals: JavaTotals,
-    /// Distinct classes of what is reachable.
+    /// Number of classes with reachable objects.
     pub classes: usize,
     /// Classes that retain most, largest first.
     pub top: Vec<TopClass>,
@@ -77,7 +77,7 @@ pub fn summarize(dump: &JavaDump, graph: &HeapGraph, dominators: &Dominators) ->
     }
 }
 
-/// Sums over all objects and over those that roots reach.
+/// Sums over all objects and over the reachable ones.
 pub fn totals(graph: &HeapGraph, reachable: impl Iterator<Item = ObjectIndex>) -> JavaTotals {
     let all = sums(graph, graph.objects());
     JavaTotals {

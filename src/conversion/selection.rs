@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The word for every heap but Java's.
 const NATIVE: &str = "native";
 
-/// Which dumps are wanted; an empty list is no restriction.
+/// Selection of dumps; an empty list does not restrict it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Selection {
-    /// Processes.
+    /// Process IDs.
     pub processes: ProcessFilter,
     /// Names of heaps, or `native` for all but Java heaps; empty for every heap.
     pub heaps: Vec<String>,
@@ -30,7 +30,7 @@ pub enum DumpName {
     InTrace {
         /// Process id.
         pid: u64,
-        /// Name of the heap, that of Java heaps too.
+        /// Name of the heap, also for Java heaps.
         heap: String,
         /// Trace time in ns, if a clock is known.
         time_ns: Option<u64>,

@@ -48,7 +48,7 @@ pub struct Symbolized {
     pub is_native: bool,
     /// Java names that were written, if there were mapping files.
     pub java: Option<Deobfuscated>,
-    /// What the user should know of the trace.
+    /// Findings about the trace.
     pub findings: Vec<Finding>,
 }
 
@@ -97,7 +97,7 @@ pub enum SymbolizeError {
     /// The user interrupted symbolization.
     #[error("interrupted; nothing was written")]
     Interrupted,
-    /// A mapping file that was named can't be used.
+    /// A given mapping file cannot be used.
     #[error(transparent)]
     Maps(#[from] MapsError),
     /// There is no mapping file for Java names.
@@ -109,7 +109,7 @@ pub enum SymbolizeError {
         /// The input.
         name: String,
     },
-    /// A recording's manifest can't be read or written.
+    /// A recording's manifest cannot be read or written.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
     /// A recording's profiles cannot be rewritten.
@@ -195,7 +195,7 @@ pub fn symbolize(
     run.finish()
 }
 
-/// The names that are looked up.
+/// Kinds of names to look up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameKind {
     /// Functions, files and lines of native frames, and Java names.
@@ -217,7 +217,7 @@ fn of_hprof(error: GoalError) -> SymbolizeError {
     }
 }
 
-/// Where the packets of a run go.
+/// Destination of the packets of a run.
 enum Sink {
     Out(Out, PacketScope),
     /// A directory with the plain trace.

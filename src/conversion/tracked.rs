@@ -78,7 +78,7 @@ pub(crate) fn known(manifest: &Manifest) -> Option<Vec<List>> {
     (!known.is_empty()).then_some(known)
 }
 
-/// The lists of a recording whose profiles are written again.
+/// The lists of a recording, for rewriting their profiles.
 #[derive(Debug)]
 pub struct Again {
     folder: PathBuf,
@@ -287,9 +287,9 @@ fn comments(dump: &TrackedDump) -> Vec<String> {
 struct Room {
     /// Distinct frames of the list.
     frames: usize,
-    /// Bytes of their names, each as often as it is made.
+    /// Bytes of their names, each counted as often as it is created.
     bytes: usize,
-    /// Places in all stacks together.
+    /// Frames of all stacks together.
     places: usize,
 }
 
@@ -392,7 +392,7 @@ impl Summed {
     }
 }
 
-/// Names as the source has them.
+/// Source names.
 struct Namer<'f> {
     retracers: Vec<Retracer<'f>>,
 }
@@ -454,7 +454,7 @@ impl Namer<'_> {
 
 /// Replacement for a name that is missing from the list.
 const UNKNOWN: &str = "(unknown)";
-/// Deeper arrays are written as they came.
+/// Deeper arrays are written unchanged.
 const DIMENSIONS: usize = 255;
 
 /// Converts a descriptor to the Java type: `[Ljava/lang/String;` is `java.lang.String[]`.

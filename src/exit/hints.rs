@@ -1,10 +1,10 @@
-//! Answers to words that people bring along from other tools and from earlier versions of heaptap.
+//! Answers to options and commands of other tools and of earlier versions of heaptap.
 
 use crate::untrusted::shell::quoted;
 
 /// An option that a command does not have, and its answer.
 struct OptionHint {
-    /// The commands that it is about, as they are typed; empty for every command.
+    /// Commands of the hint, as typed; empty for every command.
     commands: &'static [&'static str],
     typed: &'static str,
     answer: Answer,
@@ -13,9 +13,9 @@ struct OptionHint {
 /// What to type instead.
 #[derive(Clone, Copy)]
 enum Answer {
-    /// This option in the place of the one that was typed, with the same value.
+    /// This option instead of the typed one, with the same value.
     Option(&'static str),
-    /// This, as words, with options of the same command.
+    /// This text, which names options of the same command.
     Words(&'static str),
     /// Another command.
     Command(&'static str),
@@ -37,10 +37,10 @@ const fn of(commands: &'static [&'static str], typed: &'static str, answer: Answ
     }
 }
 
-/// How processes are named.
+/// Ways to select processes.
 const PROCESS: &str = "a process is named with -n NAME, -p PID or --package PKG";
 
-/// The hints for options. The first that fits is shown.
+/// The hints for options. The first match is shown.
 const OPTIONS: &[OptionHint] = &[
     of(&["check"], "--for", Answer::Option("--heap")),
     of(&["meminfo", "gc"], "--for", Answer::Option("-d")),
@@ -111,7 +111,7 @@ const OPTIONS: &[OptionHint] = &[
     of_all("--dir", Answer::Option("-o")),
 ];
 
-/// The hints for commands: what was typed, and what heaptap has for it.
+/// The hints for commands: the typed word, and heaptap's commands for it.
 const COMMANDS: &[(&str, &[&str])] = &[
     ("collect", &["stop"]),
     ("deobfuscate", &["symbolize --only java"]),
@@ -140,7 +140,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("hprof-conv", &["hprof conv"]),
 ];
 
-/// The answer to a command that heaptap does not have.
+/// Returns the answer to an unknown command.
 pub(super) fn of_command(typed: &str) -> Option<String> {
     let (_, answers) = COMMANDS.iter().find(|(word, _)| *word == typed)?;
     let quoted: Vec<String> = answers.iter().map(|a| format!("`heaptap {a}`")).collect();
@@ -151,8 +151,8 @@ pub(super) fn of_command(typed: &str) -> Option<String> {
     })
 }
 
-/// The answer to an option that a command does not have. `typed` is the whole command line, and
-/// `takes` tells whether the command has an option.
+/// Returns the answer to an unknown option. `typed` is the whole command line, and `takes` returns
+/// whether the command has an option.
 pub(super) fn of_option(
     command: &str,
     option: &str,
@@ -165,7 +165,7 @@ pub(super) fn of_option(
     let hint = OPTIONS.iter().find(fits)?;
     match hint.answer {
         Answer::Words(words) => {
-            // An answer that the command does not take is no help.
+            // An answer that the command does not accept is useless.
             let mut options = words.split(' ').filter(|word| word.starts_with('-'));
             options.all(takes).then(|| words.to_owned())
         }

@@ -1,4 +1,4 @@
-//! Wrong usage in our own words: what clap says, as a failure like any other.
+//! Wrong usage: converts clap's errors to heaptap's failures.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -12,8 +12,8 @@ use crate::import::help_missing;
 use crate::near::{is_slip, nearest};
 use crate::untrusted::shell::quoted;
 
-/// What clap says with `seen` in place of what was typed. It may have left out what it takes for a
-/// style: what is left is looked for as clap quotes it, since it may be a part of any word.
+/// Returns clap's text with `seen` instead of `typed`. clap can have removed a part that looks like
+/// a style; the rest is searched for in quotes, because it can be a part of any word.
 fn with_seen(text: &str, typed: &str, seen: &str) -> String {
     if text.contains(typed) {
         return text.replace(typed, seen);
@@ -24,10 +24,11 @@ fn with_seen(text: &str, typed: &str, seen: &str) -> String {
     }
 }
 
-/// Commands that are named as those which take an option.
+/// Maximum number of commands that are listed as taking an option.
 const MAX_TAKERS: usize = 3;
 
-/// The commands of `root` that take `option`, of which clap knows nothing where it was typed.
+/// Returns the commands of `root` that take `option`, if clap does not know it for the typed
+/// command.
 fn takers(root: &clap::Command, option: &str) -> Vec<String> {
     root.get_subcommands()
         .filter(|command| takes(command, option))
@@ -47,7 +48,7 @@ fn takes(command: &clap::Command, option: &str) -> bool {
         })
 }
 
-/// Returns true if an argument, as clap names it in an error, is a path that has to exist.
+/// Returns true if an argument, as named in an error of clap, is a path that must exist.
 fn takes_path(command: &clap::Command, name: &str) -> bool {
     let long = name.split([' ', '=']).next().unwrap_or_default();
     let of_paths = [clap::ValueHint::AnyPath, clap::ValueHint::DirPath];
@@ -57,13 +58,13 @@ fn takes_path(command: &clap::Command, name: &str) -> bool {
     })
 }
 
-/// The command that was typed.
+/// Returns the typed command.
 fn command_of<'a>(root: &'a clap::Command, typed: &[String]) -> &'a clap::Command {
     let mut found = root;
     for word in typed.iter().skip(1).filter(|word| !word.starts_with('-')) {
         match found.find_subcommand(word) {
             Some(inner) => found = inner,
-            // The value of a global option may stand before the command.
+            // The value of a global option can precede the command.
             None if found.get_name() == root.get_name() => {}
             None => break,
         }
@@ -71,7 +72,7 @@ fn command_of<'a>(root: &'a clap::Command, typed: &[String]) -> &'a clap::Comman
     found
 }
 
-/// The help for an option that a command does not have.
+/// Returns the help for an option that a command does not have.
 fn help_of_option(
     root: &clap::Command,
     command: &clap::Command,
@@ -93,13 +94,13 @@ fn help_of_option(
         return Some(format!("did you mean --{name}?"));
     }
     let takers = takers(root, option);
-    // More of them do not tell what is meant.
+    // A longer list would not be helpful.
     (1..=MAX_TAKERS)
         .contains(&takers.len())
         .then(|| format!("{option} is an option of {}", takers.join(" and ")))
 }
 
-/// The help for a command that heaptap does not have.
+/// Returns the help for an unknown command.
 fn help_of_command(parent: &clap::Command, typed: &str) -> Option<String> {
     let names = || parent.get_subcommands().map(clap::Command::get_name);
     hints::of_command(typed).or_else(|| {
@@ -114,11 +115,11 @@ fn help_of_command(parent: &clap::Command, typed: &str) -> Option<String> {
     })
 }
 
-/// The help for a word that a command does not take.
+/// Returns the help for an unexpected word.
 fn help_of_word(command: &clap::Command, word: &str) -> Option<String> {
     let name = command.get_name();
     if word.contains('=') && word.starts_with("android") {
-        // `--virtual` takes its value only behind `=`.
+        // `--virtual` takes its value only after `=`.
         return Some(format!(
             "a virtual phone is named with --virtual={}",
             quoted(word)
@@ -138,7 +139,8 @@ fn help_of_word(command: &clap::Command, word: &str) -> Option<String> {
     })
 }
 
-/// Help and version are data; anything else that clap says is wrong usage of a command of `root`.
+/// Converts an error of clap. Help and version are data; the rest is wrong usage of a command of
+/// `root`.
 pub(crate) fn show(
     console: &Console,
     error: &clap::Error,
@@ -156,7 +158,7 @@ pub(crate) fn show(
         }
         _ => {}
     }
-    // What was typed stands in clap's text as it is: its line ends are none of clap's.
+    // clap's text contains typed values verbatim, including their line endings.
     let mut text = error.render().to_string();
     for (_, value) in error.context() {
         let typed = match value {
@@ -180,7 +182,7 @@ pub(crate) fn show(
             message = block.trim_start_matches("error: ").to_owned();
         }
     }
-    // Clap lists what is missing in lines of their own.
+    // clap lists missing arguments on separate lines.
     let mut lines = message.lines().map(str::to_owned);
     let message = lines.next().unwrap_or_default();
     let mut excerpt: Vec<String> = lines.collect();
@@ -266,7 +268,7 @@ pub(crate) fn show(
         .with_help(help))
 }
 
-/// The command that prints the help of what was typed.
+/// Returns the help command for the typed command.
 fn help_command(root: &clap::Command, typed: &[String]) -> String {
     let mut found = root;
     let mut line = "heaptap".to_owned();
@@ -290,7 +292,7 @@ mod tests {
             with_seen(text, "\u{1b}[31me", "\\u{1b}[31me"),
             "error: unrecognized subcommand '\\u{1b}[31me'\n\nUsage: heaptap [OPTIONS] <COMMAND>"
         );
-        // What stands there as it was typed is not looked for a second time.
+        // A value found verbatim is not searched for a second time.
         assert_eq!(
             with_seen("'a\nb' and 'a'", "a\nb", "a\\nb"),
             "'a\\nb' and 'a'"

@@ -1,5 +1,5 @@
-//! The options that say what to record, under heap_profile's letters and names. What they
-//! mean is decided in `config`; here is only what may be typed.
+//! Recording options, with heap_profile's letters and names. This module parses them; `config`
+//! defines their meaning.
 
 use std::time::Duration;
 
@@ -107,13 +107,13 @@ pub struct CaptureArgs {
     /// Print the config for `perfetto --txt -c -`, and exit
     #[arg(long, hide_short_help = true)]
     pub print_config: bool,
-    /// Options of Perfetto's script that have no effect any more.
+    /// Options of Perfetto's script that no longer have an effect.
     #[command(flatten)]
     pub retired: RetiredArgs,
 }
 
-/// Options of Perfetto's heap_profile that are taken so that old scripts run, and said to
-/// have no effect.
+/// Options of Perfetto's heap_profile that are accepted for old scripts, with a note that they have
+/// no effect.
 #[derive(Debug, Clone, Default, Args)]
 pub struct RetiredArgs {
     /// Taken, without effect
@@ -134,11 +134,11 @@ pub struct RetiredArgs {
 }
 
 impl CaptureArgs {
-    /// What these flags and the config file they name ask for. Says which flags have no
-    /// effect, and what is allowed but probably not meant.
+    /// Returns the config of these flags and their config file. Warns about flags without effect
+    /// and about settings that are probably unintended.
     ///
     /// # Errors
-    /// Where the file cannot be read, or something is refused with its reason.
+    /// Returns an error if the file cannot be read or a setting is refused, with the reason.
     pub fn resolve(&self, target: &TargetArgs, console: &Console) -> Result<Resolved, Failure> {
         for option in self.retired.given() {
             console.warn(format_args!("{option} has no effect any more"));
@@ -181,7 +181,7 @@ impl CaptureArgs {
     }
 }
 
-/// A word of `--java-allocations`.
+/// Value of `--java-allocations`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum JavaAllocationsArg {
     /// Whichever the phone has.

@@ -1,4 +1,4 @@
-//! What every command is given: the console, the global flags, and the device on demand.
+//! Context of every command: the console, the global flags, and the device on demand.
 
 #[cfg(feature = "virtual-phone")]
 use std::sync::OnceLock;
@@ -17,17 +17,17 @@ use crate::phone::VirtualPhone;
 use crate::recording::advice::{advises_collect, remove_collect};
 use crate::recording::sessions::Scope;
 
-/// How to have a virtual phone that outlives a command.
+/// Advice for a virtual phone that outlives a command.
 const LASTING_PHONE: &str = "run `heaptap virtual-phone --port 5038` in another terminal, and \
                              record with --adb-server 127.0.0.1:5038";
 
-/// What every command is given.
+/// Context of every command.
 pub struct Context {
-    /// Where to talk.
+    /// Output.
     pub console: Console,
     /// The global flags.
     pub globals: Globals,
-    /// The options of the command that were typed.
+    /// The typed options of the command.
     pub typed: TypedOptions,
     #[cfg(feature = "virtual-phone")]
     phone: OnceLock<VirtualPhone>,
@@ -36,7 +36,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// Takes the flags; connects to nothing yet.
+    /// Stores the flags; does not connect yet.
     pub fn new(console: Console, globals: Globals, typed: TypedOptions) -> Self {
         Context {
             console,
@@ -49,11 +49,11 @@ impl Context {
         }
     }
 
-    /// The adb server that the flags name, found or started on first use; with `--virtual`,
-    /// that of a virtual phone in this process, reached over loopback like any other.
+    /// Returns the selected adb server, found or started on first use; with `--virtual`, that of a
+    /// virtual phone in this process, reached over loopback like any other.
     ///
     /// # Errors
-    /// Where no server is to be had.
+    /// Returns an error if there is no server.
     pub async fn server(&self) -> Result<&Server, Failure> {
         self.server
             .get_or_try_init(|| async {
@@ -73,20 +73,20 @@ impl Context {
             .await
     }
 
-    /// Which device the flags mean.
+    /// Returns the device selector of the flags.
     pub fn selector(&self) -> Selector {
         if self.globals.virtual_phone.is_some() {
-            // ANDROID_SERIAL means a real one.
+            // ANDROID_SERIAL selects a real device.
             Selector::Only
         } else {
             Selector::from_flag_or_env(self.globals.serial.as_deref())
         }
     }
 
-    /// Refuses to leave a recording to a virtual phone that ends with this process.
+    /// Refuses a detached recording on a virtual phone that ends with this process.
     ///
     /// # Errors
-    /// Where `detach` is asked for together with `--virtual`.
+    /// Returns an error if `detach` is combined with `--virtual`.
     pub fn check_detach(&self, detach: bool) -> Result<(), Failure> {
         if !detach || self.globals.virtual_phone.is_none() {
             return Ok(());
@@ -97,13 +97,13 @@ impl Context {
         Err(Failure::new(ErrorClass::Usage, "option-conflict", message).with_help(help))
     }
 
-    /// The failure without the advice to fetch a recording from a phone that is gone.
+    /// Removes the advice to fetch a recording from a phone that no longer exists.
     pub(crate) fn without_collect(&self, mut failure: Failure) -> Failure {
         if self.globals.virtual_phone.is_none() || !advises_collect(&failure) {
             return failure;
         }
         remove_collect(&mut failure);
-        // What was fetched stays.
+        // Fetched data remain.
         let is_lost = failure.class == ErrorClass::NotFetched || failure.hints.is_empty();
         if failure.class == ErrorClass::NotFetched {
             failure.class = ErrorClass::Incomplete;
@@ -123,11 +123,10 @@ impl Context {
         failure
     }
 
-    /// What the flags and adb's variables say of the device, for a choice among sessions.
+    /// Returns the device as given by the flags and adb's variables, for selecting a session.
     ///
     /// # Errors
-    /// Where they name what cannot be understood, or a device other than by its serial that
-    /// is not there.
+    /// Returns an error if they are invalid, or select a missing device other than by serial.
     pub async fn scope(&self) -> Result<Scope, Failure> {
         if self.globals.virtual_phone.is_some() {
             let address = self.server().await?.address();
@@ -146,7 +145,7 @@ impl Context {
         })
     }
 
-    /// Starts the virtual phone that `--virtual` describes; it ends with this context.
+    /// Starts the virtual phone of `--virtual`; it ends with this context.
     #[cfg(feature = "virtual-phone")]
     fn virtual_server(&self, spec: &str) -> Result<Server, Failure> {
         let phone = VirtualPhone::start(virtual_phone::parse(spec)?).map_err(|error| {
@@ -163,11 +162,11 @@ impl Context {
         Ok(Server::over(crate::device::Tcp(address)))
     }
 
-    /// The device that the flags name, chosen on first use.
+    /// Returns the selected device, chosen on first use.
     ///
     /// # Errors
-    /// No device, several and none named, unauthorized, offline, no adb server: each in its
-    /// own words.
+    /// Returns an error if there is no device, no adb server, or no unique choice, or if the device
+    /// is unauthorized or offline.
     pub async fn device(&self) -> Result<&Device, Failure> {
         self.device
             .get_or_try_init(|| async {

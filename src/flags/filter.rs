@@ -1,4 +1,4 @@
-//! Which stacks or objects count: `--focus` and `--ignore`, of `top`, `leaks` and `diff`.
+//! Filter of stacks or objects: `--focus` and `--ignore`, for `top`, `leaks` and `diff`.
 
 use clap::Args;
 use regex::Regex;
@@ -7,7 +7,7 @@ use super::pattern::pattern;
 use crate::analyze::filter::Filter;
 use crate::heap_graph::HeapKind;
 
-/// Which stacks or objects count.
+/// Filter of stacks or objects.
 #[derive(Debug, Clone, Default, Args)]
 pub struct FilterArgs {
     /// Only matching stacks or Java classes; may be repeated
@@ -22,7 +22,7 @@ pub struct FilterArgs {
 }
 
 impl FilterArgs {
-    /// The filter; an empty list of heaps is every heap.
+    /// Returns the filter; an empty list of heaps means every heap.
     pub fn filter(&self, heaps: Vec<HeapKind>) -> Filter {
         Filter {
             focus: self.focus.clone(),

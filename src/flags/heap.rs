@@ -1,11 +1,11 @@
-//! Heaps, as they are named in every command.
+//! Options that select heaps, in every command.
 
 use clap::{Args, ValueEnum};
 
 use crate::error::{ErrorClass, Failure};
 use crate::heap_graph::HeapKind;
 
-/// Which heaps.
+/// Selected heaps.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Selection")]
 pub struct HeapArgs {
@@ -45,7 +45,7 @@ fn java_heap(name: &str) -> Option<HeapKind> {
 }
 
 impl HeapArgs {
-    /// The first heap that is named and that only Java has, as an option.
+    /// Returns the first selected heap that only Java has, as an option.
     pub fn of_java(&self) -> Option<String> {
         let is_java = |name: &&String| *name == JAVA || java_heap(name).is_some();
         self.heaps
@@ -54,7 +54,7 @@ impl HeapArgs {
             .map(|n| format!("--heap {n}"))
     }
 
-    /// The first heap that is named and that Java does not have, as an option.
+    /// Returns the first selected heap that Java does not have, as an option.
     pub fn of_native(&self) -> Option<String> {
         let is_java = |name: &str| name == JAVA || java_heap(name).is_some();
         let native = self.heaps.iter().find(|name| !is_java(name));
@@ -76,7 +76,7 @@ impl HeapArgs {
         self.of_native().is_some() && self.of_java().is_none()
     }
 
-    /// Refuses a part of the Java heap, for a command that reads Java heaps whole.
+    /// Refuses a part of the Java heap, for a command that reads Java heaps as a whole.
     ///
     /// # Errors
     /// Returns an error if app, zygote or image is named.
@@ -89,7 +89,7 @@ impl HeapArgs {
             .with_help(format!("leave it out, or use `heaptap top --heap {part}`")))
     }
 
-    /// Refuses the words native and java, for a command whose tables hold both.
+    /// Refuses the words native and java, for a command whose tables contain both.
     ///
     /// # Errors
     /// Returns an error if one of them is named.
@@ -106,14 +106,14 @@ impl HeapArgs {
             .with_help("leave it out, or name a native heap such as libc.malloc"))
     }
 
-    /// Names of native heaps; empty for every native heap.
+    /// Returns the names of native heaps; empty for every native heap.
     pub fn native_names(&self) -> Vec<String> {
         let is_name =
             |name: &&String| *name != NATIVE && *name != JAVA && java_heap(name).is_none();
         self.heaps.iter().filter(is_name).cloned().collect()
     }
 
-    /// The Java heaps that are named; empty for all.
+    /// Returns the selected Java heaps; empty for all.
     ///
     /// # Errors
     /// Returns an error if a heap is named that Java does not have.

@@ -1,5 +1,5 @@
-//! Which Java heap to look at and how its references are followed: the flags that `top`,
-//! `paths`, `diff` and `leaks` share.
+//! Selection of Java heaps and of the references to follow: the flags that `top`, `paths`, `diff`
+//! and `leaks` share.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -12,11 +12,11 @@ use crate::heap_graph::{Follow, SizeModel};
 use crate::heaps::java::JavaOptions;
 use crate::naming::names::{NameOptions, absolute};
 
-/// How a Java heap is looked at.
+/// Analysis options of Java heaps.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Java heaps")]
 pub struct JavaArgs {
-    /// Which processes.
+    /// Selected processes.
     #[command(flatten)]
     pub target: TargetArgs,
     /// References that do not keep objects alive [default: weak,finalizer,phantom]
@@ -62,7 +62,7 @@ pub enum ReferenceKind {
     None,
 }
 
-/// How shallow sizes come about.
+/// Model of shallow sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Sizes {
     /// What the dump says, without headers of arrays: the default for Android's
@@ -87,7 +87,7 @@ impl From<Sizes> for SizeModel {
 }
 
 impl JavaArgs {
-    /// How to open an input; references are followed as `follow` says where nothing was said.
+    /// Returns the options for opening an input; `follow` is the default for references.
     pub fn options(&self, follow: Follow) -> JavaOptions {
         JavaOptions {
             processes: self.target.filter(),
@@ -102,7 +102,7 @@ impl JavaArgs {
         }
     }
 
-    /// Which referents are followed; `default` where nothing was said.
+    /// Returns the referents to follow, or `default` if no flag is given.
     pub fn follow_or(&self, default: Follow) -> Follow {
         let Some(excluded) = &self.ignore_refs else {
             return default;

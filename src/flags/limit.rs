@@ -1,4 +1,4 @@
-//! How many rows are printed.
+//! Maximum number of rows.
 
 /// The number of rows of a table or list.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]

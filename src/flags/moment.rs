@@ -1,4 +1,4 @@
-//! Moments of an input: `--at MOMENT`, for inputs that name none with `INPUT@MOMENT`.
+//! Moments of an input: `--at MOMENT`, for inputs without `INPUT@MOMENT`.
 
 use std::ffi::OsString;
 
@@ -8,7 +8,7 @@ use crate::error::{ErrorClass, Failure};
 use crate::heaps::input::DumpScope;
 use crate::heaps::selector::{ALL, DumpSelector, JavaInput};
 
-/// Which moments of an input.
+/// Selected moments of an input.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Selection")]
 pub struct MomentArgs {
@@ -22,7 +22,7 @@ pub struct MomentArgs {
 }
 
 impl MomentArgs {
-    /// The dumps of an input: those that it names, else those of `--at`, else `default`.
+    /// Returns the dumps of an input: those selected in it, or those of `--at`, or else `default`.
     pub fn scope(&self, input: &JavaInput, default: DumpScope) -> DumpScope {
         let named: Vec<DumpSelector> = match &input.which {
             Some(which) => vec![which.clone()],
@@ -40,7 +40,7 @@ impl MomentArgs {
         }
     }
 
-    /// The dumps of an input that are named; empty for all of them.
+    /// Returns the selected dumps of an input; empty for all.
     pub fn dumps(&self, input: &JavaInput) -> Vec<DumpSelector> {
         match self.scope(input, DumpScope::All) {
             DumpScope::These(named) => named,
@@ -48,7 +48,7 @@ impl MomentArgs {
         }
     }
 
-    /// The input with its one moment.
+    /// Returns the input with its only moment.
     ///
     /// # Errors
     /// Returns an error if several moments are named.

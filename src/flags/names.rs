@@ -1,6 +1,5 @@
-//! The options that say where names of frames come from, shared by every command that names
-//! frames. Here is only what may be typed and what the environment says; what it means is
-//! decided in `naming::names`.
+//! Options for symbol sources, shared by every command that symbolizes frames. This module parses
+//! flags and environment; `naming::names` defines their meaning.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -16,7 +15,7 @@ use crate::error::{ErrorClass, Failure};
 use crate::naming::device_libs::PullLibs;
 use crate::naming::names::{LookupMode, MappingOption, NameOptions, VARIABLES, absolute};
 
-/// The variable that names mapping files, where it is set.
+/// The variable that lists mapping files, if set.
 pub(super) fn proguard_variable() -> BTreeMap<String, String> {
     let name = "PERFETTO_PROGUARD_MAP";
     let value = std::env::var_os(name).filter(|value| !value.is_empty());
@@ -24,7 +23,7 @@ pub(super) fn proguard_variable() -> BTreeMap<String, String> {
     value.into_iter().collect()
 }
 
-/// Where names come from.
+/// Symbol sources.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Names of frames")]
 pub struct NamesArgs {
@@ -89,7 +88,7 @@ impl From<PullLibsArg> for PullLibs {
     }
 }
 
-/// A path that there is: a typo would pass for symbols that are not there.
+/// Parses an existing path: a typo would look like missing symbols.
 pub(crate) fn existing() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().try_map(|given| {
         let path = PathBuf::from(given);
@@ -100,7 +99,7 @@ pub(crate) fn existing() -> impl TypedValueParser<Value = PathBuf> {
     })
 }
 
-/// What is wrong with a file that was given for symbols, seen at a glance.
+/// Returns the obvious error of a file given for symbols.
 fn no_symbols_in(path: &Path) -> Option<&'static str> {
     let mut start = Vec::new();
     let file = std::fs::File::open(path).ok()?;
@@ -118,7 +117,7 @@ fn no_symbols_in(path: &Path) -> Option<&'static str> {
     }
 }
 
-/// `[PACKAGE=]FILE`; what is a file as a whole is one.
+/// Parses `[PACKAGE=]FILE`. If the whole text is an existing file, it is the file.
 pub(crate) fn mapping(given: &OsStr) -> MappingOption {
     let whole = |path: &Path| MappingOption {
         package: None,
@@ -139,11 +138,10 @@ pub(crate) fn mapping(given: &OsStr) -> MappingOption {
 }
 
 impl NamesArgs {
-    /// What these flags and the environment say. Files that cannot be what they were given for
-    /// are told.
+    /// Returns the options of these flags and the environment. Warns about unsuitable files.
     ///
     /// # Errors
-    /// Where the environment says what nobody understands.
+    /// Returns an error if a variable has an invalid value.
     pub fn options(&self, console: &Console) -> Result<NameOptions, Failure> {
         for path in &self.symbols {
             if let Some(why) = no_symbols_in(path) {
@@ -170,7 +168,7 @@ impl NamesArgs {
     }
 }
 
-/// The mode that the variable names; none where it is empty.
+/// Returns the mode of the variable; `None` if it is empty.
 fn mode_of(word: &str) -> Result<Option<LookupMode>, Failure> {
     match word {
         "" => Ok(None),

@@ -1,5 +1,5 @@
-//! Which native heap to look at: the flags that `top`, `diff`, `leaks`, `report` and `query`
-//! share, beside those of Java heaps.
+//! Selection of native heaps: the flags that `top`, `diff`, `leaks`, `report` and `query` share, in
+//! addition to those of Java heaps.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -16,14 +16,14 @@ use crate::heaps::selector::JavaInput;
 use crate::naming::device_libs::PullLibs;
 use crate::naming::names::{NameOptions, absolute};
 
-/// Which heap of an input is meant, and how native heaps are looked at.
+/// Selection and analysis options of native heaps.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Selection")]
 pub struct NativeArgs {
-    /// Which heaps.
+    /// Selected heaps.
     #[command(flatten)]
     pub heap: HeapArgs,
-    /// Which moments.
+    /// Selected moments.
     #[command(flatten)]
     pub moment: MomentArgs,
     /// Places of symbols; may be repeated
@@ -34,7 +34,7 @@ pub struct NativeArgs {
 }
 
 impl NativeArgs {
-    /// Parses an input and the dumps of it that are meant.
+    /// Parses an input and its selected dumps.
     pub fn input(&self, typed: &OsStr, default: DumpScope) -> (JavaInput, DumpScope) {
         let input = JavaInput::parse(typed);
         let scope = self.moment.scope(&input, default);
@@ -49,7 +49,7 @@ impl NativeArgs {
         self.moment.one(JavaInput::parse(typed))
     }
 
-    /// How to open native heaps.
+    /// Returns the options for opening native heaps.
     pub fn options(&self, java: &JavaArgs) -> LookOptions {
         LookOptions {
             processes: java.target.filter(),

@@ -1,6 +1,6 @@
-//! Whether a recording leaves a page.
+//! Option to skip the page of a recording.
 
-/// Whether a recording leaves a page.
+/// Option to skip the page of a recording.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
 pub struct NoReportArgs {
     /// Do not write report.html

@@ -1,9 +1,9 @@
-//! Patterns of filters, in smart case as ripgrep and most editors have it: a pattern without a
-//! capital letter matches either case.
+//! Patterns of filters, in smart case as in ripgrep and most editors: a pattern without a capital
+//! letter matches either case.
 
 use regex::{Regex, RegexBuilder};
 
-/// What is said where a filter leaves nothing.
+/// Message if a filter matches nothing.
 pub(crate) const NO_MATCH: &str =
     "nothing matches (a pattern with a capital letter is case-sensitive, (?i) turns that off)";
 
@@ -17,8 +17,8 @@ pub(crate) fn pattern(typed: &str) -> Result<Regex, regex::Error> {
         .build()
 }
 
-/// Whether a letter that is to be matched is a capital. Letters of escapes (`\S`, `\p{Lu}`) and
-/// names of groups (`(?P<Name>…)`) match no letter of their own.
+/// Returns true if a literal letter is a capital. Letters of escapes (`\S`, `\p{Lu}`) and names of
+/// groups (`(?P<Name>…)`) are not literal.
 fn has_capital(pattern: &str) -> bool {
     let mut rest = pattern;
     while let Some(at) = rest.chars().next() {
@@ -32,7 +32,7 @@ fn has_capital(pattern: &str) -> bool {
     false
 }
 
-/// What follows an escape, of which `rest` begins behind the backslash.
+/// Returns the text after an escape; `rest` begins after the backslash.
 fn behind_escape(rest: &str) -> &str {
     let mut chars = rest.chars();
     let Some(class) = chars.next() else {
@@ -56,7 +56,7 @@ fn behind_escape(rest: &str) -> &str {
     }
 }
 
-/// What follows the head of a group, of which `rest` begins behind the parenthesis.
+/// Returns the text after the head of a group; `rest` begins after the parenthesis.
 fn behind_group(rest: &str) -> &str {
     let Some(head) = rest.strip_prefix('?') else {
         return rest;

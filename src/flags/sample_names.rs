@@ -1,4 +1,4 @@
-//! Whose names the sample types of a pprof carry.
+//! Naming of the sample types of a pprof.
 
 use crate::export::pprof::SampleNames;
 
@@ -11,7 +11,7 @@ impl From<SampleNamesArg> for SampleNames {
     }
 }
 
-/// Whose names the sample types of a pprof carry.
+/// Naming of the sample types of a pprof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum SampleNamesArg {
     /// objects, space, alloc_objects, alloc_space: what pprof tools know

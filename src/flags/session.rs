@@ -1,4 +1,4 @@
-//! Which recording is meant, as it is typed.
+//! Selection of a recording on the command line.
 
 use crate::device::{Address, Server};
 use crate::error::Failure;
@@ -6,8 +6,8 @@ use crate::flags::context::Context;
 use crate::recording::sessions::{SessionSelector, at_server};
 use crate::session::Store;
 
-/// The session that was named, or what the flags say of it. Its adb server is started where
-/// it is the one that these flags mean.
+/// Returns the selector for the given session or for the flags. Starts the session's adb server if
+/// it is the one of these flags.
 pub(crate) async fn selector(
     ctx: &Context,
     store: &Store,
@@ -20,7 +20,7 @@ pub(crate) async fn selector(
         && server.is_local()
         && session_states.iter().any(|c| at_server(&c.header, &server))
     {
-        // What comes of it is told where the session's device is looked for.
+        // Errors are reported when the session's device is searched.
         let _ = ctx.server().await;
     }
     Ok(match named {

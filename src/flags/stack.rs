@@ -1,5 +1,5 @@
-//! Which stacks count and which of their frames are shown: the flags that views of native heaps
-//! share, in the terms of `go tool pprof`, but in smart case.
+//! Filters of stacks and frames: the flags that views of native heaps share, with the terms of `go
+//! tool pprof`, but in smart case.
 
 use clap::Args;
 use regex::Regex;
@@ -8,7 +8,7 @@ use super::pattern::pattern;
 use crate::analyze::native::filter::Filter;
 use crate::flags::filter::FilterArgs;
 
-/// What is shown of stacks.
+/// Filter of frames.
 #[derive(Debug, Clone, Default, Args)]
 pub struct StackArgs {
     /// Remove matching frames; their bytes go to the caller; may be repeated
@@ -26,7 +26,7 @@ pub struct StackArgs {
 }
 
 impl StackArgs {
-    /// The filter, with those that Java heaps know too.
+    /// Returns the filter, with the flags shared with Java heaps.
     pub fn filter(&self, shared: &FilterArgs) -> Filter {
         Filter {
             focus: shared.focus.clone(),
@@ -38,7 +38,7 @@ impl StackArgs {
         }
     }
 
-    /// One of these flags that was given.
+    /// Returns the first of these flags that was given.
     pub fn given(&self) -> Option<&'static str> {
         let flags = [
             (!self.hide.is_empty(), "--hide"),

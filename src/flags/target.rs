@@ -1,4 +1,4 @@
-//! Processes, as they are named in every command.
+//! Options that select processes, in every command.
 
 use clap::Args;
 
@@ -6,7 +6,7 @@ use crate::config::Targets;
 use crate::error::{ErrorClass, Failure};
 use crate::heaps::selector::ProcessFilter;
 
-/// Which processes.
+/// Selected processes.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Selection")]
 pub struct TargetArgs {
@@ -27,7 +27,7 @@ impl TargetArgs {
         self.names.is_empty() && self.pids.is_empty() && self.packages.is_empty()
     }
 
-    /// Itself, for a command that asks the device.
+    /// Returns itself, for a command that queries the device.
     ///
     /// # Errors
     /// Returns an error if no process is named.
@@ -42,7 +42,7 @@ impl TargetArgs {
         }
     }
 
-    /// The processes of an input.
+    /// Returns the process filter of an input.
     pub fn filter(&self) -> ProcessFilter {
         ProcessFilter {
             names: self.names.clone(),
@@ -51,7 +51,7 @@ impl TargetArgs {
         }
     }
 
-    /// The processes of a device.
+    /// Returns the selected processes of a device.
     pub fn targets(&self) -> Targets {
         Targets {
             names: self.names.clone(),

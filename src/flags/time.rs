@@ -1,5 +1,5 @@
-//! Times as they are typed. A time has a unit; a bare number is refused, except where Perfetto's
-//! scripts take one.
+//! Times on the command line. A time has a unit; a bare number is refused, except if Perfetto's
+//! scripts accept one.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::units::parse_duration;
 /// Bare numbers below this are more likely seconds than milliseconds.
 const MIN_BARE_MS: u64 = 1000;
 
-/// Parses a time with a unit; 0 needs none.
+/// Parses a time with a unit, which 0 does not need.
 pub(crate) fn time(text: &str) -> Result<Duration, String> {
     match text.trim() {
         "0" => Ok(Duration::ZERO),

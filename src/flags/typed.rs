@@ -1,5 +1,5 @@
-//! The options that were typed: a command that does less for one kind of input refuses the options
-//! that would have no effect there.
+//! The typed options: a command that does less for one kind of input refuses the options that would
+//! have no effect.
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
@@ -14,7 +14,7 @@ pub struct TypedOptions {
 }
 
 impl TypedOptions {
-    /// Takes the options out of the matches of `tree`.
+    /// Extracts the options from the matches of `tree`.
     pub fn new(tree: &clap::Command, matches: &ArgMatches) -> TypedOptions {
         let (mut command, mut matches) = (tree, matches);
         while let Some((name, inner)) = matches.subcommand()

@@ -1,5 +1,5 @@
-//! Heaps to look at: opens what holds them, chooses dumps, and has the facts, rows, growth and leaks
-//! that several commands show.
+//! Heaps of an input: opens it, selects dumps, and provides the facts, rows, growth and leaks that
+//! several commands show.
 
 pub mod growth;
 pub mod input;

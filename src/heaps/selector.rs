@@ -47,7 +47,7 @@ impl DumpSelector {
 /// The word for every dump of an input.
 pub const ALL: &str = "all";
 
-/// Why a label is not taken: `PATH@LABEL` would find another dump, or none.
+/// Reason for rejecting a label: `PATH@LABEL` would select another dump, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LabelError {
     #[error("a label must not be blank")]
@@ -59,7 +59,7 @@ pub enum LabelError {
     /// It is [`ALL`].
     #[error("`all` is not a valid label: PATH@all selects every dump")]
     All,
-    /// It holds a character that paths have.
+    /// It contains a path separator.
     #[error("a label must not contain `{0}`: PATH@LABEL would not find it")]
     OfPaths(char),
     /// It contains the separator of two labels.
@@ -156,7 +156,7 @@ impl ProcessFilter {
         self.names.is_empty() && self.pids.is_empty() && self.packages.is_empty()
     }
 
-    /// Returns true if the filter takes a process. An input may know neither its id nor its name.
+    /// Returns true if the filter takes a process. An input might not have its id or name.
     pub fn takes(&self, pid: Option<u64>, process: &str) -> bool {
         let is_named = |name: &String| {
             !process.is_empty()
@@ -194,7 +194,7 @@ impl ProcessFilter {
             .collect()
     }
 
-    /// The options that say the same, quoted for a shell.
+    /// Returns the options for the same selection, quoted for a shell.
     pub fn options(&self) -> Vec<String> {
         let pids: Vec<String> = self.pids.iter().map(u64::to_string).collect();
         [

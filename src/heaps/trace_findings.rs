@@ -1,5 +1,5 @@
-//! Loss and damage of a trace, and why it holds no samples, in words with the remedy. The
-//! flags of single dumps are `findings`'.
+//! Findings about a trace: losses, damage, and reasons for missing samples, with remedies.
+//! `findings` covers the flags of single dumps.
 
 use std::collections::BTreeSet;
 
@@ -63,8 +63,8 @@ pub fn damaged(name: &str, what: &str) -> Finding {
     }
 }
 
-/// Returns findings about losses and damage of a trace. If its file is known to be `damaged`, that
-/// is why it stops.
+/// Returns findings about losses and damage of a trace. If its file is known to be `damaged`, the
+/// trace ends early for that reason.
 pub fn of_trace(name: &str, damage: Option<&str>, health: &Health, sampled: bool) -> Vec<Finding> {
     let Some(what) = damage else {
         return of_health(health, sampled);
@@ -75,8 +75,8 @@ pub fn of_trace(name: &str, damage: Option<&str>, health: &Health, sampled: bool
     found
 }
 
-/// Frames that the stacks lack, or have without what was inlined into them: the trace makes more
-/// of its stacks than any program does.
+/// Returns findings about frames that are missing from stacks or lack inlined functions: the trace
+/// expands to larger stacks than any program has.
 pub fn unexpanded(frames: Unexpanded) -> impl Iterator<Item = Finding> {
     let multiply = |what, help| finding("stacks-multiply", ErrorClass::BadInput, what, help);
     let without_inlined = (frames.without_inlined > 0).then(|| {

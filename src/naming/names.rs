@@ -148,7 +148,7 @@ fn without_passwords<S: serde::Serializer>(
     }))
 }
 
-/// `path` as it is from everywhere.
+/// `path` as an absolute path.
 pub fn absolute(path: &Path) -> PathBuf {
     // This fails for an empty path, and without a current directory.
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())

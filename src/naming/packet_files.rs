@@ -53,7 +53,7 @@ impl PacketFiles {
         };
         let written = write_symbols(recording, chosen, &mut lazy);
         if written.is_err() {
-            // Half of them would be taken for all.
+            // A part of them would be mistaken for all.
             self.symbols = None;
         }
         written

@@ -7,7 +7,7 @@ use hyper::{Method, StatusCode, Uri};
 /// Offered files, and permitted readers.
 #[derive(Debug, Clone)]
 pub(super) struct Terms {
-    /// `127.0.0.1:PORT`, as a browser that came here knowingly writes it.
+    /// `127.0.0.1:PORT`, as in requests of a browser for this server.
     pub host: String,
     /// Path of the file.
     pub file: String,
@@ -55,7 +55,7 @@ impl Terms {
             content: Content::None,
             headers: HeaderMap::new(),
         };
-        // Another name for this address is an attempt to pass for a site of that name.
+        // Another name for this address is an attempt to imitate its site.
         let own = |host: &[u8]| host == self.host.as_bytes();
         if only(headers, header::HOST).is_none_or(|host| !own(host.as_bytes()))
             || uri.authority().is_some_and(|a| !own(a.as_str().as_bytes()))

@@ -298,7 +298,7 @@ async fn a_file_that_shrank_is_not_passed_off_as_whole() {
             Ok(at + 10)
         }
     }
-    // More than is buffered: of a small file, the error may come before anything is sent.
+    // More than the buffer: for a small file, the error might occur before anything is sent.
     let served = serve(Shrunk(Cursor::new(trace())), false).await;
     let (head, body) = served.ask("GET", &served.path, "").await;
     assert!(head.contains("content-length: 4000010"), "{head}");

@@ -15,11 +15,11 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-/// Objects that are listed with the way to each.
+/// Number of listed objects, each with its path.
 const LARGEST: usize = 40;
 /// Rows of each table of waste.
 const WASTE: usize = 15;
-/// Classes of which is shown who holds them.
+/// Number of classes with referrers.
 const HELD: usize = 12;
 /// Number of grown classes with referrers.
 const GROWN: usize = 20;

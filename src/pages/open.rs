@@ -23,7 +23,7 @@ use crate::system::reconcile;
 /// shown.
 const JAVA_HEAPS: usize = 6;
 
-/// Levels of the dominator tree in which a difference is shown, as `diff` has them.
+/// Maximum depth of the dominator tree for a difference, as in `diff`.
 const LEVELS: usize = 8;
 
 /// An input with its displayed data.

@@ -45,7 +45,7 @@ pub(super) struct Divided {
 }
 
 impl Measured {
-    /// At the last dump of the heap that holds most: what the page opens with.
+    /// At the last dump of the heap with the most bytes, which the page shows first.
     pub(super) fn at_dump(profile: &StackProfile, timeline: &Timeline) -> Option<Measured> {
         let held = |dump: &Dump| held(dump).unwrap_or(i64::MIN);
         let mut last: Vec<&Dump> = Vec::new();
@@ -107,7 +107,7 @@ impl Measured {
         })
     }
 
-    /// Native memory that is in the process and not in the profile.
+    /// Native memory of the process outside the profile.
     pub(super) fn native_unseen(&self) -> Option<i64> {
         let unseen = self.parts?.native.saturating_sub(self.held);
         (unseen > 0).then_some(unseen)

@@ -202,7 +202,7 @@ pub(super) fn settle(converted: &mut Converted, cause: Cause, told: bool) {
     });
 }
 
-/// Kinds that a recording has which ended before its time.
+/// Kinds of findings that follow from an early end of the recording.
 const CONSEQUENCES: [&str; 3] = ["packets-lost", "callstacks-lost", "dump-unfinished"];
 
 /// Returns the exit code class of a recording.
@@ -354,12 +354,12 @@ mod tests {
             at_most: Some(Duration::from_secs(at_most)),
         };
         let in_full = |lasted, whole| in_full(Duration::from_secs(10), lasted, whole);
-        // Seen until its end, or until long before it.
+        // Observed until its end, or until long before it.
         assert!(in_full(lasted(9, 10), true) && in_full(lasted(9, 10), false));
         assert!(!in_full(lasted(4, 5), true) && !in_full(lasted(4, 5), false));
-        // A cable was away.
+        // The cable was disconnected.
         assert!(in_full(lasted(4, 60), true) && !in_full(lasted(4, 60), false));
-        // Over when it was looked at for the first time.
+        // Ended before the first check.
         let at_most = |seconds| DurationBounds {
             at_least: None,
             at_most: Some(Duration::from_secs(seconds)),

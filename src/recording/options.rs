@@ -29,7 +29,7 @@ pub struct RecordOptions {
     pub detach: bool,
     /// Record again with a longer interval if the buffer overran.
     pub retry_overrun: bool,
-    /// Make SELinux permissive meanwhile.
+    /// Make SELinux permissive during the recording.
     pub disable_selinux: bool,
     /// Android user or work profile.
     pub user: Option<u32>,

@@ -584,7 +584,7 @@ mod tests {
         let taken = staged([("a", "1"), ("b", "2")]).publish(false);
         assert!(matches!(taken, Err(Unpublished::Taken(path)) if path.ends_with("b")));
         assert_eq!(listed(), ["b"]);
-        // If killed between two of them, it continues.
+        // If killed between two of them, publication continues.
         std::fs::write(dir.path().join("b"), "2").unwrap();
         staged([("a", "1"), ("b", "2")]).publish(false).unwrap();
         assert_eq!(listed(), ["a", "b"]);

@@ -6,7 +6,7 @@ use crate::heaps::selector::{JavaInput, ProcessFilter};
 use crate::system::smaps::{self, InputError, Mapped};
 use crate::views::blocking;
 
-/// Rows of a table for people.
+/// Maximum number of rows in text output.
 pub(crate) const PAGE: usize = 30;
 
 /// Warning about a truncated text.

@@ -115,7 +115,7 @@ pub(crate) fn place(place: &Place) -> String {
     parts.join(" ")
 }
 
-/// Words in a style, behind a lead.
+/// Prints styled text after a plain prefix.
 pub(crate) fn paragraph(console: &Console, lead: &str, text: &str, style: Style) {
     console.data(format_args!("{lead}{}", console.styled(style, text)));
 }

@@ -31,11 +31,11 @@ use crate::untrusted::shell::{quoted_dump, quoted_path};
 const CALLERS: usize = 3;
 /// Number of heaps shown with a table; others show only their totals.
 const FULL_HEAPS: usize = 4;
-/// Heaps shown by their totals, of all.
+/// Maximum number of heaps shown, tables and totals.
 const OTHER_HEAPS: usize = 20;
 /// Warnings shown; the manifest has all.
 const WARNINGS: usize = 20;
-/// Dumps named in a line; of more, the first, the labelled and the last.
+/// Maximum number of dumps in a line; otherwise the first, the labeled and the last.
 const DUMPS: usize = 5;
 
 /// Maximum number of names in a grouped message.
@@ -197,8 +197,7 @@ fn grouped<'a>(warnings: impl IntoIterator<Item = &'a manifest::Warning>) -> Vec
         .collect()
 }
 
-/// Returns a note about processes that were running before profiling: nearly all of nearly every
-/// recording.
+/// Returns a note about processes that were running before profiling: most of most recordings.
 fn hooked_late(manifest: &Manifest) -> Option<String> {
     let mut late: Vec<&manifest::Dump> = Vec::new();
     for dump in &manifest.dumps.native {

@@ -112,7 +112,7 @@ pub(crate) fn show(console: &Console, again: &str, goal: Option<&Path>, symboliz
     ));
 }
 
-/// The part of the document on Java names.
+/// Section of the document about Java names.
 fn java_document(java: &Deobfuscated) -> serde_json::Value {
     let maps = java.maps.iter().map(|map| {
         json!({

@@ -1,9 +1,9 @@
-//! No module imports one that imports it, directly or by others.
+//! No module imports one that imports it, directly or indirectly.
 
 use super::sources::{Source, paths_at, sources};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What code of `module` names by `crate::` and `super::`, as paths from the crate's root.
+/// Paths that `module` names by `crate::` and `super::`, from the crate's root.
 fn named_from(module: &[&str], code: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     for start in ["crate::", "super::"] {
@@ -28,7 +28,7 @@ fn named_from(module: &[&str], code: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// The paths of `use` statements, from the module on that has them.
+/// The paths of `use` statements, relative to the module that contains them.
 fn handed_on_by(code: &str) -> Vec<Vec<String>> {
     let statements = code.match_indices("use ").filter(|(at, _)| {
         let line = code[..*at].rsplit('\n').next().unwrap_or_default();
@@ -44,9 +44,9 @@ fn handed_on_by(code: &str) -> Vec<Vec<String>> {
 
 /// The modules of each folder that import one another in a circle.
 fn circles(sources: &[Source]) -> BTreeMap<String, BTreeSet<String>> {
-    // Of a folder: its modules, and which of their siblings each names.
+    // By folder: its modules, each with the siblings that it names.
     let mut folders: BTreeMap<String, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
-    // Of a folder and an item that it hands on: the module that has it.
+    // By folder and re-exported item: the module that defines it.
     let mut handed_on: BTreeMap<(String, String), String> = BTreeMap::new();
     let mut named = Vec::new();
     for source in sources {
@@ -79,7 +79,7 @@ fn circles(sources: &[Source]) -> BTreeMap<String, BTreeSet<String>> {
     }
     for (folder, module, other) in named {
         let siblings = folders.get_mut(&folder).expect("of a source");
-        // What is no module is an item of the parent, or one that it hands on.
+        // Other names are items of the parent, or re-exported by it.
         let other = match siblings.contains_key(&other) {
             true => Some(other),
             false => handed_on.get(&(folder, other)).cloned(),

@@ -1,5 +1,5 @@
-//! The rules of docs/internals/architecture.md, held to the code: who may import whom, who may print,
-//! who may open sockets, who knows serde_yaml.
+//! Checks the code against the rules of docs/internals/architecture.md: which modules may import
+//! which, print, open sockets, or use serde_yaml.
 
 mod circles;
 mod sources;
@@ -9,7 +9,8 @@ use sources::{Source, first_word, imports, names_at, packages, root, sources};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-/// The tables of docs/internals/architecture.md: a crate, or a module of the program, and what it may import.
+/// The tables of docs/internals/architecture.md: a crate or a module of the program, and its
+/// permitted imports.
 fn table() -> BTreeMap<String, BTreeSet<String>> {
     let text = fs::read_to_string(root().join("docs/internals/architecture.md"))
         .expect("the page is there");
@@ -32,7 +33,7 @@ fn table() -> BTreeMap<String, BTreeSet<String>> {
     let all: BTreeSet<String> = rows.iter().flat_map(|(names, _)| names.clone()).collect();
     let mut table = BTreeMap::new();
     for (modules, allowed) in rows {
-        // What stands in brackets explains.
+        // Text in brackets is an explanation.
         let allowed = allowed.split('(').next().unwrap_or_default().trim();
         let set: BTreeSet<String> = if allowed == "all" {
             all.clone()
@@ -54,7 +55,7 @@ fn table() -> BTreeMap<String, BTreeSet<String>> {
     table
 }
 
-/// The crates of ours that a crate depends on, by their folders.
+/// The crates of this workspace that a crate depends on, by directory.
 fn dependencies(package: &str) -> BTreeSet<String> {
     let manifest = root().join("crates").join(package).join("Cargo.toml");
     let text = fs::read_to_string(manifest).expect("a crate has its manifest");
@@ -182,7 +183,7 @@ fn folders_of_the_program_import_each_other_in_no_circle() {
     }
 }
 
-/// How many times in a row `super::` stands in `code` at most.
+/// Maximum number of consecutive `super::` in `code`.
 fn most_supers(code: &str) -> usize {
     let runs = code.split("super::").skip(1);
     let (mut most, mut run) = (0, 0);
@@ -219,18 +220,18 @@ fn no_command_imports_another() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Whether a file is a command's use case, or one below it.
+/// True if the file is a command's use case, or below one.
 fn is_use_case(path: &str) -> bool {
     path.starts_with("commands/") && (path.ends_with("/run.rs") || path.contains("/run/"))
 }
 
-/// Whether a file holds a command's flags.
+/// True if the file defines a command's flags.
 fn is_args(path: &str) -> bool {
     path.starts_with("commands/") && path.ends_with("/args.rs")
 }
 
-/// Fails where a source for which `is_held` imports one of `folders` of the program, or one of
-/// `files` beside it.
+/// Fails if a source for which `is_held` imports one of `folders` of the program, or one of
+/// `files`.
 fn assert_apart(is_held: fn(&str) -> bool, folders: &[&str], files: &[&str], rule: &str) {
     let all = sources();
     let held = || {
@@ -390,7 +391,7 @@ fn what_is_printed_holds_no_line_end() {
     );
 }
 
-/// The bodies of the functions that say what to do next.
+/// The bodies of the functions that suggest the next step.
 fn help_bodies(code: &str) -> Vec<String> {
     let mut bodies = Vec::new();
     let mut lines = code.lines();

@@ -1,13 +1,13 @@
-//! The sources as the rules read them: every file without its comments and tests, and the paths
-//! that its code names.
+//! The sources that the rules check: every file without its comments and tests, and the paths named
+//! by its code.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A source file, with comments and tests taken out.
+/// A source file, without comments and tests.
 pub struct Source {
-    /// The folder of its crate below `crates/`; empty in the program itself.
+    /// Directory of its crate below `crates/`; empty for the program itself.
     pub package: String,
     /// Relative to the crate's `src/`, with forward slashes.
     pub path: String,
@@ -17,7 +17,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// The folder (or file) at the top level of the program's `src/`; empty in other crates.
+    /// Directory (or file) at the top level of the program's `src/`; empty for other crates.
     pub fn module(&self) -> &str {
         if !self.package.is_empty() {
             return "";
@@ -87,7 +87,7 @@ fn is_test_file(path: &str) -> bool {
     path.ends_with("/tests.rs") || path.contains("/tests/") || path.ends_with("/scripted.rs")
 }
 
-/// Lines up to the module of tests at the end, without comments.
+/// Lines up to the test module at the end, without comments.
 fn without_tests_and_comments(text: &str) -> String {
     let mut code = String::new();
     let mut lines = text.lines().peekable();
@@ -121,8 +121,7 @@ pub fn imports(code: &str) -> BTreeSet<String> {
     found
 }
 
-/// The paths with which code goes on: those of a group, or the one that stands there, and what
-/// follows.
+/// The continuations of a path: those of a group, or the single one, and the rest of the code.
 fn members(code: &str) -> Vec<&str> {
     let Some(group) = code.strip_prefix('{') else {
         return vec![code];
@@ -154,7 +153,7 @@ pub fn first_word(text: &str) -> String {
         .collect()
 }
 
-/// The paths that begin here, by their names: one, or those of a group.
+/// The paths that begin here, as lists of names: a single path, or those of a group.
 pub fn paths_at(code: &str) -> Vec<Vec<String>> {
     let mut paths = Vec::new();
     for member in members(code) {
@@ -173,7 +172,7 @@ pub fn paths_at(code: &str) -> Vec<Vec<String>> {
     paths
 }
 
-/// The first `most` names of each path that begins here: of one, or of those of a group.
+/// The first `most` names of each path that begins here: of a single path, or of each in a group.
 pub fn names_at(code: &str, most: usize) -> Vec<String> {
     let firsts = |path: Vec<String>| path.into_iter().take(most).rev().collect::<Vec<_>>();
     paths_at(code).into_iter().flat_map(firsts).collect()

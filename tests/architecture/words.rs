@@ -1,4 +1,4 @@
-//! Words that the style guide rejects: none stands in a text that people see.
+//! Words that the style guide rejects must not appear in texts for users or in comments.
 
 use std::path::{Path, PathBuf};
 
@@ -17,14 +17,14 @@ const REJECTED: [&str; 9] = [
     "lets go",
 ];
 
-/// Literals that are a format, or another program's word.
+/// Literals that belong to a format or to another program.
 fn is_exempt(literal: &str) -> bool {
-    // JSON keys, kinds, names of files and of Android's users.
+    // JSON keys, kinds, file names and Android users.
     let is_word = |c: char| c.is_ascii_lowercase() || "-_.".contains(c);
     literal.chars().all(is_word)
 }
 
-/// The string literals of code, on one line each.
+/// The string literals of code, each on one line.
 fn literals(line: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut literal: Option<String> = None;
@@ -40,12 +40,12 @@ fn literals(line: &str) -> Vec<String> {
             (None, _) => {}
         }
     }
-    // A literal that goes on in the next line.
+    // A literal that continues on the next line.
     found.extend(literal);
     found
 }
 
-/// The rejected word in a text, as a word of its own.
+/// The rejected word in a text, as a separate word.
 fn rejected(text: &str) -> Option<&'static str> {
     let text = text.to_lowercase();
     let is_edge = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
@@ -76,7 +76,12 @@ fn no_text_uses_a_rejected_word() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The lines of a file that are no output of another program: of pages without their code.
+/// A line without its parts in backticks, because names there are a format.
+fn without_code(line: &str) -> String {
+    line.split('`').step_by(2).collect::<Vec<_>>().join("`")
+}
+
+/// The lines of a file, without code blocks if it is a page.
 fn words_of(path: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(path).expect("UTF-8");
     let mut is_code = false;
@@ -86,10 +91,8 @@ fn words_of(path: &Path) -> Vec<String> {
         is_code ^= is_fence && is_page;
         !is_code && !is_fence
     });
-    // Names in backticks are a format.
-    let outside = |line: &str| line.split('`').step_by(2).collect::<Vec<_>>().join("`");
     match is_page {
-        true => lines.map(outside).collect(),
+        true => lines.map(without_code).collect(),
         false => lines.map(str::to_owned).collect(),
     }
 }
@@ -120,6 +123,39 @@ fn no_page_uses_a_rejected_word() {
         }
     }
     assert!(files.len() > 40, "{files:?}");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// The Rust files below a directory.
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            found.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[test]
+fn no_comment_uses_a_rejected_word() {
+    let mut wrong = Vec::new();
+    let mut seen = 0;
+    let is_comment = |line: &&str| line.trim_start().starts_with("//");
+    let folders = ["src", "tests", "crates"].map(Path::new);
+    for path in folders.into_iter().flat_map(rust_files) {
+        let text = std::fs::read_to_string(&path).expect("UTF-8");
+        for line in text.lines().filter(is_comment) {
+            seen += 1;
+            if let Some(word) = rejected(&without_code(line)) {
+                wrong.push(format!("{}: {word}: {}", path.display(), line.trim()));
+            }
+        }
+    }
+    assert!(seen > 20_000, "{seen}");
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 

@@ -1,5 +1,5 @@
-//! What is recorded beside the heaps, and asked of a phone without a recording: the real tracing
-//! service's figures and those of the loop on the real shell, held against the kernel's own.
+//! Companion data of recordings, and memory commands without a recording: compares the figures of
+//! the real tracing service, and of the loop on the real shell, with the kernel's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::phone::{Ended, Phone, SOON, until};
 use crate::{PATIENCE, TARGET, assert_collected, exit, json};
 
-/// A native program that maps 64 MiB and touches what is fed to it, and then nothing.
+/// A native program that maps 64 MiB, touches the part that is fed to it, and then waits.
 const HOG: &str = "com.example.idle";
 const HOG_SCRIPT: &str = "
 mkfifo -m 666 /tmp/feed
@@ -23,12 +23,12 @@ exec $drop mksh -c 'exec -a com.example.idle dd bs=64M count=1 iflag=fullblock o
     0<>/tmp/feed >/dev/null 2>&1 &";
 const MIB: u64 = 1 << 20;
 const FED: u64 = 32 * MIB;
-/// What the kernel's counters of resident pages may lag behind: a batch of pages for each CPU.
+/// Lag of the kernel's counters of resident pages: a batch of pages for each CPU.
 const LAG: u64 = MIB;
-/// traced_probes cannot start its ftrace on kernels without tracefs; perfetto waits half a minute.
+/// traced_probes cannot start its ftrace on kernels without tracefs; perfetto waits 30 s.
 const SLOW_SOURCE: std::time::Duration = std::time::Duration::from_secs(150);
 
-/// And for its end nearly as long, unless it is told.
+/// It waits nearly as long for the end, unless configured.
 const QUICK_STOP: &str = "
 buffers { size_kb: 8192 fill_policy: RING_BUFFER }
 data_source_stop_timeout_ms: 1000
@@ -46,7 +46,7 @@ impl Hog {
         phone.on(&["mksh", "-c", HOG_SCRIPT]);
         let mut pid = None;
         until("the hog", SOON, || {
-            // Before it has its name it is a shell, and before it reads it still grows.
+            // Before it has its name it is a shell, and before it reads, it is still growing.
             let pids = phone.shell(&format!("pidof {HOG}")).stdout;
             pid = pids.trim().parse().ok();
             pid.is_some_and(|pid| phone.on(&["cat", &format!("/proc/{pid}/comm")]) == "dd\n")
@@ -57,7 +57,7 @@ impl Hog {
         }
     }
 
-    /// Lets it touch as much more, and waits until it has.
+    /// Makes it touch as much more, and waits until it has.
     fn feed(&self, phone: &Phone) {
         let before = self.status(phone)["RssAnon"];
         phone.on(&["mksh", "-c", &format!("head -c {FED} /dev/zero >/tmp/feed")]);
@@ -71,7 +71,7 @@ impl Hog {
     }
 }
 
-/// Sizes that the kernel tells of a process, bytes.
+/// Sizes of a process as the kernel reports them, in bytes.
 fn kernel(phone: &Phone, pid: u32, file: &str) -> BTreeMap<String, u64> {
     sizes(&phone.on(&["cat", &format!("/proc/{pid}/{file}")]))
 }
@@ -85,7 +85,7 @@ fn sizes(text: &str) -> BTreeMap<String, u64> {
     sizes.collect()
 }
 
-/// The lines beside the recording: each whole, the last one, too.
+/// The lines of the companion data; each is complete, including the last.
 fn timeline(phone: &Phone) -> Vec<Entry> {
     let text = fs::read_to_string(phone.work().join("out/memory.jsonl")).unwrap_or_default();
     let (timeline, strange) = Timeline::parse(&text);
@@ -93,7 +93,7 @@ fn timeline(phone: &Phone) -> Vec<Entry> {
     timeline.entries
 }
 
-/// Anonymous memory of `pid` by `source`, in order of time.
+/// Anonymous memory of `pid` by `source`, in chronological order.
 fn anon(entries: &[Entry], pid: u32, source: Source) -> Vec<(u64, u64)> {
     let of = |entry: &Entry| match &entry.seen {
         Observation::Resident(seen) if entry.pid == pid && seen.source == source => {
@@ -105,7 +105,7 @@ fn anon(entries: &[Entry], pid: u32, source: Source) -> Vec<(u64, u64)> {
     entries.iter().filter_map(of).collect()
 }
 
-/// How many samples of `pid` the loop has brought.
+/// Number of samples of `pid` from the loop.
 fn samples(phone: &Phone, pid: u32) -> usize {
     anon(&timeline(phone), pid, Source::Status).len()
 }
@@ -114,10 +114,10 @@ fn count(entries: &[Entry], holds: impl Fn(&Observation) -> bool) -> usize {
     entries.iter().filter(|entry| holds(&entry.seen)).count()
 }
 
-/// The loops that run on the phone: none may be left where none observes.
+/// Processes of the loops on the phone; none must remain after heaptap ends.
 fn loops(phone: &Phone) -> BTreeSet<u32> {
-    // Processes end while they are looked at. The loop's shell is its session's first process;
-    // what it starts in its background is not.
+    // Processes can end while they are inspected. The loop's shell is the first process of its
+    // session; its background processes are not.
     let script = "for f in /proc/[0-9]*; do
         grep -qs '[d]mabuf=no' $f/cmdline && read -r stat <$f/stat || continue
         set -- ${stat##*\\)}; [ $4 = ${f##*/} ] && echo ${f##*/}
@@ -151,7 +151,7 @@ fn figures_of_the_real_service_and_of_the_loop_are_the_kernels() {
     hog.feed(&phone);
     let fed_ns = boot_ns(&phone);
     let after = hog.status(&phone);
-    // Of the loop, and as many of the service, which samples as often.
+    // Samples of the loop; the service samples as often.
     let seen = samples(&phone, hog.pid);
     until("samples of what it took", PATIENCE, || {
         samples(&phone, hog.pid) >= seen + 4
@@ -184,7 +184,7 @@ fn figures_of_the_real_service_and_of_the_loop_are_the_kernels() {
             figures.is_sorted_by(|a, b| a.0 < b.0 && a.1 <= b.1 + LAG),
             "{words}"
         );
-        // On the phone's clock: nothing of the time after it lacks what was taken before.
+        // On the device clock, all later samples include the memory touched before.
         let later = figures.iter().filter(|figure| figure.0 > fed_ns);
         assert!(later.clone().count() >= 2, "{words}");
         assert!(
@@ -194,7 +194,7 @@ fn figures_of_the_real_service_and_of_the_loop_are_the_kernels() {
             "{words}"
         );
     }
-    // Other processes are in the trace, too, and named.
+    // The trace also contains and names other processes.
     let app = traced.iter().find_map(|entry| match &entry.seen {
         Observation::Process(process) if process.name == TARGET => Some(entry.pid),
         _ => None,
@@ -221,7 +221,8 @@ fn figures_of_the_real_service_and_of_the_loop_are_the_kernels() {
     }
     judge(&phone, &traced);
 
-    // There is no meminfo on this phone: said while it records, at its end, and in the manifest.
+    // This phone has no meminfo. heaptap reports it during the recording, at its end, and in the
+    // manifest.
     let manifest = manifest(&phone);
     assert_eq!(
         manifest["companion"]["files"],
@@ -242,7 +243,7 @@ fn manifest(phone: &Phone) -> Value {
     serde_json::from_str(&text).expect("of JSON")
 }
 
-/// Holds what was decoded against Perfetto's own protos, where those are at hand.
+/// Compares the decoded data with Perfetto's own protos, if they are installed.
 fn judge(phone: &Phone, traced: &[Entry]) {
     let Some(python) = std::env::var_os("HEAPTAP_PERFETTO_PYTHON") else {
         return;
@@ -289,7 +290,7 @@ for packet in trace.packet:
     assert_eq!(ours, theirs);
 }
 
-/// Lets the phone answer `dumpsys meminfo` of `pid` as Android 14 does. Returns the answer.
+/// Makes the phone answer `dumpsys meminfo` of `pid` like Android 14. Returns the answer.
 fn fake_meminfo(phone: &Phone, pid: u32, name: &str) -> String {
     let recorded = include_str!("../../fixtures/meminfo/synthetic_api34_a.txt");
     let text = recorded.replace("pid 4355 [com.example.app]", &format!("pid {pid} [{name}]"));
@@ -297,7 +298,7 @@ fn fake_meminfo(phone: &Phone, pid: u32, name: &str) -> String {
     let folder = phone.file("/data/fake/meminfo");
     fs::create_dir(&folder).expect("new");
     fs::write(folder.join(pid.to_string()), &text).expect("writable");
-    // With --local the system prints the table alone.
+    // With --local the system prints only the table.
     let table = text.split(" \n Dalvik Details").next().expect("a table");
     fs::write(folder.join(format!("{pid}.local")), table).expect("writable");
     text
@@ -348,7 +349,7 @@ fn collections_and_samples_survive_a_killed_adbd() {
     fs::write(phone.file("/data/fake/no-respawn"), "").expect("writable");
     phone.signal("KILL", "adbd");
     until("the loss", SOON, || !phone.shell("true").status.success());
-    // The app goes on, and so does its log.
+    // The app continues, and so does its log.
     collect(&phone);
     fs::remove_file(phone.file("/data/fake/no-respawn")).expect("just written");
     until("what happened meanwhile", PATIENCE, || {
@@ -397,7 +398,7 @@ fn collections_and_samples_survive_a_killed_adbd() {
             .all(|p| p.native == 15959 << 10 && p.total_pss == 316_778 << 10)
     );
     let kept = fs::read_to_string(phone.work().join("out/meminfo/01-end.txt"));
-    // The shell's echo ends it, as it does a text that lacks its last newline.
+    // The shell's echo ends the text, even if its last newline is missing.
     assert_eq!(kept.expect("taken at the end").trim_end(), text.trim_end());
 }
 
@@ -458,7 +459,7 @@ fn meminfo_of_one_process_is_asked_once_and_again_and_again() {
     assert_eq!(count(&entries(&ended.stdout), restarted), 0, "{ended:?}");
     until("the loops' end", SOON, || loops(&phone).is_empty());
 
-    // A process that has gone is told by its pid.
+    // A process that has exited is reported by its pid.
     phone.on(&["kill", "-KILL", &pid]);
     until("its end", SOON, || {
         !phone.shell(&format!("pidof {HOG}")).status.success()
@@ -504,7 +505,7 @@ fn mappings_add_up_to_the_kernels_own_sums() {
     ] {
         assert_eq!(sums[ours], rollup[theirs], "{ours}: {sums:?}, {rollup:?}");
     }
-    // Who shares clean pages of libraries comes and goes.
+    // The number of processes that share clean library pages varies.
     let clean = sums["shared_clean"] + sums["private_clean"];
     assert_eq!(clean, rollup["Shared_Clean"] + rollup["Private_Clean"]);
     assert!(
@@ -512,13 +513,13 @@ fn mappings_add_up_to_the_kernels_own_sums() {
         "{sums:?}"
     );
     assert!(sums["anonymous"] >= FED, "{sums:?}");
-    // The kernel's sum is read as such, and what was saved as what was shown.
+    // heaptap reads the kernel's own sum, and a saved file like the live output.
     let of_file = |file: &str| phone.heaptap(&["smaps", file, "--json"]).end(SOON);
     assert_eq!(totals(&of_file("hog.smaps")), sums);
     let text = phone.on(&["cat", &format!("/proc/{}/smaps_rollup", hog.pid)]);
     let sum = totals(&of_file(&phone.write("hog.rollup", &text)));
     assert_eq!(sum["rss"], sums["rss"]);
-    // By any grouping it is the same memory.
+    // Every grouping adds up to the same memory.
     for by in ["kind", "library", "mapping"] {
         let grouped = ask(&["--by", by, "-l", "0"]);
         let rows = json(&grouped)["rows"].as_array().expect("rows").clone();

@@ -1,5 +1,4 @@
-//! Faults: each ends in a collected recording or a named cause, never in a hang or a false
-//! success.
+//! Faults: each ends in a collected recording or a named cause, never in a hang or false success.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +11,7 @@ use crate::{PATIENCE, STATS_AND_HEAP, TARGET, assert_collected, exit, kind, reco
 fn a_recording_survives_its_adb_server() {
     let phone = Phone::boot("noserver");
     let run = record(&phone, STATS_AND_HEAP, &[]);
-    // The next server knows no phone: whoever starts it has to connect again.
+    // The next server does not know the phone: a client must connect again.
     phone.host("adb", &["kill-server"]).end(SOON);
     until("the loss", SOON, || run.said().contains("waiting for it"));
     run.signal("INT");
@@ -27,7 +26,7 @@ fn a_recording_survives_a_stalled_phone() {
     let phone = Phone::boot("stalled");
     let run = record(&phone, STATS_AND_HEAP, &[]);
     phone.signal("STOP", "adbd");
-    // It stands still while perfetto writes the trace twenty times.
+    // adbd stays stopped while perfetto writes the trace 20 times.
     let size = || phone.traces().iter().map(|(_, size)| *size).sum::<u64>();
     let (mut last, mut written) = (size(), 0);
     until("more of the trace", SOON, || {
@@ -51,7 +50,7 @@ fn a_phone_that_stays_stalled_is_given_up() {
     phone.signal("STOP", "adbd");
     run.signal("INT");
     until("the end", SOON, || run.said().contains("Ctrl-C leaves it"));
-    // The second says: don't wait.
+    // The second one means: do not wait.
     run.signal("INT");
     let given_up = run.end(PATIENCE);
     assert_eq!(given_up.code(), Some(exit::NOT_FETCHED), "{given_up:?}");
@@ -73,7 +72,8 @@ fn a_phone_that_stays_stalled_is_given_up() {
 fn adbd_dies_in_mid_pull() {
     let phone = Phone::boot("midpull");
     let run = record(&phone, STATS_AND_HEAP, &[]);
-    // A tail of zeros makes the pull last; that it is no part of a trace is told in the end.
+    // A tail of zeros makes the pull last; heaptap reports at the end that it is not part of a
+    // trace.
     let traces = phone.traces();
     let (trace, _) = &traces[0];
     let name = trace.file_name().expect("a file").to_string_lossy();
@@ -91,7 +91,7 @@ fn adbd_dies_in_mid_pull() {
     phone.signal("KILL", "adbd");
     assert!(fetched() < bytes, "the pull was over before adbd died");
     let mut ended = run.end(PATIENCE);
-    // Either it came back for the rest, or it says how to.
+    // Either heaptap fetched the rest, or it suggests the command for it.
     match ended.code() {
         Some(exit::DAMAGED) => {}
         Some(exit::NOT_FETCHED) => {
@@ -162,7 +162,7 @@ fn without_a_tracing_daemon_nothing_starts() {
     let checked = record(&[]);
     assert_eq!(checked.code(), Some(exit::NOT_ELIGIBLE), "{checked:?}");
     assert!(checked.words().contains("tracing daemon"), "{checked:?}");
-    // Told to try all the same, it is perfetto that fails.
+    // With `--no-check`, perfetto itself fails.
     let forced = record(&["--no-check"]);
     assert_eq!(forced.code(), Some(exit::DEVICE_FAILED), "{forced:?}");
     assert!(!kind(&forced).is_empty());
@@ -174,7 +174,7 @@ fn without_a_tracing_daemon_nothing_starts() {
 fn a_full_disk_leaves_the_recording_on_the_phone() {
     let phone = Phone::boot("full");
     let config = phone.write("config.txtproto", STATS_AND_HEAP);
-    // A disk of 8 KiB where the recording is to go, seen by this one process alone.
+    // A disk of 8 KiB at the output, visible to this process only.
     let small = "mkdir small && mount -t tmpfs -o size=8k none small && exec \"$@\"";
     let heaptap = env!("CARGO_BIN_EXE_heaptap");
     let run = phone.host(

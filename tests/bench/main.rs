@@ -1,6 +1,6 @@
-//! Stories against a real adb, adbd, perfetto and traced (see CONTRIBUTING.md). heapprofd is not
-//! there, so what is recorded are process stats, and a profile is always empty: the stories
-//! hold heaptap to what it says and to what it leaves, not to samples.
+//! Stories against a real adb, adbd, perfetto and traced (see CONTRIBUTING.md). heapprofd is
+//! missing, so recordings contain process stats, and a profile is always empty: the stories check
+//! messages and remaining files, not samples.
 //!
 //! Run by `tests/bench/bench.sh test`; `cargo test` ignores them.
 
@@ -18,7 +18,7 @@ use phone::{Ended, Phone, Run, SOON, until};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-/// What heaptap may take to see that something went wrong and to say so.
+/// Time for heaptap to notice and report a fault.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Process stats, which need no heapprofd, and a heap profile, which never gets a producer.
@@ -55,8 +55,7 @@ mod exit {
     pub const INTERRUPTED: i32 = 130;
 }
 
-/// Starts a recording into `out` and waits until it says that it records and the phone's trace
-/// grows.
+/// Starts a recording into `out`; waits until heaptap reports it and the phone's trace grows.
 fn record(phone: &Phone, config: &str, more: &[&str]) -> Run {
     let config = phone.write("config.txtproto", config);
     let mut args = vec!["record", "-n", TARGET, "--config", &config, "-o", "out"];
@@ -74,13 +73,13 @@ fn record(phone: &Phone, config: &str, more: &[&str]) -> Run {
     run
 }
 
-/// The whole trace is there, says the manifest, and the phone's copy is gone.
+/// The manifest reports a complete trace, and the phone's copy is removed.
 fn assert_collected(phone: &Phone, ended: &Ended) {
     assert_kept(phone, ended);
     assert_eq!(phone.traces(), [], "the phone still has it: {ended:?}");
 }
 
-/// The whole trace is there, says the manifest.
+/// The manifest reports a complete trace.
 fn assert_kept(phone: &Phone, ended: &Ended) {
     let out = phone.work().join("out");
     let trace = fs::read(out.join("raw-trace"))
@@ -113,7 +112,7 @@ fn json(ended: &Ended) -> Value {
         .unwrap_or_else(|error| panic!("not one JSON document ({error}): {ended:?}"))
 }
 
-/// What a failure says of itself.
+/// The messages of a failure.
 fn kind(ended: &Ended) -> String {
     let error = json(ended);
     let kind = error.pointer("/error/kind").and_then(Value::as_str);

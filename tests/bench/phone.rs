@@ -1,6 +1,6 @@
-//! A phone of the real bench, as a story holds it: booted under a name of its own, commands
-//! run in its network, faults done to it, everything taken down at the end. Owns the talk with
-//! `bench.sh` and the deadlines; knows nothing of heaptap but the path of its binary.
+//! A phone of the real bench for one story: boots it under its own name, runs commands in its
+//! network, causes faults, and removes everything at the end. Owns the protocol with `bench.sh` and
+//! the deadlines; knows only the path of heaptap's binary.
 
 use std::fs;
 use std::io::Read;
@@ -10,30 +10,29 @@ use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// What one step may take before the story fails. Far above what it does take, since several
-/// stories share the machine.
+/// Time limit of one step. Far above what a step needs, because several stories share the machine.
 pub const SOON: Duration = Duration::from_secs(30);
 
-/// Where the phone listens, as `adb connect` and `-s` name it.
+/// Address of the phone, for `adb connect` and `-s`.
 pub const SERIAL: &str = "127.0.0.1:5601";
 
 /// A booted phone and its network.
 pub struct Phone {
     bench: PathBuf,
     name: String,
-    /// Folder for what a story writes on the host.
+    /// Directory for the story's files on the host.
     work: tempfile::TempDir,
 }
 
 impl Phone {
-    /// Boots a phone and lets a fresh adb server connect to it.
+    /// Boots a phone and connects a new adb server to it.
     pub fn boot(story: &str) -> Self {
         let phone = Self::boot_unconnected(story, 5601);
         phone.connect(SERIAL);
         phone
     }
 
-    /// Boots a phone whose adbd listens on `port`; no adb server runs in its network.
+    /// Boots a phone whose adbd listens on `port`; its network has no adb server.
     pub fn boot_unconnected(story: &str, port: u16) -> Self {
         let bench = std::env::var_os("HEAPTAP_BENCH");
         let bench = bench.expect("these stories are run by tests/bench/bench.sh test");
@@ -64,7 +63,7 @@ impl Phone {
         another
     }
 
-    /// Lets the adb server connect to `serial`.
+    /// Connects the adb server to `serial`.
     pub fn connect(&self, serial: &str) {
         let connect = self.host("adb", &["connect", serial]).end(SOON);
         assert!(
@@ -73,24 +72,24 @@ impl Phone {
         );
     }
 
-    /// The folder for what the story writes on the host.
+    /// Returns the directory for the story's files on the host.
     pub fn work(&self) -> &Path {
         self.work.path()
     }
 
-    /// Writes a file there, for instance a config.
+    /// Writes a file there, for example a config.
     pub fn write(&self, name: &str, text: &str) -> String {
         let path = self.work().join(name);
         fs::write(&path, text).expect("the story's folder is writable");
         path.to_string_lossy().into_owned()
     }
 
-    /// heaptap with `args`, run in the phone's network and the story's folder.
+    /// heaptap with `args`, in the phone's network and the story's directory.
     pub fn heaptap(&self, args: &[&str]) -> Run {
         self.host(env!("CARGO_BIN_EXE_heaptap"), args)
     }
 
-    /// A command of the host, run in the phone's network and the story's folder.
+    /// A host command, in the phone's network and the story's directory.
     pub fn host(&self, program: &str, args: &[&str]) -> Run {
         let mut all = vec!["run", &self.name, program];
         all.extend(args);
@@ -102,7 +101,7 @@ impl Phone {
         self.host("adb", &["-s", SERIAL, "shell", script]).end(SOON)
     }
 
-    /// A command run as root on the phone, without adb. Fails unless it succeeds.
+    /// Runs a command as root on the phone, without adb. Fails unless it succeeds.
     pub fn on(&self, args: &[&str]) -> String {
         let mut all = vec!["on", &self.name];
         all.extend(args);
@@ -113,17 +112,17 @@ impl Phone {
 
     /// Sends `signal` to the one process called `name` on the phone.
     pub fn signal(&self, signal: &str, name: &str) {
-        // Not pkill: perfetto calls its thread after its session.
+        // Not pkill: perfetto names its thread after its session.
         self.on(&["killall", &format!("-{signal}"), name]);
     }
 
-    /// A file on the phone as the host sees it, `path` as the phone has it (below /data).
+    /// A file on the phone as a host path; `path` is its path on the phone (below /data).
     pub fn file(&self, path: &str) -> PathBuf {
         let data = path.strip_prefix("/data/").expect("only /data is shared");
         self.folder().join("data").join(data)
     }
 
-    /// HOME on the host's side.
+    /// HOME on the host.
     pub fn home(&self) -> PathBuf {
         self.folder().join("home")
     }
@@ -133,13 +132,13 @@ impl Phone {
         Path::new(&run).join("run").join(&self.name)
     }
 
-    /// The traces on the phone, name and size.
+    /// The traces on the phone, with name and size.
     pub fn traces(&self) -> Vec<(PathBuf, u64)> {
         let mut traces: Vec<_> = fs::read_dir(self.file("/data/misc/perfetto-traces"))
             .expect("every phone has this folder")
             .map(|entry| {
                 let entry = entry.expect("readable");
-                // Gone between the listing and the look: as if it had been before.
+                // Removed between the listing and the query: skip it.
                 let size = entry.metadata().map_or(0, |metadata| metadata.len());
                 (entry.path(), size)
             })
@@ -148,8 +147,8 @@ impl Phone {
         traces
     }
 
-    /// Runs `bench.sh` in the story's folder; `run` ends as the command itself, so that signals
-    /// reach it.
+    /// Runs `bench.sh` in the story's directory. `run` replaces itself with the command, so that
+    /// signals reach it.
     fn bench(&self, args: &[&str]) -> Run {
         let mut command = Command::new(&self.bench);
         command
@@ -168,9 +167,9 @@ impl Drop for Phone {
     }
 }
 
-/// A second phone in the network of a first.
+/// A second phone in the network of the first.
 pub struct Another<'a> {
-    /// As `adb devices` has it.
+    /// Serial as in `adb devices`.
     pub serial: String,
     name: String,
     first: &'a Phone,
@@ -182,7 +181,7 @@ impl Drop for Another<'_> {
     }
 }
 
-/// A command under way; killed when dropped.
+/// A running command; killed when dropped.
 pub struct Run {
     child: Child,
     words: String,
@@ -193,21 +192,21 @@ pub struct Run {
 /// A command that ended.
 #[derive(Debug)]
 pub struct Ended {
-    /// How.
+    /// Exit status.
     pub status: ExitStatus,
-    /// What it wrote.
+    /// Contents of stdout.
     pub stdout: String,
-    /// And said.
+    /// Contents of stderr.
     pub stderr: String,
 }
 
 impl Ended {
-    /// The exit code; a death by signal has none.
+    /// The exit code; `None` if a signal killed it.
     pub fn code(&self) -> Option<i32> {
         self.status.code()
     }
 
-    /// Everything it wrote, for messages and for words that may stand on either.
+    /// All output, for messages and for words that may be in either stream.
     pub fn words(&self) -> String {
         format!("{}{}", self.stdout, self.stderr)
     }
@@ -231,7 +230,6 @@ impl Run {
         self.child.try_wait().expect("our child").is_some()
     }
 
-    /// Sends it a signal.
     pub fn signal(&self, signal: &str) {
         let sent = Command::new("kill")
             .args([&format!("-{signal}"), &self.child.id().to_string()])
@@ -239,7 +237,7 @@ impl Run {
         assert!(sent.expect("kill runs").success(), "no {signal} sent");
     }
 
-    /// Waits for its end; longer than `limit` fails the story, saying what it wrote so far.
+    /// Waits for its end. After `limit` the story fails and prints the output so far.
     pub fn end(mut self, limit: Duration) -> Ended {
         let begun = Instant::now();
         let mut late = false;
@@ -263,17 +261,17 @@ impl Run {
         ended
     }
 
-    /// What it said on stderr so far.
+    /// Stderr so far.
     pub fn said(&self) -> String {
         self.stderr.so_far()
     }
 
-    /// What it wrote to stdout so far.
+    /// Stdout so far.
     pub fn wrote(&self) -> String {
         self.stdout.so_far()
     }
 
-    /// All of a stream, which ends with the command: a server it left behind must not hold it.
+    /// The whole stream. It ends with the command: a server started by it must not hold it open.
     fn written(&self, stream: &Stream) -> String {
         stream.ended.recv_timeout(SOON).unwrap_or_else(|_| {
             panic!("`{}` ended, but something holds its output", self.words);
@@ -289,7 +287,7 @@ impl Drop for Run {
     }
 }
 
-/// A stream of a command, read as it comes.
+/// A stream of a command, read while it runs.
 struct Stream {
     bytes: Arc<Mutex<Vec<u8>>>,
     ended: Receiver<()>,
@@ -302,13 +300,13 @@ impl Stream {
         let sink = Arc::clone(&bytes);
         std::thread::spawn(move || {
             let mut block = [0; 4096];
-            // What came before an error is worth showing too.
+            // Output before an error is useful too.
             while let Ok(read @ 1..) = pipe.read(&mut block) {
                 sink.lock()
                     .expect("nobody panics holding it")
                     .extend(&block[..read]);
             }
-            // Nobody waits any more where the story failed meanwhile.
+            // The receiver is gone if the story has failed meanwhile.
             sender.send(()).ok();
         });
         Self { bytes, ended }
@@ -320,7 +318,7 @@ impl Stream {
     }
 }
 
-/// Waits until `holds`; fails the story where it does not within `limit`.
+/// Waits until `holds`; fails the story if it does not within `limit`.
 pub fn until(what: &str, limit: Duration, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {

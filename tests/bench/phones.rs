@@ -1,4 +1,4 @@
-//! Phones as heaptap finds them: servers, lists, health, eligibility.
+//! Phones as heaptap detects them: servers, lists, health, eligibility.
 
 use std::fs;
 
@@ -27,7 +27,7 @@ fn devices_come_from_the_real_server() {
     let ended = phone.heaptap(&["devices", "--json"]).end(SOON);
     assert_eq!(ended.code(), Some(exit::DONE), "{ended:?}");
     assert!(ended.stdout.contains(SERIAL), "{ended:?}");
-    // What the server does not know is asked of the phone.
+    // heaptap asks the phone for facts that the server does not have.
     assert!(ended.stdout.contains("Bench Phone"), "{ended:?}");
 
     phone.host("adb", &["disconnect"]).end(SOON);
@@ -72,7 +72,7 @@ fn the_real_adb_takes_the_virtual_phone_for_one() {
     let pull = adb(&["pull", remote, "back"]);
     assert!(pull.status.success(), "{pull:?}");
     assert!(fs::read(phone.work().join("back")).expect("pulled") == bytes);
-    // adb feeds its own stdin to the command.
+    // adb passes its own stdin to the command.
     let fed = "adb -P \"$0\" shell cat <sent | cmp - sent";
     let fed = phone.host("sh", &["-c", fed, port]).end(SOON);
     assert!(fed.status.success(), "{fed:?}");
@@ -94,7 +94,7 @@ fn a_missing_server_is_started_and_stays() {
         }
         found
     });
-    // adb itself finds that server running: it would say so when it had to start one.
+    // adb detects that server: otherwise it would print that it started one.
     let adb = phone.host("adb", &["devices"]).end(SOON);
     assert!(!adb.words().contains("daemon"), "not kept: {adb:?}");
     assert!(adb.stdout.contains("emulator-5554"), "{adb:?}");
@@ -123,7 +123,7 @@ fn doctor_finds_the_bench_healthy() {
     let phone = Phone::boot("doctor");
     let ended = phone.heaptap(&["doctor"]).end(SOON);
     assert_eq!(ended.code(), Some(exit::DONE), "{ended:?}");
-    // A phone whose tracing is off is not.
+    // A phone without tracing is not healthy.
     phone.signal("KILL", "traced");
     let ill = phone.heaptap(&["doctor"]).end(SOON);
     assert_eq!(ill.code(), Some(exit::NO_DEVICE), "{ill:?}");

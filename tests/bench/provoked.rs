@@ -1,5 +1,5 @@
-//! Provoking an app on a phone that lacks what that takes: what is refused leaves nothing changed
-//! and nothing noted.
+//! Provoking an app on a phone without the needed services: a refused action leaves no change and
+//! no note.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::phone::{Ended, Phone, SOON};
 use crate::{PATIENCE, TARGET, exit, kind};
 
-/// The phone's settings by name; none where it has no such service.
+/// The phone's settings by name; empty if it does not have the service.
 fn settings(phone: &Phone) -> BTreeMap<String, String> {
     let files = fs::read_dir(phone.file("/data/fake/settings"))
         .into_iter()
@@ -30,7 +30,7 @@ fn provoke(phone: &Phone, actions: &[&str]) -> Ended {
     phone.heaptap(&args).end(PATIENCE)
 }
 
-/// Nothing waits to be put back.
+/// No setting waits to be restored.
 fn assert_nothing_noted(phone: &Phone) {
     let restore = phone.heaptap(&["provoke", "--restore", "--json"]);
     let restore = restore.end(SOON);
@@ -60,7 +60,7 @@ fn settings_that_cannot_be_read_are_not_changed() {
         );
         assert_nothing_noted(&phone);
     }
-    // What changes nothing needs none.
+    // Actions without changes do not need any service.
     let waited = provoke(&phone, &["wait:1s", "--dry-run"]);
     assert_eq!(waited.code(), Some(exit::DONE), "{waited:?}");
 }
@@ -84,7 +84,7 @@ fn a_refusal_in_the_middle_leaves_everything_as_it_was() {
     let dry = provoke(&phone, &["wait:1s", "trim:running-low", "--dry-run"]);
     assert_eq!(dry.code(), Some(exit::DONE), "{dry:?}");
     assert_eq!(settings(&phone), before, "looked at only: {dry:?}");
-    // There is no svc, which keeps the screen on: the first thing to be changed.
+    // svc, which keeps the screen on, is missing; it is the first change.
     let refused = provoke(&phone, &["wait:1s", "trim:running-low"]);
     assert_eq!(refused.code(), Some(exit::DEVICE_FAILED), "{refused:?}");
     assert!(refused.words().contains("svc power stayon"), "{refused:?}");

@@ -1,4 +1,4 @@
-//! Recordings on which nothing goes wrong.
+//! Recordings without faults.
 
 use std::fs;
 
@@ -104,7 +104,7 @@ fn android_10_is_recorded_its_way() {
     assert_eq!(ended.code(), Some(exit::NO_SAMPLES), "{ended:?}");
     assert_kept(&phone, &ended);
     assert!(!ended.words().contains("Java"), "not asked for: {ended:?}");
-    // One file, which its shell may not remove: the next recording overwrites it.
+    // One file, which the shell user cannot remove; the next recording overwrites it.
     let left = phone.traces();
     let names: Vec<_> = left.iter().map(|(path, _)| path.file_name()).collect();
     assert_eq!(names, [Some("profile-shell".as_ref())]);
@@ -143,7 +143,7 @@ fn the_real_perfetto_takes_the_printed_config() {
         phone
             .host("adb", &["-s", SERIAL, "push", &config, "/data/local/tmp/c"])
             .end(SOON);
-        // Back once tracing runs: a perfetto that is told to stop before may never end.
+        // Returns once tracing runs: a perfetto that is stopped earlier might never end.
         let taken = phone.shell(
             "cat /data/local/tmp/c | perfetto --txt -c - -o /data/misc/perfetto-traces/p \
              --background-wait > /data/local/tmp/pid || exit 9; \

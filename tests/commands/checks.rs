@@ -1,4 +1,4 @@
-//! Checks of native heaps, on recorded traces: what chance does to their figures is the same each
+//! Checks of native heaps, on recorded traces: the sampling error of their figures is the same each
 //! time.
 
 use crate::native_tables::ended;
@@ -21,7 +21,7 @@ fn a_heap_that_the_second_input_lacks_leaves_a_check_open() {
     assert_eq!(code, Some(0), "{said}");
 }
 
-/// Of what is held without a change.
+/// The change is 0, but its interval is not.
 #[test]
 fn growth_that_sampling_cannot_exclude_leaves_a_check_open() {
     let trace = concat!(

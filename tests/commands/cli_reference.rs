@@ -1,5 +1,5 @@
-//! docs/reference/cli.md is made from the flags themselves. After a change of flags:
-//! `UPDATE_DOCS=1 cargo test --test commands cli_reference`.
+//! docs/reference/cli.md is generated from the flags. After a change of flags: `UPDATE_DOCS=1 cargo
+//! test --test commands cli_reference`.
 
 use std::fmt::Write as _;
 use std::path::Path;

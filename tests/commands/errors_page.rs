@@ -1,4 +1,4 @@
-//! docs/reference/errors.md lists every exit code and every kind that the code can give, and no other.
+//! docs/reference/errors.md lists exactly the exit codes and kinds that the code uses.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +14,7 @@ fn page() -> String {
     fs::read_to_string(root().join("docs/reference/errors.md")).expect("the page is there")
 }
 
-/// Rows of the section `heading`: the cells of each.
+/// Rows of the section `heading`, as cells.
 fn rows(heading: &str) -> Vec<Vec<String>> {
     let page = page();
     let section = page
@@ -54,13 +54,13 @@ fn is_kind(text: &str) -> bool {
             .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
-/// The string literal that `text` starts with, after blanks and one brace.
+/// The string literal at the start of `text`, after whitespace and one brace.
 fn literal(text: &str) -> Option<&str> {
     let text = text.trim_start().trim_start_matches('{').trim_start();
     text.strip_prefix('"')?.split('"').next()
 }
 
-/// The kinds given to [`ErrorFacts::new`](heaptap::error::ErrorFacts::new) and
+/// The kinds passed to [`ErrorFacts::new`](heaptap::error::ErrorFacts::new) and
 /// [`Failure::new`](heaptap::error::Failure::new), and the literals behind `=>` in every `fn kind`.
 fn kinds_of_errors() -> BTreeSet<String> {
     let mut texts = Vec::new();
@@ -88,7 +88,7 @@ fn kinds_of_errors() -> BTreeSet<String> {
             }
         }
     }
-    // No error, but the state of a device.
+    // Not an error, but the state of a device.
     kinds.remove("device-ready");
     kinds
 }

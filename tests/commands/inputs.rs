@@ -5,7 +5,7 @@ fn fixture(name: &str) -> String {
     format!("{}/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A pipe gives its bytes once: who opens an input twice gets nothing of it.
+/// A pipe gives its bytes once: a second open of the input reads nothing.
 #[test]
 fn an_input_is_opened_once_whatever_it_holds() {
     let folder = tempfile::tempdir().unwrap();
@@ -17,7 +17,7 @@ fn an_input_is_opened_once_whatever_it_holds() {
         let made = std::process::Command::new("mkfifo").arg(&pipe).status();
         assert!(made.expect("there is mkfifo").success());
         let (path, bytes) = (pipe.clone(), std::fs::read(file).unwrap());
-        // What is left when heaptap has had enough is nobody's.
+        // heaptap can close the pipe before all of it is written.
         let feeder = std::thread::spawn(move || drop(std::fs::write(path, bytes)));
         (pipe, feeder)
     };
@@ -55,7 +55,7 @@ fn an_input_is_opened_once_whatever_it_holds() {
             .output()
             .unwrap();
         assert_eq!(rows, String::from_utf8(of_file.stdout).unwrap());
-        // With a flag that only Java heaps know nobody looks for native ones first.
+        // A flag that only Java heaps support skips the search for native ones.
         let output = crate::program::heaptap()
             .args(["top", "-", "--heap", "java", "--csv", "--sort", "shallow"])
             .stdin(std::fs::File::open(file).unwrap())

@@ -1,10 +1,10 @@
-//! Other people's tools judge what the demo leaves: Go's pprof must open it and see the leak.
-//! And of all judges: in CI none may be missing.
+//! Other programs check the demo's output: Go's pprof must open it and show the leak. Also checks
+//! that CI has all of these programs.
 
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// The call that the demo's app leaks from.
+/// The call in the demo's app that leaks.
 const LEAK: &str = "example::telemetry::EventHistory::Append";
 
 fn demo(folder: &Path) -> Output {
@@ -38,7 +38,7 @@ fn pprof(arguments: &[&str], profile: &Path) -> String {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{text}\n{errors}");
-    // It looks for symbols of the library whose frames have no names, and only of that.
+    // It searches for symbols only of the library whose frames have no names.
     let mut failed = errors
         .lines()
         .filter(|l| l.contains("symbolization failed"));
@@ -69,7 +69,7 @@ fn judged_by_go_pprof_names_the_demos_leak_first() {
     let profiles = profiles(folder.path());
     assert_eq!(profiles.len(), 7, "six snapshots and the end: {profiles:?}");
     for profile in &profiles {
-        // The default view is what is still held.
+        // The default view is unreleased memory.
         let table = pprof(&["-top"], profile);
         assert!(table.contains("Type: space"), "{table}");
         assert!(first_row(&table).contains(LEAK), "{table}");
@@ -83,16 +83,16 @@ fn judged_by_go_pprof_names_the_demos_leak_first() {
     let table = pprof(&["-top", "-lines"], last);
     assert!(first_row(&table).contains("event_history.cpp:6"), "{table}");
     assert!(table.contains("telemetry.h:43 (inline)"), "{table}");
-    // Between the snapshots it is the leak that grew.
+    // Between the snapshots, the leak grew.
     let base = format!("-diff_base={}", profiles[0].display());
     let table = pprof(&["-top", &base], &profiles[AFTER]);
     assert!(first_row(&table).contains(LEAK), "{table}");
 }
 
-/// Rows of `-top`: bytes that a function holds itself, and with what it calls.
+/// Rows of `-top`: flat and cumulative bytes of a function.
 type Rows = std::collections::BTreeMap<String, (i64, i64)>;
 
-/// All functions of a profile as pprof sees them under some flags, but for those without any.
+/// All functions of a profile as pprof reports them with some flags, except those without bytes.
 fn judged(flags: &[&str], profile: &Path) -> Rows {
     let all = [
         "-top",
@@ -137,7 +137,7 @@ fn judged(flags: &[&str], profile: &Path) -> Rows {
     rows
 }
 
-/// The same of `heaptap top`.
+/// The same from `heaptap top`.
 fn told(flags: &[&str], profile: &Path) -> Rows {
     let output = crate::program::heaptap()
         .args([
@@ -175,7 +175,7 @@ fn judged_by_go_filters_leave_what_pprofs_leave() {
     crate::judge::go();
     let folder = tempfile::tempdir().expect("a folder");
     assert!(demo(folder.path()).status.success());
-    // With Perfetto's names of columns nothing tells viewers to drop allocators.
+    // Perfetto's column names do not make viewers drop allocators.
     let converted = crate::program::heaptap()
         .arg("convert")
         .arg(folder.path().join("out/symbolized-trace"))
@@ -209,7 +209,7 @@ fn judged_by_go_filters_leave_what_pprofs_leave() {
         &["focus=nothing is called that"],
     ];
     for filter in filters {
-        // Ours tell upper case from lower only where the pattern has a capital.
+        // heaptap is case-sensitive only if the pattern has a capital.
         let theirs: Vec<String> = filter
             .iter()
             .filter_map(|f| f.split_once('='))
@@ -263,7 +263,7 @@ fn judged_by_go_differences_are_those_that_pprof_computes() {
         );
         let rows = |table: &str| -> std::collections::BTreeSet<String> {
             let rows = table.lines().skip_while(|line| !line.contains("flat%"));
-            // Sums down the column depend on the order of equal rows.
+            // Running sums depend on the order of equal rows.
             let row = |line: &str| {
                 let words: Vec<&str> = line.split_whitespace().collect();
                 let kept = words.iter().enumerate().filter(|(at, _)| *at != 2);
@@ -276,7 +276,7 @@ fn judged_by_go_differences_are_those_that_pprof_computes() {
         assert!(ours.contains(LEAK), "{view}: {ours}");
     }
     assert!(first_row(&pprof(&["-top"], &grown)).contains(LEAK));
-    // The same growth stands in the table.
+    // The table has the same growth.
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let document: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     let leak = document["heaps"][0]["rows"].as_array().expect("rows");

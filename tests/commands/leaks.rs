@@ -1,5 +1,5 @@
-//! `heaptap leaks` as its users run it: the real binary on dumps whose leaks and waste are known,
-//! its document, its words and its exit codes.
+//! `heaptap leaks` as a program: the real binary on dumps with known leaks and waste; its document,
+//! text and exit codes.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ fn heaptap(args: &[&str]) -> Output {
         .unwrap()
 }
 
-/// Its words, and its exit code.
+/// Its text and exit code.
 fn words(args: &[&str]) -> (String, i32) {
     let output = heaptap(args);
     let text = String::from_utf8(output.stdout).unwrap();
@@ -64,7 +64,7 @@ fn every_destroyed_activity_is_found_with_what_holds_it() {
         .collect();
     ways.sort();
     let detail = "lab.LeakLab$DetailActivity";
-    // From the system class that keeps the one whose statics hold them.
+    // From the system class whose statics reference them.
     let class = "sun.launcher.LauncherHelper appClass lab.LeakLab";
     assert_eq!(
         ways,
@@ -322,7 +322,7 @@ fn a_native_series_names_what_grows_and_its_churn() {
     let series = &document["series"][0];
     assert_eq!(series["pid"], 2050);
     assert_eq!(series["heaps"][0]["paired"], true);
-    // Eleven dumps: the process had left before the last, the first is warm-up.
+    // Eleven dumps: the process had exited before the last, and the first is warm-up.
     assert_eq!(series["heaps"][0]["steps"], 8);
     assert_eq!(series["incomplete"], true);
     let sites = series["sites"].as_array().unwrap();
@@ -340,10 +340,10 @@ fn a_native_series_names_what_grows_and_its_churn() {
     assert_eq!(sites[0]["in_every_iteration"], true);
     let rate = &sites[0]["growth_per_iteration"];
     assert!(rate["low"].as_f64() < rate["value"].as_f64());
-    // It leaks by 32 depths of recursion, and is one line.
+    // It leaks at 32 depths of recursion, and is one line.
     assert_eq!(sites[1]["unit"], "line");
     assert!(sites[1]["callsites"].as_u64() > Some(20), "{}", sites[1]);
-    // Where data are missing, nothing is called noise.
+    // If data are missing, nothing is called noise.
     assert_eq!(series["within_sampling_error"], 0);
     assert!(
         sites[3..]
@@ -404,7 +404,7 @@ fn dumps_of_a_series_may_be_named_one_by_one() {
     let sites = document["series"][0]["sites"].as_array().unwrap();
     assert_eq!(sites[0]["app_frame"]["function"], "leak_large");
     assert_eq!(sites[0]["verdict"], "grows");
-    // All of it is below a tolerance that is large enough, and then no reason to fail.
+    // All of it is below a large enough tolerance, so the check passes.
     let wide = [&named[..], &["--tolerance", "1g", "--fail"]].concat();
     assert_eq!(heaptap(&wide).status.code(), Some(0));
 }
@@ -497,7 +497,7 @@ fn a_heap_graph_tells_what_references_prove_and_how_sure_that_is() {
             .contains("neither text nor numbers")
     );
     assert_eq!(words(&[out, "--fail"]).1, 9);
-    // What is only possible is no failure.
+    // A possible leak does not fail the check.
     assert_eq!(
         words(&[out, "--fail", "--focus", "Fragment|DecorView"]).1,
         0

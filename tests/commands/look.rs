@@ -1,5 +1,5 @@
-//! `heaptap top`, `paths` and `diff` as their users run them: the real binary on dumps of which
-//! every figure is known (fixtures/MANIFEST.toml says what they hold).
+//! `heaptap top`, `paths` and `diff` as programs: the real binary on dumps with known figures
+//! (fixtures/MANIFEST.toml describes them).
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ fn heaptap(args: &[&str]) -> Output {
     crate::program::heaptap().args(args).output().unwrap()
 }
 
-/// What it prints; it ends with 0.
+/// Its output; it must exit with 0.
 fn words(args: &[&str]) -> String {
     let output = heaptap(args);
     assert_eq!(output.status.code(), Some(0), "{args:?} {output:?}");
@@ -59,7 +59,7 @@ fn top_shows_where_the_memory_went_at_one_look() {
     assert!(line("lab.LeakLab.LEAKED").contains("of 5 × LeakLab$DetailActivity"));
     assert!(line("lab.LeakLab.HUGE").contains("1.4 MiB"));
     assert!(line("unreachable, not yet collected").contains("objects"));
-    // Listeners stand under their list, and in the table of classes.
+    // Listeners appear below their list, and in the table of classes.
     assert_eq!(text.matches("LeakLab$Listener").count(), 2, "{text}");
     assert!(!text.contains('\x1b'), "no colours where nobody looks");
 }
@@ -71,7 +71,7 @@ fn figures_in_json_csv_and_text_agree() {
     assert_eq!(listener["count"], 180);
     assert_eq!(listener["shallow_bytes"], 180 * 24);
     assert_eq!(listener["retained_count"], 360);
-    // Each has 10,000 bytes behind a header of 16.
+    // Each has 10,000 bytes after a header of 16.
     assert_eq!(listener["retained_bytes"], 180 * (24 + 10_016));
     let total: u64 = document["rows"]
         .as_array()
@@ -231,7 +231,7 @@ fn all_ways_to_the_roots_are_merged() {
         .iter()
         .find(|row| row["parent"] == 0 && row["via"]["kind"] == "element");
     assert_eq!(list.unwrap()["referenced"], 5, "LEAKED has five");
-    // 20,000 nodes that hold each other are one row, and no recursion.
+    // 20,000 nodes in a chain are one row, without recursion.
     let chain = json(&["paths", &after(), "--focus", "LeakLab.Node$"]);
     assert_eq!(chain["holders"][1]["via"]["text"], "lab.LeakLab.CHAIN");
 }
@@ -451,7 +451,7 @@ fn a_number_means_that_dump_of_each_process_wherever_it_stands() {
     let counts: Vec<u64> = last.values().copied().collect();
     assert_eq!(counts, [4, 3], "{manifest:#}");
     let input = converted.to_str().unwrap();
-    // The trace alone, the recording's folder and its profiles count alike.
+    // The trace, the recording and its profiles give the same counts.
     std::fs::create_dir(folder.path().join("profiles")).unwrap();
     let profiles = folder.path().join("profiles");
     for dump in dumps {
@@ -474,7 +474,7 @@ fn a_number_means_that_dump_of_each_process_wherever_it_stands() {
             assert_eq!(found, expected.collect(), "{input}@{number}");
         }
     }
-    // What takes one dump asks whose.
+    // Commands for one dump require a process.
     let (pid, _) = last.first_key_value().unwrap();
     let picture = folder.path().join("one.svg");
     let one = [
@@ -499,7 +499,7 @@ fn a_number_means_that_dump_of_each_process_wherever_it_stands() {
     assert!(said.contains("@1"), "{said}");
 }
 
-/// Where the packets of a trace begin, and its end.
+/// Offsets of the packets of a trace, and its length.
 fn packets(trace: &[u8]) -> Vec<usize> {
     let mut starts = vec![0];
     let mut at = 0;
@@ -530,7 +530,7 @@ fn the_last_dump_of_a_growing_trace_is_the_last_whole_one() {
     let starts = packets(&trace);
     let (mut open_ones, mut noted, mut left_open) = (0, 0, 0);
     for pair in starts.windows(2) {
-        // Behind a packet, and inside the next one.
+        // After a packet, and inside the next one.
         for cut in [pair[0], pair[0] + 1, pair[0].midpoint(pair[1]), pair[1] - 1] {
             std::fs::write(&path, &trace[..cut]).unwrap();
             let mut scanner = heaptap::trace::DumpScanner::default();
@@ -561,7 +561,7 @@ fn the_last_dump_of_a_growing_trace_is_the_last_whole_one() {
                 let manifest = std::fs::read(out.join("manifest.json")).unwrap();
                 let manifest: Value = serde_json::from_slice(&manifest).unwrap();
                 assert_eq!(manifest["outcome"]["complete"], false, "{cut}");
-                // What comes later would be judged, too.
+                // Later dumps would be compared, too.
                 let first = format!("{input}@1");
                 let diff = heaptap(&["diff", &first, &first, "--fail-over", "1GiB"]);
                 assert_eq!(diff.status.code(), Some(12), "{diff:?}");
@@ -570,7 +570,7 @@ fn the_last_dump_of_a_growing_trace_is_the_last_whole_one() {
                 continue;
             }
             open_ones += 1;
-            // Who asks for it sees what is there, and that it is not all.
+            // An explicit selection shows the available part, marked as incomplete.
             let open = heaptap(&["top", &format!("{input}@{}", whole + 1), "--json"]);
             assert_eq!(open.status.code(), Some(6), "{cut}: {open:?}");
             let document: Value = serde_json::from_slice(&open.stdout).unwrap();
@@ -584,7 +584,7 @@ fn the_last_dump_of_a_growing_trace_is_the_last_whole_one() {
             let told = String::from_utf8_lossy(&leaks.stdout);
             assert!(!told.contains("\"incomplete\": true"), "{cut}: {told}");
             let judged = heaptap(&["leaks", input, "--fail"]).status.code();
-            // 2: too few dumps. 9 is sure, whatever follows.
+            // 2: too few dumps. 9 stays valid with any later dump.
             assert!(matches!(judged, Some(2 | 9 | 12)), "{cut}: {judged:?}");
             left_open += u32::from(judged == Some(12));
         }

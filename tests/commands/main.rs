@@ -1,6 +1,6 @@
-//! What commands print and write, of files: the real binary on fixtures and recordings of the
-//! virtual phone, and other people's programs on what it wrote. One program for all of them:
-//! each that links heaptap takes its time to build.
+//! Output of commands for files: the real binary on fixtures and recordings of the virtual phone,
+//! and other programs on its output. One test program for all: each that links heaptap takes time
+//! to build.
 
 #[path = "../common/judge.rs"]
 mod judge;

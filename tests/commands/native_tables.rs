@@ -1,5 +1,4 @@
-//! `heaptap top` and `diff` of native heaps as their users run them: the real binary on
-//! recordings of the virtual phone.
+//! `heaptap top` and `diff` of native heaps: the real binary on recordings of the virtual phone.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::path::PathBuf;
@@ -9,9 +8,9 @@ use std::sync::OnceLock;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The call that the demo's app leaks from.
+/// The call in the demo's app that leaks.
 const LEAK: &str = "example::telemetry::EventHistory::Append";
-/// A cache of it that is full when the first snapshot is taken.
+/// One of its caches, which is full at the first snapshot.
 const CACHE: &str = "example::feed::FeedCache::Copy";
 
 struct Folder {
@@ -29,7 +28,7 @@ fn heaptap(args: &[&str]) -> Output {
         .unwrap()
 }
 
-/// A recording with snapshots `before`, four rounds and `after`, and a last dump.
+/// A recording with snapshots `before`, four iterations and `after`, and a final dump.
 fn demo() -> &'static Folder {
     static DEMO: OnceLock<Folder> = OnceLock::new();
     DEMO.get_or_init(|| {
@@ -59,7 +58,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// What it prints; it ends with 0.
+/// Its output; it must exit with 0.
 fn words(args: &[&str]) -> String {
     let output = heaptap(args);
     assert_eq!(output.status.code(), Some(0), "{args:?} {output:?}");
@@ -167,7 +166,7 @@ fn trees_hold_all_bytes_whatever_is_pruned() {
             .iter()
             .map(|node| node["self"]["space"].as_i64().unwrap())
             .sum();
-        // From the allocating functions up, all bytes are theirs: those below have them again.
+        // Inverted, the roots own all bytes, and the nodes below repeat them.
         let rest: i64 = match flags.contains(&"--invert") {
             true => 0,
             false => nodes.iter().map(left_out).sum(),
@@ -261,7 +260,7 @@ fn views_order_rows_and_a_view_that_is_not_there_is_refused() {
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(said(&output).contains("alloc_space"), "{output:?}");
     let output = heaptap(&["top", &rec(), "--by", "object"]);
-    // The demo's Java heap lies in a folder of its own, and goes by the name of the recording.
+    // The demo's Java heap has its own directory, and is named after the recording.
     let heading = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(heading.contains("rec  HPROF"), "{output:?}");
     let output = heaptap(&["top", &rec(), "--by", "object", "--hide", "x"]);
@@ -280,7 +279,7 @@ fn dumps_of_one_run_the_wrong_way_round_are_no_two_runs() {
 
 #[test]
 fn what_grew_comes_first_and_the_rest_is_said_to_be_noise() {
-    // All of them: which are the largest differs from recording to recording.
+    // All of them: their order by size differs between recordings.
     let text = words(&["diff", "--noise", &dump("before"), &dump("after")]);
     assert!(first_row(&text, "growth").contains(LEAK), "{text}");
     let (certain, noise) = text.split_once("Within sampling error").unwrap();
@@ -399,20 +398,20 @@ fn a_difference_goes_into_a_page_and_a_profile() {
     assert!(first_row(&text, "growth").contains(LEAK), "{text}");
     let html = std::fs::read_to_string(&page).unwrap();
     assert!(html.contains("Content-Security-Policy") && html.contains("heaptap-data"));
-    // A profile that is there is not overwritten, unless that is said.
+    // Existing profiles are not overwritten without `--force`.
     let profiled = ["diff", &a, &b, "-o", profile_name];
     words(&profiled);
     let output = heaptap(&profiled);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     words(&[&profiled[..], &["--force"]].concat());
-    // The ending decides; any other is refused.
+    // The file extension selects the format; unknown ones are refused.
     let output = heaptap(&["diff", &a, &b, "-o", "grown.txt"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let shown = words(&["top", profile_name, "--view", "space"]);
     assert!(first_row(&shown, "cumulative").contains(LEAK), "{shown}");
 }
 
-/// What it says on stderr, and its exit code.
+/// Its stderr and exit code.
 pub(crate) fn ended(args: &[&str]) -> (String, Option<i32>) {
     let output = heaptap(args);
     (said(&output), output.status.code())
@@ -462,7 +461,7 @@ fn checks_that_match_nothing_are_inconclusive_and_say_so() {
     }
     let (said, code) = ended(&["leaks", &format!("{rec}@nowhere"), &b, "--fail"]);
     assert_eq!(code, Some(12), "{said}");
-    // What matches is judged as ever.
+    // Matching rows are still checked.
     let (said, code) = ended(&[&leaks[..], &["--focus", "eventhistory"]].concat());
     assert_eq!(code, Some(9), "{said}");
     assert_eq!(
@@ -519,7 +518,7 @@ fn growth_of_what_matches_stands_beside_what_that_holds() {
     assert!(line.contains(&size), "{size}: {line}");
 }
 
-/// Bytes of a size as tables show it.
+/// Bytes of a size as shown in tables.
 fn bytes(size: &str) -> Option<f64> {
     let (number, unit) = size.trim().trim_start_matches('~').split_once(' ')?;
     let power = ["B", "KiB", "MiB", "GiB"].iter().position(|u| *u == unit)?;
@@ -532,7 +531,7 @@ fn rounding_makes_no_part_larger_than_its_whole() {
     let mut lines = text.lines().skip_while(|line| !line.contains("cumulative"));
     let heading = lines.next().unwrap();
     let end = |name: &str| heading.find(name).unwrap() + name.len();
-    // Cells end where their headings do.
+    // Cells and headings end at the same columns.
     let columns = ["self", "cumulative", "alloc_space"].map(end);
     let mut seen = 0;
     for line in lines.take_while(|line| !line.starts_with('…')) {
@@ -579,7 +578,7 @@ fn counts_are_called_samples_where_heaps_are_sampled() {
     assert!(heading.contains(" samples  alloc_samples  "), "{heading}");
     assert!(!heading.contains("objects"), "{heading}");
     assert!(text.contains("sampled allocations unreleased"), "{text}");
-    // The names of the field stay.
+    // JSON and CSV keep pprof's names.
     let document = json(&["top", &rec()]);
     let total = &document["heaps"][0]["total"];
     assert!(total["objects"].as_i64() < total["alloc_objects"].as_i64());
@@ -607,7 +606,7 @@ fn counts_are_called_samples_where_heaps_are_sampled() {
         assert!(text.contains("allocations"), "{text}");
         assert!(!text.contains("sampled allocations"), "{text}");
     }
-    // Nor does the profile, for whoever opens it alone.
+    // Nor does the profile.
     let profile = std::fs::read_dir(exact).unwrap().find_map(|entry| {
         let path = entry.unwrap().path();
         path.to_str()?.ends_with(".pb.gz").then_some(path)

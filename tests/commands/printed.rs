@@ -1,10 +1,10 @@
-//! What people see of recorded inputs, word for word: stderr, then stdout, then the exit code, as
-//! a pipe gets them. The words are in `snapshots/`; who changes them on purpose runs the tests
-//! with `INSTA_UPDATE=always` and reads the difference.
+//! Exact output for recorded inputs: stderr, then stdout, then the exit code, as written to a pipe.
+//! `snapshots/` has the texts. After an intended change, run the tests with `INSTA_UPDATE=always`
+//! and review the difference.
 
 use crate::program::heaptap;
 
-/// What a command, of words apart, prints where it runs in `fixtures/`.
+/// Output of a command, split at spaces, that runs in `fixtures/`.
 fn seen(command: &str) -> String {
     let output = heaptap()
         .args(command.split(' '))
@@ -22,7 +22,7 @@ fn seen(command: &str) -> String {
     format!("$ heaptap {command}\n{said}{rule}\n{data}exit code {code}")
 }
 
-/// The short help of every command. The complete one is docs/reference/cli.md.
+/// The short help of every command. The complete help is docs/reference/cli.md.
 #[test]
 fn short_help() {
     let mut all = seen("-h");
@@ -46,7 +46,7 @@ fn short_help() {
     });
 }
 
-/// A test for each name: what its command shows is what its snapshot holds.
+/// A test for each name: compares the output of its command with its snapshot.
 macro_rules! shows {
     ($($name:ident: $command:literal,)*) => {
         $(#[test]
@@ -58,7 +58,7 @@ macro_rules! shows {
     };
 }
 
-// What the system says of it differs by system.
+// The text of the system error differs between systems.
 #[cfg(unix)]
 shows! {
     no_such_file: "top conversions/c_cont.pftrac",

@@ -1,4 +1,4 @@
-//! `heaptap query` from outside: what it prints, how it ends, and a copy that SQLite's own shell
+//! `heaptap query` as a program: its output, its exit codes, and a copy that SQLite's own shell
 //! opens.
 
 use std::io::Write as _;
@@ -26,7 +26,7 @@ fn query(input: &Path, arguments: &[&str], stdin: &str) -> Output {
         .spawn()
         .expect("heaptap runs");
     let mut pipe = child.stdin.take().expect("a pipe");
-    // Whoever has its statements from elsewhere reads nothing.
+    // Stdin is not read if the statements come from elsewhere.
     let _ = pipe.write_all(stdin.as_bytes());
     drop(pipe);
     child.wait_with_output().expect("it ends")

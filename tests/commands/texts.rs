@@ -1,5 +1,5 @@
-//! Texts that commands read from files: in any packing and encoding, and on standard input, they
-//! say the same.
+//! Texts that commands read from files: every compression and encoding, and standard input, give
+//! the same result.
 
 use std::io::{Cursor, Write as _};
 use std::path::Path;
@@ -26,7 +26,7 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::stream::encode_all(bytes, 1).expect("memory")
 }
 
-/// An xz of one block, in which everything is stored.
+/// An xz of one block, stored uncompressed.
 fn xz(bytes: &[u8]) -> Vec<u8> {
     let sum_of = |part: &[u8]| {
         let mut sum = flate2::Crc::new();
@@ -73,14 +73,14 @@ fn xz(bytes: &[u8]) -> Vec<u8> {
     .concat()
 }
 
-/// As PowerShell's `>` writes it.
+/// Encoded as by PowerShell's `>`.
 fn utf16(bytes: &[u8]) -> Vec<u8> {
     let text = String::from_utf8(bytes.to_vec()).expect("UTF-8");
     let text = format!("\u{feff}{}", text.replace('\n', "\r\n"));
     text.encode_utf16().flat_map(u16::to_le_bytes).collect()
 }
 
-/// A folder with one input.
+/// A directory with one input.
 struct Input {
     folder: tempfile::TempDir,
 }
@@ -92,7 +92,7 @@ impl Input {
         Input { folder }
     }
 
-    /// Runs a command in the folder; `input` is also its standard input.
+    /// Runs a command in the directory; `input` is also its standard input.
     fn run(&self, args: &[&str]) -> Output {
         let file = std::fs::File::open(self.folder.path().join("input")).expect("the file");
         heaptap()
@@ -103,7 +103,7 @@ impl Input {
             .expect("heaptap runs")
     }
 
-    /// The document of a command that ends well.
+    /// The document of a successful command.
     fn json(&self, args: &[&str]) -> Value {
         let output = self.run(args);
         assert_eq!(output.status.code(), Some(0), "{args:?} {output:?}");
@@ -111,8 +111,8 @@ impl Input {
     }
 }
 
-/// Whatever a text is packed in, a file of it and standard input give the document of the plain
-/// file, but for its name in `source`.
+/// Whatever the compression, a file and standard input give the document of the plain file, except
+/// for the name in `source`.
 fn says_the_same(text: &[u8], of_file: &[&str], of_stdin: &[&str]) -> Value {
     let document = |input: &Input, args| {
         let mut document = input.json(args);
@@ -153,7 +153,7 @@ fn meminfo_of_any_packing() {
         input.json(&["meminfo", "-", "--json"])["processes"],
         plain["processes"]
     );
-    // Two of them are compared as what they are.
+    // Two compressed texts are compared by their content.
     let packed = Input::new(&xz(&text));
     std::fs::write(packed.folder.path().join("other"), &text).expect("a file");
     let difference = packed.run(&["diff", "input", "other", "--json"]);
@@ -174,7 +174,7 @@ fn meminfo_of_any_packing() {
     assert!(message.ends_with("it is a Perfetto trace"), "{message}");
 }
 
-/// Mappings of a process, so many that they do not pack into nothing.
+/// Mappings of a process; enough that compression leaves some bytes.
 fn mappings() -> Vec<u8> {
     let text: String = (0..2000_u64)
         .map(|n| {
@@ -200,7 +200,7 @@ fn smaps_of_any_packing() {
     assert_eq!(plain["count"], 2000);
     let wide = Input::new(&xz(&utf16(&text)));
     assert_eq!(wide.json(&["smaps", "input", "--json"]), plain);
-    // What is kept of it is the text itself.
+    // The saved copy is the text itself.
     let packed = Input::new(&zstd(&text));
     packed.json(&["smaps", "-", "--save", "kept", "--json"]);
     let kept = std::fs::read(packed.folder.path().join("kept")).expect("it was kept");
@@ -220,7 +220,7 @@ fn smaps_of_any_packing() {
         let refused: Value = serde_json::from_slice(&refused.stdout).expect("JSON");
         assert_eq!(refused["error"]["kind"], "not-mappings");
     }
-    // A trace is known on a pipe, too.
+    // A trace in a pipe is detected, too.
     let trace = Input::new(&fixture("conversions/c_cont.pftrace"));
     for name in ["input", "-"] {
         let refused = trace.run(&["smaps", name, "--json"]);
@@ -249,7 +249,7 @@ fn logs_of_any_packing() {
         assert_eq!(document["processes"], plain["processes"]);
     }
 
-    // Before a tear the lines are read, and then it is reported.
+    // The lines before the damage are read, and then it is reported.
     let long = text.repeat(200);
     let torn = gzip(&long);
     let torn = Input::new(&torn[..torn.len() / 2]);

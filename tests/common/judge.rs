@@ -1,18 +1,19 @@
-//! Other people's programs and data that judge what heaptap says. A test that needs one is
-//! ignored by `cargo test`, and says why; its name says who judges. `tests/run.sh` runs those
-//! whose judge is there, and fails in CI where one is not. Run without it, such a test fails.
+//! Programs and data of other projects that check heaptap's output. `cargo test` ignores a test
+//! that needs one, and gives the reason; the test's name has the program. `tests/run.sh` runs those
+//! whose program is installed, and fails in CI if one is missing. If run without it, such a test
+//! fails.
 #![allow(dead_code, reason = "each suite has judges of its own")]
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Where Debian's packages put them.
+/// Installation directory of Debian's packages.
 const HPROF_CONV: &str = "/usr/lib/android-sdk/platform-tools/hprof-conv";
 const VISUALVM: &str =
     "/usr/share/visualvm/visualvm/modules/org-graalvm-visualvm-lib-jfluid-heap.jar";
 
-/// What is missing, for the test that needs it or for a list.
+/// The name of the missing program, for the test that needs it or for a list.
 type Missing = String;
 
 fn runs(program: &str, argument: &str) -> bool {
@@ -26,7 +27,7 @@ fn program(name: &str, argument: &str) -> Result<(), Missing> {
     }
 }
 
-/// A Python that has a module, named by a variable.
+/// A Python with a module, from a variable.
 fn python_with(variable: &str, module: &str) -> Result<String, Missing> {
     let python = std::env::var(variable).map_err(|_| format!("{variable} names no Python"))?;
     let asked = Command::new(&python)
@@ -66,8 +67,7 @@ fn found_jdk() -> Result<(), Missing> {
     tools.into_iter().collect()
 }
 
-/// The newest llvm-symbolizer that is installed. Versions differ: 19 is the one that answers
-/// are measured by.
+/// The newest installed llvm-symbolizer. Versions differ; the expected answers are from 19.
 fn found_llvm_symbolizer() -> Result<String, Missing> {
     let versions = [19, 20, 21, 22, 18, 17, 16, 15, 14];
     let names = versions.map(|version| format!("llvm-symbolizer-{version}"));
@@ -105,7 +105,7 @@ pub fn hprof_conv() -> PathBuf {
     needed(found_hprof_conv())
 }
 
-/// VisualVM's library of heap dumps, beside a JDK.
+/// VisualVM's library of heap dumps, and a JDK.
 pub fn visualvm() -> PathBuf {
     needed(found_visualvm())
 }
@@ -125,13 +125,13 @@ pub fn perfetto_protos() -> String {
     needed(python_with("HEAPTAP_PERFETTO_PYTHON", "perfetto.protos"))
 }
 
-/// Data from outside of the repository, named by a variable.
+/// Data from outside the repository, from a variable.
 pub fn given(variable: &str) -> PathBuf {
     let folder: Option<OsString> = std::env::var_os(variable);
     needed(folder.ok_or_else(|| format!("{variable} names no folder"))).into()
 }
 
-/// Those of all that are not installed.
+/// All of these that are not installed.
 pub fn missing() -> Vec<Missing> {
     [
         program("go", "version"),

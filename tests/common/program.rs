@@ -1,12 +1,12 @@
-//! The program, started without the variables that it reads: what the tests' own environment says
-//! of phones, symbols or colors does not reach it. `HOME` and `PATH` do.
+//! The program, started without the variables that it reads: the test environment's settings for
+//! phones, symbols or colors do not reach it. `HOME` and `PATH` do.
 
 use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::process::{Command, Stdio};
 use std::sync::Once;
 
-/// How the variables begin that heaptap, adb and the symbolizers read.
+/// Prefixes of the variables that heaptap, adb and the symbolizers read.
 const READ: [&str; 6] = [
     "ADB_",
     "ANDROID_",
@@ -15,11 +15,11 @@ const READ: [&str; 6] = [
     "HEAPTAP_",
     "PERFETTO_",
 ];
-/// Variables of other names that it reads.
+/// Other variables that it reads.
 const READ_TOO: [&str; 3] = ["BROWSER", "NO_COLOR", "TERM"];
 
-/// The state of this suite's programs: a folder that is emptied before the first of them, so that
-/// one suite runs once at a time in a build's folder.
+/// State directory of this suite's programs. The first of them empties it, so only one run of a
+/// suite at a time can use a build directory.
 const STATE: &str = concat!(
     env!("CARGO_TARGET_TMPDIR"),
     "/state-",
@@ -27,8 +27,8 @@ const STATE: &str = concat!(
 );
 static EMPTIED: Once = Once::new();
 
-/// heaptap with an empty stdin. Its cache lies in a folder that all tests of the build share, its
-/// state in one of this suite; a test that looks at them names its own.
+/// heaptap with an empty stdin. All tests of the build share its cache, those of this suite its
+/// state; a test that inspects them sets its own.
 pub fn heaptap() -> Command {
     EMPTIED.call_once(|| match std::fs::remove_dir_all(STATE) {
         Err(error) if error.kind() != ErrorKind::NotFound => panic!("{STATE}: {error}"),
@@ -37,8 +37,8 @@ pub fn heaptap() -> Command {
     cleaned(env!("CARGO_BIN_EXE_heaptap"))
 }
 
-/// A program with an empty stdin, without the variables that heaptap reads, and with the cache and
-/// the state of the tests.
+/// A program with an empty stdin, without the variables that heaptap reads, and with the tests'
+/// cache and state.
 pub fn cleaned(program: &str) -> Command {
     let mut command = Command::new(program);
     command.stdin(Stdio::null());

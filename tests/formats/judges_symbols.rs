@@ -1,5 +1,5 @@
-//! llvm-symbolizer judges what the symbolizer says: same frames, names, files and lines for
-//! addresses of libc's debug file and of this program. `tests/run.sh` installs them.
+//! Compares symbolization with llvm-symbolizer: frames, names, files and lines for addresses of
+//! libc's debug file and of this program. `tests/run.sh` installs them.
 
 use heaptap::symbolize::file::{Bytes, SiblingFiles, SymbolFile, identify};
 use object::{Object, ObjectSymbol, SymbolKind};
@@ -38,7 +38,7 @@ fn addresses(file: &[u8], count: usize) -> Vec<u64> {
     let mut picked: Vec<u64> = (0..count)
         .filter_map(|_| {
             let function = random.choice(&functions)?;
-            // Bit 0 of a function of 32-bit ARM says Thumb.
+            // Bit 0 of a function of 32-bit ARM marks Thumb.
             let start = match file.architecture() {
                 object::Architecture::Arm => function.address() & !1,
                 _ => function.address(),
@@ -100,7 +100,7 @@ fn ours(path: &Path, addresses: &[u64]) -> Vec<Vec<Frame>> {
     found
 }
 
-/// Frames in all, those that are the same, and what differs.
+/// Number of frames, number of equal frames, and the differences.
 fn compare(llvm: &str, path: &Path, count: usize) -> (usize, usize, Vec<String>) {
     let addresses = addresses(&std::fs::read(path).expect("a file"), count);
     assert!(!addresses.is_empty(), "{} has no functions", path.display());
@@ -135,7 +135,7 @@ fn judged_by_llvm_and_libc_frames_of_libc_are_the_same() {
     agrees(&libc, 1000);
 }
 
-/// This program: Rust's units, many in one file.
+/// This program: units of Rust, many in one file.
 #[test]
 #[ignore = "needs llvm-symbolizer: tests/run.sh runs it"]
 #[cfg(target_os = "linux")]

@@ -1,6 +1,6 @@
-//! What heaptap reads, against what others say of it: recordings made by the real heapprofd, heap
-//! dumps of real runtimes, mapping files, symbol files. One program for all of them: each that
-//! links heaptap takes its time to build.
+//! Input formats, compared with the answers of other tools: recordings of the real heapprofd, heap
+//! dumps of real runtimes, mapping files, symbol files. One test program for all: each that links
+//! heaptap takes time to build.
 
 #[path = "../common/judge.rs"]
 mod judge;

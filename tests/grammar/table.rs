@@ -1,14 +1,14 @@
-//! The commands: their bare words, the families of options that they take, and their own.
+//! The commands: their names, the families of options that they accept, and their own options.
 
-/// What a command takes.
+/// A command and its options.
 pub(crate) struct Row {
-    /// The words that call it.
+    /// Name, as typed.
     pub(crate) command: &'static str,
-    /// Its positional arguments.
+    /// Positional arguments.
     pub(crate) words: &'static str,
-    /// The families of options that it takes, as letters of `FAMILIES`.
+    /// Families of options, as letters of `FAMILIES`.
     pub(crate) families: &'static str,
-    /// Its own options.
+    /// Own options.
     pub(crate) own: &'static str,
 }
 
@@ -26,7 +26,7 @@ const fn row(
     }
 }
 
-/// Options that go together, under one letter.
+/// Options that belong together, with one letter.
 pub(crate) const FAMILIES: &[(char, &str)] = &[
     ('T', "name pid package"),
     ('@', "at"),
@@ -47,7 +47,7 @@ pub(crate) const FAMILIES: &[(char, &str)] = &[
     ('J', "ignore-refs sizes"),
 ];
 
-/// The letters, each of one option in the whole program.
+/// The letters; each belongs to one option in the whole program.
 pub(crate) const LETTERS: &[(char, &str)] = &[
     ('b', "buffer-size"),
     ('c', "continuous-dump"),
@@ -64,7 +64,7 @@ pub(crate) const LETTERS: &[(char, &str)] = &[
     ('z', "app-only"),
 ];
 
-/// Options of Perfetto's scripts that are taken without effect.
+/// Options of Perfetto's scripts that are accepted without effect.
 pub(crate) const RETIRED: &[&str] = &[
     "idle-allocations",
     "no-start",
@@ -152,7 +152,7 @@ pub(crate) const COMMANDS: &[Row] = &[
     row("completions", "SHELL", "", ""),
 ];
 
-/// Aspects in which an option may differ between commands, and why.
+/// Permitted differences of an option between commands, with reasons.
 pub(crate) const MAY_DIFFER: &[(&str, &[&str], &str)] = &[
     ("by", &["type", "help"], "each command has rows of its own"),
     ("sort", &["type"], "each command has columns of its own"),

@@ -1,5 +1,5 @@
-//! What inputs are packed in. The bytes read are those of the archive: what comes out of it goes
-//! to files, or is bounded by itself.
+//! Archives and compression of inputs. The bytes read are those of the archive: its contents go to
+//! files, or have their own bound.
 
 use super::wire::many;
 use super::{MIB, Shapes};
@@ -29,7 +29,7 @@ fn header(kind: u8, size: u64) -> tar::Header {
     header
 }
 
-/// A TAR whose first entry is of a kind, with so many bytes of content, and a small file behind.
+/// A TAR whose first entry has the given kind and size, followed by a small file.
 fn tar_with(kind: u8, size: u64, content: u8) -> impl Read {
     let first = Cursor::new(header(kind, size).as_bytes().to_vec());
     let last = [header(b'0', 0).as_bytes().to_vec(), vec![0; 1024]].concat();
@@ -38,7 +38,7 @@ fn tar_with(kind: u8, size: u64, content: u8) -> impl Read {
         .chain(Cursor::new(last))
 }
 
-/// An xz that claims a dictionary of some size, and breaks off behind its first bytes.
+/// An xz that declares a dictionary of some size, and ends after its first bytes.
 fn xz(dictionary: u8) -> Vec<u8> {
     let with_sum = |part: &[u8]| {
         let mut sum = flate2::Crc::new();
@@ -61,7 +61,7 @@ fn zip_of(members: u64, name: impl Fn(u64) -> String, content: &[u8]) -> Vec<u8>
     out.finish().expect("memory").into_inner()
 }
 
-/// A trace of so many bytes; each of its packets holds zeros.
+/// A trace of that many bytes; each of its packets contains zeros.
 fn trace(size: usize) -> Vec<u8> {
     let packet = [&[0x0a, 0x66, 0x50, 1, 0x7a, 98][..], &[0; 98]].concat();
     packet.repeat(size / packet.len())
@@ -98,7 +98,7 @@ fn archives() {
             "many sparse parts in a TAR",
             gzip(Cursor::new({
                 let mut first = header(b'S', 0).as_bytes().to_vec();
-                // The GNU header says that a block with more parts follows.
+                // The GNU header announces a block with more parts.
                 first[482] = 1;
                 let sum: u32 = first
                     .iter()

@@ -1,4 +1,4 @@
-//! An allocator that counts what is live, and the most that ever was.
+//! An allocator that counts live bytes and their maximum.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -13,19 +13,19 @@ fn more(bytes: usize) {
     PEAK.fetch_max(live, Relaxed);
 }
 
-/// Begins to count anew; what is live already.
+/// Restarts counting; returns the live bytes.
 pub fn restart() -> usize {
     let live = LIVE.load(Relaxed);
     PEAK.store(live, Relaxed);
     live
 }
 
-/// The most that was live since.
+/// Returns the maximum of live bytes since the restart.
 pub fn peak() -> usize {
     PEAK.load(Relaxed)
 }
 
-// SAFETY: all is left to the system's allocator, and what it is asked is what this is asked.
+// SAFETY: forwards to the system's allocator, with the same requirements.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         more(layout.size());

@@ -29,7 +29,7 @@ fn segment(content: &[u8]) -> Vec<u8> {
     ])
 }
 
-/// A class with fields and statics of a name and a type.
+/// A class with fields and statics, each with a name and a type.
 fn class(id: u32, statics: &[u8], fields: &[u8]) -> Vec<u8> {
     let mut class = vec![0x20];
     class.extend(words(&[id, 0, 0, 0, 0, 0, 0, 0, 16]));

@@ -1,6 +1,6 @@
-//! How much memory a reader takes for an input that is made to take much: at most 64 MiB and
-//! sixteen times the bytes read, whatever the shape. Every allocation of this program is counted,
-//! so the tests run one after the other.
+//! Memory that a reader uses for an input made to use much of it: at most 64 MiB and sixteen times
+//! the bytes read, for any shape. All allocations of this program are counted, so the tests run one
+//! after the other.
 
 mod archives;
 mod counting;
@@ -21,12 +21,12 @@ static ALLOCATOR: Counting = Counting;
 static ALONE: Mutex<()> = Mutex::new(());
 
 const MIB: usize = 1 << 20;
-/// What a reader may take beside what it reads.
+/// Constant part of the limit for a reader.
 const BASE: usize = 64 * MIB;
-/// What it may take for each byte that it reads.
+/// Bytes of memory for each byte read.
 const PER_BYTE: usize = 16;
 
-/// The shapes of one kind of input, and what its reader took for them.
+/// The shapes of one kind of input, and the memory used by its reader.
 struct Shapes {
     of: &'static str,
     _alone: MutexGuard<'static, ()>,
@@ -34,7 +34,7 @@ struct Shapes {
 }
 
 impl Shapes {
-    /// To be made before the inputs: until it is gone, no other test allocates them.
+    /// Create it before the inputs: until it is dropped, other tests do not allocate theirs.
     fn of(of: &'static str) -> Shapes {
         Shapes {
             of,
@@ -43,7 +43,7 @@ impl Shapes {
         }
     }
 
-    /// Reads an input of `bytes` bytes. What `read` returns counts, too: it is the model.
+    /// Reads an input of `bytes` bytes. The result of `read` counts, too: it is the model.
     #[allow(clippy::print_stdout)]
     fn read<T>(&mut self, shape: &str, bytes: usize, read: impl FnOnce() -> T) {
         let before = counting::restart();
@@ -72,7 +72,7 @@ impl Shapes {
 #[test]
 fn what_is_allocated_is_counted() {
     let mut shapes = Shapes::of("a vector");
-    // The test runner's own threads allocate a little beside.
+    // The test runner's own threads also allocate a little.
     shapes.read("of 127 MiB", 4 * MIB, || vec![1u8; 127 * MIB]);
     shapes.read("of 129 MiB", 4 * MIB, || {
         drop(vec![1u8; 129 * MIB]);

@@ -55,8 +55,8 @@ fn pprofs() {
             "samples of many columns",
             [
                 many(1000, |_| bytes(1, &number(1, 1))),
-                // Each has a stack of its own, lacks a value for every column, and is long enough
-                // that the list of samples alone does not use up what may be kept.
+                // Each has its own stack, lacks a value for every column, and is long enough that
+                // the list of samples alone does not use up the limit.
                 profile(&many(SIZE, |n| {
                     let sample = [number(1, n + 1), bytes(15, &[0; 100])].concat();
                     [bytes(4, &id(n)), bytes(2, &sample)].concat()

@@ -13,7 +13,7 @@ const SYMTAB: u32 = 2;
 const STRTAB: u32 = 3;
 const NOTE: u32 = 7;
 
-/// An ELF file of these sections (name, type, data); each is linked to the one behind it.
+/// An ELF file of these sections (name, type, data), each linked to the next.
 fn elf(sections: &[(&str, u32, Vec<u8>)]) -> Vec<u8> {
     let mut names = vec![0];
     let mut bytes = vec![0; 64];
@@ -66,7 +66,7 @@ fn unit(abbrevs: u32, entries: &[u8]) -> Vec<u8> {
     unit
 }
 
-/// A unit's root with low_pc and high_pc, a function likewise, a call that was inlined.
+/// The root of a unit with low_pc and high_pc, a function likewise, an inlined call.
 const ABBREVS: [u8; 30] = [
     1, 0x11, 1, 0x11, 0x01, 0x12, 0x06, 0, 0, //
     2, 0x2e, 1, 0x11, 0x01, 0x12, 0x06, 0, 0, //
@@ -78,7 +78,7 @@ fn entry(code: u8, low: u64, size: u32) -> Vec<u8> {
     [&[code][..], &low.to_le_bytes(), &size.to_le_bytes()].concat()
 }
 
-/// A table of lines in DWARF 4 with these directories and files, and this program.
+/// A DWARF 4 line table with these directories and files, and this program.
 fn lines(files: &[u8], program: &[u8]) -> Vec<u8> {
     let mut header = vec![1, 1, 1, 0xfb, 14, 13];
     header.extend([0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1]);

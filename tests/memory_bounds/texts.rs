@@ -1,4 +1,5 @@
-//! Texts of a phone: meminfo, smaps, logs, malloc_info; and what heaptap keeps of them.
+//! Texts of a device: meminfo, smaps, logs, malloc_info; and the data that heaptap stores about
+//! them.
 
 use super::wire::many;
 use super::{MIB, Shapes};
@@ -219,7 +220,7 @@ fn other_texts() {
 #[test]
 fn tracked_allocations() {
     let mut all = Shapes::of("tracked allocations");
-    /// So many entries, and empty strings of three kinds.
+    /// That many entries, and empty strings of three kinds.
     fn list(entries: u16, strings: [u16; 3], entry: &[u8]) -> Vec<u8> {
         let mut out = vec![15, 9, 8];
         out.extend(entries.to_be_bytes());

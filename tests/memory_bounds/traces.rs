@@ -23,7 +23,7 @@ fn interned(content: &[u8]) -> Vec<u8> {
     packet(&[bytes(12, content)])
 }
 
-/// A packet with its own time and number, which ends a chain, of these dumps.
+/// A packet with its own time and number, which ends a chain, with these dumps.
 fn profile(at: u64, dumps: &[u8]) -> Vec<u8> {
     packet(&[
         number(8, at),
@@ -36,7 +36,7 @@ fn sample(callstack: u64) -> Vec<u8> {
     bytes(2, &figures.concat())
 }
 
-/// Reads all that a trace has, as `convert` does.
+/// Reads everything in a trace, as `convert` does.
 fn read(file: &Arc<[u8]>) -> Trace {
     let mut surveyed = Surveyed::read(Box::new(Cursor::new(Arc::clone(file)))).expect("memory");
     let maps = R8Mappings::open_what_opens(&NameOptions::default());
@@ -80,7 +80,7 @@ fn both(all: &mut Shapes, shape: &str, file: Vec<u8>) {
     all.read(shape, file.len(), || read(&file));
 }
 
-/// The last dumps of a file, as `top` holds them.
+/// The last dumps of a file, as kept by `top`.
 fn look(path: &Path) -> Option<NativeFile> {
     input::native(
         path,
@@ -205,8 +205,8 @@ fn interned_data() {
     hold(all, shapes);
 }
 
-/// Frames 1 to 127, and one callstack for each of `stacks`, given as packed or single frames,
-/// with a dump in which each has a sample.
+/// Frames 1 to 127, and one callstack for each of `stacks`, as packed or single frames, with a dump
+/// that has a sample of each.
 fn stacks(stacks: &[Vec<u8>]) -> Vec<u8> {
     let frames: Vec<u8> = (1..128)
         .flat_map(|n| bytes(6, &[number(1, n), number(4, n)].concat()))
@@ -282,7 +282,7 @@ fn dumps() {
         );
         [&shared[..], more].concat()
     };
-    // Each part has one sample, far from all others of its process.
+    // Each part has one sample, far from the other samples of its process.
     let scattered = {
         let callstacks: Vec<_> = (0..64_000).map(|n| number(2, n % 127 + 1)).collect();
         let part = |n: u64| {

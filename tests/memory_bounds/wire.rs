@@ -25,7 +25,7 @@ pub fn bytes(field: u32, value: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What `each` makes of 0, 1, 2 and so on, up to `size` bytes of it.
+/// The concatenated results of `each` for 0, 1, 2 and so on, up to `size` bytes.
 pub fn many(size: usize, mut each: impl FnMut(u64) -> Vec<u8>) -> Vec<u8> {
     let mut out = Vec::with_capacity(size + 64);
     for n in 0.. {

@@ -1,16 +1,16 @@
-//! What uid 2000 may do, by version and build: one table.
+//! Permissions of uid 2000, by version and build, as one table.
 
 use crate::client::{phone, run, text};
 
-/// Whether a command succeeds on user and on userdebug builds, and since which Android.
+/// Whether a command succeeds on user and on userdebug builds, and the first Android with it.
 struct Row {
     what: &'static str,
     command: &'static str,
     user: bool,
     userdebug: bool,
-    /// Android releases that have it otherwise: below this one it is refused on all builds.
+    /// Android releases that differ: below this one, all builds refuse it.
     since: u32,
-    /// What the refusal says.
+    /// Text of the refusal.
     refusal: &'static str,
 }
 

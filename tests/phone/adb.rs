@@ -6,7 +6,7 @@ use crate::client::phone;
 use crate::judge;
 use heaptap::phone::VirtualPhone;
 
-/// Runs `adb`; its own folder keeps its keys away from the user's.
+/// Runs `adb`; its own directory keeps its keys away from the user's.
 fn adb(phone: &VirtualPhone, args: &[&str], stdin: Option<&[u8]>) -> Output {
     use std::io::Write as _;
     use std::process::Stdio;
@@ -24,7 +24,7 @@ fn adb(phone: &VirtualPhone, args: &[&str], stdin: Option<&[u8]>) -> Output {
         .spawn()
         .expect("adb runs");
     if let Some(mut pipe) = child.stdin.take() {
-        // adb may end before it has read all.
+        // adb can end before it has read everything.
         let _ = pipe.write_all(stdin.unwrap_or(b""));
     }
     child.wait_with_output().expect("adb ends")

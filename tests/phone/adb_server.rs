@@ -1,5 +1,5 @@
-//! The program against adb servers that say odd things, over real TCP: what the user is told,
-//! the exit code, and that a server is left alone.
+//! The program against adb servers with unusual answers, over real TCP: the messages, the exit
+//! code, and that a server is not stopped.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-/// What a server answers to each request; after a transport the connection goes on.
+/// Answers of a server to each request; after a transport request the connection continues.
 type Answers = HashMap<String, Vec<u8>>;
 
-/// Serves on loopback for as long as the test runs; returns `HOST:PORT`.
+/// Serves on loopback during the test; returns `HOST:PORT`.
 fn serve(answers: Answers) -> String {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("loopback has a free port");
     serve_on(listener, answers)
@@ -25,7 +25,7 @@ fn serve_on(listener: TcpListener, answers: Answers) -> String {
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
             let answers = Arc::clone(&answers);
-            // A client that leaves in the middle is no failure of the server.
+            // A client that disconnects early is not a failure of the server.
             std::thread::spawn(move || talk(stream, &answers));
         }
     });
@@ -44,12 +44,12 @@ fn talk(mut stream: TcpStream, answers: &Answers) -> std::io::Result<()> {
         let request = String::from_utf8_lossy(&request).into_owned();
         let unknown = b"FAIL0014unknown host service".to_vec();
         let answer = answers.get(&request).unwrap_or(&unknown);
-        // Byte by byte, as a slow network may have it.
+        // Byte by byte, as over a slow network.
         for byte in answer {
             stream.write_all(&[*byte])?;
         }
         if !request.starts_with("host:transport") {
-            // What the client sent and nobody read would reset the connection, answer and all.
+            // Unread data from the client would reset the connection and drop the answer.
             stream.shutdown(std::net::Shutdown::Write)?;
             std::io::copy(&mut stream, &mut std::io::sink())?;
             return Ok(());
@@ -65,7 +65,7 @@ fn fail(text: &str) -> Vec<u8> {
     format!("FAIL{:04x}{text}", text.len()).into_bytes()
 }
 
-/// A server that lists `list`.
+/// A server that returns `list` as its devices.
 fn listing(list: &str) -> Answers {
     HashMap::from([
         ("host:version".to_owned(), okay("0029")),
@@ -73,7 +73,7 @@ fn listing(list: &str) -> Answers {
     ])
 }
 
-/// Adds what `serial` answers to any shell command.
+/// Adds the answer of `serial` to any shell command.
 fn with_shell(mut answers: Answers, serial: &str, command: &str, stdout: &str) -> Answers {
     let mut shell = b"OKAY".to_vec();
     for (id, payload) in [(1, stdout.as_bytes()), (3, &[0][..])] {
@@ -166,7 +166,7 @@ fn a_server_is_reached_by_ipv6_and_by_name() {
     let server = serve(listing(ODD));
     let port = server.rsplit_once(':').unwrap().1;
     let mut addresses = vec![format!("localhost:{port}"), format!("tcp:localhost:{port}")];
-    // A machine without IPv6 has no ::1.
+    // A host without IPv6 has no ::1.
     if let Ok(listener) = TcpListener::bind(("::1", 0)) {
         addresses.push(serve_on(listener, listing(ODD)));
     }
@@ -246,7 +246,7 @@ fn a_phone_that_vanishes_between_list_and_request_is_told() {
         .unwrap();
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     assert_eq!(json(&output)["error"]["kind"], "device-gone");
-    // The list still names it, and says why there is nothing more to say of it.
+    // The list still has it, with the reason why nothing else is known.
     let output = heaptap(&["--adb-server", &server, "devices", "--json"])
         .output()
         .unwrap();
@@ -274,7 +274,7 @@ fn what_is_no_adb_server_is_left_alone_and_said() {
     assert_eq!(json(&output)["error"]["kind"], "not-an-adb-server");
 }
 
-/// A program named adb that leaves a note when it is run.
+/// A program named adb that leaves a note when it runs.
 #[cfg(unix)]
 fn fake_adb(folder: &Path) {
     use std::os::unix::fs::PermissionsExt as _;
@@ -297,7 +297,7 @@ fn adb_is_run_only_where_nothing_answers_and_only_to_serve() {
     .unwrap();
     let ran = folder.path().join("ran");
 
-    // A server of any version will do.
+    // A server of any version is accepted.
     let mut answers = listing("");
     answers.insert("host:version".to_owned(), okay("0007"));
     answers.insert(
@@ -323,7 +323,7 @@ fn adb_is_run_only_where_nothing_answers_and_only_to_serve() {
         );
     }
 
-    // A port at which nobody listens: it was free a moment ago.
+    // A port without a listener: it was free a moment ago.
     let port = TcpListener::bind(("127.0.0.1", 0))
         .and_then(|listener| listener.local_addr())
         .unwrap()

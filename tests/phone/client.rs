@@ -1,4 +1,4 @@
-//! A small blocking client of the adb protocol, so that the phone is tested apart from
+//! A small blocking client of the adb protocol, so that the phone is tested independently of
 //! heaptap's own client.
 
 use std::io::{Read, Write};
@@ -9,13 +9,13 @@ use heaptap::phone::{PhoneSpec, VirtualPhone};
 use heaptap::proto::perfetto as pb;
 use prost::Message as _;
 
-/// Starts a phone; the SPEC must be right.
+/// Starts a phone; the SPEC must be valid.
 pub fn phone(spec: &str) -> VirtualPhone {
     let spec = PhoneSpec::parse(spec).unwrap_or_else(|e| panic!("{spec}: {e}"));
     VirtualPhone::start(spec).expect("loopback gives a port")
 }
 
-/// What a shell command left behind; no status where the connection ended without one.
+/// Result of a shell command; no status if the connection ended without one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ran {
     pub out: Vec<u8>,
@@ -41,7 +41,7 @@ fn request(addr: SocketAddr, services: &[&str]) -> Result<TcpStream, String> {
     Ok(stream)
 }
 
-/// A service of the only device; the words where it is refused.
+/// Opens a service of the only device; returns the message if it is refused.
 pub fn connect(phone: &VirtualPhone, service: &str) -> Result<TcpStream, String> {
     request(phone.addr(), &["host:transport-any", service])
 }
@@ -70,7 +70,7 @@ fn body(stream: &mut TcpStream) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// A host service with a body.
+/// Sends a host service with a body.
 pub fn host(phone: &VirtualPhone, service: &str) -> Result<String, String> {
     let mut stream = request(phone.addr(), &[service])?;
     Ok(body(&mut stream))
@@ -90,7 +90,7 @@ pub fn feed(phone: &VirtualPhone, command: &str, stdin: &[u8]) -> Ran {
     read_shell(stream)
 }
 
-/// Reads a shell's packets to the end.
+/// Reads the packets of a shell until the end.
 pub fn read_shell(mut stream: TcpStream) -> Ran {
     let mut ran = Ran {
         out: Vec::new(),
@@ -130,7 +130,7 @@ pub fn open(phone: &VirtualPhone, command: &str) -> TcpStream {
     request(phone.addr(), &["host:transport-any", &service]).expect("a shell")
 }
 
-/// stdout of a command that must succeed.
+/// Returns stdout of a command that must succeed.
 pub fn text(phone: &VirtualPhone, command: &str) -> String {
     let ran = run(phone, command);
     assert_eq!(ran.status, Some(0), "{command}: {ran:?}");
@@ -161,7 +161,7 @@ pub fn pull(phone: &VirtualPhone, path: &str) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Where the tests record.
+/// Trace path of the tests.
 pub const TRACE: &str = "/data/misc/perfetto-traces/test";
 
 /// A config for one process name.
@@ -201,7 +201,7 @@ pub fn heapprofd(config: &mut pb::TraceConfig) -> &mut pb::HeapprofdConfig {
         .expect("made by config()")
 }
 
-/// Starts perfetto in the background; its pid.
+/// Starts perfetto in the background; returns its pid.
 pub fn start(phone: &VirtualPhone, config: &pb::TraceConfig) -> u32 {
     let ran = feed(
         phone,
@@ -218,32 +218,32 @@ pub fn wait_for(phone: &VirtualPhone, pid: u32) {
     assert_eq!(run(phone, &script).status, Some(0));
 }
 
-/// Lets the phone's clock run.
+/// Waits on the phone's clock.
 pub fn sleep(phone: &VirtualPhone, seconds: f64) {
     text(phone, &format!("sleep {seconds}"));
 }
 
-/// Records until the config's duration is over; the trace.
+/// Records for the config's duration; returns the trace.
 pub fn record(phone: &VirtualPhone, config: &pb::TraceConfig) -> pb::Trace {
     let pid = start(phone, config);
     wait_for(phone, pid);
     decode(phone)
 }
 
-/// The trace at [`TRACE`].
+/// Returns the trace at [`TRACE`].
 pub fn decode(phone: &VirtualPhone) -> pb::Trace {
     let bytes = pull(phone, TRACE).expect("the trace is there");
     pb::Trace::decode(bytes.as_slice()).expect("a whole trace")
 }
 
-/// One dump: packets of a chain put together.
+/// One dump, merged from the packets of a chain.
 #[derive(Debug, Clone)]
 pub struct Dump {
     pub header: pb::profile_packet::ProcessHeapSamples,
     pub samples: Vec<pb::profile_packet::HeapSample>,
 }
 
-/// All dumps of a trace, in order.
+/// Returns all dumps of a trace, in order.
 pub fn dumps(trace: &pb::Trace) -> Vec<Dump> {
     let mut all: Vec<Dump> = Vec::new();
     let mut open = false;

@@ -1,5 +1,5 @@
-//! Libraries from the phone: which come over, what of them, how often, and what becomes of
-//! everything that stands in the way.
+//! Libraries from the phone: which ones heaptap fetches, which parts and how often, and the
+//! handling of every failure.
 
 use std::sync::Mutex;
 
@@ -57,7 +57,7 @@ impl Lab {
         fetched[0].outcome.clone()
     }
 
-    /// A request for a library of the phone, as it is there.
+    /// A request for an existing library of the phone.
     fn library_request(&self, path: &str) -> LibraryRequest {
         let bytes = self.phone.file(path).expect("it is there");
         let build_id = identify(&bytes).expect("an ELF file").build_id;
@@ -96,7 +96,7 @@ impl Lab {
         (request, library)
     }
 
-    /// What was asked of the phone about files.
+    /// Requests to the phone about files.
     fn asked(&self) -> Vec<String> {
         let of_files = |r: &String| {
             ["STA2", "STAT", "RECV", "dd "]

@@ -1,6 +1,6 @@
-//! The device layer against the virtual phone over TCP: what works, however the phone answers,
-//! and what each fault becomes. Scripted servers (crates/adb/src/tests) cut every byte; here a
-//! whole phone with a shell and files of its own stands behind the wire.
+//! The device layer against the virtual phone over TCP: successful operations for every protocol
+//! version, and the error for each fault. Scripted servers (crates/adb/src/tests) cut every byte;
+//! here the other side is a whole phone with a shell and files.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use heaptap::device::{Address, Command, Device, DeviceError, Selector, Server, S
 use heaptap::error::Classified as _;
 use heaptap::phone::{PhoneSpec, VirtualPhone};
 
-/// Long enough for a busy machine; nothing waits for it to pass.
+/// Long enough for a busy host; no test waits for it.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// What a test waits for on purpose.
+/// Time limit that tests reach on purpose.
 const SHORT: Duration = Duration::from_millis(200);
 
 const TMP: &str = "/data/local/tmp/a file";
@@ -19,7 +19,7 @@ fn start(spec: &str) -> (VirtualPhone, Server) {
     let spec = PhoneSpec::parse(spec).expect("a spec");
     let phone = VirtualPhone::start(spec).expect("a port on loopback");
     let address = Address::new("127.0.0.1", phone.addr().port());
-    // Over a connector, no real adb is ever started in its place.
+    // With a connector, no real adb is started instead.
     (phone, Server::over(Tcp(address)))
 }
 
@@ -75,7 +75,7 @@ async fn everything_works_however_the_phone_answers() {
             assert_eq!(text, "out\nerr\n", "{spec}");
             assert_eq!(output.stdout == b"out\n", !v1, "{spec}");
         }
-        // Bytes of all values, more than any buffer on the way, there and back.
+        // Bytes of all values, more than any buffer on the path, in both directions.
         let size = if spec.contains("fragment") {
             5_000
         } else {
@@ -177,7 +177,7 @@ async fn a_server_that_drops_or_hangs_is_no_phone_that_refuses() {
     let result = device.run(&Command::program("true"), SHORT).await;
     assert_eq!(kind(result), "device-silent");
     phone.shutdown();
-    // A connection made while the server closes its port is still cut, not refused.
+    // A connection made while the server closes its port is also cut, not refused.
     let ended = loop {
         match kind(device.run(&Command::program("true"), PATIENCE).await) {
             "connection-lost" => {}
@@ -212,7 +212,7 @@ async fn a_pull_says_how_it_failed() {
             "{fault}"
         );
     }
-    // These lie within the protocol: whoever keeps the file compares size and hash.
+    // The protocol does not detect these: the caller compares size and hash.
     let (_phone, server) = start("fault=pull-short@10");
     let device = choose(&server).await;
     device.push(&data, TMP, 0o600, PATIENCE).await.unwrap();
@@ -275,7 +275,7 @@ async fn a_phone_that_blinks_or_reboots_comes_back() {
         .await
         .unwrap();
     phone.reboot(0);
-    // The kernel kills the command and then adbd: word of the first may still get through.
+    // The kernel kills the command and then adbd: the exit of the first can still get through.
     match shell.next().await {
         Err(DeviceError::Lost { .. }) | Ok(ShellEvent::Exit(137)) => {}
         other => panic!("{other:?}"),
@@ -316,7 +316,7 @@ async fn a_dropped_operation_hangs_up_the_command() {
     let sleeping = Command::program("sleep").arg("98765");
     let given_up = device.run(&sleeping, SHORT).await;
     assert_eq!(kind(given_up), "device-silent");
-    // adbd hangs it up; how soon is its affair.
+    // adbd sends it a hang-up at an unspecified time.
     let gone = async {
         loop {
             let ps = Command::program("ps").args(["-A", "-o", "ARGS"]);

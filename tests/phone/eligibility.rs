@@ -1,6 +1,6 @@
-//! What heaptap says may be profiled, held to what a phone then records: every process of a
-//! virtual phone, on every Android version and build. The phone decides by its own rules,
-//! shares no code with heaptap's, and is reached over a real socket.
+//! Compares heaptap's eligibility with the phone's recordings: every process of a virtual phone, on
+//! every Android version and build. The phone has its own rules, shares no code with heaptap's, and
+//! is reached over a real socket.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Cursor;
@@ -17,7 +17,7 @@ use heaptap::trace::{Trace, TraceError};
 
 const SOON: Duration = Duration::from_secs(60);
 
-/// Processes of the virtual phone that never allocate: they are attached once they do.
+/// Processes of the virtual phone that do not allocate: they are attached once they do.
 const IDLE_APPS: [&str; 2] = ["com.example.idle", "com.example.frozen"];
 const BUSY_DAEMONS: [&str; 4] = ["surfaceflinger", "mediaserver", "audioserver", "statsd"];
 
@@ -70,8 +70,8 @@ impl Bench {
         .await
     }
 
-    /// Records five seconds of the phone's time; the pids in the trace, and whether each has
-    /// samples.
+    /// Records five seconds of the phone's time; returns the pids in the trace, and whether each
+    /// has samples.
     async fn record(&self, targets: Targets) -> BTreeMap<u32, bool> {
         let spec = CaptureSpec {
             targets,
@@ -206,7 +206,7 @@ async fn phones_of_other_abis_record_what_is_said() {
     assert!(a.device.iter().any(|f| f.id == FindingId::Arch));
 }
 
-/// The verdicts that users meet, spelled out.
+/// The verdicts that users get, verbatim.
 #[tokio::test(flavor = "multi_thread")]
 async fn apps_of_every_kind_get_the_verdict_of_the_table() {
     use Answer::{No, OnlyFromStartup, Yes};
@@ -281,7 +281,7 @@ async fn an_empty_recording_gets_its_cause_from_the_phones_log() {
     let log = eligibility::read_log(&bench.device, preflight.clock_s)
         .await
         .expect("a log");
-    // From the log alone.
+    // Known only from the log.
     let evidence = Evidence {
         log: &log,
         ..Evidence::default()
@@ -437,7 +437,7 @@ async fn packages_are_listed_with_what_they_allow() {
     }
 }
 
-/// The program itself.
+/// The real binary.
 fn heaptap(bench: &Bench, args: &[&str]) -> (i32, String, String) {
     let out = crate::program::heaptap()
         .args(["--adb-server", &bench.phone.addr().to_string()])

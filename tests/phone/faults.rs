@@ -1,4 +1,4 @@
-//! Faults on request: each is felt where it is asked for, and only there.
+//! Injected faults: each takes effect at the requested place, and only there.
 
 use heaptap::phone::{Fault, FaultKind};
 use heaptap::proto::perfetto as pb;

@@ -1,5 +1,5 @@
-//! Java heap dumps of the phone: what each Android release writes into a session, what
-//! `am dumpheap` leaves, and that both tell the same of one heap.
+//! Java heap dumps of the phone: the data in a session on each Android release, the files of `am
+//! dumpheap`, and that both describe the same heap.
 
 use std::collections::BTreeMap;
 
@@ -67,7 +67,7 @@ fn each_android_writes_what_it_knows() {
         assert_eq!(dump.allocated.is_some(), android >= 15);
         assert_eq!(!dump.zygote.is_empty(), android >= 15);
         assert_eq!(dump.bitmaps > 0, android >= 16);
-        // Every reference has a name, but those of arrays.
+        // Every reference except those of arrays has a name.
         for object in dump.objects.values() {
             let array = object.class.ends_with("[]");
             for (name, target) in &object.references {
@@ -83,7 +83,7 @@ fn each_android_writes_what_it_knows() {
     }
 }
 
-/// What `am dumpheap` leaves of a process.
+/// The file that `am dumpheap` writes for a process.
 fn hprof(phone: &VirtualPhone, options: &str, process: &str) -> Hprof {
     let file = "/data/local/tmp/x.hprof";
     let out = text(phone, &format!("am dumpheap {options} {process} {file}"));
@@ -125,14 +125,14 @@ fn an_hprof_is_whole_and_every_id_in_it_leads_somewhere() {
             assert!(items.iter().all(|id| known(*id)));
         }
         assert!(dump.roots.keys().all(|id| known(*id)));
-        // What was there before the fork is a root.
+        // Objects from before the fork are roots.
         for (id, heap) in &dump.heaps {
             let rooted = dump.roots.get(id).is_some_and(|tags| tags.contains(&0x8d));
             assert!(*heap == b'A' || dump.made_up(*id) || rooted, "{id:#x}");
         }
         let truth = phone.java_truth().pop().expect("one dump");
         assert_eq!(truth.kind, JavaDumpKind::Hprof);
-        // A class's tables are no object of its own.
+        // The tables of a class are not separate objects.
         let tables = dump.primitives.keys().filter(|id| *id % 2 == 1).count();
         let all = dump.instances.len() + dump.arrays.len() + dump.primitives.len();
         let all = all + dump.classes.len() - tables;
@@ -140,7 +140,7 @@ fn an_hprof_is_whole_and_every_id_in_it_leads_somewhere() {
     }
 }
 
-/// Objects by class: how many, and their bytes as ART has them.
+/// Objects by class: count, and their bytes in ART.
 fn histogram(dump: &Hprof) -> BTreeMap<String, (u64, u64)> {
     let mut all: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     let mut add = |name: &str, bytes: u64| {
@@ -189,7 +189,7 @@ fn histogram(dump: &Hprof) -> BTreeMap<String, (u64, u64)> {
 
 #[test]
 fn both_forms_tell_the_same_of_one_heap() {
-    // An app that does nothing has the same heap twice.
+    // An app that does nothing has the same heap in both dumps.
     let phone = phone("android=16,speed=40,java=2000,app=idle,obfuscated=yes");
     let graphs = dump(&phone, &java_config(&[APP], 16));
     let [graph] = &graphs[..] else {
@@ -207,7 +207,7 @@ fn both_forms_tell_the_same_of_one_heap() {
         assert_eq!(of_hprof.get(class), Some(numbers), "{class}");
     }
     assert_eq!(of_graph.len(), of_hprof.len());
-    // Edges, too: every reference of the one is one of the other.
+    // The references match, too: each of one is one of the other.
     let mut edges: Vec<(u64, u64)> = Vec::new();
     for (id, instance) in &hprof.instances {
         for (name, kind, value) in hprof.fields(instance) {
@@ -218,7 +218,7 @@ fn both_forms_tell_the_same_of_one_heap() {
         }
     }
     for (id, (_, items)) in &hprof.arrays {
-        // What only the runtime holds hangs on the object before.
+        // Objects known only to the runtime belong to the preceding object.
         let from = id & !7;
         let items = items.iter().filter(|i| **i != 0);
         edges.extend(items.map(|i| (u64::from(from) / 4, u64::from(*i) / 4)));
@@ -415,7 +415,7 @@ fn a_session_that_waits_in_vain_leaves_an_empty_file() {
         "while [ \"$(getprop traced.oome_heap_session.count)\" != 1 ]; do sleep 0.1; done; echo armed",
     );
     assert_eq!(armed, "armed\n");
-    // Another app is nothing to it.
+    // A different app does not trigger it.
     text(&phone, "am broadcast -a com.example.app.RUN_OUT_OF_MEMORY");
     crate::client::wait_for(&phone, pid);
     assert_eq!(pull(&phone, crate::client::TRACE), Ok(Vec::new()));
@@ -423,7 +423,7 @@ fn a_session_that_waits_in_vain_leaves_an_empty_file() {
     assert_eq!(run(&phone, "pidof com.example.app").status, Some(1));
 }
 
-/// Android's own converter takes it for a dump of ART.
+/// Android's own converter accepts it as a dump of ART.
 #[test]
 #[ignore = "needs hprof-conv: tests/run.sh runs it"]
 fn judged_by_hprof_conv_it_is_a_dump_of_art() {
@@ -481,7 +481,7 @@ fn bitmaps_are_drawn_into_the_dump_where_asked_for() {
             assert!(dump.primitives[buffer].1.starts_with(magic), "{format}");
         }
     }
-    // Without a word of its own the option takes the process for one.
+    // Without a value, the option consumes the process name.
     let ran = run(&phone, &format!("am dumpheap -b {APP} /data/local/tmp/z"));
     assert_eq!(ran.status, Some(255));
     let unknown = hprof(&phone, "-b gif", APP);

@@ -1,5 +1,5 @@
-//! Small readers of both forms of a Java heap dump, for the tests alone: heap graphs from the
-//! generated messages, HPROF from the grammar, each by the rules of its format and nothing else.
+//! Small readers of both forms of a Java heap dump, for the tests only: heap graphs from the
+//! generated messages, HPROF from its grammar, each implementing only its own format.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use heaptap::proto::perfetto as pb;
 pub struct Object {
     pub class: String,
     pub bytes: u64,
-    /// Field and target; the field's name is empty where the dump gives none.
+    /// Field and target; the field's name is empty if the dump does not have it.
     pub references: Vec<(String, u64)>,
 }
 
@@ -60,7 +60,7 @@ fn heap_graph(packets: &[&pb::TracePacket]) -> Dump {
         .flat_map(|g| &g.types)
         .map(|t| (t.id(), t))
         .collect();
-    // A dump that was cut lacks its names.
+    // A truncated dump lacks its names.
     let name = |id: &u64| fields.get(id).cloned().unwrap_or_default();
     for one in types.values().filter(|t| t.location_id.is_some()) {
         assert!(locations.contains_key(&one.location_id()), "{one:?}");
@@ -153,7 +153,7 @@ fn heap_graph(packets: &[&pb::TracePacket]) -> Dump {
     dump
 }
 
-/// What an HPROF of ART holds.
+/// Contents of an HPROF of ART.
 #[derive(Debug, Default)]
 pub struct Hprof {
     pub strings: BTreeMap<u32, String>,
@@ -382,8 +382,8 @@ impl Hprof {
         text
     }
 
-    /// Whether an id is one that ART makes up: of a string's characters, of a class's tables, of
-    /// what only the runtime holds.
+    /// Returns whether ART invents the id: for the characters of a string, the tables of a class,
+    /// or objects known only to the runtime.
     pub fn made_up(&self, id: u32) -> bool {
         let is_string = |id: u32| {
             let of = self.instances.get(&id).map(|i| &self.names[&i.class]);

@@ -1,5 +1,5 @@
-//! What goes wrong with Java heap dumps: apps that die, hang or freeze, disks that are full,
-//! packets that are lost, and what each leaves.
+//! Failures of Java heap dumps: apps that die, hang or freeze, full disks, lost packets, and the
+//! result of each.
 
 use heaptap::phone::{Fault, FaultKind, VirtualPhone};
 
@@ -13,7 +13,7 @@ fn dump(phone: &VirtualPhone) -> crate::client::Ran {
     run(phone, &format!("am dumpheap {APP} {FILE}"))
 }
 
-/// Waits on the phone until the file has at least so many bytes.
+/// Waits on the phone until the file has at least that many bytes.
 fn wait_for_bytes(phone: &VirtualPhone, bytes: u64) {
     let size = format!("$(stat -c %s {FILE} 2>/dev/null || echo 0)");
     text(

@@ -1,5 +1,5 @@
-//! What heaptap reads in the phone's Java heap dumps: of the planted leaks exactly what was
-//! planted, whichever Android wrote it and in whichever form.
+//! Heaptap's analysis of the phone's Java heap dumps: exactly the planted leaks, for every Android
+//! version and format.
 
 use heaptap::heap_graph::{Follow, HeapGraph, ObjectId, ObjectIndex, Reachable, Retained};
 use heaptap::heaps::java::{JavaFile, JavaHeap, JavaOptions, OpenedJava, ProgressReporter};
@@ -8,7 +8,7 @@ use heaptap::phone::{JavaDumpKind, JavaDumpTruth, PlantTruth, VirtualPhone};
 use crate::client::{TRACE, phone, pull, record, text};
 use crate::java::{APP, java_config};
 
-/// Opens what lies on the phone at `path`; with the truth about the last dump.
+/// Opens the file on the phone at `path`; also returns the truth about the last dump.
 fn open(phone: &VirtualPhone, path: &str, name: &str) -> (JavaHeap, JavaDumpTruth) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join(name);
@@ -26,7 +26,7 @@ fn open(phone: &VirtualPhone, path: &str, name: &str) -> (JavaHeap, JavaDumpTrut
     (heap, phone.java_truth().pop().expect("a dump"))
 }
 
-/// The object of an address of the truth.
+/// Returns the object at an address of the truth.
 fn find(graph: &HeapGraph, truth: &JavaDumpTruth, address: u64) -> Option<ObjectIndex> {
     graph.find(ObjectId(match truth.kind {
         JavaDumpKind::HeapGraph => address / 4,
@@ -41,7 +41,7 @@ fn check(heap: &JavaHeap, truth: &JavaDumpTruth, android: u32) {
     assert_eq!(bytes, truth.shallow_bytes, "{android}");
     assert_eq!(heap.follow, Follow::default(), "soft references only");
     let total = heap.dominators().total();
-    // Heap graphs of Android 11 don't say which references are weak: more is held.
+    // Heap graphs of Android 11 do not mark weak references, so more is reachable.
     let untold = truth.kind == JavaDumpKind::HeapGraph && android == 11;
     let reachable = (truth.reachable_objects, truth.reachable_bytes);
     if untold {
@@ -123,7 +123,7 @@ fn hprofs_of_every_android_hold_what_was_planted() {
     }
 }
 
-/// What `leaks` finds, by what was planted: class, the reference that holds it, and what it keeps.
+/// The findings of `leaks` for the planted objects: class, the reference to it, and retained bytes.
 const LEAKS: [(&str, &str, &str); 4] = [
     ("destroyed-activity", "destroyed Activity", "previous"),
     ("removed-fragment", "removed Fragment", "fragment"),

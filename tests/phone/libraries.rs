@@ -1,5 +1,5 @@
-//! The libraries on the phone: what a trace says is mapped lies there, readable, with the same
-//! build ID, and every frame stands in its code; names are those that heapprofd would find.
+//! The libraries on the phone: every library mapped in a trace exists, is readable and has the same
+//! build ID; every frame is in its code, with the name that heapprofd would find.
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -98,7 +98,7 @@ fn what_is_mapped_lies_on_the_phone_and_frames_stand_in_its_code() {
             let mapped = frame.exact_offset..frame.exact_offset + frame.size;
             assert!(mapped.contains(&in_file), "{spec} {}", frame.path);
         }
-        // libandroidfw is used at the start of the app only.
+        // libandroidfw is used only at the start of the app.
         assert_eq!(files.len(), 12, "{spec}: {:?}", files.keys());
     }
 }

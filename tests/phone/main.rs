@@ -1,6 +1,6 @@
-//! The virtual phone, held to what real ones do: by a real `adb`, by a table of permissions,
-//! by scripts, by recordings whose truth is known, and by Perfetto's own protos; and what heaptap
-//! does with devices, on it.
+//! Compares the virtual phone with real ones: by a real `adb`, a table of permissions, scripts,
+//! recordings with known contents, and Perfetto's own protos. Also tests heaptap's device
+//! operations on it.
 
 mod access;
 mod adb;

@@ -1,5 +1,5 @@
-//! What the phone tells of memory: `dumpsys meminfo` in the layouts of its releases, /proc and
-//! who may read it, the log of collections.
+//! Memory data of the phone: `dumpsys meminfo` in the layouts of its releases, /proc and its
+//! permissions, the log of collections.
 
 #![allow(
     clippy::unwrap_used,
@@ -32,7 +32,7 @@ fn after(text: &str, word: &str) -> i64 {
     line.split_whitespace().next().unwrap().parse().unwrap()
 }
 
-/// Rows of the table, between its head and TOTAL.
+/// Rows of the table, between its headings and TOTAL.
 fn table(text: &str) -> Vec<(String, Vec<i64>)> {
     let rows = text.lines().skip_while(|l| !l.contains("------")).skip(1);
     rows.map(cells).take_while(|(l, _)| l != "TOTAL").collect()
@@ -109,7 +109,7 @@ fn options_change_what_is_told() {
     let line = checkin.lines().nth(1).unwrap();
     let fields: Vec<&str> = line.split(',').collect();
     assert_eq!((fields[0], fields[2]), ("4", APP));
-    // Views come first of the objects, at their place.
+    // Views are the first of the objects, at their position.
     assert!(fields[200].parse::<u32>().unwrap() >= 1, "{line}");
 }
 
@@ -145,7 +145,7 @@ fn the_whole_phone_is_listed_by_process_kind_and_category() {
         lines.take_while(|l| !l.is_empty()).collect::<Vec<_>>()
     };
     let processes: i64 = section("Total PSS by process:").iter().map(|l| kb(l)).sum();
-    // Those of the kinds stand four places before those of their processes.
+    // Those of the kinds are indented four columns less than those of their processes.
     let kinds = section("Total PSS by OOM adjustment:");
     let kinds = kinds.iter().filter(|l| l.find("K: ") == Some(11));
     let outer: i64 = kinds.map(|l| kb(l)).sum();
@@ -180,7 +180,7 @@ fn the_full_form_collects_and_says_so_in_the_log() {
     let out = text(&phone, &format!("dumpsys meminfo {APP}; {log}"));
     assert_eq!(explicit(&out), 1, "{out}");
     assert!(out.contains(" I com.example.ap: Explicit"), "{out}");
-    // A debuggable app may be signalled as itself, and by nobody else.
+    // Only the user of a debuggable app can signal it.
     assert_ne!(run(&phone, &format!("kill -10 {pid}")).status, Some(0));
     let out = text(
         &phone,
@@ -252,7 +252,7 @@ fn graphics_are_those_of_meminfo() {
     let meminfo = text(&phone, &format!("dumpsys meminfo --local {APP}"));
     let line = gfx.split("Total GPU memory usage:\n").nth(1).unwrap();
     let bytes: i64 = line.split_whitespace().next().unwrap().parse().unwrap();
-    // A thumbnail may have come in between.
+    // A thumbnail can have been added in between.
     let gl = row(&meminfo, "GL mtrack")[0];
     assert!((bytes / 1024 - gl).abs() <= 2 * 65, "{bytes} {gl}");
     let pid = text(&phone, &format!("pidof {APP}"));

@@ -1,5 +1,5 @@
-//! What the phone writes, read back with Perfetto's own protos (the Python package
-//! `perfetto`), its sums recomputed there.
+//! Reads the phone's output with Perfetto's own protos (the Python package `perfetto`), and
+//! recomputes its sums.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use heaptap::proto::perfetto as pb;
 
 use crate::client::{TRACE, config, heapprofd, phone, pull, record};
 
-/// Prints, per dump: pid, heap, allocated, freed, counts, and how many stacks resolve whole.
+/// Prints for each dump: pid, heap, allocated, freed, counts, and number of fully resolved stacks.
 const SCRIPT: &str = r#"
 import sys
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb

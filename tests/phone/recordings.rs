@@ -1,5 +1,5 @@
-//! Recordings on the virtual phone: what heapprofd takes, when it dumps, how it ends, and
-//! that the trace says what was really allocated.
+//! Recordings on the virtual phone: heapprofd's accepted targets, dump times, ends, and that the
+//! trace has the actual allocations.
 
 use heaptap::phone::DumpTruth;
 use heaptap::proto::perfetto as pb;
@@ -17,11 +17,11 @@ fn lasting(names: &[&str], ms: u32) -> pb::TraceConfig {
     }
 }
 
-/// The sampled sums of a dump equal the sampler's own, site by site.
+/// The sampled sums of a dump equal the sampler's own, callsite by callsite.
 fn assert_sums(truth: &DumpTruth, samples: &[pb::profile_packet::HeapSample]) {
     let sum = |f: fn(&pb::profile_packet::HeapSample) -> u64| samples.iter().map(f).sum::<u64>();
     let of = |f: fn(&heaptap::phone::SiteTruth) -> u64| truth.sites.iter().map(f).sum::<u64>();
-    // What vanished from the dump is what was freed whole.
+    // Callsites missing from the dump were freed completely.
     let gone = of(|s| s.sampled_allocated) - sum(|s| s.self_allocated());
     assert_eq!(
         of(|s| s.sampled_freed) - sum(|s| s.self_freed()),
@@ -175,7 +175,7 @@ fn user_builds_profile_what_may_be_profiled() {
         ("com.example.browser", true),
     ] {
         let found = !dumps(&record(&phone, &lasting(&[name], 500))).is_empty();
-        // An idle process answers with an empty pair, which holds no dump.
+        // An idle process answers with an empty pair, without a dump.
         assert_eq!(found, allowed, "{name}");
     }
     assert!(
@@ -332,7 +332,7 @@ fn a_name_is_unique_and_a_second_session_is_rejected_by_the_target() {
 
 #[test]
 fn endings_leave_what_was_flushed() {
-    // A second signal of a kind kills, here while the first is being obeyed.
+    // A second signal of a kind kills, here while the first is being handled.
     let phone = phone("android=14,speed=1,fault=stop-timeout");
     let pid = start(&phone, &config(&["com.example.app"]));
     sleep(&phone, 2.5);
@@ -413,7 +413,7 @@ fn the_client_refuses_as_real_ones_do() {
         assert_eq!(ran.status, Some(status), "{command}: {ran:?}");
         assert!(ran.err.contains(words), "{command}: {ran:?}");
     }
-    // What the service rejects exits 0 and leaves no file.
+    // A config rejected by the service gives exit status 0 and no file.
     let no_buffers = pb::TraceConfig {
         duration_ms: Some(100),
         ..Default::default()

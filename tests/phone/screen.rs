@@ -1,4 +1,4 @@
-//! What am, wm and monkey of each release take and refuse.
+//! Accepted and refused commands of am, wm and monkey in each release.
 
 use crate::client::{phone, run, text};
 
@@ -76,7 +76,7 @@ fn monkey_turns_the_screen_only_where_it_is_told_to() {
     assert!(said.contains("Unknown option: --dance"), "{said}");
 }
 
-/// What `exit-info` says of a process, its words joined.
+/// Output of `exit-info` for a process, its words joined.
 fn exit_of(phone: &heaptap::phone::VirtualPhone, pid: &str) -> String {
     let told = text(phone, &format!("dumpsys activity exit-info {APP}"));
     let mut all = told.split("ApplicationExitInfo #");
@@ -137,7 +137,7 @@ fn procstats_tells_what_meminfo_does() {
     let total: u64 = total
         .and_then(|l| l.split_whitespace().next()?.parse().ok())
         .expect("a total");
-    // It grew since, and TOTAL has swapped pages.
+    // It has grown since, and TOTAL includes swapped pages.
     assert!(
         total / 1024 + 1 >= most && most * 1024 > total / 2,
         "{line}, {total}"

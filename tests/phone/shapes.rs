@@ -1,5 +1,5 @@
-//! Synthetic traces against recorded ones: the same fields in the same places, packets in the
-//! same order, numbers given in the same way.
+//! Compares synthetic traces with recorded ones: the same fields in the same places, packets in the
+//! same order, numbers in the same encoding.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ fn recorded(name: &str) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
-/// What a packet is.
+/// Kind of a packet.
 fn kind(packet: &pb::TracePacket) -> &'static str {
     match packet {
         p if p.clock_snapshot.is_some() => "clocks",
@@ -38,7 +38,7 @@ fn kind(packet: &pb::TracePacket) -> &'static str {
     }
 }
 
-/// Kinds in order, repetitions folded.
+/// Kinds in order, without repetitions.
 fn order(bytes: &[u8]) -> Vec<&'static str> {
     let trace = pb::Trace::decode(bytes).expect("a trace");
     let mut kinds: Vec<&str> = trace.packet.iter().map(kind).collect();
@@ -47,7 +47,7 @@ fn order(bytes: &[u8]) -> Vec<&'static str> {
     kinds
 }
 
-/// Field paths by kind of packet, where set, with the number of values seen.
+/// Field paths by kind of packet, if set, with the number of values.
 fn paths(bytes: &[u8]) -> BTreeMap<&'static str, BTreeSet<String>> {
     let pool = DescriptorPool::decode(DESCRIPTORS).expect("our own");
     let descriptor = pool
@@ -100,7 +100,7 @@ fn plain() -> pb::TraceConfig {
     }
 }
 
-/// A phone with the Perfetto that made the recordings.
+/// A phone with the Perfetto version of the recordings.
 fn modern() -> VirtualPhone {
     phone("android=16,perfetto=58,speed=20")
 }
@@ -153,7 +153,7 @@ fn dumps_set_the_fields_that_real_ones_set() {
         ] {
             let lacking: Vec<_> = real[kind].difference(&ours[kind]).collect();
             let invented: Vec<_> = ours[kind].difference(&real[kind]).collect();
-            // Newer ones repeat the trace's default clock on each packet of the service.
+            // Newer services repeat the trace's default clock on each of their packets.
             let lacking: Vec<_> = lacking
                 .into_iter()
                 .filter(|p| *p != "timestamp_clock_id" && *p != "trusted_pid")
@@ -225,7 +225,7 @@ fn numbers_are_given_as_heapprofd_gives_them() {
                     &interned.mapping_paths,
                 ];
                 for s in tables.into_iter().flatten() {
-                    // One count for strings of all tables.
+                    // One counter for strings of all tables.
                     let before = strings.insert(s.iid(), s.str().to_vec());
                     assert!(
                         before.is_none_or(|b| b == s.str()),
@@ -253,7 +253,7 @@ fn numbers_are_given_as_heapprofd_gives_them() {
                 assert_eq!(profile.index(), index, "no packet is missing");
                 index += 1;
                 for sample in profile.process_dumps.iter().flat_map(|d| &d.samples) {
-                    // The tables may follow in a later packet of the chain, never of the next.
+                    // The tables can follow in a later packet of the chain, never of the next.
                     assert!(sample.callstack_id() > 0);
                 }
             }

@@ -1,5 +1,5 @@
-//! What the phone has for debuggers: who takes one, one at a time, and what a runtime tells of
-//! the allocations that it tracks.
+//! The phone's debugger support: permissions, one connection at a time, and the allocations tracked
+//! by a runtime.
 
 #![allow(
     clippy::unwrap_used,
@@ -36,7 +36,7 @@ fn tell(stream: &mut TcpStream, kind: ChunkType, data: &[u8]) {
     stream.write_all(&Packet::command(9, kind, data)).unwrap();
 }
 
-/// The next packet.
+/// Returns the next packet.
 fn packet(stream: &mut TcpStream) -> Packet {
     let mut bytes = vec![0; 4];
     stream.read_exact(&mut bytes).unwrap();
@@ -45,7 +45,7 @@ fn packet(stream: &mut TcpStream) -> Packet {
     Packet::read(&bytes).unwrap()
 }
 
-/// The data of the reply that comes next.
+/// Returns the data of the next reply.
 fn ask(stream: &mut TcpStream, kind: ChunkType) -> Vec<u8> {
     tell(stream, kind, &[]);
     match packet(stream) {
@@ -99,7 +99,7 @@ fn a_runtime_has_one_debugger_at_a_time() {
     shake(&mut first);
     let mut second = debugger(&phone, pid).unwrap();
     second.write_all(HANDSHAKE).unwrap();
-    // The first is heard all the time.
+    // The first one is served all the time.
     assert_eq!(ask(&mut first, ChunkType::REAQ), [0]);
     drop(first);
     let mut said = [0; 14];
@@ -160,7 +160,7 @@ fn what_is_tracked_is_told_as_long_as_it_is_on() {
     let frames: Vec<_> = some.stack_of(string.unwrap()).collect();
     assert_eq!(frames[0].class, Some("Ljava/lang/StringFactory;"));
     assert_eq!(frames[2].file, Some("FeedAdapter.kt"));
-    // The connection may go: the runtime tracks on, up to what it keeps.
+    // The connection can end: the runtime continues tracking, up to its limit.
     drop(stream);
     while phone.boot_ns() < since + 25_000_000_000 {
         std::thread::yield_now();

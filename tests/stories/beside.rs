@@ -1,5 +1,5 @@
-//! What is recorded beside the native heap: one timeline, whatever happens to the cable, to the
-//! app, to heaptap or to the phone.
+//! Companion data of the native heap: one timeline, even if the cable, the app, heaptap or the
+//! phone fails.
 
 use heaptap::device::{Address, Command, Selector, Server};
 use heaptap::timeline::{Entry, Observation, Source, Timeline};
@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use crate::lab::{APP, LIMIT, Lab, files, recording};
 
-/// Slow enough that a busy host answers in the time a phone has.
+/// Slow enough that a busy host answers within the phone's time limits.
 const PHONE: &str = "android=14,build=userdebug,speed=5";
 const S: u64 = 1_000_000_000;
 
-/// The timeline in a folder of the work folder; every line of it is whole.
+/// Returns the timeline in a directory of the work directory; every line must be complete.
 fn timeline(lab: &Lab, folder: &str) -> Vec<Entry> {
     let path = lab.work().join(folder).join("memory.jsonl");
     let text = std::fs::read_to_string(&path).unwrap_or_default();
@@ -20,7 +20,7 @@ fn timeline(lab: &Lab, folder: &str) -> Vec<Entry> {
     timeline.entries
 }
 
-/// As many samples of resident memory as there are now.
+/// Returns the current number of samples of resident memory.
 fn samples(lab: &Lab) -> usize {
     let seen = timeline(lab, "out");
     let resident = |entry: &&Entry| matches!(entry.seen, Observation::Resident(_));
@@ -83,14 +83,14 @@ fn samples_and_labels_are_in_one_folder_on_one_clock() {
     let count =
         |holds: &dyn Fn(&Observation) -> bool| seen.iter().filter(|e| holds(&e.seen)).count();
     assert!(count(&|s| matches!(s, Observation::Resident(r) if r.rss > 0)) >= 25);
-    // Every ten seconds, whatever the number of samples.
+    // Every ten seconds, regardless of the number of samples.
     let parts: Vec<u64> = seen
         .iter()
         .filter(|e| matches!(&e.seen, Observation::Parts(p) if p.source == Source::MeminfoLocal))
         .map(|e| e.boot_ns)
         .collect();
     assert!(parts.len() >= 2, "{parts:?}");
-    // On a busy host one comes late, and the next in time.
+    // On a busy host one can be late, and the next on time.
     let span = parts[parts.len() - 1] - parts[0];
     assert!(parts.len() as u64 <= span / (10 * S) + 2, "{parts:?}");
     assert_eq!(
@@ -102,7 +102,7 @@ fn samples_and_labels_are_in_one_folder_on_one_clock() {
         2
     );
     assert_eq!(count(&|s| matches!(s, Observation::Gap(_))), 0);
-    // What the phone collected for us counts as ours, and as nobody else's.
+    // Collections that heaptap caused are not attributed to the app.
     let theirs = |s: &Observation| matches!(s, Observation::Collection(c) if c.reason == "Explicit" && !c.ours);
     assert_eq!(count(&theirs), 0, "{seen:#?}");
 
@@ -124,7 +124,7 @@ fn samples_and_labels_are_in_one_folder_on_one_clock() {
     assert!(cost["round_trips"].as_u64().unwrap() * 5 < polls, "{cost}");
     assert_eq!(kinds(&manifest), Vec::<&str>::new(), "{manifest:#}");
 
-    // The collections alone are what `gc` tells of, and the log is one that it reads.
+    // `gc` reports only the collections, and can read the log.
     assert_eq!(
         (&beside["collections"], &beside["log"]),
         (&"gc.jsonl".into(), &"logcat.txt".into())
@@ -228,7 +228,7 @@ fn killed_it_leaves_every_line_and_who_collects_says_what_is_missing() {
     running.end();
     let left = timeline(&lab, "out");
     let last = left.iter().map(|e| e.boot_ns).max().unwrap();
-    // Long enough that nobody can have looked.
+    // Long enough that samples must be missing.
     lab.until("time passes", |lab| {
         let uptime = lab.shell("uptime");
         assert!(!uptime.is_empty());
@@ -362,7 +362,7 @@ fn a_label_takes_what_is_beside_where_nothing_can_be_dumped() {
         serde_json::json!(["meminfo", "java"]),
         "{taken}"
     );
-    // A second one, in words.
+    // A second one, as text.
     let words = lab.expect(0, &["snapshot", "--label", "there"]);
     assert!(words.stdout.contains("--snapshots=PERIOD"), "{words}");
     running.until_that("captured", |of| of["label"] == "there");
@@ -370,7 +370,7 @@ fn a_label_takes_what_is_beside_where_nothing_can_be_dumped() {
     let ended = running.end();
     assert_eq!(ended.code(), Some(0), "{ended}");
     let manifest = lab.manifest("out");
-    // The dump of the end is no label's.
+    // The final dump does not have a label.
     let native = manifest["dumps"].as_array().unwrap();
     assert!(
         native.iter().all(|dump| dump["label"].is_null()),
@@ -418,7 +418,7 @@ fn a_file_that_cannot_be_written_is_missed_and_nothing_else() {
     let lab = Lab::new(PHONE);
     let mut running = lab.record(&["--with", "meminfo,smaps"]);
     running.until_recorded();
-    // Where the folder should be.
+    // A file instead of the directory.
     std::fs::write(lab.work().join("out/meminfo"), "in the way").unwrap();
     lab.expect(0, &["snapshot", "--label", "one", "--json"]);
     let taken = running.until("captured");
@@ -457,7 +457,7 @@ fn killed_in_any_step_it_leaves_whole_lines_and_whole_files() {
         running.end();
         let left = timeline(&lab, "out");
         let collected = lab.is_left().then(|| lab.run(&["stop", "--json-lines"]));
-        // Ended in its very beginning it may have recorded nothing, which is said.
+        // If killed at the very beginning, it might have recorded nothing, which is reported.
         let nothing = step == "started" && lab.truth_of("out").dumps.is_empty();
         if let Some(ended) = collected {
             let expected = if nothing { 7 } else { 0 };
@@ -488,7 +488,7 @@ fn killed_in_any_step_it_leaves_whole_lines_and_whole_files() {
     }
 }
 
-/// What the manifest says was not taken: each source with its label, the end without one.
+/// The missing captures in the manifest: each source with its label, the end without one.
 fn missed(manifest: &Value) -> Vec<(&str, Option<&str>)> {
     let missed = manifest["companion"]["missed"].as_array().unwrap();
     let each = missed

@@ -1,5 +1,5 @@
-//! Each folder of results belongs to one session: of several that want it one gets it, whoever
-//! finishes writes into its own alone, and no file of anybody else is touched.
+//! Each results directory belongs to one session: if several request it, one gets it. Each session
+//! writes only to its own, and does not change files of others.
 
 use std::path::Path;
 
@@ -10,8 +10,8 @@ use sha2::{Digest as _, Sha256};
 use crate::lab::{APP, Ended, Lab, files, recording};
 
 const FAST: &str = "android=14,build=userdebug,speed=20";
-/// Rounds of two processes that begin at one moment: those of HEAPTAP_ROUNDS, which `tests/run.sh`
-/// sets for the full run. `session::folder` has 200 of the claim alone.
+/// Rounds with two processes that start at the same time: those of HEAPTAP_ROUNDS, which
+/// `tests/run.sh` sets for the full run. `session::folder` tests 200 of the claim alone.
 fn rounds() -> usize {
     match std::env::var("HEAPTAP_ROUNDS") {
         Ok(rounds) => rounds.parse().expect("HEAPTAP_ROUNDS is a number"),
@@ -26,7 +26,7 @@ fn error(ended: &Ended) -> Value {
     }
 }
 
-/// Starts to record without a page and without a search for symbols, which take their time.
+/// Starts to record without a page and without the slow search for symbols.
 fn quickly<'a>(more: &[&'a str]) -> Vec<&'a str> {
     let quick = [
         "record",
@@ -39,7 +39,7 @@ fn quickly<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&quick[..], more].concat()
 }
 
-/// The only session that `status` lists.
+/// Returns the only session that `status` lists.
 fn only_session(lab: &Lab) -> String {
     let status = lab.expect(0, &["status", "--json"]).json();
     let id = status["sessions"][0]["session"].as_str();
@@ -51,7 +51,7 @@ fn sha256(path: &Path) -> String {
     sum.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The name of the one profile of a recording of `APP`.
+/// Returns the name of the only profile of a recording of `APP`.
 pub fn profile_name(lab: &Lab) -> String {
     lab.expect(0, &quickly(&["-d", "2s", "-o", "first"]));
     let manifest = lab.manifest("first");
@@ -60,7 +60,7 @@ pub fn profile_name(lab: &Lab) -> String {
 }
 
 /// Records into `out`, where a file of the user has the name of the profile. The trace is fetched
-/// then, and the results have no place.
+/// then, but the results cannot be stored.
 pub fn blocked_by_a_file(lab: &Lab, name: &str) -> Ended {
     let mut running = lab.record(&[]);
     running.until_recorded();
@@ -88,7 +88,7 @@ fn two_phones_at_one_moment_share_no_folder_by_name() {
         let winner = manifest["session"]["id"].as_str().unwrap();
         assert_eq!(won.json()["session"], winner);
         let refusal = error(&lost);
-        // A process that starts late finds all of it there.
+        // A process that starts late finds everything there.
         if refusal["kind"] != "output-not-empty" {
             assert_eq!(refusal["kind"], "output-claimed", "{lost}");
             assert!(refusal["message"].to_string().contains(winner), "{lost}");
@@ -187,7 +187,7 @@ fn a_forgotten_session_gives_its_folder_up() {
     let lab = Lab::new(FAST);
     lab.expect(0, &recording("out", &["--detach"]));
     lab.expect(0, &["stop", "--forget", &only_session(&lab)]);
-    // The forgotten one still holds the process on the phone.
+    // The forgotten session still occupies the process on the phone.
     lab.expect(7, &quickly(&["-d", "2s", "-o", "out", "--no-check"]));
     assert!(lab.manifest("out")["session"]["id"].is_string());
 }
@@ -215,7 +215,7 @@ fn a_folder_that_another_session_has_by_now_is_refused_before_anything_is_fetche
     }
     lab.expect(0, &["stop", &first, "-o", "elsewhere"]);
     lab.assert_truth("elsewhere");
-    // The second came second: the first held the process.
+    // The second was too late: the first occupied the process.
     lab.expect(7, &["stop", &second]);
     assert_eq!(lab.manifest("out")["session"]["id"], second);
     lab.assert_tidy("out");
@@ -275,7 +275,7 @@ fn files_beside_the_results_stay() {
     let lab = Lab::new(FAST);
     lab.expect(0, &recording("out", &["--detach"]));
     let out = lab.work().join("out");
-    // Notes, what another run left unfinished, and what a copy of a folder brought along.
+    // Notes, unfinished files of another run, and files from a copied directory.
     for name in [
         "notes.txt",
         ".heaptap-part-AbCdEf",
@@ -399,7 +399,7 @@ fn a_page_that_was_not_written_is_neither_listed_nor_offered() {
     assert!(!ended.stderr.contains("heaptap open"), "{ended}");
     assert_eq!(ended.last_with("report")["report"], Value::Null);
     assert_eq!(std::fs::read(&page).unwrap(), b"mine");
-    // Neither does a command list what is there from before.
+    // Commands do not list files from before, either.
     for args in [
         &["symbolize", "out"][..],
         &["convert", "out", "-o", "profiles"],
@@ -414,7 +414,7 @@ fn a_page_that_was_not_written_is_neither_listed_nor_offered() {
             "{line}"
         );
     }
-    // Without a manifest only packets are written, and none where there are no other symbols.
+    // Without a manifest only packets are written, and none if there are no new symbols.
     std::fs::create_dir(lab.work().join("plain")).unwrap();
     std::fs::copy(
         lab.work().join("out/raw-trace"),

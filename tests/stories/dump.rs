@@ -1,4 +1,4 @@
-//! Somebody dumps Java heaps: by Perfetto, and as files by `am dumpheap`.
+//! Dumps of Java heaps: by Perfetto, and as files by `am dumpheap`.
 
 use serde_json::Value;
 
@@ -31,14 +31,14 @@ fn kinds(manifest: &Value) -> Vec<&str> {
     warnings.iter().filter_map(|w| w["kind"].as_str()).collect()
 }
 
-/// Nothing of heap files is left on the phone.
+/// Checks that no heap files remain on the phone.
 fn assert_no_files(lab: &Lab) {
     let left = lab.phone.list("/data/local/tmp");
     let left: Vec<_> = left.iter().filter(|f| f.contains("heaptap")).collect();
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// One whole dump of `APP` by Perfetto, and nothing left behind.
+/// One complete dump of `APP` by Perfetto, without remaining files.
 fn assert_whole(lab: &Lab) {
     let manifest = lab.manifest("out");
     let [dump] = java(&manifest) else {
@@ -144,7 +144,7 @@ fn who_may_not_be_dumped_is_told_before() {
         &["dump", "-n", closed, "--hprof", "--json"],
         "not-debuggable",
     );
-    // Profileable is enough for Perfetto, not for am.
+    // Perfetto requires only a profileable app, am a debuggable one.
     let profileable = "com.example.profileable";
     refused(
         &["dump", "-n", profileable, "--hprof", "--json"],
@@ -205,7 +205,7 @@ fn ctrl_c_waits_for_the_dump_that_is_being_written() {
 }
 
 #[cfg(unix)]
-/// The service stops waiting for it, and nothing of heapprofd is to blame for that.
+/// The service stops waiting for it; the cause is not heapprofd.
 #[test]
 fn a_dump_that_never_ends_is_tried_again_and_called_so() {
     let lab = Lab::new("android=14,speed=200,fault=java-dump-slow@100000000");
@@ -289,7 +289,7 @@ fn killed_anywhere_the_dump_is_collected_whole() {
             }
             let killed = running.end();
             if stage == "checked" && killed.code() != Some(0) {
-                // The phone may have been told nothing.
+                // The phone might not have received the request.
                 continue;
             }
             if lab.is_left() {

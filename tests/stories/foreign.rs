@@ -1,5 +1,5 @@
-//! A folder that came from somebody else: what its links lead to, what its page may do, and what
-//! its name does to commands that are printed for copying.
+//! A directory from somebody else: the targets of its links, scripts in its page, and the effect of
+//! its name on printed commands.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -13,7 +13,7 @@ fn fixture(name: &str) -> PathBuf {
     fixtures.join(name)
 }
 
-/// A folder to work in, in which no browser can be started.
+/// A work directory, in which no browser can be started.
 struct Desk(tempfile::TempDir);
 
 impl Desk {
@@ -69,7 +69,7 @@ impl Desk {
         output
     }
 
-    /// The failure of a command, as its document has it.
+    /// Returns the failure of a command, from its document.
     fn failure(&self, code: i32, args: &[&str]) -> Value {
         let output = self.expect(code, &[&["--json"], args].concat());
         let document: Value = serde_json::from_slice(&output.stdout).expect("one document");
@@ -81,7 +81,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Looks names up for `rec`, in `syms` alone.
+/// Symbolizes `rec` with symbols from `syms` only.
 #[cfg(unix)]
 fn names(command: &str) -> [&str; 5] {
     [command, "rec", "--no-discover", "--symbols", "syms"]
@@ -106,7 +106,7 @@ fn names_for_a_folder_replace_its_links_and_keep_what_they_lead_to() {
             let _ = std::fs::remove_file(&path);
             symlink("../precious", &path).unwrap();
         }
-        // Without a mapping file no Java name changes, which `deobfuscate` tells by its code.
+        // Without a mapping file no Java name changes, as the exit code shows.
         let code = if command == "symbolize" { 0 } else { 6 };
         desk.expect(code, &names(command));
         assert_eq!(desk.read("precious"), b"precious", "{command}");
@@ -146,7 +146,8 @@ fn nothing_comes_into_a_folder_through_its_links() {
         desk.read("rec/symbolized-trace") == parts,
         "only its own files"
     );
-    // Another trace of this computer would go into the symbolized one, and its profiles.
+    // Otherwise another trace of this host would be copied into the symbolized one, with its
+    // profiles.
     for name in ["raw-trace", "manifest.json"] {
         let path = desk.path("rec").join(name);
         let moved = desk.path(name);
@@ -208,7 +209,7 @@ fn a_page_replaces_a_link_of_a_folder_and_follows_one_that_was_typed() {
     );
 }
 
-/// Leaves the profiles of the recording alone: of them `open` shows the page.
+/// Keeps only the profiles of the recording: `open` shows their page.
 fn without_traces(desk: &Desk) {
     for trace in ["raw-trace", "symbolized-trace"] {
         let _ = std::fs::remove_file(desk.path("rec").join(trace));
@@ -220,7 +221,7 @@ fn only_the_page_that_heaptap_wrote_into_a_folder_is_opened() {
     let desk = Desk::with_recording();
     let open = ["open", "rec", "--print-url"];
     desk.expect(0, &["report", "rec"]);
-    // Names that come later leave the page as it is.
+    // Later names do not change the page.
     desk.expect(
         0,
         &["symbolize", "rec", "--no-discover", "--symbols", "syms"],
@@ -292,7 +293,7 @@ fn a_page_that_no_browser_shows_is_named_and_a_failure() {
     }
 }
 
-/// A program for `BROWSER` that does what `script` says.
+/// Returns a program for `BROWSER` that runs `script`.
 #[cfg(unix)]
 fn browser(desk: &Desk, script: &str) -> PathBuf {
     use std::os::unix::fs::PermissionsExt as _;
@@ -321,7 +322,7 @@ fn a_browser_that_fails_is_told_and_one_that_does_not_is_given_the_page() {
     assert!(text(&desk.read("shown")).ends_with("/rec/report.html\n"));
 }
 
-/// Asks for `url` as a browser does: the head of the answer, and its body.
+/// Requests `url` like a browser; returns the head and the body of the answer.
 #[cfg(unix)]
 fn ask(url: &str) -> (String, Vec<u8>) {
     use std::io::{Read as _, Write as _};
@@ -347,7 +348,7 @@ fn ask(url: &str) -> (String, Vec<u8>) {
 fn the_browser_is_started_without_the_secret_and_without_a_file() {
     let desk = Desk::new();
     let trace = fixture("conversions/c_cont.pftrace");
-    // Opening a pipe waits for who opens the other end.
+    // Opening a pipe waits for the other end.
     let pipe = desk.path("pipe");
     let made = Command::new("mkfifo")
         .arg(&pipe)
@@ -356,7 +357,7 @@ fn the_browser_is_started_without_the_secret_and_without_a_file() {
     assert!(made.success());
     let mut command = desk.command(&["open", trace.to_str().unwrap(), "--page"]);
     command.env("BROWSER", browser(&desk, "printf '%s\\n' \"$@\" > pipe"));
-    // A browser from a snap or a flatpak reads no temporary files.
+    // A browser from a snap or a flatpak cannot read temporary files.
     std::fs::create_dir(desk.path("tmp")).unwrap();
     command.env("TMPDIR", desk.path("tmp"));
     command.stdout(Stdio::null()).stderr(Stdio::piped());
@@ -439,7 +440,7 @@ fn processes_of_different_names_are_not_compared_in_silence() {
     let told = text(&ended.stderr);
     let message = "com.example.app is compared with com.example.app:service, another process";
     assert!(told.contains(message), "{told}");
-    // Profiles alone are no trace, and told to be what they are.
+    // Profiles without a trace are reported as such.
     for entry in std::fs::read_dir(desk.path("app")).unwrap().flatten() {
         let name = entry.file_name().into_string().unwrap();
         if !name.ends_with(".pb.gz") {
@@ -451,7 +452,7 @@ fn processes_of_different_names_are_not_compared_in_silence() {
     assert!(failure["help"].as_str().unwrap().contains("`heaptap top`"));
 }
 
-/// What `sh` makes of a command line of heaptap.
+/// Parses one of heaptap's command lines with `sh`.
 #[cfg(unix)]
 fn pasted(desk: &Desk, line: &str) -> Vec<String> {
     let script = format!("heaptap() {{ printf '%s\\0' \"$@\"; }}\n{line}");
@@ -469,7 +470,7 @@ fn pasted(desk: &Desk, line: &str) -> Vec<String> {
     all.split('\0').map(str::to_owned).collect()
 }
 
-/// Names of folders that a shell takes apart, or runs.
+/// Directory names that a shell splits or executes.
 #[cfg(unix)]
 const HARD: [&str; 9] = [
     "my recording",
@@ -488,7 +489,7 @@ const HARD: [&str; 9] = [
 fn a_printed_command_works_when_it_is_pasted() {
     let desk = Desk::new();
     for name in HARD {
-        // Said before the folder is looked at.
+        // Reported before the directory is read.
         let which = format!("{name}@last");
         let failure = desk.failure(2, &["open", "--", &which]);
         let line = failure["help"].as_str().unwrap();
@@ -542,7 +543,7 @@ fn what_is_suggested_next_works_when_it_is_pasted() {
     assert!(!desk.path("ran").exists());
 }
 
-/// Copies a folder of files.
+/// Copies a directory of files.
 fn copy(from: &Path, to: &Path) {
     std::fs::create_dir(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap().flatten() {
@@ -584,7 +585,7 @@ fn files_that_are_not_what_was_recorded_are_told() {
         told.contains("its content differs from the recorded one"),
         "{told}"
     );
-    // Profiles without a trace: one in the place of another.
+    // Profiles without a trace: one replaces another.
     let record = [
         "record",
         "--virtual=speed=20",
@@ -637,7 +638,7 @@ fn names_that_only_the_profiles_have_are_not_overwritten() {
     let failure = desk.failure(8, &["symbolize", "demo"]);
     assert_eq!(failure["kind"], "fewer-symbols", "{failure}");
     assert!(desk.read(profile) == before);
-    // A function has a name on one side alone: no growth is shown by that.
+    // A function has a name on one side only, which is not growth.
     let check = ["--fail-over", "1mb", "--focus", "EventHistory"];
     let ended = desk.expect(
         12,

@@ -1,4 +1,4 @@
-//! Collections: of a process on the phone, followed, asked for; of saved logs.
+//! Garbage collections: of a process on the phone, followed, requested; from saved logs.
 
 use super::lab::{APP, Lab};
 use serde_json::Value;
@@ -27,7 +27,7 @@ fn a_process_collects_when_it_is_asked_and_its_log_says_so() {
         assert_eq!(first["method"], way, "{asked:#}");
         assert_eq!(first["collection"]["reason"], "Explicit", "{asked:#}");
         assert!(first["after"]["live"].as_u64().unwrap() > 0, "{asked:#}");
-        // The second knows what the first left.
+        // The second one has the live set of the first.
         let asked = lab
             .expect(0, &["gc", "-n", target, "--now", "--json"])
             .json();
@@ -73,7 +73,7 @@ fn who_cannot_collect_is_told_why_and_gets_no_signal() {
             .json();
         assert_eq!(refused["error"]["kind"], kind, "{refused:#}");
     }
-    // It lives on.
+    // It continues to run.
     let refused = lab
         .expect(4, &["gc", "-n", "logd", "--now", "--json"])
         .json();
@@ -84,7 +84,7 @@ fn who_cannot_collect_is_told_why_and_gets_no_signal() {
 #[test]
 fn a_log_is_followed_and_summed_up_when_it_is_interrupted() {
     let lab = Lab::new("android=14");
-    // What its log holds already is not told.
+    // Collections that are already in the log are not reported.
     lab.expect(0, &["gc", "-n", APP, "--now"]);
     let mut following = lab.start(&["gc", "-n", APP, "--follow", "--json-lines"]);
     let begin = following.until("following")["from_ns"].as_i64().unwrap();
@@ -111,7 +111,7 @@ fn a_log_is_followed_and_summed_up_when_it_is_interrupted() {
         event["time_ns"].as_i64()
     });
     assert!(times.min() >= Some(begin), "{ended}");
-    // Asked for, it comes first, and as such.
+    // The requested one comes first, marked as such.
     let mut following = lab.start(&["gc", "-n", APP, "--follow", "--since", "1h", "--json-lines"]);
     let earlier = following.until("collection");
     assert_eq!(earlier["earlier"], true, "{earlier:#}");
@@ -164,7 +164,7 @@ fn a_bugreport_gives_its_log_and_its_limits() {
         let process = process(&report);
         assert_eq!(process["name"], "com.example.myapplication", "{report:#}");
         assert_eq!(process["collections"], 2, "{report:#}");
-        // 254 MiB are far from what an app with a large heap may take.
+        // 254 MiB are far below the limit of an app with a large heap.
         assert_eq!(process["limit"], 512 << 20, "{report:#}");
         assert_eq!(process["limit_from"], "heap-size", "{report:#}");
         assert_eq!(process["diagnoses"], serde_json::json!([]), "{report:#}");
@@ -211,7 +211,7 @@ fn a_saved_log_tells_of_a_leak() {
     let csv = lab.expect(0, &["gc", "logcat.txt", "--csv"]).stdout;
     assert_eq!(csv.lines().count(), 31, "{csv}");
 
-    // Who is not there is told, and who is.
+    // The message names the missing process, and the existing ones.
     let slip = lab.expect(7, &["gc", "logcat.txt", "-n", "nope"]);
     assert!(
         slip.stderr.contains("no collections of nope")
@@ -256,7 +256,7 @@ fn a_slip_in_the_name_of_a_file_is_told_without_asking_for_a_phone() {
         assert_eq!(error["kind"], "input-unreadable", "{ended}");
         assert_eq!(error["help"], format!("did you mean {meant}?"), "{ended}");
     }
-    // A bare word is never a process; one that looks like it is answered with the option.
+    // A bare word is never a process; if it looks like one, the help is the option.
     for command in ["gc", "meminfo", "smaps"] {
         let ended = lab.expect(8, &[command, "com.example.log", "--json"]);
         let help = ended.json()["error"]["help"].to_string();
@@ -274,7 +274,7 @@ fn a_slip_in_the_name_of_a_file_is_told_without_asking_for_a_phone() {
 #[cfg(unix)]
 #[test]
 fn a_recording_is_told_between_two_labels() {
-    // A collection is in the log and in the trace: one, where the two tell of the same time.
+    // A collection in both the log and the trace counts once if they cover the same time.
     let lab = Lab::new("android=14,speed=4");
     let mut running = lab.record(&["--with", "gc"]);
     running.until_recorded();
@@ -308,17 +308,17 @@ fn a_recording_is_told_between_two_labels() {
     lab.expect(2, &["gc", "out@before..", "out/logcat.txt"]);
 }
 
-/// Runs `gc` on a named pipe that gives `bytes` once.
+/// Runs `gc` on a named pipe that provides `bytes` once.
 #[cfg(unix)]
 fn through_a_pipe(lab: &Lab, bytes: Vec<u8>) -> Value {
     let pipe = lab.work().join("pipe");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
     assert!(made.expect("mkfifo").success());
     let path = pipe.clone();
-    // Opened for writing once somebody reads.
+    // Opening it for writing waits for a reader.
     let feeder = std::thread::spawn(move || std::fs::write(path, bytes));
     let report = lab.run(&["gc", "pipe", "--json"]);
-    // A trace may have lost events.
+    // A trace can have lost events.
     assert!(matches!(report.code(), Some(0 | 6)), "{report}");
     let report = report.json();
     feeder.join().expect("a feeder").expect("all was read");
@@ -341,7 +341,7 @@ fn a_pipe_gives_a_log_or_a_trace_once() {
     lab.expect(0, &["gc", "-n", APP, "--now"]);
     running.signal("INT");
     assert_eq!(running.end().code(), Some(0));
-    // Without what was written beside it.
+    // Without the companion files.
     let trace = std::fs::read(lab.work().join("out/raw-trace")).expect("a trace");
     std::fs::write(lab.work().join("alone.pftrace"), &trace).expect("a copy");
     let alone = lab.run(&["gc", "alone.pftrace", "--json"]).json();

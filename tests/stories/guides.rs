@@ -1,6 +1,6 @@
-//! Every command of the guides, as it stands there: in the order of the page, in one directory, with
-//! a device on the adb server. A line that ends with `# exits with N` has that exit code; the others
-//! have 0.
+//! Runs every command of the guides verbatim: in the order of the page, in one directory, with a
+//! device on the adb server. A line that ends with `# exits with N` must have that exit code; the
+//! others must have 0.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -19,7 +19,7 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The commands of a page and their exit codes: the lines of its blocks that are marked `sh`.
+/// Returns the commands of a page and their exit codes: the lines of its `sh` blocks.
 fn commands(page: &str) -> Vec<(String, i32)> {
     let blocks = page.split("\n```sh\n").skip(1);
     let code = blocks.filter_map(|rest| rest.split("\n```").next());
@@ -41,7 +41,7 @@ fn commands(page: &str) -> Vec<(String, i32)> {
         .collect()
 }
 
-/// What the guides take for granted in the directory in which the reader stands.
+/// Creates the files that the guides assume in the current directory.
 fn prepare(work: &Path) {
     let fixture = |name: &str| std::fs::read(root().join("fixtures").join(name)).unwrap();
     std::fs::create_dir(work.join("libs")).unwrap();

@@ -1,5 +1,5 @@
-//! Java allocations that the app's own runtime tracks: what is recorded is what the phone
-//! planted, at each label; who cannot be asked is told why.
+//! Java allocations tracked by the app's own runtime: the recording has the allocations planted on
+//! the phone, at each label; for other processes there is a reason.
 
 // Most of them end a recording by Ctrl-C.
 #![cfg_attr(not(unix), allow(dead_code, unused_imports))]
@@ -20,7 +20,7 @@ const FLAG: &str = "--java-allocations";
 /// Allocations and bytes by class and stack, innermost first.
 type Sites = BTreeMap<(String, Vec<String>), (u64, u64)>;
 
-/// What a profile in the folder `out` says; names as the runtime had them where `recorded`.
+/// Contents of a profile in the directory `out`; the runtime's original names if `recorded`.
 fn profile(lab: &Lab, file: &str, recorded: bool) -> Sites {
     let packed = std::fs::File::open(lab.work().join("out").join(file)).unwrap();
     let mut bytes = Vec::new();
@@ -51,7 +51,7 @@ fn profile(lab: &Lab, file: &str, recorded: bool) -> Sites {
         let mut names: Vec<String> = ids.map(|id| functions[&locations[id]].clone()).collect();
         let class = names.remove(0);
         if recorded {
-            // Calls that were inlined stand for one frame of the runtime.
+            // Inlined calls are one frame of the runtime.
             names.dedup();
         }
         let sums = sites.entry((class, names)).or_default();
@@ -61,7 +61,7 @@ fn profile(lab: &Lab, file: &str, recorded: bool) -> Sites {
     sites
 }
 
-/// The lists of the manifest in `out`.
+/// Returns the lists of the manifest in `out`.
 fn dumps(lab: &Lab) -> Vec<Value> {
     let manifest = lab.manifest("out");
     let told = &manifest["java_allocations"];
@@ -70,7 +70,7 @@ fn dumps(lab: &Lab) -> Vec<Value> {
     told["dumps"].as_array().unwrap().clone()
 }
 
-/// The list is what the phone told.
+/// Compares the list with the phone's.
 fn assert_told(lab: &Lab, dump: &Value, truth: &TrackedTruth) {
     assert_eq!(dump["pid"], truth.pid, "{dump:#}");
     assert_eq!(dump["process"], truth.process.as_str());
@@ -87,7 +87,7 @@ fn until_tracking(lab: &Lab) {
     until_tracked_for(lab, 1);
 }
 
-/// Waits until something was tracked for so long, on the phone's clock.
+/// Waits until allocations were tracked for that long, on the phone's clock.
 #[cfg(unix)]
 fn until_tracked_for(lab: &Lab, seconds: u64) {
     lab.until("tracking", |lab| !lab.phone.tracking().is_empty());
@@ -115,7 +115,7 @@ fn what_is_tracked_at_labels_and_the_end_is_what_the_phone_planted() {
     assert_eq!((dumps.len(), truths.len()), (2, 2), "{dumps:#?}");
     for (dump, truth) in dumps.iter().zip(&truths) {
         assert_told(&lab, dump, truth);
-        // On a busy machine the list is full before it is asked for.
+        // On a busy host the list is full before it is requested.
         assert!(truth.entries > 1000, "{truth:?}");
     }
     assert_eq!(dumps[0]["label"], "after login");
@@ -124,7 +124,7 @@ fn what_is_tracked_at_labels_and_the_end_is_what_the_phone_planted() {
     let manifest = lab.manifest("out");
     assert_eq!(manifest["warnings"], serde_json::json!([]), "{manifest:#}");
     assert_eq!(manifest["labels"][0]["name"], "after login");
-    // Whatever reads profiles reads them, by folder and by file.
+    // All readers of profiles accept them, by directory and by file.
     let first = dumps[0]["file"].as_str().unwrap();
     for input in ["out@after login".to_owned(), format!("out/{first}")] {
         let top = lab.expect(0, &["top", &input, "--json"]).json();
@@ -145,7 +145,7 @@ fn what_is_tracked_at_labels_and_the_end_is_what_the_phone_planted() {
 #[test]
 fn a_runtime_keeps_the_last_allocations_alone_and_that_is_said() {
     let lab = Lab::new("android=10,build=userdebug,speed=5");
-    // On this build every app takes a debugger.
+    // On this build every app accepts a debugger.
     let running = lab.start(&recording("out", &[FLAG, "--with", "meminfo"]));
     until_tracked_for(&lab, 40);
     running.signal("INT");
@@ -304,7 +304,7 @@ fn a_cable_lost_within_a_list_has_it_fetched_again() {
         let ended = running.end();
         assert_eq!(ended.code(), Some(0), "{ended}");
         let (dumps, truths) = (dumps(&lab), lab.phone.tracked_truth());
-        // The first of them never came whole.
+        // The first of them was never completed.
         assert_eq!((dumps.len(), truths.len()), (2, 3), "{dumps:#?}");
         for (dump, truth) in dumps.iter().zip(truths.iter().skip(1)) {
             assert_told(&lab, dump, truth);
@@ -398,7 +398,7 @@ fn what_was_tracked_is_told_by_class_and_thread_and_named_later() {
     let said = lab.expect(2, &["leaks", "out"]);
     assert!(said.stderr.contains("counts only allocations"), "{said}");
 
-    // The names come later, into another folder, and into the recording's own.
+    // The names are added later, in another directory and in the recording itself.
     let named = |folder: &str, dump: &Value| {
         let file = format!("../{folder}/{}", dump["file"].as_str().unwrap());
         let sites = profile(&lab, &file, false);
@@ -413,19 +413,19 @@ fn what_was_tracked_is_told_by_class_and_thread_and_named_later() {
         })
     };
     assert!(!named("out", &before[0]));
-    // A pipe gives the mapping file once.
+    // A pipe provides the mapping file once.
     let pipe = lab.work().join("pipe");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
     assert!(made.unwrap().success());
     let through_a_pipe = |code: i32, command: &[&str]| {
         let path = pipe.clone();
-        // Opened for writing once somebody reads.
+        // Opening it for writing waits for a reader.
         let feeder = std::thread::spawn(move || std::fs::write(path, heaptap::phone::MAPPING));
         let ended = lab.expect(code, &[command, &["--mapping", "pipe"]].concat());
         feeder.join().unwrap().unwrap();
         ended
     };
-    // The lists stay in the recording's folder: no other names them.
+    // The lists stay in the recording: results elsewhere do not refer to them.
     let elsewhere = |dumps: &[Value]| {
         let mut dumps = dumps.to_vec();
         for dump in &mut dumps {
@@ -455,7 +455,7 @@ fn what_was_tracked_is_told_by_class_and_thread_and_named_later() {
     let warnings = &lab.manifest("out")["warnings"];
     assert_eq!(*warnings, serde_json::json!([]));
 
-    // A list that is gone shows, and costs its own names alone.
+    // A missing list is reported, and only its own names are lost.
     let list = before[0]["list"].as_str().unwrap();
     std::fs::remove_file(lab.work().join("out").join(list)).unwrap();
     lab.expect(6, &[&["symbolize", "out"][..], &map].concat());

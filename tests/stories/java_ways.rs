@@ -1,12 +1,12 @@
-//! Long lists in a Java heap: whoever looks at one finds its head and a short way to its end, in
-//! every command and on the page. Commands agree on what holds an object.
+//! Long lists in a Java heap: every command and the page show the list's head and a short path to
+//! its end. Commands agree on the referrers of an object.
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use serde_json::Value;
 
-/// An HPROF of Android in the making.
+/// An Android HPROF under construction.
 struct Dump {
     strings: Vec<u8>,
     classes: Vec<u8>,
@@ -55,7 +55,7 @@ impl Dump {
         }
     }
 
-    /// A class that the system holds, with fields and statics that refer to objects.
+    /// A class referenced by the system, with fields and statics that refer to objects.
     fn class(
         &mut self,
         name: &str,
@@ -109,8 +109,8 @@ impl Dump {
     }
 }
 
-/// A dump with a list of `links` events, whose classes take turns; each has a payload of 1,000
-/// bytes, or a byte where there are very many, and the last one shows a destroyed activity.
+/// A dump with a list of `links` events, whose classes alternate; each has a payload of 1,000
+/// bytes, or one byte for very long lists, and the last one references a destroyed activity.
 /// Returns the ids of the first event and of the activity.
 fn list(path: &Path, classes: &[&str], links: usize) -> (String, String) {
     let mut dump = Dump::new();
@@ -278,7 +278,7 @@ fn the_page_shows_the_way_through_a_list_short() {
     assert!(way.lines().count() < 20, "{way}");
 }
 
-/// Every leak of a dump and the root by which `paths` reaches it.
+/// Returns every leak of a dump and the root of its `paths`.
 #[test]
 fn leaks_and_paths_name_the_same_root_for_one_object() {
     let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/hprof");
@@ -323,7 +323,7 @@ fn the_page_holds_no_text_of_the_heap_unless_contents_are_asked_for() {
     assert!(without.contains(hash), "{hash}: {}", rows[0]);
     for row in rows.iter().take(15) {
         let value = row["value"].as_str().unwrap();
-        // Words of ours are on the page whatever the heap holds.
+        // heaptap's own words are on the page for any heap.
         let is_word = value.len() < 12;
         assert!(is_word || !without.contains(value), "{value}");
     }
@@ -384,7 +384,7 @@ fn who_holds_what_grew_is_there_behind_a_class_that_has_many_holders() {
     let page = folder.join("page.html");
     words(&["diff", &before, &after, "-o", page.to_str().unwrap()]);
     let page = std::fs::read_to_string(page).unwrap();
-    // 80 listeners more, each with an array of bytes; strings have thousands of those.
+    // 80 more listeners, each with an array of bytes; thousands of strings have those, too.
     let held = page
         .split("<h4 id=\"held1-0\"><bdi>byte[]</bdi></h4>")
         .nth(1);

@@ -1,5 +1,4 @@
-//! heaptap is killed at any moment of a recording: `collect` loses nothing, and leaves nothing
-//! behind.
+//! heaptap is killed at any time of a recording: `collect` loses nothing, and nothing remains.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -7,14 +6,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::lab::{Ended, Lab, Running};
 
-/// The seed decides when heaptap is killed; each moment is a run of its own.
+/// The seed determines when heaptap is killed; each time is a separate run.
 const SEED: u64 = 20_261_120;
 const KILLS: usize = 100;
-/// At most so many seconds after an event, by the clock of the phone, which runs at [`SPEED`].
+/// Maximum number of seconds after an event, by the clock of the phone, which runs at [`SPEED`].
 const JITTER: f64 = 1.2;
 const SPEED: u32 = 20;
-/// The way of a recording. Killed near any of them, so that each stage has its share however
-/// busy the host is.
+/// Events of a recording. The process is killed near one of them, so that each stage is covered on
+/// any host.
 const EVENTS: [&str; 8] = [
     "nothing",
     "checked",
@@ -26,7 +25,7 @@ const EVENTS: [&str; 8] = [
     "converting",
 ];
 
-/// When a process is killed.
+/// Time at which a process is killed.
 #[derive(Debug, Clone, Copy)]
 struct Moment {
     event: &'static str,
@@ -42,7 +41,7 @@ impl Moment {
         }
     }
 
-    /// Kills `running` at this moment, or lets it end before.
+    /// Kills `running` at this time, or lets it end earlier.
     fn kill(self, lab: &Lab, mut running: Running) -> Ended {
         if self.event == "nothing" || running.comes(self.event) {
             lab.wait_on_phone(self.after);
@@ -58,7 +57,7 @@ fn killed_at_a_hundred_moments_it_loses_nothing() {
     let moments: Vec<(Moment, Option<Moment>)> = (0..KILLS)
         .map(|_| {
             let first = Moment::random(&mut random);
-            // Sometimes the one who collects is killed as well.
+            // Sometimes the collecting process is killed as well.
             let second = (random.u8(..4) == 0).then(|| Moment::random(&mut random));
             (first, second)
         })
@@ -86,16 +85,16 @@ fn killed_at_a_hundred_moments_it_loses_nothing() {
     }
 }
 
-/// How far the recording had come.
+/// Progress of the recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
-    /// The phone had been told nothing.
+    /// The phone had not received anything.
     Untold,
-    /// The trace was on the phone alone.
+    /// The trace was only on the phone.
     OnThePhone,
-    /// The trace was here, the rest was not.
+    /// The trace was on the host, the rest was not.
     Fetched,
-    /// All was done.
+    /// Everything was done.
     Done,
 }
 
@@ -119,7 +118,7 @@ fn kill_at(first: Moment, second: Option<Moment>) -> Stage {
     if lab.is_left() {
         let collected = lab.run(&["stop", "--json"]);
         let expected = match lab.phone.truth().last() {
-            // The journal was written, the phone was never told.
+            // The journal was written, but the phone had not received anything.
             None => 5,
             Some(truth) if truth.dumps.is_empty() => 7,
             Some(_) => 0,

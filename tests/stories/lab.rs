@@ -1,6 +1,6 @@
-//! A virtual phone, a state folder and a work folder: what one story has to itself. Runs the
-//! real binary against the phone over a real socket. Owns deadlines and the comparison of a
-//! recording with what was really allocated.
+//! A virtual phone, a state directory and a work directory for one story. Runs the real binary
+//! against the phone over a real socket. Owns deadlines and the comparison of a recording with the
+//! actual allocations.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
@@ -11,20 +11,20 @@ use std::time::{Duration, Instant};
 use heaptap::phone::{PhoneSpec, RecordingTruth, VirtualPhone};
 use serde_json::Value;
 
-/// No step of a story takes that long; a story that waits longer has failed.
+/// Deadline of a step: a story that waits longer has failed.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
 /// The app of most stories.
 pub const APP: &str = "com.example.app";
 
-/// What one story has to itself.
+/// The environment of one story.
 pub struct Lab {
     pub phone: VirtualPhone,
     pub dir: tempfile::TempDir,
 }
 
 impl Lab {
-    /// A phone as `spec` says.
+    /// Creates a phone from `spec`.
     pub fn new(spec: &str) -> Lab {
         let spec = PhoneSpec::parse(spec).expect("a valid spec");
         let dir = tempfile::tempdir().expect("a temporary folder");
@@ -35,22 +35,22 @@ impl Lab {
         }
     }
 
-    /// The folder in which heaptap runs.
+    /// Returns heaptap's working directory.
     pub fn work(&self) -> PathBuf {
         self.dir.path().join("work")
     }
 
-    /// heaptap with `args`, with a state folder of its own.
+    /// heaptap with `args` and its own state directory.
     pub fn start(&self, args: &[&str]) -> Running {
         self.start_as("state", args)
     }
 
-    /// heaptap as another user or host would run it: with the state folder `state`.
+    /// heaptap as on another user account or host: with the state directory `state`.
     pub fn start_as(&self, state: &str, args: &[&str]) -> Running {
         self.start_on(&self.phone, state, args)
     }
 
-    /// heaptap with another phone, in the same folder.
+    /// heaptap with another phone, in the same directory.
     pub fn start_on(&self, phone: &VirtualPhone, state: &str, args: &[&str]) -> Running {
         let mut command = crate::program::heaptap();
         command
@@ -90,19 +90,19 @@ impl Lab {
         self.start(&recording("out", &args))
     }
 
-    /// The manifest in a folder of the work folder.
+    /// Returns the manifest in a directory of the work directory.
     pub fn manifest(&self, folder: &str) -> Value {
         let path = self.work().join(folder).join("manifest.json");
         let text = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         serde_json::from_slice(&text).expect("a manifest is JSON")
     }
 
-    /// What the phone's shell prints for a command of one word.
+    /// Returns the output of a one-word command in the phone's shell.
     pub fn shell(&self, command: &'static str) -> String {
         self.on_phone(&heaptap::device::Command::program(command))
     }
 
-    /// Waits so many seconds by the phone's clock.
+    /// Waits that many seconds by the phone's clock.
     pub fn wait_on_phone(&self, seconds: f64) {
         let sleep = heaptap::device::Command::program("sleep");
         self.on_phone(&sleep.arg(format!("{seconds:.3}")));
@@ -134,12 +134,12 @@ impl Lab {
         }
     }
 
-    /// Names in the phone's folder of traces.
+    /// Names in the trace directory of the phone.
     pub fn traces(&self) -> Vec<String> {
         self.phone.list("/data/misc/perfetto-traces")
     }
 
-    /// Nothing is left: no trace on the phone, no journal, no lock, no unfinished file.
+    /// Checks that nothing remains: no trace on the phone, no journal, no lock, no unfinished file.
     pub fn assert_tidy(&self, folder: &str) {
         assert_eq!(self.traces(), Vec::<String>::new(), "on the phone");
         assert_eq!(
@@ -152,16 +152,16 @@ impl Lab {
         }
     }
 
-    /// Whether a session is left to collect. Who is to be killed near its end may have been
-    /// faster, on a busy host above all: then nothing is.
+    /// Whether a session is left to collect. A process to be killed near its end can end before
+    /// that, above all on a busy host; then there is none.
     pub fn is_left(&self) -> bool {
         let status = self.expect(0, &["status", "--json"]).json();
         let sessions = status["sessions"].as_array().expect("sessions");
         !sessions.is_empty()
     }
 
-    /// What the phone recorded into the trace of this folder. A Java heap taken at a label is a
-    /// recording of its own on the phone, and may be the newer one.
+    /// The phone's record for the trace of this directory. A Java heap taken at a label is a
+    /// separate recording on the phone, which can be the newer one.
     pub fn truth_of(&self, folder: &str) -> RecordingTruth {
         let manifest = self.manifest(folder);
         let path = manifest["session"]["remote_path"].as_str().expect("a path");
@@ -170,8 +170,8 @@ impl Lab {
         truth.expect("the phone recorded it")
     }
 
-    /// What the folder holds is what was really allocated, dump by dump; and every dump that
-    /// heapprofd wrote is there.
+    /// Checks that the directory has the actual allocations, dump by dump, and every dump that
+    /// heapprofd wrote.
     pub fn assert_truth(&self, folder: &str) {
         let manifest = self.manifest(folder);
         let truth = self.truth_of(folder);
@@ -192,7 +192,7 @@ impl Lab {
             .map(|d| {
                 let number = |key: &str| d["totals"][key].as_u64().unwrap_or(u64::MAX);
                 let heap = match d["heap"].as_str().unwrap_or_default() {
-                    // Before Android 12 the trace does not name it.
+                    // Before Android 12 the trace does not contain its name.
                     "unknown" => "libc.malloc".to_owned(),
                     heap => heap.to_owned(),
                 };
@@ -218,7 +218,7 @@ pub fn recording<'a>(folder: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     [&["record", "-n", APP, "-o", folder][..], more].concat()
 }
 
-/// Names of the files in a folder; none where there is no folder.
+/// Names of the files in a directory; empty if it does not exist.
 pub fn files(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(folder)
         .into_iter()
@@ -230,7 +230,7 @@ pub fn files(folder: &Path) -> Vec<String> {
     names
 }
 
-/// heaptap at work; killed when dropped.
+/// A running heaptap; killed when dropped.
 pub struct Running {
     child: Child,
     args: String,
@@ -239,7 +239,7 @@ pub struct Running {
     stderr: Receiver<String>,
 }
 
-/// A heaptap that ended.
+/// A heaptap that has ended.
 pub struct Ended {
     pub status: ExitStatus,
     pub stdout: String,
@@ -258,7 +258,7 @@ impl std::fmt::Display for Ended {
 }
 
 impl Ended {
-    /// Its exit code; `None` where a signal killed it.
+    /// Its exit code; `None` if a signal killed it.
     pub fn code(&self) -> Option<i32> {
         self.status.code()
     }
@@ -307,12 +307,12 @@ impl Running {
         }
     }
 
-    /// Waits for an event of `--json-lines` by its name, and gives it.
+    /// Waits for an event of `--json-lines` by its name, and returns it.
     pub fn until(&mut self, event: &str) -> Value {
         self.until_that(event, |_| true)
     }
 
-    /// Waits for an event of `--json-lines`; false where the process ends without it.
+    /// Waits for an event of `--json-lines`; false if the process ends without it.
     pub fn comes(&mut self, event: &str) -> bool {
         while let Ok(line) = self.lines.recv_timeout(LIMIT) {
             let value = serde_json::from_str::<Value>(&line);
@@ -324,7 +324,7 @@ impl Running {
         false
     }
 
-    /// Waits until a second of the phone has been recorded: long enough to have attached.
+    /// Waits until a second of the phone is recorded, which is enough for attaching.
     pub fn until_recorded(&mut self) {
         self.until_that("progress", |p| p["elapsed_s"].as_f64() >= Some(1.0));
     }
@@ -334,7 +334,7 @@ impl Running {
         self.until_line(event, |value| value["event"] == event && holds(value))
     }
 
-    /// Waits for a line of JSON that `holds`; `what` it is.
+    /// Waits for a line of JSON that `holds`; `what` describes it.
     pub fn until_line(&mut self, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
         self.until_some(what, |line| {
             let value = serde_json::from_str::<Value>(line).ok()?;
@@ -342,7 +342,7 @@ impl Running {
         })
     }
 
-    /// Waits for a line of which `find` makes something; `what` it is.
+    /// Waits for a line for which `find` returns a value; `what` describes it.
     pub fn until_some<T>(&mut self, what: &str, find: impl Fn(&str) -> Option<T>) -> T {
         let begun = Instant::now();
         loop {
@@ -387,7 +387,7 @@ impl Running {
         kill_process(pid.expect("a pid"), signal).expect("our own child");
     }
 
-    /// Interrupts it, and again once it is ending: it is to leave the recording where it is.
+    /// Interrupts it, and again while it is ending, so that it leaves the recording on the phone.
     #[cfg(unix)]
     pub fn interrupt_twice(mut self) -> Ended {
         self.until_recorded();
@@ -406,7 +406,7 @@ impl Running {
     pub fn end_within(mut self, limit: Duration) -> Ended {
         let begun = Instant::now();
         let mut lines = std::mem::take(&mut self.seen);
-        // Stdout ends with the process, whose children inherit nothing.
+        // Stdout ends with the process, because children do not inherit it.
         loop {
             match self
                 .lines

@@ -1,14 +1,14 @@
-//! Rounds of a repeated action, a snapshot after each: what grows is told, and with which
-//! certainty.
+//! Iterations of an action, a snapshot after each: reports the growing callsites, and their
+//! confidence.
 
 use crate::lab::Lab;
 
-/// What calls the phone's functions that leak.
+/// The caller of the phone's functions that leak.
 const PLANTED: &str = "Java_com_example_app_telemetry_Telemetry_subscribe";
 
 #[test]
 fn labelled_rounds_tell_the_leak_and_accuse_nothing_healthy() {
-    // Slow enough for snapshots to come in time on a machine that is busy.
+    // Slow enough for punctual snapshots on a busy host.
     let lab = Lab::new("android=14,build=userdebug,speed=3");
     let mut running = lab.record(&["--snapshots=1s"]);
     running.until_recorded();
@@ -22,7 +22,7 @@ fn labelled_rounds_tell_the_leak_and_accuse_nothing_healthy() {
     let series = &document["series"][0];
     let heaps = series["heaps"].as_array().unwrap();
     let malloc = heaps.iter().find(|h| h["heap"] == "libc.malloc").unwrap();
-    // Seven labels, the first of them warm-up.
+    // Seven labels, of which the first is warm-up.
     assert_eq!(malloc["steps"], 5, "{malloc:#}");
     let sites = series["sites"].as_array().unwrap();
     let grows: Vec<&str> = sites
@@ -30,16 +30,16 @@ fn labelled_rounds_tell_the_leak_and_accuse_nothing_healthy() {
         .filter(|site| site["verdict"] == "grows")
         .map(|site| site["app_frame"]["function"].as_str().unwrap())
         .collect();
-    // Without symbols the nearest frame with a name is the JNI method above both leaks.
+    // Without symbols, the nearest named frame is the JNI method above both leaks.
     assert!(!grows.is_empty(), "{series:#}");
     assert!(grows.iter().all(|name| *name == PLANTED), "{grows:?}");
-    // What was left out and why is said.
+    // Omitted dumps are reported with the reason.
     let notes = series["notes"].to_string();
     assert!(notes.contains("warm-up"), "{notes}");
     let text = lab.expect(9, &["leaks", "out", "--fail"]).stdout;
     assert!(text.contains(&format!("1. {PLANTED}")), "{text}");
     assert!(text.contains("Each iteration leaves"), "{text}");
-    // Of a single dump there is nothing to compare.
+    // A single dump cannot be compared.
     let one = lab.expect(2, &["leaks", "out@last", "--json"]).json();
     assert_eq!(one["error"]["kind"], "too-few-dumps");
 }

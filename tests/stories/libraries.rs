@@ -1,15 +1,15 @@
-//! Names from the phone's own libraries: by default, once, and never at the recording's cost.
+//! Symbols from the phone's own libraries: by default, once, and never at the recording's cost.
 
 use serde_json::Value;
 
 use crate::lab::{APP, Lab};
 
-/// A phone whose heapprofd could not open the system's libraries: what they export has names,
-/// the rest would have to come from their files.
+/// A phone whose heapprofd could not open the system's libraries: exported functions have names,
+/// the others need the files.
 const PHONE: &str = "speed=20,names=exported";
 const HWUI: &str = "/system/lib64/libhwui.so";
 
-/// What a recording of the app leaves in `folder`.
+/// Contents of a recording of the app in `folder`.
 fn record(lab: &Lab, folder: &str, more: &[&str]) -> Value {
     let mut args = vec!["record", "-n", APP, "-d", "10s", "-i", "512", "-o", folder];
     args.extend(more);
@@ -17,7 +17,7 @@ fn record(lab: &Lab, folder: &str, more: &[&str]) -> Value {
     lab.manifest(folder)["symbolization"].clone()
 }
 
-/// The requests about libraries: those that brought one, and those that looked.
+/// The requests about libraries: successful ones, and those that only searched.
 fn asked(lab: &Lab) -> Vec<String> {
     let of_libraries = |request: &String| {
         request.contains("/lib64/") || request.contains("/framework/") || request.contains(".apk")
@@ -32,7 +32,7 @@ fn library<'a>(names: &'a Value, list: &str, path: &str) -> Option<&'a Value> {
     all.find(|library| library["path"] == path)
 }
 
-/// Whether a library's frames are named by its file from the phone.
+/// Whether the library file from the phone names its frames.
 fn came(names: &Value, path: &str) -> bool {
     let named = library(names, "libraries_named", path);
     let files = named.and_then(|library| library["files"].as_array());
@@ -42,7 +42,7 @@ fn came(names: &Value, path: &str) -> bool {
     })
 }
 
-/// Why a library did not come.
+/// Reason for a missing library.
 fn why_not(names: &Value, path: &str) -> String {
     let missing = library(names, "libraries_missing", path).unwrap_or_else(|| panic!("{names:#}"));
     let places = missing["searched"].as_array().expect("places");
@@ -68,7 +68,7 @@ fn names_come_from_the_phone_once() {
         after_the_first.iter().any(|r| r.starts_with("RECV")),
         "{after_the_first:?}"
     );
-    // What the phone has no symbols of is not asked again either.
+    // Libraries without symbols on the phone are not requested again, either.
     let names = record(&lab, "second", &[]);
     assert!(came(&names, HWUI), "{names:#}");
     assert_eq!(asked(&lab), after_the_first);
@@ -83,7 +83,7 @@ fn a_phone_may_be_left_alone() {
         "{names:#}"
     );
     assert_eq!(asked(&lab), Vec::<String>::new());
-    // Later it may still be asked, for the profiles of the same recording.
+    // It can be requested later, for the profiles of the same recording.
     lab.expect(0, &["symbolize", "out", "--pull-libs", "always"]);
     let names = &lab.manifest("out")["symbolization"];
     assert!(came(names, HWUI), "{names:#}");
@@ -118,7 +118,7 @@ fn convert_asks_a_phone_only_where_that_is_wished() {
         ],
     );
     assert!(came(&lab.manifest("pulled")["symbolization"], HWUI));
-    // Without a phone there is a warning, and all else.
+    // Without a phone there is a warning, and the rest works.
     lab.phone.unplug(0);
     let ended = lab.expect(
         0,
@@ -141,7 +141,7 @@ fn what_stands_in_the_way_is_told_and_costs_nothing_else() {
         .phone
         .file("/system/lib64/libutils.so")
         .expect("a library");
-    // An update that came since the process was started, and a file that is closed.
+    // An update after the start of the process, and an unreadable file.
     lab.phone.put_file(HWUI, &others, 0o644);
     let sqlite = lab
         .phone
@@ -171,7 +171,7 @@ fn more_than_64_mib_are_left_on_the_phone() {
 
 #[test]
 fn a_cable_pulled_while_libraries_come_costs_names_only() {
-    // The first pull is the trace's.
+    // The first pull is for the trace.
     let lab = Lab::new("speed=20,names=exported,fault=pull-cut@100#2");
     let names = record(&lab, "out", &[]);
     let all = names["libraries_missing"]

@@ -1,5 +1,5 @@
-//! Somebody watches the memory of an app as it moves: in lines, as JSON, as CSV, over a pulled
-//! cable and a restart of the app.
+//! Live view of an app's memory: as lines, as JSON, as CSV, across a disconnect and a restart of
+//! the app.
 
 use heaptap::timeline::{Entry, Observation, Source};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::lab::{APP, Ended, Lab, Running};
 
 const PHONE: &str = "android=14,build=user,speed=10";
 
-/// The live view of `APP`'s main process and the others of its package, as lines of JSON.
+/// The live view of `APP`'s main process and the other processes of its package, as JSON lines.
 fn watch(lab: &Lab, more: &[&str]) -> Running {
     let mut args = vec!["meminfo", "-n", APP, "--every", "1s", "--json-lines"];
     args.extend(more);
@@ -20,7 +20,7 @@ fn until(running: &mut Running, kind: &str) -> Value {
     running.until_line(kind, |line| line["kind"] == kind)
 }
 
-/// What was seen, and the summary.
+/// The observations, and the summary.
 fn told(ended: &Ended) -> (Vec<Entry>, Value) {
     let mut lines: Vec<&str> = ended.stdout.lines().collect();
     let last = lines.pop().unwrap_or_else(|| panic!("nothing: {ended}"));
@@ -34,7 +34,7 @@ fn told(ended: &Ended) -> (Vec<Entry>, Value) {
 fn in_a_pipe_a_line_has_all_that_is_known_in_eighty_columns() {
     let lab = Lab::new(PHONE);
     let mut running = lab.start(&["meminfo", "-n", APP, "--every", "1s"]);
-    // What meminfo said stands in the lines between its answers, with its age.
+    // Lines between two answers of meminfo repeat its figures, with their age.
     running.until_some("a line with older parts", |line| {
         let cells: Vec<&str> = line.split_whitespace().collect();
         let age: u32 = cells.get(4)?.parse().ok()?;
@@ -69,7 +69,7 @@ fn its_time_is_over_where_the_phone_is_gone_for_good() {
 fn as_json_each_line_is_an_entry_and_one_command_brings_all() {
     let lab = Lab::new(PHONE);
     let mut running = watch(&lab, &[]);
-    // Rounds have passed by the second answer.
+    // Several rounds are over by the second answer.
     until(&mut running, "parts");
     until(&mut running, "parts");
     until(&mut running, "parts");
@@ -84,7 +84,7 @@ fn as_json_each_line_is_an_entry_and_one_command_brings_all() {
         let Observation::Parts(of) = &entry.seen else {
             continue;
         };
-        // The app is not asked, and collects nothing for us.
+        // The app is not queried, and does not collect garbage for heaptap.
         assert_eq!(
             (of.source, of.java_heap.is_none()),
             (Source::MeminfoLocal, true)
@@ -98,7 +98,7 @@ fn as_json_each_line_is_an_entry_and_one_command_brings_all() {
     );
     let cost = &last["cost"];
     assert_eq!(cost["round_trips"], 1, "{cost}");
-    // A busy host plays fewer rounds than a second has: how many is not what is asked.
+    // A busy host manages fewer rounds than seconds; their number does not matter here.
     assert!(cost["polls"].as_u64() >= Some(2), "{cost}");
     let rss = last["processes"][0]["figures"]
         .as_array()

@@ -1,5 +1,5 @@
-//! User stories: the real binary against the virtual phone, over a real socket. What is
-//! recorded is compared with what was really allocated on the phone.
+//! User stories: the real binary against the virtual phone, over a real socket. Recordings are
+//! compared with the actual allocations on the phone.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 #[path = "../common/program.rs"]

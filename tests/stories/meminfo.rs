@@ -1,5 +1,5 @@
-//! Somebody asks where the memory of an app is: by `dumpsys meminfo` of a running phone, of texts
-//! that were saved, and of two of them.
+//! Memory of an app by category: from `dumpsys meminfo` of a running phone, from saved texts, and
+//! as a difference of two.
 
 use serde_json::Value;
 
@@ -97,7 +97,7 @@ fn who_looks_on_reads_what_matters_and_what_it_means() {
     assert!(at("Native Heap: ") < at("Stack: "), "{shown}");
     let table = lab.expect(0, &["meminfo", "-n", APP]).stdout;
     assert!(table.contains("% of private dirty"), "{table}");
-    // One in depth; without a process, too.
+    // One in detail; without a process, too.
     for args in [
         &["meminfo", "-n", APP, "--explain=.so"][..],
         &["meminfo", "--explain=.so"],
@@ -153,7 +153,7 @@ fn a_row_is_explained_however_it_is_typed_and_a_slip_is_told() {
         let mut lines = shown.lines();
         assert_eq!(lines.next(), Some(row), "{shown}");
         assert!(shown.contains("  to do: "), "{shown}");
-        // Its services may have none.
+        // Its services might not have one.
         let of_app = format!("  {APP} (");
         let of_app = lines.find(|line| line.starts_with(&of_app)).unwrap();
         assert!(!of_app.contains("does not have this row"), "{shown}");
@@ -172,7 +172,7 @@ fn a_row_is_explained_however_it_is_typed_and_a_slip_is_told() {
             "{help}"
         );
     }
-    // Without a process it means the same on every phone.
+    // Without a process the meaning is the same on every phone.
     let alone = lab.expect(0, &["meminfo", "--explain=.so"]).stdout;
     assert!(alone.starts_with(".so mmap\n"), "{alone}");
     lab.expect(2, &["meminfo", "--explain"]);
@@ -292,7 +292,7 @@ fn two_texts_of_the_whole_phone_are_compared() {
     let app = rows.iter().find(of_app).expect("the app");
     assert_eq!(app["before"].as_i64(), Some(shown("before")));
     assert_eq!(app["after"].as_i64(), Some(shown("after")));
-    // Two users' processes of one name are compared each with itself.
+    // Two users' processes with the same name are compared separately.
     let chats = rows
         .iter()
         .filter(|row| row["row"] == "com.example.chat" && row["section"] == "device_processes");

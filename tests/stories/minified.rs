@@ -1,17 +1,17 @@
 //! Minified apps: a recording keeps the names that R8's mapping file gave its Java heaps, a heap
-//! without names says so, and `deobfuscate` says what it could not change.
+//! without names is reported, and `symbolize` reports what it could not change.
 
 use std::path::Path;
 
 use crate::lab::{APP, Ended, Lab, files};
 
 const PHONE: &str = "android=14,build=userdebug,speed=20,obfuscated=yes";
-/// The field that holds the leaked activity, as its source calls it.
+/// Source name of the field that references the leaked activity.
 const HOLDER: &str = "Navigator.previous";
 /// A class that R8 renamed.
 const RENAMED: &str = "com.example.app.ui.Navigator";
 
-/// R8's mapping file of the app, where its build left it.
+/// R8's mapping file of the app, where its build stored it.
 fn mapping(lab: &Lab) -> String {
     let path = lab.work().join("mapping.txt");
     std::fs::write(&path, heaptap::phone::MAPPING).unwrap();
@@ -96,7 +96,8 @@ fn java_heaps_at_labels_keep_their_names_and_leave_nothing_half_done() {
     running.until_that("captured", |of| of["label"] == "one");
     running.signal("INT");
     assert_eq!(running.end().code(), Some(0));
-    // The heap of the label told of what use the map is: that of the end is not read for it.
+    // The heap of the label showed that the mapping applies, so the heap of the end is not read for
+    // it.
     let trace = "out/java/raw-trace";
     let args = ["symbolize", trace, "--mapping", &map, "-o", "maps"];
     let counted = lab.expect(0, &args);
@@ -127,7 +128,7 @@ fn a_minified_heap_without_a_mapping_says_so_in_one_line() {
         };
         assert!(line.contains("--mapping"), "{line}");
     }
-    // With its own names there is nothing to be said.
+    // With original names there is nothing to report.
     let plain = Lab::new("android=14,build=userdebug,speed=20");
     let dumped = plain.expect(0, &["dump", "--hprof", "-n", APP, "-o", "out"]);
     assert!(!is_told_minified(&dumped), "{dumped}");
@@ -216,7 +217,7 @@ fn deobfuscate_by_the_map_of_one_app_keeps_the_names_of_another() {
     let before = packets();
     lab.run(&["symbolize", "out", "--mapping", &of_other]);
     shows_names(&lab, "out");
-    // Once more by the same map: the packets do not grow.
+    // The same mapping again: the packets do not grow.
     lab.expect(0, &["symbolize", "out", "--mapping", &of_app]);
     assert!(packets().len() <= 2 * before.len());
     lab.expect(0, &["symbolize", "out", "--mapping", &of_app]);
@@ -232,7 +233,7 @@ fn a_damaged_file_of_java_names_ends_nothing_that_does_not_need_it() {
     let ended = lab.run(&["symbolize", "out"]);
     assert_ne!(ended.code(), Some(8), "{ended}");
     assert!(ended.stderr.contains("wrote out"), "{ended}");
-    // A mapping file that names something is not added to what cannot be read.
+    // A mapping file in use is not listed among the unreadable ones.
     let map = format!("{APP}={}", mapping(&lab));
     let ended = lab.run(&["symbolize", "out", "--mapping", &map]);
     assert!(ended.stderr.contains("cannot write all symbols"), "{ended}");

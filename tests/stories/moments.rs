@@ -1,5 +1,5 @@
-//! `PATH@LABEL`, `PATH@N`, `PATH@last` and `PATH@end`: the same moment for whoever is asked, of
-//! dumps and of what was kept beside them.
+//! `PATH@LABEL`, `PATH@N`, `PATH@last` and `PATH@end`: every command selects the same moment, of
+//! dumps and of companion data.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::lab::Lab;
 
 const ROOTED: &str = "android=14,build=userdebug,speed=4";
 
-/// What tells the moment of an answer: its label, and the text that it was made of.
+/// Identity of the moment in an answer: its label, and the text of its source.
 fn asked(lab: &Lab, command: &[&str], which: &str) -> Value {
     let input = format!("out{which}");
     let mut args = command.to_vec();
@@ -53,7 +53,7 @@ fn a_name_means_one_moment_whoever_is_asked() {
         assert!(help.starts_with("did you mean @before?"), "{help}");
         assert!(help.contains(&format!("@after ({after}")), "{help}");
     }
-    // Dumps and Java heaps go by the same.
+    // Dumps and Java heaps use the same numbers.
     let number = |which: &str, more: &[&str]| {
         let command: Vec<&str> = [&["top"], more].concat();
         let top = asked(&lab, &command, which);
@@ -69,7 +69,7 @@ fn a_name_means_one_moment_whoever_is_asked() {
         assert_eq!(number("@end", more), last, "{more:?}");
         assert_eq!(number("@last", more), last, "{more:?}");
     }
-    // What was dumped without a label has nothing beside it.
+    // A dump without a label has no companion data.
     let bare = dumps
         .iter()
         .find(|dump| dump["label"].is_null() && format!("@{}", dump["number"]) != last);

@@ -1,4 +1,4 @@
-//! Android 10: one file for all recordings, which the shell can neither name nor remove.
+//! Android 10: one file for all recordings, which the shell user can neither name nor remove.
 
 use crate::lab::{APP, Lab, files, recording};
 
@@ -11,7 +11,7 @@ fn what_was_left_on_the_phone_is_fetched_before_it_is_written_over() {
         0,
         &["record", "-n", APP, "-d", "3s", "-o", "first", "--detach"],
     );
-    // It has to be over: two at a time would not fit.
+    // It must have ended: two at a time do not fit.
     loop {
         let status = lab.expect(0, &["status", "--json"]).json();
         if status["sessions"][0]["state"] == "uncollected" {
@@ -25,7 +25,7 @@ fn what_was_left_on_the_phone_is_fetched_before_it_is_written_over() {
     lab.assert_truth("second");
     assert_eq!(files(&lab.dir.path().join("state/sessions")), [""; 0]);
 
-    // What has been fetched is not fetched again.
+    // A fetched recording is not fetched again.
     let third = lab.expect(0, &recording("third", &["-d", "3s", "--json-lines"]));
     assert!(!third.stdout.contains("collecting-first"), "{third}");
     lab.assert_truth("third");
@@ -65,7 +65,7 @@ fn a_journal_of_which_nothing_is_left_stops_no_recording() {
         let status = lab.expect(0, &["status", "--json"]).json();
         status["sessions"][0]["state"] == "uncollected"
     });
-    // Killed between its tidying and its forgetting, a heaptap leaves such a journal.
+    // A heaptap killed between cleaning up and forgetting the session leaves such a journal.
     let sessions = lab.dir.path().join("state/sessions");
     let name = files(&sessions).into_iter().find(|n| n.ends_with(".jsonl"));
     let journal = sessions.join(name.expect("a journal"));

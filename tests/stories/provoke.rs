@@ -1,5 +1,5 @@
-//! Somebody provokes leaks: the screen turns, the app is left and started again; afterwards the
-//! phone is as it was, whatever ended it.
+//! Provoking leaks: the screen rotates, the app is left and restarted; afterwards the phone is
+//! restored, whatever the cause of the end.
 
 use std::fs;
 
@@ -24,7 +24,7 @@ fn begin(lab: &Lab, more: &[&str]) -> Running {
     lab.start(&args)
 }
 
-/// Every effect of a document, in order.
+/// Returns every effect of a document, in order.
 fn effects(document: &Value) -> Vec<String> {
     let steps = document["steps"].as_array().expect("steps");
     let all = steps
@@ -34,7 +34,7 @@ fn effects(document: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Commands that changed something on the phone so far, as they came.
+/// Returns the commands that changed something on the phone so far, in order.
 fn changes(lab: &Lab) -> Vec<String> {
     const CHANGING: [&str; 8] = [
         "am ",
@@ -57,7 +57,7 @@ fn changes(lab: &Lab) -> Vec<String> {
         .collect()
 }
 
-/// Rotation and stay-awake as a phone of ours has them before anybody comes.
+/// Rotation and stay-awake as initially set on the virtual phone.
 fn assert_as_it_was(lab: &Lab) {
     let system = lab.shell("settings list system");
     assert!(system.contains("accelerometer_rotation=1\n"), "{system}");
@@ -98,7 +98,7 @@ fn the_screen_turns_on_every_android_and_the_leak_is_in_the_heap() {
         let truth = lab.phone.java_truth();
         let planted = &truth.last().expect("a dump").planted;
         let leaked = planted.iter().find(|p| p.what == "recreated-activities");
-        // Five turns, and the one that puts the screen back.
+        // Five rotations, and the one that restores the screen.
         let leaked = leaked.expect("they leak").count;
         assert!((5..=6).contains(&leaked), "{android}: {leaked}");
     }
@@ -229,7 +229,7 @@ fn a_lost_cable_is_waited_for_and_the_plan_goes_on() {
         lab.phone.plug_in(0);
         running.until("reconnected");
     }
-    // The one that was cut is done again, to the other side than the screen is on by then.
+    // The interrupted step is repeated, away from the current orientation.
     let again = running.until_that("step", |s| s["retried"] == true);
     assert!(again["repetition"].as_u64() > Some(last), "{again}");
     let next = running.until("step");
@@ -249,7 +249,7 @@ fn a_lost_cable_is_waited_for_and_the_plan_goes_on() {
     assert_as_it_was(&lab);
 }
 
-/// The number of the shell in which the phone got a command that begins so, from 1.
+/// Number of the shell, from 1, that received a command with this beginning.
 fn shell_with(lab: &Lab, begin: &str) -> usize {
     let requests = lab.phone.requests();
     let mut shells = requests.iter().filter(|r| r.starts_with("shell"));
@@ -266,7 +266,7 @@ fn a_process_that_ended_as_it_was_told_did_not_die_because_the_cable_was_lost_me
         let slow = "speed=4";
         let whole = Lab::new(slow);
         provoke(&whole, 0, &["wait:1", action, "wait:1"]);
-        // The look that would have seen it gone is cut.
+        // The check that would have confirmed the effect is cut off.
         let look = shell_with(&whole, command) + 1;
         let lab = Lab::new(&format!("fault=shell-cut#{look},{slow}"));
         let document = provoke(&lab, 0, &["wait:1", action, "wait:1"]).json();
@@ -309,7 +309,7 @@ fn a_phone_that_is_there_and_answers_nothing_is_given_up_with_what_is_to_be_type
     let lab = Lab::new(FAST);
     let mut running = begin(&lab, &["rotate:5000"]);
     running.until_that("step", |s| s["repetition"] == 2);
-    // Every connection from now on is lost as soon as something is said.
+    // From now on, every connection is lost as soon as it transfers data.
     let cut = Fault::parse("shell-cut").expect("a fault");
     lab.phone.faults().add(cut);
     let ended = running.end();
@@ -327,7 +327,7 @@ fn a_phone_that_is_there_and_answers_nothing_is_given_up_with_what_is_to_be_type
     ] {
         assert!(help.contains(command), "{ended}");
     }
-    // Each command is a line of its own, to be copied.
+    // Each command is on its own line, for copying.
     let typed = |line: &&str| {
         let command = "adb -s virtual-1 shell settings put system accelerometer_rotation ";
         let value = line.trim_start().strip_prefix(command);
@@ -387,7 +387,7 @@ fn what_provokes_nothing_is_said() {
         assert_eq!(effects(&document), ["not-recreated"; 2], "{ended}");
         assert!(ended.stdout.contains(why), "{ended}");
     }
-    // In front, a second request of the same level is refused.
+    // In the foreground, a second request at the same level is refused.
     let refused = provoke(&lab, 12, &["trim:running-low", "trim:running-moderate"]);
     assert_eq!(effects(&refused.json()), ["trimmed", "trim-refused"]);
     assert!(refused.stdout.contains("levels must rise"), "{refused}");
@@ -472,7 +472,7 @@ fn an_app_at_rest_is_told_from_one_that_is_not() {
 
 #[test]
 fn growth_from_round_to_round_is_told_with_how_sure_that_is() {
-    // Each turn leaks an activity with its views.
+    // Each rotation leaks an activity with its views.
     let lab = Lab::new(&format!("app=idle,{FAST}"));
     let args = ["rotate:2", "home-and-back:1", "--rounds", "8", "--settle"];
     let ended = provoke(&lab, 0, &args);
@@ -484,16 +484,16 @@ fn growth_from_round_to_round_is_told_with_how_sure_that_is() {
     let bound = |name: &str| trend[name].as_i64().expect("bytes");
     assert!(bound("low") <= bound("change") && bound("change") <= bound("high"));
     assert_eq!(trend["verdict"] == "grows", bound("low") > 0, "{trend}");
-    // Few rounds are no proof, whatever they look like.
+    // A few rounds are not conclusive, whatever their values.
     let few = provoke(&lab, 0, &["rotate:1", "--rounds", "3"]).json();
     let trend = &few["report"]["trend"];
     assert_eq!(trend["verdict"], "too-few", "{trend}");
     assert!(trend["change"].is_null(), "{trend}");
-    // One action alone is compared from doing to doing; one doing with nothing.
+    // A single action is compared by repetition; one repetition has no comparison.
     let turns = provoke(&lab, 0, &["rotate:6"]).json();
     assert_eq!(turns["report"]["trend"]["per"], "rotate");
     assert!(provoke(&lab, 0, &["rotate:1"]).json()["report"]["trend"].is_null());
-    // In words.
+    // As text.
     let words = lab.expect(0, &["provoke", "-n", APP, "rotate:6"]);
     let heading = words.stdout.lines().next().unwrap_or_default();
     assert!(
@@ -518,13 +518,13 @@ fn growth_from_round_to_round_is_told_with_how_sure_that_is() {
 
 #[test]
 fn what_a_turned_activity_leaves_is_in_the_native_heap_too() {
-    // What each leaves outside the Java heap: a picture, and what its views are drawn with.
+    // Each also leaks outside the Java heap: a picture, and its views' drawing resources.
     const EACH: u64 = (192 << 10) + 40 * 1_504;
     const TURNS: u64 = 12;
     let lab = Lab::new(&format!("android=14,build=userdebug,{FAST}"));
     let mut recording = lab.record(&[]);
     recording.until_recorded();
-    // The native heap is attached to by then: what comes is counted.
+    // The native heap is attached by then, so new allocations are counted.
     lab.expect(0, &["snapshot", "--label", "before", "--json"]);
     let turns = format!("rotate:{TURNS}");
     provoke(&lab, 0, &[&turns]);
@@ -547,13 +547,13 @@ fn what_a_turned_activity_leaves_is_in_the_native_heap_too() {
         heaps.next().expect("a dump"),
         heaps.next_back().expect("another"),
     );
-    // Putting the screen back turns it once more, where it lies on its side.
+    // Restoring the screen rotates it once more if it is in landscape.
     let left = held(last) - held(first);
     assert!(
         (TURNS * EACH..=(TURNS + 1) * EACH).contains(&left),
         "{left}"
     );
-    // And heapprofd saw most of it: the pictures are larger than its interval.
+    // heapprofd saw most of it, because the pictures are larger than its interval.
     let top = lab.expect(0, &["top", "out", "--by", "function", "--json"]);
     assert!(top.stdout.contains("allocateHeapBitmap"), "{top}");
 }
@@ -591,7 +591,7 @@ fn steps_beside_a_recording_that_runs_are_all_in_its_timeline() {
         .filter_map(|s| s["begin_ns"].as_u64())
         .collect();
     assert_eq!(ours, steps);
-    // Nothing of the recording's own was lost, either.
+    // The recording itself did not lose anything, either.
     let resident = timeline
         .entries
         .iter()

@@ -1,6 +1,6 @@
-//! SQL over a recording with all sources gives what its files say: every figure of
-//! `memory.jsonl`, what `gc` and `meminfo` make of the folder, and each counter of the trace, which
-//! is decoded here by the generated messages.
+//! SQL over a recording with all sources returns the contents of its files: every figure of
+//! `memory.jsonl`, the results of `gc` and `meminfo` for the directory, and each counter of the
+//! trace, decoded here by the generated messages.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::lab::{APP, Lab};
 
 const PHONE: &str = "android=14,build=userdebug,speed=6";
 
-/// Rows of a query, each its values in order of the columns' names.
+/// Rows of a query, each with its values in the order of the column names.
 fn rows(lab: &Lab, sql: &str) -> Vec<Value> {
     let told = lab.run(&["query", "out", sql, "--json"]);
     assert!(matches!(told.code(), Some(0 | 6)), "{told}");
@@ -22,7 +22,7 @@ fn rows(lab: &Lab, sql: &str) -> Vec<Value> {
     rows
 }
 
-/// Where each part of a figure stands in an entry of its kind.
+/// Position of each part of a figure in an entry of its kind.
 const PARTS: [(&str, &[(&str, &str)]); 5] = [
     (
         "resident",
@@ -69,7 +69,7 @@ const PARTS: [(&str, &[(&str, &str)]); 5] = [
     ),
 ];
 
-/// Part and bytes of all figures that an entry holds.
+/// Part and bytes of all figures in an entry.
 fn figures(kind: &str, entry: &Value) -> Vec<(&'static str, Value)> {
     let known = PARTS.iter().find(|known| known.0 == kind);
     let parts = known.map_or(&[][..], |known| known.1).iter();
@@ -77,7 +77,7 @@ fn figures(kind: &str, entry: &Value) -> Vec<(&'static str, Value)> {
     parts.filter_map(told).collect()
 }
 
-/// Each line as text: lists are compared whole, in any order.
+/// Each line as text: lists are compared completely, in any order.
 fn sorted(mut all: Vec<Value>) -> Vec<String> {
     let lines = all.iter_mut().map(|value| value.to_string());
     let mut lines = Vec::from_iter(lines);
@@ -92,7 +92,7 @@ fn sql_gives_what_files_and_commands_say() {
         "record", "-n", APP, "-d", "24s", "-o", "out", "--with", "all",
     ];
     let recorded = lab.run(&args);
-    // A host that is busy loses dumps, which is of no interest here.
+    // A busy host loses dumps, which does not matter here.
     assert!(matches!(recorded.code(), Some(0 | 6)), "{recorded}");
     let folder = lab.work().join("out");
     let manifest = lab.manifest("out");
@@ -123,7 +123,7 @@ fn sql_gives_what_files_and_commands_say() {
     );
     assert_eq!(sorted(told), sorted(lines));
 
-    // The last answer of meminfo, as `meminfo` reads its text.
+    // The last answer of meminfo, as parsed by `meminfo`.
     let shown = lab.run(&["meminfo", "out", "--json"]);
     assert!(matches!(shown.code(), Some(0 | 6)), "{shown}");
     let expected = figures("parts", &shown.json()["processes"][0]["parts"]);
@@ -137,7 +137,7 @@ fn sql_gives_what_files_and_commands_say() {
     assert!(!told.is_empty());
     assert_eq!(sorted(told), sorted(expected.collect()));
 
-    // Collections, as `gc` sums them up.
+    // Collections, as summarized by `gc`.
     let report = lab.run(&["gc", "out", "--json"]);
     assert!(matches!(report.code(), Some(0 | 6)), "{report}");
     let report = report.json();
@@ -191,7 +191,8 @@ fn sql_gives_what_files_and_commands_say() {
     assert_eq!(sorted(told.collect()), sorted(counters));
 }
 
-/// Time, process, name and value of what the trace's packets tell; those of the phone nameless.
+/// Time, process, name and value of the counters in the trace's packets; those of the phone have no
+/// process.
 fn counters(trace: &Trace) -> Vec<Value> {
     let mut found = Vec::new();
     for packet in &trace.packet {

@@ -1,8 +1,8 @@
-//! Somebody records an app, and looks at what came of it.
+//! Recording an app, and reading the results.
 
 use crate::lab::{APP, Lab, files};
 
-/// Time runs faster on the phone: a story needs no patience.
+/// Time runs faster on the phone, so a story is short.
 const FAST: &str = "android=14,build=userdebug,speed=10";
 
 #[test]
@@ -67,7 +67,7 @@ fn an_app_is_recorded_from_its_launch() {
     lab.assert_tidy("out");
 }
 
-/// Name, pid and whether it was hooked at launch, of each target.
+/// Name, pid and whether it was attached at launch, of each target.
 fn targets(manifest: &serde_json::Value) -> Vec<(&str, Option<u64>, Option<bool>)> {
     manifest["targets"]
         .as_array()
@@ -209,7 +209,7 @@ fn who_detaches_hears_of_what_can_be_done_next() {
     assert!(said.contains("heaptap snapshot"), "{said}");
     lab.expect(0, &["stop"]);
     lab.assert_tidy("out");
-    // Of what cannot be done nobody hears.
+    // Commands that cannot work are not suggested.
     let args = ["record", "-n", APP, "-o", "without", "--detach"];
     let left = lab.expect(0, &[&args[..], &["--no-snapshots"]].concat());
     assert!(!left.to_string().contains("heaptap snapshot"), "{left}");

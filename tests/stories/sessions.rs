@@ -1,4 +1,4 @@
-//! A recording that outlives the process, the terminal and the host that began it.
+//! A recording that outlives its process, terminal and host.
 
 #[cfg(unix)]
 use crate::claims::{blocked_by_a_file, profile_name};
@@ -23,7 +23,7 @@ fn a_detached_recording_is_looked_at_labelled_stopped_and_collected() {
     let status = lab.expect(0, &["status"]);
     assert!(status.stdout.contains("after-login"), "{status}");
 
-    // The start of the id is enough.
+    // A prefix of the id is enough.
     lab.expect(0, &["stop", &id[..4]]);
     let manifest = lab.manifest("out");
     assert_eq!(manifest["outcome"]["ended_by"], "stopped");
@@ -70,7 +70,7 @@ fn a_second_interrupt_leaves_it_on_the_phone_for_collect() {
     assert_eq!(lab.traces().len(), 1);
 }
 
-/// heapprofd does not write in time what it holds, as of a process that keeps it too busy.
+/// heapprofd does not write its data in time, as for a process that keeps it too busy.
 #[test]
 fn a_final_dump_that_does_not_come_is_told() {
     let lab = Lab::new("android=14,build=userdebug,speed=20,fault=stop-timeout");
@@ -87,7 +87,7 @@ fn a_final_dump_that_does_not_come_is_told() {
     let (kind, message) = warning("some");
     assert_eq!(kind, "final-dump-missing");
     assert!(message.contains("the final dump is missing"), "{message}");
-    // Looked at again, it is reported again, but not of an earlier dump.
+    // Later commands report it again, but not for an earlier dump.
     let top = lab.run(&["top", "some"]);
     assert!(top.stderr.contains("the final dump is missing"), "{top}");
     let top = lab.expect(0, &["top", "some@1"]);
@@ -121,7 +121,7 @@ fn another_host_finds_a_recording_by_its_name() {
     assert_eq!(collected.code(), Some(0), "{collected}");
     lab.assert_truth("there");
     assert!(lab.traces().is_empty());
-    // The host that began it learns that nothing is left, and forgets it.
+    // The host that started it detects that nothing remains, and forgets it.
     let gone = lab.expect(5, &["stop", "--json"]);
     assert_eq!(gone.json()["error"]["kind"], "trace-gone");
     lab.assert_tidy("out");
@@ -145,7 +145,7 @@ fn of_two_sessions_one_must_be_named() {
             .to_owned()
     };
     lab.expect(0, &["stop", &id(0)]);
-    // The second came second: the first held the process.
+    // The second one was too late: the first occupied the process.
     let second = lab.run(&["stop", &id(1)]);
     assert_eq!(second.code(), Some(7), "{second}");
     lab.assert_truth("one");
@@ -172,7 +172,8 @@ fn collect_can_write_elsewhere() {
     lab.assert_tidy("elsewhere");
 }
 
-/// Another phone, with the state folder and the work folder of `lab`, whose phone is gone.
+/// Another phone, with the state directory and the work directory of `lab`, whose phone no longer
+/// exists.
 fn phone_lost(lab: Lab, spec: &str) -> Lab {
     let Lab { phone, dir } = lab;
     drop(phone);
@@ -185,7 +186,7 @@ fn a_lost_phone_stands_in_nobodys_way_and_is_forgotten_by_name() {
     let lab = Lab::new(FAST);
     let old = lab.expect(0, &["record", "-n", APP, "-o", "old", "--detach"]);
     let old = old.stdout.trim();
-    // Of the same serial, at another server.
+    // The same serial, at another server.
     let lab = phone_lost(lab, FAST);
     let away = lab.expect(0, &["status"]);
     assert!(
@@ -220,7 +221,7 @@ fn flags_narrow_the_choice_among_sessions() {
     for command in ["stop", "snapshot", "stop"] {
         let other = lab.run(&[command, "-s", "another", "--json"]).json();
         let kind = &other["error"]["kind"];
-        // `collect` goes on to ask that device.
+        // `collect` also queries that device.
         let wanted = match command {
             "stop" => "device-not-found",
             _ => "no-session",
@@ -287,7 +288,7 @@ fn session_whose_trace_is_lost_is_lost_for_every_command() {
     lab.assert_tidy("out");
 }
 
-/// Without a server or serial to narrow it, only the session that runs counts.
+/// Without a server or serial, only the running session counts.
 #[test]
 fn dead_sessions_do_not_block_the_default() {
     let lab = Lab::new(FAST);
@@ -352,7 +353,7 @@ fn nothing_is_forgotten_because_another_phone_does_not_have_it() {
     let lab = Lab::new(FAST);
     let started = lab.expect(0, &["record", "-n", APP, "-o", "out", "--detach"]);
     let id = started.stdout.trim();
-    // The seed makes its boot id another.
+    // The seed changes its boot id.
     let other = Lab::new("android=14,build=userdebug,speed=10,serial=other-1,seed=2");
     lab.phone.unplug(0);
     let state = lab.dir.path().join("state");

@@ -1,5 +1,5 @@
-//! Somebody looks at what a process has mapped: on a phone, at labels of a recording, in a file;
-//! and asks why the figures differ.
+//! Memory mappings of a process: on a phone, at labels of a recording, in a file; and explanations
+//! of differences.
 
 use heaptap::memory::meminfo::{Column, Meminfo};
 use heaptap::report::data::{Data, from_page};
@@ -123,7 +123,7 @@ fn a_folder_without_figures_gives_no_empty_table() {
         .expect(7, &["meminfo", "out", "--reconcile", "--json"])
         .json();
     assert_eq!(nothing["error"]["kind"], "nothing-to-reconcile");
-    // What was kept once is gone.
+    // The captured file no longer exists.
     let kept = "{\"boot_ns\":1,\"pid\":7,\"kind\":\"captured\",\"what\":\"smaps\",\
                 \"file\":\"smaps/01-first.smaps.gz\",\"label\":\"first\",\"number\":1}\n";
     std::fs::write(lab.work().join("out/memory.jsonl"), kept).unwrap();
@@ -186,7 +186,7 @@ fn mappings_and_the_allocators_words_are_kept_at_each_label_and_reconciled() {
             .unwrap()
     );
     assert!(figure("process-resident") > figure("native-resident"));
-    // The allocator's own account of what is live, which a profile begun late is below.
+    // The allocator's own sum of live bytes, which is above that of a late profile.
     assert!(figure("malloc-info") > 0);
     let differences = table["differences"].as_array().unwrap();
     assert!(differences.len() >= 4, "{table:#}");
@@ -213,7 +213,7 @@ fn mappings_and_the_allocators_words_are_kept_at_each_label_and_reconciled() {
     let tables = all["tables"].as_array().unwrap();
     assert_eq!(tables.len(), 2, "{all:#}");
 
-    // The page has the same, the last moment first; without scripts, too.
+    // The page has the same, the last moment first; also without scripts.
     lab.expect(0, &["report", "out", "-o", "page.html"]);
     let page = std::fs::read_to_string(lab.work().join("page.html")).unwrap();
     let data = from_page(&page).unwrap();
@@ -282,7 +282,7 @@ fn mappings_of_a_java_dump_are_read_from_its_trace() {
     );
     let total = document["total"]["size"].as_u64().unwrap();
     assert!(total > 0);
-    // The mappings are those that the phone's own file has: nothing but shares differs.
+    // The mappings are those of the phone's own file: only shares differ.
     let now = lab
         .expect(0, &["smaps", "-n", APP, "--by", "library", "--json"])
         .json();
@@ -346,7 +346,7 @@ fn sums_by_kind_are_the_rows_of_the_phones_own_meminfo() {
         let table = process.table().unwrap();
         let mut compared = 0;
         for row in table.parts() {
-            // What the graphics driver counts is in no mapping.
+            // Graphics driver memory has no mapping.
             if row.label.ends_with("mtrack") {
                 continue;
             }
@@ -358,7 +358,7 @@ fn sums_by_kind_are_the_rows_of_the_phones_own_meminfo() {
             ] {
                 let theirs = table.value(row, &column).unwrap();
                 let ours = ours.map_or(0, |row| row["figures"][figure].as_i64().unwrap());
-                // The runtime allocates a little even in an app that does nothing.
+                // The runtime allocates a little even in an idle app.
                 let near = 256 << 10;
                 assert!(
                     (theirs - ours).abs() <= near,

@@ -1,4 +1,4 @@
-//! Snapshots on demand: who may cause a dump, and which dump a label belongs to.
+//! Snapshots on demand: permissions for a dump, and the dump that belongs to a label.
 
 use crate::lab::{APP, Lab};
 
@@ -12,8 +12,8 @@ fn labels_are_bound_to_the_dumps_they_caused() {
             .expect(0, &["snapshot", "--label", label, "--json"])
             .json();
         assert_eq!(taken["snapshot"]["label"], label, "{taken}");
-        // It returns only once the dump is in the phone's file: a heaptap that dies now loses
-        // nothing of it.
+        // The command returns only once the dump is in the phone's file: if heaptap is killed now,
+        // nothing of it is lost.
         assert!(taken["snapshot"]["dumps"].as_u64() >= Some(1), "{taken}");
     }
     running.signal("INT");
@@ -36,7 +36,7 @@ fn labels_are_bound_to_the_dumps_they_caused() {
     assert_eq!(bound["dumps"][0]["number"], 1);
     assert_eq!(bound["dumps"][0]["pid"], manifest["dumps"][0]["pid"]);
     lab.assert_truth("out");
-    // Converting again keeps what only the manifest knows.
+    // Converting again keeps data that only the manifest has.
     lab.expect(0, &["convert", "out", "-o", "again"]);
     let again = lab.manifest("again");
     for field in ["labels", "dumps", "session", "device", "targets"] {
@@ -48,7 +48,7 @@ fn labels_are_bound_to_the_dumps_they_caused() {
     assert_eq!(part["dumps"].as_array().unwrap().len(), 1);
     assert!(part["dumps"][0]["label"].is_null(), "{part:#}");
     assert_eq!(part["labels"][0]["dumps"].as_array().unwrap().len(), 0);
-    // Nothing asked for is there: no folder.
+    // None of the requested dumps exists, so there is no directory.
     let none = lab.expect(2, &["convert", "out", "-p", "1", "-o", "none"]);
     assert!(none.stderr.contains(APP), "{none}");
     assert!(!lab.work().join("none").exists());
@@ -167,7 +167,7 @@ fn one_line_says_which_dumps_are_armed_and_the_users_own_period_wins() {
     let (line, config) = said("period", &["--snapshots=1s"]);
     assert!(line.contains("up to 1.0 s"), "{line}");
     assert!(config.contains("dump_interval_ms: 1000"), "{config}");
-    // Who can dump on request needs none.
+    // If heapprofd can dump on request, this is not needed.
     let root = Lab::new("android=14,build=userdebug,speed=20");
     root.expect(0, &["record", "-n", APP, "-d", "2s", "-o", "out"]);
     let config = root.manifest("out")["config"]["text"].to_string();
@@ -200,7 +200,7 @@ fn an_armed_label_waits_for_the_next_dump() {
 
 #[test]
 fn a_dump_that_never_comes_is_said() {
-    // The profiler attaches to nothing: there is nothing to dump.
+    // The profiler attaches to nothing, so there is nothing to dump.
     let lab = Lab::new("android=14,build=userdebug,speed=200,fault=heapprofd-dead");
     let mut running = lab.record(&[]);
     running.until_recorded();
@@ -219,7 +219,7 @@ fn nothing_is_asked_of_a_recording_that_has_ended() {
         0,
         &["record", "-n", APP, "-d", "1s", "-o", "out", "--detach"],
     );
-    // A second of the phone is over before another program has started; it may take longer.
+    // A second of the phone is over before another program has started; it can take longer.
     loop {
         let status = lab.expect(0, &["status", "--json"]).json();
         if status["sessions"][0]["state"] == "uncollected" {
@@ -240,7 +240,7 @@ fn a_label_given_twice_means_the_last_and_what_there_is_is_listed() {
     let lab = Lab::new("android=14,build=userdebug,speed=10");
     let mut running = lab.record(&[]);
     running.until_recorded();
-    // `out@2` would be another dump.
+    // `out@2` selects another dump.
     for label in ["2", "last", "feed/list", "a@b", ""] {
         let refused = lab.expect(2, &["snapshot", "--label", label]);
         assert!(refused.stderr.contains("label"), "{refused}");
@@ -269,14 +269,14 @@ fn a_label_given_twice_means_the_last_and_what_there_is_is_listed() {
     let heaps = meant["heaps"].as_array().unwrap();
     assert_eq!(heaps.len(), 1, "{meant:#}");
     assert_eq!(heaps[0]["dump"]["number"], 2, "{meant:#}");
-    // What may be named instead of what is not there.
+    // Available moments, instead of the missing one.
     let wrong = lab.expect(2, &["top", "out@logn", "--json"]).json();
     let help = wrong["error"]["help"].as_str().unwrap();
     assert_eq!(
         help,
         "did you mean @login? Available: @login (@1, @2), @3, @last, @end"
     );
-    // One moment under two names differs in nothing.
+    // One moment under two names has no differences.
     let same = lab.expect(0, &["diff", "out@login", "out@2"]);
     assert!(same.stderr.contains("both sides are the same"), "{same}");
     let document = lab.expect(0, &["diff", "out", "out", "--json"]).json();

@@ -1,5 +1,4 @@
-//! Somebody wants names for the frames of a trace, and gives the files that have them; or gives
-//! the wrong ones, or none.
+//! Symbolizing a trace with files of symbols: the right ones, the wrong ones, or none.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -25,7 +24,7 @@ fn program() -> Vec<u8> {
     std::fs::read(fixtures().join("symbolize/alloc_test")).unwrap()
 }
 
-/// A folder to work in, with a folder `syms` for symbols and a cache of its own.
+/// A work directory, with a directory `syms` for symbols and its own cache.
 struct Desk(tempfile::TempDir);
 
 impl Desk {
@@ -80,7 +79,7 @@ impl Desk {
         serde_json::from_slice::<Value>(&text).unwrap()["symbolization"].clone()
     }
 
-    /// The profiles of a folder, by name.
+    /// Returns the profiles of a directory, by name.
     fn profiles(&self, folder: &str) -> Vec<(String, Vec<u8>)> {
         let profiles = files(&self.path(folder)).into_iter();
         profiles
@@ -97,7 +96,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Convert `multi` into `out`, with symbols from `syms` alone.
+/// Converts `multi` into `out`, with symbols from `syms` only.
 fn convert<'a>(trace: &'a str, out: &'a str) -> Vec<&'a str> {
     vec![
         "convert",
@@ -132,7 +131,7 @@ fn frames_have_functions_files_and_lines() {
         shown.contains("leak_large  <- leak_parent <- main"),
         "{shown}"
     );
-    // A second run looks nothing up again: what is kept is as good.
+    // A second run reads the cached symbols, which are equivalent.
     let profiles = desk.profiles("out");
     desk.expect(0, &convert(&arg(&multi()), "again"));
     assert_eq!(desk.profiles("again"), profiles);
@@ -208,13 +207,13 @@ fn packets_behind_the_trace_are_as_good_as_symbols() {
     // Standard output is used if it is not a terminal.
     let piped = desk.expect(0, &with(&["symbolize", "raw"]));
     assert_eq!(piped.stdout, symbols);
-    // --whole-trace has all of it.
+    // --whole-trace writes all of it.
     desk.expect(
         0,
         &with(&["symbolize", "raw", "--whole-trace", "-o", "into"]),
     );
     assert_eq!(desk.read("into"), whole);
-    // What is symbolized already is not looked up again.
+    // Symbolized frames are not looked up again.
     let again = desk.expect(0, &with(&["symbolize", "whole", "--json", "-o", "more"]));
     let document: Value = serde_json::from_slice(&again.stdout).unwrap();
     assert_eq!(document["addresses"], 0, "{document:#}");
@@ -252,7 +251,7 @@ fn a_trace_comes_and_goes_through_pipes() {
 fn a_hostile_file_beside_good_ones_harms_nobody() {
     let desk = Desk::with_symbols();
     let good = program();
-    // Cut, with sections that lie beyond the end; noise behind a magic; a bomb of a name.
+    // Truncated, with sections beyond the end; random bytes after a magic number; an enormous name.
     desk.put("syms/cut", &good[..good.len() / 2]);
     desk.put(
         "syms/noise.so",
@@ -261,7 +260,7 @@ fn a_hostile_file_beside_good_ones_harms_nobody() {
     desk.put("syms/alloc_strip", b"MODULE Linux x86_64 zzz\nFUNC");
     desk.put("syms/symbols.zip", b"PK\x03\x04 and so on");
     std::fs::create_dir(desk.path("syms/dir.so")).unwrap();
-    // The right build ID, and debug information that is all wrong.
+    // The right build ID, but invalid debug information.
     let mut broken = good.clone();
     let info = 0x30cf..0x30cf + 0xd2c;
     broken[info].fill(0xa5);
@@ -289,7 +288,7 @@ fn an_output_is_whole_or_not_there() {
     let desk = Desk::with_symbols();
     let trace = std::fs::read(multi()).unwrap();
     desk.put("raw", &trace);
-    // Its own trace is never overwritten.
+    // The input itself is never overwritten.
     let output = desk.expect(
         2,
         &["symbolize", "raw", "--whole-trace", "-o", "./raw", "--json"],
@@ -297,7 +296,7 @@ fn an_output_is_whole_or_not_there() {
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(document["error"]["kind"], "output-is-input");
     assert_eq!(desk.read("raw"), trace);
-    // Nor is another one, unless that is asked for; packets are.
+    // Nor is another trace, without `--force`; packets are.
     desk.put("other", &trace);
     desk.expect(2, &["symbolize", "raw", "-o", "other"]);
     assert_eq!(desk.read("other"), trace);
@@ -313,7 +312,7 @@ fn an_output_is_whole_or_not_there() {
         &[&["symbolize", "raw", "-o", "other"], &places[..]].concat(),
     );
     assert_eq!(desk.read("other"), symbols);
-    // Nothing of a recording's folder is.
+    // Files of a recording are never overwritten.
     std::fs::create_dir(desk.path("rec")).unwrap();
     desk.put("rec/raw-trace", &trace);
     for force in [&[][..], &["--force"]] {
@@ -323,7 +322,7 @@ fn an_output_is_whole_or_not_there() {
         );
     }
     assert_eq!(desk.read("rec/raw-trace"), trace);
-    // A folder that is not there, and what is no trace, leave nothing.
+    // A missing directory, and a file that is not a trace, do not leave output.
     desk.expect(11, &["symbolize", "raw", "-o", "nowhere/symbols"]);
     desk.put("text", b"no trace at all");
     desk.expect(8, &["symbolize", "text", "-o", "symbols"]);
@@ -351,7 +350,7 @@ fn an_output_is_whole_or_not_there() {
 fn what_follows_a_cut_trace_is_found_by_every_reader() {
     let desk = Desk::with_symbols();
     let mut trace = std::fs::read(multi()).unwrap();
-    // The length of a packet that never comes: a reader would take the symbols for it.
+    // The length of a missing packet: a reader would read the symbols as its contents.
     let whole = trace.len();
     trace.extend([0x0a, 0xff, 0x7f, 0x01]);
     desk.put("raw", &trace);
@@ -365,7 +364,7 @@ fn what_follows_a_cut_trace_is_found_by_every_reader() {
         "--symbols",
         "syms",
     ];
-    // The input is damaged, and what could be saved is saved.
+    // The input is damaged, and the intact part is saved.
     desk.expect(8, &args);
     let into = desk.read("into");
     assert_eq!(into[..whole], trace[..whole]);
@@ -377,7 +376,7 @@ fn what_follows_a_cut_trace_is_found_by_every_reader() {
     desk.expect(0, &["symbolize", "into", "-o", "none", "--no-discover"]);
 }
 
-/// The unstripped libraries of the app on the virtual phone, in a folder.
+/// The unstripped libraries of the app on the virtual phone, in a directory.
 fn app_symbols(folder: &Path) {
     std::fs::create_dir_all(folder).unwrap();
     for (name, bytes) in unstripped_libraries(Abi::Arm64) {
@@ -385,13 +384,13 @@ fn app_symbols(folder: &Path) {
     }
 }
 
-/// Time runs faster on the phone: a story needs no patience.
+/// Time runs faster on the phone, so a story is short.
 const FAST: &str = "android=14,build=userdebug,speed=10,stripped=yes,names=exported";
 
 #[test]
 fn a_recording_without_names_gets_them_later() {
     let lab = Lab::new(FAST);
-    // Of another program: that is told, until somebody leaves it out.
+    // A mapping file of another program: reported until it is left out.
     std::fs::write(lab.work().join("other.txt"), "no.Such -> zz.zz:\n").unwrap();
     let record = recording(
         "out",
@@ -418,7 +417,7 @@ fn a_recording_without_names_gets_them_later() {
     let raw = std::fs::read(lab.work().join("out/raw-trace")).unwrap();
     assert!(before["symbolization"]["frames_unnamed"].as_u64() > Some(0));
     assert!(!lab.work().join("out/symbols").exists());
-    // Whoever looks at it is told how it gets them.
+    // All commands suggest how to add names.
     let remedy = "heaptap symbolize out --symbols DIR";
     for args in [
         &["top", "out"][..],
@@ -432,7 +431,7 @@ fn a_recording_without_names_gets_them_later() {
     let mut warnings = warnings.as_array().unwrap().iter();
     assert!(warnings.any(|w| w["kind"] == "symbols-missing"));
     app_symbols(&lab.work().join("syms"));
-    // A page that the manifest does not know has the names of before all the same.
+    // A page that is not in the manifest also has the old names.
     let page = lab.work().join("out/report.html");
     std::fs::write(&page, "x").unwrap();
     let ended = lab.expect(
@@ -450,7 +449,7 @@ fn a_recording_without_names_gets_them_later() {
     );
     let read = |name: &str| std::fs::read(lab.work().join("out").join(name)).unwrap();
     assert_eq!(read("raw-trace"), raw, "{ended}");
-    // The map of another program named nothing, so nothing of it is kept.
+    // The mapping of another program named nothing, so it is not stored.
     assert!(!lab.work().join("out/deobfuscation-packets").exists());
     let parts = [raw, read("symbols")].concat();
     assert!(read("symbolized-trace") == parts, "{ended}");
@@ -464,7 +463,7 @@ fn a_recording_without_names_gets_them_later() {
     }
     lab.assert_truth("out");
     lab.assert_tidy("out");
-    // Less is known the next time: what is there stays.
+    // With fewer symbols the next time, existing names stay.
     let symbols = read("symbols");
     lab.expect(0, &["symbolize", "out", "--no-discover"]);
     assert_eq!(read("symbols"), symbols);
@@ -492,7 +491,8 @@ fn a_part_of_a_recording_takes_nothing_from_what_was_made_of_all_of_it() {
     };
     let whole = lab.manifest("out");
 
-    // The copy of the folder ended early: it is said why, once, and made anew of what is whole.
+    // The symbolized copy is truncated: this is reported once, and the copy is recreated from the
+    // complete trace.
     cut("symbolized-trace");
     let top = lab.expect(8, &["top", "out"]);
     let remedy = "its end is missing; run `heaptap symbolize out` to write it again";
@@ -500,7 +500,7 @@ fn a_part_of_a_recording_takes_nothing_from_what_was_made_of_all_of_it() {
     assert!(!top.stderr.contains("still being written"), "{top}");
     let file = lab.expect(8, &["top", "out/symbolized-trace"]);
     assert!(file.stderr.contains("its end is missing"), "{file}");
-    // Its names are in a file of their own.
+    // Its names are in a separate file.
     lab.expect(0, &["symbolize", "out", "--no-discover"]);
     let again = lab.manifest("out");
     assert_eq!(
@@ -509,7 +509,7 @@ fn a_part_of_a_recording_takes_nothing_from_what_was_made_of_all_of_it() {
     );
     lab.assert_truth("out");
 
-    // One bit is another: no figure of it can be trusted.
+    // One flipped bit: no figure of it can be trusted.
     std::fs::remove_file(path("symbolized-trace")).unwrap();
     let raw = std::fs::read(path("raw-trace")).unwrap();
     let mut changed = raw.clone();
@@ -520,7 +520,7 @@ fn a_part_of_a_recording_takes_nothing_from_what_was_made_of_all_of_it() {
         top.stderr.contains("differs from the recorded one"),
         "{top}"
     );
-    // What stands behind it is nobody's.
+    // Data after the end are ignored.
     std::fs::write(path("raw-trace"), [&raw[..], &[0x0a, 0x00]].concat()).unwrap();
     lab.expect(0, &["top", "out"]);
     lab.expect(0, &symbolize);
@@ -539,7 +539,7 @@ fn a_part_of_a_recording_takes_nothing_from_what_was_made_of_all_of_it() {
     lab.run(&["convert", "out", "-o", "again", "--no-discover"]);
     assert_eq!(lab.manifest("again")["outcome"]["complete"], false);
 
-    // Without a trace its profiles stand for it: all of them.
+    // Without a trace, all of its profiles are used instead.
     std::fs::remove_file(path("raw-trace")).unwrap();
     let diff = ["diff", "out@1", "out@last", "--fail-over", "1GiB"];
     lab.expect(0, &diff);

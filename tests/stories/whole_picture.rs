@@ -1,10 +1,10 @@
-//! One recording with all sources: what the app leaks on purpose grows by the same amount, at the
-//! same times, in heapprofd's dumps, in meminfo and in what collections leave; and the page holds
-//! those very figures.
+//! One recording with all sources: the planted leaks grow by the same amount, at the same times, in
+//! heapprofd's dumps, in meminfo and in the live sets after collections; and the page contains
+//! exactly those figures.
 //!
-//! Each source is read at moments of its own, so the system's figures are brought to the times of
-//! the dumps, and growth between those is compared: what was there before the profiler is in one
-//! source and not in the other.
+//! Each source is read at different times, so the system's figures are interpolated at the times of
+//! the dumps, and the growth between dumps is compared: only some sources include memory from
+//! before the profiler.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -17,34 +17,34 @@ use serde_json::Value;
 
 use crate::lab::Lab;
 
-/// Slow enough that a busy machine answers within seconds of the phone.
+/// Slow enough that a busy host answers within seconds of the phone.
 const PHONE: &str = "android=14,build=userdebug,speed=3";
 const LABELS: [&str; 3] = ["one", "two", "three"];
-/// Between two labels, seconds of the phone: long beside the error of a sample.
+/// Between two labels, in seconds of the phone: long compared with the time error of a sample.
 const BETWEEN: f64 = 12.0;
-/// Before the first label: an app that started just now still grows in ways of its own.
+/// Before the first label: a freshly started app also grows for other reasons.
 const WARM: f64 = 4.0;
-/// What comes and goes between a dump and the reading beside it: the engine's block of 1.5 MB, a
-/// pool of bitmaps.
+/// Memory that varies between a dump and the nearest reading: the engine's block of 1.5 MB, a pool
+/// of bitmaps.
 const CHURN: f64 = 6e6;
 /// The allocator rounds each block up.
 const ROUNDED: f64 = 1.03;
-/// Of the native heap's pages: holes between blocks come and go.
+/// For the native heap's pages: holes between blocks vary.
 const HOLES: f64 = 0.07;
-/// The app never lets go of a listener: so many bytes each, two a second.
+/// The app leaks listeners: bytes of each, two per second.
 const LISTENER: f64 = 10_086.0;
 const LISTENERS: f64 = 2.0;
-/// A collection is logged at its end, and counts what was live when it marked: seconds of
-/// growth that lie between the two on a busy host.
+/// A collection is logged at its end, but counts the objects live at marking: seconds of growth
+/// between the two on a busy host.
 const LATE: f64 = 2.0;
-/// What stays beside the listeners, as a part of them: objects of thumbnails while their cache
-/// fills, and what a collection of the youngest leaves for the next.
+/// Objects that remain besides the listeners, as a share of them: thumbnails while their cache
+/// fills, and survivors of a young collection.
 const OTHERS: f64 = 0.1;
 
-/// A figure at moments, in order.
+/// Values of a figure with their times, in order.
 type Readings = Vec<(u64, f64)>;
 
-/// The figure at `ns`, on the line through the readings around it, or the nearest two.
+/// The figure at `ns`, interpolated between the adjacent readings, or from the nearest two.
 fn at(readings: &Readings, ns: u64) -> f64 {
     assert!(readings.len() >= 2, "{readings:?}");
     let next = readings.partition_point(|(when, _)| *when < ns);
@@ -53,7 +53,7 @@ fn at(readings: &Readings, ns: u64) -> f64 {
     a + (b - a) * (ns as f64 - from as f64) / (to - from) as f64
 }
 
-/// A dump of libc.malloc as the manifest has it.
+/// A dump of libc.malloc in the manifest.
 #[derive(Debug)]
 struct Dump {
     ns: u64,
@@ -83,8 +83,8 @@ fn dumps(manifest: &Value) -> Vec<Dump> {
         .collect()
 }
 
-/// What meminfo said whole at each label and at the end: Heap Alloc and private dirty of the
-/// native heap. It asks the app for the former once that has collected its garbage.
+/// The full meminfo values at each label and at the end: Heap Alloc and private dirty of the native
+/// heap. It queries the app for the former after a collection.
 fn meminfo(folder: &Path, entries: &[Entry]) -> (Readings, Readings) {
     let (mut alloc, mut dirty) = (Vec::new(), Vec::new());
     let answered = live(entries, |reason| reason == "Explicit");
@@ -107,7 +107,7 @@ fn meminfo(folder: &Path, entries: &[Entry]) -> (Readings, Readings) {
     (alloc, dirty)
 }
 
-/// What collections left, those that `holds`.
+/// Live sets after collections for which `holds`.
 fn live(entries: &[Entry], holds: impl Fn(&str) -> bool) -> Readings {
     let of = |entry: &Entry| match &entry.seen {
         Observation::Collection(c) if holds(&c.reason) => Some((entry.boot_ns, c.live? as f64)),
@@ -116,7 +116,7 @@ fn live(entries: &[Entry], holds: impl Fn(&str) -> bool) -> Readings {
     entries.iter().filter_map(of).collect()
 }
 
-/// The header of the data in a page, and nothing else of it: see viewer/README.md.
+/// Only the header of the data in a page: see viewer/README.md.
 fn data_of(page: &Path) -> Value {
     let html = std::fs::read_to_string(page).unwrap();
     let mut data = Vec::new();
@@ -162,7 +162,7 @@ fn planted_growth_shows_in_all_sources_at_the_same_times() {
     let lab = Lab::new(PHONE);
     let mut running = lab.record(&["--with", "all"]);
     running.until_recorded();
-    // What comes and goes is there only once the app has run for a while.
+    // Caches and pools exist only once the app has run for a while.
     let mut passed = WARM;
     running.until_that("progress", |p| p["elapsed_s"].as_f64() >= Some(passed));
     for label in LABELS {
@@ -189,7 +189,7 @@ fn planted_growth_shows_in_all_sources_at_the_same_times() {
         "at each label, and at the end"
     );
 
-    // The native heap: each dump against the one before, and the last against the first.
+    // The native heap: each dump against the previous one, and the last against the first.
     let (alloc, dirty) = meminfo(&folder, &entries);
     assert_eq!(alloc.len(), dumps.len());
     let (first, last) = (&dumps[0], &dumps[dumps.len() - 1]);
@@ -213,13 +213,13 @@ fn planted_growth_shows_in_all_sources_at_the_same_times() {
         );
     }
 
-    // The Java heap: what the collections for meminfo left grows as was planted.
+    // The Java heap: the live sets after meminfo's collections grow as planted.
     let explicit = live(&entries, |reason| reason == "Explicit");
     assert!(explicit.len() >= dumps.len(), "{explicit:?}");
     let as_planted = |ns: f64, live: f64| {
         let (begin, least) = explicit[0];
         let listeners = (ns - begin as f64) / 1e9 * LISTENERS;
-        // One joins every half second.
+        // One is added every half second.
         let planted = listeners * LISTENER;
         (live - least - planted).abs() <= LATE * LISTENERS * LISTENER + OTHERS * planted.abs()
     };
@@ -252,7 +252,7 @@ fn planted_growth_shows_in_all_sources_at_the_same_times() {
     let parts: Readings = entries
         .iter()
         .filter_map(|entry| match &entry.seen {
-            // Mappings have no part for graphics, and are left out beside meminfo's.
+            // Mappings do not have a graphics category, so meminfo's is excluded.
             Observation::Parts(parts) if parts.source != Source::Smaps => {
                 Some((entry.boot_ns, parts.native as f64))
             }
@@ -261,8 +261,8 @@ fn planted_growth_shows_in_all_sources_at_the_same_times() {
         .collect();
     assert_shown(&column(&process["parts"], "native"), &parts, "parts");
 
-    // Collections of log and trace are one, those for meminfo marked as ours; and what the app
-    // collected itself, which the trace alone tells, lies on the same line.
+    // Collections in both log and trace are merged, those for meminfo marked as heaptap's; the
+    // app's own, which only the trace has, are in the same series.
     let collections = column(&process["collections"], "live");
     let ours = column(&process["collections"], "ours");
     for (ns, value) in &explicit {

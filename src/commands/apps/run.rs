@@ -1,16 +1,16 @@
-//! The phone's packages with what may be profiled.
+//! Packages on the device, with their eligibility for profiling.
 
 use serde::Serialize;
 
 use crate::device::Device;
 use crate::eligibility::{self, DeviceFacts, EligibilityError, Finding, InstalledApp, ListOptions};
 
-/// What is installed.
+/// Result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AppsReport {
-    /// The phone.
+    /// The device.
     pub device: DeviceFacts,
-    /// Findings about the phone.
+    /// Findings about the device.
     pub findings: Vec<Finding>,
     /// Packages by name.
     pub apps: Vec<InstalledApp>,
@@ -19,7 +19,7 @@ pub struct AppsReport {
 /// Lists packages.
 ///
 /// # Errors
-/// Where the phone is lost or silent, or its package manager does not answer.
+/// Returns an error if the device is lost or does not respond, or its package manager does not.
 pub async fn list(device: &Device, options: &ListOptions) -> Result<AppsReport, EligibilityError> {
     let facts = eligibility::facts(device).await?;
     let apps = eligibility::list_apps(device, &facts, options).await?;

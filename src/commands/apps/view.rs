@@ -1,4 +1,4 @@
-//! `heaptap apps`: shows packages with what may be profiled.
+//! `heaptap apps`: shows packages and their eligibility for profiling.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::views::eligibility::show_finding;
 /// Runs the command.
 ///
 /// # Errors
-/// Where the phone cannot be reached or is lost.
+/// Returns an error if the device cannot be reached or is lost.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let options = ListOptions {
         filter: args.filter,
@@ -83,8 +83,8 @@ fn is_wide(lines: &[String], columns: usize) -> bool {
     lines.iter().map(width).any(|width| width > columns)
 }
 
-/// For terminals without room for all: first the user ID goes, then the names have lines of their
-/// own, and the rest below them.
+/// Shows rows on terminals that are too narrow: omits the user ID, then puts names on their own
+/// lines, with the rest below.
 fn narrow(console: &Console, rows: &[Vec<String>], width: usize) {
     let without_uid = |row: &Vec<String>| [&row[..1], &row[2..]].concat();
     let rows: Vec<Vec<String>> = rows.iter().map(without_uid).collect();
@@ -107,7 +107,7 @@ fn row(app: &InstalledApp) -> [String; 6] {
         None => "?",
     };
     let pids: Vec<String> = app.processes.iter().map(|p| p.pid.to_string()).collect();
-    // Whether it runs stands in its own column.
+    // The running state has its own column.
     let word = |a: Answer| match a {
         Answer::Yes | Answer::OnlyFromStartup | Answer::OnceRunning => "yes",
         Answer::Unknown => "?",

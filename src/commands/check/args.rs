@@ -9,10 +9,10 @@ use crate::flags::target::TargetArgs;
     heaptap check -n com.example.app\n  \
     heaptap check -n 'com.example.*' --heap native,java --json")]
 pub struct Args {
-    /// Which processes.
+    /// Selected processes.
     #[command(flatten)]
     pub target: TargetArgs,
-    /// Which heaps.
+    /// Selected heaps.
     #[command(flatten)]
     pub heap: HeapArgs,
 }

@@ -1,4 +1,4 @@
-//! May these processes be profiled? Asks the phone, decides, and hands back what was found.
+//! Checks the eligibility of processes for profiling: queries the device and decides.
 
 use serde::Serialize;
 
@@ -8,34 +8,34 @@ use crate::eligibility::{
     self, AssessOptions, DeviceFacts, EligibilityError, Finding, Scope, Startup, TargetReport,
 };
 
-/// What to check.
+/// Request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckOptions {
     /// Names, pids, packages.
     pub targets: Targets,
-    /// The user or profile; without it every user's processes match.
+    /// User or profile; `None` matches the processes of all users.
     pub user: Option<u32>,
-    /// Which kind of profile decides whether a target is eligible.
+    /// Kind of profile that decides the eligibility of a target.
     pub scope: Scope,
 }
 
-/// What was found.
+/// Result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CheckReport {
-    /// Whether every process of every target may be profiled (in the chosen way).
+    /// Whether every process of every target is eligible (for `scope`).
     pub eligible: bool,
-    /// The phone.
+    /// The device.
     pub device: DeviceFacts,
-    /// Findings about the phone.
+    /// Findings about the device.
     pub findings: Vec<Finding>,
     /// A report per target.
     pub targets: Vec<TargetReport>,
 }
 
-/// Checks; changes nothing on the phone.
+/// Checks without changing anything on the device.
 ///
 /// # Errors
-/// Where the phone is lost or silent.
+/// Returns an error if the device is lost or does not respond.
 pub async fn check(
     device: &Device,
     options: &CheckOptions,

@@ -12,7 +12,7 @@ use crate::views::eligibility::show_finding;
 /// Runs the command.
 ///
 /// # Errors
-/// Where the phone cannot be reached or is lost.
+/// Returns an error if the device cannot be reached or is lost.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let options = CheckOptions {
         targets: args.target.required()?.targets(),
@@ -111,7 +111,7 @@ fn about(p: &Process) -> String {
     }
 }
 
-/// What is said of a native profile, a Java heap dump, and a heap file of `am dumpheap`.
+/// Formats the answers for a native profile, a Java heap dump, and a heap file of `am dumpheap`.
 fn answers(console: &Console, [native, java, hprof]: [Answer; 3]) -> String {
     format!(
         "   native: {}   java: {}   hprof: {}",
@@ -121,7 +121,7 @@ fn answers(console: &Console, [native, java, hprof]: [Answer; 3]) -> String {
     )
 }
 
-/// An answer in words and colour.
+/// Formats an answer as a colored word.
 fn answer(console: &Console, answer: Answer) -> String {
     let (style, word) = match answer {
         Answer::Yes => (Style::Good, "yes"),

@@ -63,21 +63,21 @@ pub struct Args {
         hide_short_help = true
     )]
     pub sample_names: SampleNamesArg,
-    /// Which heaps.
+    /// Selected heaps.
     #[command(flatten)]
     pub heap: HeapArgs,
-    /// Which moments.
+    /// Selected moments.
     #[command(flatten)]
     pub moment: MomentArgs,
-    /// Which processes.
+    /// Selected processes.
     #[command(flatten)]
     pub target: TargetArgs,
-    /// Where names come from.
+    /// Symbol sources.
     #[command(flatten)]
     pub names: NamesArgs,
 }
 
-/// What to write.
+/// Output options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Format {
     /// Gzipped pprof, one file a dump

@@ -43,13 +43,13 @@ pub struct Args {
     /// The default is function; for Java heaps class, path and leak.
     #[arg(long, value_name = "WHAT", value_enum)]
     pub by: Option<ByArg>,
-    /// How many rows are printed.
+    /// Maximum number of rows.
     #[command(flatten)]
     pub rows: LimitArgs,
-    /// Which stacks or objects count.
+    /// Filter of stacks or objects.
     #[command(flatten)]
     pub filter: FilterArgs,
-    /// What is shown of stacks.
+    /// Filter of frames.
     #[command(flatten)]
     pub stacks: StackArgs,
     /// Measure: space or alloc_space
@@ -92,10 +92,10 @@ pub struct Args {
     /// R8 mapping file for B only; may be repeated
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
     pub mapping_after: Vec<OsString>,
-    /// Which heap is meant.
+    /// Selected heap.
     #[command(flatten)]
     pub native: NativeArgs,
-    /// How the heaps are looked at.
+    /// Analysis options.
     #[command(flatten)]
     pub java: JavaArgs,
     /// Compare the memory mappings of recordings
@@ -117,7 +117,7 @@ pub struct Args {
     pub min: Option<ByteSize>,
 }
 
-/// The file that `-o` names, by its ending.
+/// The file of `-o`, by its extension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DiffOutput {
     /// A page.
@@ -126,7 +126,7 @@ pub enum DiffOutput {
     Profile(PathBuf),
 }
 
-/// Parses the file that `-o` names.
+/// Parses the file of `-o`.
 fn diff_output() -> impl TypedValueParser<Value = DiffOutput> {
     PathBufValueParser::new().try_map(|path| {
         let name = path.to_string_lossy().to_ascii_lowercase();
@@ -141,7 +141,7 @@ fn diff_output() -> impl TypedValueParser<Value = DiffOutput> {
     })
 }
 
-/// What is compared.
+/// Compared items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ByArg {
     /// Native: stacks
@@ -189,7 +189,7 @@ impl ByArg {
     }
 }
 
-/// Whose growth it is.
+/// Measure of growth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ViewArg {
     /// Unreleased bytes
@@ -199,7 +199,7 @@ pub enum ViewArg {
     AllocSpace,
 }
 
-/// What rows are ordered by.
+/// Order of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SortArg {
     /// Growth of stacks that end there
@@ -213,7 +213,7 @@ pub enum SortArg {
 }
 
 impl Args {
-    /// The pprof that `-o` names.
+    /// The pprof file of `-o`.
     pub(super) fn profile(&self) -> Option<&PathBuf> {
         match &self.output {
             Some(DiffOutput::Profile(path)) => Some(path),

@@ -19,7 +19,7 @@ use std::time::Duration;
     heaptap dump --package com.example.app         all processes of an app\n  \
     heaptap dump -n com.example.app --wait-for-oom --oom-wait-seconds 600")]
 pub struct Args {
-    /// Which processes.
+    /// Selected processes.
     #[command(flatten)]
     pub target: TargetArgs,
     /// How to dump.

@@ -56,15 +56,15 @@ pub struct Args {
     /// A signal requires root or a debuggable app. Any app collects when meminfo counts its objects.
     #[arg(long, conflicts_with_all = ["since", "by", "csv", "follow"], help_heading = "On the device")]
     pub now: bool,
-    /// Which processes.
+    /// Selected processes.
     #[command(flatten)]
     pub target: TargetArgs,
-    /// Which moments.
+    /// Selected moments.
     #[command(flatten)]
     pub moment: MomentArgs,
 }
 
-/// What a row is.
+/// Meaning of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum ByArg {
     /// A collection.

@@ -11,12 +11,12 @@ use std::path::PathBuf;
                   heaptap hprof strip app.hprof to-share.hprof"
 )]
 pub struct Args {
-    /// What to do.
+    /// Subcommand.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do with a dump.
+/// Subcommand.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     /// Write an Android dump as Java SE's tools read it, byte for byte as hprof-conv does

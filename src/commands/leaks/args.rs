@@ -40,19 +40,19 @@ pub struct Args {
     /// it ignores growth by fewer objects.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub rounds: u64,
-    /// How many rows are printed.
+    /// Maximum number of rows.
     #[command(flatten)]
     pub rows: LimitArgs,
-    /// What is looked at.
+    /// Filter of stacks or objects.
     #[command(flatten)]
     pub filter: FilterArgs,
-    /// What of the flags is about native heaps.
+    /// Flags of native heaps only.
     #[command(flatten)]
     pub growth: GrowthArgs,
-    /// Which frames are shown.
+    /// Filter of frames.
     #[command(flatten)]
     pub stacks: StackArgs,
-    /// Which heap is meant.
+    /// Selected heap.
     #[command(flatten)]
     pub native: NativeArgs,
     /// Report only leaks, or only waste
@@ -64,12 +64,12 @@ pub struct Args {
         hide_short_help = true
     )]
     pub only: Option<OnlyArg>,
-    /// How the heap is looked at.
+    /// Analysis options.
     #[command(flatten)]
     pub java: JavaArgs,
 }
 
-/// How growth of native heaps is judged.
+/// Check of growth of native heaps.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Native heaps")]
 pub struct GrowthArgs {
@@ -85,7 +85,7 @@ pub struct GrowthArgs {
 }
 
 impl GrowthArgs {
-    /// One of these flags that was given.
+    /// Returns the first of these flags that was given.
     pub(super) fn given(&self) -> Option<&'static str> {
         let flags = [
             (self.tolerance.is_some(), "--tolerance"),
@@ -98,7 +98,7 @@ impl GrowthArgs {
     }
 }
 
-/// What to look for.
+/// Selected analysis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum OnlyArg {
     /// Objects that should be gone, and growth

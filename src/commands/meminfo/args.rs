@@ -62,7 +62,7 @@ pub struct Args {
     /// Kind of rows: process, oom or category
     #[arg(long, value_name = "WHAT", conflicts_with = "every")]
     pub by: Option<ByArg>,
-    /// How many rows are printed.
+    /// Maximum number of rows.
     #[command(flatten)]
     pub rows: LimitArgs,
     /// Explain the rows, or one: --explain=Graphics
@@ -84,18 +84,18 @@ pub struct Args {
     /// Print comma-separated values to stdout
     #[arg(long, conflicts_with_all = ["json", "json_lines", "explain"])]
     pub csv: bool,
-    /// Which processes.
+    /// Selected processes.
     #[command(flatten)]
     pub target: TargetArgs,
-    /// Which moments.
+    /// Selected moments.
     #[command(flatten)]
     pub moment: MomentArgs,
-    /// Whether it goes on.
+    /// Live view.
     #[command(flatten)]
     pub live: LiveArgs,
 }
 
-/// By what the phone's memory is listed.
+/// Grouping of the device's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum ByArg {
     /// Processes.

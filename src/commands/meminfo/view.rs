@@ -21,8 +21,8 @@ use crate::views::blocking;
 /// Runs the command.
 ///
 /// # Errors
-/// Where nothing runs that was asked for, the phone or the app does not answer, or a file holds
-/// something else.
+/// Returns an error if no selected process runs, the device or app does not respond, or a file
+/// contains something else.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     if let Some(input) = &args.input {
         args.moment.check([input])?;
@@ -109,7 +109,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     })
 }
 
-/// The rows that `--explain=` names.
+/// Returns the rows selected by `--explain=`.
 fn rows_of(args: &Args) -> Result<Vec<&'static str>, Failure> {
     let named = args.explain.iter().filter(|text| !text.is_empty());
     named

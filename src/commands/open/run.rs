@@ -396,7 +396,7 @@ mod tests {
         std::fs::write(&page, ours).expect("written");
         let shown = choose(&page);
         assert!(matches!(shown, Ok(Shown::Page(path)) if path == page));
-        // What somebody else wrote may run anything.
+        // A page of another program can run any script.
         std::fs::write(&page, head).expect("written");
         assert!(matches!(choose(&page), Err(OpenError::Import(_))));
     }

@@ -32,13 +32,13 @@ pub struct Args {
     /// Maximum number of levels; 0 means no limit
     #[arg(long, value_name = "N", default_value_t = 40)]
     pub depth: usize,
-    /// How many rows are printed.
+    /// Maximum number of rows.
     #[command(flatten)]
     pub rows: LimitArgs,
-    /// Which moments.
+    /// Selected moments.
     #[command(flatten)]
     pub moment: MomentArgs,
-    /// How the heap is looked at.
+    /// Analysis options.
     #[command(flatten)]
     pub java: JavaArgs,
 }

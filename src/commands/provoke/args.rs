@@ -50,7 +50,7 @@ pub struct Args {
     /// Restore settings that a killed run changed
     #[arg(long, conflicts_with_all = ["TargetArgs", "dry_run"])]
     pub restore: bool,
-    /// Which process: one.
+    /// Selected process: exactly one.
     #[command(flatten)]
     pub target: TargetArgs,
 }

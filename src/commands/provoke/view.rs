@@ -98,7 +98,7 @@ async fn app(ctx: &Context, target: &TargetArgs) -> Result<String, Failure> {
     }
 }
 
-/// Who asks twice gets the end at once; the note stays.
+/// Returns the failure after a second interrupt, which ends heaptap at once; the note remains.
 fn left(serial: &str) -> Failure {
     Failure::new(
         ErrorClass::Interrupted,

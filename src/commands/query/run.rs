@@ -230,7 +230,7 @@ fn of_trace(
     // Flags are cumulative, so the last dump of each heap has all of them.
     let mut flagged: BTreeMap<(u64, String), Vec<Finding>> = BTreeMap::new();
     let mut sampled = false;
-    // What could have been named, for an error.
+    // Available values, for an error.
     let mut others = Others::default();
     let health = opened
         .trace

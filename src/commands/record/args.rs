@@ -19,7 +19,7 @@ use std::time::Duration;
     heaptap record -n com.example.app --with all    and Java, meminfo, gc …\n  \
     heaptap record -n com.example.app --java-allocations")]
 pub struct Args {
-    /// Which processes.
+    /// Selected processes.
     #[command(flatten)]
     pub target: TargetArgs,
     /// What to record.
@@ -87,10 +87,10 @@ pub struct Args {
     /// Make SELinux permissive while recording (needs root)
     #[arg(long, help_heading = "How to record", hide_short_help = true)]
     pub disable_selinux: bool,
-    /// Whether a page is left.
+    /// Option to skip the page.
     #[command(flatten, next_help_heading = "How to record")]
     pub leave: NoReportArgs,
-    /// Where names come from.
+    /// Symbol sources.
     #[command(flatten)]
     pub names: NamesArgs,
 }

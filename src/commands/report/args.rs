@@ -37,7 +37,7 @@ pub struct Args {
     /// Overwrite existing files
     #[arg(long)]
     pub force: bool,
-    /// How many rows are printed.
+    /// Maximum number of rows.
     #[command(flatten)]
     pub rows: LimitArgs,
     /// Include texts and other contents of Java heaps
@@ -49,10 +49,10 @@ pub struct Args {
     /// Open the page in the browser
     #[arg(long)]
     pub open: bool,
-    /// Which native heap.
+    /// Selected native heap.
     #[command(flatten)]
     pub native: NativeArgs,
-    /// How Java heaps are looked at.
+    /// Analysis options of Java heaps.
     #[command(flatten)]
     pub java: JavaArgs,
 }

@@ -29,7 +29,7 @@ pub struct Args {
     /// Kind of rows
     #[arg(long, value_name = "WHAT", value_enum, default_value_t)]
     pub by: ByArg,
-    /// How many rows are printed.
+    /// Maximum number of rows.
     #[command(flatten)]
     pub rows: LimitArgs,
     /// Print comma-separated values to stdout
@@ -41,15 +41,15 @@ pub struct Args {
     /// Overwrite existing files
     #[arg(long, requires = "save")]
     pub force: bool,
-    /// Which processes.
+    /// Selected processes.
     #[command(flatten)]
     pub target: TargetArgs,
-    /// Which moments.
+    /// Selected moments.
     #[command(flatten)]
     pub moment: MomentArgs,
 }
 
-/// What a row stands for.
+/// Meaning of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum ByArg {
     /// The rows of meminfo, and their parts
@@ -62,7 +62,7 @@ pub enum ByArg {
 }
 
 impl ByArg {
-    /// As the sums have it.
+    /// Returns the key of the sums.
     pub fn by(self) -> By {
         match self {
             ByArg::Kind => By::Kind,

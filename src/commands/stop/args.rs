@@ -19,7 +19,7 @@ pub struct Args {
     /// A directory other than that of the start of the recording
     #[arg(short, long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub output: Option<std::path::PathBuf>,
-    /// Whether a page is left.
+    /// Option to skip the page.
     #[command(flatten)]
     pub leave: NoReportArgs,
     /// Sources of names, besides those of the recording's start.

@@ -37,12 +37,12 @@ pub struct Args {
     /// Overwrite existing files
     #[arg(long)]
     pub force: bool,
-    /// Where names come from.
+    /// Symbol sources.
     #[command(flatten)]
     pub names: NamesArgs,
 }
 
-/// The names that are looked up.
+/// Kinds of names to look up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum OnlyArg {
     /// Functions, files and lines of native frames.
@@ -52,7 +52,7 @@ pub enum OnlyArg {
 }
 
 impl Args {
-    /// The input as it is read.
+    /// The input, with its type.
     pub(super) fn source(&self) -> Input {
         match self.input.as_os_str() == STDIN {
             true => Input::Stdin,

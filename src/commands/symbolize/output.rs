@@ -1,4 +1,4 @@
-//! The place of the packets of `symbolize`, as it is typed, and standard output as a place for them.
+//! Destination of the packets of `symbolize`: a file or standard output.
 
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use crate::conversion::convert::Input;
 use crate::conversion::goal::PacketOutput;
 use crate::error::{ErrorClass, Failure};
 
-/// Ending of the file that is written next to a trace.
+/// Extension of the file that is written next to a trace.
 const SUFFIX: &str = ".symbols";
 
-/// Where packets go, as it was asked for.
+/// Requested destination of packets.
 pub(crate) enum Asked {
     Stdout,
     File(PathBuf),
@@ -35,11 +35,11 @@ impl Asked {
     }
 }
 
-/// Where packets shall go: what was named, else stdout where that is no terminal, else a file
-/// beside the trace that is called after it.
+/// Returns the destination: the given one, or stdout if that is not a terminal, or a file next to
+/// the trace and named after it.
 ///
 /// # Errors
-/// Where that is nowhere, or the place of something else.
+/// Returns an error if there is no destination, or another file would be overwritten.
 pub(crate) fn asked(
     console: &Console,
     input: &Input,

@@ -41,13 +41,13 @@ pub struct Args {
     /// Order of rows
     #[arg(long, value_name = "FIGURE", value_enum)]
     pub sort: Option<SortArg>,
-    /// How many rows are printed.
+    /// Maximum number of rows.
     #[command(flatten)]
     pub rows: LimitArgs,
-    /// Which stacks or objects count.
+    /// Filter of stacks or objects.
     #[command(flatten)]
     pub filter: FilterArgs,
-    /// What is shown of stacks.
+    /// Filter of frames.
     #[command(flatten)]
     pub stacks: StackArgs,
     /// Measure: space, alloc_space, objects or alloc_objects
@@ -72,10 +72,10 @@ pub struct Args {
     /// Print comma-separated values to stdout
     #[arg(long, conflicts_with_all = ["json", "json_lines"])]
     pub csv: bool,
-    /// Which heap is meant.
+    /// Selected heap.
     #[command(flatten)]
     pub native: NativeArgs,
-    /// How the heap is looked at.
+    /// Analysis options.
     #[command(flatten)]
     pub java: JavaArgs,
     /// Objects that GC roots reach: yes, no or any [default: yes]
@@ -118,7 +118,7 @@ pub enum ReachableArg {
     Any,
 }
 
-/// What a row stands for.
+/// Meaning of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ByArg {
     /// Native: a stack
@@ -187,7 +187,7 @@ impl ByArg {
     }
 }
 
-/// What rows are ordered by.
+/// Order of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SortArg {
     /// Native: of stacks that end there

@@ -22,7 +22,7 @@ pub(super) struct Series {
     pub heaps: Vec<Heap>,
     /// Notes about the series.
     pub notes: Vec<String>,
-    /// Dumps were left out for what they lack.
+    /// Dumps were left out because of missing data.
     pub incomplete: bool,
     /// True if another run is left out because of missing data.
     pub is_run_left_out: bool,

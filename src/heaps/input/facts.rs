@@ -178,7 +178,7 @@ pub struct FilterFacts {
     pub focus: Vec<String>,
     /// Without stacks with such a frame.
     pub ignore: Vec<String>,
-    /// Frames that were taken out.
+    /// Removed frames.
     pub hide: Vec<String>,
     /// Frames to keep.
     pub show: Vec<String>,

@@ -69,7 +69,7 @@ pub struct NativeFile {
     pub symbolization: Option<Symbolization>,
 }
 
-/// Share of the bytes from which on functions without a name matter for what is shown.
+/// Minimum share of bytes in unnamed functions for a finding.
 pub(crate) const MANY_UNNAMED: f64 = 0.05;
 
 impl NativeFile {

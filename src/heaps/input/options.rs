@@ -11,7 +11,7 @@ pub struct LookOptions {
     pub processes: ProcessFilter,
     /// Only dumps of these native heaps; empty for every heap.
     pub heaps: Vec<String>,
-    /// Where names come from, beside the input.
+    /// Symbol sources, in addition to the input.
     pub names: NameOptions,
     /// Without suffixes such as ` [jit]`.
     pub no_annotations: bool,

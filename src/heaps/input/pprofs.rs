@@ -164,8 +164,8 @@ fn damage(name: &str, what: &str) -> Finding {
     }
 }
 
-/// `heap_dump.<n>.<pid>.<heap>.pb.gz`, as recordings and Perfetto's converter call them;
-/// `java_allocations.<n>.<pid>.pb.gz`, which are counted by themselves.
+/// Parses `heap_dump.<n>.<pid>.<heap>.pb.gz`, named by recordings and Perfetto's converter, and
+/// `java_allocations.<n>.<pid>.pb.gz`, which has its own numbers.
 fn from_file_name(facts: &mut Facts, path: &str) {
     let file = Path::new(path).file_name().unwrap_or_default();
     let file = file.to_string_lossy();

@@ -6,12 +6,12 @@ use crate::analyze::native::table::Key;
 use crate::heaps::input::facts::StackFrame;
 use crate::stacks::{FrameId, StackTable};
 
-/// Names rows.
+/// Creates the names of rows.
 pub(crate) struct Namer<'a> {
     table: &'a StackTable,
     shown: &'a Shown<'a>,
     groups: &'a Groups<'a>,
-    /// Frames of a stack at most; 0 is all.
+    /// Maximum number of frames of a stack; 0 means no limit.
     frames: usize,
 }
 

@@ -42,7 +42,7 @@ impl From<LookTrace> for ReadTrace {
     }
 }
 
-/// Reads what holds for all dumps of each trace, and names its frames.
+/// Reads the common data of each trace's dumps, and names its frames.
 pub(super) fn open_all(
     traces: Vec<OpenTrace>,
     options: &LookOptions,

@@ -34,14 +34,14 @@ pub struct DiffRequest {
 pub struct Wanted {
     /// Filter for objects.
     pub filter: Filter,
-    /// At most so many classes, paths and leaks; 0 is all.
+    /// Maximum number of classes, paths and leaks; 0 means no limit.
     pub limit: usize,
-    /// Classes that did not change too.
+    /// True if unchanged classes are included.
     pub unchanged: bool,
     /// Minimum change of the retained bytes of a displayed node of the dominator tree; `None` for
     /// 1/1000 of the larger heap.
     pub least: Option<u64>,
-    /// Levels of the dominator tree.
+    /// Maximum depth of the dominator tree.
     pub depth: usize,
     /// True if texts of the heap can be shown.
     pub texts: bool,
@@ -56,16 +56,16 @@ pub struct DiffReport {
     pub after: HeapFacts,
     /// All reachable objects that match.
     pub total: ChangeRow,
-    /// Classes, what grew most first.
+    /// Classes, in descending order of growth.
     pub classes: Vec<NamedChange>,
-    /// Classes that changed, before the limit.
+    /// Number of changed classes before the limit.
     pub classes_changed: usize,
     /// Changed part of the dominator tree, each node after its parent.
     pub paths: Vec<PathChangeRow>,
-    /// Nodes that changed by less were left out.
+    /// Nodes with smaller changes are left out.
     #[serde(rename = "paths_min_bytes")]
     pub paths_least_bytes: u64,
-    /// Leaks by signature, what grew most first.
+    /// Leaks by signature, in descending order of growth.
     pub leaks: Vec<LeakChange>,
     /// True if the filters match any class of either dump.
     pub matches: bool,
@@ -80,14 +80,14 @@ pub struct ChangeRow {
     pub before: Figures,
     /// Values in the second dump.
     pub after: Figures,
-    /// After less before.
+    /// Difference, second minus first.
     pub growth: GrowthRow,
 }
 
-/// After less before.
+/// Difference, second minus first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct GrowthRow {
-    /// Objects.
+    /// Number of objects.
     pub count: i64,
     /// Their own sizes.
     pub shallow_bytes: i64,
@@ -128,7 +128,7 @@ impl ChangeRow {
             .saturating_add(self.growth.native_bytes)
     }
 
-    /// Bytes of what they retain, Java and native.
+    /// Retained bytes, Java and native.
     pub fn retained_growth(&self) -> i64 {
         self.growth
             .retained_bytes
@@ -174,11 +174,11 @@ pub struct LeakChange {
     pub path: String,
     /// `new`, `gone`, `grown`, `shrunk` or `same`.
     pub status: &'static str,
-    /// Objects in the first.
+    /// Number of objects in the first dump.
     pub before_count: u64,
-    /// Objects in the second.
+    /// Number of objects in the second dump.
     pub after_count: u64,
-    /// Bytes that they keep, in the first.
+    /// Bytes that they keep, in the first dump.
     pub before_bytes: u64,
     /// Bytes in the second dump.
     pub after_bytes: u64,

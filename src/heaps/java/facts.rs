@@ -37,7 +37,7 @@ pub struct HeapFacts {
     pub reason: Option<String>,
     /// Model for shallow sizes: `dump`, `mat`, `art`, `hotspot`.
     pub sizes: &'static str,
-    /// Kinds of `java.lang.ref.Reference` that keep nothing alive here.
+    /// Kinds of `java.lang.ref.Reference` that are not followed.
     pub excluded: Vec<&'static str>,
     pub warnings: Vec<Warning>,
 }
@@ -132,11 +132,11 @@ pub struct Figures {
     pub shallow_bytes: u64,
     /// Native bytes they own.
     pub native_bytes: u64,
-    /// Objects that would be free without them.
+    /// Number of objects freed with them.
     pub retained_count: Option<u64>,
-    /// Sizes of those.
+    /// Shallow sizes of the freed objects.
     pub retained_bytes: Option<u64>,
-    /// Native bytes of those.
+    /// Native bytes of the freed objects.
     pub retained_native_bytes: Option<u64>,
 }
 

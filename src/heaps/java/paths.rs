@@ -202,7 +202,7 @@ pub struct HolderRow {
     /// True if its objects are in another row, shown or not.
     #[serde(rename = "in_other_row")]
     pub elsewhere: bool,
-    /// Rows that hold it and were left out.
+    /// Number of omitted rows that refer to it.
     #[serde(rename = "left_out")]
     pub hidden: usize,
 }
@@ -219,7 +219,7 @@ pub struct RootCount {
 /// Limits of the output.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Holders of each row.
+    /// Maximum number of referrers of each row.
     pub width: usize,
     /// Maximum number of steps from the targets.
     pub depth: usize,
@@ -363,7 +363,7 @@ fn nearest_class(graph: &HeapGraph, pattern: &str) -> Option<String> {
     found.map(str::to_owned)
 }
 
-/// Strings are cut to this many characters.
+/// Maximum number of characters of a string.
 const TEXT: usize = 100;
 
 fn text_of(graph: &HeapGraph, object: ObjectIndex) -> Option<String> {

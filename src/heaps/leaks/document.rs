@@ -54,9 +54,9 @@ pub struct LeaksRows {
 pub struct KeptBytes {
     /// Bytes of the Java heap.
     pub bytes: u64,
-    /// Native.
+    /// Native bytes.
     pub native_bytes: u64,
-    /// Objects.
+    /// Number of objects.
     pub count: u64,
 }
 
@@ -300,7 +300,7 @@ fn step(step: &Step) -> PathStep {
 /// Waste.
 #[derive(Debug, Clone, Serialize)]
 pub struct WasteDocument {
-    /// Bytes that could be saved at most.
+    /// Maximum savings in bytes.
     pub wasted_bytes: u64,
     /// Equal strings.
     pub strings: Duplicated,
@@ -312,17 +312,17 @@ pub struct WasteDocument {
     pub largest_bitmaps: Vec<LargeRow>,
     /// Collections by class.
     pub collections: Vec<CollectionRow>,
-    /// Collections with more room than they need.
+    /// Collections with excess capacity.
     #[serde(rename = "oversized_collections")]
     pub room: Vec<RoomRow>,
-    /// Arrays of objects that are mostly empty, in no known collection.
+    /// Mostly empty arrays of objects outside of known collections.
     pub sparse_arrays: Vec<RoomRow>,
     /// Bytes of empty slots in all of those.
     pub sparse_array_bytes: u64,
     /// Hash tables with bucket collisions.
     #[serde(rename = "hash_collisions")]
     pub crowded: Vec<CrowdedRow>,
-    /// Numbers in boxes.
+    /// Boxed numbers.
     pub boxed: Vec<BoxedRow>,
     /// Largest arrays.
     pub large_arrays: Vec<LargeRow>,
@@ -352,11 +352,11 @@ pub struct LoaderRow {
 /// Duplicates of one kind.
 #[derive(Debug, Clone, Serialize)]
 pub struct Duplicated {
-    /// Objects looked at.
+    /// Number of examined objects.
     pub count: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Different contents; null for bitmaps.
+    /// Number of distinct contents; null for bitmaps.
     pub distinct: Option<u64>,
     /// Bytes of all copies except one.
     pub wasted_bytes: u64,
@@ -403,7 +403,7 @@ pub struct CollectionRow {
     pub wasted_bytes: u64,
 }
 
-/// Something with slots that are empty.
+/// A collection or array with empty slots.
 #[derive(Debug, Clone, Serialize)]
 #[allow(missing_docs)]
 pub struct RoomRow {
@@ -456,7 +456,7 @@ pub struct LargeRow {
     pub held_by: Option<String>,
 }
 
-/// Waste as the document has it.
+/// Converts the waste for the document.
 pub(super) fn waste(found: Waste) -> WasteDocument {
     let wasted_bytes = found.total_bytes();
     let bitmaps = &found.bitmaps;
@@ -630,11 +630,11 @@ pub struct GrowthDocument {
     pub dumps: usize,
     /// Classes with more objects from each dump to the next.
     pub classes: Vec<GrowthRow>,
-    /// Paths on which objects became more from each dump to the next.
+    /// Paths with more objects from each dump to the next.
     pub paths: Vec<GrowthRow>,
 }
 
-/// Something that grew.
+/// A growing class or path.
 #[derive(Debug, Clone, Serialize)]
 pub struct GrowthRow {
     pub class: String,
@@ -642,7 +642,7 @@ pub struct GrowthRow {
     pub path: Vec<String>,
     /// Objects in each dump.
     pub counts: Vec<u64>,
-    /// Bytes in each dump: their own for a class, of all that the path leads to for a path.
+    /// Bytes in each dump: shallow bytes of a class, or all bytes below a path.
     pub bytes: Vec<u64>,
 }
 
@@ -665,7 +665,7 @@ fn difference(all: &[u64]) -> i64 {
     }
 }
 
-/// Growth as the document has it, each list cut to `limit`.
+/// Converts growth for the document, each list truncated to `limit`.
 pub(super) fn growth(found: Growth, limit: usize) -> GrowthDocument {
     let row = |row: crate::analyze::growth::Grown| GrowthRow {
         class: row.class,

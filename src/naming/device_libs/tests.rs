@@ -26,7 +26,7 @@ fn stat(size: u64) -> Vec<Step> {
     steps
 }
 
-/// The beginning of a pull, as far as `size` bytes, and then silence.
+/// The beginning of a pull, up to `size` bytes, and then silence.
 fn pull(size: usize) -> Vec<Step> {
     let mut steps = service("sync:");
     steps.push(Step::Hear(8 + PATH.len(), None));
@@ -62,7 +62,7 @@ async fn what_takes_too_long_is_given_up_and_not_tried_again() {
     }
     assert_eq!(scripted.complaints(), Vec::<String>::new());
 
-    // Of the first it is known now; the second was not to blame.
+    // The first one is noted as too slow; the second one was not the cause.
     let silent = Scripted::new([]);
     let again = source(&silent, PullLibs::Cheap);
     let round = Round::new(&again, &cache);

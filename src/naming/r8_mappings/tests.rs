@@ -187,7 +187,7 @@ fn a_project_has_the_map_with_the_id_else_the_newest_that_fits() {
     assert_eq!(found, (vec![RELEASE.to_owned()], none.clone()));
     let found = discovered(&files, &app("r8-map-id-2222222"));
     assert_eq!(found, (vec![], vec!["mapping-not-found"]));
-    // Classes of other makers: another project's app.
+    // Classes of another project's app.
     let found = discovered(&files, &recording("org.other", ""));
     assert_eq!(found, (vec![], none));
 }

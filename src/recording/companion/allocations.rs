@@ -86,7 +86,7 @@ struct Left {
 }
 
 impl Tracking {
-    /// Begins; `tasks` then holds what looks for processes.
+    /// Begins; adds the search for processes to `tasks`.
     pub(super) fn begin(
         device: &Device,
         session_state: &SessionState,

@@ -130,7 +130,7 @@ impl At {
         self.timeline.see(boot_ns, pid, Observation::Captured(kept));
     }
 
-    /// Notes what was done to `pid` from `from_ns` to `until_ns`, and shows in its log.
+    /// Records an action on `pid` from `from_ns` to `until_ns` that its log shows.
     pub(super) fn ours(&self, what: &str, pid: u32, from_ns: u64, until_ns: u64) {
         let ours = HeaptapAction {
             what: what.to_owned(),

@@ -1,5 +1,5 @@
 //! `gc.jsonl`: the garbage collections of a recording, each once, with merged data of log and
-//! trace, as counted by `gc FOLDER`. `memory.jsonl` has the log lines of them among other data.
+//! trace, as counted by `gc DIR`. `memory.jsonl` has their log lines among other data.
 
 use std::path::Path;
 

@@ -91,7 +91,7 @@ impl LinesFile {
         Ok(text[torn..].to_owned())
     }
 
-    /// Adds a line, which has its end.
+    /// Adds a line with its line ending.
     pub(super) fn add(&self, line: &str) {
         self.lock().add(line.as_bytes());
     }
@@ -111,7 +111,7 @@ impl LinesFile {
         untold
     }
 
-    /// Writes what waits and syncs the file. The number of lines that are lost.
+    /// Writes buffered lines and syncs the file. Returns the number of lost lines.
     pub(super) fn finish(&self) -> io::Result<u64> {
         let mut inner = self.lock();
         inner.write()?;
@@ -152,7 +152,7 @@ impl TimelineFile {
         self.0.path()
     }
 
-    /// Adds what was seen.
+    /// Adds observations.
     pub fn add(&self, entry: &Entry) {
         self.0.add(&entry.line());
     }
@@ -238,7 +238,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Cuts off what another process left of a line.
+    /// Removes an incomplete line of another process.
     fn cut_torn(&mut self) -> io::Result<()> {
         let file = &self.file;
         let alone = Alone::with(file, self.lock)?;
@@ -431,7 +431,7 @@ mod tests {
         assert!(full.failure().is_some());
         full.see(2, 1, Observation::Gone);
         assert!(full.failure().is_none(), "told once");
-        // Room again: nothing is missing.
+        // There is space again, and nothing is missing.
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("memory.jsonl");
         full.0.lock().file = opened(&path).unwrap();

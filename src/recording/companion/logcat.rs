@@ -36,7 +36,7 @@ impl LogcatFile {
         })
     }
 
-    /// Adds a line as it came, without its end; whether there was room.
+    /// Adds an unmodified line without its ending; returns whether it fit.
     pub(super) fn add(&self, line: &str) -> bool {
         let length = line.len() as u64 + 1;
         let before = self.written.fetch_add(length, Ordering::Relaxed);
@@ -60,7 +60,7 @@ impl LogcatFile {
         }
     }
 
-    /// Writes what waits. What went wrong with it, in words.
+    /// Writes buffered lines. Returns a message about an error or lost lines.
     pub(super) fn finish(&self) -> Result<(), String> {
         let path = self.file.path().display();
         match self.file.finish() {

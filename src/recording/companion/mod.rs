@@ -57,7 +57,7 @@ use crate::session::{self, Controls, FollowEnd, LabelWatch, Session, SessionStat
 use crate::timeline::{self, Label, Missed, MissedReason, Observation, Unread};
 use crate::units::counted;
 
-/// Between two looks for a new label.
+/// Interval of checks for new labels.
 const LOOK: Duration = Duration::from_millis(200);
 /// Time limit of one attempt to reconnect to the device.
 const RETURN_STEP: Duration = Duration::from_secs(30);

@@ -15,7 +15,7 @@ use crate::results::manifest::{
 use crate::results::output::is_below;
 use crate::timeline::{self, Entry, MissedReason, Observation, Timeline};
 
-/// Most of the file that is read: weeks of a recording.
+/// Maximum number of bytes read: weeks of a recording.
 const LARGEST: u64 = 256 << 20;
 /// Maximum number of listed gaps and files; the timeline has more.
 const LISTED: usize = 1000;

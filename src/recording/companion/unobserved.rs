@@ -35,7 +35,7 @@ pub(crate) async fn complete(session: &Session, plan: &Plan) -> Option<PathBuf> 
             None
         }
         Ok(Err(foreign)) => Some(foreign),
-        // Without it nothing is known to be ours.
+        // Without it no collection can be attributed to heaptap.
         Err(_) => None,
     }
 }
@@ -283,7 +283,7 @@ mod tests {
             (None, None, None, false),
             (None, Some("mine"), Some(logcat::FILE), false),
             (Some(""), None, None, false),
-            // An empty timeline does not make a log ours.
+            // An empty timeline does not identify a log as heaptap's.
             (Some(""), Some("mine"), Some(logcat::FILE), false),
             (Some("\n\n"), None, Some(timeline::FILE), false),
             (Some("mine"), Some("mine"), Some(timeline::FILE), false),

@@ -17,7 +17,7 @@ use crate::recording::events::{CompanionEvent, EventHandler, RecordEvent, warn};
 use crate::session::SessionState;
 use crate::timeline::{Observation, ObservationCost};
 
-/// Between two samples of resident memory.
+/// Interval of samples of resident memory.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// A running observation. Dropping it stops it.
@@ -54,7 +54,7 @@ impl Watching {
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             let stop = async move {
-                // Dropped, it is a stop, too.
+                // Dropping it also stops observation.
                 let _ = stopped.await;
             };
             let end = observe::observe(&device, Some(boot), &options, windows, stop, |event| {
@@ -77,7 +77,7 @@ impl Watching {
         Watching { stop, tasks }
     }
 
-    /// Ends it, with what the log still holds.
+    /// Ends observation, after reading the rest of the log.
     pub(super) async fn end(mut self) {
         // It might have ended by itself.
         let _ = self.stop.send(());
@@ -223,7 +223,7 @@ pub(crate) struct Shares {
     pub(crate) core: f64,
     /// Upper bound of the share of one core used by services that answered.
     pub(crate) services: f64,
-    /// Over the connection.
+    /// Bytes a second over the connection.
     pub(crate) bytes_per_s: f64,
 }
 

@@ -52,7 +52,7 @@ pub(super) fn waits_for(header: &SessionHeader, mut failure: Failure, command: &
     ))
 }
 
-/// Traces of ours on `device` that the journal does not know.
+/// Returns heaptap's traces on `device` that are missing from the journal.
 pub(super) async fn orphans(
     device: &Device,
     session_states: &[SessionState],

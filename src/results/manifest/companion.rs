@@ -40,7 +40,7 @@ pub struct CompanionTimeline {
     pub strange: u64,
     /// Samples of resident memory.
     pub resident: u64,
-    /// Samples of how the memory divides.
+    /// Samples of the memory breakdown.
     pub parts: u64,
     /// Garbage collections of the apps themselves.
     pub collections: u64,
@@ -66,7 +66,7 @@ pub struct CompanionFile {
     pub time_ns: u64,
 }
 
-/// Something that was not taken.
+/// A missing capture.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompanionMissed {
     /// As in [`CompanionFile::what`].

@@ -85,7 +85,7 @@ impl Manifest {
     }
 }
 
-/// The schema version of a manifest, which is looked at before the fields are.
+/// The schema version of a manifest, which is checked before the fields.
 #[derive(serde::Deserialize)]
 struct Version {
     schema_version: u32,
@@ -127,7 +127,7 @@ pub enum ManifestError {
     },
 }
 
-/// The help for a manifest that cannot be used, next to which the trace might be.
+/// Returns the help for an unusable manifest, which can be next to a trace.
 fn without_manifest(path: &Path) -> String {
     let trace = path.with_file_name(RAW_TRACE);
     match trace.is_file() {

@@ -183,7 +183,7 @@ pub struct JavaSums {
 pub struct JavaFlags {
     /// The dump is truncated: a buffer was full, or the process died during the dump.
     pub truncated: bool,
-    /// Packets of it that never came.
+    /// Packets of it that are missing.
     pub missing_packets: u64,
 }
 

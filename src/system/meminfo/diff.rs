@@ -19,12 +19,12 @@ pub struct Changes {
     pub after: String,
     /// Time between the two on the device clock, if both are from the same boot.
     pub between_ms: Option<u64>,
-    /// Each process with its like.
+    /// Each process with its counterpart.
     pub processes: Vec<ProcessChanges>,
     /// Processes in only one of them.
     #[serde(rename = "unpaired")]
     pub alone: Vec<UnpairedProcess>,
-    /// The whole device, if both have it: RAM, processes, importances, categories.
+    /// The whole device, if both contain it: RAM, processes, importances, categories.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "device")]
     pub phone: Vec<Change>,

@@ -62,12 +62,12 @@ pub enum MeminfoError {
     NoSuchProcess {
         /// The input.
         name: String,
-        /// The processes that were named.
+        /// The requested processes.
         process: String,
         /// The processes of the input, as a list.
         there: String,
     },
-    /// A folder has no such text.
+    /// A directory does not have the selected text.
     #[error("{name} has no meminfo of @{}: {}", missing.which, missing.why)]
     NoSuchMoment {
         name: String,

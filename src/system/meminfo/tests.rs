@@ -1,4 +1,4 @@
-//! Documents of texts, and what changed between two.
+//! Documents of texts, and differences between two.
 
 use super::*;
 use crate::memory::meminfo::Meminfo;

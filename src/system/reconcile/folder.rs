@@ -116,7 +116,7 @@ struct Way {
     with: Vec<String>,
     /// Java allocations were recorded in place of malloc's.
     java: bool,
-    /// Something could make heapprofd dump at a label.
+    /// Whether heapprofd could be made to dump at a label.
     dumps_at_labels: bool,
 }
 

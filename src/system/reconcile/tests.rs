@@ -50,7 +50,7 @@ fn only(folder: &Path, timeline: &Timeline) -> Table {
     moments.remove(0).table
 }
 
-/// The RSS of a table of such samples: how much, and by whom.
+/// The RSS of a table of such samples: value and source.
 fn rss(samples: &[(u64, u64)]) -> (i64, String) {
     let (dir, timeline) = folder("", samples);
     let table = only(dir.path(), &timeline);

@@ -1,5 +1,5 @@
-//! Sums of mappings as plain rows: for a table, for JSON, for CSV. What no source gave is null,
-//! never 0.
+//! Sums of mappings as plain rows: for a table, for JSON, for CSV. A missing value is null, never
+//! 0.
 
 use std::collections::BTreeMap;
 

@@ -124,7 +124,7 @@ pub fn is_text(input: &TextInput<'_>) -> bool {
         return false;
     }
     let head = input.head();
-    // JSON is cut off there: its begin has to do.
+    // JSON is truncated there, so its beginning must be sufficient.
     let json = head.trim_ascii_start().starts_with(b"[")
         && memchr::memmem::find(head, b"\"shared clean\"").is_some();
     json || smaps::parse(head).is_ok()

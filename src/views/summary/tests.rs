@@ -228,7 +228,7 @@ fn the_next_commands_fit_the_recording() {
         wrote.contains("memory.jsonl, 1 smaps, manifest.json"),
         "{wrote}"
     );
-    // Heaps without frees cannot be compared by what is held.
+    // Unreleased bytes of heaps without frees cannot be compared.
     let art = HeapSummary {
         kind: DumpKind::AllocationsOnly,
         ..heap.clone()

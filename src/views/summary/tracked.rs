@@ -1,5 +1,5 @@
-//! Java allocations at the end of a recording: from whom they are and what that leaves out, and
-//! the lists that runtimes tracked.
+//! Java allocations at the end of a recording: their processes, the missing parts, and the lists
+//! that runtimes tracked.
 
 use std::path::Path;
 
@@ -82,7 +82,7 @@ fn word(word: &str) -> &str {
     }
 }
 
-/// Commands that go on from there.
+/// Suggested next commands.
 pub(super) fn commands(folder: &Path, manifest: &Manifest) -> Vec<(String, String)> {
     let dumps = manifest.java_allocations.iter().flat_map(|of| &of.dumps);
     let files: Vec<&String> = dumps.filter_map(|dump| dump.file.as_ref()).collect();
@@ -102,7 +102,7 @@ pub(super) fn commands(folder: &Path, manifest: &Manifest) -> Vec<(String, Strin
     ]
 }
 
-/// Their profiles.
+/// Returns the file names of their profiles.
 pub(super) fn profiles(manifest: &Manifest) -> impl Iterator<Item = &String> {
     let dumps = manifest.java_allocations.iter().flat_map(|of| &of.dumps);
     dumps.filter_map(|dump| dump.file.as_ref())

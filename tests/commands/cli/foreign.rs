@@ -1,16 +1,15 @@
-//! Names from outside that try to speak for heaptap: to begin a line of their own, to colour it,
-//! to turn the direction of writing. Fixtures whose names were replaced by such, read by every
-//! command that prints names.
+//! External names that imitate output of heaptap: they begin a line, change the color or the text
+//! direction. Every command that prints names reads fixtures with such names.
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use crate::cli::command;
 
-/// What no line may begin with, nor stand behind a colour.
+/// Text that must not be at the start of a line, nor after a color.
 const SPEECH: &str = "OWNED";
 
-/// A name of that many bytes that begins a line in heaptap's own style.
+/// A name of that many bytes that begins a line in heaptap's style.
 fn hostile(bytes: usize) -> Vec<u8> {
     let mut name = format!("\n\x1b[1m{SPEECH}").into_bytes();
     for more in ["\r", "\u{202e}", "\u{9b}31m", "\x1b]0;t\x07"] {
@@ -23,7 +22,8 @@ fn hostile(bytes: usize) -> Vec<u8> {
     name
 }
 
-/// The bytes with hostile names, as long as those that they replace, so that lengths hold.
+/// The bytes with hostile names of the same lengths as the originals, so that length fields stay
+/// valid.
 fn with_names(mut bytes: Vec<u8>, names: &[&str]) -> Vec<u8> {
     for name in names {
         let by = hostile(name.len());
@@ -91,13 +91,13 @@ fn assert_own_words(args: &[String], output: &Output) {
         let acts = |c: char| {
             c.is_control() && !matches!(c, '\n' | '\t') || matches!(c, '\u{202a}'..='\u{202e}')
         };
-        // CSV has line ends of its own.
+        // CSV has its own line endings.
         let plain = plain.replace("\r\n", "\n");
         assert!(!plain.contains(acts), "{args:?}: {plain:?}");
     }
 }
 
-/// Runs it in each form of output; whether the names were in it at all.
+/// Runs it in each output format; returns whether the output has the names.
 fn run(args: &[&str]) -> bool {
     let mut named = false;
     for form in [&["--color=always"][..], &["--color=never"], &["--json"]] {

@@ -1,4 +1,4 @@
-//! The command line as scripts meet it: exit codes, streams, JSON, help, completions.
+//! The command line as used by scripts: exit codes, streams, JSON, help, completions.
 
 mod foreign;
 #[cfg(unix)]

@@ -1,4 +1,4 @@
-//! Terminals of 60 and 100 columns: what is printed fits, and no word of it is broken.
+//! Terminals of 60 and 100 columns: all output fits, and no word is broken.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -18,7 +18,7 @@ fn fixture(name: &str) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// What a command prints on a terminal of so many columns.
+/// Output of a command on a terminal of that many columns.
 fn printed(columns: u16, args: &[&str]) -> String {
     on_terminal(columns, command(args))
 }
@@ -50,7 +50,7 @@ fn on_terminal(columns: u16, mut command: Command) -> String {
         .expect("the binary runs");
     let mut bytes = Vec::new();
     let shown = format!("{command:?}");
-    // The terminal ends when nobody has it open for writing.
+    // The terminal ends when its last writer closes it.
     drop(command);
     // The end of a terminal is an error on Linux.
     let _ended = File::from(terminal).read_to_end(&mut bytes);
@@ -61,7 +61,7 @@ fn on_terminal(columns: u16, mut command: Command) -> String {
         .replace("\r\n", "\n")
 }
 
-/// The same for a pipe, which cuts nothing.
+/// Output to a pipe, which is not cut.
 fn whole(args: &[&str]) -> String {
     let output = command(args)
         .arg("--color=never")
@@ -70,13 +70,14 @@ fn whole(args: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// Words of a line: what stands between blanks.
+/// Words of a line, separated by spaces.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split([' ', '\n']).filter(|word| !word.is_empty())
 }
 
-/// Fails where a line is wider than the terminal, unless it is one word or the input's path that
-/// is; where a word was cut, which an ellipsis between letters tells; or where a word is not one of the whole text.
+/// Fails if a line is wider than the terminal, unless it is a single word or the input's path; if a
+/// word was cut, recognized by an ellipsis between letters; or if the full text does not have the
+/// word.
 fn assert_unbroken(columns: u16, args: &[&str]) {
     let text = printed(columns, args);
     let whole = whole(args);
@@ -118,7 +119,7 @@ fn assert_unbroken(columns: u16, args: &[&str]) {
                         && (!part.starts_with(char::is_alphanumeric)
                             || !before.is_some_and(|c| c.is_alphanumeric() || c == '_'))
                 });
-            // What a narrow terminal adds of its own.
+            // Text that only narrow terminals show.
             const OWN: &str = "hidden columns: … widen the terminal or pipe the output, or use `--csv` or `--json`";
             let is_own = OWN.contains(word) || line.starts_with("hidden columns");
             assert!(
@@ -193,7 +194,7 @@ fn at_a_hundred_columns_leaks_shows_the_callers_without_template_arguments() {
     assert_unbroken(60, &["top", recording]);
 }
 
-/// The main tables on terminals of the usual widths, word for word.
+/// The main tables on terminals of the usual widths, exactly.
 #[test]
 fn tables_of_80_and_of_120_columns() {
     let trace = "conversions/rust_cont_symbolized.pftrace";

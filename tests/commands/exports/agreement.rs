@@ -1,6 +1,6 @@
-//! One set of numbers, wherever it is shown: `top --json`, the data block of a report and the
-//! tables of `query` against the pprofs of the same dumps, stack for stack. (The files for other
-//! tools are held to them by their own tests.)
+//! One set of numbers everywhere: compares `top --json`, the data block of a report and the tables
+//! of `query` with the pprofs of the same dumps, stack by stack. (The files for other tools have
+//! their own tests.)
 
 use crate::exports::read::{DumpId, Numbers, put};
 use crate::exports::{assert_same, convert, fixture, heaptap, of_pprofs};
@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// The document that a command prints; what it finds in its input may end it with 6 or 8.
+/// The document printed by a command; findings in its input can end it with 6 or 8.
 fn document(folder: &Path, arguments: &[&str]) -> Value {
     let output = heaptap(folder, arguments);
     let code = output.status.code();
@@ -20,7 +20,7 @@ fn document(folder: &Path, arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).expect("a document")
 }
 
-/// Every view of a dump by callsite, as `top` shows it; and when the dump was.
+/// Every view of a dump by callsite, as shown by `top`, and the time of the dump.
 fn of_top(numbers: &mut Numbers, folder: &Path, input: &Path, dump: &DumpId) -> Option<i64> {
     let (number, heap) = dump;
     let input = format!("{}@{number}", input.display());
@@ -88,7 +88,7 @@ fn of_report(folder: &Path, input: &Path) -> Numbers {
     of_profile(&Data::decode(&data).expect("whole data").native)
 }
 
-/// Perfetto's tables: what changed at each callsite, added up to the time of each dump.
+/// Perfetto's tables: the changes at each callsite, summed up to the time of each dump.
 struct Tables {
     allocations: Vec<Vec<Value>>,
     /// Names of each callsite, callers first.
@@ -97,7 +97,7 @@ struct Tables {
 
 impl Tables {
     fn of(folder: &Path, input: &Path) -> Tables {
-        // Columns are called a, b, c … in the order in which they are asked for.
+        // Columns are named a, b, c … in the requested order.
         let rows = |sql: &str| -> Vec<Vec<Value>> {
             let input = input.to_string_lossy();
             let document = document(folder, &["query", &input, sql, "--json"]);
@@ -148,7 +148,7 @@ impl Tables {
         }
     }
 
-    /// Adds what was held and allocated at a time.
+    /// Adds the unreleased and allocated values of a time.
     fn add(&self, numbers: &mut Numbers, dump: &DumpId, time: i64, views: &BTreeSet<String>) {
         for row in &self.allocations {
             let int = |at: usize| row[at].as_i64().expect("a number");
@@ -206,8 +206,8 @@ fn top_report_and_query_have_the_numbers_of_the_pprofs() {
     }
 }
 
-/// A recording of Java and native code on the virtual phone, with labels and what `record` wrote
-/// itself.
+/// A recording of Java and native code on the virtual phone, with labels and the files written by
+/// `record`.
 #[test]
 fn a_recording_of_the_demo_has_the_numbers_of_the_pprofs_beside_it() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,11 +1,11 @@
-//! Other people's readers: Go's pprof, DuckDB, and the strict parsers of Python.
+//! Readers of other projects: Go's pprof, DuckDB, and the strict parsers of Python.
 
 use crate::exports::{convert, fixture, heaptap, read};
 use crate::judge;
 use std::path::Path;
 use std::process::Command;
 
-/// Everything that `consumers.py` reads, of an input, beside the totals to be found in it.
+/// All files of an input for `consumers.py`, with the expected totals.
 fn check(python: &str, folder: &Path, input: &Path, name: &str) {
     let at = folder.join(name);
     std::fs::create_dir(&at).expect("it can be made");
@@ -59,7 +59,7 @@ fn judged_by_duckdb_and_strict_parsers_the_numbers_are_the_same() {
     check(&python, folder, &folder.join("rec"), "demo");
 }
 
-/// What `go tool pprof -raw` says of a pprof: sample types and the sums of their columns.
+/// Output of `go tool pprof -raw` for a pprof: sample types and the sums of their columns.
 fn go_totals(file: &Path) -> Option<Vec<(String, i64)>> {
     let output = Command::new("go")
         .args(["tool", "pprof", "-raw", "-symbolize=none"])

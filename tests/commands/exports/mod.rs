@@ -1,6 +1,5 @@
-//! Files for other tools: the same numbers in every format, stack for stack, and each format
-//! opened by a reader of its own. Readers that are not installed are skipped, and said so;
-//! `tests/run.sh` installs them.
+//! Files for other tools: the same numbers in every format, stack by stack; each format opened by
+//! its own reader. Missing readers are skipped with a message; `tests/run.sh` installs them.
 
 mod agreement;
 mod consumers;
@@ -31,7 +30,7 @@ fn command(folder: &Path) -> Command {
     command
 }
 
-/// Runs a conversion that may find something in its input, but must write.
+/// Runs a conversion that can have findings, but must write its output.
 fn convert(folder: &Path, input: &Path, more: &[&str]) -> Output {
     let input = input.to_string_lossy();
     let arguments = [&["convert", &input, "--no-symbolize"], more].concat();
@@ -53,7 +52,7 @@ fn fixture(name: &str) -> PathBuf {
     path
 }
 
-/// The numbers of a folder of gzipped pprofs.
+/// The numbers of a directory of gzipped pprofs.
 fn of_pprofs(folder: &Path) -> Numbers {
     let mut all = Numbers::new();
     for file in read::files(folder, ".pb.gz") {
@@ -62,7 +61,7 @@ fn of_pprofs(folder: &Path) -> Numbers {
     all
 }
 
-/// Every format of an input against the pprofs of it.
+/// Compares every format of an input with its pprofs.
 fn all_formats_agree(input: &Path) {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);
@@ -176,7 +175,7 @@ fn one_dump_and_one_view_go_to_a_file_or_standard_output() {
     let found = std::fs::read(folder.path().join("one.folded")).expect("it is there");
     let objects = last.to_string_lossy().replace(".space.", ".objects.");
     assert_eq!(found, std::fs::read(objects).expect("it can be read"));
-    // Nothing that is there is overwritten unasked.
+    // Existing files are not overwritten without `--force`.
     let input = input.to_string_lossy();
     let again = [&["convert", &input][..], &one, &["-o", "one.folded"]].concat();
     let refused = heaptap(folder.path(), &again);

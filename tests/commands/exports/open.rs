@@ -1,4 +1,4 @@
-//! `heaptap open` as a program: what it prints, what a browser would fetch, how it ends.
+//! `heaptap open` as a program: its output, the pages for a browser, its exit codes.
 
 use crate::exports::{command, fixture, heaptap};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-/// `heaptap open` under way, and the first line that it printed.
+/// A running `heaptap open`, and its first line of output.
 fn open(folder: &Path, arguments: &[&str]) -> (Child, String) {
     let mut child = command(folder)
         .arg("open")
@@ -31,7 +31,7 @@ fn end(mut child: Child) -> (Option<i32>, String) {
     (status.code(), told)
 }
 
-/// Fetches as a page of `origin` does.
+/// Fetches like a page of `origin`.
 fn get(url: &str, origin: Option<&str>) -> (String, Vec<u8>) {
     let rest = url.strip_prefix("http://").expect("plain HTTP");
     let (host, path) = rest.split_once('/').expect("a path");
@@ -57,7 +57,7 @@ fn a_trace_is_given_to_the_ui_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let input = fixture("conversions/c_cont.pftrace");
     let path = input.to_string_lossy();
-    // Only one at a time may have the port that the UI fetches from, so this asks for another.
+    // The UI fetches from a fixed port that only one process can use, so this uses another.
     let ui = "http://127.0.0.1:10000";
     let (child, url) = open(
         folder.path(),
@@ -125,7 +125,7 @@ fn whoever_holds_many_idle_connections_keeps_nobody_from_the_trace() {
         let mut idle: Vec<TcpStream> = (0..many).map(connect).collect();
         let (head, page) = get(&url, None);
         assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
-        // It was not a question of time: the last of them would be cut off as well by then.
+        // The timeout is not the cause: it would also have cut off the last of them.
         let last = idle.last_mut().expect("a connection");
         last.set_nonblocking(true).expect("it can be asked");
         let state = last.read(&mut [0]);

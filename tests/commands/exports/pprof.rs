@@ -1,4 +1,4 @@
-//! pprofs, decoded by prost: what all other formats are compared with.
+//! pprofs, decoded by prost: the reference for all other formats.
 
 use crate::exports::read::{Numbers, dump_of, put};
 use heaptap::proto::pprof::Profile;
@@ -21,7 +21,7 @@ pub fn add(numbers: &mut Numbers, file: &Path) {
     for sample in &profile.sample {
         let mut names: Vec<&str> = Vec::new();
         for &id in &sample.location_id {
-            // Inlined ones first, as the stack has its leaf first.
+            // Inlined functions first, because the stack has its leaf first.
             let lines = location(id).line.iter();
             names.extend(lines.map(|line| text(function(line.function_id).name)));
         }

@@ -1,4 +1,4 @@
-//! Reads what was written, each format by the plainest means there is.
+//! Reads the written files, each format in the simplest way.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 /// A dump's number and heap; every input here has one process.
 pub type DumpId = (u32, String);
 
-/// By dump, view and stack (names as folded, callers first) the sum of its numbers; none is 0.
+/// By dump, view and stack (names as folded, callers first), the sum of its numbers; never 0.
 pub type Numbers = BTreeMap<(DumpId, String, String), i64>;
 
-/// Adds a number.
 pub fn put(numbers: &mut Numbers, dump: &DumpId, view: &str, stack: &[&str], value: i64) {
     if value != 0 {
         let names: Vec<String> = stack.iter().map(|name| folded_name(name)).collect();
@@ -19,7 +18,7 @@ pub fn put(numbers: &mut Numbers, dump: &DumpId, view: &str, stack: &[&str], val
     }
 }
 
-/// As a frame is called where `;` separates frames.
+/// The name of a frame in formats that separate frames by `;`.
 fn folded_name(name: &str) -> String {
     match name {
         "" => "[unknown]".to_owned(),
@@ -36,7 +35,7 @@ pub fn by_view(numbers: &Numbers) -> BTreeMap<(DumpId, String), i64> {
     sums
 }
 
-/// Files of a folder with an ending, in order.
+/// Files of a directory with an extension, sorted.
 pub fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).expect("the folder is there");
     let mut found: Vec<PathBuf> = entries
@@ -157,7 +156,7 @@ pub fn speedscope(file: &Path) -> Numbers {
     numbers
 }
 
-/// A folder of folded stacks.
+/// A directory of folded stacks.
 pub fn folded(folder: &Path) -> Numbers {
     let mut numbers = Numbers::new();
     for file in files(folder, ".folded") {
@@ -223,7 +222,7 @@ pub fn csv(file: &Path) -> Numbers {
     numbers
 }
 
-/// The tables `dump`, `frame`, `callsite` and `sample` of a folder.
+/// The tables `dump`, `frame`, `callsite` and `sample` of a directory.
 pub fn parquet(folder: &Path) -> Numbers {
     use parquet::file::reader::{FileReader as _, SerializedFileReader};
     let rows = |table: &str| -> Vec<Value> {

@@ -1,5 +1,5 @@
-//! Every surface that shows numbers, against the pprofs of the same dumps: tables, pages, SQL.
-//! The formats of `convert` are compared in `main.rs`.
+//! Compares every surface that shows numbers with the pprofs of the same dumps: tables, pages, SQL.
+//! `main.rs` compares the formats of `convert`.
 
 use crate::exports::read::{DumpId, Numbers, by_view, put};
 use crate::exports::{assert_same, convert, fixture, heaptap, of_pprofs};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The document that a command prints.
+/// The document printed by a command.
 fn document(folder: &Path, arguments: &[&str]) -> Value {
     let output = heaptap(folder, arguments);
     let told = String::from_utf8_lossy(&output.stderr);
@@ -25,7 +25,7 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// `top --json` by callsite, a dump at a time.
+/// `top --json` by callsite, one dump at a time.
 fn of_top(folder: &Path, input: &str, dumps: &BTreeSet<DumpId>) -> Numbers {
     let mut numbers = Numbers::new();
     for dump in dumps {
@@ -85,7 +85,7 @@ fn of_profile(profile: &StackProfile) -> Numbers {
     numbers
 }
 
-/// Perfetto's tables hold what each dump adds to the one before: all up to its time are its own.
+/// Perfetto's tables have the change of each dump; the sum up to its time is the dump.
 const SUMS: &str = "SELECT d.ts, d.upid, d.heap_name, \
      sum(a.size) AS space, sum(a.count) AS objects, \
      sum(CASE WHEN a.size > 0 THEN a.size ELSE 0 END) AS alloc_space, \

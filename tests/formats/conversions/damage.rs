@@ -1,4 +1,4 @@
-//! Hostile and broken bytes: a clear error or a partial result that says so, never a panic, and
+//! Hostile and damaged bytes: a clear error or a partial result marked as such, never a panic, and
 //! no memory beyond a small multiple of the input.
 
 use super::{fixtures, judge};
@@ -38,8 +38,8 @@ fn every_prefix_gives_the_dumps_it_holds_and_says_that_it_is_cut() {
                 assert_eq!(dump.samples.len(), original.samples.len(), "{cut}");
             }
         }
-        // The first packets are clock snapshots: a prefix that short is no recording yet, and
-        // the conversion says that. The last packet only holds statistics.
+        // The first packets are clock snapshots: such a short prefix is not a recording yet, and
+        // the conversion reports that. The last packet contains only statistics.
         let no_more_than_clocks = !health.is_damaged() && dumps.is_empty() && cut < 500;
         let only_statistics_missing = whole == all.len() && cut > bytes.len() - 140;
         assert!(
@@ -102,7 +102,7 @@ fn ten_thousand_mutations_neither_panic_nor_hang() {
         let mut bytes = originals[round % originals.len()].clone();
         mutate(&mut bytes, &mut random);
         let (dumps, _) = read(&bytes);
-        // Samples come from bytes of the file: a dump can't have more than those.
+        // Samples come from bytes of the file, so a dump cannot have more.
         let samples: usize = dumps.iter().map(|dump| dump.samples.len()).sum();
         assert!(samples <= 64 * bytes.len(), "round {round}: {samples}");
     }
@@ -118,7 +118,7 @@ fn a_mutated_archive_or_stream_is_an_error_or_a_trace() {
         let mut bytes = originals[round % originals.len()].clone();
         mutate(&mut bytes, &mut random);
         std::fs::write(&path, &bytes).expect("a file");
-        // Either is right; a panic is not.
+        // Both are correct; a panic is not.
         let _ = judge::convert(&path);
     }
 }

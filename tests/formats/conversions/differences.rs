@@ -1,8 +1,8 @@
-//! `fixtures/DIFFERENCES.md`, read.
+//! Reader of `fixtures/DIFFERENCES.md`.
 
 use std::path::Path;
 
-/// How a recording may differ.
+/// Permitted differences of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
     Kept { extra: usize },
@@ -15,7 +15,7 @@ pub enum Kind {
     Instead { times: usize, of: String },
 }
 
-/// The rows, by recording.
+/// Returns the rows, by recording.
 pub fn read() -> Vec<(String, Kind)> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/DIFFERENCES.md");
     let text = std::fs::read_to_string(path).expect("the table is there");

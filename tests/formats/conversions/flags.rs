@@ -1,4 +1,4 @@
-//! Each flag that heapprofd reports reaches the model and is told in words.
+//! The model contains each flag that heapprofd reports, with a message.
 
 use super::{judge, recordings};
 use heaptap::results::findings;
@@ -47,7 +47,8 @@ fn every_flag_of_a_recording_is_told() {
                 ("buffer_corrupted", "buffer-corrupted"),
                 ("hit_guardrail", "hit-guardrail"),
             ] {
-                // What ended a profile ends the connection, too, and is told alone.
+                // The cause of a profile's end also ends the connection; only the cause is
+                // reported.
                 let causes = [
                     "rejected_concurrent",
                     "buffer_overran",

@@ -1,4 +1,4 @@
-//! Compares our profiles of a recording with the converter's.
+//! Compares heaptap's profiles of a recording with the converter's.
 
 use super::differences::Kind;
 use super::pprof::{self, View};
@@ -11,13 +11,13 @@ use heaptap::trace::{Surveyed, TraceError};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// A dump of ours and its profile.
+/// A dump of heaptap and its profile.
 pub struct Ours {
     pub dump: HeapDump,
     pub view: View,
 }
 
-/// A profile of the converter's.
+/// A profile of the converter.
 pub struct Reference {
     pub number: u32,
     pub pid: u64,
@@ -25,7 +25,7 @@ pub struct Reference {
     pub view: View,
 }
 
-/// Converts all traces of an input; every profile is valid, or this fails.
+/// Converts all traces of an input; fails if a profile is invalid.
 pub fn convert(path: &Path) -> Result<(Vec<Ours>, Vec<Health>), String> {
     let traces = heaptap::import::open(path).map_err(|error| error.to_string())?;
     let mut gzip = Gzip::default();
@@ -50,7 +50,8 @@ pub fn convert(path: &Path) -> Result<(Vec<Ours>, Vec<Health>), String> {
     Ok((all, healths))
 }
 
-/// The converter's profiles in a folder, in its order; none where there is no folder.
+/// Returns the converter's profiles in a directory, in its order; empty if the directory does not
+/// exist.
 pub fn references(folder: &Path) -> Vec<Reference> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).into_iter().flatten() {
@@ -69,7 +70,7 @@ pub fn references(folder: &Path) -> Vec<Reference> {
         let heap = next().to_owned();
         let bytes = std::fs::read(&path).expect("a readable file");
         let profile = pprof::read(&bytes);
-        // The converter failed on this one and left the header alone.
+        // The converter failed on this one and wrote only the header.
         if profile.sample_type.is_empty() {
             continue;
         }
@@ -84,7 +85,7 @@ pub fn references(folder: &Path) -> Vec<Reference> {
     found
 }
 
-/// What to compare of a view.
+/// Parts of a view to compare.
 fn reduce(view: &View, kind: Option<&Kind>) -> View {
     match kind {
         Some(Kind::Merged) => view.merged(),
@@ -96,7 +97,7 @@ fn reduce(view: &View, kind: Option<&Kind>) -> View {
     }
 }
 
-/// All differences that the rows do not allow. `whole` gives the converter's profiles of an
+/// Returns all differences that the rows do not allow. `whole`: the converter's profiles of an
 /// undamaged recording.
 pub fn judge(
     ours: &[Ours],
@@ -188,7 +189,7 @@ pub fn judge(
     faults
 }
 
-/// Whether the converter leaves a dump out: without samples, equal to the one before, or with
+/// Returns whether the converter omits a dump: without samples, equal to the previous one, or with
 /// the time of the next.
 fn is_no_news(ours: &[Ours], at: usize) -> bool {
     let dump = &ours[at].dump;

@@ -1,6 +1,6 @@
-//! Conversions of real and synthetic traces, judged against what Perfetto's converter makes of
-//! them. Runs on `fixtures/conversions`; with HEAPTAP_RECORDINGS=FOLDER on every recording in
-//! the folders below it as well.
+//! Conversions of real and synthetic traces, compared with Perfetto's converter. Runs on
+//! `fixtures/conversions`; with HEAPTAP_RECORDINGS=DIR also on every recording in the directories
+//! below it.
 
 mod damage;
 mod differences;
@@ -17,7 +17,7 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/conversions")
 }
 
-/// All recordings that are to be judged: name, trace, the folder beside it.
+/// Recordings to compare: name, trace, directory of the expected files.
 fn recordings() -> Vec<(String, PathBuf, PathBuf)> {
     let mut folders = vec![fixtures()];
     if let Some(more) = std::env::var_os("HEAPTAP_RECORDINGS") {
@@ -39,7 +39,7 @@ fn recordings() -> Vec<(String, PathBuf, PathBuf)> {
     found
 }
 
-/// Not traces at all; `outcomes` has them.
+/// Files that are not traces; `outcomes` covers them.
 const NO_TRACES: [&str; 4] = ["empty", "one_byte", "text", "zeros"];
 
 #[test]
@@ -48,7 +48,7 @@ fn profiles_are_those_of_the_converter_or_a_difference_on_purpose() {
     let all = recordings();
     let mut faults = Vec::new();
     for (name, trace, folder) in &all {
-        // A gigabyte of memory in a debug build: the benchmark has it.
+        // A gigabyte of memory in a debug build; the benchmark covers it.
         if NO_TRACES.contains(&name.as_str()) || name == "many_one" {
             continue;
         }
@@ -68,7 +68,7 @@ fn profiles_are_those_of_the_converter_or_a_difference_on_purpose() {
         for fault in judge::judge(&ours, &references, row, whole) {
             faults.push(format!("{name}: {fault}"));
         }
-        // A row that is not needed hides the next real difference.
+        // An unused row would hide the next difference.
         if row.is_some() && judge::judge(&ours, &references, None, whole).is_empty() {
             faults.push(format!("{name}: does not differ any more"));
         }

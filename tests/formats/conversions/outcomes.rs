@@ -1,4 +1,4 @@
-//! What a conversion as a whole says: exit codes, causes, files.
+//! Results of a whole conversion: exit codes, causes, files.
 
 use super::{fixtures, pprof, recordings};
 use heaptap::conversion::convert::{Input, Request, convert};
@@ -29,7 +29,7 @@ fn request(trace: &Path, output: &Path) -> Request {
     }
 }
 
-/// The exit code of a conversion, and the kinds of what it found or failed with.
+/// Returns the exit code of a conversion, and the kinds of its findings or failure.
 fn outcome(trace: &Path) -> (u8, Vec<&'static str>) {
     let output = tempfile::tempdir().expect("a temporary folder");
     match convert(&request(trace, output.path())) {
@@ -41,7 +41,7 @@ fn outcome(trace: &Path) -> (u8, Vec<&'static str>) {
     }
 }
 
-/// Recording, exit code, one kind that must be among what is said.
+/// Recording, exit code, one of the expected kinds.
 const EXPECTED: &[(&str, u8, &str)] = &[
     ("c_cont", 0, "disconnected"),
     ("c_cont_gz", 0, "disconnected"),

@@ -1,17 +1,17 @@
-//! Reading pprof files and reducing them to what two converters must agree on.
+//! Reads pprof files and reduces them to the parts that two converters must agree on.
 
 use heaptap::proto::pprof::Profile;
 use prost::Message as _;
 use std::collections::BTreeMap;
 use std::io::Read as _;
 
-/// A stack, leaf first, one entry a line of each location.
+/// A stack, leaf first, with one entry for each line of a location.
 pub type Stack = Vec<String>;
 
-/// What a profile says: samples as a multiset, in columns of one order.
+/// Samples of a profile as a multiset, with columns in a fixed order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct View {
-    /// `objects`, `space`, `alloc_objects`, `alloc_space`, those that the heap has.
+    /// `objects`, `space`, `alloc_objects`, `alloc_space`: those of the heap.
     pub columns: Vec<&'static str>,
     /// Sorted.
     pub samples: Vec<(Stack, Vec<i64>)>,
@@ -28,7 +28,7 @@ impl View {
         totals
     }
 
-    /// With other stacks.
+    /// Returns the view with mapped stacks.
     pub fn renamed(&self, rename: impl Fn(&Stack) -> Stack) -> View {
         let mut samples: Vec<(Stack, Vec<i64>)> = self
             .samples
@@ -42,7 +42,7 @@ impl View {
         }
     }
 
-    /// Without one column.
+    /// Returns the view without a column.
     pub fn without_column(&self, name: &str) -> View {
         let keep: Vec<usize> = (0..self.columns.len())
             .filter(|&at| self.columns[at] != name)
@@ -59,7 +59,7 @@ impl View {
         }
     }
 
-    /// What is held, and by whom.
+    /// Returns the unreleased memory by stack.
     pub fn held(&self) -> View {
         let mut view = self
             .without_column("alloc_objects")
@@ -69,7 +69,7 @@ impl View {
         view
     }
 
-    /// Same stacks added up.
+    /// Adds up equal stacks.
     pub fn merged(&self) -> View {
         let mut sums: BTreeMap<Stack, Vec<i64>> = BTreeMap::new();
         for (stack, values) in &self.samples {
@@ -100,7 +100,7 @@ pub fn read(bytes: &[u8]) -> Profile {
     Profile::decode(&plain[..]).expect("a pprof")
 }
 
-/// Which of our columns a sample type of either converter is.
+/// Returns the column of a sample type of either converter.
 pub fn column(name: &str) -> &'static str {
     match name {
         "objects" | "Unreleased malloc count" | "Unreleased count" => "objects",
@@ -123,8 +123,8 @@ const SUFFIXES: [&str; 5] = [
     " [common-frame-interp]",
 ];
 
-/// A function as both converters must name it. Demanglers differ in spelling, so a mangled
-/// name is compared as it was recorded; a frame without a name has none, whatever is shown.
+/// The name of a function as both converters must have it. Demanglers differ, so a mangled name is
+/// compared as recorded; a frame without a name stays unnamed, whatever is shown.
 fn function_key(name: &str, system_name: &str) -> String {
     if system_name.is_empty() {
         return String::new();
@@ -180,7 +180,7 @@ pub fn view(profile: &Profile) -> View {
     }
 }
 
-/// Everything that makes a profile invalid or unusable (the rules of Go's reader, and more).
+/// Returns all errors that make a profile invalid or unusable (the rules of Go's reader, and more).
 pub fn faults(profile: &Profile) -> Vec<String> {
     let mut faults = Vec::new();
     let strings = profile.string_table.len() as i64;

@@ -1,5 +1,5 @@
-//! Symbols as Perfetto's own `symbolize` (llvm-symbolizer 19) finds them: the same packets for
-//! the same library, the same profiles for the same recording.
+//! Compares symbols with Perfetto's own `symbolize` (llvm-symbolizer 19): the same packets for the
+//! same library, the same profiles for the same recording.
 
 use super::{fixtures, pprof};
 use crate::judge;
@@ -19,7 +19,7 @@ type Line = (String, String, u64);
 /// Lines by module (path and build ID) and address.
 type Modules = BTreeMap<(String, Vec<u8>), BTreeMap<u64, Vec<Line>>>;
 
-/// Names from these places alone, with a cache of their own.
+/// Symbol sources limited to these places, with a separate cache.
 fn names(symbols: &Path, cache: &Path) -> NameOptions {
     NameOptions {
         symbols: vec![symbols.to_owned()],
@@ -29,7 +29,7 @@ fn names(symbols: &Path, cache: &Path) -> NameOptions {
     }
 }
 
-/// The fields of a message: number, number or length, bytes.
+/// The fields of a message: number, value or length, bytes.
 fn fields(mut message: &[u8]) -> Vec<(u64, u64, &[u8])> {
     fn varint(bytes: &mut &[u8]) -> u64 {
         let mut number = 0;
@@ -100,8 +100,8 @@ fn modules(trace: &[u8]) -> Modules {
     modules
 }
 
-/// A function without what demanglers differ in. LLVM takes Rust's first mangling for C++'s and
-/// leaves its escapes and hash; we undo them.
+/// A function without the parts on which demanglers differ. LLVM parses Rust's legacy mangling as
+/// C++ and keeps its escapes and hash; this undoes them.
 fn plain(function: &str) -> String {
     let name = function.split(" (.llvm.").next().unwrap_or(function);
     let is_hash = |part: &str| {
@@ -143,7 +143,7 @@ fn packets_say_what_perfettos_say() {
     assert_eq!(modules(&ours), modules(&theirs));
 }
 
-/// Every address that Perfetto named in a recording, of the libraries that `is_there` names.
+/// Returns every address named by Perfetto in a recording, for libraries for which `is_there`.
 fn assert_packets(trace: &Path, symbols: &Path, theirs: &[u8], is_there: impl Fn(&str) -> bool) {
     let ours = modules(&packets(trace, symbols));
     let mut theirs = modules(theirs);
@@ -161,7 +161,7 @@ fn assert_packets(trace: &Path, symbols: &Path, theirs: &[u8], is_there: impl Fn
     }
 }
 
-/// Of the fixture's three programs the Rust one is too large to be kept.
+/// Of the fixture's three programs, the Rust one is too large for the repository.
 #[test]
 fn a_recording_has_the_packets_of_perfettos_symbolize() {
     let symbolize = fixtures().join("../symbolize");
@@ -210,7 +210,7 @@ fn samples(bytes: &[u8]) -> Vec<Sample> {
                     file => file,
                 };
                 let name = match text(function.system_name) {
-                    // Nobody named it: what is shown instead is not compared.
+                    // Perfetto did not name it, so the display is not compared.
                     "" => String::new(),
                     _ => plain(text(function.name)),
                 };
@@ -224,7 +224,7 @@ fn samples(bytes: &[u8]) -> Vec<Sample> {
     samples
 }
 
-/// The profiles of a folder, but those of a process.
+/// Returns the profiles of a directory, except those of a process.
 fn profiles(folder: &Path, but: &str) -> Vec<Vec<Sample>> {
     let entries = std::fs::read_dir(folder).expect("a folder");
     let paths = entries.map(|entry| entry.expect("an entry").path());
@@ -241,7 +241,7 @@ fn profiles(folder: &Path, but: &str) -> Vec<Vec<Sample>> {
     profiles
 }
 
-/// What we make of a recording and its programs, against the profiles of Perfetto's converter.
+/// Compares heaptap's profiles of a recording and its programs with the converter's.
 fn assert_profiles(trace: &Path, symbols: &Path, theirs: &Path, but: &str) {
     let output = tempfile::tempdir().expect("a temporary folder");
     let cache = tempfile::tempdir().expect("a temporary folder");
@@ -274,7 +274,7 @@ fn assert_profiles(trace: &Path, symbols: &Path, theirs: &Path, but: &str) {
     }
 }
 
-/// Of the fixture's three processes without the Rust one, whose program is too large to be kept.
+/// The fixture's processes without the Rust one, whose program is too large for the repository.
 #[test]
 fn a_recording_that_we_symbolize_gives_the_profiles_of_one_that_perfetto_did() {
     let symbolize = fixtures().join("../symbolize");

@@ -1,4 +1,4 @@
-//! `convert` of Java heaps as a whole: files, the manifest's entries, names by a mapping file.
+//! `convert` of Java heaps as a whole: files, entries of the manifest, names from a mapping file.
 
 use super::{fixtures, profile};
 use heaptap::conversion::convert::{Converted, Input, Request, convert};

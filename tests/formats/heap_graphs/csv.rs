@@ -1,9 +1,9 @@
-//! Tables as SQLite's shell writes them: all text in quotes, `[NULL]` for null.
+//! Tables as written by SQLite's shell: all text in quotes, `[NULL]` for null.
 
 use std::io::Read as _;
 use std::path::Path;
 
-/// A table: rows of cells by the names of columns.
+/// A table: rows of cells by column name.
 pub struct Table {
     columns: Vec<String>,
     rows: Vec<Vec<Option<String>>>,
@@ -17,7 +17,7 @@ pub struct Row<'t> {
 }
 
 impl Table {
-    /// Reads a table, gzipped or not; `None` where there is no such file.
+    /// Reads a table, gzipped or not; `None` if the file does not exist.
     pub fn read(folder: &Path, name: &str) -> Option<Table> {
         let plain = folder.join(format!("{name}.csv"));
         let text = if plain.is_file() {
@@ -60,7 +60,7 @@ impl<'t> Row<'t> {
         Some(self.text(column)?.parse().expect("a number"))
     }
 
-    /// The row of another table that a column refers to.
+    /// Returns the row of another table that a column refers to.
     pub fn id(self, column: &str) -> Option<usize> {
         Some(self.number(column)? as usize)
     }

@@ -1,4 +1,4 @@
-//! The Java heaps of a trace as heaptap sees them.
+//! Heaptap's decoding of the Java heaps of a trace.
 
 use heaptap::heap_graph::{Dominators, Follow, HeapGraph, ShortestPaths};
 use heaptap::naming::names::NameOptions;
@@ -6,7 +6,7 @@ use heaptap::naming::r8_mappings::R8Mappings;
 use heaptap::trace::{JavaDump, Surveyed};
 use std::path::Path;
 
-/// A dump, decoded and named.
+/// A dump, decoded and with names.
 pub struct Heap {
     pub dump: JavaDump,
     pub graph: HeapGraph,

@@ -1,6 +1,6 @@
-//! Java heap graphs, judged against what Perfetto makes of them: its converter's profiles and
-//! the tables of its trace processor. Runs on `fixtures/heap_graphs`; with
-//! HEAPTAP_RECORDINGS=FOLDER on every recording in the folder `java` below it as well.
+//! Java heap graphs, compared with the profiles of Perfetto's converter and the tables of its trace
+//! processor. Runs on `fixtures/heap_graphs`; with HEAPTAP_RECORDINGS=DIR also on every recording
+//! in the directory `java` below it.
 
 mod conversion;
 mod csv;
@@ -15,7 +15,7 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/heap_graphs")
 }
 
-/// All recordings that are to be judged: name, trace, the folder beside it.
+/// Recordings to compare: name, trace, directory of the expected files.
 fn recordings() -> Vec<(String, PathBuf, PathBuf)> {
     let mut folders = vec![fixtures()];
     if let Some(more) = std::env::var_os("HEAPTAP_RECORDINGS") {

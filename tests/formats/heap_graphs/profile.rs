@@ -1,4 +1,4 @@
-//! Profiles: ours against the converter's.
+//! Compares heaptap's profiles with the converter's.
 
 use super::judge::Heap;
 use heaptap::analyze::class_tree::Over;
@@ -25,7 +25,7 @@ pub fn read(bytes: &[u8]) -> Profile {
     Profile::decode(&plain[..]).expect("a pprof")
 }
 
-/// Reduces a profile to its samples; the first two values alone.
+/// Reduces a profile to its samples, with only the first two values.
 pub fn view(profile: &Profile) -> View {
     let text = |id: i64| profile.string_table[id as usize].clone();
     let functions: BTreeMap<u64, String> = profile
@@ -51,7 +51,7 @@ pub fn view(profile: &Profile) -> View {
     samples
 }
 
-/// What is wrong with our profiles of a trace's heaps.
+/// Returns the errors in heaptap's profiles of a trace's heaps.
 pub fn judge(heaps: &[Heap], folder: &Path) -> Vec<String> {
     let mut references: Vec<(u32, u64, Profile)> = std::fs::read_dir(folder)
         .into_iter()
@@ -101,7 +101,7 @@ fn types(profile: &Profile) -> Vec<(&str, &str)> {
     types.map(|of| (text(of.r#type), text(of.unit))).collect()
 }
 
-/// Our profile of a heap.
+/// Returns heaptap's profile of a heap.
 pub fn encode(heap: &Heap, sample_names: SampleNames) -> Profile {
     let over = Over::ShortestPaths(&heap.paths);
     let (tree, cut) = java_pprof::tree_for_profile(&heap.graph, over);
@@ -114,7 +114,7 @@ pub fn encode(heap: &Heap, sample_names: SampleNames) -> Profile {
     read(&java_pprof::encode(&tree, &about))
 }
 
-/// The first differences of two views.
+/// Returns the first differences of two views.
 pub fn differences(ours: &View, theirs: &View) -> Vec<String> {
     if ours == theirs {
         return Vec::new();
@@ -135,7 +135,7 @@ pub fn differences(ours: &View, theirs: &View) -> Vec<String> {
     found
 }
 
-/// What makes a profile invalid by the rules of Go's reader.
+/// Returns the violations of the rules of Go's reader.
 pub fn invalid(profile: &Profile) -> Vec<String> {
     let mut faults = Vec::new();
     if profile.string_table.first().map(String::as_str) != Some("") {

@@ -1,5 +1,5 @@
-//! The order of Perfetto's rows, by an independent reader of the packets: an object has its row
-//! when it first appears, as itself or as what another refers to.
+//! The order of Perfetto's rows, from an independent reader of the packets: an object gets its row
+//! at its first appearance, as itself or as the target of a reference.
 
 use prost::Message;
 use std::collections::HashMap;
@@ -47,7 +47,7 @@ struct Object {
     internal: Vec<u64>,
 }
 
-/// Rows of the objects and references of a trace that holds one dump.
+/// Rows of the objects and references of a trace with one dump.
 #[derive(Default)]
 pub struct Rows {
     /// Object ids by row.

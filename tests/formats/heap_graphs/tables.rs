@@ -1,4 +1,4 @@
-//! Tables: what Perfetto's trace processor says of a heap, computed from ours.
+//! Compares the tables of Perfetto's trace processor with tables computed from heaptap's heap.
 
 use super::csv::{Row, Table};
 use super::judge::Heap;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// What differs.
+/// The differences.
 pub fn judge(heaps: &[Heap], trace: &Path, folder: &Path) -> Vec<String> {
     let mut faults = Vec::new();
     let tables = folder.is_dir();
@@ -59,7 +59,7 @@ struct Judge<'a> {
     heap: &'a Heap,
     graph: &'a HeapGraph,
     rows: Rows,
-    /// Our class for each row of Perfetto's.
+    /// Heaptap's class for each row of Perfetto's.
     classes: Option<Vec<ClassIndex>>,
 }
 
@@ -89,7 +89,7 @@ fn heap_name(heap: HeapKind) -> Option<&'static str> {
     }
 }
 
-/// Pairs rows with our classes by all that tells classes apart.
+/// Pairs rows with heaptap's classes by all distinguishing properties.
 fn class_rows(table: &Table, graph: &HeapGraph, faults: &mut Vec<String>) -> Vec<ClassIndex> {
     let mut ours: BTreeMap<(&str, Option<&str>, &str), Vec<ClassIndex>> = BTreeMap::new();
     for (at, class) in graph.classes().iter().enumerate().rev() {
@@ -118,7 +118,7 @@ fn class_rows(table: &Table, graph: &HeapGraph, faults: &mut Vec<String>) -> Vec
     found
 }
 
-/// A field of an object by the name of the class that declares it and its own, raw.
+/// Returns the raw value of a field, by the name of its declaring class and its own.
 fn field(graph: &HeapGraph, object: ObjectIndex, class: &str, name: &str) -> Option<ObjectIndex> {
     let mut found = None;
     graph.contents().fields(graph, object, &mut |field| {
@@ -159,7 +159,7 @@ impl<'a> Judge<'a> {
         }
         for (row, &at) in table.rows().zip(classes) {
             let class = self.graph.class(at);
-            // Perfetto takes superclasses from class objects alone.
+            // Perfetto takes superclasses only from class objects.
             let superclass = class.object.and_then(|object| {
                 let superclass = field(self.graph, object, "java.lang.Class", "superClass")?;
                 self.graph.class_behind(superclass)
@@ -422,7 +422,7 @@ impl<'a> Judge<'a> {
             }
         };
         check("heap_graph_missing_packet", losses.missing_packets > 0);
-        // Perfetto passes over a field id that is not defined, and tells one that no class has.
+        // Perfetto skips an undefined field id, and reports one that no class has.
         let malformed = "heap_graph_malformed_packet";
         check(
             malformed,
@@ -434,7 +434,7 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// A node and those above it.
+/// Returns a node and its ancestors.
 fn up<'t>(tree: &'t ClassTree, node: &'t Node) -> impl Iterator<Item = &'t Node> {
     std::iter::successors(Some(node), |node| {
         node.parent
@@ -442,7 +442,7 @@ fn up<'t>(tree: &'t ClassTree, node: &'t Node) -> impl Iterator<Item = &'t Node>
     })
 }
 
-/// Names of a node and those above it, with what else tells them apart.
+/// Returns the names of a node and its ancestors, with other distinguishing properties.
 fn path(tree: &ClassTree, node: &Node, heaps: bool) -> Vec<String> {
     let step = |node: &Node| {
         let root = node.root.map_or("", |root| root.name());

@@ -1,5 +1,5 @@
-//! The dumps of the fixtures and the answers that lie beside them; with HEAPTAP_HPROF=FOLDER those
-//! below it, by tests of their own.
+//! The dumps of the fixtures and the expected answers next to them; with HEAPTAP_HPROF=DIR also
+//! those below it, as separate tests.
 
 use crate::hprof_oracles::oracle::{Counts, differences, of_graph, of_histogram, of_jmap};
 use crate::judge;
@@ -19,7 +19,7 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/hprof")
 }
 
-/// The same of the fixtures and of a folder from outside of the repository.
+/// The same for the fixtures and for a directory outside the repository.
 macro_rules! of_dumps {
     ($($of_fixtures:ident, $of_given:ident: $check:ident;)*) => { $(
         #[test]
@@ -59,7 +59,7 @@ fn graph_of(path: &Path, sizes: Option<SizeModel>) -> HeapGraph {
     graph
 }
 
-/// All files of the folder that end so, without the ending.
+/// Returns all files of the directory with that ending, without the ending.
 fn stems(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -78,7 +78,7 @@ fn stems(folder: &Path, ending: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The dump that an answer is of.
+/// Returns the dump of an answer.
 fn dump_of(stem: &Path) -> Option<PathBuf> {
     let endings = [".hprof", ".hprof.gz", ".hprof.zst", ".bin", ".hprof.bz2"];
     let mut paths = endings
@@ -93,7 +93,7 @@ fn beside(stem: &Path, ending: &str) -> String {
 }
 
 fn check_jmap(folder: &Path) {
-    // Made or dropped by jmap itself between its count and its dump.
+    // Created or dropped by jmap itself between its count and its dump.
     let moving = [
         "int[]",
         "jdk.internal.ref.CleanerImpl$PhantomCleanableRef",
@@ -114,8 +114,8 @@ fn check_jmap(folder: &Path) {
     }
 }
 
-/// Sizes by hprof-slurp's definition: 16 bytes and the fields of each class of the hierarchy
-/// rounded up to 8, references of the width of ids.
+/// Sizes as defined by hprof-slurp: 16 bytes, plus the fields of each class of the hierarchy
+/// rounded up to 8; references have the width of ids.
 fn slurp_bytes(graph: &HeapGraph, object: ObjectIndex, id_bytes: u64) -> u64 {
     let class = graph.class_of(object);
     if graph.class(class).kind == ClassKind::Array {
@@ -144,7 +144,7 @@ fn slurp_bytes(graph: &HeapGraph, object: ObjectIndex, id_bytes: u64) -> u64 {
     16 + levels.sum::<u64>()
 }
 
-/// As hprof-slurp prints them.
+/// Sizes as printed by hprof-slurp.
 fn slurp_words(bytes: u64) -> String {
     let mut value = bytes as f64;
     for unit in ["bytes", "KiB", "MiB", "GiB"] {
@@ -180,7 +180,7 @@ fn check_slurp(folder: &Path) {
                 continue;
             };
             let &(count, bytes) = ours.get(class).expect("the class is there");
-            // It counts mirrors of primitives as instances, and no other class objects.
+            // It counts mirrors of primitives as instances, but no other class objects.
             if class != "java.lang.Class" {
                 assert_eq!(
                     (count, slurp_words(bytes).as_str()),
@@ -199,7 +199,7 @@ fn check_visualvm(folder: &Path) {
     let mut all = dumps
         .map(|stem| (dump_of(&stem).expect("its dump"), stem))
         .collect::<Vec<_>>();
-    // heaptap reads no bzip2.
+    // heaptap does not support bzip2.
     all.retain(|(dump, _)| dump.extension().is_none_or(|ending| ending != "bz2"));
     assert!(!all.is_empty());
     for (dump, stem) in all {
@@ -237,7 +237,7 @@ fn check_visualvm(folder: &Path) {
                 let key = (class, dominators.retained_bytes(object));
                 retained.entry(key).and_modify(|left| *left -= 1);
             }
-            // Class objects have a flat size there.
+            // Class objects have a fixed size there.
             retained.retain(|(class, _), left| *class != "java.lang.Class" && *left > 0);
             assert!(retained.is_empty(), "not found: {retained:?}");
         }
@@ -289,8 +289,8 @@ fn check_planted(folder: &Path) {
                 && !Dominators::is_reachable(&dominators, object)
         });
         let unreachable = expected["unreachable_instances_of_a_b"].as_u64();
-        // Those, what only a weak reference holds, what only a finalizer waits for, and what is
-        // a root of tag 0x90, which says that nothing reaches it.
+        // Those, objects that are only weakly referenced or wait for a finalizer, and roots of tag
+        // 0x90, which are unreachable by definition.
         assert_eq!(Some(garbage.count() as u64), unreachable.map(|n| n + 3));
         let text = &expected["duplicate_string"];
         let equal = graph.objects().filter(|&object| {
@@ -300,8 +300,8 @@ fn check_planted(folder: &Path) {
     }
 }
 
-/// The Dialer of Android 4.4, a test dump of AOSP's perflib: what perflib's own tests know of it,
-/// and the leak that it holds.
+/// The Dialer of Android 4.4, a test dump of AOSP's perflib: the expectations of perflib's own
+/// tests, and its leak.
 #[test]
 #[ignore = "needs HEAPTAP_HPROF, a folder of dumps with answers"]
 fn given_hprof_of_the_dialer_holds_what_perflib_knows() {
@@ -309,8 +309,8 @@ fn given_hprof_of_the_dialer_holds_what_perflib_knows() {
     let graph = graph_of(&dump, None);
     assert_eq!(graph.facts.sizes, SizeModel::Dump);
     let dominators = Dominators::compute(&graph, Follow::default());
-    // perflib counts the 1,296 arrays of `$staticOverhead` as objects; here their bytes are a part
-    // of the classes that they stand for.
+    // perflib counts the 1,296 arrays of `$staticOverhead` as objects; here their bytes belong to
+    // their classes.
     let (overhead, overhead_bytes) = (1_296, 417_744);
     let objects = graph
         .objects()

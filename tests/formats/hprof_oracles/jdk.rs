@@ -1,4 +1,4 @@
-//! Dumps that the JDK's jmap makes on the spot, under every layout of objects that its VM has.
+//! Dumps created by the JDK's jmap during the test, with every object layout of its VM.
 
 use crate::hprof_oracles::oracle::{differences, of_graph, of_histogram, of_jmap};
 use crate::judge;
@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// A JVM that holds the planted heap; ends with the test.
+/// A JVM with the planted heap; ends with the test.
 struct Planted {
     process: Child,
     pid: String,
@@ -20,7 +20,7 @@ impl Planted {
     fn start(classes: &Path, options: &[&str]) -> Option<Planted> {
         let mut process = Command::new("java")
             .args(options)
-            // Mirrors of shared classes that nobody loaded are counted, but not dumped.
+            // Mirrors of shared classes that are not loaded are counted, but not dumped.
             .args(["-Xshare:off", "-cp"])
             .arg(classes)
             .arg("Planted")
@@ -97,7 +97,7 @@ fn judged_by_jdk_counts_and_sizes_by_class_are_the_same_under_every_layout() {
         planted.jmap(&format!("-dump:live,format=b,file={}", path.display()));
         let mut theirs = of_jmap(&planted.jmap("-histo:live"));
         drop(planted);
-        // What jmap itself leaves in the heap comes and goes from one of its runs to the next.
+        // jmap's own objects in the heap vary between its runs.
         let moving = differences(&before, &theirs);
         let file = Bytes::map(&path).expect("jmap wrote it");
         let graph = read(file.clone(), &Options::default()).expect("it has a header");
@@ -117,7 +117,7 @@ fn judged_by_jdk_counts_and_sizes_by_class_are_the_same_under_every_layout() {
         find_what_was_planted(&graph, options);
         std::fs::remove_file(&path).expect("it is ours");
     }
-    // Newer JVMs always compress pointers to classes.
+    // Newer JVMs always compress class pointers.
     let may_miss = |options: &&[&str]| options.contains(&"-XX:-UseCompressedClassPointers");
     assert!(unknown.iter().all(may_miss), "no JVM with {unknown:?}");
 }
@@ -187,7 +187,7 @@ fn find_what_was_planted(graph: &HeapGraph, options: &[&str]) {
     let strong = Dominators::compute(graph, Follow::STRONG);
     assert!(dominators.is_reachable(target) && !strong.is_reachable(target));
 
-    // The local variable of main, by its thread.
+    // The local variable of main, found by its thread.
     let frame = graph
         .roots()
         .iter()

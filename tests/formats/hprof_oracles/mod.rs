@@ -1,6 +1,6 @@
-//! What heaptap reads of heap dumps against what others read of them: `jmap -histo` and
-//! `jmap -dump` of a program that is started here, and the answers of jmap, hprof-slurp and
-//! VisualVM that lie beside the dumps of the fixtures and beside those of HEAPTAP_HPROF=FOLDER.
+//! Compares heaptap's reading of heap dumps with other tools: `jmap -histo` and `jmap -dump` of a
+//! program started here, and the answers of jmap, hprof-slurp and VisualVM stored next to the dumps
+//! of the fixtures and of HEAPTAP_HPROF=DIR.
 
 mod given;
 mod jdk;

@@ -1,4 +1,4 @@
-//! Answers of others, parsed, and heaptap's in the same form.
+//! Answers of other tools, parsed, and heaptap's in the same form.
 
 use heaptap::heap_graph::HeapGraph;
 use heaptap::hprof::Histogram;
@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 /// Objects and bytes by class name.
 pub type Counts = BTreeMap<String, (u64, u64)>;
 
-/// The name of a hidden class without its address, which differs from run to run and from one
-/// tool to the other.
+/// The name of a hidden class without its address, which varies between runs and between tools.
 fn without_address(name: &str) -> String {
     let address = |at: usize| {
         name[at + 3..]
@@ -22,7 +21,7 @@ fn without_address(name: &str) -> String {
     }
 }
 
-/// `[[Ljava/lang/String;` and the like as Java writes them.
+/// Converts `[[Ljava/lang/String;` and the like to Java's notation.
 fn java_name(raw: &str) -> String {
     let element = raw.trim_start_matches('[');
     let dimensions = raw.len() - element.len();
@@ -92,7 +91,7 @@ pub fn of_graph(graph: &HeapGraph) -> Counts {
     counts
 }
 
-/// Classes whose rows differ, both rows each.
+/// Returns the classes with different rows, with both rows.
 pub fn differences(ours: &Counts, theirs: &Counts) -> Vec<String> {
     let mut names: Vec<&String> = ours.keys().chain(theirs.keys()).collect();
     names.sort();

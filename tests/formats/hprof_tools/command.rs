@@ -1,4 +1,4 @@
-//! The commands as scripts meet them: files, streams, exit codes, documents.
+//! The commands as used by scripts: files, streams, exit codes, documents.
 
 use super::dump::{ANDROID, JAVA_SE, dump};
 use serde_json::Value;
@@ -26,7 +26,7 @@ impl Lab {
         path
     }
 
-    /// Names in the folder.
+    /// Names in the directory.
     fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = std::fs::read_dir(self.folder.path())
             .expect("a folder")
@@ -52,7 +52,7 @@ impl Lab {
             .spawn()
             .expect("the binary runs");
         let mut pipe = child.stdin.take().expect("a pipe");
-        // Whoever reads nothing of it closes it.
+        // The reader closes it without reading.
         let _ = pipe.write_all(stdin);
         drop(pipe);
         child.wait_with_output().expect("it ends")
@@ -124,7 +124,7 @@ fn nothing_is_overwritten_unasked() {
     assert!(read(&lab.path("b.hprof")).starts_with(b"JAVA PROFILE 1.0.2"));
     let output = lab.run(&["conv", "a.hprof", "-", "--json"]);
     assert_eq!(output.status.code(), Some(2));
-    // What fails leaves no file behind.
+    // A failed command does not leave a file.
     for wrong in ["none.hprof", "b.hprof"] {
         let output = lab.run(&["conv", wrong, "c.hprof"]);
         assert_eq!(output.status.code(), Some(8), "{wrong}");
@@ -210,7 +210,7 @@ fn info_counts_what_went_in() {
         assert_eq!(info["object_arrays"]["count"], count(0x22));
         assert_eq!(info["primitive_arrays"]["count"], count(0x23));
         assert_eq!(info["arrays_without_data"]["count"], count(0xc3));
-        // Arrays of primitives were allocated at the stack that has a frame.
+        // Arrays of primitives were allocated at the stack with a frame.
         let sites = &info["objects_with_allocation_site"];
         assert_eq!(sites, count(0x23));
         let roots: u64 = info["roots"]
@@ -244,8 +244,8 @@ fn info_counts_what_went_in() {
     }
 }
 
-/// Reads an HPROF into a pipe that nobody empties, so that it waits in the middle, and cuts the
-/// file short there.
+/// Reads an HPROF into a pipe without a reader, so that it waits in the middle, and truncates the
+/// file there.
 #[cfg(unix)]
 #[test]
 fn a_dump_that_is_cut_short_while_it_is_read_ends_with_8_and_words() {
@@ -253,7 +253,7 @@ fn a_dump_that_is_cut_short_while_it_is_read_ends_with_8_and_words() {
     let lab = Lab::new();
     let mut bytes = b"JAVA PROFILE 1.0.3\0".to_vec();
     bytes.extend([0, 0, 0, 4].iter().chain(&[0; 8]));
-    // An array of a thousand bytes, in a segment of its own.
+    // An array of 1,000 bytes in a separate segment.
     let mut array = vec![0x1c, 0, 0, 0, 0];
     array.extend(1014u32.to_be_bytes());
     array.extend([0x23, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 3, 232, 8]);

@@ -1,5 +1,5 @@
-//! Conversion against Android's `hprof-conv`: byte for byte where that succeeds, and never
-//! "whole" where it fails.
+//! Compares conversion with Android's `hprof-conv`: byte for byte if that succeeds, and never
+//! "whole" if it fails.
 
 use super::dump::{ANDROID, Shape, dump};
 use super::given;
@@ -8,12 +8,12 @@ use heaptap::hprof::convert::{ConvertError, ConvertOptions, Converted, convert};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// What `hprof-conv` makes of a dump; `None` where it fails or hangs.
+/// Runs `hprof-conv` on a dump; `None` if it fails or hangs.
 fn judged(judge: &PathBuf, bytes: &[u8], app_only: bool) -> Option<Vec<u8>> {
     let folder = tempfile::tempdir().expect("a folder");
     let (from, to) = (folder.path().join("in"), folder.path().join("out"));
     std::fs::write(&from, bytes).expect("room");
-    // On some damage it goes round for ever.
+    // Some damage makes it loop forever.
     let mut command = Command::new("timeout");
     command.args(["-s", "KILL", "20"]).arg(judge);
     if app_only {
@@ -38,7 +38,7 @@ fn ours(bytes: &[u8], app_only: bool, compat: bool) -> Result<(Converted, Vec<u8
     Ok((done, out))
 }
 
-/// Dumps of many shapes, and those that were given.
+/// Dumps of many shapes, and those of HEAPTAP_HPROF.
 fn dumps() -> Vec<(String, Vec<u8>)> {
     let mut all: Vec<(String, Vec<u8>)> = (0..40)
         .map(|seed| {
@@ -65,7 +65,7 @@ fn judged_by_hprof_conv_bytes_are_the_same() {
             let (done, bug_for_bug) = ours(&bytes, app_only, true).expect("Android's dialect");
             assert!(done.file.is_whole(), "{name}");
             assert!(bug_for_bug == theirs, "{name}, app only: {app_only}");
-            // Without its mistake nothing but arrays without data differs.
+            // Without its bug, the only differences are arrays without data.
             let (done, right) = ours(&bytes, app_only, false).expect("Android's dialect");
             assert_eq!(right == theirs, done.without_data == 0, "{name}");
             assert_eq!(right.len(), theirs.len(), "{name}");
@@ -96,15 +96,15 @@ fn judged_by_hprof_conv_damage_is_told_wherever_it_fails() {
         let theirs = judged(&judge, &bytes, app_only);
         let (done, out) = ours(&bytes, app_only, true).expect("the header is whole");
         match theirs {
-            // It does not mind a file that ends between two records.
+            // It accepts a file that ends between two records.
             Some(theirs) if done.file.damage.is_empty() => {
                 assert!(theirs == out, "case {case}");
             }
-            // It does not look whether an object ends within its record.
+            // It does not check whether an object ends within its record.
             Some(_) => {}
             None => assert!(!done.file.is_whole(), "case {case}"),
         }
-        // What was saved is whole, but for an end that never came.
+        // The recovered part is complete, except for the missing end.
         let (_, mut again) = ours(&bytes, app_only, false).expect("a header");
         again[17] = b'3';
         let (second, _) = ours(&again, false, false).expect("a header");

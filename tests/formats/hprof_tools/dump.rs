@@ -1,11 +1,11 @@
-//! Heap dumps made on the spot: every record and sub-record there is, of either dialect, from a
-//! seed. What went in is counted, so that a reader can be held to it.
+//! Heap dumps generated from a seed: every kind of record and sub-record, in either dialect. The
+//! contents are counted, for comparison with a reader's result.
 
 use std::collections::BTreeMap;
 
-/// A text that stands in strings and arrays, and nowhere else.
+/// A text that occurs only in strings and arrays.
 pub const SECRET: &[u8] = b"s3cret-t0ken";
-/// A number that stands in fields alone.
+/// A number that occurs only in fields.
 pub const NUMBER: u32 = 0x7a57_1e55;
 
 const BYTE: u8 = 8;
@@ -25,16 +25,16 @@ const PRIMITIVES: [(u8, usize); 8] = [
     (11, 8),
 ];
 
-/// A dump, and what is in it.
+/// A dump, and its contents.
 pub struct Dump {
     pub bytes: Vec<u8>,
     /// Sub-records by tag.
     pub counts: BTreeMap<u8, u64>,
-    /// Objects that `hprof-conv -z` leaves out.
+    /// Objects that `hprof-conv -z` omits.
     pub foreign: u64,
 }
 
-/// What a dump is to have.
+/// Properties of a dump.
 #[derive(Clone, Copy)]
 pub struct Shape {
     pub android: bool,
@@ -43,8 +43,8 @@ pub struct Shape {
     pub objects: usize,
     /// Arrays without data.
     pub nodata: bool,
-    /// What the format allows and no runtime writes: segments without anything in them,
-    /// constants of classes, arrays whose class is not there.
+    /// Constructs that the format allows and no runtime writes: empty segments, constants of
+    /// classes, arrays whose class is missing.
     pub odd: bool,
 }
 
@@ -104,7 +104,7 @@ fn class(text: &str) -> u64 {
     0x1000 + 0x10 * (name(text) - 0x40_0000)
 }
 
-/// The id of the object with that number.
+/// Returns the id of the object with that number.
 fn object(number: usize) -> u64 {
     0x12c0_0000 + 32 * number as u64
 }
@@ -219,7 +219,7 @@ impl Writer {
         }
     }
 
-    /// An object of the dump, sometimes none, sometimes one that is not in it.
+    /// Returns an object of the dump; sometimes null, sometimes one that is not in it.
     fn any(&mut self) -> u64 {
         match self.rng.u8(..) {
             0..8 => 0,
@@ -231,7 +231,7 @@ impl Writer {
     fn object(&mut self, number: usize) {
         let id = object(number);
         match self.rng.u8(..100) {
-            // A string, and its text right behind it, under an id of its own.
+            // A string, immediately followed by its text with a separate id.
             0..30 => {
                 let text = id + 16;
                 let mut data = self.id(text);
@@ -274,7 +274,7 @@ impl Writer {
     }
 }
 
-/// A dump of that shape, the same for the same seed.
+/// Returns a dump with these properties, the same for the same seed.
 pub fn dump(seed: u64, shape: Shape) -> Dump {
     let mut w = Writer {
         shape,
@@ -304,7 +304,7 @@ pub fn dump(seed: u64, shape: Shape) -> Dump {
         body.extend(w.id(name(text)));
         w.record(0x02, &body);
     }
-    // A frame, a stack without any, one with it.
+    // A frame, a stack without frames, a stack with it.
     let mut frame = w.id(0);
     for text in ["main", "value", "app"] {
         frame.extend(w.id(name(text)));
@@ -315,7 +315,7 @@ pub fn dump(seed: u64, shape: Shape) -> Dump {
     let mut stack = vec![0, 0, 0, 3, 0, 0, 0, 1, 0, 0, 0, 1];
     stack.extend(w.id(0));
     w.record(0x05, &stack);
-    // What nobody knows is skipped by its length.
+    // Unknown records are skipped by their length.
     w.record(0x77, SECRET);
     w.record(0x07, &[0; 24]);
 

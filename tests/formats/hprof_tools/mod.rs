@@ -1,6 +1,6 @@
-//! `hprof conv`, `info` and `strip` as a whole: on dumps made on the spot, and with
-//! HEAPTAP_HPROF=FOLDER on every dump below it as well. Android's own hprof-conv and VisualVM's
-//! reader judge them where `tests/run.sh` runs them; it installs both.
+//! `hprof conv`, `info` and `strip` as a whole: on generated dumps, and with HEAPTAP_HPROF=DIR also
+//! on every dump below it. If `tests/run.sh` runs them, Android's own hprof-conv and VisualVM's
+//! reader check the results; it installs both.
 
 mod command;
 mod conv;
@@ -12,7 +12,7 @@ use heaptap::hprof::info::info;
 use heaptap::import::open_hprofs;
 use std::path::{Path, PathBuf};
 
-/// Dumps of the folder HEAPTAP_HPROF, unpacked, by name; none where that is not set.
+/// Dumps of the directory HEAPTAP_HPROF, unpacked, by name; empty if it is not set.
 fn given() -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     let Some(folder) = std::env::var_os("HEAPTAP_HPROF") else {
@@ -28,7 +28,7 @@ fn given() -> Vec<(String, Vec<u8>)> {
                 && let Ok(dumps) = open_hprofs(&path)
             {
                 let dumps = dumps.into_iter().map(|it| (it.name, it.bytes.to_vec()));
-                // Some have no header that can be read.
+                // Some do not have a readable header.
                 found.extend(dumps.filter(|(_, bytes)| info(bytes).is_ok()));
             }
         }

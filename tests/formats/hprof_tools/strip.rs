@@ -1,4 +1,4 @@
-//! Stripped copies: the same graph, and nothing of what was in the arrays.
+//! Stripped copies: the same graph, without the contents of arrays.
 
 use super::dump::{ANDROID, Dump, JAVA_SE, NUMBER, SECRET, Shape, dump};
 use super::given;
@@ -41,7 +41,7 @@ fn graph(bytes: Vec<u8>) -> HeapGraph {
     read(Bytes::from(bytes), &Options::default()).expect("a dump")
 }
 
-/// All that must not change: objects, classes, sizes, references, roots, dominators.
+/// Everything that must not change: objects, classes, sizes, references, roots, dominators.
 fn outline(graph: &HeapGraph) -> Vec<String> {
     let dominators = Dominators::compute(graph, Follow::default());
     let mut lines: Vec<String> = (0..graph.len() as u32)
@@ -172,7 +172,7 @@ fn nothing_of_a_damaged_dump_slips_through() {
                 assert!(!holds(&out, SECRET), "case {case}");
                 assert!(out.len() <= bytes.len());
             }
-            // What was written can be read to its end.
+            // The output can be read to its end.
             let after = info(&out).expect("a dump");
             assert!(after.damage.is_empty(), "case {case}: {:?}", after.damage);
             assert!(done.file.damage.count <= 1 + made.counts.values().sum::<u64>());

@@ -1,5 +1,5 @@
-//! VisualVM's reader of heap dumps judges what conversion and stripping leave: it must open it
-//! and count the same objects by class as `heaptap` does.
+//! Checks converted and stripped dumps with VisualVM's reader: it must open them and count the same
+//! objects by class as `heaptap`.
 
 use super::dump::{ANDROID, JAVA_SE, Shape, dump};
 use super::given;
@@ -39,7 +39,7 @@ fn judged_by_visualvm_what_is_written_is_read() {
                     ..JAVA_SE
                 },
             };
-            // It takes a segment of length 0 for damage, and constants for statics.
+            // It treats a segment of length 0 as damage, and constants as statics.
             let shape = Shape {
                 odd: false,
                 ..shape

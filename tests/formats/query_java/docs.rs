@@ -1,4 +1,4 @@
-//! The page on these tables: every query on it runs, and every module on it is there.
+//! The page on these tables: every query on it runs, and it lists every module.
 
 use super::{recordings, sides};
 use std::path::Path;
@@ -24,7 +24,7 @@ fn queries_of_the_page_run_and_its_modules_can_be_included() {
     for sql in queries {
         let rows = sides::ask(&mut database, sql);
         let rows = rows.unwrap_or_else(|error| panic!("{sql}: {error}"));
-        // Nothing of the fixture descends from an activity, and it holds little garbage.
+        // The fixture has no subclass of an activity, and little garbage.
         let may_be_empty = sql.contains("Activity") || sql.contains("garbage");
         assert!(may_be_empty || !rows.is_empty(), "{sql}");
     }

@@ -1,13 +1,13 @@
-//! Every query on heaps that Perfetto's documentation prints or has printed, as written but for
-//! the times, processes and class names that stand for the reader's own. Where Perfetto's tables
-//! can answer it too, both give the same rows; else the rows are checked against ours.
+//! Every query on heaps that Perfetto's documentation contains or contained, unchanged except for
+//! times, processes and class names. If Perfetto's tables support it too, both give the same rows;
+//! otherwise the rows are compared with our own tables.
 
 use super::sides::{self, Sides};
 use super::{Recording, each};
 use rusqlite::types::Value;
 
-/// Queries that use nothing but tables: the same words answer on both sides. Those on callsites
-/// show their number, which differs.
+/// Queries on tables only: the same text runs on both sides. Queries on callsites return numbers,
+/// which differ.
 const PLAIN: [(&str, &str); 8] = [
     // data-sources/java-heap-profiler
     (
@@ -64,7 +64,7 @@ WHERE a.size > 0",
            stack_profile_mapping m ON (f.mapping = m.id)
       group by a.callsite_id, a.upid, 1, 2, 3, 4, 5 order by space_size desc",
     ),
-    // What a class refers to, and how often sizes occur.
+    // References of a class, and frequency of sizes.
     (
         "heap_graph_reference",
         "SELECT
@@ -103,7 +103,7 @@ ORDER BY
     ),
 ];
 
-/// Queries on the library: what is included, and the query, which answers on both sides.
+/// Queries on the library: the included modules and the query, which runs on both sides.
 const LIBRARY: [(&str, &str, &str); 8] = [
     // data-sources/java-heap-profiler
     (
@@ -242,8 +242,8 @@ ORDER BY dominated_size_bytes DESC",
     ),
 ];
 
-/// With times in the first column as differences from the first of them: traces made by hand
-/// have clocks that Perfetto carries below zero.
+/// Makes times in the first column relative to the first: handmade traces have clocks that Perfetto
+/// maps below zero.
 fn since_first(mut rows: Vec<sides::Row>) -> Vec<sides::Row> {
     let first = rows.iter().map(|row| number(&row[0])).min();
     for row in &mut rows {
@@ -252,9 +252,9 @@ fn since_first(mut rows: Vec<sides::Row>) -> Vec<sides::Row> {
     rows
 }
 
-/// The query on a tree of callstacks without what is known to be said in other words: a frame
-/// without a name is `unknown` to Perfetto, a file that a symbolizer did not find `??`; its
-/// demangler writes Rust's names in another way, and it names no files for Java.
+/// The query on a tree of callstacks, without the known differences: Perfetto names unnamed frames
+/// `unknown` and files missing in symbolization `??`, demangles Rust in another style, and has no
+/// file names for Java.
 fn without_spellings(sql: &str) -> String {
     let table = "(SELECT
        CASE WHEN mapping_name GLOB '*rust*' OR name = 'unknown' THEN '' ELSE name END AS name,
@@ -382,7 +382,7 @@ ORDER BY
   t.self_size DESC;
 "#;
 
-/// Of references, which are as in the documentation of the macros.
+/// For references, as in the documentation of the macros.
 const DOMINATORS: &str = "
 INCLUDE PERFETTO MODULE graphs.dominator_tree;
 
@@ -429,7 +429,7 @@ FROM graph_reachable_{how}!(
     )
 }
 
-/// The documentation's query for callstacks, from the leaf that holds the most.
+/// The documentation's query for callstacks, starting at the leaf with the most bytes.
 const NATIVE_TRIAGE: &str = r#"
 INCLUDE PERFETTO MODULE android.memory.heap_profile.summary_tree;
 INCLUDE PERFETTO MODULE graphs.hierarchy;
@@ -481,7 +481,8 @@ fn judge_macros(_: &Recording, sides: &Sides) -> Vec<String> {
 }
 
 fn judge_java_macros(sides: &Sides) -> Result<(), String> {
-    // Whatever is weakly held dominates too in that query: roots and their only owners agree.
+    // In that query, weak referrers dominate too, so only roots and their sole referrers are
+    // compared.
     let dominators = sides.ours(DOMINATORS)?;
     let roots = sides.ours("SELECT id FROM heap_graph_object WHERE root_type IS NOT NULL")?;
     let root = sides.ours("SELECT max(id) + 1 FROM heap_graph_object")?[0][0].clone();
@@ -506,7 +507,7 @@ fn judge_java_macros(sides: &Sides) -> Result<(), String> {
     if nodes(&bfs) != nodes(&dfs) {
         return Err("the searches reach different nodes".to_owned());
     }
-    // The dominator tree reaches the same nodes and its root.
+    // The dominator tree contains the same nodes, plus its root.
     if !roots.is_empty() && dominators.len() != bfs.len() + 1 {
         return Err(format!(
             "{} dominated, {} reached",
@@ -549,7 +550,7 @@ fn judge_native_macros(sides: &Sides) -> Result<(), String> {
     if parents.count() != stack.len() {
         return Err("a stack has a hole".to_owned());
     }
-    // Samples of callsites by macro are the samples of the table.
+    // The macro's samples of callsites are the samples of the table.
     let sums = sides.ours(
         "INCLUDE PERFETTO MODULE callstacks.stack_profile;
          SELECT sum(self_value) FROM _callstacks_for_callsites_weighted!(

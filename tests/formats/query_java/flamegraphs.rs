@@ -1,4 +1,4 @@
-//! `experimental_flamegraph` in all its forms, against what Perfetto's gave.
+//! `experimental_flamegraph` in all its forms, compared with Perfetto's results.
 
 use super::sides::{self, Sides};
 use super::{Recording, each};
@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use rusqlite::types::Value;
 use std::cell::RefCell;
 
-/// The calls that Perfetto was asked, from `queries.sql`: file and statement.
+/// The queries for Perfetto, from `queries.sql`: file and statement.
 fn calls(recording: &Recording) -> Vec<(String, String)> {
     let queries = std::fs::read_to_string(recording.tables.join("queries.sql"));
     let mut found = Vec::new();
@@ -25,8 +25,8 @@ fn calls(recording: &Recording) -> Vec<(String, String)> {
     found
 }
 
-/// Frames by their path from the root instead of by number. What a symbolizer did not know, it
-/// calls `??` and line 0; we leave it out.
+/// Frames by their path from the root instead of by number. Perfetto has `??` and line 0 if the
+/// symbolizer does not know them; heaptap omits them.
 fn by_path(from: &str) -> String {
     format!(
         "WITH RECURSIVE f AS MATERIALIZED (SELECT * FROM ({from})), path (id, names) AS (
@@ -97,7 +97,7 @@ fn judge(recording: &Recording, sides: &Sides) -> Vec<String> {
     faults
 }
 
-/// The two other ways to ask give the same rows.
+/// The two other query forms give the same rows.
 fn other_forms(sides: &Sides, sql: &str) -> Vec<String> {
     let Some((_, call)) = sql.split_once("experimental_flamegraph(") else {
         return Vec::new();

@@ -1,7 +1,7 @@
-//! Tables of Java heaps, flamegraphs and modules of Perfetto's library, judged against what
-//! Perfetto's trace processor made of the same traces: its tables stand in a second database,
-//! and a query that names no ids gives the same rows in both. Runs on `fixtures/heap_graphs`; with
-//! HEAPTAP_RECORDINGS=FOLDER on all recordings in the folders `java` and `native` below it too.
+//! Tables of Java heaps, flamegraphs and modules of Perfetto's library, compared with Perfetto's
+//! trace processor for the same traces: a second database has its tables, and a query without ids
+//! gives the same rows in both. Runs on `fixtures/heap_graphs`; with HEAPTAP_RECORDINGS=DIR also on
+//! all recordings in the directories `java` and `native` below it.
 
 mod docs;
 mod documented;
@@ -11,14 +11,14 @@ mod tables;
 
 use std::path::{Path, PathBuf};
 
-/// A trace and the folder of what Perfetto says of it.
+/// A trace and the directory of Perfetto's tables.
 struct Recording {
     name: String,
     trace: PathBuf,
     tables: PathBuf,
 }
 
-/// All recordings that are to be judged.
+/// Recordings to compare.
 fn recordings() -> Vec<Recording> {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/heap_graphs");
     let mut folders = vec![fixtures];
@@ -45,7 +45,7 @@ fn recordings() -> Vec<Recording> {
     found
 }
 
-/// Runs a check on each recording that has tables and fails with all that it finds.
+/// Runs a check on each recording with tables and fails with all its findings.
 fn each(check: impl Fn(&Recording, &sides::Sides) -> Vec<String>) {
     let mut faults = Vec::new();
     for recording in recordings() {

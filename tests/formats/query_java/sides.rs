@@ -1,4 +1,4 @@
-//! Two databases of one trace: ours, and one of the tables that Perfetto wrote.
+//! Two databases of one trace: heaptap's, and one with the tables written by Perfetto.
 
 use super::Recording;
 use heaptap::heap_graph::HeapGraph;
@@ -19,7 +19,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// A row of an answer; numbers and texts as they are.
+/// A row of a result; numbers and texts unchanged.
 pub type Row = Vec<Value>;
 
 pub struct Sides {
@@ -93,7 +93,7 @@ pub fn open(path: &Path) -> Database {
     Database::open(catalog).expect("a database")
 }
 
-/// Perfetto's names of the tables that lie in files.
+/// Perfetto's names of the tables stored in files.
 const TABLES: [(&str, &str); 14] = [
     ("hg_class", "heap_graph_class"),
     ("hg_object", "heap_graph_object"),
@@ -143,23 +143,23 @@ impl Sides {
         count.expect("a number") > 0
     }
 
-    /// The rows of a query on our side: of the last statement that gives any.
+    /// Returns the rows of a query on heaptap's side: of the last statement that returns any.
     pub fn ours(&self, sql: &str) -> Result<Vec<Row>, String> {
         ask(&mut self.ours.borrow_mut(), sql)
     }
 
-    /// What differs between the rows of a query on both sides, whatever their order.
+    /// Returns the differences between both sides' rows of a query, in any order.
     pub fn compare(&self, sql: &str) -> Vec<String> {
         self.compare_with(sql, sql)
     }
 
-    /// The same, where the sides are asked in different words.
+    /// The same, if the sides need different queries.
     pub fn compare_with(&self, ours: &str, theirs: &str) -> Vec<String> {
         differences(self.ours(ours), rows(&self.theirs, theirs))
     }
 }
 
-/// What differs between rows, whatever their order: the first few.
+/// Returns the first differences between rows, in any order.
 pub fn differences(
     ours: Result<Vec<Row>, String>,
     theirs: Result<Vec<Row>, String>,
@@ -185,7 +185,7 @@ pub fn differences(
     faults
 }
 
-/// All rows of a query on Perfetto's tables.
+/// Returns all rows of a query on Perfetto's tables.
 pub fn rows(connection: &Connection, sql: &str) -> Result<Vec<Row>, String> {
     let rows = || -> Result<Vec<Row>, rusqlite::Error> {
         let mut statement = connection.prepare(sql)?;
@@ -224,7 +224,7 @@ impl Sink for Last {
     }
 }
 
-/// The rows that the last statement of a text gives that gives any.
+/// Returns the rows of the last statement of a text that returns any.
 pub fn ask(database: &mut Database, sql: &str) -> Result<Vec<Row>, String> {
     let mut last = Last::default();
     let run = database.run(sql, &mut last);
@@ -246,7 +246,7 @@ pub fn text(folder: &Path, name: &str) -> Option<String> {
     Some(text)
 }
 
-/// Makes a table of CSV as SQLite's shell writes it: text in quotes, `[NULL]` for null.
+/// Creates a table from CSV of SQLite's shell: text in quotes, `[NULL]` for null.
 pub fn load(connection: &Connection, table: &str, text: &str) {
     let mut lines = text.lines();
     let columns = cells(lines.next().unwrap_or_default());

@@ -1,9 +1,8 @@
-//! Table by table: rows without the numbers of what they refer to.
+//! Table by table: rows without ids of other rows.
 
 use super::{Recording, each, sides::Sides};
 
-/// A query for each table, that names no numbers but those of objects, which are
-/// Perfetto's.
+/// A query for each table, whose only ids are those of objects, which are Perfetto's.
 const QUERIES: [(&str, &str); 7] = [
     (
         "heap_graph_class",
@@ -65,7 +64,7 @@ const QUERIES: [(&str, &str); 7] = [
     ),
 ];
 
-/// Perfetto's tables have no indexes here; these make the joins above quick.
+/// Perfetto's tables do not have indexes here; these speed up the joins above.
 const INDEXES: [(&str, &str); 6] = [
     ("heap_graph_class", "id"),
     ("heap_graph_object", "reference_set_id"),

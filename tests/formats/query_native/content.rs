@@ -1,4 +1,4 @@
-//! The tables of a recording without the numbers of their rows, ours and Perfetto's.
+//! The tables of a recording without row numbers, heaptap's and Perfetto's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -131,7 +131,7 @@ impl Content {
         for row in table("symbol").unwrap_or_default() {
             let set = symbols.entry(text(&row["symbol_set_id"])).or_default();
             let mut row = row;
-            // What symbolizers say where they don't know.
+            // Names that symbolizers use if they do not know.
             for (column, unknown) in [("source_file", "??"), ("line_number", "0")] {
                 if row[column].as_deref() == Some(unknown) {
                     row.insert(column.to_owned(), None);
@@ -176,7 +176,8 @@ impl Content {
     }
 }
 
-/// What differs: for each table a heading with counts, and at most three rows of each sort.
+/// Returns the differences: for each table a heading with counts, and up to three rows of each
+/// side.
 pub fn differences(ours: &Content, theirs: &Content) -> Vec<Vec<String>> {
     fn of<T: Ord + std::fmt::Debug>(
         what: &str,
@@ -221,7 +222,7 @@ const OURS: [(&str, &str); 6] = [
     ),
 ];
 
-/// Our tables.
+/// Returns heaptap's tables.
 pub fn ours(database: &mut Database) -> Content {
     Content::of(&mut |name| {
         let (_, sql) = OURS.iter().find(|(table, _)| *table == name)?;
@@ -230,7 +231,7 @@ pub fn ours(database: &mut Database) -> Content {
     .expect("all tables are there")
 }
 
-/// Perfetto's tables, out of a folder.
+/// Returns Perfetto's tables from a directory.
 pub fn theirs(folder: &Path) -> Content {
     Content::of(&mut |name| read_csv(&folder.join(format!("{name}.csv")))).expect("its tables")
 }

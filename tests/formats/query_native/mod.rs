@@ -1,7 +1,7 @@
-//! Tables of native heaps, judged against those that Perfetto's trace processor made of the same
-//! traces, and against our own pprofs. Row numbers differ, so what they stand for is compared.
-//! Runs on `fixtures/query`, whose traces lie in `fixtures/conversions`; with
-//! HEAPTAP_RECORDINGS=FOLDER on every recording below it that has tables, too.
+//! Tables of native heaps, compared with those of Perfetto's trace processor for the same traces,
+//! and with heaptap's pprofs. Row numbers differ, so the referenced rows are compared. Runs on
+//! `fixtures/query`, whose traces are in `fixtures/conversions`; with HEAPTAP_RECORDINGS=DIR also
+//! on every recording with tables below it.
 
 #![allow(missing_docs, clippy::unwrap_used)]
 
@@ -42,7 +42,7 @@ fn database(trace: &Path) -> Database {
     opened.database
 }
 
-/// Traces with the folders of Perfetto's tables.
+/// Traces with the directories of Perfetto's tables.
 fn recordings() -> Vec<(PathBuf, PathBuf)> {
     let mut found = Vec::new();
     let listed = std::fs::read_dir(fixtures().join("query")).expect("the fixtures");
@@ -78,8 +78,8 @@ fn recordings() -> Vec<(PathBuf, PathBuf)> {
     found
 }
 
-/// Where ours are better, or hold more than Perfetto's: name of the recording, a word of each
-/// difference that may be there, and why.
+/// Known differences in which heaptap is better or more complete: name of the recording, a word of
+/// each permitted difference, and the reason.
 const BETTER: [(&str, &str, &str); 16] = [
     (
         "exec_self",
@@ -176,9 +176,8 @@ fn tables_are_those_of_perfetto() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// What Perfetto's own reading took, which says nothing of the trace; what it tells of the config
-/// and of cloned sessions, which `stats` leaves out here; and samples that it drops, which count
-/// here.
+/// Rows not compared: the duration of Perfetto's own reading; its data on the config and on cloned
+/// sessions, which `stats` omits here; and samples that it drops and heaptap counts.
 const NOT_TOLD: [&str; 13] = [
     "config_write_into_file_discard",
     "traced_clone_started_timestamp_ns",

@@ -1,4 +1,4 @@
-//! docs/reference/sql.md: every table stands there with its columns, and its examples run.
+//! docs/reference/sql.md lists every table with its columns, and its examples run.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -85,7 +85,7 @@ fn examples_of_the_page_run() {
             &native
         });
         let rows = select(&mut database, sql);
-        // Snapshots and readings beside the heaps that the recording does not have give none.
+        // This recording has no snapshots or other companion data, so these return no rows.
         let lacks = [
             "label =",
             "heaptap_gc",

@@ -1,10 +1,10 @@
-//! How SQLite goes about the queries that Perfetto documents: none looks at all rows of a table
-//! once for each row of another.
+//! SQLite's plans for the queries that Perfetto documents: none scans a table once for each row of
+//! another.
 
 use super::content::select;
 use super::{database, fixtures};
 
-/// Of Perfetto's page on native heap profiles, and of those that ask for stacks by hand.
+/// Queries of Perfetto's page on native heap profiles, and queries for stacks without macros.
 const DOCUMENTED: [&str; 7] = [
     "select a.callsite_id, a.ts, a.upid, f.name, f.rel_pc, m.build_id, m.name as mapping_name,
         sum(a.size) as space_size, sum(a.count) as space_count
@@ -44,11 +44,11 @@ fn documented_queries_never_scan_in_the_inner_loop() {
             let rows = plan
                 .iter()
                 .map(|row| row["detail"].clone().unwrap_or_default());
-            // `SCAN name VIRTUAL TABLE INDEX …:` and, of a plan by key, `column=`.
+            // `SCAN name VIRTUAL TABLE INDEX …:` and, in a plan by key, `column=`.
             let whole: Vec<String> = rows
                 .filter(|row| row.starts_with("SCAN") && !row.contains('='))
                 .collect();
-            // A recursive query reads each of its two parts, and what they gave.
+            // A recursive query scans each of its two parts, and their results.
             let outer = if sql.contains("recursive") { 2 } else { 1 };
             assert!(whole.len() <= outer, "{sql}\n{whole:#?}");
             select(&mut database, sql);

@@ -1,4 +1,4 @@
-//! Our own tables against the totals that everything else shows.
+//! Compares heaptap's own tables with the totals of the other outputs.
 
 use super::content::{Table, select};
 use super::{database, fixtures};

@@ -1,5 +1,5 @@
-//! What R8's retrace was seen to answer, by number. `at` is a frame with a line, `no_line` one
-//! without, `profile` a sampled one.
+//! Observed answers of R8's retrace, numbered. `at` is a frame with a line, `no_line` one without,
+//! `profile` a sampled one.
 
 use super::{at, field, map, method, no_line, profile, shown};
 use heaptap::deobfuscate::{AppFrame, FieldType, MapFile, Retracer};
@@ -145,7 +145,7 @@ fn case_14_lines_tell_overloads_apart() {
     assert_eq!(profile(&map), "x.A.v");
     let retracer = Retracer::new(&map);
     assert_eq!(retracer.method("a", "f").len(), 2, "two signatures");
-    // R8 knows the types as they are written.
+    // R8 compares types as written.
     let string = retracer.method_with_descriptor("a", "f", "(Ljava/lang/String;)V");
     let types: Vec<&str> = string
         .iter()
@@ -213,7 +213,7 @@ fn case_22_what_the_compiler_made_is_left_out_of_a_trace_but_not_of_a_profile() 
     assert_eq!(at(&map, 9), "x.A.f:9");
     assert_eq!(profile(&map), "x.A.run");
     assert!(Retracer::new(&map).method("a", "f")[0].synthesized);
-    // Alone, it leaves nothing.
+    // The last frame is never removed.
     assert_eq!(at(&method(&["r()", SYNTHESIZED]), 1), "");
 }
 
@@ -226,10 +226,10 @@ fn case_23_the_line_of_an_outline_is_for_its_caller() {
     let both = stack(&map, None, &[frame("a", 1), frame("b", 27)]);
     assert_eq!(both, ["", "x.S.c:98"]);
     assert_eq!(stack(&map, None, &[frame("b", 27)]), ["x.S.c"]);
-    // The line is for the next frame only.
+    // The line applies only to the next frame.
     let frames = [frame("a", 1), frame("b", 4), frame("b", 27)];
     assert_eq!(stack(&map, None, &frames), ["", "x.S.c:98", "x.S.c"]);
-    // Without lines the caller is left.
+    // Without lines, the caller remains.
     let bare = |class| AppFrame {
         line: None,
         ..frame(class, 0)
@@ -249,13 +249,13 @@ fn case_24_frames_are_left_out_for_what_was_thrown() {
     assert_eq!(stack(&newer, Some("e"), &frames), ["t:7"]);
     assert_eq!(stack(&newer, Some("x.E"), &frames), ["y.C.i:23 / t:7"]);
     assert_eq!(stack(&newer, None, &frames), ["y.C.i:23 / t:7"]);
-    // Only the frame right under the exception is rewritten.
+    // Only the frame directly below the exception is rewritten.
     let twice = [frame("a", 4), frame("a", 4)];
     assert_eq!(stack(&newer, Some("e"), &twice), ["t:7", "y.C.i:23 / t:7"]);
     let version = "# {'id':'com.android.tools.r8.mapping','version':'1.0'}\n";
     let older = map(&format!("{version}{entries}"));
     assert_eq!(stack(&older, Some("e"), &frames), ["y.C.i:23 / t:7"]);
-    // All frames may be left out, but not more than there are.
+    // All frames can be omitted, but not more than exist.
     let all = map(&entries.replace("Frames(1)", "Frames(2)"));
     assert_eq!(stack(&all, Some("e"), &frames), [""]);
     let more = map(&entries.replace("Frames(1)", "Frames(3)"));
@@ -285,7 +285,7 @@ fn case_25_types_tell_fields_apart() {
 
 #[test]
 fn residual_signatures_choose_an_overload() {
-    // With the note, and without: by the names that classes have in the app.
+    // With and without the note: by the class names in the app.
     let map = map("x.A -> a:\n    1:2:void v(x.B):5:6 -> f\n\
          \x20     # {\"id\":\"com.android.tools.r8.residualsignature\",\"signature\":\"(I)V\"}\n\
          \x20   3:3:void w(x.B,int[]):7:7 -> f\n    4:4:x.B w(x.B,int[]):8:8 -> f\nx.B -> b:\n");

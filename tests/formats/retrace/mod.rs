@@ -1,5 +1,4 @@
-//! Names of the app to names of the source: the cases that R8's retrace was seen to answer, and
-//! real maps.
+//! Deobfuscation: the observed answers of R8's retrace, and real mapping files.
 
 mod cases;
 mod names;
@@ -9,7 +8,7 @@ use heaptap::bytes::Bytes;
 use heaptap::deobfuscate::{Chain, FieldType, MapFile, Retraced, Retracer};
 use std::path::Path;
 
-/// A map of these lines, of version 2.2 of the format unless they begin with a `#`.
+/// A mapping of these lines, of version 2.2 of the format unless they begin with a `#`.
 fn map(lines: &str) -> MapFile {
     let version = "# {\"id\":\"com.android.tools.r8.mapping\",\"version\":\"2.2\"}\n";
     let text = if lines.starts_with('#') {
@@ -23,8 +22,8 @@ fn map(lines: &str) -> MapFile {
     map
 }
 
-/// The entries of `x.A -> a:`, each of a method `f` in the app that returns nothing, unless it
-/// says so.
+/// The entries of `x.A -> a:`, each for a method `f` in the app; it returns void unless the entry
+/// has a type.
 fn method(entries: &[&str]) -> MapFile {
     let mut text = String::from("x.A -> a:\n");
     for entry in entries {
@@ -40,8 +39,8 @@ fn method(entries: &[&str]) -> MapFile {
     map(&text)
 }
 
-/// Chains as the cases write them: `y.U.i:7 / m:20`, alternatives between ` OR `; names of
-/// `x.A` are bare, a class alone is that of the frame `a.f`.
+/// Parses chains of the cases: `y.U.i:7 / m:20`, alternatives separated by ` OR `; names of `x.A`
+/// are bare, and a class alone is that of the frame `a.f`.
 fn shown(retraced: &Retraced, line: Option<u32>) -> String {
     let with_line = |name: String, line: Option<u32>| match line {
         Some(line) => format!("{name}:{line}"),
@@ -64,18 +63,18 @@ fn shown(retraced: &Retraced, line: Option<u32>) -> String {
     }
 }
 
-/// `a.f` with a line, as a stack trace has it.
+/// `a.f` with a line, as in a stack trace.
 fn at(map: &MapFile, line: u32) -> String {
     shown(&Retracer::new(map).frame("a", "f", Some(line)), Some(line))
 }
 
-/// `a.f` without a line, as a stack trace has it.
+/// `a.f` without a line, as in a stack trace.
 fn no_line(map: &MapFile) -> String {
     shown(&Retracer::new(map).frame("a", "f", None), None)
 }
 
-/// `a.f` as a profile shows it: by the map, by packets made of it, and as the API has it where
-/// the map knows the method.
+/// `a.f` as shown in a profile: by the mapping, by packets created from it, and, if the mapping has
+/// the method, by the API.
 fn profile(map: &MapFile) -> String {
     let shown = names::by_file(map, &["a.f"]).remove(0);
     assert_eq!(names::by_packets(map, &["a.f"])[0], shown, "packets");

@@ -1,5 +1,5 @@
-//! Names of frames as a conversion gives them: by a mapping file, and by the packets that
-//! `deobfuscate` writes of it, read back from a trace.
+//! Names of frames in a conversion: from a mapping file, and from the packets that `symbolize`
+//! writes for it, read back from a trace.
 
 use heaptap::deobfuscate::{AppMap, Entry, MapFile, MapSource, Scope, SeenIn, apply};
 use heaptap::export::deobfuscation_packets::MapWriter;
@@ -10,7 +10,7 @@ use std::io::{self, Cursor};
 
 const PACKAGE: &str = "com.x";
 
-/// What frames of an app are called by maps for its package.
+/// Names of an app's frames by mappings of its package.
 fn applied(source: MapSource, names: &[&str]) -> Vec<String> {
     let mut recording = Recording::default();
     let tables = &mut recording.tables;

@@ -1,6 +1,6 @@
-//! Real maps, each read a second time here in the plainest way: every class, field and method
-//! must map back to what its lines say. Those of fixtures/mapping; with HEAPTAP_MAPPINGS=FOLDER
-//! all in that folder too.
+//! Real mapping files, each also read by a simple reader: every class, field and method must map
+//! back to its lines. Those of fixtures/mapping; with HEAPTAP_MAPPINGS=DIR also all in that
+//! directory.
 
 use super::names;
 use heaptap::deobfuscate::{FieldType, MapFile, Retracer};
@@ -16,7 +16,7 @@ struct Class {
     methods: BTreeMap<String, Vec<(String, String)>>,
 }
 
-/// A map by its lines, as they are written: ` -> `, four blanks, no faults.
+/// A mapping read line by line as written: ` -> `, four spaces, no errors.
 fn read(text: &str) -> BTreeMap<String, Class> {
     let mut classes: BTreeMap<String, Class> = BTreeMap::new();
     let mut current = String::new();
@@ -63,7 +63,7 @@ fn read(text: &str) -> BTreeMap<String, Class> {
     classes
 }
 
-/// The methods that really are there, sorted: the last of each run of entries with one range.
+/// Returns the methods that are not inlined, sorted: the last of each run with the same range.
 fn outermost(entries: &[(String, String)]) -> String {
     let runs = entries.chunk_by(|a, b| !a.0.is_empty() && a.0 == b.0);
     let names: BTreeSet<&str> = runs

@@ -1,5 +1,5 @@
-//! `alloc.tar.xz`: a small allocating library in the shapes of an app's release, with what
-//! llvm-symbolizer 14 says of sampled addresses.
+//! `alloc.tar.xz`: a small allocating library in the variants of an app's release, with
+//! llvm-symbolizer 14's answers for sampled addresses.
 
 use super::{Line, lookup, open, samples};
 use heaptap::symbolize::file::{Alone, Bytes, Knowledge, Machine, SymbolFile, identify};
@@ -31,7 +31,7 @@ fn expected(object: &str) -> Vec<(u64, Vec<Line>)> {
     .collect()
 }
 
-/// As expected of `like`, but for the spelling of demangled names, which other tests look at.
+/// The expected lines of `like`, without demangled names, which other tests check.
 fn check_like(object: &str, like: &str) {
     let expected = expected(like);
     assert!(expected.len() > 10, "{like} has rows");
@@ -83,7 +83,7 @@ objects! {
     x86_64_line_tables: "liballoc-x86_64-gmlt.so",
     x86_64_package: "liballoc-x86_64-split.so",
     x86_64_zlib: "liballoc-x86_64-zlibdebug.so",
-    // llvm-symbolizer 14 has no zstd; the code is the same.
+    // llvm-symbolizer 14 does not support zstd; the code is the same.
     x86_64_zstd: "liballoc-x86_64-zstddebug.so" as "liballoc-x86_64-dwarf5.so",
     armv7: "libplain-armv7-arm.so",
     load_bias: "libplain-loadbias.so",
@@ -96,7 +96,7 @@ fn bytes(object: &str) -> Bytes {
     Bytes::map(&samples("alloc").join(object)).expect("the file is there")
 }
 
-/// Where `heaptap::demo::local_static_fn` begins, which no other library sees.
+/// Address of `heaptap::demo::local_static_fn`, which is local to its library.
 fn local_function() -> u64 {
     let rows = expected("liballoc-x86_64-dwarf5.so");
     let is_local = |lines: &[Line]| lines.iter().any(|l| l.linkage.contains("local_static_fn"));
@@ -177,7 +177,7 @@ fn what_is_not_found_beside_a_file_is_noted() {
     let (found, notes) = alone("liballoc-x86_64-split.so");
     assert_eq!(notes.len(), 1, "{notes:?}");
     assert!(notes[0].contains("split.dwo"), "{notes:?}");
-    // The skeleton still knows the lines, the symbol table the functions.
+    // The skeleton has the lines, the symbol table the functions.
     assert!(
         found
             .iter()

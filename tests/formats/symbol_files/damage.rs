@@ -1,4 +1,4 @@
-//! Damaged and hostile symbol files: an error or a note, never a panic, never without end.
+//! Damaged and hostile symbol files: an error or a note, never a panic or an endless loop.
 
 use super::{open, samples};
 use heaptap::symbolize::file::{Alone, Bytes, FileError, SymbolFile, identify};
@@ -38,7 +38,7 @@ fn a_section_that_claims_an_exbibyte_is_noted_and_left_out() {
     assert!(notes[0].to_string().contains(".debug_"), "{notes:?}");
 }
 
-/// The whole way of a file that may be damaged anywhere.
+/// Reads a possibly damaged file as a command does.
 fn use_up(bytes: Vec<u8>, addresses: &[u64]) {
     let _ = identify(&bytes);
     let Ok(file) = SymbolFile::open(Bytes::from(bytes), Arc::new(Alone)) else {
@@ -51,7 +51,7 @@ fn use_up(bytes: Vec<u8>, addresses: &[u64]) {
     let _ = file.notes();
 }
 
-/// Small files that together hold all that is read.
+/// Small files that together cover every reader.
 const SMALL: [&str; 9] = [
     "clang-types5/libshapes.so",
     "clang-dwarf4/libshapes.so",

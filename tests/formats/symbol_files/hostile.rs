@@ -1,4 +1,4 @@
-//! Symbol files made to cost more than they can be worth: small, and each part sound by itself.
+//! Symbol files that are small, but expensive to read, although each part is valid.
 
 use super::{Line, lookup};
 use heaptap::symbolize::file::{Alone, Bytes, Note, SymbolFile};
@@ -71,7 +71,7 @@ fn unit(abbrevs: u32, entries: &[u8]) -> Vec<u8> {
     unit
 }
 
-// Abbreviations, as DWARF numbers tags, attributes and forms.
+// Abbreviations, with DWARF's numbers for tags, attributes and forms.
 const UNIT: [u8; 9] = [1, 0x11, 1, 0x11, 0x01, 0x12, 0x06, 0, 0];
 const FUNCTION: [u8; 9] = [2, 0x2e, 1, 0x11, 0x01, 0x12, 0x06, 0, 0];
 const INLINED: [u8; 11] = [3, 0x1d, 1, 0x11, 0x01, 0x12, 0x06, 0x31, 0x13, 0, 0];
@@ -91,8 +91,8 @@ fn entry(code: u8, low: u64, size: u32) -> Vec<u8> {
 
 #[test]
 fn a_hundred_thousand_units_that_read_one_long_table_from_everywhere() {
-    // A table of a hundred thousand abbreviations; each unit begins at another of them, and has
-    // the last as its root.
+    // A table of 100,000 abbreviations; each unit begins at another one, and has the last as its
+    // root.
     let mut abbrevs = Vec::new();
     let mut starts = Vec::new();
     let mut code = 100_000;
@@ -221,7 +221,7 @@ fn a_table_of_files_without_size_and_end() {
     let mut header = vec![1, 1, 1, 0xfb, 14, 13];
     header.extend(lengths);
     let mut sound = header.clone();
-    // One folder (DW_LNCT_path as DW_FORM_string), two files of the same.
+    // One directory (DW_LNCT_path as DW_FORM_string) and two files in it.
     sound.extend(*b"\x01\x01\x08\x01/src\0\x01\x01\x08\x02a.c\0b.c\0");
     let file = with_lines(&sound, &PROGRAM);
     let found = lookup(&file, &[0x1008]).remove(0);
@@ -248,7 +248,7 @@ fn a_line_program_that_tells_the_same_addresses_over_and_over() {
 
 #[test]
 fn compressed_data_that_holds_more_than_it_should() {
-    // 256 MiB of zeros in some kilobytes, in each way of packing.
+    // 256 MiB of zeros in some KiB, in each compression format.
     let zeros = vec![0; 1 << 20];
     let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
     for _ in 0..256 {

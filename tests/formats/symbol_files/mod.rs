@@ -1,6 +1,6 @@
-//! Symbol files of every shape must say what llvm-symbolizer says: all code of
+//! Compares symbol files of every shape with llvm-symbolizer: all code of
 //! `fixtures/elf/shapes.tar.xz`, address by address, and samples of `fixtures/elf/alloc.tar.xz`.
-//! `fixtures/elf/build.py` tells how they are made.
+//! `fixtures/elf/build.py` builds them.
 
 mod alloc;
 mod damage;
@@ -40,7 +40,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Opens a file with what lies beside it.
+/// Opens a file with its companion files.
 fn open(path: &Path) -> Result<SymbolFile, FileError> {
     let bytes = Bytes::map(path).expect("the file is there");
     SymbolFile::open(bytes, Arc::new(SiblingFiles::new(path)))

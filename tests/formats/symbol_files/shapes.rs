@@ -1,9 +1,9 @@
-//! `shapes.tar.xz`: one program in every shape that compilers, linkers and their tools make.
+//! `shapes.tar.xz`: one program in every shape produced by compilers, linkers and their tools.
 
 use super::{Line, lookup, open, samples};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What llvm-symbolizer says of a run of addresses.
+/// Answer of llvm-symbolizer for a range of addresses.
 struct Run {
     first: u64,
     last: u64,
@@ -39,7 +39,7 @@ fn shown(lines: &[Line]) -> String {
     shown.join("|")
 }
 
-/// Each address of the file's code has the answer of llvm-symbolizer.
+/// Each code address of the file has llvm-symbolizer's answer.
 fn check(name: &str) {
     let answers = answers();
     let runs = &answers[name];

@@ -235,7 +235,7 @@ impl DiffReport {
         } else {
             None
         };
-        // Reasons that can hide growth. Growth that was measured is at least real.
+        // Reasons that can hide growth. The real growth is at least the measured one.
         let unseen = if self.heaps.iter().any(|heap| heap.after.is_none()) {
             Some("the second input does not have a heap of the first")
         } else if warns(TRACE_CUT) {

@@ -1,5 +1,5 @@
-//! `heaptap meminfo --reconcile`: heapprofd's figure, malloc_info's, meminfo's and the kernel's of one
-//! process in one table, with what lies between them.
+//! `heaptap meminfo --reconcile`: the figures of heapprofd, malloc_info, meminfo and the kernel for
+//! one process in one table, with their differences.
 
 use serde::Serialize;
 
@@ -20,10 +20,10 @@ use crate::untrusted::sanitize;
 use crate::untrusted::shell::quoted_path;
 use crate::views::blocking;
 
-/// So many reasons are told of why there is no table.
+/// Maximum number of reasons shown for a missing table.
 const WHYS: usize = 3;
 
-/// What `--json` gives.
+/// Document of `--json`.
 #[derive(Serialize)]
 struct Document {
     tables: Vec<Table>,
@@ -32,7 +32,7 @@ struct Document {
 /// Runs the command.
 ///
 /// # Errors
-/// Where the process does not run, or the recording holds no figures.
+/// Returns an error if the process does not run, or the recording does not contain figures.
 pub(super) async fn run(
     ctx: &Context,
     args: &Args,
@@ -87,7 +87,7 @@ fn of_folder(input: &JavaInput, progress: &ProgressReporter) -> Result<Vec<Momen
     };
     let listed = match input::open(&input.path, &DumpScope::Last, &options, progress) {
         Ok(OpenedInput::Native(file, _)) => file.listed,
-        // Figures of the system are worth a table without a profile.
+        // The system's figures are useful even without a profile.
         Ok(OpenedInput::Java(_)) | Err(LookError::NoHeap { .. } | LookError::Broken { .. }) => {
             Vec::new()
         }
@@ -97,7 +97,7 @@ fn of_folder(input: &JavaInput, progress: &ProgressReporter) -> Result<Vec<Momen
     Ok(reconcile::of_folder(&input.path, &listed, &known.timeline))
 }
 
-/// Those of the moment that is meant.
+/// Returns the tables of the selected moment.
 fn choose(all: Vec<Moment>, input: &JavaInput, args: &Args) -> Result<Vec<Table>, Failure> {
     let path = input.path.display();
     let mut of_process = all;
@@ -106,7 +106,7 @@ fn choose(all: Vec<Moment>, input: &JavaInput, args: &Args) -> Result<Vec<Table>
         let table = &moment.table;
         processes.takes(Some(table.pid.into()), &table.process)
     });
-    // A moment may be known of which nothing is left: its files are gone, or hold nothing.
+    // A moment can be known although its files are missing or empty.
     let has_figures = |moment: &Moment| !moment.table.rows.is_empty();
     if !of_process.iter().any(has_figures) {
         let message = match processes.is_empty() {
@@ -153,7 +153,7 @@ fn choose(all: Vec<Moment>, input: &JavaInput, args: &Args) -> Result<Vec<Table>
     Ok(meant.into_iter().map(|moment| moment.table).collect())
 }
 
-/// Why there is no table, with what is known of why.
+/// Returns the failure for a missing table, with the known reasons.
 fn nothing(mut message: String, moments: &[Moment]) -> Failure {
     let missing = moments
         .iter()
@@ -183,7 +183,7 @@ fn show(console: &Console, table: &Table) {
         (process, pid) => format!("{} ({pid})", sanitize(process)),
     };
     console.data(format_args!("{}{at}", console.styled(Style::Strong, who)));
-    // Read seconds apart, figures differ for that alone.
+    // Figures read seconds apart can differ for that reason.
     let is_apart = table.rows.iter().any(|row| row.apart_ms.is_some());
     let mut lines = match is_apart {
         true => Lines::new(&["bytes", "read", "figure"]),

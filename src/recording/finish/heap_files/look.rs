@@ -97,7 +97,7 @@ pub(super) fn of_cut(mut findings: Vec<Finding>, cut: bool) -> Vec<Finding> {
     findings
 }
 
-/// Kinds that a file has which breaks off.
+/// Kinds of findings about a truncated file.
 const CONSEQUENCES: [&str; 3] = ["hprof-truncated", "heap-damaged", "roots-missing"];
 
 pub(super) fn unreadable(error: &JavaError, dump: &JavaDump) -> Finding {
