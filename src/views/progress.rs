@@ -238,20 +238,20 @@ impl Show {
             if self.subject == Subject::Demo && finding.severity == Severity::Note {
                 continue;
             }
-            let style = match finding.severity {
-                Severity::Blocks | Severity::Warning => Style::Warn,
-                Severity::Note => Style::Dim,
-            };
-            let word = match finding.severity {
-                Severity::Blocks | Severity::Warning => "warning",
-                Severity::Note => "note",
+            // Quiet mode leaves out only notes.
+            let (style, word, say): (_, _, fn(&Console, String)) = match finding.severity {
+                Severity::Blocks | Severity::Warning => {
+                    (Style::Warn, "warning", |console, line| {
+                        console.complain(line)
+                    })
+                }
+                Severity::Note => (Style::Dim, "note", |console, line| console.say(line)),
             };
             let label = self.console.on_stderr(style, word);
-            self.console
-                .say(format_args!("{label}: {who} ({})", finding.why));
+            say(&self.console, format!("{label}: {who} ({})", finding.why));
             if let Some(fix) = &finding.fix {
                 let label = self.console.on_stderr(Style::Help, "help");
-                self.console.say(format_args!("{label}: {fix}"));
+                say(&self.console, format!("{label}: {fix}"));
             }
         }
         for notice in &checked.notices {

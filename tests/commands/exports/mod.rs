@@ -197,6 +197,7 @@ fn what_cannot_be_is_refused_in_words() {
             2,
             "needs-directory",
         ),
+        (&[&*input, "-o", "one.pb.gz"], 2, "needs-directory"),
         (
             &[&*input, "--format", "csv", "--view", "none"],
             2,

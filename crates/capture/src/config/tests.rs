@@ -475,7 +475,7 @@ fn presets_mean_what_they_say() {
 
 #[test]
 fn flags_override_the_file_and_targets_add_up() {
-    let yaml = "names: [a, b]\ninterval: 64k\nheaps: [com.android.art]\nduration: 500\n\
+    let yaml = "names: [a, b]\ninterval: 64k\nheaps: [com.android.art]\nduration: 500ms\n\
                 block_client: false\nheapprofd:\n  skip_symbol_prefix: [x, y]\n";
     let file = ConfigFile::parse(yaml.as_bytes(), "t.yaml").unwrap();
     let spec = resolve(Some(&file), &named("c")).unwrap().spec;
