@@ -276,4 +276,19 @@ fn only_apps_are_launched() {
     assert_eq!(ended.json()["error"]["kind"], "nothing-to-launch");
     assert!(lab.phone.truth().is_empty(), "nothing was recorded");
     assert!(!lab.work().join("out").exists());
+    // Its process ends with the restart.
+    let of_pid = lab.expect(2, &["record", "-p", "6201", "--launch"]);
+    assert!(of_pid.stderr.contains("name of an app"), "{of_pid}");
+}
+
+#[test]
+fn processes_that_were_to_be_skipped_are_no_fault_of_the_device() {
+    let lab = Lab::new("android=14,speed=10");
+    let args = ["record", "-n", APP, "--no-running", "-d", "2s", "-o", "out"];
+    let ended = lab.expect(7, &args);
+    let said = "`--no-running` skips running processes";
+    assert!(ended.stderr.contains(said), "{ended}");
+    let warnings = lab.manifest("out")["warnings"].clone();
+    assert_eq!(warnings[0]["kind"], "running-skipped", "{warnings}");
+    assert_eq!(warnings.as_array().map(Vec::len), Some(1), "{warnings}");
 }
