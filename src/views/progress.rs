@@ -238,20 +238,23 @@ impl Show {
             if self.subject == Subject::Demo && finding.severity == Severity::Note {
                 continue;
             }
-            // Quiet mode leaves out only notes.
-            let (style, word, say): (_, _, fn(&Console, String)) = match finding.severity {
-                Severity::Blocks | Severity::Warning => {
-                    (Style::Warn, "warning", |console, line| {
-                        console.complain(line)
-                    })
-                }
-                Severity::Note => (Style::Dim, "note", |console, line| console.say(line)),
+            let is_note = finding.severity == Severity::Note;
+            let (style, word) = match is_note {
+                true => (Style::Dim, "note"),
+                false => (Style::Warn, "warning"),
             };
             let label = self.console.on_stderr(style, word);
-            say(&self.console, format!("{label}: {who} ({})", finding.why));
+            let mut lines = vec![format!("{label}: {who} ({})", finding.why)];
             if let Some(fix) = &finding.fix {
                 let label = self.console.on_stderr(Style::Help, "help");
-                say(&self.console, format!("{label}: {fix}"));
+                lines.push(format!("{label}: {fix}"));
+            }
+            for line in lines {
+                // Quiet mode leaves out only notes.
+                match is_note {
+                    true => self.console.say(line),
+                    false => self.console.complain(line),
+                }
             }
         }
         for notice in &checked.notices {

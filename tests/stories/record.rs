@@ -179,6 +179,22 @@ fn what_is_waited_for_and_what_is_not_meant_is_said_at_the_start() {
     let main_only = lab.run(&["record", "-n", APP, "-d", "1s"]).to_string();
     let note = "note: com.example.app also runs com.example.app:service";
     assert!(main_only.contains(note), "{main_only}");
+    // Quiet, it is only what is wrong.
+    let args = [
+        "record",
+        "-n",
+        "com.example.closed",
+        "--no-check",
+        "-d",
+        "1s",
+        "-q",
+    ];
+    let quiet = lab.run(&args).stderr;
+    assert!(
+        quiet.contains("warning: com.example.closed is neither"),
+        "{quiet}"
+    );
+    assert!(!quiet.contains("note: "), "{quiet}");
 }
 
 #[test]

@@ -30,9 +30,8 @@ use crate::views::{blocking, summary};
 
 /// Returns whether an output is standard output or has the name of a single pprof.
 fn is_one_file(output: &Path) -> bool {
-    let ends_so = output
-        .to_str()
-        .is_some_and(|name| name.ends_with(".pb.gz") || name.ends_with(".pb"));
+    let name = output.to_string_lossy().to_ascii_lowercase();
+    let ends_so = name.ends_with(".pb.gz") || name.ends_with(".pb");
     output == Path::new("-") || ends_so && !output.is_dir()
 }
 

@@ -145,7 +145,7 @@ async fn native_leaks(ctx: &Context, args: &Args) -> Result<Result<Outcome, Open
     let outcome = Outcome::of(found.class.into_iter().chain(verdict));
     if let (true, Outcome::Ended(class)) = (args.fail && found.matches, outcome) {
         let series = &found.document.series;
-        let confirmed = match series.iter().map(|series| series.leaks).sum() {
+        let confirmed = match series.iter().map(|series| series.leaks).sum::<u64>() {
             1 => "1 confirmed leak".to_owned(),
             leaks => format!("{} confirmed leaks", thousands(leaks)),
         };

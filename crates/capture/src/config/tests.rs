@@ -482,6 +482,9 @@ fn flags_override_the_file_and_targets_add_up() {
     assert_eq!(spec.targets.names, ["a", "b", "c"]);
     assert_eq!(spec.interval_bytes, 65536);
     assert_eq!(spec.duration, Some(Duration::from_millis(500)));
+    // `-d 30` is refused, too.
+    let bare = ConfigFile::parse(b"names: [a]\nduration: 30\n", "t.yaml").unwrap_err();
+    assert!(bare.to_string().contains("30s is 30 seconds"), "{bare}");
     assert_eq!(heapprofd(&spec.template).skip_symbol_prefix, ["x", "y"]);
     let spec = resolve(
         Some(&file),

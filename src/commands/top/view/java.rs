@@ -147,7 +147,7 @@ fn requests(args: &Args, filter: &Filter, is_json: bool) -> Vec<TopRequest> {
         None if args.csv
             || args.reachable.is_some()
             || args.alloc_site
-            || sorts_otherwise(args) =>
+            || sorts_otherwise(args) && !is_json =>
         {
             vec![request(Grouping::Class, PAGE)]
         }
