@@ -33,6 +33,18 @@ pub(crate) fn is_open<'a>(mut kinds: impl Iterator<Item = &'a str>) -> bool {
     kinds.any(|kind| [TRACE_CUT, SAME_MOMENT].contains(&kind))
 }
 
+/// Explains the exit code of a leak check that did not pass; `reason` is that of an inconclusive
+/// one.
+pub(crate) fn warn_leaks(console: &Console, class: ErrorClass, leaks: &str, reason: &str) {
+    let found = match class {
+        ErrorClass::Budget => format!("found {leaks}"),
+        ErrorClass::Inconclusive => format!("the result is inconclusive: {reason}"),
+        _ => return,
+    };
+    let code = class.exit_code();
+    console.warn(format_args!("`--fail`: {found} (exit code {code})"));
+}
+
 /// Input of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Judged {

@@ -43,7 +43,7 @@ pub struct JavaArgs {
         long = "mapping",
         value_name = "FILE",
         value_hint = ValueHint::FilePath,
-        help_heading = "Which heap", hide_short_help = true)]
+        help_heading = "Selection", hide_short_help = true)]
     pub mappings: Vec<OsString>,
 }
 

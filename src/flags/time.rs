@@ -3,17 +3,17 @@
 
 use std::time::Duration;
 
-use crate::units::parse_duration;
+pub(crate) use crate::units::parse_time as time;
+use crate::units::{is_bare, parse_duration, without_unit};
 
 /// Bare numbers below this are more likely seconds than milliseconds.
 const MIN_BARE_MS: u64 = 1000;
 
-/// Parses a time with a unit, which 0 does not need.
-pub(crate) fn time(text: &str) -> Result<Duration, String> {
-    match text.trim() {
-        "0" => Ok(Duration::ZERO),
-        bare if is_bare(bare) => Err(without_unit(bare)),
-        _ => parse_duration(text, Duration::ZERO).map_err(|error| error.to_string()),
+/// Parses a time of which 0 would do nothing.
+pub(crate) fn positive_time(text: &str) -> Result<Duration, String> {
+    match time(text)? {
+        Duration::ZERO => Err("it must be longer than 0".to_owned()),
+        time => Ok(time),
     }
 }
 
@@ -49,15 +49,6 @@ pub(crate) fn perfetto_micros(text: &str) -> Result<Duration, String> {
     parse_duration(text, Duration::from_micros(1)).map_err(|error| error.to_string())
 }
 
-/// Returns true if a number has no unit, whole or not.
-fn is_bare(text: &str) -> bool {
-    text.ends_with(|c: char| c.is_ascii_digit() || c == '.')
-}
-
-fn without_unit(number: &str) -> String {
-    format!("it has no unit: {number}s is {number} seconds, {number}ms {number} milliseconds")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,6 +61,8 @@ mod tests {
         assert!(time("1.5").is_err() && time("99999999999999999999").is_err());
         assert_eq!(time("1.5s"), Ok(Duration::from_millis(1500)));
         assert!(time("soon").is_err() && time("").is_err());
+        assert_eq!(positive_time("1s"), time("1s"));
+        assert!(positive_time("0").is_err() && positive_time("0s").is_err());
         assert_eq!(period("1500ms"), Ok(Duration::from_millis(1500)));
         assert!(period("99ms").is_err() && period("1500").is_err());
     }

@@ -261,6 +261,7 @@ async fn header(
         size_limit: config.max_file_size_bytes,
         known: assessment.preflight_facts(facts),
         heaps: fitted.heaps.clone(),
+        no_running: fitted.no_running,
         perfetto_names: options.pprof.sample_names == SampleNames::Perfetto,
         annotations: options.pprof.annotations,
         names: options.names.clone(),

@@ -40,6 +40,8 @@ pub(super) struct Fitted {
     pub(super) duration: Option<Duration>,
     /// Heaps that were chosen.
     pub(super) heaps: Vec<String>,
+    /// Processes that already run are not recorded.
+    pub(super) no_running: bool,
     pub(super) background: Background,
     /// Facts about a Java dump for finishing it.
     pub(super) java: Option<JavaPlan>,
@@ -155,6 +157,7 @@ fn fit_native(
         },
         targets: spec.targets,
         heaps: spec.heaps,
+        no_running: spec.no_running,
         java: None,
     })
 }
@@ -188,6 +191,7 @@ fn fit_java(
         },
         duration: spec.duration(),
         heaps: Vec::new(),
+        no_running: false,
         // The session might end before all of its sources have started.
         background: Background::Now,
         java: Some(JavaPlan {

@@ -262,6 +262,9 @@ pub(super) fn why_empty(
     empty
         .iter()
         .filter_map(|target| {
+            if plan.no_running && !cause.is_the_phone() && was_running(plan, target) {
+                return Some(running_skipped(target));
+            }
             let mut causes = eligibility::explain(target, &evidence);
             // A rejected manifest entry explains more than the log line it caused.
             causes.sort_by_key(|cause| cause.id == FindingId::Refused);
@@ -298,6 +301,27 @@ fn warning(plan: &Plan, target: &EmptyTarget, finding: Finding) -> manifest::War
             _ => format!("{}: {nothing}: {what} ({})", target.name, finding.why),
         },
         help: finding.fix,
+        pid: target.pid.map(u64::from),
+        dumps: Vec::new(),
+    }
+}
+
+fn was_running(plan: &Plan, target: &EmptyTarget) -> bool {
+    let mut processes = plan.known.targets.iter().flat_map(|t| &t.processes);
+    target
+        .pid
+        .is_some_and(|pid| processes.any(|process| process.pid == pid))
+}
+
+/// The process was running, and running processes were not to be recorded.
+fn running_skipped(target: &EmptyTarget) -> manifest::Warning {
+    manifest::Warning {
+        kind: "running-skipped".to_owned(),
+        message: format!(
+            "{}: no samples: it was already running, and `--no-running` skips running processes",
+            target.name
+        ),
+        help: Some("start it again during the recording, or add `--launch`".to_owned()),
         pid: target.pid.map(u64::from),
         dumps: Vec::new(),
     }

@@ -36,6 +36,9 @@ pub struct Plan {
     pub known: PreflightFacts,
     /// Heaps that were chosen.
     pub heaps: Vec<String>,
+    /// Processes that already ran were not to be recorded.
+    #[serde(default)]
+    pub no_running: bool,
     /// Perfetto's own names for the sample types.
     pub perfetto_names: bool,
     /// ` [jit]` and the like behind names.
@@ -80,6 +83,7 @@ impl Plan {
             shell_is_root: facts.root == Some(Root::Shell),
             known: PreflightFacts::default(),
             heaps: Vec::new(),
+            no_running: false,
             perfetto_names: false,
             annotations: true,
             names: NameOptions::default(),

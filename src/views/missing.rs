@@ -48,22 +48,11 @@ fn unnamed(names: &Symbolization) -> String {
     )
 }
 
-/// Prints the missing symbols; in quiet mode, only their share.
+/// Prints the missing symbols: notes, which quiet mode leaves out.
 pub(crate) fn tell(console: &Console, names: &Symbolization, remedy: Remedy<'_>) {
-    if !console.is_quiet() {
-        for line in lines(console, names, remedy) {
-            console.say(line);
-        }
-    } else if remedy != Remedy::NotAsked
-        && let Some(short) = in_short(names)
-    {
-        console.warn(short);
+    for line in lines(console, names, remedy) {
+        console.say(line);
     }
-}
-
-/// Returns a short summary; `None` if the share of unnamed bytes is negligible.
-fn in_short(names: &Symbolization) -> Option<String> {
-    (names.share_unnamed >= SMALL).then(|| unnamed(names))
 }
 
 /// Returns the lines about missing symbols; empty if there are none.
@@ -494,6 +483,5 @@ mod tests {
             !demo.contains("/gone") && !demo.contains("--symbols"),
             "{demo}"
         );
-        assert_eq!(in_short(&names), None);
     }
 }

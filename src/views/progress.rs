@@ -237,20 +237,23 @@ impl Show {
             if self.subject == Subject::Demo && finding.severity == Severity::Note {
                 continue;
             }
-            let style = match finding.severity {
-                Severity::Blocks | Severity::Warning => Style::Warn,
-                Severity::Note => Style::Dim,
-            };
-            let word = match finding.severity {
-                Severity::Blocks | Severity::Warning => "warning",
-                Severity::Note => "note",
+            let is_note = finding.severity == Severity::Note;
+            let (style, word) = match is_note {
+                true => (Style::Dim, "note"),
+                false => (Style::Warn, "warning"),
             };
             let label = self.console.on_stderr(style, word);
-            self.console
-                .say(format_args!("{label}: {who} ({})", finding.why));
+            let mut lines = vec![format!("{label}: {who} ({})", finding.why)];
             if let Some(fix) = &finding.fix {
                 let label = self.console.on_stderr(Style::Help, "help");
-                self.console.say(format_args!("{label}: {fix}"));
+                lines.push(format!("{label}: {fix}"));
+            }
+            for line in lines {
+                // Quiet mode leaves out only notes.
+                match is_note {
+                    true => self.console.say(line),
+                    false => self.console.complain(line),
+                }
             }
         }
         for notice in &checked.notices {

@@ -36,6 +36,8 @@ fn growth_that_sampling_cannot_exclude_leaves_a_check_open() {
     };
     let (said, code) = check("1b");
     assert_eq!(code, Some(12), "{said}");
+    assert!(said.contains("(exit code 12)"), "{said}");
     let (said, code) = check("1mb");
     assert_eq!(code, Some(0), "{said}");
+    assert!(!said.contains("exit code"), "{said}");
 }

@@ -179,6 +179,22 @@ fn what_is_waited_for_and_what_is_not_meant_is_said_at_the_start() {
     let main_only = lab.run(&["record", "-n", APP, "-d", "1s"]).to_string();
     let note = "note: com.example.app also runs com.example.app:service";
     assert!(main_only.contains(note), "{main_only}");
+    // Quiet, it is only what is wrong.
+    let args = [
+        "record",
+        "-n",
+        "com.example.closed",
+        "--no-check",
+        "-d",
+        "1s",
+        "-q",
+    ];
+    let quiet = lab.run(&args).stderr;
+    assert!(
+        quiet.contains("warning: com.example.closed is neither"),
+        "{quiet}"
+    );
+    assert!(!quiet.contains("note: "), "{quiet}");
 }
 
 #[test]
@@ -301,4 +317,19 @@ fn only_apps_are_launched() {
     assert_eq!(ended.json()["error"]["kind"], "nothing-to-launch");
     assert!(lab.phone.truth().is_empty(), "nothing was recorded");
     assert!(!lab.work().join("out").exists());
+    // Its process ends with the restart.
+    let of_pid = lab.expect(2, &["record", "-p", "6201", "--launch"]);
+    assert!(of_pid.stderr.contains("name of an app"), "{of_pid}");
+}
+
+#[test]
+fn processes_that_were_to_be_skipped_are_no_fault_of_the_device() {
+    let lab = Lab::new("android=14,speed=10");
+    let args = ["record", "-n", APP, "--no-running", "-d", "2s", "-o", "out"];
+    let ended = lab.expect(7, &args);
+    let said = "`--no-running` skips running processes";
+    assert!(ended.stderr.contains(said), "{ended}");
+    let warnings = lab.manifest("out")["warnings"].clone();
+    assert_eq!(warnings[0]["kind"], "running-skipped", "{warnings}");
+    assert_eq!(warnings.as_array().map(Vec::len), Some(1), "{warnings}");
 }

@@ -187,6 +187,9 @@ fn where_nothing_is_found_it_is_said_what_is_wanted_and_how_to_give_it() {
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
+    let quiet = ["symbolize", &trace, "--no-discover", "-o", "again", "-q"];
+    let said = text(&desk.expect(0, &quiet).stderr).to_string();
+    assert!(!said.contains("have no name"), "a note: {said}");
 }
 
 #[test]

@@ -160,6 +160,28 @@ pub fn parse_duration(text: &str, bare: Duration) -> Result<Duration, ParseUnitE
         .ok_or_else(err)
 }
 
+/// Parses a time with a unit; 0 needs none.
+///
+/// # Errors
+/// Returns an error if the unit is missing, or as [`parse_duration`].
+pub fn parse_time(text: &str) -> Result<Duration, String> {
+    match text.trim() {
+        "0" => Ok(Duration::ZERO),
+        bare if is_bare(bare) => Err(without_unit(bare)),
+        _ => parse_duration(text, Duration::ZERO).map_err(|error| error.to_string()),
+    }
+}
+
+/// Returns true if a number has no unit, whole or not.
+pub fn is_bare(text: &str) -> bool {
+    text.ends_with(|c: char| c.is_ascii_digit() || c == '.')
+}
+
+/// Returns the error for a number without a unit.
+pub fn without_unit(number: &str) -> String {
+    format!("it has no unit: {number}s is {number} seconds, {number}ms {number} milliseconds")
+}
+
 fn split_number(text: &str) -> (&str, &str) {
     let text = text.trim();
     let end = text

@@ -165,12 +165,33 @@ pub struct Fault {
 
 /// Error in the text of a fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{text:?} is not a fault; write KIND[@VALUE][#K], where KIND is one of {}",
-    FaultKind::ALL.iter().map(|k| k.name()).collect::<Vec<_>>().join(", ")
-)]
-pub struct FaultError {
-    text: String,
+pub enum FaultError {
+    /// The kind is unknown.
+    #[error(
+        "{name:?} is not a fault; the faults are {}",
+        FaultKind::ALL.iter().map(|k| k.name()).collect::<Vec<_>>().join(", ")
+    )]
+    Kind {
+        /// Name of the kind, as given.
+        name: String,
+    },
+    /// VALUE is not a whole number.
+    #[error(
+        "{value:?} is not a whole number without a unit. {}: {}",
+        kind.name(),
+        kind.description().trim_end_matches('.')
+    )]
+    Value {
+        kind: FaultKind,
+        /// VALUE, as given.
+        value: String,
+    },
+    /// The occasion is not a whole number from 1.
+    #[error("#{occasion} is not an occasion; #1 is the first")]
+    Occasion {
+        /// The occasion, as given.
+        occasion: String,
+    },
 }
 
 impl Fault {
@@ -179,24 +200,32 @@ impl Fault {
     /// # Errors
     /// Returns an error if the kind is unknown or a number is invalid.
     pub fn parse(text: &str) -> Result<Fault, FaultError> {
-        let err = || FaultError {
-            text: text.to_owned(),
-        };
         let (rest, occasion) = match text.split_once('#') {
-            Some((rest, k)) => (
-                rest,
-                Some(k.parse().ok().filter(|k| *k > 0).ok_or_else(err)?),
-            ),
+            Some((rest, k)) => (rest, Some(k)),
             None => (text, None),
         };
         let (name, value) = match rest.split_once('@') {
-            Some((name, value)) => (name, Some(value.parse().map_err(|_| err())?)),
+            Some((name, value)) => (name, Some(value)),
             None => (rest, None),
         };
-        let kind = *FaultKind::ALL
-            .iter()
-            .find(|k| k.name() == name)
-            .ok_or_else(err)?;
+        let kind = FaultKind::ALL.iter().find(|k| k.name() == name);
+        let kind = *kind.ok_or_else(|| FaultError::Kind {
+            name: name.to_owned(),
+        })?;
+        let value = value.map(|value| {
+            value.parse::<i64>().map_err(|_| FaultError::Value {
+                kind,
+                value: value.to_owned(),
+            })
+        });
+        let value = value.transpose()?;
+        let occasion = occasion.map(|k| {
+            let parsed = k.parse::<u32>().ok().filter(|k| *k > 0);
+            parsed.ok_or_else(|| FaultError::Occasion {
+                occasion: k.to_owned(),
+            })
+        });
+        let occasion = occasion.transpose()?;
         Ok(Fault {
             kind,
             value,
@@ -288,5 +317,14 @@ mod tests {
         for text in ["", "pull-cut@x", "pull-cut#0", "pull-cut#", "nothing"] {
             assert!(Fault::parse(text).is_err(), "{text}");
         }
+        let error = |text| Fault::parse(text).expect_err("refused").to_string();
+        assert_eq!(
+            error("vanish@20s"),
+            "\"20s\" is not a whole number without a unit. vanish: The device vanishes after VALUE \
+             transports (default 0): unlisted, connections cut"
+        );
+        assert!(
+            error("vanihs@20").starts_with("\"vanihs\" is not a fault; the faults are offline")
+        );
     }
 }

@@ -28,6 +28,13 @@ use crate::views::missing::Remedy;
 use crate::views::summary::Wrote;
 use crate::views::{blocking, summary};
 
+/// Returns whether an output is standard output or has the name of a single pprof.
+fn is_one_file(output: &Path) -> bool {
+    let name = output.to_string_lossy().to_ascii_lowercase();
+    let ends_so = name.ends_with(".pb.gz") || name.ends_with(".pb");
+    output == Path::new("-") || ends_so && !output.is_dir()
+}
+
 /// Runs the command.
 ///
 /// # Errors
@@ -44,6 +51,16 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     if !args.views.is_empty() {
         let message = "a pprof contains all views; `--view` applies to other formats";
         return Err(Failure::new(ErrorClass::Usage, "usage", message));
+    }
+    if let Some(output) = &args.output
+        && is_one_file(output)
+    {
+        let message = format!(
+            "cannot write pprofs to {}: they are a directory of files",
+            output.display()
+        );
+        return Err(Failure::new(ErrorClass::Usage, "needs-directory", message)
+            .with_help("name a directory with `-o`"));
     }
     let typed = JavaInput::parse(&args.input);
     let dumps = args.moment.dumps(&typed);

@@ -99,7 +99,7 @@ pub struct Args {
     #[command(flatten)]
     pub java: JavaArgs,
     /// Compare the memory mappings of recordings
-    #[arg(long, help_heading = "Which heap", hide_short_help = true)]
+    #[arg(long, help_heading = "Selection", hide_short_help = true)]
     pub smaps: bool,
     /// Also show classes that did not change
     #[arg(long, help_heading = "Java heaps", hide_short_help = true)]

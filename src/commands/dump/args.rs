@@ -3,7 +3,7 @@
 use crate::config::{BitmapFormat, JavaSpec};
 use crate::flags::sample_names::SampleNamesArg;
 use crate::flags::target::TargetArgs;
-use crate::flags::time::{perfetto_seconds, perfetto_time, time};
+use crate::flags::time::{perfetto_seconds, perfetto_time, positive_time};
 use crate::units::ByteSize;
 use clap::ValueHint;
 use std::ffi::OsString;
@@ -130,7 +130,7 @@ pub struct FileArgs {
     #[arg(long, requires = "hprof", hide_short_help = true)]
     pub no_gc: bool,
     /// Give up after this time [default: 60s without growth of the file]
-    #[arg(long, value_name = "TIME", value_parser = time, hide_short_help = true)]
+    #[arg(long, value_name = "TIME", value_parser = positive_time, hide_short_help = true)]
     pub timeout: Option<Duration>,
 }
 

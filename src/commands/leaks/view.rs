@@ -14,12 +14,13 @@ use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::heap_graph::Follow;
 use crate::heaps::growth;
-use crate::heaps::growth::{GrowthLooked, NativeLeaksRequest, TOLERANCE_BYTES};
+use crate::heaps::growth::{GrowthLooked, NativeLeaksRequest, SeriesRow, TOLERANCE_BYTES};
 use crate::heaps::input::DumpScope;
 use crate::heaps::java::{FOLDER, OpenedJava};
 use crate::heaps::leaks::{LeaksReport, LeaksRequest, leaks};
 use crate::heaps::selector::JavaInput;
 use crate::results::manifest;
+use crate::units::thousands;
 use crate::views::java_summary::java_place;
 use crate::views::{blocking, java as java_view};
 
@@ -28,6 +29,9 @@ const MOST_IN_JSON: usize = 100;
 
 /// Default entries of each list on a page.
 const PAGE: usize = 10;
+
+/// Reason for an inconclusive check.
+const DATA_MISSING: &str = "the inputs lack data that could change it";
 
 /// Runs the command.
 ///
@@ -138,7 +142,23 @@ async fn native_leaks(ctx: &Context, args: &Args) -> Result<Result<Outcome, Open
         (true, false, true) => Some(ErrorClass::Inconclusive),
         _ => None,
     };
-    Ok(Ok(Outcome::of(found.class.into_iter().chain(verdict))))
+    let outcome = Outcome::of(found.class.into_iter().chain(verdict));
+    if let (true, Outcome::Ended(class)) = (args.fail && found.matches, outcome) {
+        let series = &found.document.series;
+        let confirmed = match series.iter().map(|series| series.leaks).sum::<u64>() {
+            1 => "1 confirmed leak".to_owned(),
+            leaks => format!("{} confirmed leaks", thousands(leaks)),
+        };
+        let reason = if series.iter().any(|series| series.suspects > 0) {
+            "some callsites grew, but their trends are uncertain"
+        } else if lacks || series.iter().any(SeriesRow::is_open) {
+            DATA_MISSING
+        } else {
+            "no callsite has enough samples"
+        };
+        fail_checks::warn_leaks(console, class, &confirmed, reason);
+    }
+    Ok(Ok(outcome))
 }
 
 /// Adds the Java heaps of the recording to the help, because one dump is enough to find leaks
@@ -230,5 +250,10 @@ async fn java_leaks(ctx: &Context, args: Args, opened: OpenedJava) -> Result<Out
         report.found(),
         report.class,
     );
-    Ok(outcome.left_open(args.fail && lacks))
+    let outcome = outcome.left_open(args.fail && lacks);
+    if let (true, Outcome::Ended(class)) = (args.fail && report.matches, outcome) {
+        let leaks = "leaks of app objects, confirmed or likely";
+        fail_checks::warn_leaks(console, class, leaks, DATA_MISSING);
+    }
+    Ok(outcome)
 }

@@ -1,7 +1,7 @@
 //! The flags of `heaptap open`.
 
 use super::run::UI;
-use crate::flags::time::time;
+use crate::flags::time::positive_time;
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -31,6 +31,6 @@ pub struct Args {
     #[arg(long, value_name = "URL", default_value = UI)]
     pub ui: String,
     /// Give up after this time
-    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = time)]
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = positive_time)]
     pub timeout: Duration,
 }

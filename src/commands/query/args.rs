@@ -6,7 +6,7 @@ use crate::flags::java::{JavaArgs, Sizes};
 use crate::flags::names::existing;
 use crate::flags::native::NativeArgs;
 use crate::flags::target::TargetArgs;
-use crate::flags::time::time;
+use crate::flags::time::positive_time;
 use crate::heap_graph::Follow;
 use crate::query::Limits;
 use crate::units::ByteSize;
@@ -44,7 +44,7 @@ pub struct Args {
     #[arg(long, hide_short_help = true, requires = "output")]
     pub force: bool,
     /// Give up after this time [default: no limit]
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = positive_time)]
     pub timeout: Option<Duration>,
     /// Memory limit of SQLite
     #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = ByteSize::parse)]

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::args::Args;
 use crate::config::{CaptureSpec, DeviceLimits, Snapshots};
 use crate::console::signals::watch_signals;
-use crate::error::Failure;
+use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::export::pprof::PprofOptions;
 use crate::flags::context::Context;
@@ -33,6 +33,19 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     if args.capture.print_config {
         return print_config(ctx, &resolved.spec);
     }
+    let launch = args.launch || resolved.launch;
+    let targets = &resolved.spec.targets;
+    if let (true, Some(pid)) = (launch, targets.pids.first())
+        && targets.names.is_empty()
+        && targets.packages.is_empty()
+    {
+        let message =
+            format!("`--launch` needs the name of an app: PID {pid} ends when its app restarts");
+        return Err(
+            Failure::new(ErrorClass::Usage, "nothing-to-launch", message)
+                .with_help("name the app with `-n` or `--package`"),
+        );
+    }
     let asked = args.names.asked();
     let names = args.names.options(&ctx.console)?;
     // Report an unusable R8 mapping before anything is recorded.
@@ -46,7 +59,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         output: args.output,
         stem: None,
         force: args.no_check,
-        launch: args.launch || resolved.launch,
+        launch,
         snapshots: match (args.no_snapshots, args.snapshots) {
             (true, _) => Snapshots::Off,
             (false, None) => resolved.snapshots,

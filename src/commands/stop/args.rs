@@ -14,7 +14,7 @@ pub struct Args {
     #[arg(value_name = "SESSION")]
     pub session: Option<String>,
     /// Forget this recording; its device is not touched and keeps the trace
-    #[arg(long, requires = "session", conflicts_with = "output")]
+    #[arg(long, requires = "session")]
     pub forget: bool,
     /// A directory other than that of the start of the recording
     #[arg(short, long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]

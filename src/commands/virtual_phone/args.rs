@@ -21,6 +21,11 @@ fn keys() -> String {
     for (key, values) in PhoneSpec::KEYS {
         let _ = write!(help, "\n- {key}: {values}");
     }
-    let faults: Vec<&str> = FaultKind::ALL.iter().map(|kind| kind.name()).collect();
-    help + "\n\nKinds of faults: " + &faults.join(", ")
+    help += "\n\nA fault strikes each time; with #K only the K-th time. VALUE is a whole number \
+             without a unit, with a meaning that depends on KIND:";
+    for kind in FaultKind::ALL {
+        let description = kind.description().trim_end_matches('.');
+        let _ = write!(help, "\n- {}: {description}", kind.name());
+    }
+    help
 }

@@ -92,7 +92,7 @@ pub struct HeapRow {
     /// Number of steps from the first to the last dump.
     #[serde(rename = "steps")]
     pub rounds: u64,
-    /// Iterations of the scenario: rounds times `--rounds`.
+    /// Iterations of the scenario: steps times `--rounds`.
     pub iterations: f64,
     /// True if all dumps are of one recording, so that surviving allocations cancel out.
     pub paired: bool,
@@ -382,6 +382,7 @@ impl Rows<'_> {
         };
         let own = own.map_or_else(Place::nowhere, place);
         let decider = self.growth.decider(site);
+        let iterations = self.growth.iterations(site.heap) as u64;
         let heap = &self.heaps[site.heap];
         let (verdict, reason) = match site.verdict {
             Verdict::Grows { .. } => ("grows", None),
@@ -394,7 +395,14 @@ impl Rows<'_> {
             unit,
             callsites: site.callsites,
             heap: heap.name.clone(),
-            sentence: words::sentence(site, &own.function, heap, decider, self.tolerance),
+            sentence: words::sentence(
+                site,
+                &own.function,
+                heap,
+                decider,
+                iterations,
+                self.tolerance,
+            ),
             own,
             allocates: stack.first().copied().map_or_else(Place::nowhere, place),
             stack: stack.iter().map(|frame| place(*frame)).collect(),

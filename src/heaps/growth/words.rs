@@ -10,12 +10,14 @@ use crate::units::{ByteSize, thousands};
 /// Share of freed bytes below which a site keeps everything.
 const HARDLY_FREED: f64 = 0.005;
 
-/// Returns the sentence for a site whose app code is in `function`.
+/// Returns the sentence for a site whose app code is in `function`. `iterations`: from the first to
+/// the last dump; more than one can lie between two dumps.
 pub(super) fn sentence(
     site: &Site,
     function: &str,
     heap: &Heap,
     decider: Decider,
+    iterations: u64,
     tolerance: u64,
 ) -> String {
     let rounds = heap.dumps.len() - 1;
@@ -37,8 +39,8 @@ pub(super) fn sentence(
                 ),
             };
             let always = match site.in_every_iteration {
-                true => format!(" (in each of {} iterations)", thousands(rounds as u64)),
-                false => String::new(),
+                true => " (from each dump to the next)",
+                false => "",
             };
             let what = match below_tolerance {
                 true => format!(
@@ -83,18 +85,16 @@ pub(super) fn sentence(
             format!("It varies between iterations and ended {grown} higher; {decides}.")
         }
         Verdict::CantTell(InconclusiveReason::TooFewRounds) => {
-            let in_rounds = match rounds {
+            let within = match iterations {
                 1 => "in one iteration".to_owned(),
-                n => format!("in {} iterations", thousands(n as u64)),
+                n => format!("in {} iterations", thousands(n)),
             };
-            format!(
-                "It grew by {grown} {in_rounds}; whether growth continues is unknown: {decides}."
-            )
+            format!("It grew by {grown} {within}; whether growth continues is unknown: {decides}.")
         }
         Verdict::CantTell(InconclusiveReason::Incomplete) => format!(
             "Data are missing from the recording; until then it changed by {grown}. Record the \
              same number of iterations ({}) again without loss.",
-            rounds
+            thousands(iterations)
         ),
     }
 }

@@ -196,6 +196,7 @@ fn what_cannot_be_is_refused_in_words() {
             2,
             "needs-directory",
         ),
+        (&[&*input, "-o", "one.pb.gz"], 2, "needs-directory"),
         (
             &[&*input, "--format", "csv", "--view", "none"],
             2,
@@ -286,4 +287,11 @@ fn a_stream_is_as_good_as_a_file() {
         .expect("the binary runs");
     let file = std::fs::read(folder.path().join("file.csv")).expect("it is there");
     assert_eq!(output.stdout, file);
+    let nothing = command(folder.path())
+        .args(["convert", "-", "--format", "csv", "-o", "-"])
+        .stdin(std::process::Stdio::null())
+        .output()
+        .expect("the binary runs");
+    let said = String::from_utf8_lossy(&nothing.stderr);
+    assert!(said.starts_with("error: standard input"), "{said}");
 }

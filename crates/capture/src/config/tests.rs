@@ -475,13 +475,16 @@ fn presets_mean_what_they_say() {
 
 #[test]
 fn flags_override_the_file_and_targets_add_up() {
-    let yaml = "names: [a, b]\ninterval: 64k\nheaps: [com.android.art]\nduration: 500\n\
+    let yaml = "names: [a, b]\ninterval: 64k\nheaps: [com.android.art]\nduration: 500ms\n\
                 block_client: false\nheapprofd:\n  skip_symbol_prefix: [x, y]\n";
     let file = ConfigFile::parse(yaml.as_bytes(), "t.yaml").unwrap();
     let spec = resolve(Some(&file), &named("c")).unwrap().spec;
     assert_eq!(spec.targets.names, ["a", "b", "c"]);
     assert_eq!(spec.interval_bytes, 65536);
     assert_eq!(spec.duration, Some(Duration::from_millis(500)));
+    // `-d 30` is refused, too.
+    let bare = ConfigFile::parse(b"names: [a]\nduration: 30\n", "t.yaml").unwrap_err();
+    assert!(bare.to_string().contains("30s is 30 seconds"), "{bare}");
     assert_eq!(heapprofd(&spec.template).skip_symbol_prefix, ["x", "y"]);
     let spec = resolve(
         Some(&file),

@@ -9,7 +9,7 @@ use serde::de::{self, Deserialize, Deserializer, IgnoredAny, Visitor};
 use super::fields::FieldSetting;
 use super::{ConfigError, Options, Targets};
 use heaptap_model::near::nearest;
-use heaptap_model::units::{ByteSize, parse_duration};
+use heaptap_model::units::{ByteSize, parse_duration, parse_time};
 
 /// All keys; `docs/reference/formats.md` lists them.
 pub(super) const KEYS: &[&str] = &[
@@ -74,8 +74,8 @@ struct Document {
     pids: Vec<u32>,
     packages: Vec<String>,
     interval: Option<Size>,
-    duration: Option<Millis>,
-    continuous_dump: Option<Millis>,
+    duration: Option<Time>,
+    continuous_dump: Option<Time>,
     heaps: Vec<String>,
     all_heaps: Option<bool>,
     shmem_size: Option<Size>,
@@ -87,7 +87,7 @@ struct Document {
     disable_fork_teardown: Option<bool>,
     packages_list: Option<bool>,
     launch: Option<bool>,
-    snapshots: Option<Millis>,
+    snapshots: Option<Time>,
     heapprofd: BTreeMap<String, serde_yaml::Value>,
 }
 
@@ -183,7 +183,7 @@ impl<'de> Deserialize<'de> for Key {
 }
 
 struct Size(u64);
-struct Millis(Duration);
+struct Time(Duration);
 struct Micros(Duration);
 
 impl<'de> Deserialize<'de> for Size {
@@ -194,11 +194,9 @@ impl<'de> Deserialize<'de> for Size {
     }
 }
 
-impl<'de> Deserialize<'de> for Millis {
+impl<'de> Deserialize<'de> for Time {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Scalar(|text: &str| {
-            parse_duration(text, Duration::from_millis(1)).map(Millis)
-        }))
+        deserializer.deserialize_any(Scalar(|text: &str| parse_time(text).map(Time)))
     }
 }
 

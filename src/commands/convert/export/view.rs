@@ -16,6 +16,7 @@ use crate::flags::context::Context;
 use crate::heaps::input::{DumpScope, LookOptions};
 use crate::heaps::java::{JavaOptions, ProgressReporter};
 use crate::heaps::selector::{DumpSelector, JavaInput};
+use crate::import;
 use crate::pages::{PagePlace, ReportInput, ReportRequest};
 use crate::results::output::{OutputFolder, Unpublished, default_name};
 use crate::session::SessionId;
@@ -112,7 +113,15 @@ pub(crate) async fn run(
         let request = ExportRequest { look, ..request };
         run::export(&request, &goal, &mut stdout, &ProgressReporter::default())
     });
-    match (exported.await, folder) {
+    let exported = exported.await.map_err(|mut failure| {
+        // The user knows nothing of the temporary file.
+        if let Some(spooled) = &spooled {
+            let path = spooled.path().display().to_string();
+            failure.message = failure.message.replace(&path, import::STDIN_NAME);
+        }
+        failure
+    });
+    match (exported, folder) {
         (Ok(mut exported), Some((typed, _folder, staging))) => {
             for file in &mut exported.files {
                 file.path = typed.join(file.path.file_name().unwrap_or_default());

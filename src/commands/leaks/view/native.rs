@@ -109,7 +109,7 @@ fn show_heap(console: &Console, heap: &HeapRow, is_filtered: bool) {
         "" => "the heap",
         name => name,
     };
-    let rounds = match heap.rounds {
+    let rounds = match heap.iterations as u64 {
         1 => "1 iteration".to_owned(),
         n => format!("{} iterations", thousands(n)),
     };

@@ -1,6 +1,6 @@
 //! The flags of `heaptap meminfo --every`.
 
-use crate::flags::time::{period, time};
+use crate::flags::time::{period, positive_time};
 use std::time::Duration;
 
 /// Flags of the live view.
@@ -16,6 +16,6 @@ pub struct LiveArgs {
     )]
     pub every: Option<Duration>,
     /// End after this time, such as 30s
-    #[arg(short, long, value_name = "TIME", requires = "every", value_parser = time)]
+    #[arg(short, long, value_name = "TIME", requires = "every", value_parser = positive_time)]
     pub duration: Option<Duration>,
 }

@@ -61,6 +61,11 @@ pub(super) async fn run(ctx: &Context, args: Args, opened: OpenedJava) -> Result
         )
         .with_help("leave out one of the two"));
     }
+    if (args.tree || args.by == Some(ByArg::Object)) && sorts_otherwise(&args) {
+        let message = "objects and trees are sorted by retained size; `--sort` applies to groups";
+        return Err(Failure::new(ErrorClass::Usage, "option-conflict", message)
+            .with_help("leave out `--sort`, or use `--by class`"));
+    }
     let without_retained = args.no_retained;
     let shown = blocking::stepwise(ctx, move |progress| -> Result<Shown, JavaError> {
         if without_retained {
@@ -93,6 +98,12 @@ pub(super) async fn run(ctx: &Context, args: Args, opened: OpenedJava) -> Result
             Ok(Outcome::from(class))
         }
     }
+}
+
+/// Returns whether the order is not that of the retained size.
+fn sorts_otherwise(args: &Args) -> bool {
+    let order = args.sort.and_then(SortArg::of_java);
+    order.is_some_and(|order| order != Order::Retained)
 }
 
 fn filter(args: &Args) -> Result<Filter, Failure> {
@@ -133,7 +144,11 @@ fn requests(args: &Args, filter: &Filter, is_json: bool) -> Vec<TopRequest> {
     let by = args.by.and_then(ByArg::of_java);
     match by {
         Some(by) => vec![request(by, PAGE)],
-        None if args.csv || args.reachable.is_some() || args.alloc_site => {
+        None if args.csv
+            || args.reachable.is_some()
+            || args.alloc_site
+            || sorts_otherwise(args) && !is_json =>
+        {
             vec![request(Grouping::Class, PAGE)]
         }
         None => vec![

@@ -263,6 +263,8 @@ impl<'a> Growth<'a> {
     /// Returns the number of iterations and the sampling interval that would decide about a site.
     pub fn decider(&self, site: &Site) -> Decider {
         let rounds = u64::from(self.rounds[site.heap]);
+        // Several iterations can lie between two dumps.
+        let iterations = |rounds: u64| (rounds as f64 * self.rule.iterations) as u64;
         let kept = site.turnover.kept();
         let interval = kept.interval();
         match site.verdict {
@@ -280,7 +282,7 @@ impl<'a> Growth<'a> {
                 | InconclusiveReason::Unsteady
                 | InconclusiveReason::TooFewRounds,
             ) => Decider {
-                iterations: Some((2 * rounds).max(MIN_ROUNDS)),
+                iterations: Some(iterations((2 * rounds).max(MIN_ROUNDS))),
                 interval_bytes: None,
             },
             Verdict::CantTell(InconclusiveReason::TooFewSamples) => {
@@ -288,7 +290,11 @@ impl<'a> Growth<'a> {
                 let by_round = self.rule.iterations;
                 // Apparent growth, or the tolerance if that is larger.
                 let growth = f64::max(self.rule.tolerance, site.rate.value) * by_round;
-                plan::decider(interval, rounds, churn as f64, self.tested, growth)
+                let decider = plan::decider(interval, rounds, churn as f64, self.tested, growth);
+                Decider {
+                    iterations: decider.iterations.map(iterations),
+                    ..decider
+                }
             }
         }
     }
