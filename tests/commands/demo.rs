@@ -21,7 +21,7 @@ fn demo(folder: &Path, args: &[&str]) -> Output {
         .arg("-o")
         .arg(folder)
         .args(args)
-        // Whoever reaches for a real adb server fails.
+        // A command that asks a real adb server fails.
         .env("ADB_SERVER_SOCKET", "tcp:127.0.0.1:1")
         .output()
         .expect("the binary runs")

@@ -182,6 +182,7 @@ pub enum FaultError {
         kind.description().trim_end_matches('.')
     )]
     Value {
+        /// Kind of the fault.
         kind: FaultKind,
         /// VALUE, as given.
         value: String,
