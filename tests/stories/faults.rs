@@ -195,8 +195,15 @@ fn warnings(lab: &Lab, folder: &str) -> Vec<String> {
 
 #[test]
 fn one_rule_for_traces_that_are_cut_and_each_cause_once() {
-    // Fault, flags, code of record, its warnings, codes of convert.
-    let cases: [(&str, &str, i32, &[&str], &[i32]); 7] = [
+    /// Fault, flags, code of `record`, its warnings, codes of `convert`.
+    type Case = (
+        &'static str,
+        &'static str,
+        i32,
+        &'static [&'static str],
+        &'static [i32],
+    );
+    let cases: [Case; 7] = [
         ("truncate", "3s", 8, &["trace-cut"], &[8]),
         // The cut is between two dumps, or in one.
         ("truncate", "continuous", 8, &["trace-cut"], &[0, 6]),

@@ -39,7 +39,7 @@ pub(super) fn sentence(
                 ),
             };
             let always = match site.in_every_iteration {
-                true => " (from each dump to the next)",
+                true => " It grows from each dump to the next.",
                 false => "",
             };
             let what = match below_tolerance {
@@ -50,7 +50,7 @@ pub(super) fn sentence(
                 ),
                 false => "Find what keeps it, and release it when an iteration ends.".to_owned(),
             };
-            format!("{kept}{always}. {what}")
+            format!("{kept}.{always} {what}")
         }
         Verdict::WithinNoise => {
             "Its unreleased memory does not change beyond the sampling error.".to_owned()
