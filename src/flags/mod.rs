@@ -2,7 +2,7 @@
 
 pub mod capture;
 pub mod context;
-pub mod filter;
+pub mod focus_ignore;
 pub mod globals;
 pub mod heap;
 pub mod iterations;

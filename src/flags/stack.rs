@@ -6,7 +6,7 @@ use regex::Regex;
 
 use super::pattern::pattern;
 use crate::analyze::native::filter::Filter;
-use crate::flags::filter::FilterArgs;
+use crate::flags::focus_ignore::FilterArgs;
 
 /// Filter of frames.
 #[derive(Debug, Clone, Default, Args)]

@@ -1,5 +1,5 @@
-//! `heaptap demo` from outside: the folder it leaves, what its manifest says, and that the
-//! profile names the app's leak first.
+//! `heaptap demo` as a program: its directory, its manifest, and a profile that lists the app's
+//! leak first.
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
@@ -47,7 +47,7 @@ struct Line {
     inlined: bool,
 }
 
-/// Lines of the stack that holds most, innermost first.
+/// Lines of the stack with the most bytes, innermost first.
 fn largest_stack(profile: &Profile) -> Vec<Line> {
     let text = |id: i64| profile.string_table[usize::try_from(id).expect("an index")].clone();
     let space = profile
@@ -163,7 +163,7 @@ fn the_demo_leaves_a_recording_that_names_the_leak() {
     assert_eq!(java.system_name, "a.b.a");
 }
 
-/// What leaks, how sure that is, in which line, and what to do next; on a screen.
+/// The leak, its confidence, its line and the next step, on a terminal.
 fn it_ends_with_the_answer(stdout: &str, stderr: &str) {
     for said in [
         "confirmed leak",
@@ -177,7 +177,7 @@ fn it_ends_with_the_answer(stdout: &str, stderr: &str) {
     ] {
         assert!(stdout.contains(said), "{said}: {stdout}");
     }
-    // Which of the two streams comes first is the terminal's: only their lines are counted.
+    // The terminal determines which stream comes first, so only their lines are counted.
     let (progress, next) = stderr.split_once("\nnext:").expect("next commands");
     let progress: Vec<&str> = progress.lines().filter(|line| !line.is_empty()).collect();
     assert!(progress.len() <= 6, "it is brief: {progress:#?}");
@@ -231,7 +231,7 @@ fn what_it_suggests_shows_plain_names(folder: &Path, stderr: &str) {
     }
 }
 
-/// Memory over time is there, whole at each label, and the commands that follow show it.
+/// Memory over time exists, is complete at each label, and the suggested commands show it.
 fn what_was_read_beside_is_shown(folder: &Path, manifest: &Manifest) {
     let beside = manifest.companion.as_ref().expect("it was recorded");
     for what in ["meminfo", "smaps", "malloc-info"] {
@@ -261,7 +261,7 @@ fn what_was_read_beside_is_shown(folder: &Path, manifest: &Manifest) {
     assert!(read.contains("PSS including swapped memory"), "{read}");
 }
 
-/// A page of two recordings has the memory over time of each, with the dumps that are its own.
+/// A page of two recordings has each one's memory over time, with its own dumps.
 fn of_two_recordings_each_keeps_its_own(folder: &Path) {
     let page = folder.join("two.html");
     let run = crate::program::heaptap()
@@ -299,7 +299,7 @@ fn of_two_recordings_each_keeps_its_own(folder: &Path) {
     }
 }
 
-/// The page is the same again, and whoever asks for Java heaps is shown those in `java`.
+/// The page stays the same, and commands for Java heaps show those in `java`.
 fn java_heaps_beside_the_recording_belong_to_it(folder: &Path) {
     let run = |args: &[&str], input: &Path| {
         let run = crate::program::heaptap()
@@ -311,7 +311,7 @@ fn java_heaps_beside_the_recording_belong_to_it(folder: &Path) {
         assert_eq!(run.status.code(), Some(0), "{args:?}: {stderr}");
         String::from_utf8(run.stdout).expect("UTF-8")
     };
-    // But for when it was written.
+    // Except for its creation time.
     let page = || {
         let page = std::fs::read_to_string(folder.join("report.html")).expect("a page");
         let (_, body) = page
@@ -330,19 +330,19 @@ fn java_heaps_beside_the_recording_belong_to_it(folder: &Path) {
         &["leaks", "--heap", "java"],
         &["paths", "--focus", "DetailActivity"],
     ] {
-        // Each by the name that was typed.
+        // Each under the name that was typed.
         let own = run(args, &java).replace(&*java.to_string_lossy(), &folder.to_string_lossy());
         assert_eq!(run(args, folder), own, "{args:?}");
     }
-    // A native dump that is named stands alone.
+    // A selected native dump is shown without Java heaps.
     run(&["report", "--at", "1"], folder);
     assert!(!page().contains("DetailActivity"));
 }
 
-/// The demo's next command tells the two leaks, the larger first, and accuses nobody else.
+/// The demo's next command reports the two leaks, the larger first, and nothing else.
 fn leaks_name_what_was_planted(folder: &Path, stderr: &str) {
     let next = format!("heaptap leaks {}", folder.display());
-    // Those of the Java heap in its folder are suggested, too.
+    // The suggestions include those of the Java heap in its directory.
     assert_eq!(stderr.matches(&next).count(), 2, "{stderr}");
     let run = crate::program::heaptap()
         .args(["leaks", "--json", "--fail"])
@@ -373,7 +373,7 @@ fn leaks_name_what_was_planted(folder: &Path, stderr: &str) {
             && (*file, *line) == ("event_history.cpp", 6)),
         "{grows:?}"
     );
-    // The small one may be too small for a verdict; nothing else is certain.
+    // The small leak might be too small for a verdict; nothing else is confirmed.
     assert!(
         second.is_none_or(|(name, ..)| name.starts_with("example::telemetry::Listener::Create")),
         "{grows:?}"

@@ -1,4 +1,4 @@
-//! What goes wrong on the way: each ends in a recording, or in a cause that is named.
+//! Faults during a recording: each ends in a recording or in a named cause.
 
 use crate::lab::{APP, Ended, Lab, files, recording};
 
@@ -12,7 +12,7 @@ fn kind(ended: &Ended) -> String {
         .to_owned()
 }
 
-/// Records with one fault of the phone from the start, for three of its seconds.
+/// Records for three of the phone's seconds with a fault from the start.
 fn with_fault(fault: &str) -> (Lab, Ended) {
     let lab = Lab::new(&format!("{PHONE},fault={fault}"));
     let ended = lab.run(&["record", "-n", APP, "-d", "3s", "-o", "out", "--json-lines"]);
@@ -116,7 +116,7 @@ fn a_cable_that_is_out_at_the_end_of_the_duration_costs_nothing() {
     lab.until("the duration", |lab| lab.phone.boot_ns() > over);
     lab.phone.plug_in(0);
     let ended = running.end();
-    // What the phone did meanwhile is told by the trace.
+    // The trace contains the time without a connection.
     assert_eq!(ended.code(), Some(0), "{ended}");
     assert_eq!(lab.manifest("out")["outcome"]["ended_by"], "duration");
     lab.assert_truth("out");
@@ -161,7 +161,7 @@ fn a_cable_that_stays_out_leaves_it_for_collect() {
 
 #[test]
 fn a_connection_cut_while_it_starts_is_no_loss() {
-    // The connections: facts first; one of the next ones carries the start.
+    // The connections: first for facts; one of the next ones has the start command.
     for occasion in 1..=12 {
         let lab = Lab::new(&format!("{PHONE},fault=no-exit#{occasion}"));
         let ended = lab.run(&["record", "-n", APP, "-d", "3s", "-o", "out", "--json-lines"]);
@@ -170,12 +170,12 @@ fn a_connection_cut_while_it_starts_is_no_loss() {
                 lab.assert_truth("out");
                 lab.assert_tidy("out");
             }
-            // Asking failed, before anything was recorded.
+            // A query failed before anything was recorded.
             Some(5) => {
                 assert_eq!(kind(&ended), "connection-lost", "#{occasion}: {ended}");
                 lab.assert_tidy("out");
             }
-            // It may run: the journal knows.
+            // It might be running: the journal has it.
             Some(10) => {
                 lab.expect(0, &["stop"]);
                 lab.assert_tidy("out");
@@ -224,11 +224,11 @@ fn one_rule_for_traces_that_are_cut_and_each_cause_once() {
         assert_eq!(ended.code(), Some(code), "{fault}: {ended}");
         let found = warnings(&lab, "out");
         match how {
-            // With dumps, what is missing of them is told too.
+            // With dumps, missing parts of them are reported, too.
             "continuous" => assert_eq!(found[0], said[0], "{fault}: {ended}"),
             _ => assert_eq!(found, said, "{fault}: {ended}"),
         }
-        // People's words are there in the JSON modes too.
+        // JSON modes also print the text messages.
         assert!(ended.stderr.contains("warning: "), "{fault}: {ended}");
         let again = lab.run(&["convert", "out/raw-trace", "-o", "again"]);
         let code = again.code().expect("it ends by itself");
@@ -265,7 +265,7 @@ fn a_phone_that_blinks_while_it_starts_is_no_loss() {
         let ended = lab.run(&["record", "-n", APP, "-d", "3s", "-o", "out", "--json-lines"]);
         match ended.code() {
             Some(0) => lab.assert_truth("out"),
-            // Asking failed, before anything was recorded.
+            // A query failed before anything was recorded.
             Some(3 | 5) => assert!(lab.phone.truth().is_empty(), "#{occasion}: {ended}"),
             _ => panic!("#{occasion}: {ended}"),
         }
@@ -349,7 +349,7 @@ fn a_host_that_cannot_write_keeps_the_phone_s_copy() {
     let lab = Lab::new(PHONE);
     let mut running = lab.record(&[]);
     running.until_recorded();
-    // The folder turns into a file while it records.
+    // The directory is replaced by a file during the recording.
     std::fs::remove_dir_all(lab.work().join("out")).unwrap();
     std::fs::write(lab.work().join("out"), b"in the way").unwrap();
     running.signal("INT");
@@ -367,7 +367,7 @@ fn a_host_that_cannot_write_keeps_the_phone_s_copy() {
 fn an_end_before_the_beginning_leaves_nothing() {
     let lab = Lab::new(&format!("{PHONE},fault=shell-hang#1"));
     let running = lab.start_recording(&[]);
-    // The first question gets no answer; nothing tells when it was asked.
+    // The first query gets no answer, and no event shows when it was sent.
     while !lab.work().join("out").exists() {
         std::thread::yield_now();
     }
@@ -456,7 +456,7 @@ fn selinux_is_relaxed_no_longer_than_the_recording() {
     running.signal("INT");
     assert_eq!(running.end().code(), Some(0));
     assert_eq!(lab.shell("getenforce"), "Enforcing\n");
-    // A heaptap that dies leaves it to the guard on the phone.
+    // If heaptap is killed, the guard on the phone does it.
     let mut running = lab.start(&recording("two", &["--json-lines", "--disable-selinux"]));
     running.until_recorded();
     running.signal("KILL");
@@ -482,7 +482,7 @@ fn the_guard_restores_selinux_by_itself() {
     running.until_recorded();
     running.signal("KILL");
     running.end();
-    // Nobody comes back for it: the loop on the phone sees perfetto end.
+    // No heaptap returns for it: the loop on the phone detects that perfetto has ended.
     lab.until("SELinux enforces again", |lab| {
         lab.shell("getenforce") == "Enforcing\n"
     });

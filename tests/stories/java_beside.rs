@@ -1,5 +1,5 @@
-//! What Perfetto records beside a native heap: Java heap graphs at labels, figures of memory and
-//! collections in the same trace, and Java allocations.
+//! Companion data recorded by Perfetto: Java heap graphs at labels, memory figures and collections
+//! in the same trace, and Java allocations.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::lab::{APP, Lab, recording};
 
 const FAST: &str = "android=14,build=userdebug,speed=10";
 
-/// What a recording's trace says of one process, or of the phone.
+/// Data in a recording's trace about one process, or about the phone.
 fn memory(lab: &Lab, folder: &str, pid: u32) -> TraceMemory {
     let file = std::fs::File::open(lab.work().join(folder).join("raw-trace")).unwrap();
     let mut trace = Trace::open(Box::new(file)).unwrap();
@@ -72,7 +72,7 @@ fn the_trace_holds_figures_of_memory_and_the_dumps_are_as_without() {
         }
         let config = manifest["config"]["text"].as_str().unwrap();
         assert!(config.contains("atrace_categories: \"dalvik\""), "{config}");
-        // Android 10's shell may not remove a trace.
+        // The shell user of Android 10 cannot remove a trace.
         if android > 10 {
             lab.assert_tidy("out");
         }
@@ -112,17 +112,17 @@ fn a_java_heap_is_taken_at_each_label_and_found_by_who_looks_for_it() {
     }
     let trace = std::fs::metadata(lab.work().join("out/java/raw-trace")).unwrap();
     assert_eq!(java["trace"]["size"], trace.len());
-    // No folder of a single label is left.
+    // No directory of a single label remains.
     let folders: Vec<_> = std::fs::read_dir(lab.work().join("out/java"))
         .unwrap()
         .filter(|item| item.as_ref().unwrap().path().is_dir())
         .collect();
     assert!(folders.is_empty(), "{folders:?}");
-    // Whoever looks for Java heaps of the recording finds them by label.
+    // Commands for Java heaps of the recording find them by label.
     let top = lab.expect(0, &["top", "out@after login", "--json"]).json();
     assert!(top.to_string().contains("com.example.app"), "{top:#}");
     lab.expect(0, &["diff", "out@before", "out@after login"]);
-    // The newest heap is the one that is looked at, whether it has a label or not.
+    // The default is the newest heap, with or without a label.
     let newest = &dumps.last().unwrap()["number"];
     let mut manifest = java.clone();
     let last = manifest["dumps"].as_array_mut().unwrap().last_mut();
@@ -197,7 +197,7 @@ fn java_allocations_say_what_they_are_and_what_they_lack() {
     );
     let dump = &manifest["dumps"][0];
     assert_eq!(dump["heap"], "com.android.art");
-    // ART's frees are bogus: what is held is not told.
+    // ART's frees are bogus, so unreleased bytes are not reported.
     assert!(dump["totals"]["alloc_space"].as_u64() > Some(0), "{dump:#}");
     assert!(dump["totals"]["space"].is_null(), "{dump:#}");
 }

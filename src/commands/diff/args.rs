@@ -1,7 +1,7 @@
 //! The flags of `heaptap diff`.
 
 use crate::analyze::native::groups::RowKey;
-use crate::flags::filter::FilterArgs;
+use crate::flags::focus_ignore::FilterArgs;
 use crate::flags::iterations::iterations;
 use crate::flags::java::JavaArgs;
 use crate::flags::limit::LimitArgs;

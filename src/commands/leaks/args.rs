@@ -1,6 +1,6 @@
 //! The flags of `heaptap leaks`.
 
-use crate::flags::filter::FilterArgs;
+use crate::flags::focus_ignore::FilterArgs;
 use crate::flags::java::JavaArgs;
 use crate::flags::limit::LimitArgs;
 use crate::flags::native::NativeArgs;

@@ -3,7 +3,7 @@
 use super::run as native_top;
 use super::run::java::{Grouping, Order};
 use crate::analyze::native::groups::RowKey;
-use crate::flags::filter::FilterArgs;
+use crate::flags::focus_ignore::FilterArgs;
 use crate::flags::java::JavaArgs;
 use crate::flags::limit::LimitArgs;
 use crate::flags::native::NativeArgs;

@@ -96,9 +96,9 @@ pub struct HeapRow {
     pub iterations: f64,
     /// True if all dumps are of one recording, so that surviving allocations cancel out.
     pub paired: bool,
-    /// Bytes held in the last dump by what the filters match.
+    /// Unreleased bytes in the last dump that match the filters.
     pub unreleased_bytes: i64,
-    /// Bytes held more in the last dump than in the first, by what the filters match.
+    /// Growth of the matching unreleased bytes from the first dump to the last.
     pub growth: Limits,
     /// The same per iteration.
     pub growth_per_iteration: Limits,
@@ -122,7 +122,7 @@ pub struct DumpRow {
     pub time_ns: Option<u64>,
     /// Sampling interval in bytes; 1 is exact.
     pub sampling_interval_bytes: u64,
-    /// Bytes held in all.
+    /// Total of unreleased bytes.
     pub space: i64,
 }
 
@@ -183,7 +183,7 @@ pub struct SiteRow {
     pub below_tolerance: bool,
     /// Explanation and next step.
     pub sentence: String,
-    /// Bytes held more in the last dump than in the first.
+    /// Growth of unreleased bytes from the first dump to the last.
     pub growth: Limits,
     /// The same per iteration.
     pub growth_per_iteration: Limits,
@@ -191,7 +191,7 @@ pub struct SiteRow {
     pub samples: u64,
     /// True if growth is confirmed in each iteration.
     pub in_every_iteration: bool,
-    /// Bytes held in the last dump.
+    /// Unreleased bytes in the last dump.
     #[serde(rename = "unreleased")]
     pub held: Limits,
     /// Bytes allocated from the first dump to the last.

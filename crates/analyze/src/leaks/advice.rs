@@ -1,7 +1,7 @@
 //! Advice for developers: one or two sentences by suspected reference and leaking object.
 
 use super::kinds::Kind;
-use super::library::Pattern;
+use super::platform_leaks::Pattern;
 use super::rules::{is_library, short};
 use super::steps::Reference;
 use super::{Shape, Step};

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::advice;
 use super::kinds::{ByName, Kind, Kinds};
-use super::library::{PATTERNS, Pattern};
 use super::live::Live;
+use super::platform_leaks::{PATTERNS, Pattern};
 use super::retained::{self, KeptByLeak};
 use super::rules::{Rules, short};
 use super::signature::{of_pattern, of_references, settle, suspects};

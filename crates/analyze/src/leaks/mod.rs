@@ -9,7 +9,7 @@
 //! | `rules` | rules that judge an object by its fields |
 //! | `verdict` | leaking, in use or unknown, with certainty and reason |
 //! | `walk` | the best strong path to each |
-//! | `library` | references that the platform itself leaks through |
+//! | `platform_leaks` | references that the platform itself leaks through |
 //! | `steps` | paths by field names, without the internals of collections |
 //! | `signature` | statuses along a path, suspected references, one signature per cause |
 //! | `retained` | sizes kept by leaks |
@@ -19,8 +19,8 @@
 mod advice;
 mod find;
 mod kinds;
-mod library;
 mod live;
+mod platform_leaks;
 mod retained;
 mod rules;
 mod signature;
@@ -33,7 +33,7 @@ pub(super) mod tests;
 
 pub use find::{find, find_without_texts};
 pub use kinds::Kind;
-pub use library::Pattern;
+pub use platform_leaks::Pattern;
 pub use retained::Kept;
 pub use steps::Reference;
 pub use verdict::{Certainty, Status};

@@ -4,8 +4,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::ControlFlow;
 
-use super::library::Pattern;
 use super::live::{Live, thread_name};
+use super::platform_leaks::Pattern;
 use crate::fields;
 use heaptap_model::heap_graph::{
     ClassIndex, ClassKind, HeapGraph, ObjectIndex, Reachable, RootKind, Value,
