@@ -114,7 +114,7 @@ pub enum Stopped {
 /// function waits for it.
 ///
 /// # Errors
-/// As [`collect`].
+/// Returns an error if there is no such session, or if it cannot be stopped, fetched or converted.
 pub async fn stop(
     store: &Store,
     device: impl AsyncFnOnce() -> Result<Device, Failure>,
