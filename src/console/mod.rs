@@ -416,6 +416,16 @@ impl Console {
         self.say(format_args!("   {label}: {text}"));
     }
 
+    /// Prints notes below the last table, if there are any.
+    pub fn footnotes(&self, notes: &[&str]) {
+        if !notes.is_empty() {
+            self.data("");
+        }
+        for note in notes {
+            self.data(self.styled(Style::Dim, note));
+        }
+    }
+
     /// Prints suggested commands: each on its own line below its heading, for copying.
     pub fn next(&self, commands: &[(impl Display, String)]) {
         if commands.is_empty() {

@@ -105,7 +105,7 @@ async fn the_ui_fetches_the_file_once_and_the_server_ends() {
     assert_eq!(served.ended.await.expect("it ended"), Ended::Fetched);
     assert_eq!(*served.events.lock().unwrap(), [ServerEvent::Fetching]);
     let gone = TcpStream::connect(&served.host).await;
-    assert!(gone.is_err(), "nobody listens any more");
+    assert!(gone.is_err(), "the server does not listen any more");
 }
 
 #[tokio::test]
@@ -241,7 +241,7 @@ async fn who_takes_nothing_is_cut_off() {
     let read = read.load(Ordering::Relaxed);
     assert!(
         read > 0 && read < 64 << 20,
-        "{read} bytes were read for nobody"
+        "{read} bytes were read without a reader"
     );
 }
 

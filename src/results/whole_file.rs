@@ -225,7 +225,11 @@ mod tests {
             .status();
         assert!(made.expect("there is mkfifo").success());
         let error = open_inside(&path("rec"), "pipe").unwrap_err();
-        assert_eq!(error.to_string(), "not a regular file", "nobody writes it");
+        assert_eq!(
+            error.to_string(),
+            "not a regular file",
+            "the pipe has no writer"
+        );
         assert_eq!(listed(&path("outside")), ["file"]);
         let made = folder_inside(&path("rec"), Path::new("meminfo/more")).unwrap();
         assert!(made.is_dir() && made == path("rec/meminfo/more"));

@@ -20,7 +20,7 @@ use crate::heaps::java::{FOLDER, OpenedJava};
 use crate::heaps::leaks::{LeaksReport, LeaksRequest, leaks};
 use crate::heaps::selector::JavaInput;
 use crate::results::manifest;
-use crate::units::thousands;
+use crate::units::counted;
 use crate::views::java_summary::java_place;
 use crate::views::{blocking, java as java_view};
 
@@ -145,10 +145,8 @@ async fn native_leaks(ctx: &Context, args: &Args) -> Result<Result<Outcome, Open
     let outcome = Outcome::of(found.class.into_iter().chain(verdict));
     if let (true, Outcome::Ended(class)) = (args.fail && found.matches, outcome) {
         let series = &found.document.series;
-        let confirmed = match series.iter().map(|series| series.leaks).sum::<u64>() {
-            1 => "1 confirmed leak".to_owned(),
-            leaks => format!("{} confirmed leaks", thousands(leaks)),
-        };
+        let leaks = series.iter().map(|series| series.leaks).sum::<u64>();
+        let confirmed = counted(leaks, "confirmed leak", "confirmed leaks");
         let reason = if series.iter().any(|series| series.suspects > 0) {
             "some callsites grew, but their trends are uncertain"
         } else if lacks || series.iter().any(SeriesRow::is_open) {

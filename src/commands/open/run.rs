@@ -376,7 +376,10 @@ mod tests {
         let head = format!("<!doctype html>\n{} 0.1.0\">", crate::report::MARK);
         std::fs::write(&page, &head).expect("written");
         Manifest::default().write(folder.path()).expect("written");
-        assert!(is_unknown(page_of(folder.path())), "nobody noted it");
+        assert!(
+            is_unknown(page_of(folder.path())),
+            "it is not in the manifest"
+        );
         let sum = sha256_of(&page).expect("it can be read");
         Manifest::note_page(folder.path(), PAGE, &sum).expect("noted");
         let shown = page_of(folder.path());

@@ -127,12 +127,7 @@ fn show(console: &Console, report: &PathsReport) {
     if report.has_native && report.shortest.is_some() {
         notes.push(java_view::WITH_NATIVE);
     }
-    if !notes.is_empty() {
-        console.data("");
-    }
-    for note in notes {
-        console.data(console.styled(Style::Dim, note));
-    }
+    console.footnotes(&notes);
 }
 
 fn show_targets(console: &Console, report: &PathsReport) {

@@ -342,12 +342,9 @@ fn nearest_class(graph: &HeapGraph, pattern: &str) -> Option<String> {
     if typed.is_empty() {
         return None;
     }
-    let last = |name: &str| {
-        name.rsplit(['.', '$'])
-            .next()
-            .unwrap_or_default()
-            .to_owned()
-    };
+    fn last(name: &str) -> &str {
+        name.rsplit(['.', '$']).next().unwrap_or_default()
+    }
     let names: Vec<(String, &str)> = (0..graph.classes().len() as u32)
         .map(|class| label::class_name(graph, ClassIndex(class)))
         .map(|name| (name.to_lowercase(), name))
@@ -355,10 +352,10 @@ fn nearest_class(graph: &HeapGraph, pattern: &str) -> Option<String> {
     let same = names.iter().filter(|(lower, _)| lower.contains(&typed));
     let same = same.map(|(_, name)| *name).min_by_key(|name| name.len());
     let found = same.or_else(|| {
-        let ends: Vec<String> = names.iter().map(|(lower, _)| last(lower)).collect();
-        let near = nearest(&last(&typed), ends.iter().map(String::as_str))?;
-        let at = ends.iter().position(|end| end == near)?;
-        Some(names[at].1)
+        let near = nearest(last(&typed), names.iter().map(|(lower, _)| last(lower)))?;
+        let mut names = names.iter();
+        let found = names.find(|(lower, _)| last(lower) == near)?;
+        Some(found.1)
     });
     found.map(str::to_owned)
 }

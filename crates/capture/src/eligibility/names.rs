@@ -134,8 +134,8 @@ mod tests {
             ),
             ("a.b@1.0-service", "/vendor/bin/a.b@1.0-service", true),
             ("a.b", "/vendor/bin/a.b@2.0-service", true),
-            ("dir", "/tmp/apps/dir@2/app_four", true),
-            ("app_four", "/tmp/apps/dir@2/app_four", false),
+            ("dir", "/data/local/tmp/dir@2/app_four", true),
+            ("app_four", "/data/local/tmp/dir@2/app_four", false),
             ("", "", false),
         ] {
             assert_eq!(matches_native(name, argv0), matches, "{name} {argv0}");

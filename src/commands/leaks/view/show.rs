@@ -58,16 +58,13 @@ pub(super) fn show(console: &Console, document: &LeaksDocument, limit: Option<us
     }
     let groups = document.leaks.iter().flat_map(|leaks| &leaks.groups);
     let groups: Vec<&GroupRow> = groups.take(limit(GROUPS)).collect();
-    let mut notes = legend(&groups, has_elements(document, &groups, limit));
+    // Paths are in all parts of the document, so also those beyond the limit count.
+    let has_elements = serde_json::to_string(document).is_ok_and(|text| text.contains("[x]"));
+    let mut notes = legend(&groups, has_elements);
     if groups.iter().any(|group| group.kept.native_bytes > 0) {
         notes.push(java_view::WITHOUT_NATIVE);
     }
-    if !notes.is_empty() {
-        console.data("");
-    }
-    for note in notes {
-        console.data(console.styled(Style::Dim, note));
-    }
+    console.footnotes(&notes);
 }
 
 /// Returns the meanings of the marks in the paths, of those that occur.
@@ -84,41 +81,6 @@ fn legend(groups: &[&GroupRow], has_elements: bool) -> Vec<&'static str> {
         marks.push("[x]: any element");
     }
     marks
-}
-
-/// Returns whether a shown path has an element of any index.
-fn has_elements(
-    document: &LeaksDocument,
-    groups: &[&GroupRow],
-    limit: impl Fn(usize) -> usize,
-) -> bool {
-    let is = |text: &String| text.contains("[x]");
-    let mut steps = groups.iter().flat_map(|group| &group.path);
-    let in_steps = steps.any(|step| match &step.repeated {
-        Some(repeated) => repeated.references.iter().any(is),
-        None => step.reference.as_ref().is_some_and(is),
-    });
-    let growth = document.growth.iter().flat_map(|growth| &growth.paths);
-    let in_growth = growth.take(limit(GROWN)).any(|row| row.path.iter().any(is));
-    let in_waste = document.waste.as_ref().is_some_and(|waste| {
-        let rows = limit(ROWS);
-        let equal = [&waste.strings, &waste.arrays, &waste.bitmaps];
-        let equal = equal.into_iter().filter(|all| all.wasted_bytes > 0);
-        let equal = equal.flat_map(|all| all.groups.iter().take(rows));
-        let rooms = [&waste.room, &waste.sparse_arrays];
-        let rooms = rooms.into_iter().flat_map(|all| all.iter().take(rows));
-        let large = [&waste.large_arrays, &waste.largest_bitmaps];
-        let large = large.into_iter().flat_map(|all| all.iter().take(rows));
-        let crowded = waste.crowded.iter().take(rows);
-        let loaders = waste.loaders.iter().take(rows);
-        let holders = equal.map(|row| &row.held_by);
-        let holders = holders.chain(rooms.map(|row| &row.held_by));
-        let holders = holders.chain(large.map(|row| &row.held_by));
-        let holders = holders.chain(crowded.map(|row| &row.held_by));
-        let mut holders = holders.chain(loaders.map(|row| &row.held_by));
-        holders.any(|by| by.as_ref().is_some_and(is))
-    });
-    in_steps || in_growth || in_waste
 }
 
 // Leaks

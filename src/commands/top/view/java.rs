@@ -200,8 +200,7 @@ fn show_tables(console: &Console, args: &Args, reports: &[TopReport], takes_all:
             }
         }
         if reports.iter().any(has_native) {
-            console.data("");
-            console.data(console.styled(Style::Dim, java_view::WITHOUT_NATIVE));
+            console.footnotes(&[java_view::WITHOUT_NATIVE]);
         }
     }
     java_view::warn(console, &first.heap);
