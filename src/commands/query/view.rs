@@ -18,6 +18,7 @@ use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::heaps::java::ProgressReporter;
 use crate::heaps::selector::JavaInput;
+use crate::import::help_unreadable;
 use crate::query::{CopiedTable, Database, QueryError};
 use crate::results::findings::Finding;
 use crate::units::thousands;
@@ -138,6 +139,7 @@ fn statements(args: &Args) -> Result<Option<String>, Failure> {
             "sql-unreadable",
             format!("cannot read statements from {name}: {error}"),
         )
+        .with_help(help_unreadable(name, &error))
     };
     if from_stdin {
         if args.input == "-" {
