@@ -5,7 +5,6 @@ use std::path::Path;
 
 use super::Console;
 use crate::error::{ErrorClass, Failure};
-use crate::folder::without_temporary_name;
 
 /// Checks whether the file can be written, before the device is queried.
 pub(crate) fn check(file: Option<&Path>, force: bool) -> Result<(), Failure> {
@@ -33,8 +32,7 @@ pub(crate) fn write(console: &Console, file: &Path, text: &[u8]) -> Result<(), F
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    let mut temporary = tempfile::NamedTempFile::new_in(folder)
-        .map_err(|error| failed(without_temporary_name(error)))?;
+    let mut temporary = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
     temporary.write_all(text).map_err(failed)?;
     temporary
         .persist(file)

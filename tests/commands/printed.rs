@@ -2,7 +2,7 @@
 //! `snapshots/` has the texts. After an intended change, run the tests with `INSTA_UPDATE=always`
 //! and review the difference.
 
-use std::io::Read as _;
+use std::io::{Cursor, Read as _};
 use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 use std::process::Output;
 
@@ -152,6 +152,9 @@ fn tar_of(members: &[(&str, Vec<u8>)]) -> Vec<u8> {
     archive.into_inner().expect("packed")
 }
 
+/// Text of /proc/PID/smaps.
+const MAPPING: &str = "12c00000-12c01000 rw-p 00000000 00:00 0 [anon:dalvik-main space]\n\
+                       Size:                  4 kB\n";
 /// A ZIP without members.
 const EMPTY_ZIP: &[u8; 22] = b"PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 /// The header of an HPROF without records.
@@ -262,6 +265,12 @@ fails! {
 
 // Of options that do not fit the input, and of outputs.
 fails! {
+    mappings_too_large: "smaps large.zst" [
+        "large.zst": zstd::encode_all(
+            Cursor::new(MAPPING).chain(std::io::repeat(b'\n').take(260 << 20)),
+            1
+        ).expect("packed")
+    ],
     needs_directory: "convert conversions/c_cont.pftrace --format parquet -o -",
     none_selected: "convert conversions/c_cont.pftrace --format folded --timestamps 1 -o nowhere.folded",
     one_dump: "query conversions/c_cont.pftrace@1 .tables",
@@ -290,15 +299,18 @@ fails! {
     device_unauthorized: "apps --virtual=fault=unauthorized",
     device_unreachable: "devices --connect 127.0.0.1:1 --virtual",
     no_activity: "provoke -n com.android.shell home-and-back --virtual",
+    meminfo_unanswered: "meminfo -n com.example.app --virtual=fault=meminfo-hang,speed=1000",
     no_packages: "apps --virtual --user 99",
     no_session: "stop --virtual",
     no_such_session: "stop nope --virtual",
     not_a_timeline: "provoke -n a home-and-back --timeline meminfo/synthetic_api34_d.txt --virtual",
+    not_on_this_android: "provoke -n com.example.app compact --virtual=android=13",
     not_launched: "record -n com.android.shell --launch -d 1s -o nowhere --virtual=build=userdebug",
     nothing_to_launch: "record -p 1 --launch --virtual",
     screen_locked: "provoke -n com.example.app home-and-back --virtual=screen=pin,speed=1000",
     selinux_stays: "record -n com.example.app --disable-selinux -d 1s -o nowhere --virtual",
     several_devices: "apps --virtual=devices=2",
+    target_not_found: "record -n com.example.ap -d 1s -o nowhere --virtual",
     tracing_off: "record -n com.example.app --no-check -d 1s -o nowhere --virtual=fault=traced-off",
 }
 

@@ -1,7 +1,5 @@
 //! Names of files in a recording's directory that several crates use.
 
-use std::io;
-
 /// The trace as fetched from the device.
 pub const RAW_TRACE: &str = "raw-trace";
 /// The trace with symbols and deobfuscation appended.
@@ -16,13 +14,3 @@ pub const MARKER: &str = ".heaptap-session";
 pub const OWN_PREFIX: &str = ".heaptap-";
 /// Prefix of unfinished result files.
 pub const UNFINISHED_PREFIX: &str = ".heaptap-part-";
-
-/// Returns the error of a temporary file without the random name of the file, which nothing else
-/// shows.
-pub fn without_temporary_name(error: io::Error) -> io::Error {
-    let text = error.to_string();
-    match text.split_once(" at path \"") {
-        Some((cause, _)) => io::Error::new(error.kind(), cause),
-        None => error,
-    }
-}

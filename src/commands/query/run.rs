@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::counter::Counters;
 use crate::error::{Classified, ErrorClass, ErrorFacts};
-use crate::folder::{OWN_PREFIX, without_temporary_name};
+use crate::folder::OWN_PREFIX;
 use crate::heap_graph::HeapGraph;
 use crate::heaps::input::{
     self, DumpScope, LookError, LookOptions, LookTrace, NativeSource, listed, process_name, source,
@@ -657,7 +657,7 @@ pub fn copy(
         .prefix(OWN_PREFIX)
         .suffix(".sqlite")
         .tempfile_in(&folder)
-        .map_err(|error| unwritable(without_temporary_name(error).to_string()))?
+        .map_err(|error| unwritable(error.to_string()))?
         .into_temp_path();
     let copied = database.copy_to(&temporary, told)?;
     let persisted = match force {

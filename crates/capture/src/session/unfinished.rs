@@ -4,7 +4,6 @@
 use std::io;
 use std::path::Path;
 
-use heaptap_model::folder::without_temporary_name;
 use tempfile::TempPath;
 
 /// Creates a temporary file in `folder`, with a name that begins with `prefix`. Temporary files are
@@ -21,7 +20,7 @@ pub fn file_in(folder: &Path, prefix: &str) -> io::Result<tempfile::NamedTempFil
         // The umask still applies.
         builder.permissions(std::fs::Permissions::from_mode(0o666));
     }
-    builder.tempfile_in(folder).map_err(without_temporary_name)
+    builder.tempfile_in(folder)
 }
 
 /// Renames `file` to `goal`, unless that file exists.
