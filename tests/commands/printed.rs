@@ -10,7 +10,7 @@ use crate::program::heaptap;
 
 /// Output of a command, split at spaces, that runs in `fixtures/`.
 fn seen(command: &str) -> String {
-    seen_in(&fixtures(), command)
+    seen_in(&fixtures(), command, None)
 }
 
 fn fixtures() -> PathBuf {
@@ -18,9 +18,9 @@ fn fixtures() -> PathBuf {
 }
 
 /// Output of a command that runs in `folder`, without the path of `folder`. `NAME=value` before the
-/// command sets a variable.
-fn seen_in(folder: &Path, command: &str) -> String {
-    let output = run(folder, command);
+/// command sets a variable. `state` replaces the state of this suite.
+fn seen_in(folder: &Path, command: &str, state: Option<&Path>) -> String {
+    let output = run(folder, command, state);
     let code = output.status.code().expect("it ends by itself");
     let path = format!("{}{MAIN_SEPARATOR}", folder.display());
     let [said, data] = [output.stderr, output.stdout].map(|bytes| {
@@ -38,11 +38,12 @@ fn seen_in(folder: &Path, command: &str) -> String {
     format!("$ {variables}heaptap {command}\n{said}{rule}\n{data}exit code {code}")
 }
 
-fn run(folder: &Path, command: &str) -> Output {
+fn run(folder: &Path, command: &str, state: Option<&Path>) -> Output {
     let (variables, command) = variables_of(command);
     let variables = variables.filter_map(|variable| variable.split_once('='));
     heaptap()
         .args(command.split(' '))
+        .envs(state.map(|state| ("HEAPTAP_STATE_DIR", state)))
         .envs(variables)
         .current_dir(folder)
         .output()
@@ -58,9 +59,12 @@ fn variables_of(command: &str) -> (impl Iterator<Item = &str>, &str) {
 }
 
 /// Output of a command that fails with the error `kind`, with `_` for `-`. It runs in `fixtures/`,
-/// or in a temporary directory with `files` if there are any.
+/// or in a temporary directory with `files` if there are any. Its own state keeps sessions of other
+/// tests out.
 fn failing(kind: &str, command: &str, files: &[(&str, Vec<u8>)]) -> String {
-    let own = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let [own, state] =
+        [(); 2].map(|()| tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder"));
+    let state_path = Some(state.path());
     for (name, bytes) in files {
         let path = own.path().join(name);
         std::fs::create_dir_all(path.parent().expect("in it")).expect("made");
@@ -71,10 +75,10 @@ fn failing(kind: &str, command: &str, files: &[(&str, Vec<u8>)]) -> String {
         [] => fixtures.as_path(),
         _ => own.path(),
     };
-    let document = run(folder, &format!("{command} --json")).stdout;
+    let document = run(folder, &format!("{command} --json"), state_path).stdout;
     let document: serde_json::Value = serde_json::from_slice(&document).expect("a document");
     assert_eq!(document["error"]["kind"], kind.replace('_', "-"));
-    seen_in(folder, command)
+    seen_in(folder, command, state_path)
 }
 
 /// The short help of every command. The complete one is docs/reference/cli.md.

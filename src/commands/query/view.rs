@@ -18,7 +18,6 @@ use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::heaps::java::ProgressReporter;
 use crate::heaps::selector::JavaInput;
-use crate::import::help_unreadable;
 use crate::query::{CopiedTable, Database, QueryError};
 use crate::results::findings::Finding;
 use crate::units::thousands;
@@ -139,7 +138,7 @@ fn statements(args: &Args) -> Result<Option<String>, Failure> {
             "sql-unreadable",
             format!("cannot read statements from {name}: {error}"),
         )
-        .with_help(help_unreadable(name, &error))
+        .with_help("check the path and its permissions")
     };
     if from_stdin {
         if args.input == "-" {
