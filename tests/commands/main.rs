@@ -12,6 +12,7 @@ mod checks;
 mod cli;
 mod cli_reference;
 mod demo;
+mod errors_exercised;
 mod errors_page;
 mod exports;
 mod inputs;

@@ -401,6 +401,22 @@ fn an_app_that_hangs_is_given_up() {
 }
 
 #[test]
+fn an_app_without_a_heap_file_has_a_reason() {
+    for (fault, kind) in [
+        ("dumpheap-short@0", "dumpheap-empty"),
+        ("dumpheap-dies@0", "dumpheap-died"),
+    ] {
+        let lab = Lab::new(&format!("{FAST},fault={fault}"));
+        let ended = dump(&lab, 5, &["--hprof"]);
+        assert_eq!(ended.json()["error"]["kind"], kind, "{ended}");
+    }
+    let lab = Lab::new(FAST);
+    let init = ["dump", "-p", "1", "--hprof", "--no-check", "-o", "out"];
+    let ended = lab.expect(5, &[&init[..], &["--json"]].concat());
+    assert_eq!(ended.json()["error"]["kind"], "dumpheap-refused", "{ended}");
+}
+
+#[test]
 fn what_came_of_a_file_that_breaks_off_is_kept() {
     for fault in ["dumpheap-short", "dumpheap-dies", "dumpheap-hang@100000"] {
         let lab = Lab::new(&format!("{FAST},fault={fault}"));

@@ -219,12 +219,9 @@ fn who_takes_no_debugger_is_refused() {
     record("com.example.nowhere", FLAG);
     assert!(!lab.work().join("out").exists());
     assert!(lab.phone.tracked_truth().is_empty());
-    let detached = ["record", "-n", APP, "-o", "out", FLAG, "--detach"];
-    let refused = lab.expect(2, &detached);
-    assert!(
-        refused.stderr.contains("in a detached recording"),
-        "{refused}"
-    );
+    let detached = ["record", "-n", APP, "-o", "out", FLAG, "--detach", "--json"];
+    let refused = lab.expect(2, &detached).json();
+    assert_eq!(refused["error"]["kind"], "tracking-detached");
 }
 
 #[test]

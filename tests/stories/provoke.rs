@@ -351,7 +351,7 @@ fn a_phone_that_was_restarted_meanwhile_is_put_back_and_left() {
     lab.phone.plug_in(0);
     let ended = running.end();
     assert_eq!(ended.code(), Some(5), "{ended}");
-    assert!(ended.stdout.contains("restarted while"), "{ended}");
+    assert!(ended.stdout.contains("device-restarted"), "{ended}");
     assert_as_it_was(&lab);
 }
 

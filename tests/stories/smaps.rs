@@ -282,6 +282,12 @@ fn mappings_of_a_java_dump_are_read_from_its_trace() {
     );
     let total = document["total"]["size"].as_u64().unwrap();
     assert!(total > 0);
+    let unsaved = lab.expect(2, &["smaps", "out", "--save", "a.smaps", "--json"]);
+    assert_eq!(
+        unsaved.json()["error"]["kind"],
+        "nothing-to-save",
+        "{unsaved}"
+    );
     // The mappings are those of the phone's own file: only shares differ.
     let now = lab
         .expect(0, &["smaps", "-n", APP, "--by", "library", "--json"])

@@ -290,20 +290,22 @@ mod tests {
 
     #[test]
     fn every_state_but_ready_has_a_fix() {
-        for word in [
-            "offline",
-            "unauthorized",
-            "no permissions (x)",
-            "authorizing",
-            "recovery",
-            "bootloader",
-            "host",
-            "detached",
-            "anything else",
+        for (word, kind) in [
+            ("offline", "device-offline"),
+            ("unauthorized", "device-unauthorized"),
+            ("no permissions (x)", "device-no-permissions"),
+            ("authorizing", "device-authorizing"),
+            ("recovery", "device-recovery"),
+            ("rescue", "device-rescue"),
+            ("sideload", "device-sideload"),
+            ("bootloader", "device-bootloader"),
+            ("host", "device-not-ready"),
+            ("detached", "device-not-ready"),
+            ("anything else", "device-not-ready"),
         ] {
             let state = DeviceState::parse(word);
             assert!(state.fix().is_some(), "{word}");
-            assert!(state.kind().starts_with("device-"), "{word}");
+            assert_eq!(state.kind(), kind, "{word}");
         }
         assert_eq!(DeviceState::Device.fix(), None);
     }

@@ -285,6 +285,7 @@ fn file_name(path: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use heaptap_model::error::Classified as _;
     use std::io::{Cursor, Write};
 
     fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -323,7 +324,7 @@ mod tests {
         assert_eq!(open(&members, &Budget::new(1_000_000)).unwrap(), 8);
         // Each one would fit on its own.
         let error = open(&members, &Budget::new(500_000)).unwrap_err();
-        assert!(matches!(error, ImportError::TooLarge { .. }), "{error}");
+        assert_eq!(error.kind(), "input-too-large", "{error}");
     }
 
     #[test]

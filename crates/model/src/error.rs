@@ -172,7 +172,12 @@ fn without_os_code(message: String) -> String {
         match digits.strip_prefix(')') {
             Some(after) => {
                 out.push_str(before);
-                left = after;
+                // `tempfile` appends the random path of its file, which nothing else shows.
+                let path = after.strip_prefix(" at path \"");
+                left = match path.and_then(|path| path.split_once('"')) {
+                    Some((_, after)) => after,
+                    None => after,
+                };
             }
             None => return message,
         }
@@ -292,6 +297,13 @@ mod tests {
         codes.sort_unstable();
         codes.dedup();
         assert_eq!(codes.len(), ErrorClass::BY_PRECEDENCE.len());
+    }
+
+    #[test]
+    fn messages_leave_out_codes_and_temporary_files() {
+        let message = r#"cannot write x: Gone (os error 2) at path "/tmp/.a1": see y (os error 3)"#;
+        let left = without_os_code(message.to_owned());
+        assert_eq!(left, "cannot write x: Gone: see y");
     }
 
     #[test]

@@ -138,6 +138,7 @@ fn statements(args: &Args) -> Result<Option<String>, Failure> {
             "sql-unreadable",
             format!("cannot read statements from {name}: {error}"),
         )
+        .with_help("check the path and its permissions")
     };
     if from_stdin {
         if args.input == "-" {

@@ -1,7 +1,5 @@
 //! `heaptap smaps`: the mappings of a process, by the rows of meminfo, by library or by mapping.
 
-use std::path::Path;
-
 use super::args::{Args, ByArg};
 use crate::console::table::{Table, show_fitting};
 use crate::console::{Console, Style, save_file};
@@ -40,6 +38,15 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             smaps::of_phone(ctx.device().await?, &targets, ctx.globals.user).await?
         }
     };
+    // Before the document, so that the failure has its own.
+    if args.save.is_some() && mapped.text.is_none() {
+        return Err(Failure::new(
+            ErrorClass::Usage,
+            "nothing-to-save",
+            "cannot save the kernel text: a trace contains only its rows",
+        )
+        .with_help("use `--json` or `--csv` for the rows"));
+    }
     let console = &ctx.console;
     let whole = console.is_json() || args.csv;
     let limit = args.rows.limit.unwrap_or(if whole { 0 } else { PAGE });
@@ -60,22 +67,10 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     } else {
         show(console, &document, &mapped);
     }
-    if let Some(file) = &args.save {
-        save(console, file, &mapped)?;
+    if let (Some(file), Some(text)) = (&args.save, &mapped.text) {
+        save_file::write(console, file, text)?;
     }
     Ok(Outcome::Done)
-}
-
-fn save(console: &Console, file: &Path, mapped: &Mapped) -> Result<(), Failure> {
-    let Some(text) = &mapped.text else {
-        return Err(Failure::new(
-            ErrorClass::Usage,
-            "nothing-to-save",
-            "cannot save the kernel text: a trace contains only its rows",
-        )
-        .with_help("use `--json` or `--csv` for the rows"));
-    };
-    save_file::write(console, file, text)
 }
 
 fn size(bytes: Option<u64>) -> String {

@@ -82,8 +82,10 @@ impl Classified for NativeLeaksError {
                 })
             }
             NativeLeaksError::WarmupTooLong { of, .. } => {
-                ErrorFacts::new(ErrorClass::Usage, "warmup-too-long")
-                    .with_help(format!("use `--warmup {}` or less", of.saturating_sub(2)))
+                ErrorFacts::new(ErrorClass::Usage, "warmup-too-long").with_help(match of {
+                    0..=2 => "leave out `--warmup`".to_owned(),
+                    _ => format!("use `--warmup {}` or less", of - 2),
+                })
             }
             NativeLeaksError::Incomplete { .. } => {
                 ErrorFacts::new(ErrorClass::Inconclusive, "incomplete-series")

@@ -310,3 +310,13 @@ fn retired_options_are_taken_and_said_to_be() {
         "{stderr}"
     );
 }
+
+#[test]
+fn a_port_that_is_taken_is_told() {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    let port = listener.local_addr().expect("bound").port().to_string();
+    let output = heaptap(&["virtual-phone", "--port", &port, "--json"]);
+    assert_eq!(output.status.code(), Some(11));
+    let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(document["error"]["kind"], "port-taken");
+}

@@ -2,9 +2,10 @@
 //! no memory beyond a small multiple of the input.
 
 use super::{fixtures, judge};
+use heaptap::error::Classified as _;
 use heaptap::profile::{Health, HeapDump};
 use heaptap::trace::{Trace, TraceError};
-use std::io::Cursor;
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
 
 fn read(bytes: &[u8]) -> (Vec<HeapDump>, Health) {
     let mut trace = Trace::open(Box::new(Cursor::new(bytes.to_vec()))).expect("memory can be read");
@@ -16,6 +17,27 @@ fn read(bytes: &[u8]) -> (Vec<HeapDump>, Health) {
         })
         .expect("memory can be read");
     (dumps, health)
+}
+
+/// A file on a disk that fails.
+struct Failing;
+
+impl Read for Failing {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(io::Error::other("a bad sector"))
+    }
+}
+
+impl Seek for Failing {
+    fn seek(&mut self, _: SeekFrom) -> io::Result<u64> {
+        Ok(1000)
+    }
+}
+
+#[test]
+fn a_failing_disk_is_no_damage() {
+    let error = Trace::open(Box::new(Failing)).map(drop).unwrap_err();
+    assert_eq!(error.kind(), "trace-unreadable");
 }
 
 fn load(name: &str) -> Vec<u8> {

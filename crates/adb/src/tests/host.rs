@@ -50,6 +50,9 @@ async fn an_answer_cut_anywhere_is_lost() {
     let script = Scripted::new([vec![expect("host:version"), Step::Hang]]);
     let error = script.server().version().await.unwrap_err();
     assert_eq!(error.kind(), "adb-server-silent");
+    let script = Scripted::new([vec![expect("host:version"), fail("unknown host service")]]);
+    let error = script.server().version().await.unwrap_err();
+    assert_eq!(error.kind(), "adb-server-refused");
 }
 
 #[tokio::test(start_paused = true)]

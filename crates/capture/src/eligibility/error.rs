@@ -52,6 +52,9 @@ impl Classified for EligibilityError {
                 false => ErrorFacts::new(ErrorClass::NotEligible, "not-eligible"),
             }
             .with_help(match fix {
+                Some(question) if question.ends_with('?') => {
+                    format!("{question} Use `--no-check` to record anyway.")
+                }
                 Some(fix) => format!("{fix}; use `--no-check` to record anyway"),
                 None => "use `--no-check` to record anyway".to_owned(),
             }),

@@ -590,6 +590,19 @@ mod tests {
         assert_eq!(journals.of("R5").unwrap(), Some(saved));
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn settings_of_another_phone_are_not_put_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let journals = Journals::in_folder(folder.path()).unwrap();
+        let script = Scripted::new([
+            features("shell_v2"),
+            answered("getprop ro.serialno", "R6\n"),
+        ]);
+        let error = put_back(&script.phone(), &journals, &noted()).await;
+        assert_eq!(script.complaints(), Vec::<String>::new());
+        assert_eq!(error.unwrap_err().kind(), "other-device");
+    }
+
     #[test]
     fn a_phone_is_the_same_by_any_cable_and_an_emulator_is_not_another() {
         assert_eq!(identity("R5", "R5"), identity("10.0.0.7:5555", "R5"));
@@ -606,7 +619,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let journals = Journals::in_folder(folder.path()).unwrap();
         let held = journals.lock("a").unwrap();
-        assert!(matches!(journals.lock("a"), Err(ProvokeError::Busy { .. })));
+        let busy = journals.lock("a").err().map(|error| error.kind());
+        assert_eq!(busy, Some("provoke-busy"));
         journals.lock("b").unwrap();
         drop(held);
         journals.lock("a").unwrap();

@@ -256,6 +256,19 @@ pub(super) fn unexpected_output(device: &Device, what: &'static str, text: &str)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use heaptap_adb::scripted::*;
+    use heaptap_model::error::Classified as _;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_strange_clock_is_refused() {
+        let mut shell = service(&format!("shell,v2,raw:{}", Command::script(MOMENT).text()));
+        shell.push(Step::Hear(5, None));
+        shell.push(say([packet(1, b"strange\n"), packet(3, &[0])].concat()));
+        let script = Scripted::new([features("shell_v2"), shell]);
+        let error = moment(&script.phone()).await.unwrap_err();
+        assert_eq!(script.complaints(), Vec::<String>::new());
+        assert_eq!(error.kind(), "unexpected-answer");
+    }
 
     #[test]
     fn start_ticks_are_found_behind_any_name() {

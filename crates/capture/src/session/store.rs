@@ -325,6 +325,7 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::session::journal::tests::header;
+    use heaptap_model::error::Classified as _;
 
     #[test]
     fn only_one_process_finishes_a_session() {
@@ -335,7 +336,8 @@ mod tests {
         let (journal, lock) = store.create(header).unwrap();
         drop(journal);
         assert!(store.is_locked(&id));
-        assert!(matches!(store.lock(&id), Err(SessionError::Busy { .. })));
+        let busy = store.lock(&id).err().map(|error| error.kind());
+        assert_eq!(busy, Some("session-busy"));
         drop(lock);
         assert!(!store.is_locked(&id));
         let looking = File::open(store.lock_path(&id)).unwrap();
