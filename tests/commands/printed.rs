@@ -59,8 +59,8 @@ fn variables_of(command: &str) -> (impl Iterator<Item = &str>, &str) {
 }
 
 /// Output of a command that fails with the error `kind`, with `_` for `-`. It runs in `fixtures/`,
-/// or in a temporary directory with `files` if there are any. Its own state keeps sessions of other
-/// tests out.
+/// or in a temporary directory with `files` if it has any or a virtual device. Its own state keeps
+/// sessions of other tests out.
 fn failing(kind: &str, command: &str, files: &[(&str, Vec<u8>)]) -> String {
     let [own, state] =
         [(); 2].map(|()| tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder"));
@@ -71,8 +71,9 @@ fn failing(kind: &str, command: &str, files: &[(&str, Vec<u8>)]) -> String {
         std::fs::write(path, bytes).expect("written");
     }
     let fixtures = fixtures();
+    let writes = command.contains("--virtual");
     let folder = match files {
-        [] => fixtures.as_path(),
+        [] if !writes => fixtures.as_path(),
         _ => own.path(),
     };
     let document = run(folder, &format!("{command} --json"), state_path).stdout;
@@ -307,7 +308,7 @@ fails! {
     no_packages: "apps --virtual --user 99",
     no_session: "stop --virtual",
     no_such_session: "stop nope --virtual",
-    not_a_timeline: "provoke -n a home-and-back --timeline meminfo/synthetic_api34_d.txt --virtual",
+    not_a_timeline: "provoke -n a home-and-back --timeline notes.txt --virtual" ["notes.txt": b"some notes"],
     not_on_this_android: "provoke -n com.example.app compact --virtual=android=13",
     not_launched: "record -n com.android.shell --launch -d 1s -o nowhere --virtual=build=userdebug",
     nothing_to_launch: "record -p 1 --launch --virtual",
