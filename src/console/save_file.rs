@@ -26,7 +26,7 @@ pub(crate) fn write(console: &Console, file: &Path, text: &[u8]) -> Result<(), F
             "host-write",
             format!("cannot write {}: {error}", file.display()),
         )
-        .with_help("choose a file in a writable directory")
+        .with_help("name a file in a writable directory with free space")
     };
     let folder = match file.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,

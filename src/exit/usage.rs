@@ -199,6 +199,7 @@ pub(crate) fn show(
         Some(ContextValue::String(word)) => Some(word.as_str()),
         _ => None,
     };
+    let mut is_input_missing = false;
     let (message, help) = match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let word = word(ContextKind::InvalidSubcommand).unwrap_or_default();
@@ -240,6 +241,7 @@ pub(crate) fn show(
                 Some(ContextValue::Strings(names)) => names.as_slice(),
                 _ => &[],
             };
+            is_input_missing = names.iter().any(|name| name.starts_with(['<', '[']));
             let names = names.iter().map(|name| name.replace(['<', '>', '.'], ""));
             let message = format!("missing {}", names.collect::<Vec<_>>().join(", "));
             excerpt.clear();
@@ -258,8 +260,7 @@ pub(crate) fn show(
             Failure::new(ErrorClass::BadInput, "input-unreadable", message).with_help(help),
         );
     }
-    let is_missing = error.kind() == ErrorKind::MissingRequiredArgument;
-    let help = help.unwrap_or_else(|| match (usage, is_missing) {
+    let help = help.unwrap_or_else(|| match (usage, is_input_missing) {
         (Some(usage), true) => format!("usage: {usage}"),
         _ => format!("`{}` lists its options", help_command(root, &typed)),
     });

@@ -456,7 +456,7 @@ async fn check_exits_with_4_where_any_is_not_eligible() {
         (
             &["check", "-n", "com.example.app"][..],
             0,
-            "native: yes   java: yes",
+            "native: yes  java: yes",
         ),
         (
             &["check", "-n", "com.example.stopped"],

@@ -38,7 +38,7 @@ fn labelled_rounds_tell_the_leak_and_accuse_nothing_healthy() {
     assert!(notes.contains("warm-up"), "{notes}");
     let text = lab.expect(9, &["leaks", "out", "--fail"]).stdout;
     assert!(text.contains(&format!("1. {PLANTED}")), "{text}");
-    assert!(text.contains("Each iteration leaves"), "{text}");
+    assert!(text.contains("Find what keeps it"), "{text}");
     // A single dump cannot be compared.
     let one = lab.expect(2, &["leaks", "out@last", "--json"]).json();
     assert_eq!(one["error"]["kind"], "too-few-dumps");

@@ -107,14 +107,14 @@ fn about(p: &Process) -> String {
     if words.is_empty() {
         String::new()
     } else {
-        format!("   {}", words.join(", "))
+        format!("  {}", words.join(", "))
     }
 }
 
 /// Formats the answers for a native profile, a Java heap dump, and a heap file of `am dumpheap`.
 fn answers(console: &Console, [native, java, hprof]: [Answer; 3]) -> String {
     format!(
-        "   native: {}   java: {}   hprof: {}",
+        "  native: {}  java: {}  hprof: {}",
         answer(console, native),
         answer(console, java),
         answer(console, hprof)

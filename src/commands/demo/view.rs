@@ -188,7 +188,7 @@ fn say_written(ctx: &Context, folder: &Path, manifest: &Manifest, has_page: bool
         false => String::new(),
     };
     ctx.console.say(format_args!(
-        "wrote {}: {} native dumps, a Java heap, memory over time{page}",
+        "wrote {}: {} dumps, a Java heap{page}",
         folder.display(),
         manifest.dumps.native.len(),
     ));
@@ -200,15 +200,12 @@ fn say_next(ctx: &Context, folder: &Path, page: Option<&Path>) {
     let mut commands = Vec::new();
     if let Some(page) = page {
         let page = quoted_path(near(page));
-        commands.push((format!("open {page}"), "the whole report in the browser"));
+        commands.push((format!("open {page}"), "the report"));
     }
     let java = quoted_path(folder.join(FOLDER));
     commands.extend([
-        (
-            format!("leaks {recording}"),
-            "everything that grows, with its certainty",
-        ),
-        (format!("leaks {java}"), "Java leaks and the paths to them"),
+        (format!("leaks {recording}"), "everything that grows"),
+        (format!("leaks {java}"), "Java leaks"),
         (
             format!("top {recording}"),
             "functions with the most native memory",
@@ -216,7 +213,6 @@ fn say_next(ctx: &Context, folder: &Path, page: Option<&Path>) {
     ]);
     commands.truncate(NEXT_COMMANDS);
     say_commands(ctx, "next:", &commands);
-    ctx.console.say("");
     ctx.console.say(format_args!(
         "{} `heaptap doctor`, then `heaptap record -n {APP}`",
         ctx.console.on_stderr(Style::Strong, "on your own device:")

@@ -79,7 +79,7 @@ impl Classified for HprofToolError {
             }
             HprofToolError::Write { .. } => {
                 ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")
-                    .with_help("free disk space there, or name another file")
+                    .with_help("name a file in a writable directory with free space")
             }
             HprofToolError::Interrupted => ErrorFacts::new(ErrorClass::Interrupted, "interrupted"),
         }

@@ -83,7 +83,7 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
         "timeline-unwritable",
         format!("cannot write {}: {error}", path.display()),
     )
-    .with_help("free disk space there, or leave out `--timeline`")
+    .with_help("name a file in a writable directory with free space, or leave out `--timeline`")
 }
 
 /// Runs a plan, and adds its steps to `timeline` if one is given.

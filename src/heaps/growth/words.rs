@@ -2,55 +2,38 @@
 
 use super::series::Heap;
 use crate::analyze::native::growth::Site;
-use crate::analyze::native::scope;
 use crate::analyze::sampling::plan::Decider;
 use crate::analyze::sampling::verdict::{InconclusiveReason, Verdict};
 use crate::units::{ByteSize, thousands};
 
-/// Share of freed bytes below which a site keeps everything.
-const HARDLY_FREED: f64 = 0.005;
-
-/// Returns the sentence for a site whose app code is in `function`. `iterations`: from the first to
-/// the last dump; more than one can lie between two dumps.
+/// Returns the sentence for a site. `iterations`: from the first to the last dump; more than one can
+/// lie between two dumps.
 pub(super) fn sentence(
     site: &Site,
-    function: &str,
     heap: &Heap,
     decider: Decider,
     iterations: u64,
     tolerance: u64,
 ) -> String {
     let rounds = heap.dumps.len() - 1;
-    let function = scope::qualified(scope::without_annotation(function));
     let rate = site.rate.shown();
     let grown = site.grown.shown();
     let decides = decides(decider);
     match site.verdict {
         Verdict::Grows { below_tolerance } => {
-            let kept = match site.freed_share() {
-                Some(share) if share > HARDLY_FREED => format!(
-                    "Each iteration leaves {rate} more memory allocated by {function}, although \
-                     {:.0}% of it is freed",
-                    share * 100.0
-                ),
-                _ => format!(
-                    "Each iteration leaves {rate} more memory allocated by {function}, and none of \
-                     it is freed"
-                ),
-            };
             let always = match site.in_every_iteration {
-                true => " It grows from each dump to the next.",
+                true => "It grows from each dump to the next. ",
                 false => "",
             };
             let what = match below_tolerance {
                 true => format!(
-                    "That is within the tolerance of {} per iteration: accept it, or find what \
+                    "Its growth is within the tolerance of {} per iteration: accept it, or find what \
                      keeps the memory.",
                     ByteSize(tolerance)
                 ),
                 false => "Find what keeps it, and release it when an iteration ends.".to_owned(),
             };
-            format!("{kept}.{always} {what}")
+            format!("{always}{what}")
         }
         Verdict::WithinNoise => {
             "Its unreleased memory does not change beyond the sampling error.".to_owned()

@@ -45,7 +45,7 @@ pub struct ProcessChanges {
     pub pids: [Option<u32>; 2],
     /// True if it restarted in between: the pids differ.
     pub restarted: bool,
-    /// All values in either meminfo.
+    /// All values in either meminfo, without columns that only one of them prints.
     pub rows: Vec<Change>,
 }
 
@@ -222,6 +222,13 @@ fn changes(before: &ProcessFacts, after: &ProcessFacts) -> ProcessChanges {
             rows.push(change(figure, None, Some(figure.value)));
         }
     }
+    // Forms of meminfo print different columns. One that the other does not print has not changed.
+    let prints = |figures: &[Figure<'_>], row: &Change| {
+        let mut section = figures.iter().filter(|figure| figure.section == row.section);
+        let is_printed = section.clone().any(|figure| figure.column == row.column);
+        section.next().is_none() || is_printed
+    };
+    rows.retain(|row| prints(&old, row) && prints(&new, row));
     rows.sort_by_key(|row| sections.iter().position(|section| *section == row.section));
     let name = after.name.clone().or(before.name.clone());
     ProcessChanges {

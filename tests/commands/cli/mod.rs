@@ -3,6 +3,8 @@
 mod foreign;
 #[cfg(unix)]
 mod narrow;
+#[cfg(unix)]
+mod widths;
 
 use std::io::Read as _;
 use std::process::{Command, Output, Stdio};

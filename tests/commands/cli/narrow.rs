@@ -18,12 +18,13 @@ fn fixture(name: &str) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// Output of a command on a terminal of that many columns.
+/// Results of a command on a terminal of that many columns, without stderr.
 fn printed(columns: u16, args: &[&str]) -> String {
-    on_terminal(columns, command(args))
+    on_terminal(columns, command(args), false)
 }
 
-fn on_terminal(columns: u16, mut command: Command) -> String {
+/// What a command writes to a terminal of that many columns, with stderr or without.
+pub(super) fn on_terminal(columns: u16, mut command: Command, with_stderr: bool) -> String {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
     let terminal = openpt(flags).expect("a terminal");
     grantpt(&terminal).expect("it is ours");
@@ -42,10 +43,15 @@ fn on_terminal(columns: u16, mut command: Command) -> String {
         .open(name)
         .expect("it opens");
     tcsetwinsize(&inside, size).expect("it has a size");
+    let stderr = if with_stderr {
+        Stdio::from(inside.try_clone().expect("a second handle"))
+    } else {
+        Stdio::null()
+    };
     let mut child = command
         .arg("--color=never")
         .stdout(Stdio::from(inside))
-        .stderr(Stdio::null())
+        .stderr(stderr)
         .spawn()
         .expect("the binary runs");
     let mut bytes = Vec::new();
@@ -192,38 +198,4 @@ fn at_a_hundred_columns_leaks_shows_the_callers_without_template_arguments() {
     assert_unbroken(100, &["leaks", recording]);
     assert_unbroken(60, &["leaks", recording]);
     assert_unbroken(60, &["top", recording]);
-}
-
-/// The main tables on terminals of the usual widths, exactly.
-#[test]
-fn tables_of_80_and_of_120_columns() {
-    let trace = "conversions/rust_cont_symbolized.pftrace";
-    let heap = "hprof/leaklab-after.hprof.zst";
-    let (first, last) = (format!("{trace}@1"), format!("{trace}@last"));
-    let mut all = String::new();
-    for columns in [80, 120] {
-        for args in [
-            &["top", trace][..],
-            &["top", "--tree", "-l", "12", trace],
-            &["diff", &first, &last],
-            &["leaks", trace],
-            &["top", heap],
-            &["leaks", heap],
-            &["meminfo", "meminfo/synthetic_api34_d.txt"],
-        ] {
-            let shown = args.join(" ");
-            let mut command = command(args);
-            // Wrapping depends on the length of paths, so these are relative.
-            command.current_dir(fixture(""));
-            let text = on_terminal(columns, command);
-            let wide = text
-                .lines()
-                .find(|line| console::measure_text_width(line) > usize::from(columns));
-            assert_eq!(wide, None, "{columns} columns: {shown}");
-            all.push_str(&format!("$ heaptap {shown}  # {columns} columns\n{text}\n"));
-        }
-    }
-    insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
-        insta::assert_snapshot!("tables_by_width", all);
-    });
 }

@@ -71,7 +71,7 @@ impl Classified for DiffError {
                 .with_help("name another file, or add `--force` to overwrite it"),
             DiffError::Unwritable { .. } => {
                 ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")
-                    .with_help("free disk space there, or name another file")
+                    .with_help("name a file in a writable directory with free space")
             }
         }
     }

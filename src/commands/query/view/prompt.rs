@@ -359,7 +359,14 @@ pub(super) fn dot(console: &Console, database: &Database, typed: &str) -> Result
     Ok(true)
 }
 
+/// Prints each with what it is: in a line each if the terminal is wide enough, otherwise in two.
 fn list<'t>(console: &Console, tables: impl Iterator<Item = &'t TableInfo>) {
+    let tables: Vec<&TableInfo> = tables.collect();
+    let widest = tables.iter().map(|table| table.about.chars().count()).max();
+    let whole = NAME_COLUMNS + SORT_COLUMNS + 4 + widest.unwrap_or(0);
+    let is_narrow = console
+        .stdout_width()
+        .is_some_and(|columns| columns < whole);
     for table in tables {
         let sort = match table.sort {
             Sort::Table => "table",
@@ -369,14 +376,24 @@ fn list<'t>(console: &Console, tables: impl Iterator<Item = &'t TableInfo>) {
             Sort::Temporary => "temp",
         };
         let name = sanitize(&table.name);
-        let blanks = " ".repeat(48usize.saturating_sub(name.len()));
-        console.data(format_args!(
-            "{}{blanks}  {sort:<8}  {}",
-            console.styled(Style::Strong, name),
-            console.styled(Style::Dim, table.about)
-        ));
+        let blanks = " ".repeat(NAME_COLUMNS.saturating_sub(name.len()));
+        let name = console.styled(Style::Strong, name);
+        let about = console.styled(Style::Dim, table.about);
+        match is_narrow {
+            true => {
+                console.data(format_args!("{name}  {sort}"));
+                console.data(format_args!("    {about}"));
+            }
+            false => console.data(format_args!(
+                "{name}{blanks}  {sort:<SORT_COLUMNS$}  {about}"
+            )),
+        }
     }
 }
+
+/// Width of the names of tables in a list, in columns.
+const NAME_COLUMNS: usize = 48;
+const SORT_COLUMNS: usize = 8;
 
 fn schema(console: &Console, table: &TableInfo) {
     console.data(console.styled(Style::Strong, sanitize(&table.name)));

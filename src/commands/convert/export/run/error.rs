@@ -95,7 +95,7 @@ impl Classified for ExportError {
             }
             ExportError::Write { .. } => {
                 ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")
-                    .with_help("free disk space there, or name another location with `-o`")
+                    .with_help("name a file in a writable directory with free space")
             }
             ExportError::Temporary { .. } => {
                 ErrorFacts::new(ErrorClass::HostWrite, "temporary-unwritable").with_help(
