@@ -28,9 +28,9 @@ pub(super) fn end(console: &Console, csv: bool, live: &Live) {
     }
     if let Some((core, services, bytes)) = live.cost() {
         console.say(format_args!(
-            "watched for {}: {} by {} on the device; {}",
-            HumanDuration(live.elapsed()),
+            "{} over {} by {} on the device; {}",
             taken(live.spent.rounds, live.spent.questions),
+            HumanDuration(live.elapsed()),
             match live.spent.round_trips {
                 1 => "one command".to_owned(),
                 more => format!("{more} commands"),
