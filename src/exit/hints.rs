@@ -254,6 +254,12 @@ mod tests {
                 "heaptap record -n x --no-check",
             ),
             ("top", "--java", "heaptap top rec --java", "use --heap java"),
+            (
+                "dump",
+                "-d",
+                "heaptap dump -n x -d 4s",
+                "use `heaptap record -n NAME --with java -d TIME`",
+            ),
         ] {
             assert_eq!(
                 hint(command, option, line).as_deref(),

@@ -4,11 +4,10 @@ use crate::console::table::Table;
 use crate::console::{Console, Style};
 use crate::flags::pattern::NO_MATCH;
 use crate::heaps::growth::{HeapRow, NativeLeaksDocument, Place, SeriesRow, SiteRow};
-use crate::units::{ByteSize, thousands};
+use crate::units::{ByteSize, counted, thousands};
 use crate::untrusted;
-use crate::views::native::shortened;
-use crate::views::sites::paragraph;
-use crate::views::sites::{place, show_site};
+use crate::views::native::{shortened, unwinder_notes};
+use crate::views::sites::{CALLERS, paragraph, place, show_site};
 
 /// Rows of churn on a page.
 const CHURN: usize = 5;
@@ -50,12 +49,17 @@ fn show_series(console: &Console, series: &SeriesRow, document: &NativeLeaksDocu
     };
     let leaks = series.leaks + series.leaks_below_tolerance;
     console.data("");
+    let grows = of("grows");
+    // A line of code can stand for several callsites.
+    let (one, many) = match grows.iter().any(|site| site.callsites > 1) {
+        true => ("place in the code grows", "places in the code grow"),
+        false => ("callsite grows", "callsites grow"),
+    };
     let headline = match leaks {
         0 => "No confirmed leaks".to_owned(),
-        1 => "Confirmed leaks: 1 callsite grows per iteration, beyond sampling error".to_owned(),
         n => format!(
-            "Confirmed leaks: {} callsites grow per iteration, beyond sampling error",
-            thousands(n)
+            "Confirmed leaks: {} per iteration, beyond sampling error",
+            counted(n, one, many)
         ),
     };
     let style = match (leaks, series.is_inconclusive()) {
@@ -63,7 +67,6 @@ fn show_series(console: &Console, series: &SeriesRow, document: &NativeLeaksDocu
         _ => Style::Strong,
     };
     console.data(console.styled(style, headline));
-    let grows = of("grows");
     for (at, site) in grows.iter().enumerate() {
         console.data("");
         show_site(
@@ -90,6 +93,13 @@ fn show_series(console: &Console, series: &SeriesRow, document: &NativeLeaksDocu
         ));
     }
     show_churn(console, series);
+    let functions = series.sites.iter().flat_map(|site| {
+        let own = site.stack.iter().position(|frame| *frame == site.own);
+        site.stack.iter().take(own.unwrap_or(0) + 1 + CALLERS)
+    });
+    for note in unwinder_notes(functions.map(|frame| frame.function.as_str())) {
+        console.data(console.styled(Style::Dim, note));
+    }
 }
 
 fn show_heap(console: &Console, heap: &HeapRow, is_filtered: bool) {
