@@ -77,13 +77,12 @@ fn summary(console: &Console, process: &Watched) {
         let name = format!("{indent}{}", figure.name());
         line(console, &name, cells.collect());
     }
-    let last = |figure| process.series.get(&figure).map(|series| series.last);
+    let last = |figure: Figure| process.series.get(&figure).map(|series| series.last);
     if last(Figure::Pss)
         .zip(last(Figure::Rss))
         .is_some_and(|(pss, rss)| pss > rss)
     {
-        let note = "  PSS is above VmRSS because only PSS includes swapped memory and that of \
-                    drivers (EGL mtrack, GL mtrack)";
+        let note = "  PSS is above VmRSS: only PSS includes swap and driver memory (mtrack rows)";
         console.data(console.styled(Style::Dim, note));
     }
 }
