@@ -40,6 +40,9 @@ const fn of(commands: &'static [&'static str], typed: &'static str, answer: Answ
 /// Ways to select processes.
 const PROCESS: &str = "a process is named with -n NAME, -p PID or --package PKG";
 
+/// A dump is of one moment: a recording has a duration.
+const JAVA_FOR_A_TIME: &str = "heaptap record -n NAME --with java -d TIME";
+
 /// The hints for options. The first match is shown.
 const OPTIONS: &[OptionHint] = &[
     of(&["check"], "--for", Answer::Option("--heap")),
@@ -80,6 +83,8 @@ const OPTIONS: &[OptionHint] = &[
     of(&["record", "dump"], "--force", Answer::Option("--no-check")),
     of(&["record"], "--snapshot-every", Answer::Option("-c")),
     of(&["dump"], "--deadline", Answer::Option("--timeout")),
+    of(&["dump"], "-d", Answer::Command(JAVA_FOR_A_TIME)),
+    of(&["dump"], "--duration", Answer::Command(JAVA_FOR_A_TIME)),
     of(
         &["open"],
         "--report",
@@ -249,6 +254,12 @@ mod tests {
                 "heaptap record -n x --no-check",
             ),
             ("top", "--java", "heaptap top rec --java", "use --heap java"),
+            (
+                "dump",
+                "-d",
+                "heaptap dump -n x -d 4s",
+                "use `heaptap record -n NAME --with java -d TIME`",
+            ),
         ] {
             assert_eq!(
                 hint(command, option, line).as_deref(),

@@ -255,7 +255,13 @@ pub(crate) fn show(
     {
         let path = word(ContextKind::InvalidValue).unwrap_or_default();
         let message = format!("cannot read {}: no such file or directory", visible(path));
-        let help = help_missing(std::path::Path::new(path));
+        // It names recordings, which are not a value of these options.
+        let help = match help_missing(std::path::Path::new(path)) {
+            help if help.starts_with("check the path") && help.contains("recording") => {
+                "check the path".to_owned()
+            }
+            help => help,
+        };
         return Err(
             Failure::new(ErrorClass::BadInput, "input-unreadable", message).with_help(help),
         );

@@ -29,17 +29,19 @@ pub enum Remedy<'a> {
 /// Returns a sentence about the number of unnamed frames.
 fn unnamed(names: &Symbolization) -> String {
     let all = names.frames_unnamed + names.frames_named;
-    let (have, they) = match names.frames_unnamed {
-        1 => ("has", "it is"),
-        _ => ("have", "they are"),
+    let (have, they, are, allocate) = match names.frames_unnamed {
+        1 => ("has", "it", "is", "allocates"),
+        _ => ("have", "they", "are", "allocate"),
     };
+    let (share, own) = (
+        percent(names.share_unnamed),
+        percent(names.leaf_share_unnamed),
+    );
     let hidden = match names.share_unnamed {
         0.0 => String::new(),
-        share => format!(
-            "; {they} in the callstacks of {} of the bytes, and allocate{} {}",
-            percent(share),
-            if names.frames_unnamed == 1 { "s" } else { "" },
-            percent(names.leaf_share_unnamed)
+        _ if share == own => format!("; {they} {allocate} {own} of the bytes"),
+        _ => format!(
+            "; {they} {are} in the callstacks of {share} of the bytes, and {allocate} {own}"
         ),
     };
     format!(
@@ -305,6 +307,19 @@ mod tests {
             ..Symbolization::default()
         };
         assert_eq!(text(&names), "");
+    }
+
+    #[test]
+    fn equal_shares_are_told_once() {
+        let names = Symbolization {
+            frames_named: 5,
+            frames_unnamed: 1,
+            share_unnamed: 0.2,
+            leaf_share_unnamed: 0.2,
+            ..Symbolization::default()
+        };
+        let text = "1 of 6 frames has no name; it allocates 20.0% of the bytes";
+        assert_eq!(unnamed(&names), text);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Shared parts of the views of native heaps: heading, sizes with their sampling error in columns,
 //! one-line stacks, warnings.
 
+use std::collections::BTreeSet;
+
 use crate::analyze::native::scope;
 use crate::analyze::sampling::{Estimate, Form, Shown};
 use crate::console::{Console, Style};
@@ -18,6 +20,28 @@ pub(crate) fn what_of(by: &str) -> &str {
         "class" => "class or scope",
         by => by,
     }
+}
+
+/// Returns notes that explain the frames in which heapprofd stores why it stopped unwinding, such as
+/// `ERROR MEMORY_INVALID`.
+pub(crate) fn unwinder_notes<'a>(functions: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let codes: BTreeSet<&str> = functions
+        .filter_map(|function| function.strip_prefix("ERROR "))
+        .collect();
+    let note = |code: &str| {
+        let why = match code {
+            "MEMORY_INVALID" => "the memory of the stack cannot be read",
+            "UNWIND_INFO" => "the library does not have unwind information for the address",
+            "UNSUPPORTED" => "the unwind information of the library is not supported",
+            "INVALID_MAP" => "the address is outside of all mappings",
+            "MAX_FRAME_EXCEEDED" => "the stack has too many frames",
+            "REPEATED_FRAME" => "the stack repeats a frame",
+            "INVALID_ELF" => "the library cannot be read",
+            _ => "unwinding failed",
+        };
+        format!("ERROR {code}: the callers are missing because {why}")
+    };
+    codes.into_iter().map(note).collect()
 }
 
 /// Note for a dump of a process that was running when profiling began.
@@ -190,4 +214,27 @@ pub(crate) fn place(library: Option<&str>, file: Option<&str>, line: Option<u32>
     }
     parts.extend(library.map(str::to_owned));
     parts.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unwinder_notes;
+
+    #[test]
+    fn error_codes_of_the_unwinder_are_put_into_words() {
+        let functions = [
+            "main",
+            "ERROR MEMORY_INVALID",
+            "ERROR 2",
+            "ERROR MEMORY_INVALID",
+        ];
+        assert_eq!(
+            unwinder_notes(functions.into_iter()),
+            [
+                "ERROR 2: the callers are missing because unwinding failed",
+                "ERROR MEMORY_INVALID: the callers are missing because the memory of the stack \
+                 cannot be read",
+            ]
+        );
+    }
 }

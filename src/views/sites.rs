@@ -49,7 +49,7 @@ pub(crate) fn show_site(console: &Console, lead: &str, site: &SiteRow, names_hea
         None => String::new(),
     };
     console.data(format_args!(
-        "{indent}{:+} per iteration · {} unreleased at the end{freed}",
+        "{indent}{:+} per iteration · {} unreleased in the last dump{freed}",
         site.rate.shown(),
         site.held_estimate.shown(),
     ));

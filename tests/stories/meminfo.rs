@@ -133,6 +133,13 @@ fn a_target_of_which_nothing_runs_is_told_beside_those_that_do() {
     );
     let shown = lab.expect(6, &["meminfo", "-n", &both]);
     assert!(shown.stderr.contains(nope), "{shown}");
+    for command in ["meminfo", "smaps", "gc"] {
+        let slip = lab.expect(4, &[command, "-n", "com.exmaple.app"]);
+        assert!(
+            slip.stderr.contains("did you mean com.example.app"),
+            "{slip}"
+        );
+    }
     assert!(shown.stdout.contains("Native Heap"), "{shown}");
 }
 

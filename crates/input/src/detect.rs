@@ -25,6 +25,8 @@ pub enum Kind {
     Pprof,
     Sqlite,
     Html,
+    /// A page of `heaptap report`.
+    Report,
     Json,
     Text,
     /// None of the other types.
@@ -48,6 +50,7 @@ impl fmt::Display for Kind {
             Kind::Pprof => "a pprof profile",
             Kind::Sqlite => "an SQLite database",
             Kind::Html => "an HTML page",
+            Kind::Report => "a page of `heaptap report`",
             Kind::Json => "JSON",
             Kind::Text => "text",
             Kind::Unknown => "of an unknown type",
@@ -61,7 +64,7 @@ impl Kind {
     pub fn may_be_text(self) -> bool {
         matches!(
             self,
-            Kind::Text | Kind::Json | Kind::Html | Kind::Empty | Kind::Unknown
+            Kind::Text | Kind::Json | Kind::Html | Kind::Report | Kind::Empty | Kind::Unknown
         )
     }
 
@@ -78,6 +81,9 @@ impl Kind {
             Kind::Hprof => "inspect it with `heaptap hprof info` or `heaptap top`",
             Kind::Bzip2 => "unpack it with `bunzip2` first",
             Kind::Html => "fetch the trace again: this might be an error page from a server",
+            Kind::Report => {
+                "open it in a browser, or pass the recording directory or file that it shows"
+            }
             _ => {
                 "pass raw-trace from a recording directory or a *.pftrace file, raw or in gzip, \
                  zstd, xz, ZIP or TAR"
@@ -90,7 +96,9 @@ impl Kind {
     /// Returns the help text for commands that accept heaps of any type.
     pub fn help_with_heaps(self) -> &'static str {
         match self {
-            Kind::Elf | Kind::Html | Kind::Empty | Kind::Zeros | Kind::Bzip2 => self.help(),
+            Kind::Elf | Kind::Html | Kind::Report | Kind::Empty | Kind::Zeros | Kind::Bzip2 => {
+                self.help()
+            }
             _ => {
                 "pass a trace (recording directory or *.pftrace), a pprof (*.pb.gz), or an HPROF \
                  (from `am dumpheap` or `jmap -dump`)"
@@ -105,7 +113,9 @@ impl Kind {
             Kind::Pprof => {
                 "view it with `heaptap top` or `heaptap report`, or pass the original dump or trace"
             }
-            Kind::Elf | Kind::Html | Kind::Empty | Kind::Zeros | Kind::Bzip2 => self.help(),
+            Kind::Elf | Kind::Html | Kind::Report | Kind::Empty | Kind::Zeros | Kind::Bzip2 => {
+                self.help()
+            }
             _ => {
                 "pass the output of `am dumpheap` or `jmap -dump`, raw or in gzip, zstd, xz, ZIP \
                  or TAR"
@@ -113,6 +123,9 @@ impl Kind {
         }
     }
 }
+
+/// Mark in the head of a page of `heaptap report`.
+pub const REPORT_MARK: &str = "<meta name=\"generator\" content=\"heaptap";
 
 /// Detects the file type from the first bytes; 64 KiB are enough.
 pub fn detect(head: &[u8]) -> Kind {
@@ -215,7 +228,10 @@ fn text_kind(head: &[u8]) -> Option<Kind> {
     Some(if start.starts_with(['{', '[']) {
         Kind::Json
     } else if ["<!doctype", "<html"].iter().any(|tag| begins(start, tag)) {
-        Kind::Html
+        match start.contains(REPORT_MARK) {
+            true => Kind::Report,
+            false => Kind::Html,
+        }
     } else {
         Kind::Text
     })
@@ -281,6 +297,10 @@ mod tests {
             (b"{\"traceEvents\":[]}", Kind::Json),
             (b"<!DOCTYPE html>", Kind::Html),
             (b"<!doctype html>", Kind::Html),
+            (
+                b"<!doctype html>\n<meta name=\"generator\" content=\"heaptap 0.1.0\">",
+                Kind::Report,
+            ),
             (b"# tracer: nop\n", Kind::Text),
             (b"\x01\x02\x03", Kind::Unknown),
             (b"\x0a", Kind::Text),

@@ -54,7 +54,7 @@ mod spool;
 mod tar;
 mod text;
 
-pub use detect::{Kind, detect};
+pub use detect::{Kind, REPORT_MARK, detect};
 pub use heaps::{HeapSource, open_heaps, open_heaps_stream};
 pub use hprof::{
     HprofInput, JavaSource, hprofs_in_folder, open_hprof, open_hprof_stream, open_hprofs,
@@ -233,7 +233,11 @@ pub fn help_missing(path: &Path) -> String {
     match recordings.as_slice() {
         [] => "check the path: it must be a file or a recording directory".to_owned(),
         there => format!(
-            "check the path or use a recording in that directory: {}",
+            "check the path or use a recording in {}: {}",
+            match parent {
+                Some(parent) => sanitize(&parent.display().to_string()).into_owned(),
+                None => "the current directory".to_owned(),
+            },
             there.join(", ")
         ),
     }

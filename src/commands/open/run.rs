@@ -374,6 +374,7 @@ mod tests {
         let is_unknown =
             |shown| matches!(shown, Err(OpenError::UnknownPage { path }) if path == page);
         let head = format!("<!doctype html>\n{} 0.1.0\">", crate::report::MARK);
+        assert_eq!(crate::report::MARK, crate::import::REPORT_MARK);
         std::fs::write(&page, &head).expect("written");
         Manifest::default().write(folder.path()).expect("written");
         assert!(

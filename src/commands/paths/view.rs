@@ -124,6 +124,9 @@ fn show(console: &Console, report: &PathsReport) {
     if links.any(|link| link.text.contains("[*]")) {
         notes.push(java_view::ANY_ELEMENT);
     }
+    if report.holders.len() > 1 {
+        notes.push("refer to: number of objects of the referenced row, above");
+    }
     if report.has_native && report.shortest.is_some() {
         notes.push(java_view::WITH_NATIVE);
     }
@@ -240,7 +243,8 @@ fn escaped(text: &str) -> String {
 /// Returns the table of references, from the objects outwards. Rows in a chain of single referrers
 /// keep their indent.
 fn holders(rows: &[HolderRow]) -> Table {
-    let mut table = Table::new(&["objects", "refer to", "referenced by"]).keeping_remarks();
+    let mut table =
+        Table::new(&["objects", "refer to", "object, and what refers to it"]).keeping_remarks();
     let mut siblings = vec![0usize; rows.len()];
     for row in rows {
         if let Some(above) = row.above {

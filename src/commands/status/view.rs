@@ -71,7 +71,7 @@ fn status_line(session: &SessionStatus) -> String {
     if let Some(started) = session.started {
         let ago = time::OffsetDateTime::now_utc() - started;
         let ago = Duration::try_from(ago).unwrap_or_default();
-        parts.push(format!("since {}", HumanDuration(ago)));
+        parts.push(format!("started {} ago", HumanDuration(ago)));
     }
     parts.join("  ")
 }

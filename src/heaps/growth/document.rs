@@ -89,6 +89,9 @@ pub struct HeapRow {
     pub heap: String,
     /// Dumps, oldest first.
     pub dumps: Vec<DumpRow>,
+    /// Number of dumps in the inputs, including those that are left out.
+    #[serde(skip)]
+    pub(crate) available: usize,
     /// Number of steps from the first to the last dump.
     #[serde(rename = "steps")]
     pub rounds: u64,
@@ -355,6 +358,7 @@ impl Rows<'_> {
         HeapRow {
             heap: heap.name.clone(),
             dumps: heap.dumps.iter().map(DumpRow::of).collect(),
+            available: heap.available,
             rounds: heap.dumps.len() as u64 - 1,
             iterations: self.growth.iterations(at),
             paired: heap.paired,

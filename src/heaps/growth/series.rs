@@ -33,6 +33,8 @@ pub(super) struct Series {
 pub(super) struct Heap {
     pub name: String,
     pub dumps: Vec<Member>,
+    /// Number of its dumps in the inputs, including those that are left out.
+    pub available: usize,
     /// True if all are of one recording of one process.
     pub paired: bool,
 }
@@ -111,6 +113,7 @@ pub(super) fn series_of(
         };
         let labelled = labelled_only(&mut series, &heaps);
         for (name, dumps) in heaps {
+            let available = dumps.len();
             let chosen: Vec<&Opened> = dumps
                 .into_iter()
                 .filter(|opened| !labelled || opened.dump.facts.label.is_some())
@@ -159,6 +162,7 @@ pub(super) fn series_of(
             let mut heap = Heap {
                 name: name.to_owned(),
                 dumps: members,
+                available,
                 paired: false,
             };
             heap.pair(inputs);
@@ -288,7 +292,12 @@ fn labelled_only(series: &mut Series, heaps: &BTreeMap<&str, Vec<&Opened>>) -> b
     if most >= ENOUGH_LABELS {
         if most < all {
             series.notes.push(format!(
-                "only the {most} labeled dumps of {all} are compared; select others with @N"
+                "{} left out; select others with @N",
+                counted(
+                    (all - most) as u64,
+                    "dump without a label is",
+                    "dumps without a label are"
+                )
             ));
         }
         return true;
@@ -392,7 +401,7 @@ fn members(
             file: opened.file,
             name: opened.name.clone(),
             brief: match (inputs.files.len(), &opened.dump.facts.label) {
-                (1, Some(label)) => label.clone(),
+                (1, Some(label)) => format!("@{label}"),
                 (1, None) => format!("@{}", opened.dump.facts.number),
                 _ => opened.name.clone(),
             },

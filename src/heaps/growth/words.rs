@@ -38,6 +38,11 @@ pub(super) fn sentence(
         Verdict::WithinNoise => {
             "Its unreleased memory does not change beyond the sampling error.".to_owned()
         }
+        // Callsites are tested together, so an interval above 0 is not enough.
+        Verdict::CantTell(InconclusiveReason::TooFewSamples) if site.rate.low > 0.0 => format!(
+            "Among the callsites tested together, chance could explain the change of {rate:+} per \
+             iteration; {decides}."
+        ),
         Verdict::CantTell(InconclusiveReason::TooFewSamples) => {
             format!("The change of {rate:+} per iteration is within the sampling error; {decides}.")
         }
@@ -86,7 +91,7 @@ pub(super) fn sentence(
 fn decides(decider: Decider) -> String {
     let rounds = decider
         .iterations
-        .map(|n| format!("{} iterations", thousands(n)));
+        .map(|n| format!("{} iterations in all", thousands(n)));
     let interval = decider.interval_bytes.map(|bytes| match bytes {
         1 => "recording every allocation (-i 1)".to_owned(),
         bytes => format!("an interval of {bytes} bytes (-i {bytes})"),

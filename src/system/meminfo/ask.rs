@@ -79,10 +79,12 @@ pub async fn ask(device: &Device, question: &Question) -> Result<Answer, Meminfo
         eligibility::resolve_each(device, &facts, &question.targets, question.user).await?;
     let target = words(&question.targets);
     if resolved.found.is_empty() {
-        return Err(MeminfoError::NotFound { target });
+        let (targets, user) = (&question.targets, question.user);
+        let near = eligibility::did_you_mean(device, &facts, targets, user).await;
+        return Err(MeminfoError::NotFound { target, near });
     }
     let mut failed = None;
-    let not_found = |target: String| MeminfoError::NotFound { target }.to_string();
+    let not_found = |target: String| MeminfoError::NotFound { target, near: None }.to_string();
     let mut troubles: Vec<String> = resolved.missing.into_iter().map(not_found).collect();
     for (pid, name) in resolved.found {
         let called = format!("{name} ({pid})");

@@ -21,7 +21,11 @@ pub enum MeminfoError {
     Eligibility(#[from] EligibilityError),
     /// No running process matches.
     #[error("no running process matches {target}")]
-    NotFound { target: String },
+    NotFound {
+        target: String,
+        /// Question for similar names, if there are any.
+        near: Option<String>,
+    },
     /// The process ended during the request.
     #[error("{target} ended during the request: {said}")]
     Gone {
@@ -110,10 +114,12 @@ impl Classified for MeminfoError {
             MeminfoError::Device(error) => error.facts(),
             MeminfoError::Eligibility(error) => error.facts(),
             MeminfoError::Import(error) => error.facts(),
-            MeminfoError::NotFound { .. } => {
+            MeminfoError::NotFound { near, .. } => {
                 ErrorFacts::new(ErrorClass::NotEligible, "target-not-found").with_help(
-                    "start the app first; `heaptap apps` lists running apps, and `--package` \
-                     selects all processes of one",
+                    near.as_deref().unwrap_or(
+                        "start the app first; `heaptap apps` lists running apps, and `--package` \
+                         selects all processes of one",
+                    ),
                 )
             }
             MeminfoError::Gone { .. } => ErrorFacts::new(ErrorClass::Device, "target-gone")

@@ -46,6 +46,8 @@ pub enum FetchError {
         /// Target as typed.
         target: String,
         serial: String,
+        /// Question for similar names, if there are any.
+        near: Option<String>,
     },
     /// Several do.
     #[error("{target} matches {count} processes on {serial}: {there}")]
@@ -80,9 +82,11 @@ impl Classified for FetchError {
         match self {
             FetchError::Device(error) => error.facts(),
             FetchError::Eligibility(error) => error.facts(),
-            FetchError::NotRunning { .. } => {
-                ErrorFacts::new(ErrorClass::NotEligible, "target-not-running")
-                    .with_help("start the app first; `heaptap apps` lists running apps")
+            FetchError::NotRunning { near, .. } => {
+                ErrorFacts::new(ErrorClass::NotEligible, "target-not-running").with_help(
+                    near.as_deref()
+                        .unwrap_or("start the app first; `heaptap apps` lists running apps"),
+                )
             }
             FetchError::Several { .. } => ErrorFacts::new(ErrorClass::Usage, "several-processes")
                 .with_help("select one by its pid"),
@@ -132,7 +136,14 @@ pub(crate) async fn only_process(
     let target = targets.to_string();
     match (found.pop(), found.len()) {
         (Some(only), 0) => Ok(only),
-        (None, _) => Err(FetchError::NotRunning { target, serial }),
+        (None, _) => {
+            let near = eligibility::did_you_mean(device, &facts, targets, user).await;
+            Err(FetchError::NotRunning {
+                target,
+                serial,
+                near,
+            })
+        }
         (Some(last), others) => {
             found.push(last);
             let words = found

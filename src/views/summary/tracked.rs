@@ -41,7 +41,10 @@ pub(super) fn block(console: &Console, manifest: &Manifest) -> Option<Vec<String
 }
 
 fn line(dump: &TrackedDump) -> String {
-    let at = dump.label.as_deref().unwrap_or("at the end");
+    let at = match &dump.label {
+        Some(label) => format!("@{label}"),
+        None => "at the end".to_owned(),
+    };
     let bytes = size(i64::try_from(dump.space).unwrap_or(i64::MAX));
     let allocations = counted(dump.objects, "allocation", "allocations");
     let threads = counted(dump.threads, "thread", "threads");
@@ -51,7 +54,7 @@ fn line(dump: &TrackedDump) -> String {
     };
     format!(
         "  {}: {bytes} in {allocations} of {threads}; {bound}",
-        sanitize(at)
+        sanitize(&at)
     )
 }
 

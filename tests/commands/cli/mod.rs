@@ -112,7 +112,7 @@ fn a_file_that_is_not_there_is_told_with_what_may_be_meant() {
         ("cold-strat.trace", "help: did you mean cold-start.trace?"),
         (
             "x",
-            "help: check the path or use a recording in that directory: rec",
+            "help: check the path or use a recording in the current directory: rec",
         ),
         ("gone/x", "help: check the path: gone is not a directory"),
     ] {

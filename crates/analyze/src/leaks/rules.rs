@@ -428,7 +428,7 @@ impl<'g> Rules<'g> {
     fn dialog(&self, object: ObjectIndex) -> Verdict {
         match self.get(object, "android.app.Dialog", "mDecor") {
             Some(Value::Null) => Verdict::unknown("a dialog that is not showing"),
-            Some(Value::Object(_)) => Verdict::unknown("a dialog that is showing"),
+            Some(Value::Object(_)) => Verdict::unknown("a dialog that was not dismissed"),
             _ => Verdict::default(),
         }
     }

@@ -120,7 +120,8 @@ pub fn row(label: &str) -> Option<Meaning> {
         ),
         "Graphics" => meaning(
             "Gfx dev, EGL mtrack and GL mtrack: buffers and textures",
-            "compare two runs on the same screen",
+            "compare two snapshots of the same screen with `heaptap diff`, then use `--explain` \
+             for the row that grew, such as GL mtrack",
         ),
         "Private Other" => meaning(
             "private pages of all other rows",

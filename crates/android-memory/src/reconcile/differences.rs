@@ -69,8 +69,8 @@ impl Table {
             if info.value.is_of_small_only() {
                 causes.push(Cause {
                     kind: CauseKind::LargeNotListed,
-                    about: "Scudo lists only allocations of its primary allocator; larger ones \
-                            have their own mappings (`[anon:scudo:secondary]`) and count only in \
+                    about: "Scudo lists only allocations of its primary allocator, up to 64 KiB; \
+                            larger ones have their own mappings (`[anon:scudo:secondary]`) and count only in \
                             Heap Alloc"
                         .to_owned(),
                     bytes: None,

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::assessment::{AssessOptions, Assessment};
+use super::assessment::{AssessOptions, Assessment, Startup};
 use super::decide::decide_device;
 use super::error::EligibilityError;
 use super::facts::DeviceFacts;
@@ -155,6 +155,22 @@ pub async fn resolve_pids(
     user: Option<u32>,
 ) -> Result<Vec<(Pid, String)>, EligibilityError> {
     Ok(resolve_each(device, facts, targets, user).await?.found)
+}
+
+/// Returns [`Assessment::did_you_mean`] of targets without a process; `None` if the device does not
+/// answer.
+pub async fn did_you_mean(
+    device: &Device,
+    facts: &DeviceFacts,
+    targets: &Targets,
+    user: Option<u32>,
+) -> Option<String> {
+    let options = AssessOptions {
+        user,
+        startup: Startup::Off,
+    };
+    let assessment = assess(device, facts, targets, &options).await.ok()?;
+    assessment.did_you_mean().map(str::to_owned)
 }
 
 /// Running processes of targets.

@@ -112,6 +112,14 @@ pub struct Assessment {
 }
 
 impl Assessment {
+    /// Returns a question that names what a target without a process might mean; `None` if nothing
+    /// has a similar name.
+    pub fn did_you_mean(&self) -> Option<&str> {
+        let findings = self.targets.iter().flat_map(|target| &target.findings);
+        let mut fixes = findings.filter_map(|finding| finding.fix.as_deref());
+        fixes.find(|fix| fix.starts_with("did you mean"))
+    }
+
     /// Returns the answer for this kind of profile.
     fn answer(scope: Scope, native: Answer, java: Answer) -> Answer {
         match scope {

@@ -32,7 +32,7 @@ mod sections;
 #[cfg(test)]
 mod tests;
 
-pub use assess::{Resolved, assess, resolve_each, resolve_pids};
+pub use assess::{Resolved, assess, did_you_mean, resolve_each, resolve_pids};
 pub use assessment::{AssessOptions, Assessment, ProcessReport, Startup, TargetKind, TargetReport};
 pub use decide::{Answer, decide_device};
 pub use error::EligibilityError;

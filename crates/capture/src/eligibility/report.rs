@@ -174,10 +174,6 @@ fn absent(
         report
             .findings
             .push(Finding::not_installed(&report.target, user, &similar));
-    } else if options.startup == Startup::Off {
-        report
-            .findings
-            .push(Finding::not_running(&report.target, Severity::Blocks));
     } else {
         let running = s.processes.iter();
         let running = running.filter(|p| p.kind != ProcessKind::KernelThread);
@@ -194,14 +190,18 @@ fn absent(
 fn similar_names<'a>(name: &str, list: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let wanted = name.to_ascii_lowercase();
     let last = wanted.rsplit('.').next().unwrap_or(&wanted).to_owned();
+    // A short name such as `ps` is near to any other short one, and a part of many.
+    let most = (wanted.len() / 3).min(3);
+    let has_length = |part: &str| part.len() > 3;
     let mut scored: Vec<(usize, &str)> = list
         .filter_map(|name| {
             let have = name.to_ascii_lowercase();
-            let distance = edit_distance(&wanted, &have, 3);
+            let distance = edit_distance(&wanted, &have, most);
             let score = match distance {
                 Some(d) => d,
-                None if have.contains(&wanted) || wanted.contains(&have) => 4,
-                None if last.len() > 3 && have.rsplit('.').next() == Some(last.as_str()) => 5,
+                None if has_length(&wanted) && have.contains(&wanted) => 4,
+                None if has_length(&have) && wanted.contains(&have) => 4,
+                None if has_length(&last) && have.rsplit('.').next() == Some(last.as_str()) => 5,
                 None => return None,
             };
             Some((score, name))
@@ -267,5 +267,19 @@ fn about_names(
         report
             .findings
             .push(Finding::subprocesses(&report.target, &others, package));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::similar_names;
+
+    #[test]
+    fn a_short_name_is_not_similar_to_every_other() {
+        let running = ["ps", "adbd", "com.example.app", "com.example.maps"];
+        let similar = |name| similar_names(name, running.into_iter());
+        assert!(similar("gc").is_empty());
+        assert_eq!(similar("com.exmaple.maps"), ["com.example.maps"]);
+        assert_eq!(similar("adb"), ["adbd"]);
     }
 }

@@ -162,7 +162,7 @@ impl<'a> Changes<'a> {
             "<p><b>{}</b>{heap}, from {from} to {to}: {net}{each}{noise}.</p>\n",
             Foreign(process)
         ));
-        // Order by the certain part of the change.
+        // Order by the limit of the interval that is closer to 0.
         let certain = |net: i64, turnover: &Option<Turnover>| match turnover {
             Some(turnover) => {
                 let estimate = turnover.estimate();
@@ -198,7 +198,7 @@ impl<'a> Changes<'a> {
             None => String::new(),
         };
         let caption =
-            format!("Callsites that {what}{each}, by the certain part of the change{left_out}.");
+            format!("Callsites that {what}{each}, by the least change in the interval{left_out}.");
         let rows = changes.iter().take(ROWS).map(|(id, net, turnover)| {
             let place = Place::of(&self.shown, *id);
             vec![
@@ -215,7 +215,7 @@ impl<'a> Changes<'a> {
         });
         html.table(
             &caption,
-            &["#change", "verdict", "function", "location"],
+            &["#change", "direction", "function", "location"],
             rows,
         );
     }

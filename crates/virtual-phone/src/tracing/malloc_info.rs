@@ -8,6 +8,8 @@ use crate::process::Process;
 /// Maximum "small" size of jemalloc in bytes; larger sizes up to a chunk are "large".
 const SMALL: u64 = 14 << 10;
 const CHUNK: u64 = 1 << 21;
+/// Maximum size of a block of Scudo's primary allocator in bytes: the report leaves out larger ones.
+pub(crate) const PRIMARY: u64 = 64 << 10;
 
 /// Returns the XML that `am dumpheap -m` writes.
 pub(crate) fn malloc_info(kernel: &Kernel, process: &Process, now: BootNs) -> String {
@@ -15,7 +17,7 @@ pub(crate) fn malloc_info(kernel: &Kernel, process: &Process, now: BootNs) -> St
     let sizes = ledger.map(|l| l.native.sizes()).unwrap_or_default();
     if kernel.spec.android >= 11 {
         let mut text = "<malloc version=\"scudo-1\">\n".to_owned();
-        for (size, count) in sizes {
+        for (size, count) in sizes.range(..=PRIMARY) {
             text.push_str(&format!("<alloc size=\"{size}\" count=\"{count}\"/>\n"));
         }
         text.push_str("</malloc>\n");

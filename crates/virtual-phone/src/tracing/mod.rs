@@ -14,5 +14,7 @@ pub(crate) mod recording;
 mod sampler;
 mod target;
 
+#[cfg(test)]
+pub(crate) use malloc_info::PRIMARY;
 pub(crate) use malloc_info::malloc_info;
 pub(crate) use oom::run_out;

@@ -2,6 +2,7 @@
 //! growth limit.
 
 use super::super::run::{Budget, ChangeRow, DiffReport, DiffRow, HeapDiff, Verdict};
+use crate::analyze::sampling::Form;
 use crate::console::table::Table;
 use crate::console::{Console, Style};
 use crate::error::ErrorClass;
@@ -120,10 +121,22 @@ fn told(report: &DiffReport, change: &ChangeRow) -> String {
     format!("{growth}{}", per(report))
 }
 
-/// Returns growth and its error for two columns.
-fn cells(growth: &Growth) -> (String, String) {
+/// Returns growth and its error for two columns. `is_whole` growth is next to its columns, so it
+/// must be their difference, and is not rounded to its error.
+fn cells(growth: &Growth, is_whole: bool) -> (String, String) {
     match growth.low {
-        Some(_) if growth.value != 0.0 => parts(&growth.rate.shown(), true),
+        Some(_) if growth.value != 0.0 => {
+            let shown = growth.rate.shown();
+            let (size, error) = parts(&shown, true);
+            let (unit, d) = (shown.unit, shown.decimals);
+            let size = match shown.form {
+                Form::PlusMinus(..) | Form::Range(..) if is_whole => {
+                    format!("{:+.d$} {}", growth.value / unit.bytes(), unit.name())
+                }
+                _ => size,
+            };
+            (size, error)
+        }
         _ => (signed(growth.value as i64), String::new()),
     }
 }
@@ -211,7 +224,7 @@ fn table(
             true => row.own,
             false => row.cumulative,
         };
-        let (size, error) = cells(&main.growth);
+        let (size, error) = cells(&main.growth, report.per.is_none());
         let mut figures = vec![size];
         if has_error {
             figures.push(error);
@@ -219,7 +232,7 @@ fn table(
         figures.push(value(main.before.bytes, "bytes"));
         figures.push(value(main.after.bytes, "bytes"));
         if shows_both {
-            figures.push(cells(&other.growth).0);
+            figures.push(cells(&other.growth, report.per.is_none()).0);
         }
         table.row(figures, row.name.clone());
         let status = match main.status {

@@ -62,6 +62,8 @@ pub enum GcError {
     NotRunning {
         /// Requested processes.
         targets: String,
+        /// Question for similar names, if there are any.
+        near: Option<String>,
     },
     /// The process does not have a Java runtime.
     #[error("{name} ({pid}) does not have a Java heap")]
@@ -151,10 +153,12 @@ impl Classified for GcError {
             }
             GcError::Device(error) => error.facts(),
             GcError::Eligibility(error) => error.facts(),
-            GcError::NotRunning { .. } => {
+            GcError::NotRunning { near, .. } => {
                 ErrorFacts::new(ErrorClass::NotEligible, "gc-not-running").with_help(
-                    "start it (`heaptap apps` lists running processes), or read its earlier log \
-                     with `adb logcat -d | heaptap gc - -n NAME`",
+                    near.as_deref().unwrap_or(
+                        "start it (`heaptap apps` lists running processes), or read its earlier \
+                         log with `adb logcat -d | heaptap gc - -n NAME`",
+                    ),
                 )
             }
             GcError::NoArt { .. } => ErrorFacts::new(ErrorClass::NotEligible, "gc-no-java")

@@ -66,6 +66,7 @@ pub async fn find(
     if found.is_empty() {
         return Err(GcError::NotRunning {
             targets: targets.to_string(),
+            near: assessment.did_you_mean().map(str::to_owned),
         });
     }
     Ok((facts, found))

@@ -4,11 +4,10 @@ use crate::console::table::Table;
 use crate::console::{Console, Style};
 use crate::flags::pattern::NO_MATCH;
 use crate::heaps::growth::{HeapRow, NativeLeaksDocument, Place, SeriesRow, SiteRow};
-use crate::units::{ByteSize, thousands};
+use crate::units::{ByteSize, counted, thousands};
 use crate::untrusted;
-use crate::views::native::shortened;
-use crate::views::sites::paragraph;
-use crate::views::sites::{place, show_site};
+use crate::views::native::{shortened, unwinder_notes};
+use crate::views::sites::{CALLERS, paragraph, place, show_site};
 
 /// Rows of churn on a page.
 const CHURN: usize = 5;
@@ -50,12 +49,17 @@ fn show_series(console: &Console, series: &SeriesRow, document: &NativeLeaksDocu
     };
     let leaks = series.leaks + series.leaks_below_tolerance;
     console.data("");
+    let grows = of("grows");
+    // A line of code can stand for several callsites.
+    let (one, many) = match grows.iter().any(|site| site.callsites > 1) {
+        true => ("place in the code grows", "places in the code grow"),
+        false => ("callsite grows", "callsites grow"),
+    };
     let headline = match leaks {
         0 => "No confirmed leaks".to_owned(),
-        1 => "Confirmed leaks: 1 callsite grows per iteration, beyond sampling error".to_owned(),
         n => format!(
-            "Confirmed leaks: {} callsites grow per iteration, beyond sampling error",
-            thousands(n)
+            "Confirmed leaks: {} per iteration, beyond sampling error",
+            counted(n, one, many)
         ),
     };
     let style = match (leaks, series.is_inconclusive()) {
@@ -63,7 +67,6 @@ fn show_series(console: &Console, series: &SeriesRow, document: &NativeLeaksDocu
         _ => Style::Strong,
     };
     console.data(console.styled(style, headline));
-    let grows = of("grows");
     for (at, site) in grows.iter().enumerate() {
         console.data("");
         show_site(
@@ -90,6 +93,13 @@ fn show_series(console: &Console, series: &SeriesRow, document: &NativeLeaksDocu
         ));
     }
     show_churn(console, series);
+    let functions = series.sites.iter().flat_map(|site| {
+        let own = site.stack.iter().position(|frame| *frame == site.own);
+        site.stack.iter().take(own.unwrap_or(0) + 1 + CALLERS)
+    });
+    for note in unwinder_notes(functions.map(|frame| frame.function.as_str())) {
+        console.data(console.styled(Style::Dim, note));
+    }
 }
 
 fn show_heap(console: &Console, heap: &HeapRow, is_filtered: bool) {
@@ -97,7 +107,7 @@ fn show_heap(console: &Console, heap: &HeapRow, is_filtered: bool) {
         .dumps
         .iter()
         .map(|dump| match &dump.label {
-            Some(label) => label.clone(),
+            Some(label) => format!("@{label}"),
             None => format!("@{}", dump.number),
         })
         .collect();
@@ -121,14 +131,21 @@ fn show_heap(console: &Console, heap: &HeapRow, is_filtered: bool) {
     let sampled = match interval {
         Some(1) | None => "every allocation recorded".to_owned(),
         Some(bytes) => format!(
-            "one sample per {}; the smallest leak that would be found at one callsite is {} per \
-             iteration",
+            "one sample per {}; a steady leak of {} per iteration is likely to be found at a \
+             callsite that frees nothing",
             ByteSize(bytes),
             ByteSize(heap.detectable_bytes_per_iteration.ceil() as u64)
         ),
     };
-    let dumps = thousands(heap.dumps.len() as u64);
-    let text = format!("{name}: {dumps} dumps, {rounds}: {names}; {sampled}");
+    let dumps = match heap.dumps.len() {
+        compared if compared < heap.available => format!(
+            "{} of {} dumps compared",
+            thousands(compared as u64),
+            thousands(heap.available as u64)
+        ),
+        all => format!("{} dumps", thousands(all as u64)),
+    };
+    let text = format!("{name}: {dumps}, {rounds} between them: {names}; {sampled}");
     paragraph(console, "", &untrusted::sanitize(&text), Style::Dim);
     let size = |bytes: i64| ByteSize(bytes.max(0).unsigned_abs());
     let all = heap.dumps.last().map_or(0, |dump| dump.space);
@@ -136,12 +153,13 @@ fn show_heap(console: &Console, heap: &HeapRow, is_filtered: bool) {
     let text = match is_filtered {
         // With a filter, growth and size of the matching part are shown together.
         true => format!(
-            "{name}, matching stacks: {growth:+} per iteration, {} of {} unreleased at the end",
+            "{name}, matching stacks: {growth:+} per iteration, {} of {} unreleased in the last \
+             dump",
             size(heap.unreleased_bytes),
             size(all)
         ),
         false => format!(
-            "{name} in total: {growth:+} per iteration, {} unreleased at the end",
+            "{name} in total: {growth:+} per iteration, {} unreleased in the last dump",
             size(all)
         ),
     };
@@ -223,7 +241,7 @@ fn show_lacking(console: &Console, others: &[&SiteRow]) {
         let rounds = site
             .decides
             .rounds
-            .map(|n| format!("{} iterations", thousands(n)));
+            .map(|n| format!("{} iterations in all", thousands(n)));
         let interval = site.decides.interval_bytes.map(|t| format!("-i {t}"));
         let complete = match site.inconclusive_reason {
             Some("incomplete") => Some("complete data".to_owned()),
@@ -238,6 +256,14 @@ fn show_lacking(console: &Console, others: &[&SiteRow]) {
         table.remark(untrusted::sanitize(&apart).into_owned());
     }
     table.show(console);
+    let is_clear = |site: &&SiteRow| {
+        site.rate.low > 0.0 && site.inconclusive_reason == Some("too-few-samples")
+    };
+    if others.iter().any(is_clear) {
+        let note = "growth above 0 can still be chance, because many callsites are tested \
+                    together; a callsite that also frees memory needs more samples";
+        console.data(console.styled(Style::Dim, note));
+    }
 }
 
 fn show_churn(console: &Console, series: &SeriesRow) {
@@ -252,8 +278,13 @@ fn show_churn(console: &Console, series: &SeriesRow) {
     let headline =
         format!("Churn: allocated and freed again {span}; not a leak, but it costs time");
     console.data(console.styled(Style::Strong, headline));
-    let mut table =
-        Table::new(&["allocated", "freed", "unreleased at the end", "function"]).of_code();
+    let mut table = Table::new(&[
+        "allocated",
+        "freed",
+        "unreleased in the last dump",
+        "function",
+    ])
+    .of_code();
     let sites: Vec<&SiteRow> = series.churn.iter().take(CHURN).collect();
     for (site, apart) in sites.iter().zip(apart(&sites)) {
         let freed = site.freed_share.unwrap_or(0.0);

@@ -392,9 +392,12 @@ pub async fn live(
             .collect();
         let words: Vec<String> = words.into_iter().collect();
         let message = format!("no running process matches {}", words.join(", "));
+        let near = eligibility::did_you_mean(device, &facts, targets, options.user).await;
+        let help = near.unwrap_or_else(|| {
+            "start the app first, or list running apps with `heaptap apps`".to_owned()
+        });
         return Err(
-            Failure::new(ErrorClass::NotEligible, "target-not-found", message)
-                .with_help("start the app first, or list running apps with `heaptap apps`"),
+            Failure::new(ErrorClass::NotEligible, "target-not-found", message).with_help(help),
         );
     }
     let observed = observed(options, &found);

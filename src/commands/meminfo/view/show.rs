@@ -36,6 +36,12 @@ pub(super) fn show(console: &Console, document: &Document, lists: &Lists, tables
     }
 }
 
+/// Returns whether PSS exceeds RSS, of which it is otherwise a part.
+fn is_raised_by_swap(parts: &Parts) -> bool {
+    let pss = parts.total_pss.max(0).unsigned_abs();
+    parts.total_rss.is_some_and(|rss| pss > rss) && parts.swap.is_some_and(|swap| swap > 0)
+}
+
 fn show_process(console: &Console, process: &ProcessFacts, tables: bool) {
     let name = console.styled(Style::Strong, process.called());
     let strong = |text: String| console.styled(Style::Strong, text).to_string();
@@ -55,6 +61,10 @@ fn show_process(console: &Console, process: &ProcessFacts, tables: bool) {
     match figures.is_empty() {
         true => console.data(name),
         false => console.data(format_args!("{name}  {}", figures.join(" · "))),
+    }
+    if process.parts.as_ref().is_some_and(is_raised_by_swap) {
+        let note = "PSS is above RSS because only PSS includes swapped memory";
+        console.data(console.styled(Style::Dim, note));
     }
     if let Some(parts) = &process.parts {
         show_parts(console, process, parts);

@@ -11,7 +11,8 @@ use crate::units::{ByteSize, thousands};
 use crate::untrusted::{self, shell::quoted_path};
 use crate::views::java::{Cell, csv_line};
 use crate::views::native::{
-    ATTACHED, beside, callers, estimated, heading, percent, place, value, view_heading, what_of,
+    ATTACHED, CALLERS, beside, callers, estimated, heading, percent, place, unwinder_notes, value,
+    view_heading, what_of,
 };
 use std::ffi::OsStr;
 
@@ -281,6 +282,18 @@ fn drawn(console: &Console, heap: &HeapReport, tree: &TreeReport) {
     console.data(console.styled(Style::Dim, note));
 }
 
+/// Returns the functions that are shown of a heap.
+fn functions(heap: &HeapReport) -> impl Iterator<Item = &str> {
+    let rows = heap.rows.iter().flatten();
+    let rows = rows.flat_map(|row| {
+        let stack = row.stack.iter().flatten();
+        let stack = stack.map(|frame| frame.function.as_str());
+        std::iter::once(row.name.as_str()).chain(stack.take(CALLERS + 1))
+    });
+    let nodes = heap.tree.iter().flat_map(|tree| &tree.nodes);
+    rows.chain(nodes.map(|node| node.name.as_str()))
+}
+
 /// Shows notes about hidden frames and errors, and the next commands.
 fn footer(console: &Console, report: &TopReport, input: &OsStr) {
     let mut notes = Vec::new();
@@ -300,6 +313,7 @@ fn footer(console: &Console, report: &TopReport, input: &OsStr) {
     {
         notes.push("95%: confidence interval, sampling error only".to_owned());
     }
+    notes.extend(unwinder_notes(report.heaps.iter().flat_map(functions)));
     if report.heaps.iter().any(|heap| heap.dump.is_attached) {
         notes.push(ATTACHED.to_owned());
     }

@@ -129,3 +129,18 @@ fn a_run_that_lacks_data_and_is_not_compared_leaves_a_check_open() {
     inputs.dumps[1].dump.facts.flags.buffer_overran = true;
     assert_eq!(open(&inputs), [true]);
 }
+
+#[test]
+fn dumps_without_a_label_and_warm_up_are_counted_once() {
+    let rows: Vec<Row> = (1..=7).map(|time| (0, "app", 10, time)).collect();
+    let mut inputs = inputs(true, &rows);
+    for opened in &mut inputs.dumps[..6] {
+        opened.dump.facts.label = Some(format!("l{}", opened.dump.facts.number));
+    }
+    let all = series_in(&inputs);
+    let heap = &all[0].heaps[0];
+    assert_eq!((heap.dumps.len(), heap.available), (5, 7));
+    assert_eq!(heap.dumps[0].brief, "@l1");
+    let note = "1 dump without a label is left out; select others with @N";
+    assert!(all[0].notes.iter().any(|n| n == note), "{:?}", all[0].notes);
+}

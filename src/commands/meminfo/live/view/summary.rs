@@ -28,9 +28,9 @@ pub(super) fn end(console: &Console, csv: bool, live: &Live) {
     }
     if let Some((core, services, bytes)) = live.cost() {
         console.say(format_args!(
-            "watched for {}: {} by {} on the device; {}",
-            HumanDuration(live.elapsed()),
+            "{} over {} by {} on the device; {}",
             taken(live.spent.rounds, live.spent.questions),
+            HumanDuration(live.elapsed()),
             match live.spent.round_trips {
                 1 => "one command".to_owned(),
                 more => format!("{more} commands"),
@@ -76,6 +76,14 @@ fn summary(console: &Console, process: &Watched) {
         let cells = columns.iter().map(|of| of.cell(series));
         let name = format!("{indent}{}", figure.name());
         line(console, &name, cells.collect());
+    }
+    let last = |figure: Figure| process.series.get(&figure).map(|series| series.last);
+    if last(Figure::Pss)
+        .zip(last(Figure::Rss))
+        .is_some_and(|(pss, rss)| pss > rss)
+    {
+        let note = "  PSS is above VmRSS: only PSS includes swap and driver memory (mtrack rows)";
+        console.data(console.styled(Style::Dim, note));
     }
 }
 
