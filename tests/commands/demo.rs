@@ -194,7 +194,9 @@ fn it_ends_with_the_answer(stdout: &str, stderr: &str) {
 /// Every command that is suggested for the recording runs, and shows no minified name.
 fn what_it_suggests_shows_plain_names(folder: &Path, stderr: &str) {
     let (_, next) = stderr.split_once("\nnext:\n").expect("next commands");
-    let (next, own) = next.split_once("\non your own device:").expect("and those for a phone");
+    let (next, own) = next
+        .split_once("\non your own device:")
+        .expect("and those for a phone");
     assert!(own.contains("heaptap record -n com.example.app"), "{own}");
     let suggested: Vec<&str> = next
         .lines()

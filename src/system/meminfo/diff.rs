@@ -224,7 +224,9 @@ fn changes(before: &ProcessFacts, after: &ProcessFacts) -> ProcessChanges {
     }
     // Forms of meminfo print different columns. One that the other does not print has not changed.
     let prints = |figures: &[Figure<'_>], row: &Change| {
-        let mut section = figures.iter().filter(|figure| figure.section == row.section);
+        let mut section = figures
+            .iter()
+            .filter(|figure| figure.section == row.section);
         let is_printed = section.clone().any(|figure| figure.column == row.column);
         section.next().is_none() || is_printed
     };
