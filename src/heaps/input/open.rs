@@ -159,7 +159,7 @@ pub fn open(
         });
         return Err(LookError::NoHeap { name, why });
     }
-    let chosen = choose(&name, &reading.listed, options, wanted)?;
+    let chosen = choose(&name, &reading.listed, manifest.as_deref(), options, wanted)?;
     let open = open_ones(&reading.listed, &chosen, wanted);
     reading.findings.extend(open);
     progress.begin("symbolizing stacks");
