@@ -244,16 +244,25 @@ impl Moments {
             None => (all(), false),
             Some(DumpSelector::Last) => (last(), true),
             Some(DumpSelector::End) => {
-                let label = DumpSelector::End.to_string();
-                let is_label = self.labels.contains(&label);
-                let named = labelled(&label);
-                let found = match named.is_empty() && !is_label {
-                    true => latest(those(&|c| c.label.is_none() && c.dump.is_none())),
+                let end = DumpSelector::End.to_string();
+                let labels = (1..).zip(&self.labels);
+                let places: Vec<u32> = labels.filter(|l| *l.1 == end).map(|l| l.0).collect();
+                // Names of files do not distinguish the label from the end, but their numbers do.
+                let is_at = |place: u32| places.is_empty() || places.contains(&place);
+                let named = labelled(&end);
+                let found = match named.is_empty() {
+                    true => latest(those(&|c| {
+                        c.label.is_none() && c.dump.is_none() && is_at(c.number)
+                    })),
                     false => named,
                 };
                 let is_part = captures.iter().any(|c| c.dump.is_some());
-                match found.is_empty() && is_part && !is_label {
-                    true => (last(), true),
+                match found.is_empty() && is_part {
+                    true if places.is_empty() => (last(), true),
+                    true => {
+                        let is_labelled = |dump: &Dumped| dump.labels.iter().any(|l| is_at(*l));
+                        (of_dumps(&is_labelled), true)
+                    }
                     false => (found, true),
                 }
             }
