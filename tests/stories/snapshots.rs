@@ -89,6 +89,10 @@ fn a_detached_recording_on_a_user_build_takes_labels() {
         .expect(0, &["snapshot", "--label", "x", "--json"])
         .json();
     assert_eq!(taken["snapshot"]["dumps"], 1, "{taken}");
+    let quiet = lab.expect(0, &["snapshot", "-q"]);
+    assert_eq!(quiet.stdout, "snapshot-2\n", "{quiet}");
+    let quiet = lab.expect(0, &["snapshot", "--label", "y", "-q"]);
+    assert_eq!(quiet.stdout, "", "{quiet}");
     lab.expect(0, &["stop"]);
     let manifest = lab.manifest("out");
     let bound = manifest["labels"][0]["dumps"].as_array().unwrap();
@@ -246,7 +250,7 @@ fn nothing_is_asked_of_a_recording_that_has_ended() {
         }
     }
     let over = lab
-        .expect(5, &["snapshot", "--label", "x", "--json"])
+        .expect(2, &["snapshot", "--label", "x", "--json"])
         .json();
     assert_eq!(over["error"]["kind"], "not-recording");
     lab.expect(0, &["stop"]);

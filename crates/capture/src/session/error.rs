@@ -409,7 +409,7 @@ impl Classified for SessionError {
             SessionError::NotLaunched { .. } => ErrorFacts::new(ErrorClass::Device, "not-launched")
                 .with_help("start it manually during the recording"),
             SessionError::NotRecording { id } => {
-                ErrorFacts::new(ErrorClass::Device, "not-recording")
+                ErrorFacts::new(ErrorClass::Usage, "not-recording")
                     .with_help(format!("fetch it with `heaptap stop {id}`"))
             }
         }
