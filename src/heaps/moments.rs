@@ -244,13 +244,25 @@ impl Moments {
             None => (all(), false),
             Some(DumpSelector::Last) => (last(), true),
             Some(DumpSelector::End) => {
-                let named = labelled(&DumpSelector::End.to_string());
+                let end = DumpSelector::End.to_string();
+                let labels = (1..).zip(&self.labels);
+                let places: Vec<u32> = labels.filter(|l| *l.1 == end).map(|l| l.0).collect();
+                // Names of files do not distinguish the label from the end, but their numbers do.
+                let is_at = |place: u32| places.is_empty() || places.contains(&place);
+                let named = labelled(&end);
                 let found = match named.is_empty() {
-                    true => latest(those(&|c| c.label.is_none() && c.dump.is_none())),
+                    true => latest(those(&|c| {
+                        c.label.is_none() && c.dump.is_none() && is_at(c.number)
+                    })),
                     false => named,
                 };
-                match found.is_empty() && captures.iter().any(|c| c.dump.is_some()) {
-                    true => (last(), true),
+                let is_part = captures.iter().any(|c| c.dump.is_some());
+                match found.is_empty() && is_part {
+                    true if places.is_empty() => (last(), true),
+                    true => {
+                        let is_labelled = |dump: &Dumped| dump.labels.iter().any(|l| is_at(*l));
+                        (of_dumps(&is_labelled), true)
+                    }
                     false => (found, true),
                 }
             }
@@ -296,8 +308,12 @@ impl Moments {
                     false => "no such data was captured at this label",
                 }
             }
+            Some(named @ (DumpSelector::Label(_) | DumpSelector::End))
+                if self.labels.contains(&named.to_string()) =>
+            {
+                "no such data was captured at this label"
+            }
             Some(DumpSelector::Last | DumpSelector::End) => "no such data was captured at the end",
-            Some(DumpSelector::Label(_)) if is_known => "no such data was captured at this label",
             _ => "the dump or label does not exist",
         };
         let labels = captures.iter().filter_map(|c| c.label.as_deref());
@@ -412,6 +428,23 @@ pub fn names_of<'a>(dumps: impl IntoIterator<Item = (u32, &'a [String])>) -> Str
     }
     names.extend([DumpSelector::Last, DumpSelector::End].map(|which| format!("@{which}")));
     names.join(", ")
+}
+
+/// As [`names_of`], without `@end` if that is the label that selects none of them.
+pub fn names_besides<'a>(
+    which: &DumpSelector,
+    dumps: impl IntoIterator<Item = (u32, &'a [String])>,
+) -> String {
+    let names = names_of(dumps);
+    match (which, names.strip_suffix(&format!(", @{which}"))) {
+        (DumpSelector::End, Some(others)) => others.to_owned(),
+        _ => names,
+    }
+}
+
+/// Returns the reason why a label of the recording selects no dump.
+pub fn no_dump_came(is_label: bool) -> Option<String> {
+    is_label.then(|| "no dump came for this label.".to_owned())
 }
 
 /// As [`names_of`], for labels only: each once, in order.
@@ -688,5 +721,8 @@ mod tests {
         let captures = [capture(1, Some("end"), 7), capture(2, None, 7)];
         assert_eq!(found(&moments, &captures, "end"), [0]);
         assert_eq!(found(&moments, &captures, "last"), [1]);
+        let error = moments.find(Some(&DumpSelector::End), &captures[1..]);
+        let why = error.map_err(|missing| missing.why);
+        assert_eq!(why, Err("no such data was captured at this label"));
     }
 }

@@ -114,6 +114,21 @@ fn every_key_of_a_document_is_on_the_page() {
 }
 
 #[test]
+fn every_kind_of_java_leak_is_on_the_page() {
+    let source = include_str!("../../crates/analyze/src/leaks/kinds.rs");
+    let names = source.split("pub fn name(self)").nth(1);
+    let names = names.and_then(|rest| rest.split("\n    }\n").next());
+    let row = PAGE.lines().find(|line| line.starts_with("|`….kind`|"));
+    let row = row.expect("the row is there");
+    for name in names.expect("names").split('"').skip(1).step_by(2) {
+        assert!(
+            row.contains(&format!("`{name}`")),
+            "add {name} to formats.md"
+        );
+    }
+}
+
+#[test]
 fn every_key_of_an_event_is_on_the_page() {
     let lab = Lab::new("android=14,build=userdebug,speed=10");
     let flags = ["-d", "2s", "--with", "meminfo,gc", "--json-lines"];

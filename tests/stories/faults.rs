@@ -230,6 +230,11 @@ fn one_rule_for_traces_that_are_cut_and_each_cause_once() {
         }
         // JSON modes also print the text messages.
         assert!(ended.stderr.contains("warning: "), "{fault}: {ended}");
+        if fault.starts_with("reboot") {
+            let leaks = lab.expect(8, &["leaks", "out"]);
+            assert!(leaks.stderr.contains("the device restarted"), "{leaks}");
+            assert!(leaks.stderr.contains("help: record again"), "{leaks}");
+        }
         let again = lab.run(&["convert", "out/raw-trace", "-o", "again"]);
         let code = again.code().expect("it ends by itself");
         assert!(converted.contains(&code), "{fault}: {again}");

@@ -89,6 +89,10 @@ fn a_detached_recording_on_a_user_build_takes_labels() {
         .expect(0, &["snapshot", "--label", "x", "--json"])
         .json();
     assert_eq!(taken["snapshot"]["dumps"], 1, "{taken}");
+    let quiet = lab.expect(0, &["snapshot", "-q"]);
+    assert_eq!(quiet.stdout, "snapshot-2\n", "{quiet}");
+    let quiet = lab.expect(0, &["snapshot", "--label", "y", "-q"]);
+    assert_eq!(quiet.stdout, "", "{quiet}");
     lab.expect(0, &["stop"]);
     let manifest = lab.manifest("out");
     let bound = manifest["labels"][0]["dumps"].as_array().unwrap();
@@ -213,6 +217,26 @@ fn a_dump_that_never_comes_is_said() {
 }
 
 #[test]
+fn a_snapshot_of_an_app_that_ended_fails_at_once() {
+    let lab = Lab::new("android=14,build=userdebug,speed=10");
+    lab.expect(0, &["record", "-n", APP, "-o", "out", "--detach"]);
+    lab.expect(0, &["snapshot", "--label", "start"]);
+    crate::beside::on_phone(&lab, "am", &["force-stop", APP]);
+    let gone = lab
+        .expect(4, &["snapshot", "--label", "end", "--json"])
+        .json();
+    assert_eq!(gone["error"]["kind"], "not-running", "{gone}");
+    lab.expect(0, &["stop"]);
+    // The label exists, so another dump does not stand for it.
+    let none = lab.expect(2, &["top", "out@end", "--json"]).json();
+    assert_eq!(none["error"]["kind"], "no-such-dump", "{none}");
+    let help = none["error"]["help"].as_str().unwrap();
+    assert!(help.starts_with("no dump came for this label"), "{help}");
+    let check = lab.expect(12, &["leaks", "out@end", "--fail", "--json"]);
+    assert_eq!(check.json()["error"]["kind"], "nothing-judged", "{check}");
+}
+
+#[test]
 fn nothing_is_asked_of_a_recording_that_has_ended() {
     let lab = Lab::new("android=14,build=userdebug,speed=100");
     lab.expect(
@@ -227,7 +251,7 @@ fn nothing_is_asked_of_a_recording_that_has_ended() {
         }
     }
     let over = lab
-        .expect(5, &["snapshot", "--label", "x", "--json"])
+        .expect(2, &["snapshot", "--label", "x", "--json"])
         .json();
     assert_eq!(over["error"]["kind"], "not-recording");
     lab.expect(0, &["stop"]);

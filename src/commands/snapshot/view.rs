@@ -18,6 +18,7 @@ use std::time::Duration;
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let store = Store::of_user()?;
     let selector = selector(ctx, &store, args.session).await?;
+    let is_named = args.label.is_some();
     let told = sessions::snapshot(&store, &selector, args.label).await?;
     let (session, taken) = (told.session, told.snapshot);
     let console = &ctx.console;
@@ -48,17 +49,21 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             pids.join(", ")
         ));
     }
-    console.data(format_args!(
-        "{}: {}",
-        taken.label,
-        match &taken.no_dump {
-            Some(why) => progress::without_dump(why),
-            None => progress::snapshot_times(
-                Duration::from_millis(taken.lag_ms),
-                Duration::from_millis(taken.waited_ms),
-                taken.dumps,
-            ),
-        }
-    ));
+    let words = match &taken.no_dump {
+        Some(why) => progress::without_dump(why),
+        None => progress::snapshot_times(
+            Duration::from_millis(taken.lag_ms),
+            Duration::from_millis(taken.waited_ms),
+            taken.dumps,
+        ),
+    };
+    let line = format!("{}: {words}", taken.label);
+    match (console.is_quiet(), &taken.no_dump) {
+        (false, _) => console.data(line),
+        (true, Some(_)) => console.warn(line),
+        // A script does not know the default label.
+        (true, None) if !is_named => console.data(&taken.label),
+        (true, None) => {}
+    }
     Ok(Outcome::Done)
 }

@@ -11,9 +11,11 @@ use crate::flags::no_report::NoReportArgs;
     heaptap stop --forget k3v9xq2m   its device is gone for good")]
 pub struct Args {
     /// The recording: its ID or the start of it [default: the only one]
+    ///
+    /// `--forget` does not have a default.
     #[arg(value_name = "SESSION")]
     pub session: Option<String>,
-    /// Forget this recording; its device is not touched and keeps the trace
+    /// Forget SESSION; its device is not touched and keeps the trace
     #[arg(long, requires = "session")]
     pub forget: bool,
     /// A directory other than that of the start of the recording

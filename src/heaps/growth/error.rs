@@ -76,8 +76,7 @@ impl Classified for NativeLeaksError {
                          enough"
                     }
                     false => {
-                        "record with `heaptap record -n NAME`, and run `heaptap snapshot --label \
-                         round-N` after each iteration"
+                        "record again, and run `heaptap snapshot --label round-N` after each iteration"
                     }
                 })
             }

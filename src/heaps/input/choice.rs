@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::error::LookError;
 use super::native::ListedDump;
 use super::options::LookOptions;
-use crate::heaps::moments::{did_you_mean, names_of};
+use crate::heaps::moments::{did_you_mean, names_besides, no_dump_came};
 use crate::heaps::selector::DumpSelector;
 use crate::results::findings::{self, Finding};
 use crate::results::lists::join_list;
+use crate::results::manifest::Manifest;
 use crate::stacks::Facts;
 
 /// Selection of dumps.
@@ -22,10 +23,12 @@ pub enum DumpScope {
     These(Vec<DumpSelector>),
 }
 
-/// Filters a list by process, heap and selection. Returns indexes into the list, in order.
+/// Filters a list by process, heap and selection. Returns indexes into the list, in order. The
+/// manifest also has the labels that no dump came for.
 pub(super) fn choose(
     name: &str,
     listed: &[ListedDump],
+    manifest: Option<&Manifest>,
     options: &LookOptions,
     wanted: &DumpScope,
 ) -> Result<Vec<usize>, LookError> {
@@ -66,17 +69,21 @@ pub(super) fn choose(
         DumpScope::These(all) => {
             let mut chosen = BTreeSet::new();
             for which in all {
-                let found = named(listed, &left, which);
+                let label = which.to_string();
+                let requested = manifest.map_or(&[][..], |manifest| &manifest.labels);
+                let is_label = requested.iter().any(|requested| requested.name == label);
+                let found = named(listed, &left, which, is_label);
                 if found.is_empty() {
                     let labels = listed.iter().flat_map(|dump| &dump.labels);
+                    let near = || did_you_mean(which, labels.map(String::as_str));
+                    let there = left
+                        .iter()
+                        .map(|&at| (listed[at].facts.number, &listed[at].labels[..]));
                     return Err(LookError::NoSuchDump {
                         name: name.to_owned(),
-                        which: which.to_string(),
-                        near: did_you_mean(which, labels.map(String::as_str)),
-                        there: names_of(
-                            left.iter()
-                                .map(|&at| (listed[at].facts.number, &listed[at].labels[..])),
-                        ),
+                        which: label,
+                        near: no_dump_came(is_label).or_else(near),
+                        there: names_besides(which, there),
                     });
                 }
                 chosen.extend(found);
@@ -87,8 +94,14 @@ pub(super) fn choose(
 }
 
 /// Returns the dumps of one selector: a number or a label can match several processes and heaps.
-/// For each of them, a repeated label selects the last dump with it.
-fn named(listed: &[ListedDump], among: &[usize], which: &DumpSelector) -> Vec<usize> {
+/// For each of them, a repeated label selects the last dump with it. `is_label`: whether the
+/// recording has the label, with a dump or without.
+fn named(
+    listed: &[ListedDump],
+    among: &[usize],
+    which: &DumpSelector,
+    is_label: bool,
+) -> Vec<usize> {
     let labelled = |label: &str| -> Vec<usize> {
         let is = |at: &usize| listed[*at].labels.iter().any(|l| l == label);
         let all: Vec<usize> = among.iter().copied().filter(is).collect();
@@ -96,10 +109,8 @@ fn named(listed: &[ListedDump], among: &[usize], which: &DumpSelector) -> Vec<us
     };
     match which {
         DumpSelector::Last => last_of_each(listed, among),
-        DumpSelector::End => match labelled(&which.to_string()) {
-            named if named.is_empty() => last_of_each(listed, among),
-            named => named,
-        },
+        DumpSelector::End if !is_label => last_of_each(listed, among),
+        DumpSelector::End => labelled(&which.to_string()),
         DumpSelector::Label(label) => labelled(label),
         DumpSelector::Number(number) => {
             let is = |at: &usize| listed[*at].facts.number == *number;
@@ -187,4 +198,58 @@ pub(super) fn heaps<'a>(all: impl Iterator<Item = &'a Facts>) -> String {
         })
         .collect();
     join_list(names.into_iter())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::manifest::Label;
+
+    fn dump(number: u32, labels: &[&str]) -> ListedDump {
+        ListedDump {
+            facts: Facts {
+                pid: 7,
+                number,
+                time_ns: Some(number.into()),
+                ..Facts::default()
+            },
+            labels: labels.iter().map(|&label| label.to_owned()).collect(),
+            totals: None,
+            held: None,
+            callsites: 1,
+        }
+    }
+
+    #[test]
+    fn end_is_the_last_dump_unless_it_is_a_label() {
+        let end = DumpScope::These(vec![DumpSelector::End]);
+        let chosen = |listed: &[ListedDump], labels: &[&str]| {
+            let label = |name: &&str| Label {
+                name: (*name).to_owned(),
+                requested_ns: 0,
+                dumps: Vec::new(),
+            };
+            let manifest = Manifest {
+                labels: labels.iter().map(label).collect(),
+                ..Manifest::default()
+            };
+            choose(
+                "rec",
+                listed,
+                Some(&manifest),
+                &LookOptions::default(),
+                &end,
+            )
+        };
+        let unlabelled = [dump(1, &["start"]), dump(2, &[])];
+        assert_eq!(chosen(&unlabelled, &["start"]).ok(), Some(vec![1]));
+        let labelled = [dump(1, &["end"]), dump(2, &[])];
+        assert_eq!(chosen(&labelled, &["end"]).ok(), Some(vec![0]));
+        let error = chosen(&unlabelled, &["start", "end"]).unwrap_err();
+        let LookError::NoSuchDump { near, there, .. } = error else {
+            panic!("{error}");
+        };
+        assert_eq!(near.as_deref(), Some("no dump came for this label."));
+        assert_eq!(there, "@start (@1), @2, @last");
+    }
 }

@@ -13,16 +13,16 @@ use super::options::LookOptions;
 use super::pprofs;
 use super::traces::{self, LookTrace};
 use crate::analyze::native::sampled;
-use crate::error::ErrorClass;
+use crate::error::{Classified, ErrorClass};
 use crate::heaps::java::{OpenedJava, ProgressReporter, ReadTrace, manifest_of};
 use crate::heaps::selector::DumpSelector;
 use crate::heaps::trace_findings;
-use crate::import::{self, HeapSource, HprofInput, PprofInput, STDIN, STDIN_NAME};
+use crate::import::{self, HeapSource, HprofInput, ImportError, PprofInput, STDIN, STDIN_NAME};
 use crate::naming::coverage::{Coverage, Tally};
 use crate::profile::{DumpNumbers, HeapDump, LastDump, SystemInfo};
 use crate::results::deduped::Deduped;
 use crate::results::findings::{self, Finding};
-use crate::results::manifest::{Manifest, Totals};
+use crate::results::manifest::{Manifest, Totals, Warning};
 use crate::results::{recorded, timeline};
 use crate::stacks::{Facts, ProjectOptions, Projector, StackProfile, View};
 use crate::timeline::Timeline;
@@ -62,7 +62,17 @@ pub fn source(
     progress.begin(&format!("opening {}", path.display()));
     // Read the manifest first, to report errors in it before lengthy work.
     let manifest = manifest_of(path)?;
-    let mut found = import::open_heaps(path)?;
+    let mut found = import::open_heaps(path).map_err(|error| {
+        let ended = early_end(manifest.as_ref());
+        let ended = ended.filter(|_| matches!(error, ImportError::NotATrace { .. }));
+        match ended {
+            Some(ended) => LookError::Broken {
+                name: path.display().to_string(),
+                why: Box::new(as_noted(error.facts().kind, ended)),
+            },
+            None => LookError::Import(error),
+        }
+    })?;
     if let HeapSource::Traces(traces) = &mut found {
         recorded::compare(path, traces);
     }
@@ -146,6 +156,8 @@ pub fn open(
         }
         let mut findings = reading.findings.into_iter();
         if let Some(why) = findings.find(|found| found.class == Some(ErrorClass::BadInput)) {
+            let ended = early_end(manifest.as_deref()).filter(|_| why.kind == findings::TRACE_CUT);
+            let why = ended.map_or(why, |ended| as_noted(findings::TRACE_CUT, ended));
             let why = Box::new(why);
             return Err(LookError::Broken { name, why });
         }
@@ -159,7 +171,7 @@ pub fn open(
         });
         return Err(LookError::NoHeap { name, why });
     }
-    let chosen = choose(&name, &reading.listed, options, wanted)?;
+    let chosen = choose(&name, &reading.listed, manifest.as_deref(), options, wanted)?;
     let open = open_ones(&reading.listed, &chosen, wanted);
     reading.findings.extend(open);
     progress.begin("symbolizing stacks");
@@ -193,6 +205,30 @@ pub fn open(
         _ => java_of(opened),
     };
     Ok(OpenedInput::Native(Box::new(file), java))
+}
+
+/// Returns the reason why a recording ended before its first dump. Its file is as the device wrote
+/// it, so another copy would not help.
+fn early_end(manifest: Option<&Manifest>) -> Option<&Warning> {
+    let kinds = [
+        "device-rebooted",
+        "disk-full",
+        "recording-lost",
+        "size-limit",
+    ];
+    let manifest = manifest.filter(|manifest| manifest.dumps.keys().next().is_none())?;
+    let mut warnings = manifest.warnings.iter();
+    warnings.find(|warning| kinds.contains(&warning.kind.as_str()))
+}
+
+fn as_noted(kind: &'static str, warning: &Warning) -> Finding {
+    Finding {
+        kind,
+        class: Some(ErrorClass::BadInput),
+        message: warning.message.clone(),
+        help: warning.help.clone(),
+        pid: None,
+    }
 }
 
 fn java_of(traces: Vec<LookTrace>) -> OpenedJava {

@@ -90,7 +90,7 @@ pub(super) fn open(
     }
     findings.extend(flagged);
     findings.extend(manifest.and_then(|manifest| missing(manifest, inputs, wanted)));
-    let chosen = choose(name, &listed, options, wanted)?;
+    let chosen = choose(name, &listed, manifest, options, wanted)?;
     let mut place = 0;
     for profile in &mut profiles {
         profile.dumps.retain(|_| {

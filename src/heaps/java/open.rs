@@ -11,7 +11,7 @@ use super::heap::{JavaHeap, ProgressReporter};
 use super::opened::{OpenedJava, ReadTrace};
 use crate::error::ErrorClass;
 use crate::heap_graph::{Follow, HeapGraph, Reachable, SizeModel};
-use crate::heaps::moments::{Capture, Moments, did_you_mean, names_of};
+use crate::heaps::moments::{Capture, Moments, did_you_mean, names_besides, no_dump_came};
 use crate::heaps::selector::{DumpSelector, JavaInput, ProcessFilter};
 use crate::heaps::trace_findings;
 use crate::hprof;
@@ -87,6 +87,8 @@ pub struct JavaFile {
     progress: ProgressReporter,
     /// The recording that contains this one, whose numbers are used.
     outer: Option<Moments>,
+    /// Labels of its manifest that no dump came for.
+    unbound: Vec<String>,
     listed: Vec<Listed>,
     maps: R8Mappings,
     traces: Vec<Trace>,
@@ -129,6 +131,7 @@ impl JavaFile {
             options,
             progress: progress.clone(),
             outer,
+            unbound: Vec::new(),
             listed: Vec::new(),
             traces: Vec::new(),
             heap_maps: Vec::new(),
@@ -157,6 +160,9 @@ impl JavaFile {
         }
         if let Some(recorded) = &recorded {
             recorded::compare_hprofs(recorded, &mut file.hprofs);
+            let labels = recorded.labels.iter();
+            let unbound = labels.filter(|label| label.dumps.is_empty());
+            file.unbound.extend(unbound.map(|label| label.name.clone()));
         }
         if !file.hprofs.is_empty() {
             file.known = known_maps::<JavaError>(path)?;
@@ -392,12 +398,15 @@ impl JavaFile {
             let all = 0..self.listed.len();
             all.filter(|&at| self.listed[at].number == number).collect()
         };
+        let is_unbound = which.is_some_and(|which| self.unbound.contains(&which.to_string()));
         let found = match (which, &self.outer) {
             (None, _) | (Some(DumpSelector::Last), None) => last(&|_| true),
-            (Some(DumpSelector::End), None) => match by_label(&DumpSelector::End.to_string()) {
-                none if none.is_empty() => last(&|_| true),
-                labelled => labelled,
-            },
+            (Some(DumpSelector::End), None) if !is_unbound => {
+                match by_label(&DumpSelector::End.to_string()) {
+                    none if none.is_empty() => last(&|_| true),
+                    labelled => labelled,
+                }
+            }
             (Some(which), outer) => {
                 let numbered = match which {
                     DumpSelector::Number(number) => by_number(*number),
@@ -414,15 +423,17 @@ impl JavaFile {
         if !found.is_empty() {
             return Ok(found);
         }
+        let last = DumpSelector::Last;
+        let which = which.unwrap_or(&last);
         let labels = self.listed.iter().filter_map(|dump| dump.label.as_deref());
+        let dumps = self.listed.iter();
         Err(JavaError::NoSuchDump {
             name: self.path.display().to_string(),
-            which: which.map_or_else(String::new, DumpSelector::to_string),
-            near: which.and_then(|which| did_you_mean(which, labels)),
-            there: names_of(
-                self.listed
-                    .iter()
-                    .map(|dump| (dump.number, dump.label.as_slice())),
+            which: which.to_string(),
+            near: no_dump_came(is_unbound).or_else(|| did_you_mean(which, labels)),
+            there: names_besides(
+                which,
+                dumps.map(|dump| (dump.number, dump.label.as_slice())),
             ),
         })
     }
@@ -641,6 +652,7 @@ mod tests {
             options: JavaOptions::default(),
             progress: ProgressReporter::default(),
             outer: None,
+            unbound: Vec::new(),
             listed,
             maps: R8Mappings::open(&NameOptions::default()).expect("nothing is named"),
             traces: Vec::new(),
@@ -682,7 +694,7 @@ mod tests {
 
     #[test]
     fn of_one_process_the_last_whole_dump_is_meant() {
-        let file = file(vec![listed(7, 1, None, false), listed(7, 2, None, true)]);
+        let mut file = file(vec![listed(7, 1, None, false), listed(7, 2, None, true)]);
         assert_eq!(file.choose(None).ok(), Some(0));
         assert_eq!(file.choose(Some(&DumpSelector::Number(2))).ok(), Some(1));
         assert_eq!(file.name_of(1), "@2");
@@ -690,5 +702,13 @@ mod tests {
             file.choose(Some(&DumpSelector::Number(3))),
             Err(JavaError::NoSuchDump { .. })
         ));
+        assert_eq!(file.choose(Some(&DumpSelector::End)).ok(), Some(0));
+        file.unbound.push("end".to_owned());
+        let error = file.choose(Some(&DumpSelector::End)).unwrap_err();
+        let help = crate::error::Failure::from(error).help.unwrap();
+        assert_eq!(
+            help,
+            "no dump came for this label. Available: @1, @2, @last"
+        );
     }
 }

@@ -172,6 +172,9 @@ pub enum SessionError {
         /// Waiting time.
         after: Duration,
     },
+    /// No process is left to dump.
+    #[error("cannot take a snapshot in session {id}: the recorded process has ended")]
+    TargetsGone { id: SessionId },
     /// The device supports one recording, and one is running.
     #[error("{serial} supports one recording at a time and is busy")]
     OneAtATime {
@@ -377,8 +380,15 @@ impl Classified for SessionError {
             }
             SessionError::SnapshotLate { .. } => {
                 ErrorFacts::new(ErrorClass::Device, "snapshot-late").with_help(
-                    "check whether the target is frozen or has exited; the recording continues",
+                    "check whether the target runs, allocates memory and is not frozen; the \
+                     recording continues",
                 )
+            }
+            SessionError::TargetsGone { id } => {
+                ErrorFacts::new(ErrorClass::NotEligible, "not-running").with_help(format!(
+                    "start the app again and take another snapshot, or end the recording with \
+                     `heaptap stop {id}`"
+                ))
             }
             SessionError::OneAtATime { id, .. } => {
                 ErrorFacts::new(ErrorClass::Device, "one-at-a-time").with_help(match id {
@@ -399,7 +409,7 @@ impl Classified for SessionError {
             SessionError::NotLaunched { .. } => ErrorFacts::new(ErrorClass::Device, "not-launched")
                 .with_help("start it manually during the recording"),
             SessionError::NotRecording { id } => {
-                ErrorFacts::new(ErrorClass::Device, "not-recording")
+                ErrorFacts::new(ErrorClass::Usage, "not-recording")
                     .with_help(format!("fetch it with `heaptap stop {id}`"))
             }
         }

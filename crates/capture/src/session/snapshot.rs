@@ -77,8 +77,9 @@ const DUMP_LIMIT: Duration = Duration::from_secs(30);
 /// Takes a snapshot in a running session, no matter which process follows it.
 ///
 /// # Errors
-/// Returns [`SessionError::NoSnapshot`] if the device does not support it, or
-/// [`SessionError::SnapshotLate`] if no dump arrived in time.
+/// Returns [`SessionError::NoSnapshot`] if the device does not support it,
+/// [`SessionError::TargetsGone`] if no process is left to dump, or [`SessionError::SnapshotLate`] if
+/// no dump arrived in time.
 pub async fn take_snapshot(
     device: &Device,
     store: &Store,
@@ -125,6 +126,12 @@ pub async fn take_snapshot(
         })
     };
     note(&Entry::Label(request.clone()))?;
+    let gone = || SessionError::TargetsGone {
+        id: header.id.clone(),
+    };
+    if header.snapshots != SnapshotMethod::Impossible && are_gone(state, &expected) {
+        return Err(gone());
+    }
     let extra = match &header.snapshots {
         SnapshotMethod::Signal { su } => {
             let sent_ns = signal_heapprofd(device, *su).await?;
@@ -148,16 +155,37 @@ pub async fn take_snapshot(
         // Dumps of several processes arrive one after another.
         others: extra + 2 * period + Duration::from_secs(1),
     };
-    match waiting.until_complete(scan(), start).await? {
-        Some(snapshot) => Ok(snapshot),
+    let late = || SessionError::SnapshotLate {
+        after: waiting.limit,
+    };
+    let taken = match waiting.until_complete(scan(), start).await {
         // The start position was not a packet boundary: read the whole file.
-        None => waiting
-            .until_complete(scan(), 0)
-            .await?
-            .ok_or(SessionError::SnapshotLate {
-                after: waiting.limit,
-            }),
+        Ok(None) => waiting.until_complete(scan(), 0).await,
+        taken => taken,
+    };
+    let is_late = matches!(taken, Err(SessionError::SnapshotLate { .. }));
+    if is_late && are_gone(state, &target_pids(device, state).await?) {
+        return Err(gone());
     }
+    taken?.ok_or_else(late)
+}
+
+/// Returns whether no process matches the targets of a session any more, given those that run. A
+/// name that no process had yet, or a pattern, does not tell: `pidof` might not find it.
+fn are_gone(state: &SessionState, running: &BTreeSet<u32>) -> bool {
+    let header = &state.header;
+    let is_seen = |name: &String| {
+        state
+            .seen
+            .values()
+            .any(|seen| seen.ends_with(name.as_str()))
+    };
+    let is_known = match header.names.is_empty() {
+        true => !header.pids.is_empty(),
+        false => header.names.iter().any(is_seen),
+    };
+    let has_pattern = header.names.iter().any(|name| name.contains('*'));
+    running.is_empty() && is_known && !has_pattern
 }
 
 struct Waiting<'a> {
