@@ -380,7 +380,7 @@ fn churn_names_its_span_and_says_why_more_was_freed_than_allocated() {
     let (_, churn) = text.split_once("Churn: ").unwrap();
     for said in [
         "from the first dump to the last",
-        "unreleased in the last dump",
+        "still unreleased",
         " 102%",
         "above 100%, memory from before the first dump was freed too",
     ] {

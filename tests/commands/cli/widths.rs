@@ -87,7 +87,6 @@ fn views_of_a_process() {
             "meminfo meminfo/synthetic_api34_d.txt",
             "meminfo meminfo/synthetic_api34_d.txt --explain",
             "diff meminfo/synthetic_api26_a.txt meminfo/synthetic_api26_d.txt",
-            "smaps -n com.example.app --virtual=build=userdebug",
             "gc gclog/gc_forms.log",
             "gc gclog/gc_forms.log -p 1105 --by collection",
         ],
@@ -105,7 +104,7 @@ fn views_of_a_device() {
             "check -n com.android.shell --virtual",
             "record -n com.example.app --print-config",
             "provoke --list",
-            "status",
+            "status --virtual",
         ],
     );
 }
@@ -130,6 +129,7 @@ fn recordings_fit_the_terminal() {
             format!("convert r{columns}/raw-trace -o c{columns}"),
             format!("dump -n com.example.app -o j{columns} --virtual"),
             "provoke -n com.example.app home-and-back --virtual=speed=100".to_owned(),
+            "smaps -n com.example.app --virtual=build=userdebug".to_owned(),
             "doctor --virtual".to_owned(),
         ];
         for line in &lines {

@@ -281,7 +281,7 @@ fn show_churn(console: &Console, series: &SeriesRow) {
     let mut table = Table::new(&[
         "allocated",
         "freed",
-        "unreleased in the last dump",
+        "still unreleased",
         "function",
     ])
     .of_code();
