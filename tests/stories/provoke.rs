@@ -99,8 +99,10 @@ fn the_screen_turns_on_every_android_and_the_leak_is_in_the_heap() {
         let planted = &truth.last().expect("a dump").planted;
         let leaked = planted.iter().find(|p| p.what == "recreated-activities");
         // Five rotations, and the one that restores the screen.
-        let leaked = leaked.expect("they leak").count;
-        assert!((5..=6).contains(&leaked), "{android}: {leaked}");
+        assert_eq!(leaked.expect("they leak").count, 6, "{android}");
+        let report = &document["report"];
+        assert_eq!(report["recreations"], 6, "{android}: {report:#}");
+        assert_eq!(report["recreated_by_restoring"], true, "{android}");
     }
 }
 
@@ -504,6 +506,10 @@ fn growth_from_round_to_round_is_told_with_how_sure_that_is() {
         words.stdout.contains("per rotate (95% confidence: "),
         "{words}"
     );
+    assert!(!words.stderr.contains("recreated the activity"), "{words}");
+    let odd = lab.expect(0, &["provoke", "-n", APP, "rotate:3"]);
+    let once_more = "restoring the rotation recreated the activity once more, 4 times in total";
+    assert!(odd.stderr.contains(once_more), "{odd}");
     assert!(
         words.stderr.contains("heaptap meminfo -n com.example.app"),
         "{words}"

@@ -23,7 +23,8 @@ pub const ALL: [Entry; 18] = [
         name: "rotate",
         form: "rotate:N",
         does: "rotates the screen N times between portrait and landscape, and checks each time \
-               that the foreground activity was recreated",
+               that the foreground activity was recreated. After an odd number of rotations, \
+               restoring the screen recreates it once more",
         finds: "activities, views and fragments that static fields, listeners or threads keep \
                 alive",
         android: "all; 10 and 11 by wm set-user-rotation, 12 and later by wm user-rotation",

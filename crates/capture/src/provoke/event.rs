@@ -230,6 +230,10 @@ pub struct Report {
     pub steps: u32,
     /// Number of repetitions without their expected effect.
     pub without_effect: u32,
+    /// Number of times that a rotation recreated the foreground activity, including by restoring.
+    pub recreations: u32,
+    /// Restoring the rotation recreated it: the screen was turned at the end.
+    pub recreated_by_restoring: bool,
     /// Processes that ended by themselves.
     pub deaths: Vec<Death>,
     /// Number of iterations after which the app did not become idle in time.

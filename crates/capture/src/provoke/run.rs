@@ -73,11 +73,21 @@ pub async fn run(
         runner.report.interrupted = true;
         result = Ok(());
     }
+    let turned = match &result {
+        Ok(()) => runner.turned_object().await,
+        Err(_) => None,
+    };
     let restored = runner.put_back(result.as_ref().err()).await;
     // A failure to restore the device takes precedence.
     if let Some(done) = restored? {
         tell(&Event::PutBack(done.clone()));
         runner.report.restored = Some(done);
+        if let Some(object) = turned
+            && runner.is_replaced(&object).await
+        {
+            runner.report.recreations += 1;
+            runner.report.recreated_by_restoring = true;
+        }
     }
     result?;
     Ok(runner.report)
@@ -418,6 +428,37 @@ impl Runner<'_> {
         Ok(())
     }
 
+    /// Returns the object of the foreground activity if restoring the rotation will turn the screen
+    /// back, which recreates the activity once more.
+    async fn turned_object(&self) -> Option<String> {
+        if self.report.recreations == 0 {
+            return None;
+        }
+        let turned = phone_state::rotation(self.device).await.ok()??;
+        if (turned % 2 == 0) == self.phone.upright {
+            return None;
+        }
+        let package = &self.plan.target.package;
+        let (_, shown) = phone_state::shown(self.device, package).await.ok()?;
+        shown.filter(|shown| shown.resumed)?.object
+    }
+
+    /// Waits until the foreground activity has another object than `old`; returns whether it does.
+    async fn is_replaced(&self, old: &str) -> bool {
+        let package = &self.plan.target.package;
+        let mut begin = None;
+        while let Ok((now, shown)) = phone_state::shown(self.device, package).await {
+            if shown.is_some_and(|s| s.object.is_some_and(|new| new != old)) {
+                return true;
+            }
+            let waited = now.saturating_sub(*begin.get_or_insert(now));
+            if waited >= EFFECT_NS || phone_state::pause(self.device, PAUSE).await.is_err() {
+                break;
+            }
+        }
+        false
+    }
+
     /// Runs one repetition of an action, and checks its effects.
     async fn step(
         &mut self,
@@ -443,6 +484,9 @@ impl Runner<'_> {
         self.report.steps = self.report.steps.saturating_add(1);
         self.in_vain_before = step.is_in_vain();
         self.report.without_effect += u32::from(step.is_in_vain());
+        let recreated = |effect: &&Effect| matches!(effect, Effect::Recreated { .. });
+        let recreated = step.effects.iter().filter(recreated).count();
+        self.report.recreations += u32::try_from(recreated).unwrap_or(u32::MAX);
         (self.tell)(&Event::Step(step));
         let died = self.notice(after.pulse.as_ref()).await?;
         if !died {

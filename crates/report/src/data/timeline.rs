@@ -28,6 +28,9 @@ pub struct Timeline {
     /// Memory of the whole device: `total`, `available`, `free`, `swap_free`.
     pub system: Rows,
     pub labels: Vec<Note>,
+    /// Readings taken of a process for a label, by time; an empty text stands for the end.
+    #[serde(default)]
+    pub captures: Vec<Note>,
     /// Actions by heaptap that affect other values.
     pub ours: Vec<Note>,
     /// Failed readings.
@@ -124,6 +127,8 @@ struct Row {
     source: usize,
     /// Whether it is read periodically, so that a long silence is a gap.
     regular: bool,
+    /// Whether it was taken for a label.
+    is_captured: bool,
     values: Vec<(&'static str, Option<i64>)>,
 }
 
@@ -151,6 +156,9 @@ impl Timeline {
         let mut gathering = Gathering::default();
         let asked: BTreeSet<u32> = timeline.entries.iter().filter_map(meminfo_of).collect();
         for entry in &timeline.entries {
+            gathering.capture(entry, asked.contains(&entry.pid));
+        }
+        for entry in &timeline.entries {
             // Memory mappings lack memory that only the graphics driver counts. Next to meminfo's
             // values, theirs would look as if that memory had disappeared.
             if matches!(&entry.seen, Observation::Parts(parts) if parts.source == Source::Smaps)
@@ -168,6 +176,18 @@ impl Timeline {
         let lives = self.processes.iter().filter(|life| life.pid == pid);
         let apart = |life: &&Process| (life.from_ms - ms).max(ms - life.to_ms).max(0.0);
         lives.min_by(|a, b| apart(a).total_cmp(&apart(b)))
+    }
+
+    /// Returns the row of `parts` that was read for a label at a time; the label is empty for the
+    /// end.
+    pub fn captured(&self, life: &Process, label: &str, ms: f64) -> Option<usize> {
+        let fits = |capture: &&Note| capture.pid == life.pid && capture.text == label;
+        let rows = self.captures.iter().filter(fits).filter_map(|capture| {
+            let same = |at: &f64| *at == capture.ms;
+            life.parts.ms.iter().position(same)
+        });
+        let apart = |row: &usize| (life.parts.ms[*row] - ms).abs();
+        rows.min_by(|a, b| apart(a).total_cmp(&apart(b)))
     }
 }
 
@@ -201,6 +221,9 @@ struct Gathering {
     open: BTreeMap<u32, usize>,
     system: Gathered,
     labels: Vec<Note>,
+    captures: Vec<Note>,
+    /// Times and processes of `captures`.
+    captured: BTreeSet<(u64, u32)>,
     ours: Vec<Note>,
     unread: Vec<Unread>,
     /// Start and end of each gap in chronological order.
@@ -254,13 +277,30 @@ impl Gathering {
         self.words.place(source.word())
     }
 
+    /// Adds the time of a reading that was taken for a label. `is_asked`: meminfo was read.
+    fn capture(&mut self, entry: &Entry, is_asked: bool) {
+        let Observation::Captured(kept) = &entry.seen else {
+            return;
+        };
+        let source = match is_asked {
+            true => Source::Meminfo,
+            false => Source::Smaps,
+        };
+        if kept.what == source.word() && self.captures.len() < NOTES {
+            note(&mut self.captures, entry, None, &kept.label);
+            self.captured.insert((entry.boot_ns, entry.pid));
+        }
+    }
+
     fn add(&mut self, entry: &Entry) {
         self.from_ns.get_or_insert(entry.boot_ns);
         self.to_ns = self.to_ns.max(entry.boot_ns);
+        let is_captured = self.captured.contains(&(entry.boot_ns, entry.pid));
         let row = |source, regular, values| Row {
             boot_ns: entry.boot_ns,
             source,
             regular,
+            is_captured,
             values,
         };
         match &entry.seen {
@@ -416,6 +456,7 @@ impl Gathering {
             boot_ns: entry.boot_ns,
             source,
             regular: false,
+            is_captured: false,
             values,
         };
         self.life(entry).collections.push(row);
@@ -480,6 +521,7 @@ impl Gathering {
             processes,
             system,
             labels: self.labels,
+            captures: self.captures,
             ours: self.ours,
             unread: self.unread,
             cost: self.cost.into_values().collect(),
@@ -561,7 +603,7 @@ fn gaps(gathered: &Gathered, silent: &[(u64, u64)]) -> Vec<bool> {
 }
 
 /// Returns the indexes of the rows to keep, in order: all, or the minimum and maximum of each
-/// column in equal periods, and the first and last row of each period.
+/// column in equal periods, the first and last row of each period, and the captures of labels.
 fn kept(gathered: &Gathered) -> Vec<usize> {
     if gathered.len() <= ROWS {
         return (0..gathered.len()).collect();
@@ -579,6 +621,7 @@ fn kept(gathered: &Gathered) -> Vec<usize> {
             to += 1;
         }
         let mut places = vec![from, to - 1];
+        places.extend((from..to).filter(|at| gathered[*at].is_captured));
         for column in 0..width {
             let value = |at: &usize| gathered[*at].values.get(column).and_then(|v| v.1);
             let with = || (from..to).filter(|at| value(at).is_some());

@@ -14,6 +14,8 @@ use heaptap_model::units::HumanDuration;
 const NEAR_MS: f64 = 30_000.0;
 /// Distance above which the row contains a note.
 const APART_MS: f64 = 2000.0;
+/// Label of the captures at the end.
+const END: &str = "";
 /// Maximum number of rows.
 const MOST: usize = 200;
 
@@ -55,15 +57,13 @@ impl Recording<'_> {
     fn rows(&self, header: &Header) -> (Vec<Vec<String>>, usize) {
         let timeline = self.timeline;
         let labels = timeline.labels.iter();
-        let mut moments: Vec<(f64, String)> = labels
-            .map(|label| (label.ms, Foreign(&label.text).to_string()))
-            .collect();
-        moments.push((timeline.to_ms, "end".to_owned()));
+        let mut moments: Vec<(f64, &str)> = labels.map(|label| (label.ms, &*label.text)).collect();
+        moments.push((timeline.to_ms, END));
         moments.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut rows = Vec::new();
-        for (ms, name) in &moments {
-            for life in timeline.processes.iter().filter(|life| is_there(life, *ms)) {
-                rows.extend(self.row(header, life, *ms, name));
+        for (ms, label) in moments {
+            for life in timeline.processes.iter().filter(|life| is_there(life, ms)) {
+                rows.extend(self.row(header, life, ms, label));
             }
         }
         let left_out = rows.len().saturating_sub(MOST);
@@ -78,8 +78,10 @@ impl Recording<'_> {
         };
         let caption = match left_out {
             0 => format!(
-                "{of}Readings nearest to each label and to the end. PSS counts shared pages \
-                 proportionally. “Java live” is the live set after the preceding GC."
+                "{of}The capture of each label and of the end, otherwise the nearest readings. \
+                 PSS counts shared pages proportionally. It includes swapped memory, and memory \
+                 that only the graphics driver counts, so it can exceed RSS. “Java live” is the \
+                 live set after the preceding GC."
             ),
             n => format!("{of}The last {MOST} rows; {n} earlier ones are not shown."),
         };
@@ -102,14 +104,18 @@ impl Recording<'_> {
     }
 
     /// Returns the row of a process; `None` if there are no readings of it near that time.
-    fn row(&self, header: &Header, life: &Process, ms: f64, name: &str) -> Option<Vec<String>> {
+    fn row(&self, header: &Header, life: &Process, ms: f64, label: &str) -> Option<Vec<String>> {
         let near = |rows: &Rows| {
             let row = rows.nearest(ms)?;
             let apart = rows.ms.get(row)? - ms;
             (apart.abs() <= NEAR_MS).then_some((row, apart))
         };
-        let parts = near(&life.parts);
-        let resident = near(&life.resident);
+        let apart = |row: usize| Some((row, life.parts.ms.get(row)? - ms));
+        let captured = self.timeline.captured(life, label, ms).and_then(apart);
+        let parts = captured.or_else(|| near(&life.parts));
+        // The resident memory of the same reading is comparable with its PSS.
+        let rss = parts.and_then(|(row, _)| life.parts.value("total_rss", row));
+        let resident = near(&life.resident).filter(|_| rss.is_none());
         let live =
             last_before(&life.collections, ms).and_then(|row| life.collections.value("live", row));
         let held = self.held(header, life.pid, ms);
@@ -133,14 +139,18 @@ impl Recording<'_> {
         let note = apart.map(|apart| {
             let length = Duration::try_from_secs_f64(apart.abs() / 1000.0).unwrap_or_default();
             let side = if apart < 0.0 { "before" } else { "after" };
-            format!("read {} {side}", HumanDuration(length))
+            let verb = captured.map_or("read", |_| "captured");
+            format!("{verb} {} {side}", HumanDuration(length))
         });
         let who = match life.process.as_str() {
             "" => life.pid.to_string(),
             process => format!("{} ({})", Foreign(process), life.pid),
         };
         Some(vec![
-            name.to_owned(),
+            match label {
+                END => "end".to_owned(),
+                label => Foreign(label).to_string(),
+            },
             who,
             format!("+{:.1} s", (ms - self.timeline.from_ms) / 1000.0),
             part("total_pss"),
@@ -149,7 +159,7 @@ impl Recording<'_> {
             part("code"),
             part("graphics"),
             bytes(rest),
-            bytes(resident.and_then(|(row, _)| life.resident.value("rss", row))),
+            bytes(rss.or_else(|| life.resident.value("rss", resident?.0))),
             bytes(live),
             bytes(held),
             note.unwrap_or_default(),

@@ -374,11 +374,22 @@ pub(super) fn report(console: &Console, report: &Report, steps: &[Step], next: &
     if let Some(done) = &report.restored {
         console.say(put_back_words(done));
     }
+    if report.recreated_by_restoring {
+        console.say(recreated_words(report.recreations));
+    }
     if let Some(front) = &report.front {
         console.say(format_args!("left in the foreground: {}", sanitize(front)));
     }
     let runs = steps.last().is_some_and(|step| step.pid.is_some());
     console.next(&next.commands(report, runs));
+}
+
+fn recreated_words(recreations: u32) -> String {
+    format!(
+        "restoring the rotation recreated the activity once more, {} times in total; an even \
+         number of rotations avoids this",
+        thousands(recreations)
+    )
 }
 
 /// Returns the trend of memory over the iterations, with its confidence interval and limitations.

@@ -2,7 +2,7 @@
 
 use super::*;
 use heaptap_model::timeline::{
-    Collection, HeaptapAction, Label, Parts, Process as Seenp, Resident, Timeline as Readings,
+    Collection, HeaptapAction, Kept, Label, Parts, Process as Seenp, Resident, Timeline as Readings,
 };
 use proptest::prelude::*;
 
@@ -126,6 +126,39 @@ fn collections_keep_what_is_known_and_nothing_else() {
     assert_eq!(value("ours"), Some(1));
     assert_eq!(timeline.ours[0].until_ms, Some(3.0));
     assert_eq!(timeline.labels[0].text, "now");
+}
+
+#[test]
+fn a_label_has_its_capture_and_not_the_nearest_reading() {
+    let read = |boot_ms, source| at(boot_ms, 7, parts(source, 0));
+    let captured = |boot_ms, what: &str, label: &str| {
+        let kept = Kept {
+            what: what.to_owned(),
+            file: String::new(),
+            label: label.to_owned(),
+            number: 1,
+        };
+        at(boot_ms, 7, Observation::Captured(kept))
+    };
+    let mut entries: Vec<Entry> = (0..10_000)
+        .map(|n| read(n * 1000, Source::MeminfoLocal))
+        .collect();
+    // Taken 2.4 s after the label, while periodic readings are nearer to it.
+    entries.insert(5003, read(5_002_400, Source::Meminfo));
+    entries.insert(5003, captured(5_002_400, "meminfo", "a"));
+    entries.insert(5003, captured(5_002_100, "smaps", "a"));
+    entries.push(read(9_999_500, Source::Meminfo));
+    entries.push(captured(9_999_500, "meminfo", ""));
+    let timeline = of(entries);
+    let life = &timeline.processes[0];
+    let time = |label, ms| Some(life.parts.ms[timeline.captured(life, label, ms)?]);
+    assert!(timeline.thinned_from.is_some());
+    assert_eq!(time("a", 5_000_000.0), Some(5_002_400.0));
+    assert_eq!(time("", 0.0), Some(9_999_500.0));
+    assert_eq!(time("b", 5_000_000.0), None);
+    // Mappings are captures only if meminfo was not read.
+    let only = of(vec![read(5, Source::Smaps), captured(5, "smaps", "a")]);
+    assert_eq!(only.captured(&only.processes[0], "a", 0.0), Some(0));
 }
 
 #[test]
