@@ -497,11 +497,11 @@ fn a_part_of_a_recording_takes_nothing_from_what_was_made_of_all_of_it() {
     // The symbolized copy is truncated: this is reported once, and the copy is recreated from the
     // complete trace.
     cut("symbolized-trace");
-    let top = lab.expect(6, &["top", "out"]);
+    let top = lab.expect(8, &["top", "out"]);
     let remedy = "its end is missing; run `heaptap symbolize out` to write it again";
     assert!(top.stderr.contains(remedy), "{top}");
     assert!(!top.stderr.contains("still being written"), "{top}");
-    let file = lab.expect(6, &["top", "out/symbolized-trace"]);
+    let file = lab.expect(8, &["top", "out/symbolized-trace"]);
     assert!(file.stderr.contains("its end is missing"), "{file}");
     // Its names are in a separate file.
     lab.expect(0, &["symbolize", "out", "--no-discover"]);
@@ -536,7 +536,7 @@ fn a_part_of_a_recording_takes_nothing_from_what_was_made_of_all_of_it() {
         assert_eq!(refused.json()["error"]["kind"], "other-trace", "{refused}");
         assert!(all() == left, "{refused}");
     }
-    let top = lab.expect(6, &["top", "out"]);
+    let top = lab.expect(8, &["top", "out"]);
     assert!(top.stderr.contains("next to it have all dumps"), "{top}");
     lab.run(&["convert", "out", "-o", "again", "--no-discover"]);
     assert_eq!(lab.manifest("again")["outcome"]["complete"], false);
