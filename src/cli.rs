@@ -99,7 +99,7 @@ Exit codes:
   5  the device refused or failed
   6  there is a result, and something is missing from it
   7  nothing there: no samples, or the input holds nothing of this kind
-  8  an input is missing, unreadable or damaged
+  8  an input cannot be used: missing, unreadable, of another kind, too damaged
   9  leak found or limit exceeded: --fail, --fail-over, --timeout, --memory
  10  safe on the device, not fetched; `heaptap stop` fetches it
  11  the host cannot write, or listen on a port

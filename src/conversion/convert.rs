@@ -133,13 +133,10 @@ impl Converted {
     pub fn class(&self) -> Option<ErrorClass> {
         let empty = self.dumps.iter().all(|dump| dump.file.is_none())
             && self.java.iter().all(|dump| dump.file.is_none());
-        let classes = self.findings.iter().filter_map(|finding| finding.class);
-        if empty {
-            // An empty result is more informative than its cause.
-            let graver = classes.filter(|class| *class != ErrorClass::Incomplete);
-            return ErrorClass::first_of(graver.chain([ErrorClass::Empty]));
+        match empty {
+            true => findings::class_of_empty(&self.findings),
+            false => findings::class(&self.findings),
         }
-        ErrorClass::first_of(classes)
     }
 
     /// Returns whether a trace stops early: its data are intact, but later dumps are missing.

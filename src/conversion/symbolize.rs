@@ -55,7 +55,7 @@ pub struct Symbolized {
 impl Symbolized {
     /// Returns the exit code class. Missing symbols are not a failure.
     pub fn class(&self) -> Option<ErrorClass> {
-        ErrorClass::first_of(self.findings.iter().filter_map(|finding| finding.class))
+        findings::class(&self.findings)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::memory::reconcile::Table;
 use crate::report::data::timeline::Timeline;
 use crate::report::java::JavaPart;
 use crate::report::java::change::Change;
-use crate::results::findings::Finding;
+use crate::results::findings::{self, Finding};
 use crate::results::timeline as readings;
 use crate::system::reconcile;
 
@@ -193,7 +193,7 @@ fn add_timeline(opened: &mut Opened, path: &Path, mut known: readings::LoadedTim
         let moments = reconcile::of_folder(path, &file.listed, &known.timeline);
         opened.reconciled = moments.into_iter().map(|moment| moment.table).collect();
     }
-    let class = known.findings.iter().filter_map(|finding| finding.class);
+    let class = findings::class(&known.findings).into_iter();
     opened.class = ErrorClass::first_of(opened.class.into_iter().chain(class));
     opened.findings.extend(known.findings);
     let dumps = opened.native.iter().flat_map(|file| &file.listed);

@@ -14,7 +14,8 @@ use crate::units::ByteSize;
 pub struct Finding {
     /// Stable identifier.
     pub kind: &'static str,
-    /// Exit code; `None` for notes that do not report missing data.
+    /// Exit code without a result; `None` for notes that do not report missing data.
+    /// `BadInput` marks damage.
     pub class: Option<ErrorClass>,
     pub message: String,
     pub help: Option<String>,
@@ -33,6 +34,20 @@ impl Finding {
             dumps: Vec::new(),
         }
     }
+}
+
+/// Returns the exit code class of a result with these findings; `None` if the data are complete.
+pub fn class(findings: &[Finding]) -> Option<ErrorClass> {
+    let classes = findings.iter().filter_map(|finding| finding.class);
+    ErrorClass::first_of(classes.map(ErrorClass::with_result))
+}
+
+/// Returns the exit code class of an input without any sample.
+pub fn class_of_empty(findings: &[Finding]) -> Option<ErrorClass> {
+    let classes = findings.iter().filter_map(|finding| finding.class);
+    // An empty result is more informative than its cause.
+    let graver = classes.filter(|class| *class != ErrorClass::Incomplete);
+    ErrorClass::first_of(graver.chain([ErrorClass::Empty]))
 }
 
 /// Kind of the finding that a dump is compared with itself.

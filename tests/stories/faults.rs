@@ -206,7 +206,7 @@ fn one_rule_for_traces_that_are_cut_and_each_cause_once() {
     let cases: [Case; 7] = [
         ("truncate", "3s", 8, &["trace-cut"], &[8]),
         // The cut is between two dumps, or in one.
-        ("truncate", "continuous", 8, &["trace-cut"], &[0, 6]),
+        ("truncate", "continuous", 6, &["trace-cut"], &[0, 6]),
         ("reboot@3000", "20s", 6, &["device-rebooted"], &[8]),
         ("disk-full@2000", "20s", 6, &["disk-full"], &[8]),
         ("disk-full@6000", "continuous", 6, &["disk-full"], &[6]),

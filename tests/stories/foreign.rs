@@ -579,7 +579,7 @@ fn files_that_are_not_what_was_recorded_are_told() {
     bytes[middle] ^= 1;
     std::fs::write(hprof("changed"), bytes).unwrap();
     desk.expect(0, &["top", "java"]);
-    let ended = desk.expect(8, &["top", "changed"]);
+    let ended = desk.expect(6, &["top", "changed"]);
     let told = text(&ended.stderr);
     assert!(
         told.contains("its content differs from the recorded one"),
@@ -617,7 +617,7 @@ fn files_that_are_not_what_was_recorded_are_told() {
         paths.find(is_it).unwrap()
     };
     std::fs::copy(profile(1), profile(3)).unwrap();
-    let ended = desk.expect(8, &["top", "rec@3"]);
+    let ended = desk.expect(6, &["top", "rec@3"]);
     let told = text(&ended.stderr);
     assert!(
         told.contains("its totals differ from those of the dump"),

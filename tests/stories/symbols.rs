@@ -368,7 +368,7 @@ fn what_follows_a_cut_trace_is_found_by_every_reader() {
         "syms",
     ];
     // The input is damaged, and the intact part is saved.
-    desk.expect(8, &args);
+    desk.expect(6, &args);
     let into = desk.read("into");
     assert_eq!(into[..whole], trace[..whole]);
     assert_eq!(
@@ -518,7 +518,7 @@ fn a_part_of_a_recording_takes_nothing_from_what_was_made_of_all_of_it() {
     let mut changed = raw.clone();
     changed[raw.len() / 2] ^= 0x40;
     std::fs::write(path("raw-trace"), &changed).unwrap();
-    let top = lab.expect(8, &["top", "out"]);
+    let top = lab.expect(6, &["top", "out"]);
     assert!(
         top.stderr.contains("differs from the recorded one"),
         "{top}"

@@ -22,11 +22,11 @@ pub enum ErrorClass {
     NotEligible,
     /// The device or its perfetto refused or failed.
     Device,
-    /// The recording is incomplete.
+    /// A result exists, and something is missing from it.
     Incomplete,
     /// The recording has no samples.
     Empty,
-    /// An input file cannot be read or is damaged.
+    /// An input file cannot be used: it is missing, unreadable or too damaged.
     BadInput,
     /// A budget is exceeded or a leak was found.
     Budget,
@@ -74,6 +74,14 @@ impl ErrorClass {
             ErrorClass::HostWrite => 11,
             ErrorClass::Inconclusive => 12,
             ErrorClass::Interrupted => 130,
+        }
+    }
+
+    /// Returns the class if there is a result: of a damaged input, the rest was used.
+    pub fn with_result(self) -> ErrorClass {
+        match self {
+            ErrorClass::BadInput => ErrorClass::Incomplete,
+            other => other,
         }
     }
 
@@ -304,6 +312,13 @@ mod tests {
         let message = r#"cannot write x: Gone (os error 2) at path "/tmp/.a1": see y (os error 3)"#;
         let left = without_os_code(message.to_owned());
         assert_eq!(left, "cannot write x: Gone: see y");
+    }
+
+    #[test]
+    fn damage_is_missing_data_where_there_is_a_result() {
+        let class = ErrorClass::BadInput;
+        assert_eq!((class.exit_code(), class.with_result().exit_code()), (8, 6));
+        assert_eq!(ErrorClass::Usage.with_result(), ErrorClass::Usage);
     }
 
     #[test]

@@ -18,6 +18,7 @@ use crate::flags::context::Context;
 use crate::flags::source;
 use crate::heaps::selector::{ALL, DumpSelector, JavaInput};
 use crate::import::STDIN;
+use crate::results::findings;
 
 /// Runs the command.
 ///
@@ -187,7 +188,7 @@ fn finish(ctx: &Context, args: &Args, mut report: GcReport) -> Result<Outcome, F
     for finding in &report.findings {
         console.finding(finding.kind, &finding.message, finding.help.as_deref());
     }
-    let missing = report.findings.iter().filter_map(|f| f.class);
+    let missing = findings::class(&report.findings).into_iter();
     let empty = report.processes.is_empty().then_some(ErrorClass::Empty);
     Ok(Outcome::of(missing.chain(empty)))
 }

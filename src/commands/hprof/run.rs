@@ -14,7 +14,7 @@ use crate::hprof::strip::{StripError, StripOptions, Stripped};
 use crate::hprof::{DamageList, Ending};
 use crate::import::{self, HprofInput, ImportError};
 use crate::naming::frames::LookupControl;
-use crate::results::findings::Finding;
+use crate::results::findings::{self, Finding};
 use crate::results::whole_file::WholeFile;
 
 /// Destination of a dump.
@@ -100,7 +100,7 @@ pub struct Made<T> {
 impl<T> Made<T> {
     /// Returns the class of the exit code; `None` if nothing is wrong.
     pub fn class(&self) -> Option<ErrorClass> {
-        ErrorClass::first_of(self.findings.iter().filter_map(|finding| finding.class))
+        findings::class(&self.findings)
     }
 
     fn new(input: &HprofInput, what: T, damage: &DamageList, ending: Ending) -> Made<T> {

@@ -75,8 +75,8 @@ impl Losses {
     fn add(&self, graph: &HeapGraph) {
         let mut lost = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let findings = of_losses(graph);
-        let classes = findings.iter().filter_map(|finding| finding.class);
-        lost.class = ErrorClass::first_of(lost.class.into_iter().chain(classes));
+        let class = findings::class(&findings).into_iter();
+        lost.class = ErrorClass::first_of(lost.class.into_iter().chain(class));
         lost.findings.extend(findings);
     }
 
@@ -96,7 +96,7 @@ impl Losses {
 impl QueryFile {
     /// Returns the class of the exit code; `None` if nothing is missing.
     pub fn class(&self) -> Option<ErrorClass> {
-        ErrorClass::first_of(self.findings.iter().filter_map(|finding| finding.class))
+        findings::class(&self.findings)
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::analyze::sampling::Estimate;
 use crate::error::ErrorClass;
 use crate::profile::SystemInfo;
-use crate::results::findings::{Finding, NAMES_MISSING};
+use crate::results::findings::{self, Finding, NAMES_MISSING};
 use crate::results::manifest::{Manifest, Symbolization, Totals};
 use crate::stacks::{Dump, Facts, JoinBy, StackProfile, join};
 use crate::timeline::Timeline;
@@ -99,14 +99,11 @@ impl NativeFile {
 
     /// Returns the exit code class; `None` if the data are complete.
     pub fn class(&self) -> Option<ErrorClass> {
-        let classes = self.findings.iter().filter_map(|finding| finding.class);
         let is_empty = |dump: &Dump| dump.values.nodes.is_empty();
-        if self.profile.dumps.iter().all(is_empty) {
-            // An empty result is more informative than its cause.
-            let graver = classes.filter(|class| *class != ErrorClass::Incomplete);
-            return ErrorClass::first_of(graver.chain([ErrorClass::Empty]));
+        match self.profile.dumps.iter().all(is_empty) {
+            true => findings::class_of_empty(&self.findings),
+            false => findings::class(&self.findings),
         }
-        ErrorClass::first_of(classes)
     }
 
     /// Returns the display name of a dump: `PATH`, `PATH@LABEL` or, if there are several, `PATH@N`.

@@ -8,7 +8,7 @@ use crate::heap_graph::{
     Dominators, DumpSource, Follow, HeapGraph, Losses, ObjectIndex, RootKind, ShortestPaths,
 };
 use crate::naming::r8_mappings::UsedMap;
-use crate::results::findings::Finding;
+use crate::results::findings::{self, Finding};
 use crate::units::counted;
 
 /// Callback at the start of each step that can take a while, with a description such as `reading
@@ -108,7 +108,7 @@ impl JavaHeap {
 
     /// Returns the exit code class; `None` if the data are complete.
     pub fn class(&self) -> Option<ErrorClass> {
-        ErrorClass::first_of(self.findings.iter().filter_map(|finding| finding.class))
+        findings::class(&self.findings)
     }
 
     /// Returns the display name: `PATH`, `PATH@LABEL` or, if there are several, `PATH@N`.

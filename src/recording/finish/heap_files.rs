@@ -148,7 +148,10 @@ pub(super) async fn finish(
     manifest.warnings.extend(unwritten);
     steps.push(plan::step("converted"));
     manifest.steps = steps;
-    let class = ErrorClass::first_of(classes);
+    let class = match java_heaps.is_empty() {
+        true => ErrorClass::first_of(classes),
+        false => ErrorClass::first_of(classes.into_iter().map(ErrorClass::with_result)),
+    };
     manifest.outcome = manifest::Outcome {
         exit_code: class.map_or(0, ErrorClass::exit_code),
         complete: class.is_none(),

@@ -278,13 +278,7 @@ fn show_churn(console: &Console, series: &SeriesRow) {
     let headline =
         format!("Churn: allocated and freed again {span}; not a leak, but it costs time");
     console.data(console.styled(Style::Strong, headline));
-    let mut table = Table::new(&[
-        "allocated",
-        "freed",
-        "still unreleased",
-        "function",
-    ])
-    .of_code();
+    let mut table = Table::new(&["allocated", "freed", "still unreleased", "function"]).of_code();
     let sites: Vec<&SiteRow> = series.churn.iter().take(CHURN).collect();
     for (site, apart) in sites.iter().zip(apart(&sites)) {
         let freed = site.freed_share.unwrap_or(0.0);

@@ -8,7 +8,7 @@ use crate::error::{Classified, ErrorClass};
 use crate::heaps::java::{JavaError, JavaFile, JavaOptions, OpenedJava, ProgressReporter};
 use crate::naming::names::NameOptions;
 use crate::naming::r8_mappings::UsedMap;
-use crate::results::findings::{self, Finding};
+use crate::results::findings::Finding;
 use crate::results::manifest::JavaDump;
 use crate::session::{self, Controls};
 
@@ -83,17 +83,10 @@ fn look_into(mut dump: JavaDump, path: &Path, names: NameOptions) -> Result<Read
     })
 }
 
-/// Returns the findings of a file. Truncation is reported with its cause (`heap-file-cut`), and its
-/// consequences are missing data of the recording rather than damage.
+/// Returns the findings of a file. Truncation is reported with its cause (`heap-file-cut`), not with
+/// its consequences.
 pub(super) fn of_cut(mut findings: Vec<Finding>, cut: bool) -> Vec<Finding> {
-    if cut {
-        findings.retain(|f| !CONSEQUENCES.contains(&f.kind));
-        for finding in &mut findings {
-            if finding.class == Some(ErrorClass::BadInput) && !findings::is_of_names(finding.kind) {
-                finding.class = Some(ErrorClass::Incomplete);
-            }
-        }
-    }
+    findings.retain(|f| !cut || !CONSEQUENCES.contains(&f.kind));
     findings
 }
 
