@@ -292,7 +292,7 @@ fn of_two_recordings_each_keeps_its_own(folder: &Path) {
     assert_eq!(went.of.as_deref(), Some("PSS including swapped memory"));
     for of in [one, other] {
         let caption = format!(
-            "<caption><bdi>{}</bdi>: Readings nearest to each label",
+            "<caption><bdi>{}</bdi>: The capture of each label",
             of.name
         );
         assert_eq!(page.matches(&caption).count(), 1, "{caption}");
