@@ -37,7 +37,7 @@ pub(super) fn growth(file: &NativeFile) -> Vec<Growth> {
             let sites = row.sites.iter().filter(|site| site.heap == heap.heap);
             all.push(Growth {
                 series: place.unwrap_or(0),
-                per: "round".to_owned(),
+                per: "iteration".to_owned(),
                 rounds: heap.rounds,
                 sites: sites
                     .map(|site| GrowthSite {

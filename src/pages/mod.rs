@@ -279,7 +279,10 @@ fn header(request: &ReportRequest, opened: &[Opened], mut recorded: Vec<Recorded
             name: "Input".to_owned(),
             value: one.name.clone(),
         }];
-        facts.extend(file.map(native::facts).into_iter().flatten());
+        let own = recorded.iter().find(|of| of.from == first && of.to > first);
+        let timeline = own.map(|of| &of.timeline);
+        let of_file = file.map(|file| native::facts(file, timeline));
+        facts.extend(of_file.into_iter().flatten());
         let manifest = file.and_then(|file| file.manifest.as_ref());
         for mut fact in facts {
             if several {

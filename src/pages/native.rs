@@ -2,12 +2,14 @@
 //! suggested commands.
 
 use std::path::Path;
+use std::time::Duration;
 
 use crate::heaps::input::NativeFile;
 use crate::profile::DumpKind;
 use crate::report::data::header::{
     Command, Fact, MissingLibrary, Part, Symbolization, Warning, Where,
 };
+use crate::report::data::timeline::Timeline;
 use crate::report::moment;
 use crate::results::findings::Finding;
 use crate::results::manifest::{self, DumpId, Manifest};
@@ -16,7 +18,7 @@ use crate::units::{ByteSize, HumanDuration, thousands};
 use crate::untrusted::shell::quoted_path;
 
 /// Returns the facts of an input, most important first.
-pub(super) fn facts(file: &NativeFile) -> Vec<Fact> {
+pub(super) fn facts(file: &NativeFile, timeline: Option<&Timeline>) -> Vec<Fact> {
     let mut all = Facts(Vec::new());
     let manifest = file.manifest.as_ref();
     if let Some(device) = manifest.and_then(|manifest| manifest.device.as_ref()) {
@@ -46,7 +48,7 @@ pub(super) fn facts(file: &NativeFile) -> Vec<Fact> {
     }
     all.add("Tracing service", file.system.tracing_service.clone());
     if let Some(manifest) = manifest {
-        of_manifest(&mut all, manifest);
+        of_manifest(&mut all, manifest, span(file, timeline));
     }
     let of_dump = |dump: &Dump| match dump.facts.sampling_interval_bytes {
         0 => None,
@@ -74,20 +76,48 @@ impl Facts {
     }
 }
 
-fn of_manifest(all: &mut Facts, manifest: &Manifest) {
+/// Returns the time from the first to the last dump or reading, by the device's clock.
+fn span(file: &NativeFile, timeline: Option<&Timeline>) -> Duration {
+    let dumps = file.profile.dumps.iter();
+    let dumps = dumps.filter_map(|dump| Some(dump.facts.time_ns? as f64 / 1e6));
+    let readings = timeline.into_iter().flat_map(|of| [of.from_ms, of.to_ms]);
+    let ends = |(first, last): (f64, f64), ms: f64| (first.min(ms), last.max(ms));
+    let (first, last) = dumps.chain(readings).fold((f64::MAX, f64::MIN), ends);
+    Duration::try_from_secs_f64((last - first) / 1000.0).unwrap_or_default()
+}
+
+/// Returns the words for the cause of the end in a manifest.
+fn ended_by(word: &str) -> &str {
+    match word {
+        "duration" => "its duration (-d)",
+        "done" => "the last requested dump",
+        "interrupted" => "Ctrl-C",
+        "stopped" => "heaptap stop",
+        "size-limit" => "the size limit of the trace",
+        "lost" => "a failure on the device",
+        other => other,
+    }
+}
+
+fn of_manifest(all: &mut Facts, manifest: &Manifest, span: Duration) {
     let at = |step: &str| manifest.steps.iter().find(|s| s.step == step).map(|s| s.at);
     let started = at("started").or_else(|| manifest.steps.first().map(|step| step.at));
     if let Some(started) = started {
         all.add("Recorded", moment(started));
         if let Some(ended) = at("trace-complete") {
-            let length = (ended - started).try_into().unwrap_or_default();
-            all.add("For", HumanDuration(length).to_string());
+            let length: Duration = (ended - started).try_into().unwrap_or_default();
+            // The clock of a virtual phone can run faster than the host's.
+            all.add(
+                "For",
+                match span > length {
+                    true => format!("{}, by the device's clock", HumanDuration(span)),
+                    false => HumanDuration(length).to_string(),
+                },
+            );
         }
     }
-    all.add(
-        "Ended by",
-        manifest.outcome.ended_by.clone().unwrap_or_default(),
-    );
+    let ended_by = manifest.outcome.ended_by.as_deref().map(ended_by);
+    all.add("Ended by", ended_by.unwrap_or_default().to_owned());
     for target in &manifest.targets {
         let mut text = target.name.clone();
         if let Some(pid) = target.pid {

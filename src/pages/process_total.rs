@@ -61,24 +61,39 @@ impl Measured {
         let sum = same.filter_map(|dump| self::held(dump));
         let sum = sum.fold(0i64, i64::saturating_add);
         let pid = u32::try_from(dump.facts.pid).ok()?;
-        let name = match &dump.facts.label {
-            Some(label) => label.clone(),
+        let ms = dump.facts.time_ns? as f64 / 1e6;
+        let life = timeline.life(pid, ms)?;
+        // The last dump without a label is that of the end.
+        let label = dump.facts.label.as_deref();
+        let captured = timeline.captured(life, label.unwrap_or_default(), ms);
+        let name = match label {
+            Some(label) => label.to_owned(),
             None => format!("dump {}", dump.facts.number),
         };
-        let ms = dump.facts.time_ns? as f64 / 1e6;
-        Measured::of(timeline.life(pid, ms)?, ms, &name, sum, timeline)
+        Measured::of(life, (ms, captured), &name, sum, timeline)
     }
 
-    fn of(life: &Process, ms: f64, name: &str, held: i64, timeline: &Timeline) -> Option<Measured> {
+    /// `captured`: row of the capture of the dump's label.
+    fn of(
+        life: &Process,
+        (ms, captured): (f64, Option<usize>),
+        name: &str,
+        held: i64,
+        timeline: &Timeline,
+    ) -> Option<Measured> {
         let resident = life.resident.nearest(ms);
         let anon = resident.and_then(|row| life.resident.value("anon", row));
-        if let Some(row) = life.parts.nearest(ms) {
+        if let Some(row) = captured.or_else(|| life.parts.nearest(ms)) {
             let value = |column: &str| life.parts.value(column, row);
             let word = timeline.words.get(*life.parts.source.get(row)?)?;
             return Some(Measured {
                 total: value("total_pss")?,
                 of: "PSS including swapped memory",
-                at: moment(name, life.parts.ms[row] - ms),
+                at: moment(
+                    name,
+                    captured.map_or("read", |_| "captured"),
+                    life.parts.ms[row] - ms,
+                ),
                 by: by(word),
                 parts: Some(Divided {
                     java: value("java")?,
@@ -99,7 +114,7 @@ impl Measured {
         Some(Measured {
             total: life.resident.value("rss", row)?,
             of: "resident (RSS)",
-            at: moment(name, life.resident.ms[row] - ms),
+            at: moment(name, "read", life.resident.ms[row] - ms),
             by: by(word),
             parts: None,
             anon,
@@ -229,13 +244,13 @@ fn held(dump: &Dump) -> Option<i64> {
     Some(column.iter().fold(0i64, |sum, v| sum.saturating_add(*v)))
 }
 
-fn moment(name: &str, apart_ms: f64) -> String {
+fn moment(name: &str, verb: &str, apart_ms: f64) -> String {
     if apart_ms.abs() <= SAME_MS {
         return name.to_owned();
     }
     let apart = Duration::try_from_secs_f64(apart_ms.abs() / 1000.0).unwrap_or_default();
     let side = if apart_ms < 0.0 { "before" } else { "after" };
-    format!("{name}, read {} {side} it", HumanDuration(apart))
+    format!("{name}, {verb} {} {side} it", HumanDuration(apart))
 }
 
 /// Returns the readable name of a source.

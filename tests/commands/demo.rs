@@ -10,6 +10,7 @@ use heaptap::proto::pprof::Profile;
 use heaptap::report::data;
 use heaptap::results::manifest::Manifest;
 use heaptap::stacks::allocators::is_allocator;
+use heaptap::units::ByteSize;
 use prost::Message as _;
 
 /// The function of the virtual phone's app that leaks.
@@ -261,6 +262,32 @@ fn what_was_read_beside_is_shown(folder: &Path, manifest: &Manifest) {
         .expect("a part to read");
     let (read, _) = read.split_once("heaptap-data").expect("its data");
     assert!(read.contains("PSS including swapped memory"), "{read}");
+    // Each label has the figures of its own capture, even if another reading is nearer.
+    for file in beside.files.iter().filter(|file| file.what == "meminfo") {
+        let text = std::fs::read_to_string(folder.join(&file.file)).expect("a capture");
+        let total = |name: &str| {
+            let (_, total) = text.split_once(name).expect(name);
+            let kib = total.split_whitespace().next().expect("a number");
+            ByteSize(kib.parse::<u64>().expect("KiB") * 1024).to_string()
+        };
+        let begin = match &file.label {
+            Some(label) => format!("<td><bdi>{label}</bdi></td>"),
+            None => "<td>end</td>".to_owned(),
+        };
+        let row = read.split("<tr>").find(|row| row.starts_with(&begin));
+        let row = row.expect("a row for each label");
+        for total in [total("TOTAL PSS:"), total("TOTAL RSS:")] {
+            assert!(row.contains(&format!(">{total}</td>")), "{total}: {row}");
+        }
+    }
+    for words in [
+        ", by the device&#39;s clock",
+        "Ctrl-C",
+        "by growth per iteration",
+    ] {
+        assert!(read.contains(words), "{words}: {read}");
+    }
+    assert_eq!(read.matches(">verdict</th>").count(), 1, "{read}");
 }
 
 /// A page of two recordings has each one's memory over time, with its own dumps.
@@ -291,10 +318,7 @@ fn of_two_recordings_each_keeps_its_own(folder: &Path) {
     let went = header.went.expect("figures of the whole");
     assert_eq!(went.of.as_deref(), Some("PSS including swapped memory"));
     for of in [one, other] {
-        let caption = format!(
-            "<caption><bdi>{}</bdi>: The capture of each label",
-            of.name
-        );
+        let caption = format!("<caption><bdi>{}</bdi>: The capture of each label", of.name);
         assert_eq!(page.matches(&caption).count(), 1, "{caption}");
         let ats: Vec<&str> = header.reconcile.iter().map(|each| &*each.at).collect();
         assert!(ats.contains(&&*format!("{}@end", of.name)), "{ats:?}");

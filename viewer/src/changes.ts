@@ -127,7 +127,7 @@ export class ChangesView {
         { id: "label", title: "Function", sort: () => 0, cell: (row) => name(row.label) },
         {
           id: "kind",
-          title: "Verdict",
+          title: "Kind",
           sort: () => 0,
           cell: (row) => {
             const isWithinError = row.certain === false;

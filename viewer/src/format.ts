@@ -169,6 +169,8 @@ export interface TimelineFacts {
   processes: Life[];
   system: Rows;
   labels: Note[];
+  /** Readings taken of a process for a label; an empty text stands for the end. */
+  captures?: Note[];
   ours: Note[];
   unread: { source: number; pid: number; why: string }[];
   cost: { source: number; readings: number; device_ms: number; bytes: number }[];

@@ -98,7 +98,7 @@ export function infoPage(header: Header, javas: JavaHeap[], say: (text: string) 
           h(
             "thead",
             null,
-            h("tr", null, ...["#", "Label", "Process", "Heap", "Time", "Sampling interval", "Callsites", "Total", "Notes"].map((title) => h("th", { scope: "col" }, title))),
+            h("tr", null, ...["#", "Label", "Process", "Heap", "Time (device clock)", "Sampling interval", "Callsites", "Total", "Notes"].map((title) => h("th", { scope: "col" }, title))),
           ),
           h(
             "tbody",

@@ -35,6 +35,8 @@ export interface Lane {
   marks: Mark[];
   /** Time ranges of heaptap activity, in ms. */
   bands: [from: number, to: number][];
+  /** Remark about the values. */
+  note?: string;
 }
 
 const TOP = 4;

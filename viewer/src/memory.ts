@@ -5,13 +5,13 @@
 import { Axis, Row } from "./axis";
 import { button, fill, h, name, svg } from "./dom";
 import { estimate } from "./estimate";
-import type { DumpFacts, RecordedFacts, TimelineFacts } from "./format";
+import type { RecordedFacts, TimelineFacts } from "./format";
 import { heapOf, unreleasedDumps, rangeOf, type UnreleasedDump } from "./held";
 import { draw, maxValue, type Lane, type Series } from "./lanes";
 import { describeCollection, momentsTable } from "./moments";
 import { dumpName, sanitize } from "./names";
 import type { Profile } from "./profile";
-import { groups, lifeAt, nearest, PARTS, runs, lastRowAt, value, valueAt, type Group, type RowsKind } from "./readings";
+import { capturesOf, groups, hasLabel, lifeAt, nearest, PARTS, runs, lastRowAt, value, valueAt, type Captured, type Group, type RowsKind } from "./readings";
 import { amount, bytes, counted, duration } from "./units";
 
 export interface MemoryEvents {
@@ -40,6 +40,7 @@ export class MemoryPanel {
   private readonly table = h("details", { class: "readings" }, h("summary", null, "Readings as a table"));
   private lanes: Lane[] = [];
   private unreleased: UnreleasedDump[] = [];
+  private captured: Captured[] = [];
   private shownDump = -1;
   private cursor: number;
   /** Other end of the selected range in ms. */
@@ -113,6 +114,8 @@ export class MemoryPanel {
     const { lives } = group;
     const { profile, recorded } = this;
     this.unreleased = unreleasedDumps(profile, recorded, lives, heapOf(profile, recorded, lives, profile.header.dumps[this.shownDump]));
+    const pids = lives.map(({ pid }) => pid);
+    this.captured = capturesOf(this.timeline, pids, profile.header.dumps.slice(recorded.from, recorded.to));
     this.lanes = this.lanesOf(group);
     this.table.replaceChildren(this.table.firstChild!);
     if (this.table.open) this.fillTable();
@@ -126,7 +129,7 @@ export class MemoryPanel {
       style,
       unit: "bytes",
       runs: runs(group, kind, column),
-      at: (ms) => valueAt(group, kind, column, ms),
+      at: (ms) => valueAt(group, kind, column, kind === "parts" ? (this.captureAt(ms)?.read ?? ms) : ms),
       ...more,
     });
     const some = (all: Series[]): Series[] => all.filter((each) => each.runs.length > 0);
@@ -178,6 +181,7 @@ export class MemoryPanel {
         ]),
         marks: [],
         bands: [],
+        note: this.exceedsRss() ? "PSS includes swapped memory and the graphics driver's memory; RSS does not" : "",
       },
       java,
       {
@@ -194,6 +198,24 @@ export class MemoryPanel {
       },
     ];
     return all.filter((lane) => lane.lines.length + lane.stacked.length + lane.marks.length > 0);
+  }
+
+  /** Returns whether PSS is larger than RSS somewhere, which needs an explanation. */
+  private exceedsRss(): boolean {
+    return this.group.lives.some(({ parts, resident }) =>
+      parts.ms.some((ms, row) => {
+        const [pss, rss] = [value(parts, "total_pss", row), value(resident, "rss", nearest(resident, ms))];
+        return pss !== null && rss !== null && pss > rss;
+      }),
+    );
+  }
+
+  /** Returns the capture of the label or dump near a time; null if there is none, or at a reading. */
+  private captureAt(ms: number): Captured | null {
+    if (lifeAt(this.group, ms)?.parts.ms.includes(ms)) return null;
+    const x = (at: number): number => this.axis.x(at, this.width);
+    const near = this.captured.filter((each) => Math.abs(x(each.ms) - x(ms)) <= CLICK_DISTANCE_PX);
+    return near.sort((a, b) => Math.abs(a.ms - ms) - Math.abs(b.ms - ms))[0] ?? null;
   }
 
   private unreleasedRuns(): [number, number][][] {
@@ -268,6 +290,7 @@ export class MemoryPanel {
         const words = [own ? `▲ ${counted(own, "collection")}` : "", ours ? `△ ${counted(ours, "collection")} caused by heaptap` : ""].filter(Boolean);
         entries.push(h("li", null, words.join(", ")));
       }
+      if (lane.note) entries.push(h("li", { class: "soft" }, lane.note));
       if (lane.bands.length > 0) entries.push(h("li", null, h("i", { class: "key area ours-key", "aria-hidden": "true" }), "heaptap activity"));
       parts.push(
         h(
@@ -386,6 +409,8 @@ export class MemoryPanel {
       events.push(`Dump ${closest.dump.label ?? closest.dump.number}: ${range ? estimate(range) : bytes(closest.bytes)} unreleased`);
     }
     for (const label of timeline.labels) if (near(label.ms) && !(closest && hasLabel(label.text, closest.dump))) events.push(`Label ${label.text}`);
+    const captured = this.captureAt(ms);
+    if (captured) events.push(`Memory by kind captured ${duration(Math.abs(captured.read - captured.ms) * 1e6)} ${captured.read < captured.ms ? "before" : "after"} it`);
     this.group.lives.forEach((life, i) => {
       if (i > 0 && near(life.from_ms)) events.push(`Restarted as process ${life.pid}`);
       if (life.gone_ms !== null && near(life.gone_ms)) events.push(`Process ${life.pid} ended`);
@@ -517,9 +542,3 @@ export class MemoryPanel {
     return best;
   }
 }
-
-/** Returns whether a dump has a label; with several recordings, their name precedes the label. */
-function hasLabel(label: string, dump: DumpFacts): boolean {
-  return dump.label === label || (dump.label?.endsWith(`@${label}`) ?? false);
-}
-

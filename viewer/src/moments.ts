@@ -50,11 +50,15 @@ export function momentsTable(label: string, timeline: TimelineFacts, group: Grou
   for (const life of group.lives) {
     const { pid, resident, parts, collections } = life;
     const source = (rows: Rows, row: number): string => timeline.words[rows.source[row]!] ?? "";
+    const reading = (ms: number, row: number): string => {
+      const capture = timeline.captures?.find((each) => each.pid === pid && each.ms === ms);
+      return `${source(parts, row)}${capture ? `, captured for ${capture.text || "the end"}` : ""}`;
+    };
     resident.ms.forEach((ms, row) =>
       add(ms, pid, source(resident, row), [["RSS", value(resident, "rss", row)], ["Swap", value(resident, "swap", row)]]),
     );
     parts.ms.forEach((ms, row) =>
-      add(ms, pid, source(parts, row), [
+      add(ms, pid, reading(ms, row), [
         ["PSS", value(parts, "total_pss", row)],
         ["RSS", value(parts, "total_rss", row)],
         ["Swap", value(parts, "swap", row)],

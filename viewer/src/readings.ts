@@ -1,7 +1,7 @@
 // Readings of processes over time (viewer/README.md, "Memory over time"): processes of one name, readings
 // at a time, lines with gaps, and the memory by kind at a dump.
 
-import type { DumpFacts, Header, Life, Part, RecordedFacts, Rows, TimelineFacts, Where } from "./format";
+import type { DumpFacts, Header, Life, Note, Part, RecordedFacts, Rows, TimelineFacts, Where } from "./format";
 import { dumpName } from "./names";
 import { duration } from "./units";
 
@@ -123,6 +123,35 @@ export function runs(group: Group, kind: RowsKind, column: string): Run[] {
   return all;
 }
 
+/** Returns whether a dump has a label; with several recordings, their name precedes the label. */
+export function hasLabel(label: string, dump: DumpFacts): boolean {
+  return dump.label === label || (dump.label?.endsWith(`@${label}`) ?? false);
+}
+
+/** Time at which memory was read for a label, or for the last dump without a label. */
+export interface Captured {
+  /** Time of the label or dump. */
+  ms: number;
+  read: number;
+}
+
+/** Returns the captures of processes, by the time of their labels. `dumps` are those of the recording. */
+export function capturesOf(timeline: TimelineFacts, pids: (number | null | undefined)[], dumps: DumpFacts[]): Captured[] {
+  const all: Captured[] = [];
+  const add = (ms: number, fits: (capture: Note) => boolean): void => {
+    const own = (timeline.captures ?? []).filter((capture) => pids.includes(capture.pid) && fits(capture));
+    const nearest = own.sort((a, b) => Math.abs(a.ms - ms) - Math.abs(b.ms - ms))[0];
+    if (nearest) all.push({ ms, read: nearest.ms });
+  };
+  for (const { ms, text } of timeline.labels) add(ms, (capture) => capture.text === text);
+  for (const dump of dumps) {
+    if (dump.time_ms === null || !pids.includes(dump.pid)) continue;
+    const isLast = !dumps.some(({ pid, time_ms }) => pid === dump.pid && (time_ms ?? 0) > dump.time_ms!);
+    add(dump.time_ms, (capture) => capture.pid === dump.pid && (dump.label === null ? isLast && capture.text === "" : hasLabel(capture.text, dump)));
+  }
+  return all;
+}
+
 /** Parts of meminfo's App Summary: column, name in `where`, label. */
 export const PARTS: [column: string, name: string, label: string][] = [
   ["java", "java", "Java"],
@@ -151,7 +180,8 @@ export function whereAt(header: Header, place: number, first: number): Where | n
   const ms = dump.time_ms;
   const apart = (life: Life): number => Math.max(0, life.from_ms - ms, ms - life.to_ms);
   const life = timeline.processes.filter(({ pid }) => pid === dump.pid).sort((a, b) => apart(a) - apart(b))[0];
-  const row = life ? nearest(life.parts, ms) : -1;
+  const captured = capturesOf(timeline, [dump.pid], header.dumps.slice(own.from, own.to)).find((each) => each.ms === ms);
+  const row = life ? nearest(life.parts, captured?.read ?? ms) : -1;
   if (!life || row < 0) return fallback;
   const how = (name: string): string | null => header.where?.parts.find((part) => part.name === name)?.how?.replace(/; .*/, "") ?? null;
   const parts: Part[] = PARTS.map(([column, name]) => ({ name, bytes: value(life.parts, column, row), how: how(name) }));
@@ -160,7 +190,7 @@ export function whereAt(header: Header, place: number, first: number): Where | n
   return {
     total: value(life.parts, "total_pss", row),
     of: "PSS including swapped memory",
-    at: Math.abs(read) <= SAME_MS ? title : `${title}, read ${duration(Math.abs(read) * 1e6)} ${read < 0 ? "before" : "after"} it`,
+    at: Math.abs(read) <= SAME_MS ? title : `${title}, ${captured ? "captured" : "read"} ${duration(Math.abs(read) * 1e6)} ${read < 0 ? "before" : "after"} it`,
     // In the order of the page.
     parts: [...parts].sort((a, b) => (a.name === "native" ? -1 : b.name === "native" ? 1 : 0)),
   };

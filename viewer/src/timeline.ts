@@ -113,8 +113,8 @@ export class Timeline {
     });
     parts.push(...this.marks(facts, at, from, width));
     fill(this.strip, ...parts);
-    const long = timed ? `${duration(span * 1e6)}, ` : "";
-    this.note.textContent = `${counted(this.places.length, "dump")}, ${long}up to ${amount(most, unit)}. Click a dump to show it, or drag from one dump to another to compare them.`;
+    const long = timed ? ` within ${duration(span * 1e6)}` : "";
+    this.note.textContent = `${counted(this.places.length, "dump")}${long}, up to ${amount(most, unit)}. Click a dump to show it, or drag from one dump to another to compare them.`;
   }
 
   /** Returns the names below the line that do not overlap: selected dumps first, then labels. */

@@ -114,6 +114,23 @@ test("31d: a click on a line shows its dump, and the memory by kind at that time
   await page.close();
 });
 
+test("31d2: a label has the figures of its capture, not of the nearest reading", async () => {
+  // The dump is at 1000 ms; its capture is at 1600 ms, and another reading at 600 ms is nearer.
+  const captures = [{ ms: 1600, until_ms: null, pid: 4242, text: "before" }];
+  const page = await open({ timeline: timeline({ captures }) });
+  const [x, y] = await point(page, 1000);
+  assert.equal((await values(page, "By kind")).Native, "40.0 MiB");
+  assert.equal((await values(page, "Total")).PSS, "95.0 MiB");
+  assert.match(await page.locator(".event").textContent(), /Memory by kind captured 600 ms after it/);
+  await page.mouse.click(x, y);
+  await settled(page);
+  assert.match(await page.locator(".card.where").textContent(), /95\.0 MiB PSS including swapped memory at before, captured 600 ms after it/);
+  await point(page, 700);
+  assert.equal((await values(page, "By kind")).Native, "30.0 MiB");
+  clean(page);
+  await page.close();
+});
+
 test("31e: a drag zooms in, the dumps above follow, and 0 shows the whole recording", async () => {
   const page = await open();
   const dots = () => page.evaluate(() => [...document.querySelectorAll(".strip .dot")].map((dot) => Math.round(parseFloat(dot.style.left))));

@@ -428,7 +428,16 @@ impl<'g> Rules<'g> {
     fn dialog(&self, object: ObjectIndex) -> Verdict {
         match self.get(object, "android.app.Dialog", "mDecor") {
             Some(Value::Null) => Verdict::unknown("a dialog that is not showing"),
-            Some(Value::Object(_)) => Verdict::unknown("a dialog that was not dismissed"),
+            // A dialog can keep its views after its window was removed.
+            Some(Value::Object(decor)) => {
+                match self.get(decor, "android.view.View", "mAttachInfo") {
+                    Some(Value::Object(_)) => Verdict::unknown("a dialog that is showing"),
+                    Some(Value::Null) => {
+                        Verdict::unknown("a dialog whose views are not in a window")
+                    }
+                    _ => Verdict::default(),
+                }
+            }
             _ => Verdict::default(),
         }
     }

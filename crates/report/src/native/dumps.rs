@@ -1,6 +1,9 @@
 //! Every dump with its sums, and the libraries without symbols.
 
+use std::ops::Range;
+
 use super::super::data::header::{Dump, Header, Measure};
+use super::super::data::timeline::Timeline;
 use super::super::html::{Foreign, Html};
 use super::callsites::size;
 use heaptap_model::units::{ByteSize, thousands};
@@ -14,13 +17,17 @@ pub(super) fn write(html: &mut Html, header: &Header) {
         return;
     }
     html.add(format_args!("<h2 id=\"dumps\">Dumps</h2>\n"));
-    let first = header
-        .dumps
-        .iter()
-        .filter_map(|dump| dump.time_ms)
-        .reduce(f64::min);
-    let rows = header.dumps.iter().map(|dump| {
+    let own = |of: &Range<usize>| header.dumps.get(of.clone()).unwrap_or_default();
+    let each = header.timelines.iter().map(|of| {
+        let dumps = of.from..of.to;
+        (dumps.clone(), zero(own(&dumps), Some(&of.timeline)))
+    });
+    let all = 0..header.dumps.len();
+    let zero = zero(&header.dumps, header.timeline.as_ref());
+    let zeros: Vec<(Range<usize>, Option<f64>)> = each.chain([(all, zero)]).collect();
+    let rows = header.dumps.iter().enumerate().map(|(place, dump)| {
         let mut notes: Vec<String> = Vec::new();
+        let zero = zeros.iter().find(|(dumps, _)| dumps.contains(&place));
         match dump.kind.as_str() {
             "at-maximum" => notes.push("at the maximum".to_owned()),
             "allocations-only" => notes.push("allocations only".to_owned()),
@@ -36,8 +43,8 @@ pub(super) fn write(html: &mut Html, header: &Header) {
             dump.label
                 .as_deref()
                 .map_or_else(String::new, |label| Foreign(label).to_string()),
-            match (dump.time_ms, first) {
-                (Some(time), Some(first)) => format!("+{:.1} s", (time - first) / 1000.0),
+            match (dump.time_ms, zero) {
+                (Some(time), Some((_, Some(zero)))) => format!("+{:.1} s", (time - zero) / 1000.0),
                 _ => String::new(),
             },
             Foreign(&process(dump)).to_string(),
@@ -69,6 +76,12 @@ pub(super) fn write(html: &mut Html, header: &Header) {
         ],
         rows,
     );
+}
+
+/// Returns the time that the page counts from: the first dump or reading of a recording.
+pub(super) fn zero(dumps: &[Dump], timeline: Option<&Timeline>) -> Option<f64> {
+    let times = dumps.iter().filter_map(|dump| dump.time_ms);
+    times.chain(timeline.map(|of| of.from_ms)).reduce(f64::min)
 }
 
 fn process(dump: &Dump) -> String {

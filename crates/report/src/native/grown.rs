@@ -162,7 +162,7 @@ impl<'a> Changes<'a> {
             "<p><b>{}</b>{heap}, from {from} to {to}: {net}{each}{noise}.</p>\n",
             Foreign(process)
         ));
-        // Order by the limit of the interval that is closer to 0.
+        // Order by the end of the interval that is nearer to zero.
         let certain = |net: i64, turnover: &Option<Turnover>| match turnover {
             Some(turnover) => {
                 let estimate = turnover.estimate();
@@ -197,8 +197,10 @@ impl<'a> Changes<'a> {
             Some(per) => format!(" per {}", Foreign(&per.word)),
             None => String::new(),
         };
-        let caption =
-            format!("Callsites that {what}{each}, by the least change in the interval{left_out}.");
+        let caption = format!(
+            "Callsites that {what}{each}, by the smallest change within the 95% confidence \
+             interval{left_out}."
+        );
         let rows = changes.iter().take(ROWS).map(|(id, net, turnover)| {
             let place = Place::of(&self.shown, *id);
             vec![
@@ -215,7 +217,7 @@ impl<'a> Changes<'a> {
         });
         html.table(
             &caption,
-            &["#change", "direction", "function", "location"],
+            &["#change", "95% confidence", "function", "location"],
             rows,
         );
     }

@@ -142,6 +142,9 @@ impl Recording<'_> {
             let verb = captured.map_or("read", |_| "captured");
             format!("{verb} {} {side}", HumanDuration(length))
         });
+        let dumps = header.dumps.get(self.dumps.clone()).unwrap_or_default();
+        let zero = super::dumps::zero(dumps, Some(self.timeline));
+        let zero = zero.unwrap_or(self.timeline.from_ms);
         let who = match life.process.as_str() {
             "" => life.pid.to_string(),
             process => format!("{} ({})", Foreign(process), life.pid),
@@ -152,7 +155,7 @@ impl Recording<'_> {
                 label => Foreign(label).to_string(),
             },
             who,
-            format!("+{:.1} s", (ms - self.timeline.from_ms) / 1000.0),
+            format!("+{:.1} s", (ms - zero) / 1000.0),
             part("total_pss"),
             part("java"),
             part("native"),

@@ -255,6 +255,31 @@ fn references_that_are_null_tell_of_window_roots_and_toasts() {
 }
 
 #[test]
+fn dialog_shows_only_while_its_views_are_attached() {
+    for (attached, expected) in [
+        (true, "a dialog that is showing"),
+        (false, "a dialog whose views are not in a window"),
+    ] {
+        let mut heap = android();
+        let fields = [("mContext", Is::Null), ("mDecor", Is::Null)];
+        heap.class("android.app.Dialog", "java.lang.Object", &fields);
+        let info = heap.new_object("app.Holder", &[]);
+        let info = if attached { Is::Ref(info) } else { Is::Null };
+        let decor = heap.new_object("android.view.View", &[("mAttachInfo", info)]);
+        let activity = destroyed(&mut heap);
+        let dialog = heap.new_object(
+            "android.app.Dialog",
+            &[("mContext", Is::Ref(activity)), ("mDecor", Is::Ref(decor))],
+        );
+        keep(&mut heap, "DIALOG", dialog);
+        let leaks = find(&heap.graph());
+        let path = &leaks.groups[0].path;
+        let step = path.iter().find(|step| step.class == "android.app.Dialog");
+        assert_eq!(step.map(|step| step.reason.as_str()), Some(expected));
+    }
+}
+
+#[test]
 fn states_of_a_recomposer_are_told_by_the_statics_of_their_enum() {
     for (name, expected) in [
         ("ShutDown", CERTAIN),
