@@ -130,10 +130,11 @@ pub fn tell(
     for warning in warnings.iter().take(WARNINGS) {
         console.warn_with_help(&warning.message, warning.help.as_deref());
     }
-    if let Some(left) = warnings.len().checked_sub(WARNINGS + 1) {
+    let left = warnings.len().saturating_sub(WARNINGS);
+    if left > 0 {
         console.complain(format_args!(
-            "… and {} more warnings, in {}",
-            left + 1,
+            "… and {}, in {}",
+            counted(left as u64, "more warning", "more warnings"),
             manifest::FILE_NAME
         ));
     }

@@ -4,7 +4,7 @@ use crate::console::table::Table;
 use crate::console::{Console, Style};
 use crate::flags::pattern::NO_MATCH;
 use crate::heaps::growth::{HeapRow, NativeLeaksDocument, Place, SeriesRow, SiteRow};
-use crate::units::{ByteSize, thousands};
+use crate::units::{ByteSize, counted, thousands};
 use crate::untrusted;
 use crate::views::native::shortened;
 use crate::views::sites::paragraph;
@@ -199,16 +199,14 @@ fn show_untold(console: &Console, series: &SeriesRow, untold: &[&SiteRow]) {
 
 /// Returns a note about the inconclusive callsites that do not grow.
 fn not_listed(flat: u64, all: u64) -> String {
-    let (shows, are) = if flat == 1 {
-        ("shows", "is")
-    } else {
-        ("show", "are")
+    let (shows, are) = match flat {
+        1 => ("shows", "is"),
+        _ => ("show", "are"),
     };
-    let callsites = if all == 1 { "callsite" } else { "callsites" };
     format!(
-        "{} of {} {callsites} {shows} no growth and {are} not listed (`-l 0 --json` lists all)",
+        "{} of {} {shows} no growth and {are} not listed (`-l 0 --json` lists all)",
         thousands(flat),
-        thousands(all)
+        counted(all, "callsite", "callsites")
     )
 }
 
