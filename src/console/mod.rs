@@ -75,7 +75,7 @@ impl Style {
 }
 
 /// Maximum number of suggested commands.
-pub const NEXT_COMMANDS: usize = 3;
+const NEXT_COMMANDS: usize = 3;
 
 const RESET: &str = "\x1b[0m";
 
@@ -426,14 +426,14 @@ impl Console {
         }
     }
 
-    /// Prints suggested commands: each on its own line below its heading, for copying.
+    /// Prints the first suggested commands: each on its own line below its heading, for copying.
     pub fn next(&self, commands: &[(impl Display, String)]) {
         if commands.is_empty() {
             return;
         }
         self.say("");
         self.say(self.on_stderr(Style::Strong, "next:"));
-        for (what, command) in commands {
+        for (what, command) in commands.iter().take(NEXT_COMMANDS) {
             self.say(format_args!("  {what}"));
             if !self.settings.quiet {
                 let command = self.on_stderr(Style::Help, command);

@@ -14,7 +14,7 @@ use super::missing::{self, Remedy};
 use super::paths::near;
 use crate::console::table::Table;
 use crate::console::wrap::wrap;
-use crate::console::{Console, NEXT_COMMANDS, Style};
+use crate::console::{Console, Style};
 use crate::folder::SYMBOLIZED_TRACE;
 use crate::heaps::java::FOLDER;
 use crate::heaps::selector::{LabelError, check_label};
@@ -130,10 +130,11 @@ pub fn tell(
     for warning in warnings.iter().take(WARNINGS) {
         console.warn_with_help(&warning.message, warning.help.as_deref());
     }
-    if let Some(left) = warnings.len().checked_sub(WARNINGS + 1) {
+    let left = warnings.len().saturating_sub(WARNINGS);
+    if left > 0 {
         console.complain(format_args!(
-            "… and {} more warnings, in {}",
-            left + 1,
+            "… and {}, in {}",
+            counted(left as u64, "more warning", "more warnings"),
             manifest::FILE_NAME
         ));
     }
@@ -445,8 +446,8 @@ fn written(folder: &Path, manifest: &Manifest, wrote: &Wrote) -> String {
     format!("wrote {}: {}", near(folder).display(), parts.join(", "))
 }
 
-/// Returns the most useful commands, each with a description: the page, growth and leaks before the
-/// tables, whose first rows are shown already.
+/// Returns commands, each with a description, the most useful first: the page, growth and leaks
+/// before the tables, whose first rows are shown already.
 fn next_commands(
     folder: &Path,
     manifest: &Manifest,
@@ -484,7 +485,6 @@ fn next_commands(
     }
     next.extend(companion::commands(manifest, &place));
     next.extend(native.pprof);
-    next.truncate(NEXT_COMMANDS);
     next
 }
 

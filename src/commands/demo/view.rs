@@ -13,8 +13,8 @@ use tokio::sync::mpsc;
 mod leaks;
 use super::args::Args;
 use crate::config::{self, HeapFileSpec, Options, Snapshots, Targets};
+use crate::console::Style;
 use crate::console::signals::watch_signals;
-use crate::console::{NEXT_COMMANDS, Style};
 use crate::device::Device;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
@@ -197,21 +197,18 @@ fn say_written(ctx: &Context, folder: &Path, manifest: &Manifest, has_page: bool
 /// Prints the next commands, for this recording and for the user's own device.
 fn say_next(ctx: &Context, folder: &Path, page: Option<&Path>) {
     let recording = quoted_path(folder);
-    let mut commands = Vec::new();
-    if let Some(page) = page {
-        let page = quoted_path(near(page));
-        commands.push((format!("open {page}"), "the report"));
-    }
     let java = quoted_path(folder.join(FOLDER));
-    commands.extend([
+    let mut commands = vec![
         (format!("leaks {recording}"), "everything that grows"),
         (format!("leaks {java}"), "Java leaks"),
-        (
+    ];
+    match page.map(|page| quoted_path(near(page))) {
+        Some(page) => commands.insert(0, (format!("open {page}"), "the report")),
+        None => commands.push((
             format!("top {recording}"),
             "functions with the most native memory",
-        ),
-    ]);
-    commands.truncate(NEXT_COMMANDS);
+        )),
+    }
     say_commands(ctx, "next:", &commands);
     ctx.console.say(format_args!(
         "{} `heaptap doctor`, then `heaptap record -n {APP}`",

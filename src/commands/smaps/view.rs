@@ -175,8 +175,9 @@ fn show(console: &Console, document: &Document, mapped: &Mapped) {
     table.style(Style::Strong);
     show_fitting(console, &mut table, &LEAST);
     if document.rows_total > document.rows.len() {
-        let more = thousands((document.rows_total - document.rows.len()) as u64);
-        console.data(format_args!("… and {more} more rows (`-l 0` shows all)"));
+        let more = document.rows_total - document.rows.len();
+        let more = counted(more as u64, "more row", "more rows");
+        console.data(format_args!("… and {more} (`-l 0` shows all)"));
     }
     for line in remarks(document, &total) {
         console.say(line);

@@ -294,4 +294,21 @@ fn a_stream_is_as_good_as_a_file() {
         .expect("the binary runs");
     let said = String::from_utf8_lossy(&nothing.stderr);
     assert!(said.starts_with("error: standard input"), "{said}");
+    let elsewhere = command(folder.path())
+        .args(["convert", "-", "--format", "csv", "-o", "-", "--at", "99"])
+        .stdin(std::fs::File::open(&input).expect("it can be read"))
+        .output()
+        .expect("the binary runs");
+    let said = String::from_utf8_lossy(&elsewhere.stderr);
+    assert!(said.starts_with("error: - has no dump 99"), "{said}");
+    let heap = fixture(JAVA[0]);
+    let of_java = |input: &str| {
+        let output = command(folder.path())
+            .args(["convert", input, "--format", "csv", "-o", "-", "--at", "1"])
+            .stdin(std::fs::File::open(&heap).expect("it can be read"))
+            .output();
+        output.expect("the binary runs").stdout
+    };
+    let rows = of_java("-");
+    assert!(!rows.is_empty() && rows == of_java(&heap.to_string_lossy()));
 }

@@ -19,7 +19,7 @@ use heaptap_analyze::tree::Tree;
 use heaptap_analyze::waste::Waste;
 use heaptap_analyze::{label, paths};
 use heaptap_model::heap_graph::{Dominators, DumpSource, HeapGraph, SizeModel};
-use heaptap_model::units::{ByteSize, thousands};
+use heaptap_model::units::{ByteSize, counted, thousands};
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
@@ -417,8 +417,8 @@ fn sums(html: &mut Html, what: &str, histogram: &Histogram, most: usize) {
     let caption = match left_out {
         0 => "By retained size.".to_owned(),
         n => format!(
-            "The {most} largest by retained size; {} more are not shown.",
-            thousands(n as u64)
+            "The {most} largest by retained size; {} not shown.",
+            counted(n as u64, "more is", "more are")
         ),
     };
     let has_native = histogram.total.native_bytes > 0;
@@ -518,8 +518,8 @@ fn held(html: &mut Html, page: &JavaPage<'_>, number: usize) {
         let left_out = holders.nodes.len().saturating_sub(HOLDERS);
         if left_out > 0 {
             html.add(format_args!(
-                "<p class=\"note\">About {} more are not shown.</p>\n",
-                thousands(left_out as u64)
+                "<p class=\"note\">About {} not shown.</p>\n",
+                counted(left_out as u64, "more is", "more are")
             ));
         }
     }

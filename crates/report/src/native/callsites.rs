@@ -8,7 +8,7 @@ use heaptap_analyze::native::sampled::SampledColumn;
 use heaptap_analyze::native::shown::{Shown, ShownId};
 use heaptap_analyze::sampling::Estimate;
 use heaptap_model::stacks::{Dump, StackProfile, Unit, View};
-use heaptap_model::units::{SignedSize, thousands};
+use heaptap_model::units::{SignedSize, counted, thousands};
 use std::cmp::Reverse;
 
 /// Rows for the largest heap, and for each of the others.
@@ -128,7 +128,7 @@ fn table(html: &mut Html, profile: &StackProfile, series: &Series, dump: &Dump, 
     let all = value(total, &measure.unit, estimate(total, &sum));
     let left_out = match count.saturating_sub(order.len()) {
         0 => String::new(),
-        more => format!("; {} more are not shown", thousands(more as u64)),
+        n => format!("; {} not shown", counted(n as u64, "more is", "more are")),
     };
     let caption = format!("{whose}: {all} in total{left_out}");
     html.table(&caption, &headings, rows);

@@ -6,7 +6,7 @@ use super::super::data::header::{Dump, Header, Measure};
 use super::super::data::timeline::Timeline;
 use super::super::html::{Foreign, Html};
 use super::callsites::size;
-use heaptap_model::units::{ByteSize, thousands};
+use heaptap_model::units::{ByteSize, counted, thousands};
 
 /// Maximum number of listed libraries.
 const LIBRARIES: usize = 40;
@@ -145,7 +145,10 @@ pub(super) fn symbols(html: &mut Html, header: &Header) {
     let left_out = symbols.missing.len().saturating_sub(LIBRARIES);
     let caption = match left_out {
         0 => "Libraries without symbols, by affected bytes.".to_owned(),
-        n => format!("Libraries without symbols, by affected bytes; {n} more are not shown."),
+        n => format!(
+            "Libraries without symbols, by affected bytes; {} not shown.",
+            counted(n as u64, "more is", "more are")
+        ),
     };
     html.table(
         &caption,

@@ -10,7 +10,7 @@ use heaptap_analyze::native::shown::{Shown, ShownId};
 use heaptap_analyze::sampling::{Counters, Interval, Turnover};
 use heaptap_model::profile::DumpKind;
 use heaptap_model::stacks::{Dump, Measure, StackProfile, Values, View};
-use heaptap_model::units::thousands;
+use heaptap_model::units::counted;
 use std::cmp::Reverse;
 
 /// Maximum rows per heap.
@@ -191,7 +191,7 @@ impl<'a> Changes<'a> {
         }
         let left_out = match changes.len().saturating_sub(ROWS) {
             0 => String::new(),
-            n => format!("; {} more are not shown", thousands(n as u64)),
+            n => format!("; {} not shown", counted(n as u64, "more is", "more are")),
         };
         let each = match per {
             Some(per) => format!(" per {}", Foreign(&per.word)),

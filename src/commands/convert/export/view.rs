@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use time::OffsetDateTime;
 
-use super::run::{self, ExportError, ExportRequest, Exported, OutputDestination, Spooled};
+use super::run::{self, ExportError, ExportRequest, Exported, OutputDestination};
 use crate::commands::convert::args::{Args, Format};
 use crate::console::Console;
 use crate::conversion::selection::{DumpName, Selection};
@@ -16,7 +16,7 @@ use crate::flags::context::Context;
 use crate::heaps::input::{DumpScope, LookOptions};
 use crate::heaps::java::{JavaOptions, ProgressReporter};
 use crate::heaps::selector::{DumpSelector, JavaInput};
-use crate::import;
+use crate::import::STDIN;
 use crate::pages::{PagePlace, ReportInput, ReportRequest};
 use crate::results::output::{OutputFolder, Unpublished, default_name};
 use crate::session::SessionId;
@@ -50,8 +50,7 @@ pub(crate) async fn run(
 ) -> Result<Outcome, Failure> {
     let console = &ctx.console;
     let input = JavaInput::parse(&args.input);
-    let is_stdin = input.path == Path::new("-");
-    let stem = match is_stdin {
+    let stem = match input.path == Path::new(STDIN) {
         true => "stdin".to_owned(),
         false => run::stem(&input.path),
     };
@@ -64,12 +63,6 @@ pub(crate) async fn run(
     }
     goal.check(&input.path, args.force)?;
     let names = args.names.options(console)?;
-    let spooled = match is_stdin {
-        true => Some(tokio::task::block_in_place(|| {
-            Spooled::read(io::stdin().lock())
-        })?),
-        false => None,
-    };
     let (goal, folder) = match goal {
         OutputDestination::Folder(typed) => {
             let folder = OutputFolder::hold(&typed)?;
@@ -81,7 +74,7 @@ pub(crate) async fn run(
     };
     let dumps = args.moment.dumps(&input);
     let request = ExportRequest {
-        input: spooled.as_ref().map_or(input.path, |s| s.path().to_owned()),
+        input: input.path,
         name: stem,
         format,
         chosen: run::DumpSelection { dumps },
@@ -113,15 +106,7 @@ pub(crate) async fn run(
         let request = ExportRequest { look, ..request };
         run::export(&request, &goal, &mut stdout, &ProgressReporter::default())
     });
-    let exported = exported.await.map_err(|mut failure| {
-        // The user knows nothing of the temporary file.
-        if let Some(spooled) = &spooled {
-            let path = spooled.path().display().to_string();
-            failure.message = failure.message.replace(&path, import::STDIN_NAME);
-        }
-        failure
-    });
-    match (exported, folder) {
+    match (exported.await, folder) {
         (Ok(mut exported), Some((typed, _folder, staging))) => {
             for file in &mut exported.files {
                 file.path = typed.join(file.path.file_name().unwrap_or_default());

@@ -8,7 +8,7 @@ use crate::flags::context::Context;
 use crate::heaps::selector::{JavaInput, ProcessFilter};
 use crate::memory::smaps::{By, Field};
 use crate::system::smaps::{self, ChangeRow, ChangesDocument};
-use crate::units::{SignedSize, thousands};
+use crate::units::{SignedSize, counted, thousands};
 use crate::untrusted::sanitize;
 use crate::views::java::{Cell, csv_line};
 use crate::views::mappings::{CUT, PAGE, load};
@@ -114,8 +114,8 @@ pub(super) fn show_diff(console: &Console, document: &ChangesDocument) {
     table.show(console);
     if document.left_out > 0 {
         console.say(format_args!(
-            "{} more rows with smaller changes; `-l 0` shows all",
-            thousands(document.left_out as u64)
+            "{} with smaller changes; `-l 0` shows all",
+            counted(document.left_out as u64, "more row", "more rows")
         ));
     }
     console.say(format_args!(

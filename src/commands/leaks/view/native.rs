@@ -217,16 +217,14 @@ fn show_untold(console: &Console, series: &SeriesRow, untold: &[&SiteRow]) {
 
 /// Returns a note about the inconclusive callsites that do not grow.
 fn not_listed(flat: u64, all: u64) -> String {
-    let (shows, are) = if flat == 1 {
-        ("shows", "is")
-    } else {
-        ("show", "are")
+    let (shows, are) = match flat {
+        1 => ("shows", "is"),
+        _ => ("show", "are"),
     };
-    let callsites = if all == 1 { "callsite" } else { "callsites" };
     format!(
-        "{} of {} {callsites} {shows} no growth and {are} not listed (`-l 0 --json` lists all)",
+        "{} of {} {shows} no growth and {are} not listed (`-l 0 --json` lists all)",
         thousands(flat),
-        thousands(all)
+        counted(all, "callsite", "callsites")
     )
 }
 

@@ -12,6 +12,7 @@ use crate::flags::context::Context;
 use crate::heaps::input::{self, DumpScope, LookError, LookOptions, OpenedInput};
 use crate::heaps::java::ProgressReporter;
 use crate::heaps::selector::JavaInput;
+use crate::import::ImportError;
 use crate::memory::reconcile::{Difference, Figure, Table};
 use crate::results::timeline;
 use crate::system::reconcile;
@@ -54,16 +55,24 @@ pub(super) async fn run(
         return Ok(print(&ctx.console, vec![table]));
     }
     let asked = input.clone();
-    let found = blocking::stepwise(ctx, move |progress| of_folder(&asked, progress)).await;
-    let found = found.map_err(|failure| match failure.kind {
-        "not-a-heap" => failure.with_help(
+    let found = blocking::stepwise(ctx, move |progress| {
+        of_folder(&asked, progress).map_err(with_inputs)
+    });
+    let tables = choose(found.await?, &input, args)?;
+    Ok(print(&ctx.console, tables))
+}
+
+/// Returns the failure, for other files with the inputs that have figures.
+fn with_inputs(error: LookError) -> Failure {
+    let is_other = matches!(error, LookError::Import(ImportError::NotAHeap { .. }));
+    let failure = Failure::from(error);
+    match is_other {
+        true => failure.with_help(
             "pass a recording directory (`heaptap record --with meminfo,smaps`), a trace, or the \
              XML of malloc_info",
         ),
-        _ => failure,
-    })?;
-    let tables = choose(found, &input, args)?;
-    Ok(print(&ctx.console, tables))
+        false => failure,
+    }
 }
 
 fn print(console: &Console, tables: Vec<Table>) -> Outcome {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::console::{Console, NEXT_COMMANDS, Style};
+use crate::console::{Console, Style};
 use crate::provoke::{
     Effect, Event, FEWEST, Launch, Plan, PutBack, Report, Step, Target, Trend, Verdict,
 };
@@ -341,7 +341,6 @@ impl Next<'_> {
                 format!("heaptap provoke -n {process} start{which}"),
             )),
         }
-        next.truncate(NEXT_COMMANDS);
         next
     }
 }

@@ -56,12 +56,6 @@ pub enum ExportError {
         /// Error of the operating system.
         source: io::Error,
     },
-    /// Standard input cannot be saved to a temporary file.
-    #[error("cannot save standard input to a temporary file")]
-    Temporary {
-        /// Error of the operating system.
-        source: io::Error,
-    },
 }
 
 impl Classified for ExportError {
@@ -96,12 +90,6 @@ impl Classified for ExportError {
             ExportError::Write { .. } => {
                 ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")
                     .with_help("name a file in a writable directory with free space")
-            }
-            ExportError::Temporary { .. } => {
-                ErrorFacts::new(ErrorClass::HostWrite, "temporary-unwritable").with_help(
-                    "free disk space in the temporary directory, or set TMPDIR to \
-                                another one",
-                )
             }
         }
     }

@@ -23,7 +23,7 @@ use crate::stacks::{Measure, StackProfile};
 use crate::untrusted::sanitize;
 use gather::Gathered;
 use goal::Sink;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Output format.
@@ -73,7 +73,7 @@ impl Format {
 /// Input and options of an export.
 #[derive(Debug, Clone)]
 pub struct ExportRequest {
-    /// Path of anything that contains heaps.
+    /// Path of anything that contains heaps, or `-`.
     pub input: PathBuf,
     /// Name of the input in the output.
     pub name: String,
@@ -378,27 +378,6 @@ pub fn stem(path: &Path) -> String {
     match stem.trim_matches('.') {
         "" => "trace".to_owned(),
         _ => crate::results::output::file_name(stem),
-    }
-}
-
-/// Standard input, saved to a temporary file.
-pub struct Spooled(tempfile::NamedTempFile);
-
-impl Spooled {
-    /// Saves a stream to a temporary file, because heaps are read more than once.
-    ///
-    /// # Errors
-    /// Returns an error if the stream cannot be read or the disk is full.
-    pub fn read(mut stream: impl io::Read) -> Result<Spooled, ExportError> {
-        let temporary = |source| ExportError::Temporary { source };
-        let mut file = tempfile::NamedTempFile::new().map_err(temporary)?;
-        io::copy(&mut stream, &mut file).map_err(temporary)?;
-        Ok(Spooled(file))
-    }
-
-    /// Returns the path of the temporary file.
-    pub fn path(&self) -> &Path {
-        self.0.path()
     }
 }
 
