@@ -13,7 +13,8 @@ use crate::lab::{Lab, Running};
 /// No command of a page takes that long.
 const LIMIT: Duration = Duration::from_secs(180);
 
-const PHONE: &str = "android=14,build=userdebug,speed=10";
+/// The phone of docs/README.md, faster. Its libraries have symbols, for pages without `--symbols`.
+const PHONE: &str = "android=14,build=userdebug,stripped=no,speed=10";
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
