@@ -101,7 +101,7 @@ pub enum SymbolizeError {
     #[error(transparent)]
     Maps(#[from] MapsError),
     /// There is no mapping file for Java names.
-    #[error("there is no mapping file for this trace")]
+    #[error("cannot deobfuscate Java names: no R8 mapping is given or found")]
     NoMap,
     /// The input is an HPROF.
     #[error("{name} was not changed: an HPROF cannot hold names")]
@@ -129,7 +129,7 @@ impl Classified for SymbolizeError {
             SymbolizeError::Manifest(error) => error.facts(),
             SymbolizeError::Maps(error) => error.facts(),
             SymbolizeError::NoMap => ErrorFacts::new(ErrorClass::Usage, "no-mapping").with_help(
-                "name one with --mapping [PACKAGE=]FILE; R8 writes it to \
+                "pass it with `--mapping [PACKAGE=]FILE`; R8 writes it to \
                  build/outputs/mapping/VARIANT/mapping.txt of the app",
             ),
             SymbolizeError::Hprof { .. } => {

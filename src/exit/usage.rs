@@ -100,6 +100,31 @@ fn help_of_option(
         .then(|| format!("{option} is an option of {}", takers.join(" and ")))
 }
 
+/// Returns the typed option of `command` that requires the `missing` one: the last option of the
+/// shortest line that lacks it.
+fn option_that_needs(
+    root: &clap::Command,
+    command: &clap::Command,
+    line: &[OsString],
+    missing: &str,
+) -> Option<String> {
+    let lacks = |end: &usize| {
+        let error = root.clone().try_get_matches_from(&line[..*end]).err();
+        let names = error
+            .as_ref()
+            .map(|error| error.get(ContextKind::InvalidArg));
+        match names.flatten() {
+            Some(ContextValue::Strings(names)) => names.iter().any(|name| name == missing),
+            _ => false,
+        }
+    };
+    let end = (1..=line.len()).find(lacks)?;
+    let mut words = line[..end].iter().rev().map(|word| word.to_string_lossy());
+    let option = words.find(|word| word.starts_with('-'))?;
+    let option = option.split('=').next()?;
+    takes(command, option).then(|| option.to_owned())
+}
+
 /// Returns the help for an unknown command.
 fn help_of_command(parent: &clap::Command, typed: &str) -> Option<String> {
     let names = || parent.get_subcommands().map(clap::Command::get_name);
@@ -242,10 +267,20 @@ pub(crate) fn show(
                 _ => &[],
             };
             is_input_missing = names.iter().any(|name| name.starts_with(['<', '[']));
+            let needed_by = match names {
+                [name] if name.starts_with("--") => option_that_needs(root, command, line, name),
+                _ => None,
+            };
             let names = names.iter().map(|name| name.replace(['<', '>', '.'], ""));
-            let message = format!("missing {}", names.collect::<Vec<_>>().join(", "));
+            let names = names.collect::<Vec<_>>().join(", ");
             excerpt.clear();
-            (message, None)
+            match needed_by {
+                Some(option) => (
+                    format!("`{option}` requires `{names}`"),
+                    Some(format!("add `{names}`, or omit `{option}`")),
+                ),
+                None => (format!("missing {names}"), None),
+            }
         }
         _ => (message, None),
     };
@@ -305,5 +340,26 @@ mod tests {
             "'a\\nb' and 'a'"
         );
         assert_eq!(with_seen(text, "\u{1b}[31m", "x"), text);
+    }
+
+    #[test]
+    fn the_option_that_requires_a_missing_one_is_found() {
+        for (line, missing, option) in [
+            (
+                "heaptap dump -n a --bitmaps=png -o x",
+                "--hprof",
+                Some("--bitmaps"),
+            ),
+            ("heaptap gc -d 3s x", "--follow", Some("-d")),
+            ("heaptap top x --depth 3", "--tree", Some("--depth")),
+            ("heaptap -q paths x", "--focus <REGEX>", None),
+        ] {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            let root = crate::cli::tree();
+            let command = command_of(&root, &words);
+            let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+            let found = option_that_needs(&root, command, &words, missing);
+            assert_eq!(found.as_deref(), option, "{line}");
+        }
     }
 }

@@ -99,24 +99,24 @@ impl OutputFolder {
             path: path.to_owned(),
             source,
         };
-        let path = std::path::absolute(path).map_err(output)?;
-        let made = match std::fs::read_dir(&path) {
+        let absolute = std::path::absolute(path).map_err(output)?;
+        let made = match std::fs::read_dir(&absolute) {
             Ok(mut items) => {
                 if items.next().is_some() {
-                    let owner = session::owner_of(&path).map_err(output)?;
+                    let owner = session::owner_of(&absolute).map_err(output)?;
                     let owned = owner.map_or(Unclaimed::NotEmpty, Unclaimed::Owned);
-                    return Err(owned.into_error(path));
+                    return Err(owned.into_error(path.to_owned()));
                 }
                 false
             }
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                std::fs::create_dir_all(&path).map_err(output)?;
+                std::fs::create_dir_all(&absolute).map_err(output)?;
                 true
             }
             Err(e) => return Err(output(e)),
         };
         Ok(OutputFolder {
-            path,
+            path: absolute,
             made,
             held: false,
         })
@@ -134,9 +134,8 @@ impl OutputFolder {
                 Ok(folder)
             }
             Err(unclaimed) => {
-                let path = folder.path.clone();
                 folder.discard();
-                Err(unclaimed.into_error(path))
+                Err(unclaimed.into_error(path.to_owned()))
             }
         }
     }

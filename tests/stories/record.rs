@@ -239,7 +239,9 @@ fn a_folder_with_something_in_it_is_refused_before_anything_is_recorded() {
     std::fs::create_dir(lab.work().join("out")).unwrap();
     std::fs::write(lab.work().join("out/notes.txt"), b"mine").unwrap();
     let ended = lab.expect(2, &["record", "-n", APP, "-d", "1s", "-o", "out", "--json"]);
-    assert_eq!(ended.json()["error"]["kind"], "output-not-empty");
+    let error = &ended.json()["error"];
+    assert_eq!(error["kind"], "output-not-empty");
+    assert_eq!(error["message"], "the directory out is not empty");
     assert_eq!(files(&lab.work().join("out")), ["notes.txt"]);
     assert!(lab.phone.truth().is_empty(), "nothing was recorded");
 }

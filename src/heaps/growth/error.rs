@@ -2,12 +2,19 @@
 
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::heaps::input::LookError;
+use crate::units::counted;
 
-fn all_but(left: usize) -> String {
-    match left {
-        0 => "all dumps".to_owned(),
-        left => format!("all dumps but {left}"),
-    }
+fn what_is_complete(complete: usize, of: usize, left: usize) -> String {
+    let have = match complete {
+        1 => "has",
+        _ => "have",
+    };
+    let warmup = match left < complete {
+        true => format!(", and --warmup leaves {left}"),
+        false => String::new(),
+    };
+    let dumps = counted(of as u64, "dump", "dumps");
+    format!("{complete} of {dumps} {have} complete data{warmup}")
 }
 
 /// Error of comparing dumps.
@@ -46,9 +53,16 @@ pub enum NativeLeaksError {
         of: usize,
     },
     /// Too few dumps have complete data.
-    #[error("data are missing from {}; growth is unknown", all_but(*.left))]
+    #[error(
+        "{}; growth analysis needs at least two",
+        what_is_complete(*.complete, *.of, *.left)
+    )]
     Incomplete {
         /// Number of dumps with complete data.
+        complete: usize,
+        /// Number of all dumps.
+        of: usize,
+        /// Number of complete dumps after the warm-up.
         left: usize,
     },
     /// The sampling interval is needed for the sampling error.

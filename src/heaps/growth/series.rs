@@ -145,7 +145,7 @@ pub(super) fn series_of(
                     too_long.get_or_insert((kept.len() - warm, kept.len()));
                 }
                 if complete < chosen.len() {
-                    cut_short = Some(complete);
+                    cut_short = Some((complete, chosen.len(), warm));
                 }
                 short.push(format!(
                     "{} of {name}",
@@ -184,7 +184,9 @@ pub(super) fn series_of(
     if all.is_empty() {
         return Err(match (cut_short, too_long) {
             (_, Some((left_out, of))) => NativeLeaksError::WarmupTooLong { left_out, of },
-            (Some(left), None) => NativeLeaksError::Incomplete { left },
+            (Some((complete, of, left)), None) => {
+                NativeLeaksError::Incomplete { complete, of, left }
+            }
             (None, None) => NativeLeaksError::TooFewDumps {
                 there: short.join(", "),
                 has_java: false,

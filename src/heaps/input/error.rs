@@ -36,7 +36,7 @@ pub enum LookError {
     #[error("{name} contains no native heap profile, only Java heaps")]
     JavaOnly { name: String },
     /// The selected dump does not exist.
-    #[error("{name} has no dump {which}")]
+    #[error("{name} does not have a dump {which}")]
     NoSuchDump {
         name: String,
         /// Selector.
@@ -47,7 +47,7 @@ pub enum LookError {
         there: String,
     },
     /// The selected process has no dump.
-    #[error("{name} has no heap profile of {process}")]
+    #[error("{name} does not have a heap profile of {process}")]
     NoSuchProcess {
         name: String,
         process: String,
@@ -55,7 +55,7 @@ pub enum LookError {
         there: String,
     },
     /// The selected heap has no dump.
-    #[error("{name} has no heap {heap}")]
+    #[error("{name} does not have a heap {heap}")]
     NoSuchHeap {
         name: String,
         heap: String,

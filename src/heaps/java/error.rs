@@ -34,7 +34,7 @@ pub enum JavaError {
     #[error("{name} contains no Java heap")]
     NoHeap { name: String },
     /// The selected dump does not exist.
-    #[error("{name} has no dump {which}")]
+    #[error("{name} does not have a dump {which}")]
     NoSuchDump {
         name: String,
         /// Selector.
@@ -45,14 +45,14 @@ pub enum JavaError {
         there: String,
     },
     /// No Java heap was captured with the selected dump.
-    #[error("{name} has no Java heap of @{}: {}", missing.which, missing.why)]
+    #[error("{name} does not have a Java heap of @{}: {}", missing.which, missing.why)]
     NoSuchMoment {
         name: String,
         /// Selector, and available ones.
         missing: Box<MomentNotFound>,
     },
     /// The selected process has no dump.
-    #[error("{name} has no Java heap of {process}")]
+    #[error("{name} does not have a Java heap of {process}")]
     NoSuchProcess {
         name: String,
         process: String,

@@ -62,7 +62,7 @@ pub enum MeminfoError {
         why: String,
     },
     /// None of the processes is in it.
-    #[error("{name} has no process {process}")]
+    #[error("{name} does not have a process {process}")]
     NoSuchProcess {
         /// The input.
         name: String,
@@ -72,7 +72,7 @@ pub enum MeminfoError {
         there: String,
     },
     /// A directory does not have the selected text.
-    #[error("{name} has no meminfo of @{}: {}", missing.which, missing.why)]
+    #[error("{name} does not have meminfo of @{}: {}", missing.which, missing.why)]
     NoSuchMoment {
         name: String,
         /// Selector, and available ones.

@@ -50,14 +50,14 @@ pub enum InputError {
     #[error("{path} contains no memory mappings, because they were not recorded")]
     NotRecorded { path: String },
     /// The selected capture does not exist.
-    #[error("{path} has no memory mappings for @{}: {}", missing.which, missing.why)]
+    #[error("{path} does not have memory mappings of @{}: {}", missing.which, missing.why)]
     NoSuchMoment {
         path: String,
         /// Selector, and available ones.
         missing: Box<MomentNotFound>,
     },
     /// The selected process has no mappings.
-    #[error("{path} has no memory mappings of {process}")]
+    #[error("{path} does not have memory mappings of {process}")]
     NoSuchProcess {
         path: String,
         process: String,

@@ -300,7 +300,10 @@ fn a_stream_is_as_good_as_a_file() {
         .output()
         .expect("the binary runs");
     let said = String::from_utf8_lossy(&elsewhere.stderr);
-    assert!(said.starts_with("error: - has no dump 99"), "{said}");
+    assert!(
+        said.starts_with("error: - does not have a dump 99"),
+        "{said}"
+    );
     let heap = fixture(JAVA[0]);
     let of_java = |input: &str| {
         let output = command(folder.path())

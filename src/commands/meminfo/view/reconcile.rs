@@ -137,7 +137,7 @@ fn choose(all: Vec<Moment>, input: &JavaInput, args: &Args) -> Result<Vec<Table>
             let found = reconcile::choose(&input.path, of_process, which.as_ref());
             found.map_err(|missing| {
                 let message = format!(
-                    "{path} has no figures of @{}: {}",
+                    "{path} does not have figures of @{}: {}",
                     missing.which, missing.why
                 );
                 Failure::new(ErrorClass::Usage, "no-such-capture", message)

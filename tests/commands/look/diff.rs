@@ -1,0 +1,144 @@
+//! `diff` of Java heaps.
+
+use super::{after, before, fixture, heaptap, json, row};
+
+#[test]
+fn a_diff_shows_eighty_listeners_and_nothing_else_of_size() {
+    let document = json(&["diff", &before(), &after()]);
+    let classes = document["classes"].as_array().unwrap();
+    let grown: Vec<(&str, i64)> = classes
+        .iter()
+        .map(|row| {
+            (
+                row["name"].as_str().unwrap(),
+                row["growth"]["count"].as_i64().unwrap(),
+            )
+        })
+        .filter(|(_, count)| *count != 0)
+        .collect();
+    assert_eq!(grown, [("byte[]", 80), ("lab.LeakLab$Listener", 80)]);
+    for row in classes {
+        let bytes = row["growth"]["shallow_bytes"].as_i64().unwrap();
+        let is_known = matches!(
+            row["name"].as_str(),
+            Some("byte[]" | "lab.LeakLab$Listener")
+        );
+        assert!(is_known || bytes.abs() < 1024, "{row}");
+    }
+    assert_eq!(document["total"]["growth"]["count"], 160);
+    let names: Vec<&str> = document["paths"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|node| node["name"].as_str().unwrap())
+        .collect();
+    let list = [
+        "java.util.ArrayList",
+        "java.lang.Object[]",
+        "lab.LeakLab$Listener",
+        "byte[]",
+    ];
+    assert!(names.windows(4).any(|names| names == list), "{names:?}");
+    let leaks = document["leaks"].as_array().unwrap();
+    assert!(!leaks.is_empty());
+    assert!(
+        leaks.iter().all(|leak| leak["status"] == "same"),
+        "{leaks:?}"
+    );
+    let same = json(&["diff", &after(), &after()]);
+    assert_eq!(same["classes"], serde_json::json!([]));
+}
+
+#[test]
+fn a_budget_of_growth_ends_in_9() {
+    let code = |limit: &str| {
+        let output = heaptap(&["diff", &before(), &after(), "--fail-over", limit]);
+        (
+            output.status.code(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    assert_eq!(code("1MiB").0, Some(0));
+    let (over, said) = code("700k");
+    assert_eq!(over, Some(9));
+    assert!(
+        said.contains("grew by 784.9 KiB, more than 700.0 KiB"),
+        "{said}"
+    );
+    let filtered = heaptap(&[
+        "diff",
+        &before(),
+        &after(),
+        "--fail-over",
+        "1k",
+        "--focus",
+        "Node",
+    ]);
+    assert_eq!(filtered.status.code(), Some(0));
+    for (flag, nothing) in [
+        ("--focus", "NoSuchClass"),
+        ("--focus", "nODE"),
+        ("--ignore", "."),
+    ] {
+        let args = [
+            "diff",
+            &before(),
+            &after(),
+            "--fail-over",
+            "1gb",
+            flag,
+            nothing,
+        ];
+        let output = heaptap(&args);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(12), "{flag} {nothing}: {said}");
+        assert!(
+            said.contains("nothing was checked"),
+            "{flag} {nothing}: {said}"
+        );
+    }
+    let smart = [
+        "diff",
+        &before(),
+        &after(),
+        "--fail-over",
+        "1k",
+        "--focus",
+        "node",
+    ];
+    assert_eq!(heaptap(&smart).status.code(), Some(0));
+}
+
+#[test]
+fn new_leaks_are_told_between_two_android_heaps() {
+    let (a, b) = (
+        fixture("hprof/android-a.hprof.gz"),
+        fixture("hprof/android-b.hprof.gz"),
+    );
+    let document = json(&["diff", &a, &b]);
+    let grown = document["leaks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|leak| leak["status"] == "grown");
+    let leak = grown.expect("five more activities leak");
+    assert_eq!(
+        leak["after_count"].as_u64().unwrap() - leak["before_count"].as_u64().unwrap(),
+        5
+    );
+}
+
+#[test]
+fn a_heap_graph_and_an_hprof_compare_by_name() {
+    let graph = fixture("heap_graphs/graph_10k.pftrace.zst");
+    let document = json(&["diff", &graph, &after()]);
+    assert_eq!(document["before"]["source"], "heap-graph");
+    assert_eq!(document["after"]["source"], "hprof");
+    assert_eq!(
+        row(&document["classes"], "lab.LeakLab$Listener")["status"],
+        "new"
+    );
+    let top = json(&["top", &graph]);
+    assert_eq!(top["heap"]["process"], "com.example.synth");
+    assert_eq!(top["heap"]["pid"], 5151);
+}

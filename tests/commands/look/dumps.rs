@@ -1,0 +1,109 @@
+//! Dumps of an input: their numbers and names, and what is not there.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{fixture, heaptap};
+
+#[test]
+fn a_number_means_that_dump_of_each_process_wherever_it_stands() {
+    let trace = fixture("conversions/two_same_name.pftrace");
+    let folder = tempfile::tempdir().unwrap();
+    let converted = folder.path().join("out");
+    let output = heaptap(&["convert", &trace, "-o", converted.to_str().unwrap()]);
+    assert!(matches!(output.status.code(), Some(0 | 6)), "{output:?}");
+    let manifest = std::fs::read_to_string(converted.join("manifest.json")).unwrap();
+    let manifest: Value = serde_json::from_str(&manifest).unwrap();
+    let dumps = manifest["dumps"].as_array().unwrap();
+    let mut last: BTreeMap<u64, u64> = BTreeMap::new();
+    for dump in dumps {
+        let (pid, number) = (
+            dump["pid"].as_u64().unwrap(),
+            dump["number"].as_u64().unwrap(),
+        );
+        let before = last.insert(pid, number).unwrap_or_default();
+        assert_eq!(number, before + 1, "{dump:#}");
+        let file = format!("heap_dump.{number}.{pid}.libc.malloc.pb.gz");
+        assert_eq!(dump["file"], file);
+    }
+    let counts: Vec<u64> = last.values().copied().collect();
+    assert_eq!(counts, [4, 3], "{manifest:#}");
+    let input = converted.to_str().unwrap();
+    // The trace, the recording and its profiles give the same counts.
+    std::fs::create_dir(folder.path().join("profiles")).unwrap();
+    let profiles = folder.path().join("profiles");
+    for dump in dumps {
+        let file = dump["file"].as_str().unwrap();
+        std::fs::copy(converted.join(file), profiles.join(file)).unwrap();
+    }
+    for input in [&trace, input, profiles.to_str().unwrap()] {
+        for number in 1..=last.values().copied().max().unwrap() {
+            let top = heaptap(&["top", &format!("{input}@{number}"), "--json"]);
+            let document: Value = serde_json::from_slice(&top.stdout).unwrap();
+            let heaps = document["heaps"].as_array().unwrap().iter();
+            let found: BTreeMap<u64, (u64, u64)> = heaps
+                .map(|heap| {
+                    let number = |key: &str| heap["dump"][key].as_u64().unwrap();
+                    (number("pid"), (number("number"), number("dumps")))
+                })
+                .collect();
+            let expected = last.iter().filter(|(_, last)| **last >= number);
+            let expected = expected.map(|(&pid, &last)| (pid, (number, last)));
+            assert_eq!(found, expected.collect(), "{input}@{number}");
+        }
+    }
+    // Commands for one dump require a process.
+    let (pid, _) = last.first_key_value().unwrap();
+    let picture = folder.path().join("one.svg");
+    let one = [
+        "convert",
+        input,
+        "--at",
+        "1",
+        "-o",
+        picture.to_str().unwrap(),
+    ];
+    let one = [&one[..], &["--format", "svg", "--json"]].concat();
+    let several = heaptap(&one);
+    assert_eq!(several.status.code(), Some(2), "{several:?}");
+    let told = String::from_utf8_lossy(&several.stdout).into_owned();
+    assert!(told.contains("several-dumps"), "{told}");
+    let meant = heaptap(&[&one[..], &["--pid", &pid.to_string()]].concat());
+    assert!(picture.is_file(), "{meant:?}");
+    assert_eq!(meant.status.code(), Some(0), "{meant:?}");
+    let none = heaptap(&["top", &format!("{input}@0")]);
+    assert_eq!(none.status.code(), Some(2), "{none:?}");
+    let said = String::from_utf8_lossy(&none.stderr).into_owned();
+    assert!(said.contains("@1"), "{said}");
+}
+
+#[test]
+fn dumps_are_named_and_what_is_not_there_is_told_with_what_is() {
+    let graph = fixture("heap_graphs/graph_10k.pftrace.zst");
+    for (input, code, kind) in [
+        (format!("{graph}@7"), 2, "no-such-dump"),
+        (format!("{graph}@0"), 2, "no-such-dump"),
+        (format!("{graph}@nope"), 2, "no-such-dump"),
+        (fixture("hprof/none.hprof"), 8, "input-unreadable"),
+        (fixture("MANIFEST.toml"), 8, "not-a-heap"),
+    ] {
+        let output = heaptap(&["top", &input, "--json"]);
+        assert_eq!(output.status.code(), Some(code), "{input}");
+        let failure: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(failure["error"]["kind"], kind, "{input}");
+    }
+    for input in [format!("{graph}@last"), format!("{graph}@1")] {
+        assert_eq!(heaptap(&["top", &input]).status.code(), Some(0), "{input}");
+    }
+    let other = heaptap(&["top", &graph, "-n", "com.other"]);
+    assert_eq!(other.status.code(), Some(2));
+    let said = String::from_utf8(other.stderr).unwrap();
+    assert!(said.contains("com.example.synth (5151)"), "{said}");
+    assert_eq!(
+        heaptap(&["top", &graph, "-n", "com.example.*"])
+            .status
+            .code(),
+        Some(0)
+    );
+}

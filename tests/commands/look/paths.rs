@@ -1,0 +1,103 @@
+//! `paths`: what keeps objects alive.
+
+use serde_json::Value;
+
+use super::{after, heaptap, json, words};
+
+#[test]
+fn paths_name_the_fields_from_the_root_on() {
+    let document = json(&["paths", &after(), "--focus", "LeakLab.Listener$"]);
+    assert_eq!(document["reachable"]["count"], 180);
+    let steps = document["shortest"]["steps"].as_array().unwrap();
+    let links: Vec<&str> = steps
+        .iter()
+        .filter_map(|step| step["via"]["text"].as_str())
+        .collect();
+    let end = &links[links.len() - 3..];
+    assert_eq!(end[..2], ["lab.LeakLab.REGISTRY", "ArrayList.elementData"]);
+    assert!(end[2].starts_with("Object[]["), "{links:?}");
+    let text = words(&["paths", &after(), "--focus", "LeakLab.Listener$"]);
+    assert!(text.contains("↓ static lab.LeakLab.REGISTRY"), "{text}");
+    assert!(text.contains("╰→ lab.LeakLab$Listener"), "{text}");
+}
+
+#[test]
+fn all_ways_to_the_roots_are_merged() {
+    let document = json(&["paths", &after(), "--focus", "LeakLab.Shared$"]);
+    let holders = document["holders"].as_array().unwrap();
+    let texts: Vec<&str> = holders
+        .iter()
+        .filter_map(|row| row["via"]["text"].as_str())
+        .collect();
+    assert!(texts.contains(&"LeakLab$OwnerA.s"), "{texts:?}");
+    assert!(texts.contains(&"LeakLab$OwnerB.s"), "{texts:?}");
+    let root = &holders[0]["roots"][0];
+    assert_eq!(root["kind"], "ROOT_JAVA_FRAME");
+    assert_eq!(root["thread"], "main");
+    assert!(
+        root["frame"]
+            .as_str()
+            .unwrap()
+            .starts_with("lab.LeakLab.main"),
+        "{root}"
+    );
+    let activities = json(&["paths", &after(), "--focus", "DetailActivity$"]);
+    let holders = activities["holders"].as_array().unwrap();
+    let list = holders
+        .iter()
+        .find(|row| row["parent"] == 0 && row["via"]["kind"] == "element");
+    assert_eq!(list.unwrap()["referenced"], 5, "LEAKED has five");
+    // 20,000 nodes in a chain are one row, without recursion.
+    let chain = json(&["paths", &after(), "--focus", "LeakLab.Node$"]);
+    assert_eq!(chain["holders"][1]["via"]["text"], "lab.LeakLab.CHAIN");
+}
+
+#[test]
+fn one_object_is_told_in_full() {
+    let largest = json(&[
+        "top",
+        &after(),
+        "--by",
+        "object",
+        "--focus",
+        "DetailActivity$",
+        "-l",
+        "1",
+    ]);
+    let id = largest["rows"][0]["object"]["id"].as_str().unwrap();
+    let document = json(&["paths", &after(), "--object", id]);
+    let object = &document["object"];
+    assert_eq!(object["name"], "lab.LeakLab$DetailActivity");
+    let field = |name: &str| {
+        let fields = object["fields"].as_array().unwrap();
+        fields.iter().find(|field| field["name"] == name).unwrap()
+    };
+    assert_eq!(field("mDestroyed")["value"], "true");
+    assert_eq!(field("mTitle")["object"]["text"], "Detail");
+    assert_eq!(field("bulk")["object"]["length"], 100_000);
+    let text = words(&["paths", &after(), "--object", id]);
+    assert!(text.contains("byte[100000]"), "{text}");
+    let none = heaptap(&["paths", &after(), "--object", "0x3", "--json"]);
+    assert_eq!(none.status.code(), Some(2));
+    let failure: Value = serde_json::from_slice(&none.stdout).unwrap();
+    assert_eq!(failure["error"]["kind"], "no-such-object");
+}
+
+#[test]
+fn a_pattern_that_no_class_matches_is_refused_with_the_nearest() {
+    for (typed, help) in [
+        ("DetialActivity", "did you mean lab.LeakLab$DetailActivity?"),
+        (
+            "detailACTIVITY$",
+            "did you mean lab.LeakLab$DetailActivity?",
+        ),
+        ("NoSuchThingAtAll", "--by class` lists the classes"),
+    ] {
+        let refused = heaptap(&["paths", &after(), "--focus", typed, "--json"]);
+        assert_eq!(refused.status.code(), Some(2), "{typed}");
+        let failure: Value = serde_json::from_slice(&refused.stdout).unwrap();
+        assert_eq!(failure["error"]["kind"], "no-such-class");
+        let told = failure["error"]["help"].as_str().unwrap();
+        assert!(told.contains(help), "{typed}: {told}");
+    }
+}

@@ -1,0 +1,159 @@
+//! `top` of Java heaps: figures, groupings and trees.
+
+use serde_json::Value;
+
+use super::{after, fixture, heaptap, json, row, words};
+
+#[test]
+fn top_shows_where_the_memory_went_at_one_look() {
+    let text = words(&["top", &after()]);
+    let line = |part: &str| {
+        let line = text.lines().find(|line| line.contains(part));
+        line.unwrap_or_else(|| panic!("no {part} in\n{text}"))
+            .to_owned()
+    };
+    let registry = line("lab.LeakLab.REGISTRY");
+    assert!(registry.contains("1.7 MiB"), "{registry}");
+    assert!(
+        registry.contains("java.util.ArrayList  of 180 × LeakLab$Listener  ← lab.LeakLab.REGISTRY"),
+        "{registry}"
+    );
+    assert!(line("lab.LeakLab.LEAKED").contains("of 5 × LeakLab$DetailActivity"));
+    assert!(line("lab.LeakLab.HUGE").contains("1.4 MiB"));
+    assert!(line("unreachable, not yet collected").contains("objects"));
+    // Listeners appear below their list, and in the table of classes.
+    assert_eq!(text.matches("LeakLab$Listener").count(), 2, "{text}");
+    assert!(!text.contains('\x1b'), "no colours where nobody looks");
+}
+
+#[test]
+fn figures_in_json_csv_and_text_agree() {
+    let document = json(&["top", &after(), "--by", "class"]);
+    let listener = row(&document["rows"], "lab.LeakLab$Listener");
+    assert_eq!(listener["count"], 180);
+    assert_eq!(listener["shallow_bytes"], 180 * 24);
+    assert_eq!(listener["retained_count"], 360);
+    // Each has 10,000 bytes after a header of 16.
+    assert_eq!(listener["retained_bytes"], 180 * (24 + 10_016));
+    let total: u64 = document["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["shallow_bytes"].as_u64().unwrap())
+        .sum();
+    assert_eq!(document["reachable"]["shallow_bytes"], total);
+    assert_eq!(document["reachable"]["retained_bytes"], total);
+    assert_eq!(document["heap"]["source"], "hprof");
+    assert_eq!(document["heap"]["sizes"], "hotspot");
+    let csv = words(&["top", &after(), "--by", "class", "--csv"]);
+    let line = csv
+        .lines()
+        .find(|line| line.starts_with("lab.LeakLab$Listener,"));
+    assert_eq!(
+        line.unwrap(),
+        format!(
+            "lab.LeakLab$Listener,180,4320,0,360,{},0,,,,,,",
+            180 * 10_040
+        )
+    );
+    assert_eq!(
+        csv.lines().count(),
+        1 + document["rows_total"].as_u64().unwrap() as usize
+    );
+}
+
+#[test]
+fn every_grouping_adds_up_to_the_whole() {
+    let heap = after();
+    let whole = json(&["top", &heap])["reachable"]["shallow_bytes"].clone();
+    for by in ["class", "package", "heap", "loader", "root"] {
+        let document = json(&["top", &heap, "--by", by]);
+        let rows = document["rows"].as_array().unwrap();
+        let sum: u64 = rows
+            .iter()
+            .map(|row| row["shallow_bytes"].as_u64().unwrap())
+            .sum();
+        assert_eq!(whole, sum, "{by}");
+    }
+    let superclasses = json(&["top", &heap, "--by", "superclass"]);
+    let activities = row(&superclasses["rows"], "android.app.Activity");
+    assert_eq!(activities["count"], 9, "8 details and the main one");
+    let packages = json(&["top", &heap, "--by", "package", "--focus", "^lab"]);
+    assert_eq!(packages["rows"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_count_without_a_graph_is_that_of_all_objects() {
+    let count = json(&["top", &after(), "--no-retained"]);
+    let all = json(&["top", &after(), "--reachable", "any", "--by", "class"]);
+    assert_eq!(count["reachable"], Value::Null);
+    for name in [
+        "lab.LeakLab$Listener",
+        "java.util.ArrayList",
+        "lab.LeakLab$Node",
+    ] {
+        let (a, b) = (row(&count["rows"], name), row(&all["rows"], name));
+        assert_eq!(a["count"], b["count"], "{name}");
+        assert_eq!(a["shallow_bytes"], b["shallow_bytes"], "{name}");
+        assert_eq!(a["retained_bytes"], Value::Null, "{name}");
+    }
+    let refused = heaptap(&["top", &after(), "--no-retained", "--by", "root"]);
+    assert_eq!(refused.status.code(), Some(2));
+}
+
+#[test]
+fn android_heaps_keep_native_bytes_apart() {
+    let heap = fixture("hprof/android-a.hprof.gz");
+    let document = json(&["top", &heap, "--by", "class"]);
+    let bitmaps = row(&document["rows"], "android.graphics.Bitmap");
+    assert!(
+        bitmaps["native_bytes"].as_u64().unwrap() > 1 << 20,
+        "{bitmaps}"
+    );
+    assert_eq!(bitmaps["native_bytes"], bitmaps["retained_native_bytes"]);
+    let objects = json(&[
+        "top", &heap, "--by", "object", "--focus", "Bitmap$", "-l", "1",
+    ]);
+    let largest = &objects["rows"][0];
+    assert_eq!(largest["native_bytes"], bitmaps["native_bytes"]);
+    let holder = largest["object"]["held_by"]
+        .as_array()
+        .unwrap()
+        .last()
+        .unwrap();
+    assert!(
+        holder.as_str().unwrap().starts_with("Object[]["),
+        "{holder}"
+    );
+    let heaps = json(&["top", &heap, "--by", "heap"]);
+    assert!(heaps["rows"].as_array().unwrap().len() > 1, "{heaps}");
+}
+
+#[test]
+fn the_dominator_tree_unfolds_to_a_depth() {
+    let text = words(&["top", &after(), "--tree", "--focus", "^class lab.LeakLab$"]);
+    let lines: Vec<&str> = text.lines().collect();
+    let at = lines
+        .iter()
+        .position(|l| l.ends_with("  class lab.LeakLab"))
+        .unwrap();
+    assert!(lines[at + 1].contains("├ "), "{text}");
+    assert!(
+        lines.iter().any(|l| l.ends_with("├ lab.LeakLab$Listener")),
+        "{text}"
+    );
+    let document = json(&["top", &after(), "--tree", "--depth", "2", "--min", "100k"]);
+    for node in document["nodes"].as_array().unwrap() {
+        assert!(node["depth"].as_u64().unwrap() < 2);
+        let bytes = |field: &str| node[field].as_u64().unwrap();
+        assert!(bytes("retained_bytes") + bytes("retained_native_bytes") >= 100 << 10);
+    }
+}
+
+#[test]
+fn patterns_are_checked_and_colours_come_where_they_are_asked_for() {
+    let refused = heaptap(&["top", &after(), "--focus", "("]);
+    assert_eq!(refused.status.code(), Some(2), "no regular expression");
+    let text = words(&["top", &after(), "--color", "always"]);
+    assert!(text.contains("\x1b[1m"), "colours where they are asked for");
+}
