@@ -161,10 +161,7 @@ pub(super) fn finish(console: &Console, result: Result<Outcome, Failure>) -> Exi
         failure.message += "; the result covers only a part of it";
         render::in_words(console, &failure);
     }
-    let cut_short = cut_short.first().map(|_| match failure {
-        Some(_) => ErrorClass::BadInput,
-        None => ErrorClass::Incomplete,
-    });
+    let cut_short = cut_short.first().map(|_| ErrorClass::BadInput);
     let class = ErrorClass::first_of(class.into_iter().chain(cut_short));
     let unwritten = console.finish().map(|error| {
         let failure = Failure::new(

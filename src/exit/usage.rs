@@ -8,7 +8,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use super::{Outcome, hints};
 use crate::console::{Console, visible};
 use crate::error::{ErrorClass, Failure};
-use crate::import::help_missing;
+use crate::import::help_missing_file;
 use crate::near::{is_slip, nearest};
 use crate::untrusted::shell::quoted;
 
@@ -290,13 +290,7 @@ pub(crate) fn show(
     {
         let path = word(ContextKind::InvalidValue).unwrap_or_default();
         let message = format!("cannot read {}: no such file or directory", visible(path));
-        // It names recordings, which are not a value of these options.
-        let help = match help_missing(std::path::Path::new(path)) {
-            help if help.starts_with("check the path") && help.contains("recording") => {
-                "check the path".to_owned()
-            }
-            help => help,
-        };
+        let help = help_missing_file(std::path::Path::new(path));
         return Err(
             Failure::new(ErrorClass::BadInput, "input-unreadable", message).with_help(help),
         );

@@ -14,9 +14,9 @@ use crate::heaps::selector::{ALL, DumpSelector, JavaInput};
 pub struct MomentArgs {
     /// Moment of inputs: a label, a number, last, end or all
     ///
-    /// Applies to inputs without @MOMENT. A number is that of a dump: the N-th of its process and heap,
-    /// from 1. `end` is that label or, without it, the end of the recording. May be repeated in commands that read several dumps.
-    /// `gc` takes a period between two labels, FROM..TO.
+    /// Applies to inputs without @MOMENT. A number is that of a dump: the N-th of its process and
+    /// heap, from 1. `end` is that label or, without it, the end of the recording. May be repeated
+    /// in commands that read several dumps. `gc` takes a period between two labels, FROM..TO.
     #[arg(long = "at", value_name = "MOMENT")]
     pub moments: Vec<String>,
 }

@@ -447,6 +447,9 @@ pub fn no_dump_came(is_label: bool) -> Option<String> {
     is_label.then(|| "no dump came for this label.".to_owned())
 }
 
+/// Reason why a label with dumps selects none.
+pub const OTHERS_ONLY: &str = "the dumps of this label are of other processes or heaps.";
+
 /// As [`names_of`], for labels only: each once, in order.
 pub fn labels_in_words<'a>(labels: impl IntoIterator<Item = &'a str>) -> String {
     let mut known = BTreeSet::new();

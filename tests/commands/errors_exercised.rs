@@ -1,9 +1,9 @@
-//! Each kind of error in docs/reference/errors.md has a test that provokes it.
+//! A test names each kind of error in docs/reference/errors.md.
 
 use std::fs;
 use std::path::Path;
 
-/// Kinds that no test provokes, and why.
+/// Kinds that no test names, and why.
 const EXCEPTIONS: [(&str, &str); 15] = [
     (
         "adb-not-found",

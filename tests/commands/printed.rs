@@ -280,8 +280,11 @@ fails! {
     none_selected: "convert conversions/c_cont.pftrace --format folded --timestamps 1 -o nowhere.folded",
     one_dump: "query conversions/c_cont.pftrace@1 .tables",
     option_conflict: "convert --heap zygote hprof/android-a.hprof.gz -o nowhere",
-    output_is_input: "convert conversions/c_cont.pftrace --force --format folded -o conversions/c_cont.pftrace",
-    output_taken: "convert conversions/c_cont.pftrace --format folded -o meminfo/synthetic_api34_d.txt",
+    output_is_input: "convert trace --force --format folded -o trace" ["trace": trace()],
+    output_taken: "convert trace --format folded -o notes.txt" [
+        "trace": trace(),
+        "notes.txt": b"some notes"
+    ],
     query_memory: "query trace --memory 1mb --file large.sql" [
         "trace": trace(),
         "large.sql": b"SELECT hex(zeroblob(20000000))"

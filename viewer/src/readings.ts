@@ -144,10 +144,13 @@ export function capturesOf(timeline: TimelineFacts, pids: (number | null | undef
     if (nearest) all.push({ ms, read: nearest.ms });
   };
   for (const { ms, text } of timeline.labels) add(ms, (capture) => capture.text === text);
+  const last = new Map<unknown, number>();
+  for (const { pid, time_ms } of dumps) last.set(pid, Math.max(time_ms ?? 0, last.get(pid) ?? 0));
   for (const dump of dumps) {
     if (dump.time_ms === null || !pids.includes(dump.pid)) continue;
-    const isLast = !dumps.some(({ pid, time_ms }) => pid === dump.pid && (time_ms ?? 0) > dump.time_ms!);
-    add(dump.time_ms, (capture) => capture.pid === dump.pid && (dump.label === null ? isLast && capture.text === "" : hasLabel(capture.text, dump)));
+    const isLast = dump.time_ms === last.get(dump.pid);
+    if (dump.label === null && !isLast) continue;
+    add(dump.time_ms, (capture) => capture.pid === dump.pid && (dump.label === null ? capture.text === "" : hasLabel(capture.text, dump)));
   }
   return all;
 }

@@ -192,6 +192,15 @@ pub fn help_unreadable(path: impl AsRef<Path>, error: &io::Error) -> String {
 /// Suggests an alternative to a missing path: a similar name, otherwise the recordings in the same
 /// directory.
 pub fn help_missing(path: &Path) -> String {
+    help_with(path, true)
+}
+
+/// As [`help_missing`], for a path that cannot be a recording.
+pub fn help_missing_file(path: &Path) -> String {
+    help_with(path, false)
+}
+
+fn help_with(path: &Path, takes_recordings: bool) -> String {
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
     let folder = parent.unwrap_or(Path::new("."));
     let Ok(entries) = std::fs::read_dir(folder) else {
@@ -218,6 +227,9 @@ pub fn help_missing(path: &Path) -> String {
     let near = wanted.and_then(|wanted| nearest(wanted, names.iter().map(String::as_str)));
     if let Some(near) = near {
         return format!("did you mean {}?", in_folder(near));
+    }
+    if !takes_recordings {
+        return "check the path".to_owned();
     }
     let is_recording = |name: &&String| {
         let mut traces = IN_FOLDER.iter();
@@ -251,8 +263,10 @@ impl Classified for ImportError {
                     .with_help(help_unreadable(name, source))
             }
             ImportError::Unwritable { .. } => {
-                ErrorFacts::new(ErrorClass::HostWrite, "temporary-unwritable")
-                    .with_help("free space in the temporary directory or set another in `TMPDIR`")
+                ErrorFacts::new(ErrorClass::HostWrite, "temporary-unwritable").with_help(format!(
+                    "free space in {}, or set another directory in `TMPDIR`",
+                    std::env::temp_dir().display()
+                ))
             }
             ImportError::NotATrace { what, .. } => {
                 ErrorFacts::new(ErrorClass::BadInput, "not-a-trace").with_help(what.help())

@@ -188,7 +188,9 @@ fn finish(ctx: &Context, args: &Args, mut report: GcReport) -> Result<Outcome, F
     for finding in &report.findings {
         console.finding(finding.kind, &finding.message, finding.help.as_deref());
     }
-    let missing = findings::class(&report.findings).into_iter();
-    let empty = report.processes.is_empty().then_some(ErrorClass::Empty);
-    Ok(Outcome::of(missing.chain(empty)))
+    let class = match report.processes.is_empty() {
+        true => findings::class_of_empty(&report.findings),
+        false => findings::class(&report.findings),
+    };
+    Ok(Outcome::of(class))
 }

@@ -38,7 +38,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             smaps::of_phone(ctx.device().await?, &targets, ctx.globals.user).await?
         }
     };
-    // Before the document, so that the failure has its own.
+    // Checked before anything is printed: a failure prints its own document.
     if args.save.is_some() && mapped.text.is_none() {
         return Err(Failure::new(
             ErrorClass::Usage,

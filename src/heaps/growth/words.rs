@@ -27,8 +27,8 @@ pub(super) fn sentence(
             };
             let what = match below_tolerance {
                 true => format!(
-                    "Its growth is within the tolerance of {} per iteration: accept it, or find what \
-                     keeps the memory.",
+                    "Its growth is within the tolerance of {} per iteration: accept it, or find \
+                     what keeps the memory.",
                     ByteSize(tolerance)
                 ),
                 false => "Find what keeps it, and release it when an iteration ends.".to_owned(),

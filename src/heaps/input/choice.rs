@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::error::LookError;
 use super::native::ListedDump;
 use super::options::LookOptions;
-use crate::heaps::moments::{did_you_mean, names_besides, no_dump_came};
+use crate::heaps::moments::{OTHERS_ONLY, did_you_mean, names_besides, no_dump_came};
 use crate::heaps::selector::DumpSelector;
 use crate::results::findings::{self, Finding};
 use crate::results::lists::join_list;
@@ -76,13 +76,15 @@ pub(super) fn choose(
                 if found.is_empty() {
                     let labels = listed.iter().flat_map(|dump| &dump.labels);
                     let near = || did_you_mean(which, labels.map(String::as_str));
+                    let has_dump = listed.iter().any(|dump| dump.labels.contains(&label));
+                    let others = has_dump.then(|| OTHERS_ONLY.to_owned());
                     let there = left
                         .iter()
                         .map(|&at| (listed[at].facts.number, &listed[at].labels[..]));
                     return Err(LookError::NoSuchDump {
                         name: name.to_owned(),
                         which: label,
-                        near: no_dump_came(is_label).or_else(near),
+                        near: others.or_else(|| no_dump_came(is_label)).or_else(near),
                         there: names_besides(which, there),
                     });
                 }

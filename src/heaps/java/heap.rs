@@ -108,7 +108,10 @@ impl JavaHeap {
 
     /// Returns the exit code class; `None` if the data are complete.
     pub fn class(&self) -> Option<ErrorClass> {
-        findings::class(&self.findings)
+        match self.graph.is_empty() {
+            true => findings::class_of_empty(&self.findings),
+            false => findings::class(&self.findings),
+        }
     }
 
     /// Returns the display name: `PATH`, `PATH@LABEL` or, if there are several, `PATH@N`.

@@ -87,8 +87,8 @@ pub struct JavaFile {
     progress: ProgressReporter,
     /// The recording that contains this one, whose numbers are used.
     outer: Option<Moments>,
-    /// Labels of its manifest that no dump came for.
-    unbound: Vec<String>,
+    /// Labels of its manifest, with a dump or without.
+    labels: Vec<String>,
     listed: Vec<Listed>,
     maps: R8Mappings,
     traces: Vec<Trace>,
@@ -131,7 +131,7 @@ impl JavaFile {
             options,
             progress: progress.clone(),
             outer,
-            unbound: Vec::new(),
+            labels: Vec::new(),
             listed: Vec::new(),
             traces: Vec::new(),
             heap_maps: Vec::new(),
@@ -161,8 +161,7 @@ impl JavaFile {
         if let Some(recorded) = &recorded {
             recorded::compare_hprofs(recorded, &mut file.hprofs);
             let labels = recorded.labels.iter();
-            let unbound = labels.filter(|label| label.dumps.is_empty());
-            file.unbound.extend(unbound.map(|label| label.name.clone()));
+            file.labels.extend(labels.map(|label| label.name.clone()));
         }
         if !file.hprofs.is_empty() {
             file.known = known_maps::<JavaError>(path)?;
@@ -398,10 +397,10 @@ impl JavaFile {
             let all = 0..self.listed.len();
             all.filter(|&at| self.listed[at].number == number).collect()
         };
-        let is_unbound = which.is_some_and(|which| self.unbound.contains(&which.to_string()));
+        let is_label = which.is_some_and(|which| self.labels.contains(&which.to_string()));
         let found = match (which, &self.outer) {
             (None, _) | (Some(DumpSelector::Last), None) => last(&|_| true),
-            (Some(DumpSelector::End), None) if !is_unbound => {
+            (Some(DumpSelector::End), None) if !is_label => {
                 match by_label(&DumpSelector::End.to_string()) {
                     none if none.is_empty() => last(&|_| true),
                     labelled => labelled,
@@ -430,7 +429,7 @@ impl JavaFile {
         Err(JavaError::NoSuchDump {
             name: self.path.display().to_string(),
             which: which.to_string(),
-            near: no_dump_came(is_unbound).or_else(|| did_you_mean(which, labels)),
+            near: no_dump_came(is_label).or_else(|| did_you_mean(which, labels)),
             there: names_besides(
                 which,
                 dumps.map(|dump| (dump.number, dump.label.as_slice())),
@@ -652,7 +651,7 @@ mod tests {
             options: JavaOptions::default(),
             progress: ProgressReporter::default(),
             outer: None,
-            unbound: Vec::new(),
+            labels: Vec::new(),
             listed,
             maps: R8Mappings::open(&NameOptions::default()).expect("nothing is named"),
             traces: Vec::new(),
@@ -703,7 +702,7 @@ mod tests {
             Err(JavaError::NoSuchDump { .. })
         ));
         assert_eq!(file.choose(Some(&DumpSelector::End)).ok(), Some(0));
-        file.unbound.push("end".to_owned());
+        file.labels.push("end".to_owned());
         let error = file.choose(Some(&DumpSelector::End)).unwrap_err();
         let help = crate::error::Failure::from(error).help.unwrap();
         assert_eq!(

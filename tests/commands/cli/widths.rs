@@ -7,8 +7,7 @@ use std::process::Stdio;
 use super::command;
 use super::narrow::on_terminal;
 
-/// What `line` prints on a terminal. No line is wider but one with a word or a command that is
-/// wider itself.
+/// What `line` prints on a terminal. No line is wider, except suggested commands.
 fn printed(columns: u16, line: &str, folder: &Path, state: &Path, device: &str) -> String {
     let mut command = command(&line.split(' ').collect::<Vec<_>>());
     command

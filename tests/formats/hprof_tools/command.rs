@@ -248,7 +248,7 @@ fn info_counts_what_went_in() {
 /// file there.
 #[cfg(unix)]
 #[test]
-fn a_dump_that_is_cut_short_while_it_is_read_ends_with_8_and_words() {
+fn a_dump_that_is_cut_short_while_it_is_read_ends_with_6_and_words() {
     use std::io::Read as _;
     let lab = Lab::new();
     let mut bytes = b"JAVA PROFILE 1.0.3\0".to_vec();

@@ -70,8 +70,8 @@ impl Table {
                 causes.push(Cause {
                     kind: CauseKind::LargeNotListed,
                     about: "Scudo lists only allocations of its primary allocator, up to 64 KiB; \
-                            larger ones have their own mappings (`[anon:scudo:secondary]`) and count only in \
-                            Heap Alloc"
+                            larger ones have their own mappings (`[anon:scudo:secondary]`) and \
+                            count only in Heap Alloc"
                         .to_owned(),
                     bytes: None,
                     remedy: None,

@@ -116,8 +116,8 @@ impl Assessment {
     /// has a similar name.
     pub fn did_you_mean(&self) -> Option<&str> {
         let findings = self.targets.iter().flat_map(|target| &target.findings);
-        let mut fixes = findings.filter_map(|finding| finding.fix.as_deref());
-        fixes.find(|fix| fix.starts_with("did you mean"))
+        let mut questions = findings.filter(|finding| finding.asks);
+        questions.find_map(|finding| finding.fix.as_deref())
     }
 
     /// Returns the answer for this kind of profile.

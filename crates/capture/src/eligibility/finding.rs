@@ -120,6 +120,9 @@ pub struct Finding {
     /// The next step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
+    /// Whether `fix` asks if a similar name was meant.
+    #[serde(skip)]
+    pub asks: bool,
 }
 
 /// Manifest element of an app that adb can profile.
@@ -134,6 +137,7 @@ impl Finding {
             what: what.into(),
             why: String::new(),
             fix: None,
+            asks: false,
         }
     }
 
@@ -162,6 +166,11 @@ impl Finding {
         .fix(format!("use a device or an emulator with {needs} or newer"))
     }
 
+    fn asking(mut self, similar: &[&str]) -> Finding {
+        self.asks = true;
+        self.fix(format!("did you mean {}?", similar.join(" or ")))
+    }
+
     pub(super) fn not_installed(name: &str, user: u32, similar: &[&str]) -> Finding {
         let f = Finding::new(
             FindingId::NotInstalled,
@@ -173,7 +182,7 @@ impl Finding {
         if similar.is_empty() {
             f.fix("list the apps with `heaptap apps`, or choose another user with `--user ID`")
         } else {
-            f.fix(format!("did you mean {}?", similar.join(" or ")))
+            f.asking(similar)
         }
     }
 
@@ -205,7 +214,7 @@ impl Finding {
         if similar.is_empty() {
             f.fix("start it first, or list the apps with `heaptap apps`")
         } else {
-            f.fix(format!("did you mean {}?", similar.join(" or ")))
+            f.asking(similar)
         }
     }
 

@@ -74,8 +74,8 @@ pub async fn run(
         result = Ok(());
     }
     let turned = match &result {
-        Ok(()) => runner.turned_object().await,
-        Err(_) => None,
+        Ok(()) if !runner.report.interrupted => runner.turned_object().await,
+        _ => None,
     };
     let restored = runner.put_back(result.as_ref().err()).await;
     // A failure to restore the device takes precedence.

@@ -163,11 +163,14 @@ pub async fn take_snapshot(
         Ok(None) => waiting.until_complete(scan(), 0).await,
         taken => taken,
     };
-    let is_late = matches!(taken, Err(SessionError::SnapshotLate { .. }));
-    if is_late && are_gone(state, &target_pids(device, state).await?) {
+    let taken = taken.and_then(|taken| taken.ok_or_else(late));
+    if let Err(SessionError::SnapshotLate { .. }) = taken
+        && let Ok(running) = target_pids(device, state).await
+        && are_gone(state, &running)
+    {
         return Err(gone());
     }
-    taken?.ok_or_else(late)
+    taken
 }
 
 /// Returns whether no process matches the targets of a session any more, given those that run. A
@@ -182,7 +185,7 @@ fn are_gone(state: &SessionState, running: &BTreeSet<u32>) -> bool {
     };
     let is_known = match header.names.is_empty() {
         true => !header.pids.is_empty(),
-        false => header.names.iter().any(is_seen),
+        false => header.names.iter().all(is_seen),
     };
     let has_pattern = header.names.iter().any(|name| name.contains('*'));
     running.is_empty() && is_known && !has_pattern

@@ -286,8 +286,9 @@ impl Gathering {
             true => Source::Meminfo,
             false => Source::Smaps,
         };
-        if kept.what == source.word() && self.captures.len() < NOTES {
-            note(&mut self.captures, entry, None, &kept.label);
+        if kept.what == source.word() {
+            // Those of the end come last: a limit would drop them first.
+            self.captures.push(noted(entry, None, &kept.label));
             self.captured.insert((entry.boot_ns, entry.pid));
         }
     }
@@ -532,12 +533,16 @@ impl Gathering {
 
 fn note(notes: &mut Vec<Note>, entry: &Entry, until_ns: Option<u64>, text: &str) {
     if notes.len() < NOTES {
-        notes.push(Note {
-            ms: ms(entry.boot_ns),
-            until_ms: until_ns.map(ms),
-            pid: entry.pid,
-            text: text.chars().take(200).collect(),
-        });
+        notes.push(noted(entry, until_ns, text));
+    }
+}
+
+fn noted(entry: &Entry, until_ns: Option<u64>, text: &str) -> Note {
+    Note {
+        ms: ms(entry.boot_ns),
+        until_ms: until_ns.map(ms),
+        pid: entry.pid,
+        text: text.chars().take(200).collect(),
     }
 }
 

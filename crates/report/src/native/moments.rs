@@ -60,10 +60,12 @@ impl Recording<'_> {
         let mut moments: Vec<(f64, &str)> = labels.map(|label| (label.ms, &*label.text)).collect();
         moments.push((timeline.to_ms, END));
         moments.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let dumps = header.dumps.get(self.dumps.clone()).unwrap_or_default();
+        let zero_ms = super::dumps::zero(dumps, Some(timeline)).unwrap_or_default();
         let mut rows = Vec::new();
         for (ms, label) in moments {
             for life in timeline.processes.iter().filter(|life| is_there(life, ms)) {
-                rows.extend(self.row(header, life, ms, label));
+                rows.extend(self.row(header, life, (ms, label), zero_ms));
             }
         }
         let left_out = rows.len().saturating_sub(MOST);
@@ -79,9 +81,8 @@ impl Recording<'_> {
         let caption = match left_out {
             0 => format!(
                 "{of}The capture of each label and of the end, otherwise the nearest readings. \
-                 PSS counts shared pages proportionally. It includes swapped memory, and memory \
-                 that only the graphics driver counts, so it can exceed RSS. “Java live” is the \
-                 live set after the preceding GC."
+                 PSS counts shared pages proportionally. It includes swapped memory, so it can \
+                 exceed RSS. “Java live” is the live set after the preceding GC."
             ),
             n => format!("{of}The last {MOST} rows; {n} earlier ones are not shown."),
         };
@@ -104,7 +105,13 @@ impl Recording<'_> {
     }
 
     /// Returns the row of a process; `None` if there are no readings of it near that time.
-    fn row(&self, header: &Header, life: &Process, ms: f64, label: &str) -> Option<Vec<String>> {
+    fn row(
+        &self,
+        header: &Header,
+        life: &Process,
+        (ms, label): (f64, &str),
+        zero_ms: f64,
+    ) -> Option<Vec<String>> {
         let near = |rows: &Rows| {
             let row = rows.nearest(ms)?;
             let apart = rows.ms.get(row)? - ms;
@@ -142,9 +149,6 @@ impl Recording<'_> {
             let verb = captured.map_or("read", |_| "captured");
             format!("{verb} {} {side}", HumanDuration(length))
         });
-        let dumps = header.dumps.get(self.dumps.clone()).unwrap_or_default();
-        let zero = super::dumps::zero(dumps, Some(self.timeline));
-        let zero = zero.unwrap_or(self.timeline.from_ms);
         let who = match life.process.as_str() {
             "" => life.pid.to_string(),
             process => format!("{} ({})", Foreign(process), life.pid),
@@ -155,7 +159,7 @@ impl Recording<'_> {
                 label => Foreign(label).to_string(),
             },
             who,
-            format!("+{:.1} s", (ms - zero) / 1000.0),
+            format!("+{:.1} s", (ms - zero_ms) / 1000.0),
             part("total_pss"),
             part("java"),
             part("native"),

@@ -52,7 +52,7 @@ fn show_series(console: &Console, series: &SeriesRow, document: &NativeLeaksDocu
     let grows = of("grows");
     // A line of code can stand for several callsites.
     let (one, many) = match grows.iter().any(|site| site.callsites > 1) {
-        true => ("place in the code grows", "places in the code grow"),
+        true => ("location grows", "locations grow"),
         false => ("callsite grows", "callsites grow"),
     };
     let headline = match leaks {
@@ -77,7 +77,7 @@ fn show_series(console: &Console, series: &SeriesRow, document: &NativeLeaksDocu
         );
     }
     more(console, leaks as usize, grows.len());
-    show_untold(console, series, &of("inconclusive"));
+    let untold = show_untold(console, series, &of("inconclusive"));
     if series.within_sampling_error > 0 {
         let who = match series.within_sampling_error {
             1 => "1 callsite is within sampling error and grows".to_owned(),
@@ -93,13 +93,12 @@ fn show_series(console: &Console, series: &SeriesRow, document: &NativeLeaksDocu
         ));
     }
     show_churn(console, series);
-    let functions = series.sites.iter().flat_map(|site| {
+    let functions = grows.iter().chain(&untold).flat_map(|site| {
         let own = site.stack.iter().position(|frame| *frame == site.own);
         site.stack.iter().take(own.unwrap_or(0) + 1 + CALLERS)
     });
-    for note in unwinder_notes(functions.map(|frame| frame.function.as_str())) {
-        console.data(console.styled(Style::Dim, note));
-    }
+    let notes = unwinder_notes(functions.map(|frame| frame.function.as_str()));
+    console.footnotes(&notes.iter().map(String::as_str).collect::<Vec<_>>());
 }
 
 fn show_heap(console: &Console, heap: &HeapRow, is_filtered: bool) {
@@ -166,9 +165,14 @@ fn show_heap(console: &Console, heap: &HeapRow, is_filtered: bool) {
     console.data(untrusted::sanitize(&text));
 }
 
-fn show_untold(console: &Console, series: &SeriesRow, untold: &[&SiteRow]) {
+/// Shows callsites without a verdict, and returns those that have a row.
+fn show_untold<'a>(
+    console: &Console,
+    series: &SeriesRow,
+    untold: &[&'a SiteRow],
+) -> Vec<&'a SiteRow> {
     if series.suspects + series.inconclusive == 0 {
-        return;
+        return Vec::new();
     }
     console.data("");
     let mut parts = Vec::new();
@@ -213,6 +217,8 @@ fn show_untold(console: &Console, series: &SeriesRow, untold: &[&SiteRow]) {
     if flat > 0 {
         console.data(console.styled(Style::Dim, not_listed(flat, series.inconclusive)));
     }
+    others.extend(suspects);
+    others
 }
 
 /// Returns a note about the inconclusive callsites that do not grow.

@@ -58,13 +58,27 @@ pub(super) fn show(console: &Console, document: &LeaksDocument, limit: Option<us
     }
     let groups = document.leaks.iter().flat_map(|leaks| &leaks.groups);
     let groups: Vec<&GroupRow> = groups.take(limit(GROUPS)).collect();
-    // Paths are in all parts of the document, so also those beyond the limit count.
-    let has_elements = serde_json::to_string(document).is_ok_and(|text| text.contains("[x]"));
-    let mut notes = legend(&groups, has_elements);
+    let mut notes = legend(&groups, has_elements(document));
     if groups.iter().any(|group| group.kept.native_bytes > 0) {
         notes.push(java_view::WITHOUT_NATIVE);
     }
     console.footnotes(&notes);
+}
+
+/// Returns whether a path of the document has an element of any index, shown or beyond the limit.
+fn has_elements(document: &LeaksDocument) -> bool {
+    struct Search(bool);
+    impl std::io::Write for Search {
+        fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
+            self.0 |= text.windows(3).any(|part| part == b"[x]");
+            Ok(text.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut search = Search(false);
+    serde_json::to_writer(&mut search, document).is_ok() && search.0
 }
 
 /// Returns the meanings of the marks in the paths, of those that occur.

@@ -359,7 +359,8 @@ pub(super) fn dot(console: &Console, database: &Database, typed: &str) -> Result
     Ok(true)
 }
 
-/// Prints each with what it is: in a line each if the terminal is wide enough, otherwise in two.
+/// Prints the tables with their descriptions, on one line each if the terminal is wide enough,
+/// otherwise on two.
 fn list<'t>(console: &Console, tables: impl Iterator<Item = &'t TableInfo>) {
     let tables: Vec<&TableInfo> = tables.collect();
     let widest = tables.iter().map(|table| table.about.chars().count()).max();

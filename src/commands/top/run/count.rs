@@ -14,6 +14,7 @@ use crate::heaps::java::open::{JavaFile, JavaOptions};
 use crate::heaps::java::{JavaError, OpenedJava};
 use crate::heaps::selector::JavaInput;
 use crate::hprof;
+use crate::results::findings;
 
 /// Counts the objects of a dump.
 ///
@@ -61,7 +62,10 @@ pub fn count(
         let graph = builder.finish(Vec::new(), Vec::new(), Box::new(NoContents), facts, false);
         if let Ok(graph) = graph {
             let heap = file.describe(at, graph);
-            let class = heap.class();
+            let class = match counted.rows.is_empty() {
+                true => findings::class_of_empty(&heap.findings),
+                false => findings::class(&heap.findings),
+            };
             return Ok((report(&heap, &of_rows(&counted, request), request), class));
         }
     }
