@@ -100,7 +100,7 @@ Exit codes:
   6  there is a result, and something is missing from it
   7  nothing there: no samples, or the input holds nothing of this kind
   8  an input cannot be used: missing, unreadable, of another kind, too damaged
-  9  leak found or limit exceeded: --fail, --fail-over, --timeout, --memory
+  9  leak found or limit exceeded: --fail, --fail-over, query --timeout, --memory
  10  safe on the device, not fetched; `heaptap stop` fetches it
  11  the host cannot write, or listen on a port
  12  inconclusive: incomplete data, sampling error, no effect

@@ -6,7 +6,9 @@ use crate::error::{ErrorClass, Failure};
 use crate::results::findings::{SAME_MOMENT, TRACE_CUT};
 
 /// Kinds of failures about missing inputs.
-const NOT_THERE: [&str; 4] = [
+const NOT_THERE: [&str; 6] = [
+    "native-heap",
+    "no-java-heap",
     "no-such-dump",
     "no-such-heap",
     "no-such-capture",

@@ -279,6 +279,15 @@ pub(crate) fn show(
                     format!("`{option}` requires `{names}`"),
                     Some(format!("add `{names}`, or omit `{option}`")),
                 ),
+                // A process is an alternative to an input.
+                None if names == "INPUT" && takes_name(command) => (
+                    "missing -n NAME or INPUT".to_owned(),
+                    Some(
+                        "name a process with `-n NAME` (`heaptap apps` lists packages), or pass a \
+                         recording or file"
+                            .to_owned(),
+                    ),
+                ),
                 None => (format!("missing {names}"), None),
             }
         }
@@ -296,12 +305,22 @@ pub(crate) fn show(
         );
     }
     let help = help.unwrap_or_else(|| match (usage, is_input_missing) {
+        (Some(usage), true) if takes_name(command) && !usage.contains("--name") => {
+            let name = command.get_name();
+            let usage = usage.replacen(name, &format!("{name} -n <NAME>"), 1);
+            format!("usage: {usage}")
+        }
         (Some(usage), true) => format!("usage: {usage}"),
         _ => format!("`{}` lists its options", help_command(root, &typed)),
     });
     Err(Failure::new(ErrorClass::Usage, "usage", message)
         .with_excerpt(excerpt)
         .with_help(help))
+}
+
+/// Returns whether `-n` of a command names a process on the device; elsewhere it is a filter.
+fn takes_name(command: &clap::Command) -> bool {
+    ["meminfo", "smaps", "gc", "provoke"].contains(&command.get_name())
 }
 
 /// Returns the help command for the typed command.

@@ -143,8 +143,8 @@ fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
             }
             .to_owned(),
             help: Some(
-                "if it is still being written, read it again later; otherwise fetch or copy it \
-                 again"
+                "if it is still being written, read it again later; if it is a copy, copy it again; \
+                 otherwise the rest is lost"
                     .to_owned(),
             ),
             pid: None,

@@ -64,6 +64,7 @@ impl DumpScan for Scan {
                 pid: u32::try_from(dump.pid).unwrap_or(u32::MAX),
                 heap: dump.heap.clone(),
                 written_ns: dump.written_ns,
+                unreleased_bytes: dump.unreleased_bytes,
             })
             .collect();
         self.seen.extend(new);

@@ -48,6 +48,8 @@ pub(crate) struct Show {
     /// The first processes that were seen, and their resident memory then.
     first_rss: Option<(Vec<u32>, u64)>,
     snapshots: usize,
+    /// Unreleased bytes in the dumps of the last snapshot.
+    unreleased: Option<u64>,
     /// Labels requested here.
     labels: BTreeSet<String>,
     can_snapshot: bool,
@@ -94,6 +96,7 @@ impl Show {
             last: Progress::default(),
             first_rss: None,
             snapshots: 0,
+            unreleased: None,
             labels: BTreeSet::new(),
             can_snapshot: false,
             recording: false,
@@ -437,7 +440,7 @@ impl Show {
                 }
             }
             SessionEvent::ConnectionLost { why } => console.say(format_args!(
-                "{why}; the device keeps recording; waiting for it to reconnect"
+                "{why}; waiting for it to reconnect: it keeps recording unless it restarted"
             )),
             SessionEvent::Reconnected { after } => {
                 console.say(format_args!("reconnected after {}", HumanDuration(*after)));
@@ -482,14 +485,20 @@ impl Show {
                 lag,
                 waited,
                 dumps,
+                unreleased_bytes,
                 no_dump,
-            } => console.say(format_args!(
-                "snapshot {label}: {}",
-                match no_dump {
-                    Some(why) => without_dump(why),
-                    None => snapshot_times(*lag, *waited, *dumps),
+            } => {
+                if *unreleased_bytes > 0 {
+                    self.unreleased = Some(*unreleased_bytes);
                 }
-            )),
+                console.say(format_args!(
+                    "snapshot {label}: {}",
+                    match no_dump {
+                        Some(why) => without_dump(why),
+                        None => snapshot_times(*lag, *waited, *dumps, *unreleased_bytes),
+                    }
+                ));
+            }
             SessionEvent::SnapshotFailed { label, why } => {
                 console.warn(format_args!("snapshot {label}: {why}"));
             }
@@ -522,6 +531,9 @@ impl Show {
                 None => format!("RSS {}", ByteSize(rss)),
             });
         }
+        if let Some(bytes) = self.unreleased {
+            parts.push(format!("last snapshot {} unreleased", ByteSize(bytes)));
+        }
         parts.push(format!("trace {}", ByteSize(last.trace_bytes)));
         if let Some(free) = last.free_bytes.filter(|&free| free < LITTLE_SPACE) {
             parts.push(format!("{} free", ByteSize(free)));
@@ -551,13 +563,22 @@ impl Show {
 
 /// Returns the time of a snapshot and its delay until it reached the file: perfetto writes the file
 /// periodically.
-pub(crate) fn snapshot_times(lag: Duration, waited: Duration, dumps: usize) -> String {
+pub(crate) fn snapshot_times(
+    lag: Duration,
+    waited: Duration,
+    dumps: usize,
+    unreleased_bytes: u64,
+) -> String {
     let what = match dumps {
         1 => "dump taken".to_owned(),
         n => format!("{n} dumps taken"),
     };
+    let unreleased = match unreleased_bytes {
+        0 => String::new(),
+        bytes => format!("{} unreleased, ", ByteSize(bytes)),
+    };
     format!(
-        "{what} {} after the request, in the file after {}",
+        "{unreleased}{what} {} after the request, in the file after {}",
         HumanDuration(lag),
         HumanDuration(waited)
     )

@@ -4,7 +4,7 @@ use crate::analyze::native::scope;
 use crate::console::table::shorten;
 use crate::console::wrap::filled;
 use crate::console::{Console, Style};
-use crate::heaps::growth::{Place, SiteRow};
+use crate::heaps::growth::{DumpRow, HeapRow, Place, SiteRow};
 use crate::units::counted;
 use crate::untrusted;
 use std::borrow::Cow;
@@ -13,7 +13,7 @@ use std::borrow::Cow;
 pub(crate) const CALLERS: usize = 4;
 
 /// Prints a growing callsite: location, growth, remedy, callers.
-pub(crate) fn show_site(console: &Console, lead: &str, site: &SiteRow, names_heap: bool) {
+pub(crate) fn show_site(console: &Console, lead: &str, site: &SiteRow, heaps: &[HeapRow]) {
     let width = console.stdout_width().unwrap_or(usize::MAX);
     let indent = " ".repeat(lead.len());
     let name = match site.unit {
@@ -35,7 +35,7 @@ pub(crate) fn show_site(console: &Console, lead: &str, site: &SiteRow, names_hea
     if site.allocates != site.own {
         about.push(format!("through {}", site.allocates.function));
     }
-    if names_heap {
+    if heaps.len() > 1 {
         about.push(format!("heap {}", site.heap));
     }
     about.retain(|text| !text.is_empty());
@@ -48,10 +48,12 @@ pub(crate) fn show_site(console: &Console, lead: &str, site: &SiteRow, names_hea
         Some(share) => format!(" · {:.0}% of its allocations freed", share * 100.0),
         None => String::new(),
     };
+    let heap = heaps.iter().find(|heap| heap.heap == site.heap);
     console.data(format_args!(
-        "{indent}{:+} per iteration · {} unreleased in the last dump{freed}",
+        "{indent}{:+} per iteration · {} unreleased at {}{freed}",
         site.rate.shown(),
         site.held_estimate.shown(),
+        untrusted::sanitize(&heap.map_or_else(String::new, last_dump)),
     ));
     paragraph(
         console,
@@ -72,6 +74,15 @@ pub(crate) fn show_site(console: &Console, lead: &str, site: &SiteRow, names_hea
             console.laid_out(format_args!("{indent}{}", console.styled(Style::Dim, line)));
         }
     }
+}
+
+/// Returns `@LABEL` or `@N` of the last compared dump.
+pub(crate) fn last_dump(heap: &HeapRow) -> String {
+    let name = |dump: &DumpRow| match &dump.label {
+        Some(label) => format!("@{label}"),
+        None => format!("@{}", dump.number),
+    };
+    heap.dumps.last().map_or_else(String::new, name)
 }
 
 /// Formats callers on one line, nearest first, or on several if they do not fit: template arguments

@@ -664,3 +664,13 @@ fn actions_are_listed_without_a_phone() {
     assert!(slip.stderr.contains("did you mean rotate?"), "{slip}");
     assert!(slip.stderr.contains("heaptap provoke --list"), "{slip}");
 }
+
+/// The app dies when heapprofd attaches, and again at each start.
+#[test]
+fn what_is_done_to_an_app_that_does_not_run_has_no_effect() {
+    let lab = Lab::new("speed=10,fault=target-dies");
+    lab.expect(0, &["record", "-n", APP, "--detach", "-o", "out"]);
+    let ended = lab.run(&["provoke", "-n", APP, "rotate:2"]);
+    assert!(matches!(ended.code(), Some(6 | 12)), "{ended}");
+    lab.run(&["stop"]);
+}

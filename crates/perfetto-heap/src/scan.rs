@@ -1,12 +1,12 @@
 //! Complete dumps in a trace that is still being written: reads packets as they arrive, without
-//! samples, interned data or steps back. Owns the framing of a growing file; waits for the rest of
+//! stacks, interned data or steps back. Owns the framing of a growing file; waits for the rest of
 //! an incomplete packet.
 
 use std::collections::HashMap;
 
 use super::bundle;
 use super::packet::{Packet, payload};
-use super::profile_packet::{Header, Outline, each_part};
+use super::profile_packet::{Header, Outline, each_part, each_sample};
 use super::wire::{Fields, varint};
 
 /// Maximum length of a valid packet: the service splits at half a megabyte.
@@ -26,6 +26,17 @@ pub struct CompleteDump {
     pub heap: String,
     /// Time at which its last packet was written, BOOTTIME in ns.
     pub written_ns: u64,
+    /// Sum over its samples of the allocated bytes less the freed ones; 0 for a Java heap.
+    pub unreleased_bytes: u64,
+}
+
+/// A process and heap of an unfinished chain.
+#[derive(Debug, Clone, Copy, Default)]
+struct Part {
+    /// Index in the chain.
+    place: usize,
+    allocated: u64,
+    freed: u64,
 }
 
 /// Reads a trace from a packet's start on, in pieces of any size.
@@ -33,8 +44,8 @@ pub struct CompleteDump {
 pub struct DumpScanner {
     /// Bytes of an incomplete packet.
     rest: Vec<u8>,
-    /// Processes and heaps of unfinished chains, by sequence, with their index in the chain.
-    chains: HashMap<u32, HashMap<(u64, String), usize>>,
+    /// Processes and heaps of unfinished chains, by sequence.
+    chains: HashMap<u32, HashMap<(u64, String), Part>>,
     dumps: Vec<CompleteDump>,
     last_time: u64,
     lost: bool,
@@ -110,8 +121,16 @@ impl DumpScanner {
                     // The conversion of the trace reports damage.
                     let _ = each_part(message, |part| {
                         let (header, _) = Header::read(part);
-                        let next = chain.len();
-                        chain.entry((header.pid, header.heap)).or_insert(next);
+                        let place = chain.len();
+                        let part_of = chain.entry((header.pid, header.heap));
+                        let sums = part_of.or_insert(Part {
+                            place,
+                            ..Part::default()
+                        });
+                        let _ = each_sample(part, |sample| {
+                            sums.allocated = sums.allocated.saturating_add(sample.allocated);
+                            sums.freed = sums.freed.saturating_add(sample.freed);
+                        });
                     });
                 }
                 _ => {}
@@ -120,13 +139,14 @@ impl DumpScanner {
         if is_profile && !continued {
             let chain = self.chains.remove(&packet.sequence).unwrap_or_default();
             let mut chain: Vec<_> = chain.into_iter().collect();
-            chain.sort_unstable_by_key(|entry| entry.1);
+            chain.sort_unstable_by_key(|(_, part)| part.place);
             let written_ns = self.last_time;
             self.dumps
-                .extend(chain.into_iter().map(|((pid, heap), _)| CompleteDump {
+                .extend(chain.into_iter().map(|((pid, heap), part)| CompleteDump {
                     pid,
                     heap,
                     written_ns,
+                    unreleased_bytes: part.allocated.saturating_sub(part.freed),
                 }));
         }
     }
@@ -151,6 +171,7 @@ impl DumpScanner {
                 pid,
                 heap: JAVA.to_owned(),
                 written_ns: time_ns.unwrap_or(self.last_time),
+                unreleased_bytes: 0,
             });
         }
     }
@@ -169,7 +190,9 @@ mod tests {
     fn packet(sequence: u8, time: u8, pids: &[u8], continued: bool) -> Vec<u8> {
         let mut profile = vec![6 << 3, u8::from(continued)];
         for pid in pids {
-            let dump = [vec![1 << 3, *pid], field(11, b"libc.malloc")].concat();
+            // 60 bytes allocated, 20 freed.
+            let sample = field(2, &[2 << 3, 60, 3 << 3, 20]);
+            let dump = [vec![1 << 3, *pid], field(11, b"libc.malloc"), sample].concat();
             profile.extend(field(5, &dump));
         }
         let mut body = vec![8 << 3, time, 10 << 3, sequence];
@@ -200,9 +223,10 @@ mod tests {
             let found: Vec<_> = scanner
                 .dumps()
                 .iter()
-                .map(|d| (d.pid, d.written_ns))
+                .map(|d| (d.pid, d.written_ns, d.unreleased_bytes))
                 .collect();
-            assert_eq!(found, [(7, 13), (9, 14)], "in steps of {step}");
+            // Two packets of process 7 have samples.
+            assert_eq!(found, [(7, 13, 80), (9, 14, 40)], "in steps of {step}");
             assert!(!scanner.is_lost());
         }
     }

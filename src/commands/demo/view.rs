@@ -382,6 +382,7 @@ mod tests {
             lag: Duration::ZERO,
             waited: Duration::ZERO,
             dumps: 1,
+            unreleased_bytes: 0,
             no_dump: None,
         };
         let snapshot = |label: &str| {

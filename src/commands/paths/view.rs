@@ -142,8 +142,12 @@ fn show_targets(console: &Console, report: &PathsReport) {
     );
     if figures.count > 0 {
         line += &format!(
-            " · {} shallow, {} retained",
-            ByteSize(figures.shallow_bytes.saturating_add(figures.native_bytes)),
+            " · {} shallow{}, {} retained",
+            ByteSize(figures.shallow_bytes),
+            match figures.native_bytes {
+                0 => String::new(),
+                bytes => format!(" + {} native", ByteSize(bytes)),
+            },
             ByteSize(figures.retained_total()),
         );
         if let Some(share) = figures

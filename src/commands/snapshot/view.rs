@@ -55,6 +55,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             Duration::from_millis(taken.lag_ms),
             Duration::from_millis(taken.waited_ms),
             taken.dumps,
+            taken.unreleased_bytes,
         ),
     };
     let line = format!("{}: {words}", taken.label);

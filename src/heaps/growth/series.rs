@@ -118,7 +118,19 @@ pub(super) fn series_of(
                 .into_iter()
                 .filter(|opened| !labelled || opened.dump.facts.label.is_some())
                 .collect();
-            let chosen = in_order(chosen);
+            let mut chosen = in_order(chosen);
+            if series.heaps.is_empty() {
+                series.notes.extend(disorder(&chosen));
+            }
+            if !labelled && is_final_too_close(&chosen) {
+                let left_out = chosen.pop();
+                series.notes.extend(left_out.map(|last| {
+                    format!(
+                        "{} is left out: less than half an iteration lies before it",
+                        last.name
+                    )
+                }));
+            }
             let complete = complete(&chosen);
             if complete < chosen.len() {
                 series.incomplete = true;
@@ -335,6 +347,37 @@ fn between(dumps: &[&Opened]) -> Option<String> {
     ))
 }
 
+/// Returns whether the last dump, which the end of the recording caused, is complete and follows the
+/// dump before it in less than half the usual time. It is not the end of an iteration then.
+fn is_final_too_close(dumps: &[&Opened]) -> bool {
+    let is_of_one_file = dumps.windows(2).all(|two| two[0].file == two[1].file);
+    if dumps.len() <= ENOUGH_LABELS || !is_of_one_file || complete(dumps) < dumps.len() {
+        return false;
+    }
+    let times: Option<Vec<u64>> = dumps.iter().map(|dump| dump.dump.facts.time_ns).collect();
+    let Some(times) = times else {
+        return false;
+    };
+    let mut steps: Vec<u64> = times
+        .windows(2)
+        .map(|two| two[1].saturating_sub(two[0]))
+        .collect();
+    let last = steps.pop().unwrap_or_default();
+    steps.sort_unstable();
+    last < steps[steps.len() / 2] / 2
+}
+
+/// Returns a note if several files are not in the order of their times.
+fn disorder(dumps: &[&Opened]) -> Option<String> {
+    let times: Vec<u64> = dumps
+        .iter()
+        .filter_map(|dump| dump.dump.facts.time_ns)
+        .collect();
+    let falls = times.windows(2).any(|two| two[1] < two[0]);
+    falls
+        .then(|| "the inputs are not in the order of their times; pass the oldest first".to_owned())
+}
+
 fn in_order(mut dumps: Vec<&Opened>) -> Vec<&Opened> {
     // Several files are in the order of the user.
     if dumps.windows(2).all(|two| two[0].file == two[1].file) {
@@ -460,7 +503,7 @@ impl Series {
         }
         if self.heaps.iter().any(|heap| !heap.paired) {
             self.notes.push(
-                "the dumps come from several recordings: surviving allocations do not cancel out, \
+                "the dumps come from several files, so surviving allocations do not cancel out, \
                  and intervals do not include differences between runs"
                     .to_owned(),
             );

@@ -362,8 +362,7 @@ fn explicit(report: &ProcessReport, process: &ProcessLog) -> Option<Diagnosis> {
             milliseconds(total_ns),
             heaptap_model::untrusted::sanitize(name)
         ),
-        help: "remove calls to System.gc() and let the runtime decide; they cost time and free \
-               little"
+        help: "if the app calls System.gc(), remove the calls: they cost time and free little"
             .to_owned(),
         evidence: Evidence::ExplicitCollections {
             collections,

@@ -396,10 +396,13 @@ impl Runner<'_> {
         })
     }
 
-    /// Starts the app like its icon, unless it is in the foreground.
+    /// Starts the app like its icon, unless it runs in the foreground: an activity can stay there
+    /// for a moment after its process has died.
     async fn bring_to_front(&mut self) -> Result<(), ProvokeError> {
         let package = &self.plan.target.package;
-        if phone_state::front(self.device).await?.is_of(package) {
+        if phone_state::front(self.device).await?.is_of(package)
+            && self.look().await?.pulse.is_some()
+        {
             return Ok(());
         }
         self.note()?;
@@ -481,9 +484,15 @@ impl Runner<'_> {
         step.pid = after.pulse.as_ref().map(|p| p.pid);
         step.rss_anon = after.pulse.as_ref().and_then(|p| p.resident);
         let more = step.time < step.of;
+        // Nothing was provoked in an app that ran neither before nor after.
+        let is_dead = acts_in_front(action) && before.pulse.is_none() && after.pulse.is_none();
+        if is_dead {
+            let why = "the app is not running".to_owned();
+            step.effects = vec![Effect::Unknown { why }];
+        }
         self.report.steps = self.report.steps.saturating_add(1);
-        self.in_vain_before = step.is_in_vain();
-        self.report.without_effect += u32::from(step.is_in_vain());
+        self.in_vain_before = is_dead || step.is_in_vain();
+        self.report.without_effect += u32::from(self.in_vain_before);
         let recreated = |effect: &&Effect| matches!(effect, Effect::Recreated { .. });
         let recreated = step.effects.iter().filter(recreated).count();
         self.report.recreations += u32::try_from(recreated).unwrap_or(u32::MAX);

@@ -33,6 +33,8 @@ pub struct SeenDump {
     pub heap: String,
     /// Time of writing, BOOTTIME in ns.
     pub written_ns: u64,
+    /// Unreleased bytes of a native heap.
+    pub unreleased_bytes: u64,
 }
 
 /// Scanner for complete dumps in the bytes of a growing trace.

@@ -271,11 +271,16 @@ impl Classified for SessionError {
                 .with_help("use a device with Android 10 or newer"),
             SessionError::TracingOff { .. } => ErrorFacts::new(ErrorClass::Device, "tracing-off")
                 .with_help("run `adb shell setprop persist.traced.enable 1`"),
-            SessionError::Rejected { .. } => {
-                ErrorFacts::new(ErrorClass::Device, "session-rejected").with_help(
-                    "stop other sessions (listed by `adb shell perfetto --query`) or restart \
-                     the device",
-                )
+            SessionError::Rejected { reason, .. } => {
+                // The text of ENOSPC.
+                let is_full = reason.contains("No space left on device");
+                ErrorFacts::new(ErrorClass::Device, "session-rejected").with_help(match is_full {
+                    true => "free storage on the device, then record again",
+                    false => {
+                        "stop other sessions (listed by `adb shell perfetto --query`) or restart \
+                         the device"
+                    }
+                })
             }
             SessionError::OddAnswer { .. } => {
                 ErrorFacts::new(ErrorClass::Device, "unexpected-answer")

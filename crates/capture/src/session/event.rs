@@ -71,6 +71,8 @@ pub enum SessionEvent {
         waited: Duration,
         /// Number of dumps, one per process and heap.
         dumps: usize,
+        /// Sum of the unreleased bytes of the native dumps.
+        unreleased_bytes: u64,
         /// Reason why there is no dump, if the label was set nevertheless.
         #[serde(skip_serializing_if = "Option::is_none")]
         no_dump: Option<String>,

@@ -34,6 +34,8 @@ pub struct Snapshot {
     pub waited_ms: u64,
     /// Number of dumps, one per process and heap.
     pub dumps: usize,
+    /// Sum of the unreleased bytes of the native dumps.
+    pub unreleased_bytes: u64,
     /// Processes that match the targets but did not produce a dump: not attached, frozen, or gone.
     pub missing_pids: Vec<u32>,
     /// Reason why there is no dump, if the label was set only for other data captured
@@ -53,6 +55,7 @@ impl Snapshot {
             lag_ms: 0,
             waited_ms: 0,
             dumps: 0,
+            unreleased_bytes: 0,
             missing_pids: Vec::new(),
             no_dump: Some(if samples { NO_WAY_YET } else { NO_HEAP }.to_owned()),
         }
@@ -260,22 +263,20 @@ impl Waiting<'_> {
         // The label is bound to the first dump of each process and heap.
         let mut first = std::collections::BTreeMap::new();
         for dump in dumps {
-            let when = first
+            let known = first
                 .entry((dump.pid, dump.heap.as_str()))
-                .or_insert(dump.written_ns);
-            *when = dump.written_ns.min(*when);
+                .or_insert((dump.written_ns, dump.unreleased_bytes));
+            *known = (dump.written_ns, dump.unreleased_bytes).min(*known);
         }
-        let last = first
-            .values()
-            .max()
-            .copied()
-            .unwrap_or(self.request.boot_ns);
+        let last = first.values().map(|(written_ns, _)| *written_ns).max();
+        let last = last.unwrap_or(self.request.boot_ns);
         Snapshot {
             label: self.request.label.clone(),
             boot_ns: self.request.boot_ns,
             lag_ms: last.saturating_sub(self.request.boot_ns) / 1_000_000,
             waited_ms: seen_ns.saturating_sub(self.request.boot_ns) / 1_000_000,
             dumps: first.len(),
+            unreleased_bytes: first.values().map(|(_, bytes)| bytes).sum(),
             missing_pids: self.expected.difference(pids).copied().collect(),
             no_dump: None,
         }
@@ -343,6 +344,7 @@ impl Session {
                     lag: Duration::from_millis(snapshot.lag_ms),
                     waited: Duration::from_millis(snapshot.waited_ms),
                     dumps: snapshot.dumps,
+                    unreleased_bytes: snapshot.unreleased_bytes,
                     no_dump: snapshot.no_dump,
                 });
             }

@@ -7,7 +7,7 @@ use crate::heaps::growth::{HeapRow, NativeLeaksDocument, Place, SeriesRow, SiteR
 use crate::units::{ByteSize, counted, thousands};
 use crate::untrusted;
 use crate::views::native::{shortened, unwinder_notes};
-use crate::views::sites::{CALLERS, paragraph, place, show_site};
+use crate::views::sites::{CALLERS, last_dump, paragraph, place, show_site};
 
 /// Rows of churn on a page.
 const CHURN: usize = 5;
@@ -69,12 +69,7 @@ fn show_series(console: &Console, series: &SeriesRow, document: &NativeLeaksDocu
     console.data(console.styled(style, headline));
     for (at, site) in grows.iter().enumerate() {
         console.data("");
-        show_site(
-            console,
-            &format!("{}. ", at + 1),
-            site,
-            series.heaps.len() > 1,
-        );
+        show_site(console, &format!("{}. ", at + 1), site, &series.heaps);
     }
     more(console, leaks as usize, grows.len());
     let untold = show_untold(console, series, &of("inconclusive"));
@@ -130,8 +125,7 @@ fn show_heap(console: &Console, heap: &HeapRow, is_filtered: bool) {
     let sampled = match interval {
         Some(1) | None => "every allocation recorded".to_owned(),
         Some(bytes) => format!(
-            "one sample per {}; a steady leak of {} per iteration is likely to be found at a \
-             callsite that frees nothing",
+            "one sample per {}; leaks of less than {} per iteration might be missed",
             ByteSize(bytes),
             ByteSize(heap.detectable_bytes_per_iteration.ceil() as u64)
         ),
@@ -148,17 +142,17 @@ fn show_heap(console: &Console, heap: &HeapRow, is_filtered: bool) {
     paragraph(console, "", &untrusted::sanitize(&text), Style::Dim);
     let size = |bytes: i64| ByteSize(bytes.max(0).unsigned_abs());
     let all = heap.dumps.last().map_or(0, |dump| dump.space);
+    let last = last_dump(heap);
     let growth = heap.rate.shown();
     let text = match is_filtered {
         // With a filter, growth and size of the matching part are shown together.
         true => format!(
-            "{name}, matching stacks: {growth:+} per iteration, {} of {} unreleased in the last \
-             dump",
+            "{name}, matching stacks: {growth:+} per iteration, {} of {} unreleased at {last}",
             size(heap.unreleased_bytes),
             size(all)
         ),
         false => format!(
-            "{name} in total: {growth:+} per iteration, {} unreleased in the last dump",
+            "{name} in total: {growth:+} per iteration, {} unreleased at {last}",
             size(all)
         ),
     };
@@ -187,8 +181,8 @@ fn show_untold<'a>(
     }
     if series.inconclusive > 0 {
         parts.push(match series.inconclusive {
-            1 => "1 callsite lacks data".to_owned(),
-            n => format!("{} callsites lack data", thousands(n)),
+            1 => "1 callsite has too little data".to_owned(),
+            n => format!("{} callsites have too little data", thousands(n)),
         });
     }
     let headline = format!("Inconclusive: {}", parts.join("; "));
@@ -202,7 +196,7 @@ fn show_untold<'a>(
     let suspects = &suspects[..suspects.len().min(UNTOLD)];
     for site in suspects {
         console.data("");
-        show_site(console, "?  ", site, series.heaps.len() > 1);
+        show_site(console, "?  ", site, &series.heaps);
     }
     more(console, series.suspects as usize, suspects.len());
     others.retain(|site| site.rate.value > 0.0);
@@ -228,7 +222,7 @@ fn not_listed(flat: u64, all: u64) -> String {
         _ => ("show", "are"),
     };
     format!(
-        "{} of {} {shows} no growth and {are} not listed (`-l 0 --json` lists all)",
+        "{} of {} {shows} no growth and {are} not listed (only `--json` lists them)",
         thousands(flat),
         counted(all, "callsite", "callsites")
     )

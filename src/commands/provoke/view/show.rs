@@ -413,8 +413,8 @@ fn trend_lines(trend: &Trend) -> Vec<(Option<Style>, String)> {
             more => format!("{more} {several} are"),
         };
         let text = format!(
-            "{counted} too few{since} to determine the trend of RssAnon: {FEWEST} are needed, and \
-             the first {} do not count",
+            "{counted} too few{since} to determine the trend of RssAnon: it needs {FEWEST}, of \
+             which it leaves out the first {}",
             trend.left_out
         );
         return vec![(Some(Style::Dim), text)];

@@ -144,3 +144,31 @@ fn dumps_without_a_label_and_warm_up_are_counted_once() {
     let note = "1 dump without a label is left out; select others with @N";
     assert!(all[0].notes.iter().any(|n| n == note), "{:?}", all[0].notes);
 }
+
+#[test]
+fn the_dump_at_the_end_is_no_iteration_of_its_own_if_it_follows_at_once() {
+    let dumps_of = |times: &[u64]| {
+        let rows: Vec<Row> = times.iter().map(|time| (0, "app", 10, *time)).collect();
+        let all = compared(true, &rows);
+        let has_note = all[0].notes.iter().any(|note| note.contains("left out"));
+        (all[0].heaps[0].dumps.len(), has_note)
+    };
+    assert_eq!(dumps_of(&[0, 20, 40, 60, 61]), (4, true));
+    assert_eq!(dumps_of(&[0, 20, 40, 60, 72]), (5, false));
+    // Without other iterations there is nothing to compare it with.
+    assert_eq!(dumps_of(&[0, 20, 21]), (3, false));
+}
+
+#[test]
+fn files_in_another_order_than_that_of_their_times_are_noted() {
+    let note = |times: [u64; 3]| {
+        let rows: Vec<Row> = (0..3).map(|at| (at, "app", 10, times[at])).collect();
+        let all = compared(false, &rows);
+        all[0]
+            .notes
+            .iter()
+            .any(|note| note.contains("oldest first"))
+    };
+    assert!(note([1, 3, 2]));
+    assert!(!note([1, 2, 3]));
+}
