@@ -47,10 +47,13 @@ const FETCH_AGAIN: &str =
 const LARGER_BUFFER: &str = "record again with a longer interval (-i), fewer dumps, or with \
     `heaptap record`, which sizes and drains the buffers";
 
+/// Kind of the finding that a file is damaged.
+pub(crate) const INPUT_DAMAGED: &str = "input-damaged";
+
 /// Returns a finding about a partly unreadable file.
 pub fn damaged(name: &str, what: &str) -> Finding {
     let found = finding(
-        "input-damaged",
+        INPUT_DAMAGED,
         ErrorClass::BadInput,
         format!("{name}: {what}"),
         FETCH_AGAIN,
