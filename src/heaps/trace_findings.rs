@@ -42,6 +42,19 @@ pub const GUESSES: [&str; 6] = [
     "stop-timed-out",
 ];
 
+/// Finding kinds that follow from an early end of the recording, such as a full disk. Their own
+/// remedy, mostly a larger buffer, would not help.
+pub(crate) const CONSEQUENCES: [&str; 8] = [
+    "packets-lost",
+    "callstacks-lost",
+    "dump-unfinished",
+    "service-lost-data",
+    "profile-lost",
+    "heap-graph-incomplete",
+    "java-heap-dump",
+    "java-heap-without-roots",
+];
+
 const FETCH_AGAIN: &str =
     "fetch or copy the file again; if it was truncated on the device, the rest is lost";
 const LARGER_BUFFER: &str = "record again with a longer interval (-i), fewer dumps, or with \

@@ -17,7 +17,7 @@ use crate::error::{Classified, ErrorClass};
 use crate::folder::RAW_TRACE;
 use crate::heaps::java::{OpenedJava, ProgressReporter, ReadTrace, manifest_of};
 use crate::heaps::selector::DumpSelector;
-use crate::heaps::trace_findings;
+use crate::heaps::trace_findings::{self, CONSEQUENCES};
 use crate::import::{self, HeapSource, HprofInput, ImportError, PprofInput, STDIN, STDIN_NAME};
 use crate::naming::coverage::{Coverage, Tally};
 use crate::profile::{DumpNumbers, HeapDump, LastDump, SystemInfo};
@@ -181,10 +181,15 @@ pub fn open(
             let why = Box::new(why);
             return Err(LookError::Broken { name, why });
         }
-        let why = opened.iter().find_map(|trace| {
-            let (recording, health) = (trace.trace.recording(), trace.trace.health());
-            trace_findings::why_empty(recording, health, false)
-        });
+        let guess = || {
+            opened.iter().find_map(|trace| {
+                let (recording, health) = (trace.trace.recording(), trace.trace.health());
+                trace_findings::why_empty(recording, health, false)
+            })
+        };
+        let ended = early_end(manifest.as_deref());
+        let why = ended.map(|ended| as_noted(findings::TRACE_CUT, ended));
+        let why = why.or_else(guess);
         let why = why.map(|finding| match finding.help {
             Some(help) => format!("{}; {help}", finding.message),
             None => finding.message,
@@ -196,6 +201,12 @@ pub fn open(
     reading.findings.extend(open);
     progress.begin("symbolizing stacks");
     let mut file = reading.finish(&chosen);
+    if let Some(ended) = device_end(manifest.as_deref()) {
+        let followed = |found: &&mut Finding| CONSEQUENCES.contains(&found.kind);
+        for finding in file.findings.iter_mut().filter(followed) {
+            finding.help.clone_from(&ended.help);
+        }
+    }
     let systems = opened.iter().map(|trace| &trace.trace.recording().system);
     if let Some(system) = systems.into_iter().next() {
         file.system = system.clone();
@@ -228,14 +239,18 @@ pub fn open(
 /// Returns the reason why a recording ended before its first dump. Its file is as the device wrote
 /// it, so another copy would not help.
 fn early_end(manifest: Option<&Manifest>) -> Option<&Warning> {
+    device_end(manifest.filter(|manifest| manifest.dumps.keys().next().is_none()))
+}
+
+/// Returns the reason why the device ended a recording early.
+fn device_end(manifest: Option<&Manifest>) -> Option<&Warning> {
     let kinds = [
         "device-rebooted",
         "disk-full",
         "recording-lost",
         "size-limit",
     ];
-    let manifest = manifest.filter(|manifest| manifest.dumps.keys().next().is_none())?;
-    let mut warnings = manifest.warnings.iter();
+    let mut warnings = manifest?.warnings.iter();
     warnings.find(|warning| kinds.contains(&warning.kind.as_str()))
 }
 
