@@ -81,6 +81,18 @@ fn starts_that_fail_are_named() {
 }
 
 #[test]
+fn a_detached_start_that_is_rejected_leaves_nothing() {
+    // Slow enough to see perfetto before its first write fails.
+    let lab = Lab::new("android=14,build=userdebug,speed=2,fault=disk-full");
+    let record = ["record", "-n", APP, "-o", "out", "--detach", "--json-lines"];
+    let ended = lab.expect(5, &record);
+    assert_eq!(kind(&ended), "session-rejected", "{ended}");
+    assert!(ended.stdout.contains("free storage"), "{ended}");
+    assert!(!lab.is_left(), "{ended}");
+    lab.assert_tidy("out");
+}
+
+#[test]
 fn warnings_around_the_pid_do_no_harm() {
     let (lab, ended) = with_fault("perfetto-noise");
     assert_eq!(ended.code(), Some(0), "{ended}");
