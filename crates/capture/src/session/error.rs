@@ -204,6 +204,9 @@ pub enum SessionError {
         package: String,
         why: String,
     },
+    /// Another host has the journal of the session, so only that host can request dumps.
+    #[error("cannot take a snapshot in session {id}: another host started it")]
+    StartedElsewhere { id: SessionId },
     /// The session has ended, so it does not accept requests.
     #[error("session {id} is not recording any more")]
     NotRecording { id: SessionId },
@@ -413,6 +416,11 @@ impl Classified for SessionError {
             }
             SessionError::NotLaunched { .. } => ErrorFacts::new(ErrorClass::Device, "not-launched")
                 .with_help("start it manually during the recording"),
+            SessionError::StartedElsewhere { id } => {
+                ErrorFacts::new(ErrorClass::Usage, "started-elsewhere").with_help(format!(
+                    "take it on that host, or end the recording with `heaptap stop {id}`"
+                ))
+            }
             SessionError::NotRecording { id } => {
                 ErrorFacts::new(ErrorClass::Usage, "not-recording")
                     .with_help(format!("fetch it with `heaptap stop {id}`"))
