@@ -172,6 +172,16 @@ pub enum SessionError {
         /// Waiting time.
         after: Duration,
     },
+    /// The trace does not contain a dump of any process, from its start on.
+    #[error(
+        "no dump arrived within {} s: heapprofd attaches to a process when it allocates, and has \
+         not attached to any yet",
+        after.as_secs()
+    )]
+    NothingAttached {
+        /// Waiting time.
+        after: Duration,
+    },
     /// No process is left to dump.
     #[error("cannot take a snapshot in session {id}: the recorded process has ended")]
     TargetsGone { id: SessionId },
@@ -390,6 +400,12 @@ impl Classified for SessionError {
                 ErrorFacts::new(ErrorClass::Device, "snapshot-late").with_help(
                     "check whether the target runs, allocates memory and is not frozen; the \
                      recording continues",
+                )
+            }
+            SessionError::NothingAttached { .. } => {
+                ErrorFacts::new(ErrorClass::Device, "snapshot-late").with_help(
+                    "use the app until it allocates, then take another snapshot; the recording \
+                     continues",
                 )
             }
             SessionError::TargetsGone { id } => {
