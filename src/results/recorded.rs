@@ -73,12 +73,15 @@ pub(crate) fn damage(input: &Path) -> Option<String> {
     let symbolized = input.join(SYMBOLIZED_TRACE);
     let is_symbolized = std::fs::metadata(&symbolized).is_ok_and(|m| m.is_file() && m.len() > 0);
     let (recorded, raw) = with_trace(input).ok()??;
+    let trace = recorded.trace.as_ref()?;
+    let is_raw_whole = || !is_other(&raw, trace.size, &trace.sha256).unwrap_or(true);
+    let again = format!(
+        "run `heaptap symbolize {}` to write it again",
+        quoted_path(input)
+    );
     if is_symbolized && lacks_names(input) {
-        return Some(match raw.is_file() {
-            true => format!(
-                "its end is missing; run `heaptap symbolize {}` to write it again",
-                quoted_path(input)
-            ),
+        return Some(match is_raw_whole() {
+            true => format!("its end is missing; {again}"),
             false => "its end is missing".to_owned(),
         });
     }
@@ -87,7 +90,6 @@ pub(crate) fn damage(input: &Path) -> Option<String> {
     if is_symbolized && recorded.warnings.iter().any(is_cut) {
         return None;
     }
-    let trace = recorded.trace.as_ref()?;
     let file = if is_symbolized { &symbolized } else { &raw };
     if !is_other(file, trace.size, &trace.sha256).ok()? {
         return None;
@@ -101,10 +103,8 @@ pub(crate) fn damage(input: &Path) -> Option<String> {
         ),
         false => OTHER_BYTES.to_owned(),
     };
-    let is_raw_whole = || !is_other(&raw, trace.size, &trace.sha256).unwrap_or(true);
     let remedy = if is_symbolized && is_raw_whole() {
-        let folder = quoted_path(input);
-        format!("; {RAW_TRACE} is complete: run `heaptap symbolize {folder}` to write it again")
+        format!("; {RAW_TRACE} is complete: {again}")
     } else if profiles(&recorded, &raw).is_some() {
         "; the *.pb.gz files next to it have all dumps".to_owned()
     } else {

@@ -514,7 +514,7 @@ fn a_part_of_a_recording_takes_nothing_from_what_was_made_of_all_of_it() {
     // So is a copy with a changed byte, without advice to do what is being done.
     let copy = std::fs::read(path("symbolized-trace")).unwrap();
     let mut flipped = copy.clone();
-    flipped[copy.len() / 2] ^= 0x40;
+    flipped[std::fs::read(path("raw-trace")).unwrap().len() / 2] ^= 0x40;
     std::fs::write(path("symbolized-trace"), &flipped).unwrap();
     let ended = lab.expect(0, &["symbolize", "out", "--no-discover"]);
     assert!(!ended.stderr.contains("heaptap symbolize out`"), "{ended}");
