@@ -245,7 +245,10 @@ fn show_lacking(console: &Console, others: &[&SiteRow]) {
             Some("incomplete") => Some("complete data".to_owned()),
             _ => None,
         };
-        let decides: Vec<String> = rounds.into_iter().chain(interval).chain(complete).collect();
+        let mut decides: Vec<String> = rounds.into_iter().chain(interval).chain(complete).collect();
+        if decides.is_empty() {
+            decides.push("more iterations".to_owned());
+        }
         let function = untrusted::sanitize(&site.own.function).into_owned();
         table.row(
             vec![format!("{:+}", site.rate.shown()), decides.join(" or ")],
