@@ -12,8 +12,15 @@ use std::borrow::Cow;
 /// Callers shown of a stack.
 pub(crate) const CALLERS: usize = 4;
 
-/// Prints a growing callsite: location, growth, remedy, callers.
-pub(crate) fn show_site(console: &Console, lead: &str, site: &SiteRow, heaps: &[HeapRow]) {
+/// Prints a growing callsite: location, growth, remedy, callers. `elsewhere`: other rows of its
+/// function.
+pub(crate) fn show_site(
+    console: &Console,
+    lead: &str,
+    site: &SiteRow,
+    heaps: &[HeapRow],
+    elsewhere: Option<String>,
+) {
     let width = console.stdout_width().unwrap_or(usize::MAX);
     let indent = " ".repeat(lead.len());
     let name = match site.unit {
@@ -38,6 +45,7 @@ pub(crate) fn show_site(console: &Console, lead: &str, site: &SiteRow, heaps: &[
     if heaps.len() > 1 {
         about.push(format!("heap {}", site.heap));
     }
+    about.extend(elsewhere);
     about.retain(|text| !text.is_empty());
     if !about.is_empty() {
         let about = untrusted::sanitize(&about.join(" · ")).into_owned();

@@ -366,6 +366,19 @@ fn a_native_series_names_what_grows_and_its_churn() {
 }
 
 #[test]
+fn a_function_that_leaks_and_churns_stands_apart() {
+    let trace = recording("rust_cont_symbolized.pftrace");
+    let (text, _) = words(&[&trace]);
+    let (leaks, churn) = text.split_once("Churn: ").unwrap();
+    assert!(leaks.contains("1. <alloc::alloc::Global>::alloc_impl_runtime"));
+    let rows = churn.lines().filter(|l| l.contains("alloc_impl_runtime"));
+    let told: Vec<bool> = rows
+        .map(|row| row.contains("leak 1 is of other callsites"))
+        .collect();
+    assert!(told.len() > 1 && told.iter().all(|told| *told), "{text}");
+}
+
+#[test]
 fn churn_names_its_span_and_says_why_more_was_freed_than_allocated() {
     let trace = recording("phone_tracedkill.pftrace");
     let document = json(&[&trace]);

@@ -69,10 +69,11 @@ fn show_series(console: &Console, series: &SeriesRow, document: &NativeLeaksDocu
     console.data(console.styled(style, headline));
     for (at, site) in grows.iter().enumerate() {
         console.data("");
-        show_site(console, &format!("{}. ", at + 1), site, &series.heaps);
+        let lead = format!("{}. ", at + 1);
+        show_site(console, &lead, site, &series.heaps, None);
     }
     more(console, leaks as usize, grows.len());
-    let untold = show_untold(console, series, &of("inconclusive"));
+    let untold = show_untold(console, series, &of("inconclusive"), &grows);
     if series.within_sampling_error > 0 {
         let who = match series.within_sampling_error {
             1 => "1 callsite is within sampling error and grows".to_owned(),
@@ -87,7 +88,7 @@ fn show_series(console: &Console, series: &SeriesRow, document: &NativeLeaksDocu
             ByteSize(document.tolerance_bytes)
         ));
     }
-    show_churn(console, series);
+    show_churn(console, series, |site| elsewhere(site, &grows, &untold));
     let functions = grows.iter().chain(&untold).flat_map(|site| {
         let own = site.stack.iter().position(|frame| *frame == site.own);
         site.stack.iter().take(own.unwrap_or(0) + 1 + CALLERS)
@@ -164,6 +165,7 @@ fn show_untold<'a>(
     console: &Console,
     series: &SeriesRow,
     untold: &[&'a SiteRow],
+    grows: &[&SiteRow],
 ) -> Vec<&'a SiteRow> {
     if series.suspects + series.inconclusive == 0 {
         return Vec::new();
@@ -196,12 +198,13 @@ fn show_untold<'a>(
     let suspects = &suspects[..suspects.len().min(UNTOLD)];
     for site in suspects {
         console.data("");
-        show_site(console, "?  ", site, &series.heaps);
+        let elsewhere = elsewhere(site, grows, &[]);
+        show_site(console, "?  ", site, &series.heaps, elsewhere);
     }
     more(console, series.suspects as usize, suspects.len());
     others.retain(|site| site.rate.value > 0.0);
     others.truncate(UNTOLD);
-    show_lacking(console, &others);
+    show_lacking(console, &others, |site| elsewhere(site, grows, suspects));
     let flat = series.inconclusive_without_growth;
     more(
         console,
@@ -229,13 +232,17 @@ fn not_listed(flat: u64, all: u64) -> String {
 }
 
 /// Shows callsites that lack data for a verdict.
-fn show_lacking(console: &Console, others: &[&SiteRow]) {
+fn show_lacking(
+    console: &Console,
+    others: &[&SiteRow],
+    elsewhere: impl Fn(&SiteRow) -> Option<String>,
+) {
     if others.is_empty() {
         return;
     }
     console.data("");
     let mut table = Table::new(&["per iteration", "needs", "function"]).of_code();
-    for (site, apart) in others.iter().zip(apart(others)) {
+    for (site, apart) in others.iter().zip(apart(others, elsewhere)) {
         let rounds = site
             .decides
             .rounds
@@ -267,7 +274,11 @@ fn show_lacking(console: &Console, others: &[&SiteRow]) {
     }
 }
 
-fn show_churn(console: &Console, series: &SeriesRow) {
+fn show_churn(
+    console: &Console,
+    series: &SeriesRow,
+    elsewhere: impl Fn(&SiteRow) -> Option<String>,
+) {
     if series.churn.is_empty() {
         return;
     }
@@ -281,7 +292,7 @@ fn show_churn(console: &Console, series: &SeriesRow) {
     console.data(console.styled(Style::Strong, headline));
     let mut table = Table::new(&["allocated", "freed", "still unreleased", "function"]).of_code();
     let sites: Vec<&SiteRow> = series.churn.iter().take(CHURN).collect();
-    for (site, apart) in sites.iter().zip(apart(&sites)) {
+    for (site, apart) in sites.iter().zip(apart(&sites, elsewhere)) {
         let freed = site.freed_share.unwrap_or(0.0);
         table.row(
             vec![
@@ -301,8 +312,22 @@ fn show_churn(console: &Console, series: &SeriesRow) {
     }
 }
 
-/// Returns the place of each site. Adds differences if several sites share a line of code.
-fn apart(sites: &[&SiteRow]) -> Vec<String> {
+/// Returns the relation of a site to the rows of its function in the sections above.
+fn elsewhere(site: &SiteRow, leaks: &[&SiteRow], untold: &[&SiteRow]) -> Option<String> {
+    let is_alike = |row: &&SiteRow| row.own.function == site.own.function;
+    let is_same = |row: &&SiteRow| row.heap == site.heap && row.stack == site.stack;
+    if let Some(at) = leaks.iter().position(is_alike) {
+        return Some(format!("leak {} is of other callsites", at + 1));
+    }
+    match untold.iter().any(is_same) {
+        true => Some("also inconclusive".to_owned()),
+        false => (untold.iter().any(is_alike)).then(|| "other callsites are inconclusive".into()),
+    }
+}
+
+/// Returns the place of each site and its relation to other sections. Adds differences if several
+/// sites share a line of code.
+fn apart(sites: &[&SiteRow], elsewhere: impl Fn(&SiteRow) -> Option<String>) -> Vec<String> {
     let differences = |at: usize| {
         let site = sites[at];
         let others = sites.iter().enumerate();
@@ -318,6 +343,7 @@ fn apart(sites: &[&SiteRow]) -> Vec<String> {
     let at = 0..sites.len();
     at.map(|at| {
         let mut parts = vec![place(&sites[at].own)];
+        parts.extend(elsewhere(sites[at]));
         parts.extend(differences(at));
         parts.retain(|part| !part.is_empty());
         parts.join(" · ")
