@@ -5,7 +5,7 @@ use crate::console::table::shorten;
 use crate::console::wrap::filled;
 use crate::console::{Console, Style};
 use crate::heaps::growth::{DumpRow, HeapRow, Place, SiteRow};
-use crate::units::counted;
+use crate::units::{ByteSize, counted};
 use crate::untrusted;
 use std::borrow::Cow;
 
@@ -84,6 +84,13 @@ pub(crate) fn show_site(
     }
 }
 
+/// Returns by how many bytes all other rows shrank together, if these `rows` grew by more than the
+/// `total`, beyond its upper limit `high`.
+pub(crate) fn shrank_elsewhere(rows: f64, total: f64, high: f64) -> Option<ByteSize> {
+    let by = rows - total;
+    (rows > high.max(0.0) && by >= 1.0).then_some(ByteSize(by as u64))
+}
+
 /// Returns `@LABEL` or `@N` of the last compared dump.
 pub(crate) fn last_dump(heap: &HeapRow) -> String {
     let name = |dump: &DumpRow| match &dump.label {
@@ -137,4 +144,20 @@ pub(crate) fn place(place: &Place) -> String {
 /// Prints styled text after a plain prefix.
 pub(crate) fn paragraph(console: &Console, lead: &str, text: &str, style: Style) {
     console.data(format_args!("{lead}{}", console.styled(style, text)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_grow_by_more_than_the_total_tell_that_others_shrank() {
+        let mib = |mib: f64| mib * 1_048_576.0;
+        let shrank = |rows, total, high| shrank_elsewhere(mib(rows), mib(total), mib(high));
+        assert_eq!(shrank(4.0, 3.0, 3.0), Some(ByteSize(1 << 20)));
+        assert_eq!(shrank(1.0, -2.0, -1.5), Some(ByteSize(3 << 20)));
+        assert_eq!(shrank(4.0, 3.8, 4.2), None, "within its error");
+        assert_eq!(shrank(3.0, 3.0 - 1e-9, 3.0 - 1e-9), None, "rounding");
+        assert_eq!(shrank(0.0, -3.0, -2.0), None, "no row grew");
+    }
 }

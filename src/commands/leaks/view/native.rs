@@ -7,7 +7,7 @@ use crate::heaps::growth::{HeapRow, NativeLeaksDocument, Place, SeriesRow, SiteR
 use crate::units::{ByteSize, counted, thousands};
 use crate::untrusted;
 use crate::views::native::{shortened, unwinder_notes};
-use crate::views::sites::{CALLERS, last_dump, paragraph, place, show_site};
+use crate::views::sites::{CALLERS, last_dump, paragraph, place, show_site, shrank_elsewhere};
 
 /// Rows of churn on a page.
 const CHURN: usize = 5;
@@ -34,6 +34,14 @@ fn show_series(console: &Console, series: &SeriesRow, document: &NativeLeaksDocu
     console.data(console.styled(Style::Strong, untrusted::sanitize(&who)));
     for heap in &series.heaps {
         show_heap(console, heap, document.is_filtered);
+        let rows = series.sites.iter().filter(|site| site.heap == heap.heap);
+        let rows = rows.filter(|site| site.verdict == "grows" || is_suspect(site));
+        let grown: f64 = rows.map(|site| site.growth_per_iteration.value).sum();
+        let total = heap.growth_per_iteration;
+        if let Some(size) = shrank_elsewhere(grown, total.value, total.high) {
+            let text = format!("the other callsites shrank by {size} per iteration in total");
+            console.data(console.styled(Style::Dim, text));
+        }
     }
     for note in &series.notes {
         paragraph(console, "", &untrusted::sanitize(note), Style::Warn);
@@ -189,12 +197,8 @@ fn show_untold<'a>(
     }
     let headline = format!("Inconclusive: {}", parts.join("; "));
     console.data(console.styled(Style::Strong, headline));
-    let (suspects, mut others): (Vec<&SiteRow>, Vec<&SiteRow>) = untold.iter().partition(|site| {
-        !matches!(
-            site.inconclusive_reason,
-            Some("too-few-samples" | "incomplete")
-        )
-    });
+    let (suspects, mut others): (Vec<&SiteRow>, Vec<&SiteRow>) =
+        untold.iter().partition(|site| is_suspect(site));
     let suspects = &suspects[..suspects.len().min(UNTOLD)];
     for site in suspects {
         console.data("");
@@ -216,6 +220,12 @@ fn show_untold<'a>(
     }
     others.extend(suspects);
     others
+}
+
+/// Returns whether an inconclusive site certainly grew.
+fn is_suspect(site: &SiteRow) -> bool {
+    let reason = site.inconclusive_reason;
+    reason.is_some_and(|reason| !matches!(reason, "too-few-samples" | "incomplete"))
 }
 
 /// Returns a note about the inconclusive callsites that do not grow.
