@@ -31,7 +31,7 @@ pub(super) fn sentence(
                      what keeps the memory.",
                     ByteSize(tolerance)
                 ),
-                false => "Find what keeps it, and release it when an iteration ends.".to_owned(),
+                false => "Find what keeps it, and release it.".to_owned(),
             };
             format!("{always}{what}")
         }

@@ -1,10 +1,12 @@
 //! Shows growth in native heaps as text.
 
+use std::time::Duration;
+
 use crate::console::table::Table;
 use crate::console::{Console, Style};
 use crate::flags::pattern::NO_MATCH;
 use crate::heaps::growth::{HeapRow, NativeLeaksDocument, Place, SeriesRow, SiteRow};
-use crate::units::{ByteSize, counted, thousands};
+use crate::units::{ByteSize, HumanDuration, counted, thousands};
 use crate::untrusted;
 use crate::views::native::{shortened, unwinder_notes};
 use crate::views::sites::{CALLERS, last_dump, paragraph, place, show_site, shrank_elsewhere};
@@ -101,8 +103,27 @@ fn show_series(console: &Console, series: &SeriesRow, document: &NativeLeaksDocu
         let own = site.stack.iter().position(|frame| *frame == site.own);
         site.stack.iter().take(own.unwrap_or(0) + 1 + CALLERS)
     });
-    let notes = unwinder_notes(functions.map(|frame| frame.function.as_str()));
+    let mut notes = unwinder_notes(functions.map(|frame| frame.function.as_str()));
+    if !grows.is_empty() {
+        notes.extend(series.heaps.first().and_then(time_note));
+    }
     console.footnotes(&notes.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+/// Returns a note about leaks that depend on time, if labels mark the iterations: the rate does not
+/// distinguish them.
+fn time_note(heap: &HeapRow) -> Option<String> {
+    let (first, last) = (heap.dumps.first()?, heap.dumps.last()?);
+    if !heap.paired || last.label.is_none() {
+        return None;
+    }
+    let span = last.time_ns?.checked_sub(first.time_ns?)? as f64;
+    let iteration = Duration::from_nanos((span / heap.iterations) as u64);
+    Some(format!(
+        "an iteration took {} on average. A leak that grows with time instead looks the same; a \
+         recording of the idle app shows it.",
+        HumanDuration(iteration)
+    ))
 }
 
 fn show_heap(console: &Console, heap: &HeapRow, is_filtered: bool) {
