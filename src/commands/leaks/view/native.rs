@@ -352,7 +352,10 @@ fn elsewhere(site: &SiteRow, leaks: &[&SiteRow], untold: &[&SiteRow]) -> Option<
     }
     match untold.iter().any(is_same) {
         true => Some("also inconclusive".to_owned()),
-        false => (untold.iter().any(is_alike)).then(|| "other callsites are inconclusive".into()),
+        false => untold
+            .iter()
+            .any(is_alike)
+            .then(|| "other callsites are inconclusive".into()),
     }
 }
 
