@@ -365,7 +365,7 @@ fn explicit(report: &ProcessReport, process: &ProcessLog) -> Option<Diagnosis> {
         severity: Severity::Note,
         text: format!(
             "{collections} collections were requested, {} in total: by System.gc() in {} or by \
-             tools such as `dumpsys meminfo`",
+             `dumpsys meminfo`, which `heaptap meminfo` runs",
             milliseconds(total_ns),
             heaptap_model::untrusted::sanitize(name)
         ),

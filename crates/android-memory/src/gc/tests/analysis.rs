@@ -311,6 +311,8 @@ fn errors_pauses_and_habits_are_told() {
     let slow = |n: u64| art(n, "Explicit", FULL, 20, 30).replace("paused 2ms", "paused 20ms,1ms");
     let report = only(&log((0..3).map(slow)), GcContext::default());
     assert_eq!(kinds(&report), ["pauses", "explicit"]);
+    let text = &report.diagnoses[1].text;
+    assert!(text.contains("which `heaptap meminfo` runs"), "{text}");
     assert_eq!((report.pauses.count, report.pauses.p50_ns), (6, 1_000_000));
     let slower = slow(0).replace("paused 20ms", "paused 200ms");
     let report = only(&log([slower]), GcContext::default());
