@@ -330,12 +330,11 @@ pub fn paths(
 /// Returns the first leak of `heaptap leaks` that is one of `targets`, which are sorted.
 fn first_leak(graph: &HeapGraph, targets: &[ObjectIndex]) -> Option<(ObjectIndex, LeakVerdict)> {
     let found = leaks::find(graph);
-    let all = found.groups.iter().flat_map(|group| {
+    let mut all = found.groups.iter().flat_map(|group| {
         let of_group = group.leaks.iter();
         of_group.map(move |leak| (group.what(), leak))
     });
-    let mut among = all.filter(|(_, leak)| targets.binary_search(&leak.object).is_ok());
-    let (what, leak) = among.next()?;
+    let (what, leak) = all.find(|(_, leak)| targets.binary_search(&leak.object).is_ok())?;
     let verdict = LeakVerdict {
         what,
         certainty: leak.certainty.name(),
