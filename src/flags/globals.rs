@@ -51,7 +51,7 @@ pub struct Globals {
     /// Print events as JSON lines to stdout
     #[arg(long, global = true, hide_short_help = true, conflicts_with = "json")]
     pub json_lines: bool,
-    /// Leave out progress, notes and hints; results, warnings and errors stay
+    /// Leave out progress, notes, hints and summaries of recordings; warnings and errors stay
     #[arg(short, long, global = true, hide_short_help = true)]
     pub quiet: bool,
     /// Print more; twice for even more

@@ -89,6 +89,14 @@ pub fn check_label(label: &str) -> Result<(), LabelError> {
     }
 }
 
+/// Returns the end of a help on a process that is not in an input: other tools limit rows by `-n`.
+pub(super) fn or_rows(process: &str) -> String {
+    match process.parse::<u32>() {
+        Ok(rows) => format!("; for {rows} rows: `-l {rows}`"),
+        Err(_) => String::new(),
+    }
+}
+
 impl fmt::Display for DumpSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -17,7 +17,7 @@ pub enum ReportError {
     #[error(transparent)]
     Java(#[from] JavaError),
     /// Another kind of file would be overwritten.
-    #[error("{} exists and is not a heaptap report", .0.display())]
+    #[error("{} exists", .0.display())]
     Taken(PathBuf),
     /// The page cannot be written.
     #[error("cannot write {}", path.display())]

@@ -66,8 +66,14 @@ impl ReportFile {
             real(path).is_some() && real(path) == real(input)
                 || folder.is_some() && folder == real(input).as_deref()
         });
-        let is_link = matches!(place, PagePlace::Named(_)) && path.is_symlink();
-        if !is_link && !is_replaceable(path) && (is_input || !force) {
+        let is_named = matches!(place, PagePlace::Named(_));
+        let is_link = is_named && path.is_symlink();
+        // A page that heaptap named is its own; one that the user named can be of anything.
+        let is_free = match is_named {
+            true => is_replaceable(path),
+            false => is_empty(path),
+        };
+        if !is_link && !is_free && (is_input || !force) {
             return Err(ReportError::Taken(path.to_owned()));
         }
         let file = match place {
@@ -135,13 +141,12 @@ impl io::Write for Counted<'_> {
 
 /// Returns whether the file can be replaced without loss: it is missing, empty, or a report.
 fn is_replaceable(path: &Path) -> bool {
-    let Ok(metadata) = std::fs::metadata(path) else {
-        return true;
-    };
-    if !metadata.is_file() || metadata.len() == 0 {
-        return true;
-    }
-    is_page(path)
+    is_empty(path) || is_page(path)
+}
+
+/// Returns whether a file is missing or empty, or a pipe or device.
+fn is_empty(path: &Path) -> bool {
+    std::fs::metadata(path).map_or(true, |found| !found.is_file() || found.len() == 0)
 }
 
 /// Returns whether a file is a page written by heaptap, of any version.

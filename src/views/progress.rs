@@ -439,6 +439,10 @@ impl Show {
                     );
                 }
             }
+            // While a recording ends, the wait has a limit.
+            SessionEvent::ConnectionLost { why } if self.stopping => console.say(format_args!(
+                "{why}; waiting up to two minutes for it to reconnect"
+            )),
             SessionEvent::ConnectionLost { why } => console.say(format_args!(
                 "{why}; waiting for it to reconnect: it keeps recording unless it restarted"
             )),

@@ -60,13 +60,13 @@ pub fn short(name: &str) -> &str {
 }
 
 impl fmt::Display for Link {
-    /// Formats as `ArrayList.elementData`, `lab.LeakLab.REGISTRY` for a static, `Object[][3]`.
+    /// Formats as `ArrayList.elementData`, `lab.LeakLab.REGISTRY` for a static, `Object[].[3]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {
             Place::Field(name) => write!(f, "{}.{name}", self.short_class()),
             Place::Static(name) => write!(f, "{}.{name}", self.class),
-            Place::Element(index) => write!(f, "{}[{index}]", self.short_class()),
-            Place::Elements => write!(f, "{}[*]", self.short_class()),
+            Place::Element(index) => write!(f, "{}.[{index}]", self.short_class()),
+            Place::Elements => write!(f, "{}.[*]", self.short_class()),
             Place::Unnamed => write!(f, "{}.?", self.short_class()),
         }
     }

@@ -192,7 +192,7 @@ fn paths_carry_the_names_of_fields() {
         [
             "app.Registry.LEAKED",
             "ArrayList.elementData",
-            "Object[][0]",
+            "Object[].[0]",
             "Detail.mDecor"
         ]
     );
@@ -260,7 +260,7 @@ fn all_paths_merge_by_class_and_field() {
         of("details", &["one", "two", "gone"]),
         [
             "2 details",
-            " 1 java.lang.Object[] Object[][*]",
+            " 1 java.lang.Object[] Object[].[*]",
             "  1 java.util.ArrayList ArrayList.elementData",
             "   1 class app.Registry app.Registry.LEAKED [1 system class]",
         ]

@@ -41,7 +41,7 @@ fault_kinds! {
     NoPermissions = "no-permissions",
     /// No device is listed at all.
     NoDevice = "no-device",
-    /// The device vanishes after VALUE transports (default 0): unlisted, connections cut.
+    /// The device vanishes at a transport, with #K at the K-th: unlisted, connections cut.
     Vanish = "vanish",
     /// As `vanish`, but back after VALUE ms on the host's clock (default 300).
     Blink = "blink",
@@ -321,8 +321,8 @@ mod tests {
         let error = |text| Fault::parse(text).expect_err("refused").to_string();
         assert_eq!(
             error("vanish@20s"),
-            "\"20s\" is not a whole number without a unit. vanish: The device vanishes after VALUE \
-             transports (default 0): unlisted, connections cut"
+            "\"20s\" is not a whole number without a unit. vanish: The device vanishes at a \
+             transport, with #K at the K-th: unlisted, connections cut"
         );
         assert!(
             error("vanihs@20").starts_with("\"vanihs\" is not a fault; the faults are offline")

@@ -423,13 +423,13 @@ fn output_folder(folder: &Path) -> Check {
             "output-directory",
             Side::Host,
             Status::Ok,
-            format!("recordings can be written to {shown}"),
+            format!("recordings can be created in {shown}"),
         ),
         Err(error) => check(
             "output-directory",
             Side::Host,
             Status::Fail,
-            format!("cannot write recordings to {shown}: {error}"),
+            format!("recordings cannot be created in {shown}: {error}"),
         )
         .fix("change to another directory, or name one with `-o`"),
     }

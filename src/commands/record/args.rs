@@ -63,9 +63,9 @@ pub struct Args {
     /// Period of dumps for labels on user builds [default: 2s to 10s]
     ///
     /// The shell of a user build cannot signal heapprofd, so heapprofd dumps periodically and a label
-    /// takes the next dump. Without this option, the period is 10 s with --detach; a sixtieth of
-    /// --duration, from 2 s to 10 s; or 5 s. The option without a value means 2 s.
-    /// --continuous-dump replaces it. Builds that can dump on request ignore it.
+    /// takes the next dump. Without this option, the period is 10 s with --detach, a sixtieth of
+    /// --duration with that (at least 2 s, at most 10 s), and 5 s otherwise. The option without a
+    /// value means 2 s. --continuous-dump replaces it. Builds that can dump on request ignore it.
     #[arg(
         long,
         value_name = "TIME",

@@ -17,10 +17,17 @@ use std::time::Duration;
 /// Returns an error if the device does not allow it, or no dump was written in time.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let store = Store::of_user()?;
+    let word = args.session.clone();
     let selector = selector(ctx, &store, args.session).await?;
     let is_named = args.label.is_some();
     let device = async || ctx.device_at_hand().await.cloned();
-    let told = sessions::snapshot(&store, device, &selector, args.label).await?;
+    let told = sessions::snapshot(&store, device, &selector, args.label).await;
+    let told = told.map_err(|failure| match (failure.kind, word) {
+        ("no-such-session", Some(word)) if !is_named => {
+            with_hint(failure, format!("for a snapshot with that label: `--label {word}`"))
+        }
+        _ => failure,
+    })?;
     let (session, taken) = (told.session, told.snapshot);
     let console = &ctx.console;
     if told.repeated {
@@ -68,4 +75,9 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         (true, None) => {}
     }
     Ok(Outcome::Done)
+}
+
+fn with_hint(mut failure: Failure, hint: String) -> Failure {
+    failure.hints.push(hint);
+    failure
 }

@@ -126,7 +126,7 @@ pub(super) fn series_of(
                 let left_out = chosen.pop();
                 series.notes.extend(left_out.map(|last| {
                     format!(
-                        "{} is left out: less than half an iteration lies before it",
+                        "{} is left out: it came less than half an iteration after the dump before it",
                         last.name
                     )
                 }));
@@ -520,8 +520,8 @@ impl Series {
         if attached {
             self.notes.push(
                 "profiling began after the process started, so earlier allocations are missing. \
-                 Memory that outlives the recording looks like growth (record --launch avoids \
-                 this)."
+                 What the app allocates once and keeps, such as a cache, looks like growth if it \
+                 comes after the first dump. With `record --launch`, it comes earlier."
                     .to_owned(),
             );
         }

@@ -1,6 +1,7 @@
 //! Errors of opening an input.
 
 use crate::error::{Classified, ErrorClass, ErrorFacts};
+use crate::heaps::selector::or_rows;
 use crate::import::ImportError;
 use crate::naming::r8_mappings::MapsError;
 use crate::results::findings::Finding;
@@ -94,9 +95,9 @@ impl Classified for LookError {
                     None => format!("available: {there}"),
                 })
             }
-            LookError::NoSuchProcess { there, .. } => {
+            LookError::NoSuchProcess { process, there, .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "no-such-process")
-                    .with_help(format!("available: {there}"))
+                    .with_help(format!("available: {there}{}", or_rows(process)))
             }
             LookError::NoSuchHeap { there, .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "no-such-heap")

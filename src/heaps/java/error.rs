@@ -2,6 +2,7 @@
 
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::heaps::moments::MomentNotFound;
+use crate::heaps::selector::or_rows;
 use crate::hprof::HprofError;
 use crate::import::ImportError;
 use crate::naming::r8_mappings::MapsError;
@@ -95,9 +96,9 @@ impl Classified for JavaError {
                     None => format!("available: {there}"),
                 })
             }
-            JavaError::NoSuchProcess { there, .. } => {
+            JavaError::NoSuchProcess { process, there, .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "no-such-process")
-                    .with_help(format!("available: {there}"))
+                    .with_help(format!("available: {there}{}", or_rows(process)))
             }
             JavaError::SeveralProcesses { there, .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "several-processes")

@@ -15,7 +15,7 @@ fn paths_name_the_fields_from_the_root_on() {
         .collect();
     let end = &links[links.len() - 3..];
     assert_eq!(end[..2], ["lab.LeakLab.REGISTRY", "ArrayList.elementData"]);
-    assert!(end[2].starts_with("Object[]["), "{links:?}");
+    assert!(end[2].starts_with("Object[].["), "{links:?}");
     let text = words(&["paths", &after(), "--focus", "LeakLab.Listener$"]);
     assert!(text.contains("↓ static lab.LeakLab.REGISTRY"), "{text}");
     assert!(text.contains("╰→ lab.LeakLab$Listener"), "{text}");

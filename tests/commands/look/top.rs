@@ -122,7 +122,7 @@ fn android_heaps_keep_native_bytes_apart() {
         .last()
         .unwrap();
     assert!(
-        holder.as_str().unwrap().starts_with("Object[]["),
+        holder.as_str().unwrap().starts_with("Object[].["),
         "{holder}"
     );
     let heaps = json(&["top", &heap, "--by", "heap"]);

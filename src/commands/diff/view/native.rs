@@ -38,11 +38,11 @@ pub(super) fn show(console: &Console, report: &DiffReport) {
     }
     let is_pair = |heap: &HeapDiff| heap.before.is_some() && heap.after.is_some();
     let runs = if report.heaps.iter().any(|heap| heap.same_run) {
-        Some("two dumps of one run: allocations in both cancel out, with their sampling error")
+        Some("two dumps of one run: allocations in both have the same sampling error, which cancels out")
     } else if report.heaps.iter().any(|heap| heap.backwards) {
         Some(
-            "the first dump is the later one. Put the earlier dump first, so that allocations in \
-             both cancel out, with their sampling error.",
+            "the first dump is the later one. Put the earlier dump first, so that the sampling \
+             error of allocations in both cancels out.",
         )
     } else if report.heaps.iter().any(is_pair) {
         Some("two runs: the errors cover sampling only, not variation between runs")
@@ -187,7 +187,7 @@ fn show_rows(console: &Console, report: &DiffReport, heap: &HeapDiff) {
         if noise.iter().any(|row| leaves_out_zero(&change(row).growth)) {
             let tested = counted((heap.rows_confirmed + all) as u64, "row", "rows");
             note += &format!(
-                "; with {tested} tested together, chance explains intervals that exclude 0"
+                "; of {tested}, chance alone gives some an interval without 0"
             );
         }
         console.data("");

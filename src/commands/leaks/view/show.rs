@@ -245,8 +245,8 @@ fn show_path(console: &Console, group: &GroupRow) {
     };
     let root = match first {
         0 => group.root.clone(),
-        1 => format!("{} … 1 step in use", group.root),
-        n => format!("{} … {n} steps in use", group.root),
+        1 => format!("{} … (1 step in use left out)", group.root),
+        n => format!("{} … ({n} steps in use left out)", group.root),
     };
     let root = format!("root: {}", untrusted::sanitize(&root));
     let lead = console.styled(Style::Dim, "   ┬ ");

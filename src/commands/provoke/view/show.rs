@@ -241,7 +241,7 @@ fn effect_words(effect: &Effect) -> String {
             format!("{activity} not recreated, so nothing was provoked: {why}")
         }
         Effect::Unknown { why } => format!("effect unknown: {why}"),
-        Effect::InBackground => "in the background".to_owned(),
+        Effect::InBackground => "went to the background".to_owned(),
         Effect::StillInFront => "still in the foreground".to_owned(),
         Effect::Launched(launch) => launch_words(launch),
         Effect::Trimmed { level } => format!("requested: {level}"),
