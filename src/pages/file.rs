@@ -69,10 +69,7 @@ impl ReportFile {
         let is_named = matches!(place, PagePlace::Named(_));
         let is_link = is_named && path.is_symlink();
         // A page that heaptap named is its own; one that the user named can be of anything.
-        let is_free = match is_named {
-            true => is_replaceable(path),
-            false => is_empty(path),
-        };
+        let is_free = is_empty(path) || (is_named || force) && is_page(path);
         if !is_link && !is_free && (is_input || !force) {
             return Err(ReportError::Taken(path.to_owned()));
         }
@@ -137,11 +134,6 @@ impl io::Write for Counted<'_> {
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
-}
-
-/// Returns whether the file can be replaced without loss: it is missing, empty, or a report.
-fn is_replaceable(path: &Path) -> bool {
-    is_empty(path) || is_page(path)
 }
 
 /// Returns whether a file is missing or empty, or a pipe or device.

@@ -148,11 +148,14 @@ fn only_reports_are_replaced_and_inputs_never() {
     assert!(matches!(of_folder, Err(ReportError::Taken(_))));
     for (name, force) in [
         ("new.html", false),
-        ("new.html", false),
+        ("new.html", true),
         ("notes.html", true),
     ] {
         let file = create(name, force).expect("it may be written");
         let written = file.finish(report()).expect("it is written");
+        // A page with a typed name can be of another recording.
+        let again = create(name, false);
+        assert!(matches!(again, Err(ReportError::Taken(_))), "{name}");
         let page = std::fs::read(path(name)).expect("it is there");
         assert_eq!(page.len() as u64, written.bytes);
         assert_eq!(crate::units::hex(&Sha256::digest(&page)), written.sha256);

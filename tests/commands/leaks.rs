@@ -374,7 +374,7 @@ fn a_function_that_leaks_and_churns_stands_apart() {
     assert!(leaks.contains("none of it freed"), "{leaks}");
     let rows = churn.lines().filter(|l| l.contains("alloc_impl_runtime"));
     let told: Vec<bool> = rows
-        .map(|row| row.contains("leak 1 is of other callsites"))
+        .map(|row| row.contains("leak 1 is of the same function, by other callers"))
         .collect();
     assert!(told.len() > 1 && told.iter().all(|told| *told), "{text}");
 }
