@@ -39,7 +39,7 @@ pub struct Args {
     /// Number of iterations
     ///
     /// Iterations of the scenario between two dumps. heaptap reports growth per iteration. In Java heaps
-    /// it ignores growth by fewer objects.
+    /// it ignores growth by fewer than N objects from dump to dump.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub rounds: u64,
     /// Maximum number of rows.
