@@ -305,12 +305,16 @@ pub(crate) fn show(
         );
     }
     let help = help.unwrap_or_else(|| match (usage, is_input_missing) {
-        (Some(usage), true) if takes_name(command) && !usage.contains("--name") => {
-            let name = command.get_name();
-            let usage = usage.replacen(name, &format!("{name} -n <NAME>"), 1);
-            format!("usage: {usage}")
+        (Some(mut usage), true) => {
+            if takes_name(command) && !usage.contains("--name") {
+                let name = command.get_name();
+                usage = usage.replacen(name, &format!("{name} -n <NAME>"), 1);
+            }
+            match first_example(command) {
+                Some(example) => format!("usage: {usage}, such as `{example}`"),
+                None => format!("usage: {usage}"),
+            }
         }
-        (Some(usage), true) => format!("usage: {usage}"),
         _ => format!("`{}` lists its options", help_command(root, &typed)),
     });
     Err(Failure::new(ErrorClass::Usage, "usage", message)
@@ -321,6 +325,13 @@ pub(crate) fn show(
 /// Returns whether `-n` of a command names a process on the device; elsewhere it is a filter.
 fn takes_name(command: &clap::Command) -> bool {
     ["meminfo", "smaps", "gc", "provoke"].contains(&command.get_name())
+}
+
+/// Returns the first example of the help of a command, without its description.
+fn first_example(command: &clap::Command) -> Option<String> {
+    let examples = command.get_before_help()?.to_string();
+    let line = examples.lines().nth(1)?.trim();
+    line.split("  ").next().map(str::to_owned)
 }
 
 /// Returns the help command for the typed command.

@@ -93,6 +93,10 @@ fn who_looks_on_is_told_the_size_and_what_to_do_next() {
         let without = "retained sizes exclude native memory";
         assert!(shown.stdout.contains(without), "{shown}");
     }
+    lab.expect(0, &["dump", "-n", APP, "-o", "later"]);
+    let grown = lab.expect(0, &["leaks", "out", "later"]);
+    let growth = "growth includes native memory";
+    assert!(grown.stdout.contains(growth), "{grown}");
 }
 
 #[test]

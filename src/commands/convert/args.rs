@@ -29,7 +29,9 @@ pub struct Args {
     /// The default is heaptap-INPUT-TIME-ID for pprofs, and a file named after INPUT otherwise.
     #[arg(short, long, value_name = "FILE|DIR")]
     pub output: Option<PathBuf>,
-    /// Format
+    /// Format; svg is a flame graph
+    ///
+    /// Flame graph viewers read folded and speedscope.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
     pub format: Format,
     /// Measure: space, alloc_space, objects or alloc_objects
@@ -96,6 +98,6 @@ pub enum Format {
     /// A folder of tables: DuckDB, pandas
     #[cfg(feature = "parquet")]
     Parquet,
-    /// A flamegraph as a picture, one file a dump and view
+    /// A flame graph as a picture, one file a dump and view
     Svg,
 }

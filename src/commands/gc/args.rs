@@ -23,8 +23,8 @@ pub struct Args {
     /// Saved logs, bugreports or a recording's directory; - for stdin
     ///
     /// Logs in any format of logcat, bugreports as ZIP or text; also packed with gzip, zstd or xz.
-    /// INPUT@FROM..TO chooses the time between two labels of a recording. Without INPUT, heaptap
-    /// reads the device's log.
+    /// INPUT@FROM..TO chooses the time between two labels of a recording. With -n instead of
+    /// INPUT, heaptap reads the device's log.
     #[arg(value_name = "INPUT", required_unless_present = "TargetArgs")]
     pub inputs: Vec<OsString>,
     /// Kind of rows: collection

@@ -39,7 +39,7 @@ pub struct Args {
     /// Number of iterations
     ///
     /// Iterations of the scenario between two dumps. heaptap reports growth per iteration. In Java heaps
-    /// it ignores growth by fewer objects.
+    /// it ignores growth by fewer than N objects from dump to dump.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub rounds: u64,
     /// Maximum number of rows.
@@ -81,7 +81,7 @@ pub struct GrowthArgs {
     /// Number of first dumps to skip [default: 1 of six or more]
     #[arg(long, value_name = "N", hide_short_help = true)]
     pub warmup: Option<usize>,
-    /// Sampling interval; of pprofs without one; 1 if not sampled
+    /// Sampling interval of pprofs that lack it; 1 if they are not sampled
     #[arg(long, value_name = "SIZE", value_parser = ByteSize::parse, hide_short_help = true)]
     pub interval: Option<ByteSize>,
 }

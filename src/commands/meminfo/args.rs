@@ -26,7 +26,8 @@ pub struct Args {
     /// A text of dumpsys meminfo, or a recording's directory; - for stdin
     ///
     /// Texts may be packed with gzip, zstd or xz. INPUT@MOMENT chooses a moment of a recording.
-    /// With --reconcile also the XML of malloc_info. Without INPUT, heaptap asks the device.
+    /// With --reconcile also the XML of malloc_info. With -n instead of INPUT, heaptap asks
+    /// the device.
     #[arg(
         value_name = "INPUT",
         value_hint = ValueHint::AnyPath,

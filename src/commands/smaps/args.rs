@@ -23,7 +23,7 @@ pub struct Args {
     /// A text of smaps or showmap, a trace, or a recording's directory; - for stdin
     ///
     /// Texts and traces may be packed with gzip, zstd or xz. INPUT@MOMENT chooses a moment of a
-    /// recording. Without INPUT, heaptap asks the device.
+    /// recording. With -n instead of INPUT, heaptap asks the device.
     #[arg(value_name = "INPUT", required_unless_present = "TargetArgs")]
     pub input: Option<OsString>,
     /// Kind of rows

@@ -162,6 +162,15 @@ fn what_is_begun_or_almost_right_is_suggested() {
 }
 
 #[test]
+fn a_missing_input_is_told_with_an_example() {
+    let output = heaptap(&["diff", "rec@1"]);
+    assert_eq!(output.status.code(), Some(2));
+    let stderr = text(&output.stderr);
+    let example = "such as `heaptap diff rec@before rec@after`";
+    assert!(stderr.contains(example), "{stderr}");
+}
+
+#[test]
 fn the_help_of_the_virtual_phone_lists_each_key_and_fault() {
     let output = heaptap(&["virtual-phone", "--help"]);
     let help = text(&output.stdout);

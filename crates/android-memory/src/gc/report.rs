@@ -12,7 +12,7 @@ use super::oom::OutOfMemory;
 pub enum Coverage {
     /// All collections: Dalvik logs each one, and so does a trace with ART's own marks.
     Every,
-    /// The collections that ART logs: slow ones of apps that the user perceives, and requested
+    /// The collections that ART logs: slow ones of visible or foreground apps, and requested
     /// ones.
     Logged,
 }
@@ -24,8 +24,8 @@ impl Coverage {
             Coverage::Every => None,
             Coverage::Logged => Some(
                 "ART logs only some collections, so their rate is unknown. It logs requested \
-                 ones. If the user perceives the app, it also logs those that took over 100 ms, \
-                 paused for 5 ms or delayed an allocation by 5 ms.",
+                 ones. If the app is visible or in the foreground, it also logs those that took \
+                 over 100 ms, paused for 5 ms or delayed an allocation by 5 ms.",
             ),
         }
     }
