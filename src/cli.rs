@@ -10,7 +10,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use crate::commands::query;
 use crate::commands::{
     apps, check, completions, convert, devices, diff, doctor, dump, gc, hprof, leaks, meminfo,
-    open, paths, provoke, record, report, smaps, snapshot, status, stop, symbolize, top,
+    open, paths, provoke, record, report, run, smaps, snapshot, status, stop, symbolize, top,
 };
 #[cfg(feature = "virtual-phone")]
 use crate::commands::{demo, virtual_phone};
@@ -73,6 +73,9 @@ See a whole process, on the device or recorded:
   meminfo    How its memory divides, each row explained
   smaps      What it has mapped
   gc         Its garbage collections
+
+In the lab:
+  run        Run a scenario, and hold it to its memory budgets
 
 Files:
   convert    To pprof, flame graphs, tables
@@ -228,6 +231,8 @@ pub enum Command {
     Gc(gc::Args),
     /// Write one page about native and Java heaps: flame graphs, growth, leaks, paths
     Report(Box<report::Args>),
+    /// Run a scenario on a device, and hold it to its memory budgets
+    Run(Box<run::Args>),
     /// Open a trace in Perfetto's UI, or the report of anything, in the browser
     Open(open::Args),
     /// Add function and Java names to a trace
@@ -317,6 +322,7 @@ async fn dispatch(ctx: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::Hprof(args) => hprof::run(ctx, args).await,
         Command::Gc(args) => gc::run(ctx, args).await,
         Command::Report(args) => report::run(ctx, *args).await,
+        Command::Run(args) => run::run(ctx, *args).await,
         Command::Open(args) => open::run(ctx, args).await,
         #[cfg(feature = "virtual-phone")]
         Command::VirtualPhone(args) => virtual_phone::run(ctx, args).await,

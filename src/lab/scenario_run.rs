@@ -1,0 +1,465 @@
+//! Runs a scenario until its budgets are decided, and judges them.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use heaptap_lab::results::{
+    BudgetResult, Device as DeviceRow, Run, RunError, RunState, SCHEMA_VERSION, ScenarioResult,
+};
+use heaptap_lab::scenario::{self, Compare, DeviceClass, Keep, Limit, Scenario};
+use heaptap_lab::verdict::{self, Verdict};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use super::events::{LabEvent, LabEvents};
+use super::figures::{self, RunFigure};
+use super::once::{self, Bench, Over};
+use super::state::{Figure, Progress};
+use super::{files, install};
+use crate::device::{Command, Device};
+use crate::eligibility::{self, DeviceFacts, names::matches_native};
+use crate::error::{ErrorClass, Failure};
+use crate::pages::{self, PagePlace, ReportFile, ReportInput, ReportRequest};
+use crate::provoke::{Cancel, Journals, Target};
+use crate::recording::capture_kind::CaptureKind;
+use crate::recording::options::RecordOptions;
+use crate::session::Store;
+
+/// A scenario to run.
+#[derive(Debug, Clone)]
+pub struct LabRequest {
+    pub scenario: Scenario,
+    /// The scenario's file as typed.
+    pub file: String,
+    /// Its directory, for the files that it names.
+    pub base: PathBuf,
+    /// SHA-256 of the scenario with its variables replaced.
+    pub sha256: String,
+    /// Directory of the results.
+    pub folder: PathBuf,
+    /// Go on with what the directory has.
+    pub resume: bool,
+    /// Options of each recording; its output and interval are set for each run.
+    pub record: RecordOptions,
+    /// Android user or work profile.
+    pub user: Option<u32>,
+}
+
+/// Runs that were void and are repeated, at most.
+const VOID_RUNS: usize = 3;
+/// Time for a device to return before a void run is repeated.
+const RETURN: Duration = Duration::from_secs(180);
+/// Time limit of short commands.
+const QUICK: Duration = Duration::from_secs(30);
+
+/// What a scenario acts through.
+pub struct Tools<'a> {
+    pub device: &'a Device,
+    pub store: &'a Store,
+    pub journals: &'a Journals,
+    pub cancel: &'a Cancel,
+    pub tell: &'a LabEvents,
+}
+
+/// Runs a scenario on one device. Results of each run are in the directory before the next begins.
+///
+/// # Errors
+/// Returns an error if no run could begin: a bad target, a full disk of the host.
+pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResult, Failure> {
+    let began = Instant::now();
+    let scenario = &request.scenario;
+    let facts = eligibility::facts(tools.device).await?;
+    let mut progress = match request.resume {
+        true => Progress::read(&request.folder, &request.sha256)?,
+        false => Progress::new(request.sha256.clone(), now(), scenario.budgets.len()),
+    };
+    let target = Target::parse(name_of(scenario), request.user)?;
+    let bench = Bench {
+        device: tools.device,
+        store: tools.store,
+        journals: tools.journals,
+        target: &target,
+        cancel: tools.cancel,
+        tell: tools.tell,
+    };
+    progress.device = device_row(&facts);
+    progress.device_class = class_of(scenario, &facts).to_owned();
+    if let Some(begun) = progress.begun.take() {
+        progress.runs.push(unfinished(begun));
+    }
+    let mut halt = None;
+    if !progress.is_set_up {
+        if let Some(app) = &scenario.install {
+            install::install(tools.device, app, &request.base, &target.package).await?;
+        }
+        if let Err(failed) = once::set_up(&bench, &scenario.setup, 0).await {
+            halt = Some(failed.error());
+        }
+        progress.is_set_up = halt.is_none();
+    }
+    progress.app_version = app_version(tools.device, &target.package).await;
+    progress.write(&request.folder)?;
+    if let Some(error) = halt {
+        let number = progress.next_run();
+        progress.runs.push(failed_run(number, error));
+        return finish(request, progress, began, None);
+    }
+    let mut interrupted = None;
+    while let Some(number) = next(scenario, &progress) {
+        (tools.tell)(LabEvent::Run {
+            run: number,
+            at_most: scenario.repeats.max,
+        });
+        progress.begun = Some(number);
+        progress.write(&request.folder)?;
+        let output = request.folder.join(format!("run-{number}"));
+        let mut options = request.record.clone();
+        options.output = Some(output.clone());
+        vary(&mut options, number);
+        let over = once::run_once(&bench, scenario, &options, number).await;
+        take(&mut progress, scenario, number, &output, over, &mut interrupted, tools.tell);
+        progress.begun = None;
+        progress.write(&request.folder)?;
+        if interrupted.is_some() {
+            break;
+        }
+        if progress.runs.last().is_some_and(|run| run.state == RunState::Void) {
+            // A device that restarts needs a moment; the next run reports it if it does not return.
+            let _ = tools.device.wait_ready(RETURN).await;
+        }
+        count(scenario, &progress, number, tools.tell);
+    }
+    finish(request, progress, began, interrupted)
+}
+
+/// Adds a run and its figures.
+fn take(
+    progress: &mut Progress,
+    scenario: &Scenario,
+    number: usize,
+    output: &Path,
+    over: Over,
+    interrupted: &mut Option<ErrorClass>,
+    tell: &LabEvents,
+) {
+    if over.interrupted {
+        *interrupted = Some(ErrorClass::Interrupted);
+    }
+    if over.state == RunState::Done {
+        let figures = figures::of_run(output, scenario, &over.labels);
+        for (of, RunFigure { measured, parts }) in progress.figures.iter_mut().zip(figures) {
+            let (measured, missing) = match measured {
+                Ok(measured) => (Some(measured), None),
+                Err(why) => (None, Some(why)),
+            };
+            of.push(Figure {
+                run: number,
+                measured,
+                missing,
+                parts,
+            });
+        }
+    }
+    let page = over.finished.as_ref().map(|finished| write_page(&finished.output));
+    let kept = over.finished.as_ref().map(|_| format!("run-{number}"));
+    drop(page);
+    tell(LabEvent::RunEnded {
+        run: number,
+        state: over.state,
+        seconds: over.seconds,
+        error: over.error.clone(),
+    });
+    progress.runs.push(Run {
+        number,
+        state: over.state,
+        output: kept,
+        seconds: over.seconds,
+        error: over.error,
+    });
+}
+
+/// Writes the page of a run beside it. The results do not need it.
+fn write_page(folder: &Path) -> bool {
+    let request = ReportRequest {
+        inputs: vec![ReportInput {
+            path: folder.to_owned(),
+            wanted: crate::heaps::input::DumpScope::All,
+            mappings: Vec::new(),
+        }],
+        base: None,
+        per: None,
+        look: crate::heaps::input::LookOptions::default(),
+        java: crate::heaps::java::JavaOptions::default(),
+        java_only: false,
+        native_only: false,
+        limit: None,
+        contents: false,
+    };
+    let place = PagePlace::Named(folder.join(pages::PAGE));
+    let file = ReportFile::create(&place, &[], false);
+    let progress = crate::heaps::java::ProgressReporter::default();
+    file.and_then(|file| pages::write(&request, &progress, pages::Target::File(file)))
+        .is_ok()
+}
+
+/// Returns the number of the next run; `None` if the budgets are decided or cannot be.
+fn next(scenario: &Scenario, progress: &Progress) -> Option<usize> {
+    let runs = &progress.runs;
+    // A step that fails, fails again: what can be retried has `retry`.
+    if runs.iter().any(|run| run.state == RunState::Failed) {
+        return None;
+    }
+    let voids = runs.iter().filter(|run| run.state == RunState::Void).count();
+    let done = runs.len() - voids;
+    let is_over = done >= scenario.repeats.max || voids > VOID_RUNS;
+    let is_decided = done >= scenario.repeats.min
+        && (0..scenario.budgets.len()).all(|at| {
+            let (judged, _) = judge(scenario, progress, at);
+            judged.is_some_and(|judged| judged.verdict != Verdict::Undecided)
+        });
+    (!is_over && !is_decided).then(|| progress.next_run())
+}
+
+/// Judges a budget; `None` without figures, with the reason.
+fn judge(
+    scenario: &Scenario,
+    progress: &Progress,
+    at: usize,
+) -> (Option<verdict::Judgement>, Option<String>) {
+    let budget = &scenario.budgets[at];
+    let missing = || {
+        let figures = progress.figures.get(at).into_iter().flatten();
+        figures.filter_map(|figure| figure.missing.clone()).next()
+    };
+    let limit = match &budget.limit {
+        Limit::Value(limits) => limits
+            .iter()
+            .find(|(class, _)| *class == progress.device_class)
+            .or_else(|| limits.iter().find(|(class, _)| class == scenario::DEFAULT_CLASS))
+            .map(|(_, limit)| *limit),
+        Limit::Change(_) => None,
+    };
+    let Some(limit) = limit else {
+        let why = format!("there is no limit for the device class {}", progress.device_class);
+        return (None, Some(why));
+    };
+    let measured = progress.measured(at);
+    if measured.is_empty() || missing().is_some() {
+        return (None, missing());
+    }
+    let looks = verdict::Looks::of(scenario.repeats.min, scenario.repeats.max);
+    let judged = verdict::judge(&measured, &[], limit, floor(budget), &looks);
+    (Some(judged), None)
+}
+
+/// Smallest step of a figure: one page of PSS, one object.
+fn floor(budget: &scenario::Budget) -> f64 {
+    match budget.figure {
+        scenario::Figure::Meminfo { .. } => 4096.0,
+        _ => 1.0,
+    }
+}
+
+fn count(scenario: &Scenario, progress: &Progress, run: usize, tell: &LabEvents) {
+    let mut counts = [0; 3];
+    for at in 0..scenario.budgets.len() {
+        let verdict = judge(scenario, progress, at).0.map(|judged| judged.verdict);
+        counts[match verdict {
+            Some(Verdict::Within) => 0,
+            Some(Verdict::Over) => 1,
+            Some(Verdict::Undecided) | None => 2,
+        }] += 1;
+    }
+    let [within, over, undecided] = counts;
+    tell(LabEvent::Budgets {
+        run,
+        within,
+        over,
+        undecided,
+    });
+}
+
+/// Judges all budgets, writes the results, and removes recordings that need not be kept.
+fn finish(
+    request: &LabRequest,
+    mut progress: Progress,
+    began: Instant,
+    interrupted: Option<ErrorClass>,
+) -> Result<ScenarioResult, Failure> {
+    let scenario = &request.scenario;
+    let budgets: Vec<BudgetResult> = (0..scenario.budgets.len())
+        .map(|at| budget_result(scenario, &progress, at))
+        .collect();
+    let class = class_of_result(&progress, &budgets, interrupted);
+    if class.is_none() && scenario.keep == Keep::OnFailure {
+        for run in &mut progress.runs {
+            if let Some(output) = run.output.take() {
+                let folder = request.folder.join(&output);
+                std::fs::remove_dir_all(&folder).map_err(|error| {
+                    let message = format!("cannot remove {}: {error}", folder.display());
+                    Failure::new(ErrorClass::HostWrite, "host-write", message)
+                })?;
+            }
+        }
+        progress.write(&request.folder)?;
+    }
+    let result = ScenarioResult {
+        schema_version: SCHEMA_VERSION,
+        scenario: scenario.name.clone(),
+        file: request.file.clone(),
+        device_class: progress.device_class,
+        device: progress.device,
+        app_version: progress.app_version,
+        started: progress.started,
+        seconds: began.elapsed().as_secs_f64(),
+        runs: progress.runs,
+        budgets,
+        exit_code: class.map_or(0, ErrorClass::exit_code),
+    };
+    files::write(&request.folder, std::slice::from_ref(&result))?;
+    Ok(result)
+}
+
+fn budget_result(scenario: &Scenario, progress: &Progress, at: usize) -> BudgetResult {
+    let budget = &scenario.budgets[at];
+    let (judgement, missing) = judge(scenario, progress, at);
+    let is_over = judgement.as_ref().is_some_and(|j| j.verdict == Verdict::Over);
+    let last = progress.figures.get(at).and_then(|figures| figures.last());
+    BudgetResult {
+        name: budget.name.clone(),
+        what: budget.describe(),
+        unit: budget.figure.unit(),
+        line: budget.line,
+        judgement,
+        missing,
+        figures: progress.measured(at),
+        excess: match last {
+            Some(figure) if is_over => figure.parts.clone(),
+            _ => Vec::new(),
+        },
+    }
+}
+
+/// Returns the class of the exit code. One budget that is surely over decides.
+fn class_of_result(
+    progress: &Progress,
+    budgets: &[BudgetResult],
+    interrupted: Option<ErrorClass>,
+) -> Option<ErrorClass> {
+    let is = |wanted: Verdict| {
+        budgets
+            .iter()
+            .any(|budget| budget.judgement.as_ref().is_some_and(|j| j.verdict == wanted))
+    };
+    if is(Verdict::Over) {
+        return Some(ErrorClass::Budget);
+    }
+    if interrupted.is_some() {
+        return interrupted;
+    }
+    let failed = progress.runs.iter().find(|run| run.state == RunState::Failed);
+    let void = progress.runs.last().filter(|run| run.state == RunState::Void);
+    if let Some(error) = failed.or(void).and_then(|run| run.error.as_ref()) {
+        let classes = ErrorClass::BY_PRECEDENCE.into_iter();
+        return classes.into_iter().find(|class| class.exit_code() == error.code);
+    }
+    let open = budgets.iter().any(|budget| budget.judgement.is_none());
+    (open || is(Verdict::Undecided)).then_some(ErrorClass::Inconclusive)
+}
+
+/// A process replays its gaps if all runs sample at the same interval, so that their spread is too
+/// small: intervals differ by up to 3 %.
+fn vary(options: &mut RecordOptions, run: usize) {
+    const STEPS: [f64; 5] = [1.0, 1.03, 0.97, 1.015, 0.985];
+    if let CaptureKind::Native(spec) = &mut options.kind
+        && spec.interval_bytes > 64
+    {
+        let step = STEPS[(run - 1) % STEPS.len()];
+        spec.interval_bytes = (spec.interval_bytes as f64 * step).round() as u64;
+    }
+}
+
+fn unfinished(number: usize) -> Run {
+    Run {
+        state: RunState::Void,
+        ..failed_run(
+            number,
+            RunError {
+                code: ErrorClass::Interrupted.exit_code(),
+                kind: "interrupted".to_owned(),
+                message: "heaptap ended during the run".to_owned(),
+                help: None,
+                step: None,
+                line: None,
+            },
+        )
+    }
+}
+
+fn failed_run(number: usize, error: RunError) -> Run {
+    Run {
+        number,
+        state: RunState::Failed,
+        output: None,
+        seconds: 0.0,
+        error: Some(error),
+    }
+}
+
+/// Returns the name of the process or package that the scenario acts on.
+pub fn name_of(scenario: &Scenario) -> &str {
+    match &scenario.target {
+        scenario::Target::Name(name) | scenario::Target::Package(name) => name,
+    }
+}
+
+fn now() -> String {
+    let now = OffsetDateTime::now_utc();
+    let now = now.replace_nanosecond(0).unwrap_or(now);
+    now.format(&Rfc3339).unwrap_or_default()
+}
+
+fn device_row(facts: &DeviceFacts) -> DeviceRow {
+    DeviceRow {
+        serial: facts.serial.clone(),
+        model: facts.model.clone(),
+        system: Some(facts.system()),
+        fingerprint: facts.fingerprint.clone(),
+    }
+}
+
+/// Returns the name of the first class whose predicates hold.
+fn class_of<'a>(scenario: &'a Scenario, facts: &DeviceFacts) -> &'a str {
+    let class = scenario.devices.iter().find(|class| is_of(class, facts));
+    class.map_or(scenario::DEFAULT_CLASS, |class| &class.name)
+}
+
+fn is_of(class: &DeviceClass, facts: &DeviceFacts) -> bool {
+    let holds = |wanted: &Option<(Compare, u64)>, value: Option<u64>| match (wanted, value) {
+        (None, _) => true,
+        (Some(_), None) => false,
+        (Some((compare, wanted)), Some(value)) => compare.holds(value, *wanted),
+    };
+    let model = facts.model.as_deref().unwrap_or_default();
+    class.model.as_ref().is_none_or(|pattern| matches_native(pattern, model))
+        && holds(&class.sdk, facts.sdk.map(u64::from))
+        && holds(&class.ram, facts.memory_bytes)
+}
+
+/// Returns `versionName (versionCode)` of a package, if the device tells it.
+async fn app_version(device: &Device, package: &str) -> Option<String> {
+    let script = r#"dumpsys package "$1" | grep -E "versionName=|versionCode=""#;
+    let command = Command::script(script).called("reading the version of the app");
+    let output = device.run(&command.arg(package), QUICK).await.ok()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let value = |key: &str| {
+        let mut words = text.split_whitespace();
+        words.find_map(|word| word.strip_prefix(key)).map(str::to_owned)
+    };
+    let told = match (value("versionName="), value("versionCode=")) {
+        (Some(name), Some(code)) => format!("{name} ({code})"),
+        (Some(one), None) | (None, Some(one)) => one,
+        (None, None) => return None,
+    };
+    Some(crate::untrusted::sanitize(&told).into_owned())
+}
