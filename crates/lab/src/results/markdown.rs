@@ -153,7 +153,7 @@ fn troubles(result: &ScenarioResult) -> Option<String> {
 
 fn device(result: &ScenarioResult) -> String {
     format!(
-        "{} ({})",
+        "{}, {}",
         code(&values::device_name(&result.device)),
         code(&defang::name(&result.device_class))
     )

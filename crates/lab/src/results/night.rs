@@ -97,9 +97,8 @@ fn overview(
         };
         let system = first.device.system.as_deref().unwrap_or_default();
         *html += &format!(
-            "<tr><th scope=\"row\">{}<br><small>{}<br>{}</small></th>",
+            "<tr><th scope=\"row\">{}<br><small>{}</small></th>",
             markup(&values::device_name(&first.device)),
-            text(device.0),
             text(system)
         );
         for cell in of_device {

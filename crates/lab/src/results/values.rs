@@ -134,9 +134,13 @@ pub(super) fn excess(unit: Unit, part: &Excess) -> String {
     )
 }
 
-/// Returns the model of the device, otherwise its serial.
+/// Returns the device as `Pixel 6 (R58M123)`, or its serial if the model is unknown.
 pub(super) fn device_name(device: &Device) -> String {
-    defang::name(device.model.as_deref().unwrap_or(&device.serial))
+    let serial = defang::name(&device.serial);
+    match &device.model {
+        Some(model) => format!("{} ({serial})", defang::name(model)),
+        None => serial,
+    }
 }
 
 /// What failed in a result apart from its budgets.
