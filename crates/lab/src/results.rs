@@ -1,4 +1,26 @@
 //! Results of a scenario as plain data, and in the formats of CI systems.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`defang`] | text from a device, safe for CI systems; escaping |
+//! | [`values`] | values, bounds and verdicts for people |
+//! | [`junit`] | JUnit XML for Jenkins, GitLab and others |
+//! | [`github`] | annotations of GitHub Actions |
+//! | [`markdown`] | a summary of a step or a merge request |
+//! | [`gitlab`] | GitLab's metrics report |
+//! | [`night`] | `index.html` of devices and scenarios |
+
+pub mod defang;
+pub mod github;
+pub mod gitlab;
+pub mod junit;
+pub mod markdown;
+mod names;
+pub mod night;
+pub mod values;
+
+#[cfg(test)]
+mod fixture;
 
 use serde::{Deserialize, Serialize};
 
@@ -6,6 +28,10 @@ use crate::verdict::{Judgement, Measured};
 
 /// Schema version of `result.json`.
 pub const SCHEMA_VERSION: u32 = 1;
+
+/// Returns the relative path of a run's report page if it has one. Paths that are absolute or
+/// contain `..` are not written.
+pub type RunPage<'a> = &'a dyn Fn(&ScenarioResult, &Run) -> Option<String>;
 
 /// Result of a scenario on one device: `result.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
