@@ -36,6 +36,8 @@ pub enum LabEvent {
     /// An event of the run's recording.
     #[serde(untagged)]
     Recording(RecordEvent),
+    /// Warning for the user.
+    Warning { text: String },
     /// A run is over.
     RunEnded {
         run: usize,

@@ -2,18 +2,19 @@
 
 use std::path::Path;
 
-use heaptap_lab::results::{self, ScenarioResult};
+use heaptap_lab::results::{self, Run, ScenarioResult};
 use serde::Serialize;
 
 use super::state::write_whole;
 use crate::error::{ErrorClass, Failure};
+use crate::results::output::file_name;
 
 /// Names of the files.
 pub const RESULT: &str = "result.json";
 pub const JUNIT: &str = "junit.xml";
 pub const SUMMARY: &str = "summary.md";
+pub const METRICS: &str = "metrics.txt";
 pub const INDEX: &str = "index.html";
-pub const STYLE: &str = "style.css";
 
 /// Writes a value as JSON.
 pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
@@ -32,11 +33,22 @@ pub fn write(folder: &Path, all: &[ScenarioResult]) -> Result<(), Failure> {
         all => write_json(&folder.join(RESULT), &all)?,
     }
     let text = |name: &str, text: String| write_whole(&folder.join(name), text.as_bytes());
-    text(JUNIT, results::junit::junit(all))?;
+    let page = |result: &ScenarioResult, run: &Run| {
+        let name = page_name(&result.scenario, &result.device.serial, run.number);
+        folder.join(&name).is_file().then_some(name)
+    };
+    text(JUNIT, results::junit::junit(all, &page))?;
     text(SUMMARY, results::markdown::summary(all))?;
-    let night = results::night::index(all);
+    text(METRICS, results::gitlab::metrics(all))?;
+    let night = results::night::index(all, &page);
     text(INDEX, night.html)?;
-    text(STYLE, night.css)
+    text(results::night::CSS_NAME, night.css.to_owned())
+}
+
+/// Returns the name of a run's page. CI systems copy attachments into one directory, so it is
+/// unique among the runs of all scenarios and devices.
+pub(super) fn page_name(scenario: &str, serial: &str, run: usize) -> String {
+    file_name(&format!("{scenario}-{serial}-run-{run}.html"))
 }
 
 /// Reads the result in a directory.

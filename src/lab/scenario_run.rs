@@ -18,6 +18,8 @@ use super::state::{Figure, Progress};
 use super::{files, install};
 use crate::device::{Command, Device};
 use crate::eligibility::{self, DeviceFacts, names::matches_native};
+use crate::heaps::input::{DumpScope, LookOptions};
+use crate::heaps::java::{JavaOptions, ProgressReporter};
 use crate::error::{ErrorClass, Failure};
 use crate::pages::{self, PagePlace, ReportFile, ReportInput, ReportRequest};
 use crate::provoke::{Cancel, Journals, Target};
@@ -160,9 +162,11 @@ fn take(
             });
         }
     }
-    let page = over.finished.as_ref().map(|finished| write_page(&finished.output));
     let kept = over.finished.as_ref().map(|_| format!("run-{number}"));
-    drop(page);
+    if over.finished.is_some() {
+        let name = files::page_name(&scenario.name, &progress.device.serial, number);
+        write_page(output, &output.with_file_name(name), tell);
+    }
     tell(LabEvent::RunEnded {
         run: number,
         state: over.state,
@@ -178,28 +182,32 @@ fn take(
     });
 }
 
-/// Writes the page of a run beside it. The results do not need it.
-fn write_page(folder: &Path) -> bool {
+/// Writes the page of a run beside its directory. The results are complete without it.
+fn write_page(folder: &Path, page: &Path, tell: &LabEvents) {
     let request = ReportRequest {
         inputs: vec![ReportInput {
             path: folder.to_owned(),
-            wanted: crate::heaps::input::DumpScope::All,
+            wanted: DumpScope::All,
             mappings: Vec::new(),
         }],
         base: None,
         per: None,
-        look: crate::heaps::input::LookOptions::default(),
-        java: crate::heaps::java::JavaOptions::default(),
+        look: LookOptions::default(),
+        java: JavaOptions::default(),
         java_only: false,
         native_only: false,
         limit: None,
         contents: false,
     };
-    let place = PagePlace::Named(folder.join(pages::PAGE));
-    let file = ReportFile::create(&place, &[], false);
-    let progress = crate::heaps::java::ProgressReporter::default();
-    file.and_then(|file| pages::write(&request, &progress, pages::Target::File(file)))
-        .is_ok()
+    let place = PagePlace::Named(page.to_owned());
+    let progress = ProgressReporter::default();
+    let written = ReportFile::create(&place, &[folder], true)
+        .and_then(|file| pages::write(&request, &progress, pages::Target::File(file)));
+    if let Err(error) = written {
+        tell(LabEvent::Warning {
+            text: format!("cannot write {}: {error}", page.display()),
+        });
+    }
 }
 
 /// Returns the number of the next run; `None` if the budgets are decided or cannot be.

@@ -149,7 +149,8 @@ impl<'a> Shown<'a> {
             LabEvent::StepRetry { step, why, .. } => {
                 self.console.warn(format_args!("{step} is repeated: {why}"));
             }
-            LabEvent::Recording(RecordEvent::Session(SessionEvent::Warning { text })) => {
+            LabEvent::Warning { text }
+            | LabEvent::Recording(RecordEvent::Session(SessionEvent::Warning { text })) => {
                 self.console.warn(text);
             }
             LabEvent::Recording(_) => {}
