@@ -444,8 +444,9 @@ pub fn refresh(
         return refresh_heap_files(folder, manifest, names);
     }
     let lists = tracked::known(&manifest);
-    if raw.is_file() && is_own_file(&symbolized) && recorded::lacks_names(folder) {
-        // All parts of the trace exist, so no names are lost.
+    let is_damaged = || recorded::lacks_names(folder) || recorded::damage(folder).is_some();
+    if raw.is_file() && is_own_file(&symbolized) && is_damaged() {
+        // All parts of the trace exist, and `check` accepted the raw one, so no names are lost.
         let whole = whole_bytes(folder, &raw)?.unwrap_or(u64::MAX);
         let again = PacketFiles::new(folder).finish(&raw, whole, &mut Vec::new());
         again.map_err(|source| GoalError::Write {

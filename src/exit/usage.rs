@@ -365,7 +365,7 @@ mod tests {
             ),
             ("heaptap gc -d 3s x", "--follow", Some("-d")),
             ("heaptap top x --depth 3", "--tree", Some("--depth")),
-            ("heaptap -q paths x", "--focus <REGEX>", None),
+            ("heaptap -q report", "<INPUT>...", None),
         ] {
             let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
             let root = crate::cli::tree();

@@ -175,6 +175,21 @@ impl Context {
             })
             .await
     }
+
+    /// Returns the selected device if there is one, for commands that also work without it. They do
+    /// not start an adb server, unless `--serial` requests a device.
+    pub async fn device_at_hand(&self) -> Option<&Device> {
+        let globals = &self.globals;
+        let is_wanted = globals.virtual_phone.is_some() || globals.serial.is_some();
+        if !is_wanted {
+            let address = Server::named(globals.adb_server.as_deref()).ok()?;
+            let server = Server::at(address.unwrap_or_else(Address::local));
+            if !server.is_running().await {
+                return None;
+            }
+        }
+        self.device().await.ok()
+    }
 }
 
 /// The failure of a choice of a device; where none is connected, its help names `doctor`, too.

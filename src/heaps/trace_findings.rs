@@ -42,15 +42,31 @@ pub const GUESSES: [&str; 6] = [
     "stop-timed-out",
 ];
 
+/// Finding kinds that follow from an early end of the recording, such as a full disk. Their own
+/// remedy, mostly a larger buffer, would not help.
+pub(crate) const CONSEQUENCES: [&str; 8] = [
+    "packets-lost",
+    "callstacks-lost",
+    "dump-unfinished",
+    "service-lost-data",
+    "profile-lost",
+    "heap-graph-incomplete",
+    "java-heap-dump",
+    "java-heap-without-roots",
+];
+
 const FETCH_AGAIN: &str =
     "fetch or copy the file again; if it was truncated on the device, the rest is lost";
 const LARGER_BUFFER: &str = "record again with a longer interval (-i), fewer dumps, or with \
     `heaptap record`, which sizes and drains the buffers";
 
+/// Kind of the finding that a file is damaged.
+pub(crate) const INPUT_DAMAGED: &str = "input-damaged";
+
 /// Returns a finding about a partly unreadable file.
 pub fn damaged(name: &str, what: &str) -> Finding {
     let found = finding(
-        "input-damaged",
+        INPUT_DAMAGED,
         ErrorClass::BadInput,
         format!("{name}: {what}"),
         FETCH_AGAIN,

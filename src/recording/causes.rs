@@ -11,7 +11,7 @@ use crate::eligibility::{
     self, EmptyTarget, Evidence, Finding, FindingId, LogLine, PackageRow, Recorded,
 };
 use crate::error::ErrorClass;
-use crate::heaps::trace_findings::{GUESSES, NOT_ASKED_FOR, NOT_PROFILEABLE};
+use crate::heaps::trace_findings::{CONSEQUENCES, GUESSES, NOT_ASKED_FOR, NOT_PROFILEABLE};
 use crate::profile::Health;
 use crate::results::findings;
 use crate::results::manifest;
@@ -201,9 +201,6 @@ pub(super) fn settle(converted: &mut Converted, cause: Cause, told: bool) {
         !(cut && by_phone)
     });
 }
-
-/// Kinds of findings that follow from an early end of the recording.
-const CONSEQUENCES: [&str; 3] = ["packets-lost", "callstacks-lost", "dump-unfinished"];
 
 /// Returns the exit code class of a recording.
 pub(super) fn class(converted: &Converted, cause: Cause, some_empty: bool) -> Option<ErrorClass> {

@@ -14,7 +14,7 @@ pub use status::{SessionStatus, State, status};
 use std::path::{Path, PathBuf};
 
 use self::choice::Purpose;
-use self::collect::{How, collect, collect_known};
+use self::collect::{How, choose_orphan, collect, collect_known};
 use self::phone::{reach_or_say, require_phone};
 use self::status::status_of;
 use super::companion_options::Source;
@@ -45,16 +45,24 @@ pub struct SnapshotOutcome {
     pub untaken: Vec<Source>,
 }
 
-/// Takes a snapshot in a running session.
+/// Takes a snapshot in a running session. `device` might have the trace of an ended session that
+/// the journal does not contain.
 ///
 /// # Errors
 /// Returns an error if the device does not allow it, or no dump arrived in time.
 pub async fn snapshot(
     store: &Store,
+    device: impl AsyncFnOnce() -> Option<Device>,
     selector: &SessionSelector,
     label: Option<String>,
 ) -> Result<SnapshotOutcome, Failure> {
-    let session_state = selector.choose(store, Purpose::Snapshot).await?;
+    let chosen = selector.choose(store, Purpose::Snapshot).await;
+    let session_state = match chosen {
+        Err(none @ (SessionError::NoSession { .. } | SessionError::NoSuchSession { .. })) => {
+            return Err(of_orphan(store, device().await, selector.id(), none).await);
+        }
+        chosen => chosen?,
+    };
     let header = &session_state.header;
     let plan = Plan::read(&header.plan)?;
     if plan.java.is_some() && header.snapshots == SnapshotMethod::Impossible {
@@ -88,6 +96,27 @@ pub async fn snapshot(
         repeated,
         untaken,
     })
+}
+
+/// Returns the error of a snapshot without a session in the journal.
+async fn of_orphan(
+    store: &Store,
+    device: Option<Device>,
+    wanted: Option<&str>,
+    none: SessionError,
+) -> Failure {
+    let Some(device) = device else {
+        return none.into();
+    };
+    let known = match store.list() {
+        Ok((known, _)) => known,
+        Err(error) => return error.into(),
+    };
+    match choose_orphan(&device, &known, wanted, none).await {
+        Ok(trace) if trace.writer.is_none() => SessionError::NotRecording { id: trace.id }.into(),
+        Ok(trace) => SessionError::StartedElsewhere { id: trace.id }.into(),
+        Err(error) => error.into(),
+    }
 }
 
 /// Returns the default label of a snapshot.

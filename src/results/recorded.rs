@@ -62,7 +62,8 @@ pub fn compare(input: &Path, traces: &mut [OpenTrace]) {
     }
 }
 
-fn damage(input: &Path) -> Option<String> {
+/// Returns the damage of the trace at `input`, with the remedy; `None` if it is as recorded.
+pub(crate) fn damage(input: &Path) -> Option<String> {
     let is_named = input.file_name() == Some(SYMBOLIZED_TRACE.as_ref());
     let input = match input.parent().filter(|_| is_named) {
         Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
@@ -72,12 +73,15 @@ fn damage(input: &Path) -> Option<String> {
     let symbolized = input.join(SYMBOLIZED_TRACE);
     let is_symbolized = std::fs::metadata(&symbolized).is_ok_and(|m| m.is_file() && m.len() > 0);
     let (recorded, raw) = with_trace(input).ok()??;
+    let trace = recorded.trace.as_ref()?;
+    let is_raw_whole = || !is_other(&raw, trace.size, &trace.sha256).unwrap_or(true);
+    let again = format!(
+        "run `heaptap symbolize {}` to write it again",
+        quoted_path(input)
+    );
     if is_symbolized && lacks_names(input) {
-        return Some(match raw.is_file() {
-            true => format!(
-                "its end is missing; run `heaptap symbolize {}` to write it again",
-                quoted_path(input)
-            ),
+        return Some(match is_raw_whole() {
+            true => format!("its end is missing; {again}"),
             false => "its end is missing".to_owned(),
         });
     }
@@ -86,7 +90,6 @@ fn damage(input: &Path) -> Option<String> {
     if is_symbolized && recorded.warnings.iter().any(is_cut) {
         return None;
     }
-    let trace = recorded.trace.as_ref()?;
     let file = if is_symbolized { &symbolized } else { &raw };
     if !is_other(file, trace.size, &trace.sha256).ok()? {
         return None;
@@ -100,12 +103,10 @@ fn damage(input: &Path) -> Option<String> {
         ),
         false => OTHER_BYTES.to_owned(),
     };
-    let is_raw_whole = || !is_other(&raw, trace.size, &trace.sha256).unwrap_or(true);
     let remedy = if is_symbolized && is_raw_whole() {
-        let folder = quoted_path(input);
-        format!("; {RAW_TRACE} is complete: run `heaptap symbolize {folder}` to write it again")
-    } else if has_all_profiles(&recorded, &raw) {
-        "; the *.pb.gz files next to it have all dumps: run `heaptap top FILE.pb.gz`".to_owned()
+        format!("; {RAW_TRACE} is complete: {again}")
+    } else if profiles(&recorded, &raw).is_some() {
+        "; the *.pb.gz files next to it have all dumps".to_owned()
     } else {
         String::new()
     };
@@ -139,14 +140,14 @@ pub fn is_other(file: &Path, size: u64, sha256: &str) -> io::Result<bool> {
     Ok(std::fs::metadata(file)?.len() < size || sha256_of_first(file, size)? != sha256)
 }
 
-/// Returns whether each native dump of a recording has its profile next to the trace.
-fn has_all_profiles(recorded: &Manifest, raw: &Path) -> bool {
+/// Returns the profiles of a recording's native dumps, which are next to its trace `raw`; `None` if
+/// there are none, or one is missing.
+pub(crate) fn profiles(recorded: &Manifest, raw: &Path) -> Option<Vec<PathBuf>> {
     let files = recorded.dumps.native.iter().filter_map(|d| d.file.as_ref());
+    // A manifest can come from anywhere, so it only names files of its own directory.
     let files = files.filter_map(|file| Path::new(file).file_name());
-    let mut there = files
-        .map(|file| raw.with_file_name(file).is_file())
-        .peekable();
-    there.peek().is_some() && there.all(|is_there| is_there)
+    let paths: Vec<PathBuf> = files.map(|file| raw.with_file_name(file)).collect();
+    (!paths.is_empty() && paths.iter().all(|path| path.is_file())).then_some(paths)
 }
 
 /// Returns whether a directory's symbolized trace ends before the symbols, its last part, are

@@ -5,15 +5,22 @@ use crate::console::table::shorten;
 use crate::console::wrap::filled;
 use crate::console::{Console, Style};
 use crate::heaps::growth::{DumpRow, HeapRow, Place, SiteRow};
-use crate::units::counted;
+use crate::units::{ByteSize, counted};
 use crate::untrusted;
 use std::borrow::Cow;
 
 /// Callers shown of a stack.
 pub(crate) const CALLERS: usize = 4;
 
-/// Prints a growing callsite: location, growth, remedy, callers.
-pub(crate) fn show_site(console: &Console, lead: &str, site: &SiteRow, heaps: &[HeapRow]) {
+/// Prints a growing callsite: location, growth, remedy, callers. `elsewhere`: other rows of its
+/// function.
+pub(crate) fn show_site(
+    console: &Console,
+    lead: &str,
+    site: &SiteRow,
+    heaps: &[HeapRow],
+    elsewhere: Option<String>,
+) {
     let width = console.stdout_width().unwrap_or(usize::MAX);
     let indent = " ".repeat(lead.len());
     let name = match site.unit {
@@ -38,6 +45,7 @@ pub(crate) fn show_site(console: &Console, lead: &str, site: &SiteRow, heaps: &[
     if heaps.len() > 1 {
         about.push(format!("heap {}", site.heap));
     }
+    about.extend(elsewhere);
     about.retain(|text| !text.is_empty());
     if !about.is_empty() {
         let about = untrusted::sanitize(&about.join(" · ")).into_owned();
@@ -74,6 +82,13 @@ pub(crate) fn show_site(console: &Console, lead: &str, site: &SiteRow, heaps: &[
             console.laid_out(format_args!("{indent}{}", console.styled(Style::Dim, line)));
         }
     }
+}
+
+/// Returns by how many bytes all other rows shrank together, if these `rows` grew by more than the
+/// `total`, beyond its upper limit `high`.
+pub(crate) fn shrank_elsewhere(rows: f64, total: f64, high: f64) -> Option<ByteSize> {
+    let by = rows - total;
+    (rows > high.max(0.0) && by >= 1.0).then_some(ByteSize(by as u64))
 }
 
 /// Returns `@LABEL` or `@N` of the last compared dump.
@@ -129,4 +144,20 @@ pub(crate) fn place(place: &Place) -> String {
 /// Prints styled text after a plain prefix.
 pub(crate) fn paragraph(console: &Console, lead: &str, text: &str, style: Style) {
     console.data(format_args!("{lead}{}", console.styled(style, text)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_grow_by_more_than_the_total_tell_that_others_shrank() {
+        let mib = |mib: f64| mib * 1_048_576.0;
+        let shrank = |rows, total, high| shrank_elsewhere(mib(rows), mib(total), mib(high));
+        assert_eq!(shrank(4.0, 3.0, 3.0), Some(ByteSize(1 << 20)));
+        assert_eq!(shrank(1.0, -2.0, -1.5), Some(ByteSize(3 << 20)));
+        assert_eq!(shrank(4.0, 3.8, 4.2), None, "within its error");
+        assert_eq!(shrank(3.0, 3.0 - 1e-9, 3.0 - 1e-9), None, "rounding");
+        assert_eq!(shrank(0.0, -3.0, -2.0), None, "no row grew");
+    }
 }

@@ -164,3 +164,76 @@ fn literals_are_found() {
     assert_eq!(literals(r#"f("a b", 'x', "c\"d");"#), ["a b", "c\"d"]);
     assert_eq!(literals(r#"let x = "goes on \"#), ["goes on "]);
 }
+
+/// The messages that a page quotes: the first cells of tables of messages, and blocks of errors and
+/// warnings.
+fn quoted(page: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let mut heading = String::new();
+    let mut block: Option<String> = None;
+    for line in page.lines() {
+        match &mut block {
+            Some(text) if line == "```" => {
+                if text.starts_with("error: ") || text.starts_with("warning: ") {
+                    found.push(std::mem::take(text));
+                }
+                block = None;
+            }
+            Some(text) if text.is_empty() => *text = line.to_owned(),
+            Some(text) => *text = format!("{text} {line}"),
+            None if line == "```text" => block = Some(String::new()),
+            None => match line.strip_prefix('|').and_then(|row| row.split('|').next()) {
+                None => heading.clear(),
+                Some(cell) if heading.is_empty() => heading = cell.trim().to_lowercase(),
+                Some(cell) if heading == "message" => {
+                    found.extend(cell.split('`').skip(1).step_by(2).map(str::to_owned));
+                }
+                Some(_) => {}
+            },
+        }
+    }
+    found
+}
+
+/// The longest part of a message without values: numbers and names with dots.
+fn longest_part(message: &str) -> Vec<&str> {
+    let is_value = |word: &&str| {
+        word.contains(|c: char| c.is_ascii_digit()) || word.trim_end_matches('.').contains('.')
+    };
+    let pieces = message.split(['…', ':', ';', '(', ')', '`']);
+    let parts = pieces.flat_map(|piece| {
+        let words: Vec<&str> = piece.split_whitespace().collect();
+        let parts = words.split(is_value);
+        parts.map(<[&str]>::to_vec).collect::<Vec<_>>()
+    });
+    parts
+        .max_by_key(|part| part.join(" ").len())
+        .unwrap_or_default()
+}
+
+#[test]
+fn quoted_messages_are_in_the_source() {
+    let mut code = String::new();
+    for source in sources() {
+        // A backslash at the end of a line continues a literal.
+        let mut lines = source.code.split("\\\n");
+        code += lines.next().unwrap_or_default();
+        lines.for_each(|line| code += line.trim_start());
+    }
+    let mut wrong = Vec::new();
+    let mut seen = 0;
+    for page in ["docs/guide/symbols.md", "docs/guide/troubleshooting.md"] {
+        let text = std::fs::read_to_string(page).expect("UTF-8");
+        for message in quoted(&text) {
+            seen += 1;
+            let part = longest_part(&message);
+            // The first words can be a value, such as `2 devices` or `it has`.
+            let most = part.len().saturating_sub(2).min(2);
+            if !(0..=most).any(|from| code.contains(&part[from..].join(" "))) {
+                wrong.push(format!("{page}: {message}"));
+            }
+        }
+    }
+    assert!(seen > 25, "{seen}");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}

@@ -551,6 +551,13 @@ fn rounding_makes_no_part_larger_than_its_whole() {
 }
 
 #[test]
+fn leaks_per_iteration_name_its_time() {
+    let text = words(&["leaks", &rec()]);
+    assert!(text.contains("\nan iteration took "), "{text}");
+    assert!(text.contains("grows with time"), "{text}");
+}
+
+#[test]
 fn rows_of_churn_by_one_line_are_told_apart() {
     let text = words(&["leaks", &rec()]);
     let (_, churn) = text.split_once("Churn:").unwrap();

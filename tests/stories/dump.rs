@@ -349,6 +349,7 @@ fn a_full_disk_on_the_phone_is_told() {
     let lab = Lab::new(&format!("{FAST},java=60000,fault=disk-full@300000"));
     let ended = lab.run(&["dump", "-n", APP, "-o", "out"]);
     assert!(matches!(ended.code(), Some(5 | 6)), "{ended}");
+    assert!(!ended.stderr.contains("larger buffer"), "{ended}");
     assert_eq!(lab.traces(), Vec::<String>::new());
     let lab = Lab::new(&format!("{FAST},java=60000,fault=disk-full@300000"));
     let ended = lab.run(&["dump", "-n", APP, "-o", "out", "--hprof"]);

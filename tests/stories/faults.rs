@@ -81,6 +81,18 @@ fn starts_that_fail_are_named() {
 }
 
 #[test]
+fn a_detached_start_that_is_rejected_leaves_nothing() {
+    // Slow enough to see perfetto before its first write fails.
+    let lab = Lab::new("android=14,build=userdebug,speed=2,fault=disk-full");
+    let record = ["record", "-n", APP, "-o", "out", "--detach", "--json-lines"];
+    let ended = lab.expect(5, &record);
+    assert_eq!(kind(&ended), "session-rejected", "{ended}");
+    assert!(ended.stdout.contains("free storage"), "{ended}");
+    assert!(!lab.is_left(), "{ended}");
+    lab.assert_tidy("out");
+}
+
+#[test]
 fn warnings_around_the_pid_do_no_harm() {
     let (lab, ended) = with_fault("perfetto-noise");
     assert_eq!(ended.code(), Some(0), "{ended}");
@@ -234,6 +246,12 @@ fn one_rule_for_traces_that_are_cut_and_each_cause_once() {
             let leaks = lab.expect(8, &["leaks", "out"]);
             assert!(leaks.stderr.contains("the device restarted"), "{leaks}");
             assert!(leaks.stderr.contains("help: record again"), "{leaks}");
+        }
+        if fault.starts_with("disk-full") {
+            // A larger buffer does not help a full disk, neither now nor later.
+            let top = lab.run(&["top", "out"]);
+            assert!(!ended.stderr.contains("buffer"), "{fault}: {ended}");
+            assert!(!top.stderr.contains("buffer"), "{fault}: {top}");
         }
         let again = lab.run(&["convert", "out/raw-trace", "-o", "again"]);
         let code = again.code().expect("it ends by itself");

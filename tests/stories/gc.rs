@@ -201,7 +201,7 @@ fn a_saved_log_tells_of_a_leak() {
     assert!(
         shown
             .stdout
-            .contains("the live set keeps growing: by 29.0 MiB"),
+            .contains("the live set keeps growing: from 20.0 MiB to 49.0 MiB"),
         "{shown}"
     );
     assert!(

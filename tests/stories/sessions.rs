@@ -38,6 +38,17 @@ fn a_detached_recording_is_looked_at_labelled_stopped_and_collected() {
 }
 
 #[test]
+fn sessions_are_listed_without_an_adb_server() {
+    let lab = Lab::new(FAST);
+    lab.expect(0, &["record", "-n", APP, "-o", "out", "--detach"]);
+    lab.phone.shutdown();
+    let status = lab.expect(0, &["status", "--json"]).json();
+    assert_eq!(status["sessions"][0]["state"], "server-down", "{status:#}");
+    let status = lab.expect(0, &["status"]);
+    assert!(status.stdout.contains("adb server not running"), "{status}");
+}
+
+#[test]
 fn stop_from_elsewhere_lets_the_recorder_finish() {
     let lab = Lab::new(FAST);
     let mut running = lab.record(&[]);
@@ -117,6 +128,13 @@ fn another_host_finds_a_recording_by_its_name() {
         .expect("an id")
         .to_owned();
     assert_eq!(status["sessions"][0]["in_journal"], false);
+    // It runs, or has ended by now.
+    let refused = elsewhere(&["snapshot", &id, "--json"]).json();
+    let kind = refused["error"]["kind"].as_str();
+    assert!(
+        matches!(kind, Some("started-elsewhere" | "not-recording")),
+        "{refused:#}"
+    );
     let collected = elsewhere(&["stop", &id, "-o", "there"]);
     assert_eq!(collected.code(), Some(0), "{collected}");
     lab.assert_truth("there");

@@ -212,6 +212,8 @@ fn a_dump_that_never_comes_is_said() {
         .expect(5, &["snapshot", "--label", "x", "--json"])
         .json();
     assert_eq!(late["error"]["kind"], "snapshot-late", "{late}");
+    let message = late["error"]["message"].as_str().unwrap();
+    assert!(message.contains("has not attached"), "{late}");
     running.signal("INT");
     assert_eq!(running.end().code(), Some(7));
 }

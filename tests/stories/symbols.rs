@@ -494,10 +494,10 @@ fn a_part_of_a_recording_takes_nothing_from_what_was_made_of_all_of_it() {
     };
     let whole = lab.manifest("out");
 
-    // The symbolized copy is truncated: this is reported once, and the copy is recreated from the
-    // complete trace.
+    // The symbolized copy is truncated: this is reported once, the complete profiles are used, and
+    // the copy is recreated from the complete trace.
     cut("symbolized-trace");
-    let top = lab.expect(8, &["top", "out"]);
+    let top = lab.expect(6, &["top", "out"]);
     let remedy = "its end is missing; run `heaptap symbolize out` to write it again";
     assert!(top.stderr.contains(remedy), "{top}");
     assert!(!top.stderr.contains("still being written"), "{top}");
@@ -511,6 +511,14 @@ fn a_part_of_a_recording_takes_nothing_from_what_was_made_of_all_of_it() {
         (&whole["dumps"], &whole["symbolization"]["frames_unnamed"])
     );
     lab.assert_truth("out");
+    // So is a copy with a changed byte, without advice to do what is being done.
+    let copy = std::fs::read(path("symbolized-trace")).unwrap();
+    let mut flipped = copy.clone();
+    flipped[std::fs::read(path("raw-trace")).unwrap().len() / 2] ^= 0x40;
+    std::fs::write(path("symbolized-trace"), &flipped).unwrap();
+    let ended = lab.expect(0, &["symbolize", "out", "--no-discover"]);
+    assert!(!ended.stderr.contains("heaptap symbolize out`"), "{ended}");
+    assert!(std::fs::read(path("symbolized-trace")).unwrap() == copy);
 
     // One flipped bit: no figure of it can be trusted.
     std::fs::remove_file(path("symbolized-trace")).unwrap();
@@ -536,8 +544,16 @@ fn a_part_of_a_recording_takes_nothing_from_what_was_made_of_all_of_it() {
         assert_eq!(refused.json()["error"]["kind"], "other-trace", "{refused}");
         assert!(all() == left, "{refused}");
     }
-    let top = lab.expect(8, &["top", "out"]);
-    assert!(top.stderr.contains("next to it have all dumps"), "{top}");
+    // The profiles are complete, so they are used as without the trace.
+    for command in ["top", "leaks"] {
+        let ended = lab.expect(6, &[command, "out"]);
+        assert!(
+            ended.stderr.contains("are from the *.pb.gz files"),
+            "{ended}"
+        );
+    }
+    let file = lab.run(&["top", "out/raw-trace"]);
+    assert!(file.stderr.contains("next to it have all dumps"), "{file}");
     lab.run(&["convert", "out", "-o", "again", "--no-discover"]);
     assert_eq!(lab.manifest("again")["outcome"]["complete"], false);
 

@@ -12,7 +12,7 @@ import { selfByKey } from "./functions";
 import { measureOf } from "./profile";
 import { Table } from "./table";
 import type { Column } from "./values";
-import { VERDICTS } from "./summary";
+import { legend, VERDICTS } from "./summary";
 import { amount, counted, signed } from "./units";
 
 export interface ChangeRow {
@@ -29,6 +29,9 @@ export interface ChangeRow {
 
 const KINDS = ["all", "new", "gone", "grew", "shrank"] as const;
 type KindFilter = (typeof KINDS)[number];
+
+/** Returns whether a row is listed under a kind. Changes within sampling error are listed only under all. */
+const isOf = (row: ChangeRow, kind: KindFilter): boolean => kind === "all" || (row.kind === kind && row.certain !== false);
 
 export class ChangesView {
   readonly element: HTMLElement;
@@ -74,8 +77,9 @@ export class ChangesView {
   /** Shows the verdicts of `heaptap leaks` for the series, each with its sentence. */
   private showVerdicts(series: number): void {
     const growth = this.profile.header.growth?.find((each) => each.series === series);
+    const kinds = this.scene?.state.base === null ? [] : ["grew", "within-noise"];
     if (!growth || growth.sites.length === 0) {
-      fill(this.verdicts);
+      fill(this.verdicts, legend(kinds));
       return;
     }
     const grows = growth.sites.filter((site) => site.verdict === "grows").length;
@@ -93,6 +97,7 @@ export class ChangesView {
           ),
         ),
       ),
+      legend([...growth.sites.map((site) => site.verdict), ...kinds]),
     );
   }
 
@@ -163,15 +168,13 @@ export class ChangesView {
 
   private list(): void {
     for (const [kind, button] of this.buttons) {
-      const count = kind === "all" ? this.rows.length : this.rows.filter((row) => row.kind === kind).length;
+      const count = this.rows.filter((row) => isOf(row, kind)).length;
       button.textContent = `${button.textContent!.replace(/ \(.*/, "")} (${count})`;
       button.setAttribute("aria-pressed", String(kind === this.chosen));
       button.disabled = this.scene?.state.base === null;
     }
     const rows = this.rows.filter(
-      (row) =>
-        (this.chosen === "all" || row.kind === this.chosen) &&
-        !(this.hideWithinError.checked && row.certain === false),
+      (row) => isOf(row, this.chosen) && !(this.hideWithinError.checked && row.certain === false),
     );
     const by: Record<string, (row: ChangeRow) => number | string> = {
       label: (row) => row.label,

@@ -126,6 +126,7 @@ export function growth(
       const verdict = site?.verdict ?? (row.certain === false ? "within-noise" : "grew");
       return { label: row.label, value: row.after - row.before, says: site?.says ?? row.label, verdict, key: row.key };
     })
+    .filter((row) => row.verdict !== "within-noise")
     .sort((a, b) => Number(b.verdict === "grows") - Number(a.verdict === "grows") || b.value - a.value)
     .slice(0, 3);
   return { rows, total, why: "" };

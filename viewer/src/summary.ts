@@ -36,6 +36,20 @@ export const VERDICTS: Record<string, string> = {
   "cant-tell": "inconclusive",
 };
 
+/** Meanings of the verdicts. */
+const MEANINGS: Record<string, string> = {
+  grows: "confirmed leak, over all iterations",
+  grew: "more in the later dump; once or repeatedly",
+  "within-noise": "can be chance",
+  "cant-tell": "not known to continue, or too little data",
+};
+
+/** Returns the meanings of those verdicts that occur, as one line. */
+export function legend(verdicts: string[]): HTMLElement | string {
+  const words = Object.entries(MEANINGS).filter(([verdict]) => verdicts.includes(verdict));
+  return words.length === 0 ? "" : h("p", { class: "hint" }, `${words.map(([verdict, meaning]) => `${VERDICTS[verdict]}: ${meaning}`).join(". ")}.`);
+}
+
 /** Color classes of the parts, not used behind text. */
 const PART_CLASSES: Record<string, string> = {
   native: "part-native",
@@ -124,7 +138,8 @@ function growthCard(rows: GrowthRow[], total: GrowthTotal | null, reason: string
         return h("li", null, item);
       }),
     ),
-    rows.length === 0 ? h("p", { class: "soft" }, "Nothing grew.") : "",
+    rows.length === 0 ? h("p", { class: "soft" }, "Nothing grew beyond sampling error.") : "",
+    legend(rows.slice(0, 3).map((row) => row.verdict)),
     button("Show the difference", { onclick: () => events.compare() }),
   );
   return card;

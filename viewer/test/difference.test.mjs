@@ -90,6 +90,7 @@ test("growth: the rows are of the two dumps of the headline, with the verdicts o
     ["SkBitmap::allocPixels()", "+800.0 KiB", "grew"],
     ["operator()(byte[], int)", "+40.0 KiB", "inconclusive"],
   ]);
+  assert.match(await card.locator(".hint").textContent(), /^grows: .* grew: .* inconclusive: /);
   await page.close();
 });
 
@@ -103,6 +104,10 @@ test("19b: growth within sampling error is marked, and is gray", async () => {
   );
   assert.equal(tags["SkBitmap::allocPixels()"], "grew");
   assert.equal(tags["operator()(byte[], int)"], "within sampling error");
+  assert.equal(await page.locator(".pane p.hint", { hasText: /grew: .* within sampling error: can be chance/ }).count(), 1);
+  await page.getByRole("button", { name: /^Grew \(/ }).click();
+  const grown = await inApp(page, (app) => app.changes.table.rows.map((row) => [row.kind, row.certain]));
+  assert.ok(grown.length > 0 && grown.every(([kind, certain]) => kind === "grew" && certain), JSON.stringify(grown));
   assert.match(await page.locator(".pane details").textContent(), /Confirmed leaks: 1 of 2 callsites, over 2 iterations.*grows.*Level::load.*inconclusive.*8 iterations would decide/s);
   // The same figures by hand: notes on sampling, differences of one recording.
   const ranges = await inApp(page, (app) => Object.fromEntries(app.changes.rows.map((row) => [row.label, row.range])));

@@ -98,6 +98,11 @@ impl Server {
         self.inner.started.load(Ordering::Relaxed)
     }
 
+    /// Returns whether a program listens at the server's address. Never starts a server.
+    pub async fn is_running(&self) -> bool {
+        self.open().await.is_ok()
+    }
+
     /// Starts the local server if nothing answers at its address.
     ///
     /// # Errors

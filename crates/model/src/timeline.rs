@@ -111,6 +111,19 @@ impl Source {
             Source::Log => "log",
         }
     }
+
+    /// Returns the figures that are missing without this source; empty if others have them, too.
+    fn figures(self) -> &'static str {
+        match self {
+            Source::Status => "resident memory is missing",
+            Source::MeminfoLocal | Source::Meminfo => "the parts of meminfo are missing",
+            Source::Smaps => "the memory mappings are missing",
+            Source::Gfxinfo => "the GPU memory of the app is missing",
+            Source::Dmabuf => "the size of graphics buffers (dma-bufs) is missing",
+            Source::Log => "collections that only the log has are missing",
+            Source::ProcessStats | Source::SysStats | Source::Ftrace => "",
+        }
+    }
 }
 
 /// A process.
@@ -316,6 +329,17 @@ pub struct Unread {
     pub why: String,
 }
 
+impl std::fmt::Display for Unread {
+    /// Writes the source, the reason and the figures that are missing.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.source.word(), self.why)?;
+        match self.source.figures() {
+            "" => Ok(()),
+            figures => write!(f, "; without it, {figures}"),
+        }
+    }
+}
+
 /// A companion file: one complete capture of a label.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
@@ -477,6 +501,20 @@ impl Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_unreadable_source_names_the_figures_that_are_missing() {
+        let unread = |source| {
+            let why = "not for the shell".to_owned();
+            Unread { source, why }.to_string()
+        };
+        assert_eq!(
+            unread(Source::Dmabuf),
+            "dmabuf: not for the shell; without it, the size of graphics buffers (dma-bufs) is \
+             missing"
+        );
+        assert_eq!(unread(Source::Ftrace), "ftrace: not for the shell");
+    }
 
     #[test]
     fn a_source_is_called_what_its_lines_call_it() {

@@ -21,7 +21,7 @@ pub struct Args {
     #[arg(value_name = "INPUT")]
     pub input: OsString,
     /// Only matching stacks or Java classes; may be repeated
-    #[arg(long, value_name = "REGEX", required_unless_present = "object", value_parser = pattern)]
+    #[arg(long, value_name = "REGEX", value_parser = pattern)]
     pub focus: Option<Regex>,
     /// Object with this ID, from `top --by object --json` or a log
     #[arg(long, value_name = "ID", value_parser = object_id, conflicts_with = "focus")]

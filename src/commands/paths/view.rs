@@ -13,7 +13,7 @@ use crate::heaps::java::paths::{
     FieldRow, HolderRow, Limits, MissingTarget, ObjectReport, PathReport, PathsReport, Referred,
     Targets, paths,
 };
-use crate::heaps::java::{self, JavaError, OpenedJava};
+use crate::heaps::java::{self, JavaError, JavaFile, OpenedJava, ProgressReporter};
 use crate::heaps::selector::JavaInput;
 use crate::units::{ByteSize, counted, thousands};
 use crate::untrusted::sanitize;
@@ -33,11 +33,17 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         (Some(class), _) => Targets::Classes(class.clone()),
         (None, Some(id)) => Targets::Object(id),
         (None, None) => {
+            // No class would help if the input does not have a Java heap.
+            let open = move |progress: &ProgressReporter| {
+                JavaFile::open(&input.path, OpenedJava::Unread, options, progress).map(drop)
+            };
+            blocking::stepwise(ctx, open).await?;
             return Err(Failure::new(
                 ErrorClass::Usage,
                 "usage",
-                "`paths` requires `--focus REGEX` or `--object ID`",
-            ));
+                "missing `--focus REGEX` or `--object ID`",
+            )
+            .with_help(list_classes(&args)));
         }
     };
     let whole = |limit| if limit == 0 { usize::MAX } else { limit };
@@ -88,13 +94,17 @@ fn not_found(missing: &MissingTarget, args: &Args) -> Failure {
             )
             .with_help(match near {
                 Some(near) => format!("did you mean {}?", sanitize(near)),
-                None => format!(
-                    "`heaptap top {} --by class` lists the classes",
-                    quoted_path(&args.input)
-                ),
+                None => list_classes(args),
             })
         }
     }
+}
+
+fn list_classes(args: &Args) -> String {
+    format!(
+        "`heaptap top {} --by class` lists the classes",
+        quoted_path(&args.input)
+    )
 }
 
 fn show(console: &Console, report: &PathsReport) {
@@ -104,10 +114,20 @@ fn show(console: &Console, report: &PathsReport) {
         None => show_targets(console, report),
     }
     if let Some(path) = &report.shortest {
-        let what = match report.object {
-            Some(_) => "Shortest path to the object",
-            None if report.reachable.count == 1 => "Shortest path",
-            None => "Shortest path to the largest object",
+        let what = match (&report.object, &report.leak) {
+            (Some(_), _) => "Shortest path to the object".to_owned(),
+            (None, Some(leak)) => format!(
+                "Shortest path to a leaking object: {}{}, {}",
+                match leak.certainty {
+                    "confirmed" => "",
+                    "likely" => "likely ",
+                    _ => "possibly ",
+                },
+                leak.what,
+                sanitize(&leak.reason)
+            ),
+            (None, None) if report.reachable.count == 1 => "Shortest path".to_owned(),
+            (None, None) => "Shortest path to the largest object".to_owned(),
         };
         console.data("");
         console.data(console.styled(Style::Strong, what));
@@ -125,7 +145,7 @@ fn show(console: &Console, report: &PathsReport) {
         notes.push(java_view::ANY_ELEMENT);
     }
     if report.holders.len() > 1 {
-        notes.push("refer to: number of objects of the referenced row, above");
+        notes.push("referenced: number of objects that they refer to");
     }
     if report.has_native && report.shortest.is_some() {
         notes.push(java_view::WITH_NATIVE);
@@ -248,7 +268,7 @@ fn escaped(text: &str) -> String {
 /// keep their indent.
 fn holders(rows: &[HolderRow]) -> Table {
     let mut table =
-        Table::new(&["objects", "refer to", "object, and what refers to it"]).keeping_remarks();
+        Table::new(&["objects", "referenced", "object, and what refers to it"]).keeping_remarks();
     let mut siblings = vec![0usize; rows.len()];
     for row in rows {
         if let Some(above) = row.above {

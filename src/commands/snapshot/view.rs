@@ -19,7 +19,8 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let store = Store::of_user()?;
     let selector = selector(ctx, &store, args.session).await?;
     let is_named = args.label.is_some();
-    let told = sessions::snapshot(&store, &selector, args.label).await?;
+    let device = async || ctx.device_at_hand().await.cloned();
+    let told = sessions::snapshot(&store, device, &selector, args.label).await?;
     let (session, taken) = (told.session, told.snapshot);
     let console = &ctx.console;
     if told.repeated {

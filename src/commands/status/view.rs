@@ -18,8 +18,7 @@ use std::time::Duration;
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let store = Store::of_user()?;
     // Without a device, the journal still has the recordings.
-    let device = ctx.device().await.ok();
-    let mut all = sessions::status(&store, device).await?;
+    let mut all = sessions::status(&store, ctx.device_at_hand().await).await?;
     if let Some(wanted) = &args.session {
         all.retain(|s| s.session.as_str().starts_with(wanted.as_str()));
         if all.is_empty() {
@@ -58,6 +57,7 @@ fn status_line(session: &SessionStatus) -> String {
         State::Fetched => "fetched, not finished",
         State::Collecting => "being collected",
         State::Away => "device not connected",
+        State::ServerDown => "adb server not running",
         State::Lost => "lost: nothing is left on the device",
     };
     let mut parts = vec![format!("{}  {state}", session.session)];
@@ -89,6 +89,9 @@ fn next_step(session: &SessionStatus) -> String {
             "connect the device, then run `heaptap stop {id}` (or forget it with `heaptap \
              stop --forget {id}`)"
         ),
+        State::ServerDown => {
+            format!("start the adb server with `heaptap devices`, then run `heaptap stop {id}`")
+        }
         State::Lost => format!("heaptap stop --forget {id}"),
     }
 }

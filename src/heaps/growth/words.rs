@@ -31,7 +31,7 @@ pub(super) fn sentence(
                      what keeps the memory.",
                     ByteSize(tolerance)
                 ),
-                false => "Find what keeps it, and release it when an iteration ends.".to_owned(),
+                false => "Find what keeps it, and release it.".to_owned(),
             };
             format!("{always}{what}")
         }
@@ -92,10 +92,9 @@ fn decides(decider: Decider) -> String {
     let rounds = decider
         .iterations
         .map(|n| format!("{} iterations in all", thousands(n)));
-    let interval = decider.interval_bytes.map(|bytes| match bytes {
-        1 => "recording every allocation (-i 1)".to_owned(),
-        bytes => format!("an interval of {bytes} bytes (-i {bytes})"),
-    });
+    let interval = decider
+        .interval_bytes
+        .map(|bytes| format!("an interval of {bytes} bytes (-i {bytes})"));
     match (rounds, interval) {
         (Some(rounds), Some(interval)) => format!("{rounds}, or {interval}, would decide"),
         (Some(one), None) | (None, Some(one)) => format!("{one} would decide"),

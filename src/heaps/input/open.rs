@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::choice::{DumpScope, choose, open_ones};
@@ -14,9 +14,10 @@ use super::pprofs;
 use super::traces::{self, LookTrace};
 use crate::analyze::native::sampled;
 use crate::error::{Classified, ErrorClass};
+use crate::folder::RAW_TRACE;
 use crate::heaps::java::{OpenedJava, ProgressReporter, ReadTrace, manifest_of};
 use crate::heaps::selector::DumpSelector;
-use crate::heaps::trace_findings;
+use crate::heaps::trace_findings::{self, CONSEQUENCES};
 use crate::import::{self, HeapSource, HprofInput, ImportError, PprofInput, STDIN, STDIN_NAME};
 use crate::naming::coverage::{Coverage, Tally};
 use crate::profile::{DumpNumbers, HeapDump, LastDump, SystemInfo};
@@ -142,6 +143,25 @@ pub fn open(
     for trace in &mut opened {
         reading.read(trace)?;
     }
+    let whole = profiles_of_damaged(path, manifest.as_deref(), &opened, &reading.listed)?;
+    if !whole.is_empty() {
+        progress.begin("reading profiles");
+        let mut file = pprofs::open(&name, &whole, manifest.as_deref(), wanted, options)?;
+        let damaged = reading.findings.into_iter();
+        for mut finding in damaged.filter(|found| found.kind == trace_findings::INPUT_DAMAGED) {
+            finding
+                .message
+                .push_str("; these values are from the *.pb.gz files");
+            file.findings.push(finding);
+        }
+        file.path = path.to_owned();
+        file.java_dumps = java_dumps;
+        file.manifest = manifest.map(|manifest| *manifest);
+        return Ok(OpenedInput::Native(
+            Box::new(file),
+            java_of(opened, java_dumps),
+        ));
+    }
     if reading.listed.is_empty() {
         let tracked = tracked(path, manifest.as_deref())?;
         if !tracked.is_empty() {
@@ -152,7 +172,7 @@ pub fn open(
             return Ok(OpenedInput::Native(Box::new(file), OpenedJava::Unread));
         }
         if java_dumps > 0 {
-            return Ok(OpenedInput::Java(java_of(opened)));
+            return Ok(OpenedInput::Java(java_of(opened, java_dumps)));
         }
         let mut findings = reading.findings.into_iter();
         if let Some(why) = findings.find(|found| found.class == Some(ErrorClass::BadInput)) {
@@ -161,10 +181,15 @@ pub fn open(
             let why = Box::new(why);
             return Err(LookError::Broken { name, why });
         }
-        let why = opened.iter().find_map(|trace| {
-            let (recording, health) = (trace.trace.recording(), trace.trace.health());
-            trace_findings::why_empty(recording, health, false)
-        });
+        let guess = || {
+            opened.iter().find_map(|trace| {
+                let (recording, health) = (trace.trace.recording(), trace.trace.health());
+                trace_findings::why_empty(recording, health, false)
+            })
+        };
+        let ended = early_end(manifest.as_deref());
+        let why = ended.map(|ended| as_noted(findings::TRACE_CUT, ended));
+        let why = why.or_else(guess);
         let why = why.map(|finding| match finding.help {
             Some(help) => format!("{}; {help}", finding.message),
             None => finding.message,
@@ -176,6 +201,12 @@ pub fn open(
     reading.findings.extend(open);
     progress.begin("symbolizing stacks");
     let mut file = reading.finish(&chosen);
+    if let Some(ended) = device_end(manifest.as_deref()) {
+        let followed = |found: &&mut Finding| CONSEQUENCES.contains(&found.kind);
+        for finding in file.findings.iter_mut().filter(followed) {
+            finding.help.clone_from(&ended.help);
+        }
+    }
     let systems = opened.iter().map(|trace| &trace.trace.recording().system);
     if let Some(system) = systems.into_iter().next() {
         file.system = system.clone();
@@ -199,25 +230,27 @@ pub fn open(
     file.path = path.to_owned();
     file.java_dumps = java_dumps;
     file.manifest = manifest.map(|manifest| *manifest);
-    // Unused data need no memory.
-    let java = match java_dumps {
-        0 => OpenedJava::Unread,
-        _ => java_of(opened),
-    };
-    Ok(OpenedInput::Native(Box::new(file), java))
+    Ok(OpenedInput::Native(
+        Box::new(file),
+        java_of(opened, java_dumps),
+    ))
 }
 
 /// Returns the reason why a recording ended before its first dump. Its file is as the device wrote
 /// it, so another copy would not help.
 fn early_end(manifest: Option<&Manifest>) -> Option<&Warning> {
+    device_end(manifest.filter(|manifest| manifest.dumps.keys().next().is_none()))
+}
+
+/// Returns the reason why the device ended a recording early.
+fn device_end(manifest: Option<&Manifest>) -> Option<&Warning> {
     let kinds = [
         "device-rebooted",
         "disk-full",
         "recording-lost",
         "size-limit",
     ];
-    let manifest = manifest.filter(|manifest| manifest.dumps.keys().next().is_none())?;
-    let mut warnings = manifest.warnings.iter();
+    let mut warnings = manifest?.warnings.iter();
     warnings.find(|warning| kinds.contains(&warning.kind.as_str()))
 }
 
@@ -231,8 +264,12 @@ fn as_noted(kind: &'static str, warning: &Warning) -> Finding {
     }
 }
 
-fn java_of(traces: Vec<LookTrace>) -> OpenedJava {
-    OpenedJava::Traces(traces.into_iter().map(ReadTrace::from).collect())
+fn java_of(traces: Vec<LookTrace>, dumps: usize) -> OpenedJava {
+    match dumps {
+        // Unused data need no memory.
+        0 => OpenedJava::Unread,
+        _ => OpenedJava::Traces(traces.into_iter().map(ReadTrace::from).collect()),
+    }
 }
 
 /// As [`open`], but requires native heaps.
@@ -257,16 +294,34 @@ pub fn native(
 fn tracked(path: &Path, manifest: Option<&Manifest>) -> Result<Vec<PprofInput>, LookError> {
     let allocations = manifest.and_then(|manifest| manifest.java_allocations.as_ref());
     let dumps = allocations.map_or(&[][..], |allocations| &allocations.dumps);
+    let files = dumps.iter().filter_map(|dump| dump.file.as_ref());
+    // A manifest can come from anywhere, so it only names files of its own directory.
+    let files = files.filter_map(|file| Path::new(file).file_name().filter(|_| path.is_dir()));
+    profiles_in(files.map(|file| path.join(file)))
+}
+
+/// Returns the profiles of a recording whose damaged trace lacks some of their dumps.
+fn profiles_of_damaged(
+    path: &Path,
+    manifest: Option<&Manifest>,
+    traces: &[LookTrace],
+    listed: &[ListedDump],
+) -> Result<Vec<PprofInput>, LookError> {
+    let is_damaged = path.is_dir() && traces.iter().any(|trace| trace.damage.is_some());
+    let Some(manifest) = manifest.filter(|_| is_damaged) else {
+        return Ok(Vec::new());
+    };
+    let complete = manifest.dumps.native.iter().filter(|dump| dump.complete);
+    let readable = listed.iter().filter(|dump| !dump.facts.unfinished);
+    let lacks_dumps = readable.count() < complete.count();
+    let files = recorded::profiles(manifest, &path.join(RAW_TRACE)).filter(|_| lacks_dumps);
+    profiles_in(files.into_iter().flatten())
+}
+
+fn profiles_in(files: impl Iterator<Item = PathBuf>) -> Result<Vec<PprofInput>, LookError> {
     let mut found = Vec::new();
-    for file in dumps.iter().filter_map(|dump| dump.file.as_ref()) {
-        // A manifest can come from anywhere, so it only names files of its own directory.
-        let Some(file) = Path::new(file).file_name().filter(|_| path.is_dir()) else {
-            continue;
-        };
-        let file = path.join(file);
-        if file.is_file()
-            && let HeapSource::Pprofs(profiles) = import::open_heaps(&file)?
-        {
+    for file in files.filter(|file| file.is_file()) {
+        if let HeapSource::Pprofs(profiles) = import::open_heaps(&file)? {
             found.extend(profiles);
         }
     }

@@ -10,6 +10,7 @@ use crate::analyze::histogram::Sums;
 use crate::analyze::holders::{self, Holders};
 use crate::analyze::inspect::{self, Inspection};
 use crate::analyze::label;
+use crate::analyze::leaks;
 use crate::analyze::paths::{self, Link, Path, Place, RootReason, Ways};
 use crate::analyze::repetition::{self, Repeated};
 use crate::heap_graph::{ClassIndex, Follow, HeapGraph, ObjectId, ObjectIndex, Referrers, Value};
@@ -41,10 +42,25 @@ pub struct PathsReport {
     /// Details of the object, if one was selected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectReport>,
-    /// Shortest path to the target that retains most; absent if no target is reachable.
+    /// Shortest path to the first leak among the targets, otherwise to the target that retains
+    /// most; absent if no target is reachable.
     pub shortest: Option<PathReport>,
+    /// Verdict on the end of that path, if it is a leak.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leak: Option<LeakVerdict>,
     /// All paths merged by class and field, nearest to the targets first.
     pub holders: Vec<HolderRow>,
+}
+
+/// Verdict of the leak rules on an object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LeakVerdict {
+    /// Description, such as `destroyed Activity`.
+    pub what: &'static str,
+    /// `confirmed`, `likely` or `possible`.
+    pub certainty: &'static str,
+    /// Reason, such as `mDestroyed is true`.
+    pub reason: String,
 }
 
 /// A path from a root.
@@ -259,6 +275,10 @@ pub fn paths(
     };
     let mut reachable = objects.clone();
     reachable.retain(|&o| dominators.is_reachable(o));
+    let leak = match targets {
+        Targets::Classes(_) => first_leak(graph, &reachable),
+        Targets::Object(_) => None,
+    };
     let mut sums = Sums::default();
     for &object in &reachable {
         sums.add(graph, object);
@@ -274,10 +294,14 @@ pub fn paths(
         &name,
         &reachable,
     );
-    let largest = reachable
-        .iter()
-        .copied()
-        .max_by_key(|&o| (dominators.retained(o).total_bytes(), std::cmp::Reverse(o)));
+    let largest = || {
+        let size = |&o: &ObjectIndex| (dominators.retained(o).total_bytes(), std::cmp::Reverse(o));
+        reachable.iter().copied().max_by_key(size)
+    };
+    let (end, leak) = match leak {
+        Some((object, verdict)) => (Some(object), Some(verdict)),
+        None => (largest(), None),
+    };
     let one = match targets {
         Targets::Object(_) => objects.first().map(|&object| {
             let all = Referrers::of(graph, Follow::ALL);
@@ -294,12 +318,29 @@ pub fn paths(
         heap_bytes: dominators.total().total_bytes(),
         has_native: dominators.total().native_bytes > 0,
         object: one,
-        shortest: largest.map(|object| {
+        shortest: end.map(|object| {
             let path = Ways::of(graph, heap.paths(), heap.follow).to(object);
             path_report(heap, &path)
         }),
+        leak,
         holders: rows(graph, &tree, limits),
     })
+}
+
+/// Returns the first leak of `heaptap leaks` that is one of `targets`, which are sorted.
+fn first_leak(graph: &HeapGraph, targets: &[ObjectIndex]) -> Option<(ObjectIndex, LeakVerdict)> {
+    let found = leaks::find(graph);
+    let mut all = found.groups.iter().flat_map(|group| {
+        let of_group = group.leaks.iter();
+        of_group.map(move |leak| (group.what(), leak))
+    });
+    let (what, leak) = all.find(|(_, leak)| targets.binary_search(&leak.object).is_ok())?;
+    let verdict = LeakVerdict {
+        what,
+        certainty: leak.certainty.name(),
+        reason: leak.reason.clone(),
+    };
+    Some((leak.object, verdict))
 }
 
 /// Returns all objects of classes that match, and the name of the class if there is one.

@@ -103,7 +103,7 @@ impl Companion {
                 why: NOT_STARTED.to_owned(),
             };
             on_event(RecordEvent::Companion(CompanionEvent::Unreadable {
-                why: format!("{}: {}", unread.source.word(), unread.why),
+                why: unread.to_string(),
             }));
             timeline.see(at, 0, Observation::Unreadable(unread));
         }

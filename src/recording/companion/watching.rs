@@ -175,7 +175,7 @@ impl Seeing {
             }
             Observation::Unreadable(unread) => {
                 (self.on_event)(RecordEvent::Companion(CompanionEvent::Unreadable {
-                    why: format!("{}: {}", unread.source.word(), unread.why),
+                    why: unread.to_string(),
                 }))
             }
             _ => {}

@@ -176,6 +176,9 @@ fn in_words(state: State, session_state: &SessionState) -> String {
     let (id, serial) = (&session_state.header.id, &session_state.header.serial);
     match state {
         State::Away => format!("session {id} is on device {serial}, which is not connected"),
+        State::ServerDown => {
+            format!("session {id} is on device {serial}, whose adb server is not running")
+        }
         State::Lost => format!("session {id} on device {serial} is lost"),
         State::Recording | State::Detached | State::Unattended => {
             format!("session {id} is recording on device {serial}")

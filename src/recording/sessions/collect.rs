@@ -104,7 +104,7 @@ async fn reach_elsewhere(
     .into())
 }
 
-async fn choose_orphan(
+pub(super) async fn choose_orphan(
     device: &Device,
     known: &[SessionState],
     wanted: Option<&str>,

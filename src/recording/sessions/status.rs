@@ -28,6 +28,8 @@ pub enum State {
     Collecting,
     /// The device is not connected.
     Away,
+    /// No adb server answers at the session's address, so its device is unknown.
+    ServerDown,
     /// Neither perfetto nor a trace exists.
     Lost,
 }
@@ -96,6 +98,7 @@ pub(super) async fn status_of(
     let reached = reach(header, device).await;
     let (state, trace_bytes) = match &reached {
         Err(_) if session_state.pulled.is_some() => (State::Fetched, None),
+        Err(failure) if failure.kind == "no-adb-server" => (State::ServerDown, None),
         Err(_) => (State::Away, None),
         Ok(device) => look(device, session_state, locked).await,
     };

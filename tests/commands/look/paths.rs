@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{after, heaptap, json, words};
+use super::{after, fixture, heaptap, json, words};
 
 #[test]
 fn paths_name_the_fields_from_the_root_on() {
@@ -19,6 +19,25 @@ fn paths_name_the_fields_from_the_root_on() {
     let text = words(&["paths", &after(), "--focus", "LeakLab.Listener$"]);
     assert!(text.contains("↓ static lab.LeakLab.REGISTRY"), "{text}");
     assert!(text.contains("╰→ lab.LeakLab$Listener"), "{text}");
+}
+
+#[test]
+fn the_path_to_a_leak_is_shown_before_that_to_a_larger_object() {
+    // The list of the activities is larger than each of them, and in use.
+    let focus = "DetailActivity$|ArrayList$";
+    let document = json(&["paths", &after(), "--focus", focus]);
+    assert_eq!(document["leak"]["what"], "destroyed Activity");
+    assert_eq!(document["leak"]["certainty"], "confirmed");
+    let steps = document["shortest"]["steps"].as_array().unwrap();
+    let end = steps.last().unwrap();
+    assert_eq!(end["name"], "lab.LeakLab$DetailActivity");
+    let text = words(&["paths", &after(), "--focus", focus]);
+    assert!(
+        text.contains("leaking object: destroyed Activity, mDestroyed is true"),
+        "{text}"
+    );
+    let list = json(&["paths", &after(), "--focus", "ArrayList$"]);
+    assert_eq!(list["leak"], Value::Null);
 }
 
 #[test]
@@ -81,6 +100,20 @@ fn one_object_is_told_in_full() {
     assert_eq!(none.status.code(), Some(2));
     let failure: Value = serde_json::from_slice(&none.stdout).unwrap();
     assert_eq!(failure["error"]["kind"], "no-such-object");
+}
+
+#[test]
+fn a_missing_java_heap_is_reported_before_a_missing_class() {
+    for (input, code, kind) in [
+        (fixture("conversions/no_target.pftrace"), 7, "no-java-heap"),
+        (fixture("conversions/c_cont.pftrace"), 7, "native-heap"),
+        (after(), 2, "usage"),
+    ] {
+        let refused = heaptap(&["paths", &input, "--json"]);
+        assert_eq!(refused.status.code(), Some(code), "{input} {refused:?}");
+        let failure: Value = serde_json::from_slice(&refused.stdout).unwrap();
+        assert_eq!(failure["error"]["kind"], kind);
+    }
 }
 
 #[test]

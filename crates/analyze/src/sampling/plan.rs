@@ -71,17 +71,19 @@ fn level_of(sites: u64) -> f64 {
 pub struct Decider {
     /// Number of iterations with the current interval.
     pub iterations: Option<u64>,
-    /// Interval in bytes, a power of two, with the current number of iterations; 1 records
-    /// everything.
+    /// Interval in bytes, a power of two of at least 512, with the current number of iterations.
     pub interval_bytes: Option<u64>,
 }
 
 /// Maximum number of iterations to propose.
 const MOST_ITERATIONS: f64 = 1e6;
+/// Minimum interval to propose, in bytes: `record` warns that smaller ones slow down the target.
+const MIN_INTERVAL_BYTES: u64 = 512;
 
 /// Returns the number of iterations, or the interval, with which growth of `growth` bytes per
 /// iteration is found with 80% power among `sites` callsites. Both fields are `None` if the growth
-/// is not positive or the interval is exact.
+/// is not positive or the interval is exact; the interval is `None` if no interval of at least 512
+/// bytes is both sufficient and smaller than the current one.
 pub fn decider(
     interval: Interval,
     iterations: u64,
@@ -107,12 +109,12 @@ pub fn decider(
     };
     // The next smaller power of two, then halves.
     let mut finer = 1 << (63 - (interval.bytes() - 1).leading_zeros());
-    while finer > 1 && !finds(finer) {
+    while finer > MIN_INTERVAL_BYTES && !finds(finer) {
         finer /= 2;
     }
     Decider {
         iterations: (needed <= MOST_ITERATIONS).then_some(more),
-        interval_bytes: Some(finer),
+        interval_bytes: (finer >= MIN_INTERVAL_BYTES && finds(finer)).then_some(finer),
     }
 }
 
@@ -151,17 +153,27 @@ mod tests {
     #[test]
     fn what_would_decide_does_decide() {
         let t = Interval::new(4096).expect("not zero");
-        let plan = decider(t, 10, 50_000.0, 500, 2_000.0);
+        let plan = decider(t, 10, 50_000.0, 500, 8_000.0);
         let rounds = plan.iterations.expect("a number of iterations");
         assert!(rounds > 10);
         let with_rounds = minimal_detectable(t, rounds as f64, 50_000.0, 500);
-        assert!(with_rounds <= 2_000.0 * 1.001, "{with_rounds}");
+        assert!(with_rounds <= 8_000.0 * 1.001, "{with_rounds}");
         let finer = Interval::new(plan.interval_bytes.expect("an interval")).expect("not zero");
         assert!(finer.bytes() < 4096);
-        assert!(minimal_detectable(finer, 10.0, 50_000.0, 500) <= 2_000.0);
+        assert!(minimal_detectable(finer, 10.0, 50_000.0, 500) <= 8_000.0);
         let none = decider(t, 10, 0.0, 1, 0.0);
         assert_eq!((none.iterations, none.interval_bytes), (None, None));
         let tiny = decider(t, u64::MAX, f64::INFINITY, u64::MAX, 1e-300);
         assert_eq!(tiny.iterations, None);
+    }
+
+    #[test]
+    fn intervals_that_record_warns_of_are_not_proposed() {
+        for (bytes, growth) in [(4096, 2_000.0), (4096, 10.0), (512, 8_000.0), (64, 1.0)] {
+            let t = Interval::new(bytes).expect("not zero");
+            let plan = decider(t, 10, 50_000.0, 500, growth);
+            assert_eq!(plan.interval_bytes, None, "{bytes} {growth}");
+            assert!(plan.iterations > Some(10), "{bytes} {growth}");
+        }
     }
 }

@@ -49,6 +49,12 @@ pub fn growth(live: &[Live]) -> Growth {
     let step = whole.iter().map(|l| l.step).max().unwrap_or(0);
     let middle = points[points.len() / 2].y;
     let least = (LEAST_GROWTH.max(step.saturating_mul(2)) as f64).max(LEAST_PART * middle);
+    if let Some(wanted) = trend.points_to_decide(least) {
+        return Growth::TooFew {
+            collections: trend.points,
+            wanted,
+        };
+    }
     if !trend.grows(least) {
         return Growth::Steady {
             collections: trend.points,
@@ -97,20 +103,17 @@ pub fn growth(live: &[Live]) -> Growth {
 pub fn why_steady(growth: f64, noise: f64, least: f64) -> String {
     if growth <= OVER_NOISE * noise {
         format!(
-            "no sustained growth: changes are within the spread of {}",
+            "no sustained growth: the trend is within the spread of {}",
             size(noise)
         )
     } else if growth < least {
         format!(
-            "no sustained growth: {} is below the leak threshold of {}",
+            "no sustained growth: the trend of {} in total is below the leak threshold of {}",
             size(growth),
             size(least)
         )
     } else {
-        format!(
-            "no sustained growth: the live set grew by {}, but not throughout",
-            size(growth)
-        )
+        "no sustained growth: the live set rose mainly in the first half".to_owned()
     }
 }
 
@@ -134,19 +137,23 @@ fn grows(report: &ProcessReport) -> Option<Diagnosis> {
     let Growth::Grows(growing) = report.growth else {
         return None;
     };
+    // The sizes that the line with the live set shows. The growth along the trend differs from
+    // their difference.
+    let first = report.live.iter().find(|live| live.whole);
     let mut text = format!(
-        "the live set keeps growing: by {} over {} full GCs, {} per GC",
-        size(growing.growth),
+        "the live set keeps growing: from {} to {} over {} full GCs, trend {} per GC",
+        ByteSize(first.map_or(0, |live| live.bytes)),
+        ByteSize(growing.live),
         growing.collections,
         size(growing.per_collection),
     );
     if let (Some(pace), Some((low, high))) = (growing.per_minute, growing.per_minute_range) {
-        text += &format!(
-            ", {} per minute (95% confidence interval {} to {})",
-            size(pace),
-            size(low),
-            size(high)
-        );
+        text += &format!(", {} per minute", size(pace));
+        let (low, high) = (size(low), size(high));
+        // An even series has an interval without width.
+        if low != high {
+            text += &format!(" (95% confidence interval {low} to {high})");
+        }
         let left = report
             .limit
             .and_then(|limit| limit.checked_sub(growing.live));
@@ -358,7 +365,7 @@ fn explicit(report: &ProcessReport, process: &ProcessLog) -> Option<Diagnosis> {
         severity: Severity::Note,
         text: format!(
             "{collections} collections were requested, {} in total: by System.gc() in {} or by \
-             tools such as `dumpsys meminfo`",
+             `dumpsys meminfo`, which `heaptap meminfo` runs",
             milliseconds(total_ns),
             heaptap_model::untrusted::sanitize(name)
         ),

@@ -82,15 +82,29 @@ impl Trend {
 
     /// Returns whether the series keeps growing, by more than `least` in total.
     pub fn grows(&self, least: f64) -> bool {
-        let is_far = self.points >= MANY && self.growth >= FAR_OVER_NOISE * self.noise;
-        let score = match is_far {
+        self.rises(least) && self.deciding_score() >= SCORE
+    }
+
+    /// Returns about how many points would decide if the series rises, but has too few points to
+    /// exclude chance. The score grows with the root of their number.
+    pub fn points_to_decide(&self, least: f64) -> Option<usize> {
+        let score = self.deciding_score();
+        (self.rises(least) && score < SCORE).then(|| {
+            let wanted = self.points as f64 * (SCORE / score.max(1.0)).powi(2);
+            (wanted.ceil() as usize).clamp(self.points + 1, MANY.max(2 * self.points))
+        })
+    }
+
+    /// Returns whether the line rises to its end, by more than `least` and the spread around it.
+    fn rises(&self, least: f64) -> bool {
+        self.growth >= least && self.growth >= OVER_NOISE * self.noise && self.still >= STILL
+    }
+
+    fn deciding_score(&self) -> f64 {
+        match self.points >= MANY && self.growth >= FAR_OVER_NOISE * self.noise {
             true => self.score_apart,
             false => self.score,
-        };
-        score >= SCORE
-            && self.growth >= least
-            && self.growth >= OVER_NOISE * self.noise
-            && self.still >= STILL
+        }
     }
 }
 
@@ -320,6 +334,25 @@ mod tests {
             77,
         );
         assert_eq!(bunched, 1000);
+        // A rise that is curved needs more points than the minimum.
+        let curved = |points: usize| {
+            let points: Vec<Point> = (0..points)
+                .map(|n| Point {
+                    x: n as f64,
+                    y: 2.0 + 8.0 * (n as f64 / (points - 1) as f64).powi(2),
+                })
+                .collect();
+            Trend::of(&points).unwrap()
+        };
+        let few = curved(12);
+        assert!(!few.grows(1.0), "{few:?}");
+        assert!(
+            matches!(few.points_to_decide(1.0), Some(13..=30)),
+            "{few:?}"
+        );
+        let many = curved(60);
+        assert!(many.grows(1.0), "{many:?}");
+        assert_eq!(many.points_to_decide(1.0), None);
         // Shrinking is not growth.
         assert_eq!(accused(|_, n| 90.0 - n as f64, 30), 0);
     }

@@ -47,17 +47,22 @@ impl Classified for EligibilityError {
                      finished booting",
                 )
             }
-            EligibilityError::NotEligible { missing, fix, .. } => match missing {
-                true => ErrorFacts::new(ErrorClass::NotEligible, "target-not-found"),
-                false => ErrorFacts::new(ErrorClass::NotEligible, "not-eligible"),
+            // `--no-check` does not find it either.
+            EligibilityError::NotEligible {
+                missing: true, fix, ..
+            } => ErrorFacts {
+                help: fix.clone(),
+                ..ErrorFacts::new(ErrorClass::NotEligible, "target-not-found")
+            },
+            EligibilityError::NotEligible { fix, .. } => {
+                ErrorFacts::new(ErrorClass::NotEligible, "not-eligible").with_help(match fix {
+                    Some(question) if question.ends_with('?') => {
+                        format!("{question} Use `--no-check` to record anyway.")
+                    }
+                    Some(fix) => format!("{fix}; use `--no-check` to record anyway"),
+                    None => "use `--no-check` to record anyway".to_owned(),
+                })
             }
-            .with_help(match fix {
-                Some(question) if question.ends_with('?') => {
-                    format!("{question} Use `--no-check` to record anyway.")
-                }
-                Some(fix) => format!("{fix}; use `--no-check` to record anyway"),
-                None => "use `--no-check` to record anyway".to_owned(),
-            }),
             EligibilityError::NotRunning { .. } => {
                 ErrorFacts::new(ErrorClass::NotEligible, "not-running").with_help(
                     "start the app first (`heaptap apps` shows running apps), or wait for an \

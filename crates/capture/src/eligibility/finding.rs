@@ -203,6 +203,18 @@ impl Finding {
         }
     }
 
+    /// After the recording: it waited for the process to start.
+    pub(super) fn never_started(name: &str) -> Finding {
+        Finding::new(
+            FindingId::NotRunning,
+            Severity::Warning,
+            Scope::Both,
+            format!("{name} was not running"),
+        )
+        .why("it did not start while the recording ran")
+        .fix("start it before or during the recording, or use `record --launch`")
+    }
+
     pub(super) fn no_process(name: &str, similar: &[&str]) -> Finding {
         let f = Finding::new(
             FindingId::NotRunning,

@@ -257,7 +257,10 @@ pub fn explain(target: &EmptyTarget, evidence: &Evidence<'_>) -> Vec<Finding> {
                 && (f.severity >= Severity::Warning
                     || f.id == FindingId::NotRunning && target.pid.is_none())
         });
-        causes.extend(about.cloned());
+        causes.extend(about.map(|f| match (f.id, f.severity) {
+            (FindingId::NotRunning, Severity::Note) => Finding::never_started(&target.name),
+            _ => f.clone(),
+        }));
         let about = preflight.device.iter().filter(|f| f.scope != other);
         causes.extend(about.cloned());
     }
@@ -265,7 +268,7 @@ pub fn explain(target: &EmptyTarget, evidence: &Evidence<'_>) -> Vec<Finding> {
         causes.push(match target.pid {
             Some(_) if evidence.java => Finding::no_dump(&target.name),
             Some(_) => Finding::no_allocation(&target.name, evidence.heaps),
-            None => Finding::not_running(&target.name, Severity::Blocks),
+            None => Finding::never_started(&target.name),
         });
     }
     let mut seen = Vec::new();
@@ -543,6 +546,9 @@ mod tests {
             ..EmptyTarget::default()
         };
         assert_eq!(ids(&late, &evidence), [F::NotRunning]);
+        // The recording no longer waits for it.
+        let why = explain(&late, &evidence).remove(0).why;
+        assert_eq!(why, "it did not start while the recording ran");
     }
 
     #[test]

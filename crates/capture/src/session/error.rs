@@ -172,6 +172,16 @@ pub enum SessionError {
         /// Waiting time.
         after: Duration,
     },
+    /// The trace does not contain a dump of any process, from its start on.
+    #[error(
+        "no dump arrived within {} s: heapprofd attaches to a process when it allocates, and has \
+         not attached to any yet",
+        after.as_secs()
+    )]
+    NothingAttached {
+        /// Waiting time.
+        after: Duration,
+    },
     /// No process is left to dump.
     #[error("cannot take a snapshot in session {id}: the recorded process has ended")]
     TargetsGone { id: SessionId },
@@ -204,6 +214,9 @@ pub enum SessionError {
         package: String,
         why: String,
     },
+    /// Another host has the journal of the session, so only that host can request dumps.
+    #[error("cannot take a snapshot in session {id}: another host started it")]
+    StartedElsewhere { id: SessionId },
     /// The session has ended, so it does not accept requests.
     #[error("session {id} is not recording any more")]
     NotRecording { id: SessionId },
@@ -389,6 +402,12 @@ impl Classified for SessionError {
                      recording continues",
                 )
             }
+            SessionError::NothingAttached { .. } => {
+                ErrorFacts::new(ErrorClass::Device, "snapshot-late").with_help(
+                    "use the app until it allocates, then take another snapshot; the recording \
+                     continues",
+                )
+            }
             SessionError::TargetsGone { id } => {
                 ErrorFacts::new(ErrorClass::NotEligible, "not-running").with_help(format!(
                     "start the app again and take another snapshot, or end the recording with \
@@ -413,6 +432,11 @@ impl Classified for SessionError {
             }
             SessionError::NotLaunched { .. } => ErrorFacts::new(ErrorClass::Device, "not-launched")
                 .with_help("start it manually during the recording"),
+            SessionError::StartedElsewhere { id } => {
+                ErrorFacts::new(ErrorClass::Usage, "started-elsewhere").with_help(format!(
+                    "take it on that host, or end the recording with `heaptap stop {id}`"
+                ))
+            }
             SessionError::NotRecording { id } => {
                 ErrorFacts::new(ErrorClass::Usage, "not-recording")
                     .with_help(format!("fetch it with `heaptap stop {id}`"))

@@ -81,7 +81,8 @@ const DUMP_LIMIT: Duration = Duration::from_secs(30);
 ///
 /// # Errors
 /// Returns [`SessionError::NoSnapshot`] if the device does not support it,
-/// [`SessionError::TargetsGone`] if no process is left to dump, or [`SessionError::SnapshotLate`] if
+/// [`SessionError::TargetsGone`] if no process is left to dump,
+/// [`SessionError::NothingAttached`] if none was ever dumped, or [`SessionError::SnapshotLate`] if
 /// no dump arrived in time.
 pub async fn take_snapshot(
     device: &Device,
@@ -167,11 +168,17 @@ pub async fn take_snapshot(
         taken => taken,
     };
     let taken = taken.and_then(|taken| taken.ok_or_else(late));
-    if let Err(SessionError::SnapshotLate { .. }) = taken
-        && let Ok(running) = target_pids(device, state).await
-        && are_gone(state, &running)
-    {
-        return Err(gone());
+    if let Err(SessionError::SnapshotLate { .. }) = taken {
+        if let Ok(running) = target_pids(device, state).await
+            && are_gone(state, &running)
+        {
+            return Err(gone());
+        }
+        if header.config.contains(HEAPPROFD) && waiting.has_no_dump(scan()).await {
+            return Err(SessionError::NothingAttached {
+                after: waiting.limit,
+            });
+        }
     }
     taken
 }
@@ -206,6 +213,20 @@ struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
+    fn file(&self) -> TraceFile<'_> {
+        TraceFile {
+            path: self.path,
+            pid: self.pid,
+        }
+    }
+
+    /// Returns whether the trace does not contain any dump since its start; false if it cannot be
+    /// read.
+    async fn has_no_dump(&self, mut scan: Box<dyn DumpScan>) -> bool {
+        let read = look(self.device, &self.file(), 0, scan.as_mut()).await;
+        read.is_ok() && !scan.is_lost() && scan.dumps().is_empty()
+    }
+
     /// Reads the file from `at` on until the dump is complete; `None` if `at` was not a packet
     /// boundary.
     async fn until_complete(
@@ -215,10 +236,7 @@ impl Waiting<'_> {
     ) -> Result<Option<Snapshot>, SessionError> {
         // The device's clock decides about lateness, and ours if the device is silent.
         let silent = Instant::now() + self.limit + QUICK;
-        let file = TraceFile {
-            path: self.path,
-            pid: self.pid,
-        };
+        let file = self.file();
         let mut first_seen: Option<u64> = None;
         let mut seen_before = 0;
         loop {

@@ -62,10 +62,7 @@ impl Session {
             }
             Err(error @ SessionError::NotFetched { .. }) => Err(error),
             Err(error) => {
-                // Android 10's single file existed before.
-                if self.header().removable {
-                    self.remove_remote().await;
-                }
+                self.remove_new_remote().await;
                 self.forget()?;
                 Err(error)
             }
@@ -208,7 +205,17 @@ impl Session {
         if output.stdout.trim_ascii() != b"gone" {
             return Ok(());
         }
-        Err(self.rejection().await)
+        let rejection = self.rejection().await;
+        // perfetto is gone, and its file is empty: otherwise `status` would list a trace to fetch.
+        self.remove_new_remote().await;
+        Err(rejection)
+    }
+
+    /// Removes the trace of a failed start, except Android 10's single file, which existed before.
+    async fn remove_new_remote(&self) {
+        if self.header().removable {
+            self.remove_remote().await;
+        }
     }
 
     /// Returns the reason why the service rejected the session, from the device log.

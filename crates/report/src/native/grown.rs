@@ -186,9 +186,23 @@ impl<'a> Changes<'a> {
     }
 
     fn table(&self, html: &mut Html, what: &str, changes: &[&Change], per: Option<&Per>) {
-        if changes.is_empty() {
-            return;
+        let (changes, noise): (Vec<&Change>, Vec<&Change>) = changes
+            .iter()
+            .copied()
+            .partition(|(.., turnover)| !turnover.as_ref().is_some_and(is_noise));
+        if !changes.is_empty() {
+            self.list(html, what, &changes, per);
         }
+        if !noise.is_empty() {
+            html.add(format_args!(
+                "<p class=\"note\">{} {what} with an interval that includes 0: not listed.</p>\n",
+                counted(noise.len() as u64, "callsite", "callsites")
+            ));
+        }
+    }
+
+    /// Writes changes whose intervals exclude 0, or that have none.
+    fn list(&self, html: &mut Html, what: &str, changes: &[&Change], per: Option<&Per>) {
         let left_out = match changes.len().saturating_sub(ROWS) {
             0 => String::new(),
             n => format!("; {} not shown", counted(n as u64, "more is", "more are")),
@@ -206,7 +220,6 @@ impl<'a> Changes<'a> {
             vec![
                 figure(*net, turnover.as_ref(), per),
                 match turnover {
-                    Some(turnover) if is_noise(turnover) => "interval includes 0",
                     Some(_) => what,
                     None => "not sampled",
                 }
@@ -297,7 +310,8 @@ fn verdicts(html: &mut Html, growth: &Growth) {
         ]
     });
     let caption = format!(
-        "Verdicts of <code>heaptap leaks</code> over all {} iterations, by growth per {}.",
+        "Verdicts of <code>heaptap leaks</code> over all {} iterations, by growth per {}. “grows” is \
+         a confirmed leak.",
         growth.rounds,
         Foreign(&growth.per)
     );
@@ -308,6 +322,51 @@ fn verdicts(html: &mut Html, growth: &Growth) {
 mod tests {
     use super::*;
     use heaptap_model::stacks::NodeId;
+
+    #[test]
+    fn growth_that_can_be_chance_is_counted_and_not_listed() {
+        let mut profile = StackProfile::default();
+        let mut node = |name: &str| {
+            let frame = profile.table.bare_frame(name);
+            profile.table.child(NodeId::ROOT, frame)
+        };
+        let nodes = vec![node("leaking"), node("restless")];
+        // The second replaces its allocations.
+        for (held, allocated) in [([10, 10], [10, 10]), ([200, 11], [200, 18])] {
+            let bytes = |hits: [i64; 2]| hits.map(|hits| hits * 4096).to_vec();
+            let mut dump = Dump {
+                measures: [
+                    View::Objects,
+                    View::Space,
+                    View::AllocObjects,
+                    View::AllocSpace,
+                ]
+                .map(Measure::of_view)
+                .to_vec(),
+                default_measure: 1,
+                values: Values {
+                    nodes: nodes.clone(),
+                    columns: vec![
+                        held.to_vec(),
+                        bytes(held),
+                        allocated.to_vec(),
+                        bytes(allocated),
+                    ],
+                },
+                ..Dump::default()
+            };
+            dump.facts.sampling_interval_bytes = 4096;
+            profile.dumps.push(dump);
+        }
+        let (first, last) = (&profile.dumps[0], &profile.dumps[1]);
+        let mut html = Html::default();
+        let changes = Changes::of(&profile, Some(first), Some(last), true);
+        changes.write(&mut html, last, "one", "two", None);
+        let page = html.into_body();
+        assert!(page.contains("leaking"), "{page}");
+        assert!(!page.contains("restless"), "{page}");
+        assert!(page.contains(">1 callsite grew with an interval"), "{page}");
+    }
 
     #[test]
     fn summed_callsites_err_by_their_small_samples() {

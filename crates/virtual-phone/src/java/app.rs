@@ -17,6 +17,11 @@ const THUMBNAIL: u32 = 128;
 const PLACEHOLDERS: u32 = 4;
 /// Width and height of the picture above a detail page.
 const HEADER: (u32, u32) = (1_080, 480);
+/// Width and height of the picture above a destroyed screen: its pixels are the allocation that the
+/// native heap keeps for each of them.
+const SCREEN_HEADER: (u32, u32) = (256, 192);
+/// First picture of the destroyed screens, which differ from each other and from thumbnails.
+const SCREEN_PICTURES: u32 = 1_000;
 /// Number of articles of the feed, and how many share the address of their picture.
 const ARTICLES: u32 = 200;
 const PLACEHOLDER_URL: &str = "https://img.example.com/thumbnails/placeholder-256.webp";
@@ -301,10 +306,14 @@ fn feed_screen(s: &mut Skeleton<'_>, feed: Screen, http: Obj, plants: &mut Vec<P
     presenter
 }
 
-/// Adds a destroyed activity that a static field still holds, with a large bitmap.
-fn leaked_activity(s: &mut Skeleton<'_>, application: Obj) -> Plant {
-    let screen = s.activity("com.example.app.ui.DetailActivity", application, false);
-    let picture = s.bitmap(HEADER.0, HEADER.1, Picture(1));
+/// Adds the picture above a destroyed screen; returns its view.
+fn header(
+    s: &mut Skeleton<'_>,
+    screen: &Screen,
+    (width, height): (u32, u32),
+    picture: Picture,
+) -> Obj {
+    let picture = s.bitmap(width, height, picture);
     let state = s.b.object(
         APP,
         "android.graphics.drawable.BitmapDrawable$BitmapState",
@@ -322,6 +331,13 @@ fn leaked_activity(s: &mut Skeleton<'_>, application: Obj) -> Plant {
     );
     s.b.set(header, "mDrawable", drawable);
     s.b.set(header, "mWindowAttachCount", 1);
+    header
+}
+
+/// Adds a destroyed activity that a static field still holds, with a large bitmap.
+fn leaked_activity(s: &mut Skeleton<'_>, application: Obj) -> Plant {
+    let screen = s.activity("com.example.app.ui.DetailActivity", application, false);
+    let header = header(s, &screen, HEADER, Picture(1));
     s.children(screen.content, &[header]);
     s.b.set(screen.activity, "header", header);
     let navigator =
@@ -398,7 +414,8 @@ fn destroyed_screens(s: &mut Skeleton<'_>, application: Obj) -> Vec<Obj> {
                 })
                 .collect();
             s.children(view, &rows);
-            s.children(screen.content, &[view]);
+            let header = header(s, &screen, SCREEN_HEADER, Picture(SCREEN_PICTURES + n));
+            s.children(screen.content, &[header, view]);
             screen.activity
         })
         .collect()

@@ -318,6 +318,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_destroyed_screen_holds_the_picture_that_the_native_heap_keeps() {
+        let model = Model::of(&Inputs::for_tests(14, false));
+        let native = |destroyed| {
+            let life = Life {
+                listeners: 1,
+                thumbnails: 1,
+                garbage: 0,
+                destroyed,
+            };
+            model.at(&life).0.native()
+        };
+        // The registry adds a few bytes to the pixels of each.
+        let kib = (native(3) - native(0)) >> 10;
+        assert_eq!(kib, 3 * 192);
+    }
+
+    #[test]
     fn sums_are_those_of_the_heap() {
         for (android, obfuscated) in [(10, false), (14, false), (16, true)] {
             let inputs = Inputs::for_tests(android, obfuscated);

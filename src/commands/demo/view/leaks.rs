@@ -90,7 +90,7 @@ fn show_series(console: &Console, series: &SeriesRow) {
     console.data(console.styled(Style::Strong, text));
     let first = series.sites.first().filter(|site| site.verdict == "grows");
     if let Some(site) = first {
-        show_site(console, "  ", site, &series.heaps);
+        show_site(console, "  ", site, &series.heaps, None);
     }
 }
 

@@ -11,6 +11,7 @@ use crate::heaps::input::facts::Growth;
 use crate::units::{ByteSize, counted, thousands};
 use crate::views::java::{Cell, csv_line, signed};
 use crate::views::native::{ATTACHED, callers, heading, parts, place, value, what_of};
+use crate::views::sites::shrank_elsewhere;
 
 /// Minimum number of columns to show both self and cumulative growth.
 const ROOM_FOR_BOTH: usize = 100;
@@ -192,6 +193,15 @@ fn show_rows(console: &Console, report: &DiffReport, heap: &HeapDiff) {
         console.data("");
         console.data(console.styled(Style::Strong, note));
         table(console, report, &noise, change).show(console);
+    }
+    // Cumulative growth of callers and callees overlaps, so its sum is not the total.
+    let shown: f64 = heap.rows.iter().map(|row| row.own.growth.value).sum();
+    let total = &heap.shown.growth;
+    let others = shrank_elsewhere(shown, total.value, total.high.unwrap_or(total.value));
+    if let Some(size) = others.filter(|_| report.sort != "cumulative") {
+        let each = per(report);
+        let note = format!("rows that are not shown shrank by {size}{each} in total");
+        console.data(console.styled(Style::Dim, note));
     }
 }
 

@@ -282,9 +282,12 @@ fn sentences(process: &ProcessReport) -> Vec<String> {
         lines.push(line);
     }
     match process.growth {
-        Growth::TooFew { wanted, .. } if !process.live.is_empty() => {
-            lines.push(format!("trend unknown: needs {wanted} full GCs"))
-        }
+        Growth::TooFew {
+            collections,
+            wanted,
+        } if !process.live.is_empty() => lines.push(format!(
+            "too few full GCs for a trend: {collections} of at least {wanted}"
+        )),
         Growth::Steady {
             growth,
             noise,

@@ -1,13 +1,15 @@
 //! Shows growth in native heaps as text.
 
+use std::time::Duration;
+
 use crate::console::table::Table;
 use crate::console::{Console, Style};
 use crate::flags::pattern::NO_MATCH;
 use crate::heaps::growth::{HeapRow, NativeLeaksDocument, Place, SeriesRow, SiteRow};
-use crate::units::{ByteSize, counted, thousands};
+use crate::units::{ByteSize, HumanDuration, counted, thousands};
 use crate::untrusted;
 use crate::views::native::{shortened, unwinder_notes};
-use crate::views::sites::{CALLERS, last_dump, paragraph, place, show_site};
+use crate::views::sites::{CALLERS, last_dump, paragraph, place, show_site, shrank_elsewhere};
 
 /// Rows of churn on a page.
 const CHURN: usize = 5;
@@ -34,6 +36,14 @@ fn show_series(console: &Console, series: &SeriesRow, document: &NativeLeaksDocu
     console.data(console.styled(Style::Strong, untrusted::sanitize(&who)));
     for heap in &series.heaps {
         show_heap(console, heap, document.is_filtered);
+        let rows = series.sites.iter().filter(|site| site.heap == heap.heap);
+        let rows = rows.filter(|site| site.verdict == "grows" || is_suspect(site));
+        let grown: f64 = rows.map(|site| site.growth_per_iteration.value).sum();
+        let total = heap.growth_per_iteration;
+        if let Some(size) = shrank_elsewhere(grown, total.value, total.high) {
+            let text = format!("the other callsites shrank by {size} per iteration in total");
+            console.data(console.styled(Style::Dim, text));
+        }
     }
     for note in &series.notes {
         paragraph(console, "", &untrusted::sanitize(note), Style::Warn);
@@ -69,10 +79,11 @@ fn show_series(console: &Console, series: &SeriesRow, document: &NativeLeaksDocu
     console.data(console.styled(style, headline));
     for (at, site) in grows.iter().enumerate() {
         console.data("");
-        show_site(console, &format!("{}. ", at + 1), site, &series.heaps);
+        let lead = format!("{}. ", at + 1);
+        show_site(console, &lead, site, &series.heaps, None);
     }
     more(console, leaks as usize, grows.len());
-    let untold = show_untold(console, series, &of("inconclusive"));
+    let untold = show_untold(console, series, &of("inconclusive"), &grows);
     if series.within_sampling_error > 0 {
         let who = match series.within_sampling_error {
             1 => "1 callsite is within sampling error and grows".to_owned(),
@@ -87,13 +98,32 @@ fn show_series(console: &Console, series: &SeriesRow, document: &NativeLeaksDocu
             ByteSize(document.tolerance_bytes)
         ));
     }
-    show_churn(console, series);
+    show_churn(console, series, |site| elsewhere(site, &grows, &untold));
     let functions = grows.iter().chain(&untold).flat_map(|site| {
         let own = site.stack.iter().position(|frame| *frame == site.own);
         site.stack.iter().take(own.unwrap_or(0) + 1 + CALLERS)
     });
-    let notes = unwinder_notes(functions.map(|frame| frame.function.as_str()));
+    let mut notes = unwinder_notes(functions.map(|frame| frame.function.as_str()));
+    if !grows.is_empty() {
+        notes.extend(series.heaps.first().and_then(time_note));
+    }
     console.footnotes(&notes.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+/// Returns a note about leaks that depend on time, if labels mark the iterations: the rate does not
+/// distinguish them.
+fn time_note(heap: &HeapRow) -> Option<String> {
+    let (first, last) = (heap.dumps.first()?, heap.dumps.last()?);
+    if !heap.paired || last.label.is_none() {
+        return None;
+    }
+    let span = last.time_ns?.checked_sub(first.time_ns?)? as f64;
+    let iteration = Duration::from_nanos((span / heap.iterations) as u64);
+    Some(format!(
+        "an iteration took {} on average. A leak that grows with time instead looks the same; a \
+         recording of the idle app shows it.",
+        HumanDuration(iteration)
+    ))
 }
 
 fn show_heap(console: &Console, heap: &HeapRow, is_filtered: bool) {
@@ -164,6 +194,7 @@ fn show_untold<'a>(
     console: &Console,
     series: &SeriesRow,
     untold: &[&'a SiteRow],
+    grows: &[&SiteRow],
 ) -> Vec<&'a SiteRow> {
     if series.suspects + series.inconclusive == 0 {
         return Vec::new();
@@ -187,21 +218,18 @@ fn show_untold<'a>(
     }
     let headline = format!("Inconclusive: {}", parts.join("; "));
     console.data(console.styled(Style::Strong, headline));
-    let (suspects, mut others): (Vec<&SiteRow>, Vec<&SiteRow>) = untold.iter().partition(|site| {
-        !matches!(
-            site.inconclusive_reason,
-            Some("too-few-samples" | "incomplete")
-        )
-    });
+    let (suspects, mut others): (Vec<&SiteRow>, Vec<&SiteRow>) =
+        untold.iter().partition(|site| is_suspect(site));
     let suspects = &suspects[..suspects.len().min(UNTOLD)];
     for site in suspects {
         console.data("");
-        show_site(console, "?  ", site, &series.heaps);
+        let elsewhere = elsewhere(site, grows, &[]);
+        show_site(console, "?  ", site, &series.heaps, elsewhere);
     }
     more(console, series.suspects as usize, suspects.len());
     others.retain(|site| site.rate.value > 0.0);
     others.truncate(UNTOLD);
-    show_lacking(console, &others);
+    show_lacking(console, &others, |site| elsewhere(site, grows, suspects));
     let flat = series.inconclusive_without_growth;
     more(
         console,
@@ -213,6 +241,12 @@ fn show_untold<'a>(
     }
     others.extend(suspects);
     others
+}
+
+/// Returns whether an inconclusive site certainly grew.
+fn is_suspect(site: &SiteRow) -> bool {
+    let reason = site.inconclusive_reason;
+    reason.is_some_and(|reason| !matches!(reason, "too-few-samples" | "incomplete"))
 }
 
 /// Returns a note about the inconclusive callsites that do not grow.
@@ -229,13 +263,17 @@ fn not_listed(flat: u64, all: u64) -> String {
 }
 
 /// Shows callsites that lack data for a verdict.
-fn show_lacking(console: &Console, others: &[&SiteRow]) {
+fn show_lacking(
+    console: &Console,
+    others: &[&SiteRow],
+    elsewhere: impl Fn(&SiteRow) -> Option<String>,
+) {
     if others.is_empty() {
         return;
     }
     console.data("");
     let mut table = Table::new(&["per iteration", "needs", "function"]).of_code();
-    for (site, apart) in others.iter().zip(apart(others)) {
+    for (site, apart) in others.iter().zip(apart(others, elsewhere)) {
         let rounds = site
             .decides
             .rounds
@@ -245,7 +283,10 @@ fn show_lacking(console: &Console, others: &[&SiteRow]) {
             Some("incomplete") => Some("complete data".to_owned()),
             _ => None,
         };
-        let decides: Vec<String> = rounds.into_iter().chain(interval).chain(complete).collect();
+        let mut decides: Vec<String> = rounds.into_iter().chain(interval).chain(complete).collect();
+        if decides.is_empty() {
+            decides.push("more iterations".to_owned());
+        }
         let function = untrusted::sanitize(&site.own.function).into_owned();
         table.row(
             vec![format!("{:+}", site.rate.shown()), decides.join(" or ")],
@@ -264,7 +305,11 @@ fn show_lacking(console: &Console, others: &[&SiteRow]) {
     }
 }
 
-fn show_churn(console: &Console, series: &SeriesRow) {
+fn show_churn(
+    console: &Console,
+    series: &SeriesRow,
+    elsewhere: impl Fn(&SiteRow) -> Option<String>,
+) {
     if series.churn.is_empty() {
         return;
     }
@@ -278,7 +323,7 @@ fn show_churn(console: &Console, series: &SeriesRow) {
     console.data(console.styled(Style::Strong, headline));
     let mut table = Table::new(&["allocated", "freed", "still unreleased", "function"]).of_code();
     let sites: Vec<&SiteRow> = series.churn.iter().take(CHURN).collect();
-    for (site, apart) in sites.iter().zip(apart(&sites)) {
+    for (site, apart) in sites.iter().zip(apart(&sites, elsewhere)) {
         let freed = site.freed_share.unwrap_or(0.0);
         table.row(
             vec![
@@ -298,8 +343,25 @@ fn show_churn(console: &Console, series: &SeriesRow) {
     }
 }
 
-/// Returns the place of each site. Adds differences if several sites share a line of code.
-fn apart(sites: &[&SiteRow]) -> Vec<String> {
+/// Returns the relation of a site to the rows of its function in the sections above.
+fn elsewhere(site: &SiteRow, leaks: &[&SiteRow], untold: &[&SiteRow]) -> Option<String> {
+    let is_alike = |row: &&SiteRow| row.own.function == site.own.function;
+    let is_same = |row: &&SiteRow| row.heap == site.heap && row.stack == site.stack;
+    if let Some(at) = leaks.iter().position(is_alike) {
+        return Some(format!("leak {} is of other callsites", at + 1));
+    }
+    match untold.iter().any(is_same) {
+        true => Some("also inconclusive".to_owned()),
+        false => untold
+            .iter()
+            .any(is_alike)
+            .then(|| "other callsites are inconclusive".into()),
+    }
+}
+
+/// Returns the place of each site and its relation to other sections. Adds differences if several
+/// sites share a line of code.
+fn apart(sites: &[&SiteRow], elsewhere: impl Fn(&SiteRow) -> Option<String>) -> Vec<String> {
     let differences = |at: usize| {
         let site = sites[at];
         let others = sites.iter().enumerate();
@@ -315,6 +377,7 @@ fn apart(sites: &[&SiteRow]) -> Vec<String> {
     let at = 0..sites.len();
     at.map(|at| {
         let mut parts = vec![place(&sites[at].own)];
+        parts.extend(elsewhere(sites[at]));
         parts.extend(differences(at));
         parts.retain(|part| !part.is_empty());
         parts.join(" · ")

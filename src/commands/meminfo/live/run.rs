@@ -323,10 +323,7 @@ impl Live {
             }
             Observation::Resident(resident) => self.values(entry, &Figure::of_resident(resident)),
             Observation::Parts(parts) => self.values(entry, &Figure::of_parts(parts)),
-            Observation::Unreadable(unread) => {
-                self.unread
-                    .push(format!("{}: {}", unread.source.word(), unread.why))
-            }
+            Observation::Unreadable(unread) => self.unread.push(unread.to_string()),
             _ => {}
         }
     }

@@ -18,6 +18,7 @@ use super::groups::{GroupId, Groups, RowKey};
 use super::own::own_frames;
 use super::shown::{Shown, ShownId};
 use crate::sampling::plan::{self, Decider};
+use crate::sampling::poisson::Z95_ONE_SIDED;
 use crate::sampling::verdict::{
     Course, Evidence, FALSE_DISCOVERIES, InconclusiveReason, MIN_HITS_TO_TEST, Terms, Verdict,
     benjamini_hochberg, judge, steady,
@@ -129,7 +130,7 @@ pub struct Growth<'a> {
     /// Frame of app code, by callsite of the tree.
     own: Vec<Option<FrameId>>,
     /// All callsites with any sample. A line of app code replaces several of its callsites that
-    /// grow; lines that grow without a growing callsite are added. Order: growing sites by
+    /// grow or, if it only grows as a whole, all that do not churn. Order: growing sites by
     /// certainty of growth, then suspects, then the rest.
     pub sites: Vec<Site>,
     /// Growth of each heap as a whole.
@@ -299,12 +300,14 @@ impl<'a> Growth<'a> {
         }
     }
 
-    /// Returns the sites that free nearly everything they allocate, most allocated bytes first.
+    /// Returns the sites that free nearly everything they allocate and do not leak, most allocated
+    /// bytes first.
     pub fn churn(&self) -> Vec<&Site> {
         let mut churn: Vec<&Site> = self
             .sites
             .iter()
-            .filter(|site| matches!(site.unit, Unit::Callsite(_)) && site.churns())
+            .filter(|site| matches!(site.unit, Unit::Callsite(_)))
+            .filter(|site| site.churns() && !site.grows())
             .collect();
         churn.sort_by_key(|site| (Reverse(site.allocated.bytes()), site.heap, site.unit));
         churn
@@ -373,8 +376,8 @@ impl<'a> Growth<'a> {
         let lines = self.sites_of(of, &levels[1], &tested[1], |unit| {
             Unit::Line(GroupId(unit as u32))
         });
-        // Number of growing callsites of each line, and whether one grows.
-        let mut growing = vec![0_u32; levels[1].whole.len()];
+        // Growing callsites by line.
+        let mut growing: HashMap<usize, Vec<Site>> = HashMap::new();
         let owner_of: HashMap<Unit, usize> = of
             .callsites
             .ids
@@ -383,21 +386,35 @@ impl<'a> Growth<'a> {
             .map(|(id, owner)| (Unit::Callsite(*id), *owner))
             .collect();
         for site in sites.iter().filter(|site| site.grows()) {
-            growing[owner_of[&site.unit]] += 1;
+            let owner = owner_of[&site.unit];
+            growing.entry(owner).or_default().push(*site);
         }
-        let mut folded = vec![false; levels[1].whole.len()];
+        // Lines with a row of their own, and whether the row is the whole line.
+        let mut rows: HashMap<usize, bool> = HashMap::new();
         for line in lines.into_iter().filter(Site::grows) {
             let Unit::Line(GroupId(owner)) = line.unit else {
                 continue;
             };
+            let owner = owner as usize;
             // A line without app code cannot be named.
-            let has_name = (owner as usize) < self.owners.len();
-            if growing[owner as usize] != 1 && has_name {
-                folded[owner as usize] = growing[owner as usize] > 1;
-                self.sites.push(line);
+            if owner >= self.owners.len() {
+                continue;
             }
+            let row = match growing.get(&owner).map_or(&[][..], Vec::as_slice) {
+                [] => line,
+                // It has a row of its own.
+                [_] => continue,
+                growing => self.sum(line, growing),
+            };
+            rows.insert(owner, !growing.contains_key(&owner));
+            self.sites.push(row);
         }
-        let stays = |site: &Site| !(site.grows() && folded[owner_of[&site.unit]]);
+        let stays = |site: &Site| match rows.get(&owner_of[&site.unit]).copied() {
+            None => true,
+            // A callsite that frees what it allocates is not what makes its line grow.
+            Some(true) => site.churns(),
+            Some(false) => !site.grows(),
+        };
         self.sites.extend(sites.into_iter().filter(stays));
         let interval = series.dumps.iter().map(|(_, interval)| *interval);
         let Some(interval) = interval.reduce(Interval::wider) else {
@@ -415,6 +432,37 @@ impl<'a> Growth<'a> {
             rate: self.per_iteration(heap, &grown),
             detectable: plan::minimal_detectable(interval, self.iterations(heap), 0.0, self.tested),
         });
+    }
+
+    /// Returns the row of a line with its growing callsites only: its other callsites have verdicts
+    /// of their own.
+    fn sum(&self, line: Site, growing: &[Site]) -> Site {
+        let nothing = Site {
+            callsites: 0,
+            held: Sampled::nothing(line.held.interval()),
+            allocated: Sampled::nothing(line.allocated.interval()),
+            freed: 0,
+            turnover: Turnover::nothing(line.turnover.kept().interval()),
+            ..line
+        };
+        let sum = growing.iter().fold(nothing, |sum, site| Site {
+            callsites: sum.callsites + site.callsites,
+            held: sum.held.plus(site.held),
+            allocated: sum.allocated.plus(site.allocated),
+            freed: sum.freed.saturating_add(site.freed),
+            turnover: sum.turnover.plus(site.turnover),
+            ..sum
+        });
+        let tolerance = self.rule.tolerance * self.iterations(line.heap);
+        let grown = sum.turnover.estimate();
+        Site {
+            grown,
+            rate: self.per_iteration(line.heap, &grown),
+            verdict: Verdict::Grows {
+                below_tolerance: sum.turnover.limits(Z95_ONE_SIDED).1 <= tolerance,
+            },
+            ..sum
+        }
     }
 
     /// Judges the units of a level; for lines, only those that certainly grew.

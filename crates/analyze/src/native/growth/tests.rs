@@ -198,13 +198,46 @@ fn a_leak_by_many_ways_is_found_by_its_line() {
         })
         .collect();
     let growth = Growth::of(&table, &[series(&dumps)], &Filter::default(), RULE);
-    let names = names(&growth);
-    assert_eq!(names[0], ("all of append".to_owned(), GROWS));
-    assert!(
-        names[1..]
-            .iter()
-            .all(|(name, v)| name == "append" && *v != GROWS)
+    // Its callsites lack data only if each is tested alone.
+    assert_eq!(names(&growth), [("all of append".to_owned(), GROWS)]);
+    assert_eq!(growth.sites[0].callsites, 60);
+}
+
+#[test]
+fn a_line_is_its_leaking_callsites_and_none_that_churns() {
+    let mut table = StackTable::default();
+    let mut line = |way: &str| site(&mut table, &["main", way, "append", "malloc"]);
+    let (one, two, churn) = (line("one"), line("two"), line("three"));
+    let leaks_and_frees = site(&mut table, &["main", "parse", "malloc"]);
+    let dumps: Vec<Dump> = (0..9)
+        .map(|i| {
+            let at = i64::from(i);
+            dump(
+                i,
+                &[
+                    (one, 5 * at, 5 * at),
+                    (two, 4 * at, 4 * at),
+                    (churn, 1, 1000 * (at + 1)),
+                    (leaks_and_frees, 3 * at, 1000 * (at + 1)),
+                ],
+            )
+        })
+        .collect();
+    let growth = Growth::of(&table, &[series(&dumps)], &Filter::default(), RULE);
+    assert_eq!(
+        names(&growth)[..2],
+        [
+            ("all of append".to_owned(), GROWS),
+            ("parse".to_owned(), GROWS)
+        ]
     );
+    let line = &growth.sites[0];
+    assert_eq!(line.callsites, 2);
+    assert_eq!(line.rate.value, 9.0 * T as f64);
+    assert_eq!((line.held.bytes(), line.freed), (72 * T, 0));
+    let churn: Vec<Unit> = growth.churn().iter().map(|site| site.unit).collect();
+    assert_eq!(churn.len(), 1, "a leak is not churn: {churn:?}");
+    assert_eq!(growth.sites.len(), 3);
 }
 
 #[test]

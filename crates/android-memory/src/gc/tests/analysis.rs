@@ -178,7 +178,11 @@ fn a_live_set_that_grows_is_told_with_its_pace() {
     assert!((growing.growth / mb - 19.0).abs() < 0.2, "{growing:?}");
     assert_eq!(kinds(&report), ["grows"]);
     let text = &report.diagnoses[0].text;
-    assert!(text.contains("by 19.0 MiB over 20 full GCs"), "{text}");
+    assert!(
+        text.contains("from 20.0 MiB to 39.0 MiB over 20 full GCs, trend 1.0 MiB per GC"),
+        "{text}"
+    );
+    assert!(!text.contains("confidence interval"), "{text}");
     assert!(
         text.contains("6.0 MiB per minute") && text.contains("reaches its limit of 100.0 MiB in"),
         "{text}"
@@ -206,6 +210,17 @@ fn a_live_set_that_does_not_grow_is_left_alone() {
             collections: 0,
             wanted: 8
         }
+    );
+    // A rise of too few collections is not called steady.
+    let curved = (0..12).map(|n| art(n, "Background", FULL, 20 + n * n, 200));
+    let report = only(&log(curved), GcContext::default());
+    assert!(
+        matches!(
+            report.growth,
+            Growth::TooFew { collections: 12, wanted } if wanted > 12
+        ),
+        "{:?}",
+        report.growth
     );
     // Less than the unit hides, and less than the threshold.
     let little = (0..12).map(|n| {
@@ -296,6 +311,8 @@ fn errors_pauses_and_habits_are_told() {
     let slow = |n: u64| art(n, "Explicit", FULL, 20, 30).replace("paused 2ms", "paused 20ms,1ms");
     let report = only(&log((0..3).map(slow)), GcContext::default());
     assert_eq!(kinds(&report), ["pauses", "explicit"]);
+    let text = &report.diagnoses[1].text;
+    assert!(text.contains("which `heaptap meminfo` runs"), "{text}");
     assert_eq!((report.pauses.count, report.pauses.p50_ns), (6, 1_000_000));
     let slower = slow(0).replace("paused 20ms", "paused 200ms");
     let report = only(&log([slower]), GcContext::default());

@@ -270,10 +270,10 @@ fn a_mistyped_name_gets_similar_ones_and_is_refused() {
             .is_some_and(|x| x.contains("com.example.app")),
         "{f:?}"
     );
-    assert_eq!(
-        a.refusal(Scope::Native).map(|e| e.kind()),
-        Some("target-not-found")
-    );
+    let refusal = a.refusal(Scope::Native).expect("it is not installed");
+    assert_eq!(refusal.kind(), "target-not-found");
+    let offers = refusal.help().map(|help| help.contains("--no-check"));
+    assert_eq!(offers, Some(false), "it would not help: {refusal}");
     // A manifest can name processes freely: with startup requested it might still appear.
     let a = assess(BuildType::User, &typo, &with(Startup::Asked));
     assert_eq!(a.targets[0].native, Answer::Unknown);
