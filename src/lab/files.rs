@@ -16,6 +16,14 @@ pub const SUMMARY: &str = "summary.md";
 pub const METRICS: &str = "metrics.txt";
 pub const INDEX: &str = "index.html";
 
+/// Writes a text under its final name when it is complete.
+///
+/// # Errors
+/// Returns an error if its directory cannot be written.
+pub fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
+    write_whole(path, text.as_bytes())
+}
+
 /// Writes a value as JSON.
 pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_vec_pretty(value)

@@ -6,6 +6,7 @@
 //! | `figures` | the figure of each budget in the directory of a run |
 //! | `steps` | performing the steps of a run on a device |
 //! | `install` | installing the app |
+//! | `judging` | verdicts from the figures so far |
 //! | `once` | one run: a recording, its steps, its figures |
 //! | `recover` | fetching what an interrupted run left on a device |
 //! | `scenario_run` | runs until the budgets are decided; the results |
@@ -16,6 +17,7 @@ pub mod events;
 pub mod figures;
 pub mod files;
 mod install;
+mod judging;
 mod once;
 mod recover;
 pub mod scenario_run;

@@ -3,16 +3,18 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use heaptap_lab::baseline::Baseline;
 use heaptap_lab::results::{
     BudgetResult, Device as DeviceRow, Run, RunError, RunState, SCHEMA_VERSION, ScenarioResult,
 };
-use heaptap_lab::scenario::{self, Compare, DeviceClass, Keep, Limit, Scenario};
-use heaptap_lab::verdict::{self, Verdict};
+use heaptap_lab::scenario::{self, Compare, DeviceClass, Keep, Scenario};
+use heaptap_lab::verdict::Verdict;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::events::{LabEvent, LabEvents};
 use super::figures::{self, RunFigure};
+use super::judging::Judging;
 use super::once::{self, Bench, Over};
 use super::state::{Figure, Progress};
 use super::{files, install};
@@ -41,6 +43,8 @@ pub struct LabRequest {
     pub folder: PathBuf,
     /// Go on with what the directory has.
     pub resume: bool,
+    /// Figures of an earlier build; empty if there are none.
+    pub baseline: Baseline,
     /// Options of each recording; its output and interval are set for each run.
     pub record: RecordOptions,
     /// Android user or work profile.
@@ -89,6 +93,11 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
     if let Some(begun) = progress.begun.take() {
         progress.runs.push(unfinished(begun));
     }
+    let judging = Judging {
+        scenario,
+        interval: interval_of(&request.record),
+        baseline: &request.baseline,
+    };
     let mut halt = None;
     if !progress.is_set_up {
         if let Some(app) = &scenario.install {
@@ -104,10 +113,10 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
     if let Some(error) = halt {
         let number = progress.next_run();
         progress.runs.push(failed_run(number, error));
-        return finish(request, progress, began, None);
+        return finish(request, &judging, progress, began, None);
     }
     let mut interrupted = None;
-    while let Some(number) = next(scenario, &progress) {
+    while let Some(number) = next(&judging, &progress) {
         (tools.tell)(LabEvent::Run {
             run: number,
             at_most: scenario.repeats.max,
@@ -129,9 +138,9 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
             // A device that restarts needs a moment; the next run reports it if it does not return.
             let _ = tools.device.wait_ready(RETURN).await;
         }
-        count(scenario, &progress, number, tools.tell);
+        count(&judging, &progress, number, tools.tell);
     }
-    finish(request, progress, began, interrupted)
+    finish(request, &judging, progress, began, interrupted)
 }
 
 /// Adds a run and its figures.
@@ -211,7 +220,8 @@ fn write_page(folder: &Path, page: &Path, tell: &LabEvents) {
 }
 
 /// Returns the number of the next run; `None` if the budgets are decided or cannot be.
-fn next(scenario: &Scenario, progress: &Progress) -> Option<usize> {
+fn next(judging: &Judging<'_>, progress: &Progress) -> Option<usize> {
+    let scenario = judging.scenario;
     let runs = &progress.runs;
     // A step that fails, fails again: what can be retried has `retry`.
     if runs.iter().any(|run| run.state == RunState::Failed) {
@@ -221,61 +231,20 @@ fn next(scenario: &Scenario, progress: &Progress) -> Option<usize> {
     let done = runs.len() - voids;
     let is_over = done >= scenario.repeats.max || voids > VOID_RUNS;
     let is_decided = done >= scenario.repeats.min
-        && (0..scenario.budgets.len()).all(|at| {
-            let (judged, _) = judge(scenario, progress, at);
-            judged.is_some_and(|judged| judged.verdict != Verdict::Undecided)
-        });
+        && judging
+            .all(progress, false)
+            .iter()
+            .all(|judged| judged.as_ref().is_ok_and(|j| j.verdict != Verdict::Undecided));
     (!is_over && !is_decided).then(|| progress.next_run())
 }
 
-/// Judges a budget; `None` without figures, with the reason.
-fn judge(
-    scenario: &Scenario,
-    progress: &Progress,
-    at: usize,
-) -> (Option<verdict::Judgement>, Option<String>) {
-    let budget = &scenario.budgets[at];
-    let missing = || {
-        let figures = progress.figures.get(at).into_iter().flatten();
-        figures.filter_map(|figure| figure.missing.clone()).next()
-    };
-    let limit = match &budget.limit {
-        Limit::Value(limits) => limits
-            .iter()
-            .find(|(class, _)| *class == progress.device_class)
-            .or_else(|| limits.iter().find(|(class, _)| class == scenario::DEFAULT_CLASS))
-            .map(|(_, limit)| *limit),
-        Limit::Change(_) => None,
-    };
-    let Some(limit) = limit else {
-        let why = format!("there is no limit for the device class {}", progress.device_class);
-        return (None, Some(why));
-    };
-    let measured = progress.measured(at);
-    if measured.is_empty() || missing().is_some() {
-        return (None, missing());
-    }
-    let looks = verdict::Looks::of(scenario.repeats.min, scenario.repeats.max);
-    let judged = verdict::judge(&measured, &[], limit, floor(budget), &looks);
-    (Some(judged), None)
-}
-
-/// Smallest step of a figure: one page of PSS, one object.
-fn floor(budget: &scenario::Budget) -> f64 {
-    match budget.figure {
-        scenario::Figure::Meminfo { .. } => 4096.0,
-        _ => 1.0,
-    }
-}
-
-fn count(scenario: &Scenario, progress: &Progress, run: usize, tell: &LabEvents) {
+fn count(judging: &Judging<'_>, progress: &Progress, run: usize, tell: &LabEvents) {
     let mut counts = [0; 3];
-    for at in 0..scenario.budgets.len() {
-        let verdict = judge(scenario, progress, at).0.map(|judged| judged.verdict);
-        counts[match verdict {
-            Some(Verdict::Within) => 0,
-            Some(Verdict::Over) => 1,
-            Some(Verdict::Undecided) | None => 2,
+    for judged in judging.all(progress, false) {
+        counts[match judged.map(|judged| judged.verdict) {
+            Ok(Verdict::Within) => 0,
+            Ok(Verdict::Over) => 1,
+            Ok(Verdict::Undecided) | Err(_) => 2,
         }] += 1;
     }
     let [within, over, undecided] = counts;
@@ -290,14 +259,13 @@ fn count(scenario: &Scenario, progress: &Progress, run: usize, tell: &LabEvents)
 /// Judges all budgets, writes the results, and removes recordings that need not be kept.
 fn finish(
     request: &LabRequest,
+    judging: &Judging<'_>,
     mut progress: Progress,
     began: Instant,
     interrupted: Option<ErrorClass>,
 ) -> Result<ScenarioResult, Failure> {
     let scenario = &request.scenario;
-    let budgets: Vec<BudgetResult> = (0..scenario.budgets.len())
-        .map(|at| budget_result(scenario, &progress, at))
-        .collect();
+    let budgets = judging.results(&progress);
     let class = class_of_result(&progress, &budgets, interrupted);
     if class.is_none() && scenario.keep == Keep::OnFailure {
         for run in &mut progress.runs {
@@ -328,26 +296,6 @@ fn finish(
     Ok(result)
 }
 
-fn budget_result(scenario: &Scenario, progress: &Progress, at: usize) -> BudgetResult {
-    let budget = &scenario.budgets[at];
-    let (judgement, missing) = judge(scenario, progress, at);
-    let is_over = judgement.as_ref().is_some_and(|j| j.verdict == Verdict::Over);
-    let last = progress.figures.get(at).and_then(|figures| figures.last());
-    BudgetResult {
-        name: budget.name.clone(),
-        what: budget.describe(),
-        unit: budget.figure.unit(),
-        line: budget.line,
-        judgement,
-        missing,
-        figures: progress.measured(at),
-        excess: match last {
-            Some(figure) if is_over => figure.parts.clone(),
-            _ => Vec::new(),
-        },
-    }
-}
-
 /// Returns the class of the exit code. One budget that is surely over decides.
 fn class_of_result(
     progress: &Progress,
@@ -373,6 +321,14 @@ fn class_of_result(
     }
     let open = budgets.iter().any(|budget| budget.judgement.is_none());
     (open || is(Verdict::Undecided)).then_some(ErrorClass::Inconclusive)
+}
+
+/// Returns the sampling interval in bytes.
+fn interval_of(options: &RecordOptions) -> u64 {
+    match &options.kind {
+        CaptureKind::Native(spec) => spec.interval_bytes,
+        _ => 1,
+    }
 }
 
 /// A process replays its gaps if all runs sample at the same interval, so that their spread is too

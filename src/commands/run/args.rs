@@ -22,6 +22,14 @@ pub struct Args {
     /// A run that was interrupted does not count; its recording is fetched from the device first.
     #[arg(long, requires = "output")]
     pub resume: bool,
+    /// Figures of an earlier build [default: SCENARIO with .baseline, if it exists]
+    ///
+    /// Budgets with `change` compare with them.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub baseline: Option<PathBuf>,
+    /// Write the figures into the baseline, for version control
+    #[arg(long)]
+    pub update_baseline: bool,
     /// Print the commands without running them
     #[arg(long, conflicts_with = "resume")]
     pub dry_run: bool,

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use heaptap_lab::baseline::Baseline;
 use heaptap_lab::scenario::{Actions, Problems, Record, Scenario, Target};
 use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
@@ -79,6 +80,7 @@ pub fn request(
     scenario: Scenario,
     path: &Path,
     output: Option<PathBuf>,
+    baseline: Option<PathBuf>,
     resume: bool,
     names: NameOptions,
     user: Option<u32>,
@@ -87,6 +89,7 @@ pub fn request(
         let stem = file_name(&scenario.name);
         PathBuf::from(default_name(&stem, OffsetDateTime::now_utc(), &SessionId::random()))
     });
+    let baseline = read_baseline(&baseline_path(path, baseline.clone()), baseline.is_some())?;
     let base = path.parent().unwrap_or(Path::new("")).to_owned();
     let record = record_options(&scenario, &base, names, user)?;
     Ok(LabRequest {
@@ -95,10 +98,34 @@ pub fn request(
         base,
         folder,
         resume,
+        baseline,
         record,
         user,
         scenario,
     })
+}
+
+/// Returns the path of the baseline: the named one, or beside the scenario.
+pub fn baseline_path(scenario: &Path, named: Option<PathBuf>) -> PathBuf {
+    named.unwrap_or_else(|| scenario.with_extension("baseline"))
+}
+
+/// Reads a baseline. Without a `named` one, a missing file is empty.
+///
+/// # Errors
+/// Returns an error if it cannot be read, or is no baseline.
+pub fn read_baseline(path: &Path, named: bool) -> Result<Baseline, Failure> {
+    let unreadable = |why: String| {
+        let message = format!("cannot read {}: {why}", path.display());
+        Failure::new(ErrorClass::BadInput, "input-unreadable", message)
+            .with_help("`heaptap run SCENARIO --update-baseline` writes it")
+    };
+    if !path.exists() && !named {
+        return Ok(Baseline::default());
+    }
+    let bytes = crate::bytes::Bytes::read(path, LARGEST).map_err(|e| unreadable(e.to_string()))?;
+    let text = std::str::from_utf8(&bytes).map_err(|_| unreadable("it is not text".to_owned()))?;
+    Baseline::parse(text).map_err(|error| unreadable(error.to_string()))
 }
 
 fn record_options(

@@ -54,8 +54,18 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let names = args.names.options(console)?;
     R8Mappings::check(&names)?;
     let resume = args.resume;
-    let request = run::request(scenario, path, args.output, resume, names, ctx.globals.user)?;
+    let baseline = args.baseline;
+    let kept = run::baseline_path(path, baseline.clone());
+    let user = ctx.globals.user;
+    let named = baseline.filter(|path| !args.update_baseline || path.exists());
+    let request = run::request(scenario, path, args.output, named, resume, names, user)?;
     let result = perform(ctx, &request).await?;
+    if args.update_baseline {
+        let mut baseline = request.baseline.clone();
+        baseline.update(&result);
+        files::write_text(&kept, &baseline.text())?;
+        console.say(format_args!("wrote {}", kept.display()));
+    }
     show(console, &request, &result);
     Ok(outcome(&result))
 }
