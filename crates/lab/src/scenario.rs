@@ -1,7 +1,34 @@
 //! The YAML language of scenarios: what to do with an app, what to measure, and what it may use.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `yaml` | a file as a tree of nodes with their places |
+//! | `variables` | `${NAME}` in values |
+//! | `shape`, `forms` | the language as data: keys, values, descriptions |
+//! | `check`, `problems` | check of a file against it, and all its errors |
+//! | `parse` | conversion to the types below |
+//! | `schema` | the language as a JSON Schema |
+//! | `init` | a first scenario for an app |
+
+mod check;
+mod forms;
+mod init;
+mod parse;
+mod problems;
+mod schema;
+mod shape;
+mod variables;
+mod yaml;
+
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 
+pub use self::init::first_scenario;
+pub use self::parse::Actions;
+pub use self::problems::{Problem, Problems};
+pub use self::schema::schema;
 use crate::results::Unit;
 
 /// A scenario, checked: names, sizes, times and references are valid, variables are replaced.
