@@ -31,6 +31,9 @@ pub use self::problems::{Problem, Problems};
 pub use self::schema::schema;
 use crate::results::Unit;
 
+/// The class of devices that no other class takes.
+pub const DEFAULT_CLASS: &str = "default";
+
 /// A scenario, checked: names, sizes, times and references are valid, variables are replaced.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scenario {
@@ -218,6 +221,49 @@ pub enum Compare {
     Equal,
     GreaterOrEqual,
     Greater,
+}
+
+impl Compare {
+    /// Returns whether `value` compares so with `wanted`.
+    pub fn holds(self, value: u64, wanted: u64) -> bool {
+        match self {
+            Compare::Less => value < wanted,
+            Compare::LessOrEqual => value <= wanted,
+            Compare::Equal => value == wanted,
+            Compare::GreaterOrEqual => value >= wanted,
+            Compare::Greater => value > wanted,
+        }
+    }
+}
+
+impl Budget {
+    /// Describes the figure: `native bytes of libapp.so at end`.
+    pub fn describe(&self) -> String {
+        let figure = match &self.figure {
+            Figure::Native {
+                library,
+                function,
+                heap,
+            } => {
+                let of = library.as_ref().or(function.as_ref());
+                let of = of.map(|name| format!(" of {name}")).unwrap_or_default();
+                let heap = heap.as_ref().map(|heap| format!(" in {heap}"));
+                format!("unreleased native bytes{of}{}", heap.unwrap_or_default())
+            }
+            Figure::Java { class, measure } => match measure {
+                JavaMeasure::Instances => format!("instances of {class}"),
+                JavaMeasure::Shallow => format!("shallow bytes of {class}"),
+                JavaMeasure::Retained => format!("bytes retained by {class}"),
+            },
+            Figure::Leaks => "Java leaks".to_owned(),
+            Figure::Meminfo { row } => format!("PSS of {row} in meminfo"),
+            Figure::LiveSet => "live set of the Java heap".to_owned(),
+        };
+        match &self.per {
+            Some(label) => format!("growth of {figure} per {label}"),
+            None => format!("{figure} at {}", self.at),
+        }
+    }
 }
 
 impl Figure {

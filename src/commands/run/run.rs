@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use heaptap_lab::baseline::Baseline;
-use heaptap_lab::scenario::{Actions, Problems, Record, Scenario, Target};
+use heaptap_lab::scenario::{self, Actions, Problems, Record, Scenario, Target};
 use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 
@@ -40,27 +40,29 @@ pub fn read(path: &Path) -> Result<Scenario, Failure> {
         return Err(unreadable("it is larger than 1 MiB".to_owned()));
     }
     let text = std::str::from_utf8(&bytes).map_err(|_| unreadable("it is not text".to_owned()))?;
+    let environment = |name: &str| std::env::var(name).ok();
+    with_actions(|actions| Scenario::parse(text, &name, &environment, actions))
+        .map_err(|problems| refused(&problems))
+}
+
+/// Passes the actions of `provoke` to the language of scenarios, which does not know them.
+fn with_actions<T>(work: impl FnOnce(&Actions<'_>) -> T) -> T {
+    let all: Vec<(&str, &str)> = (catalog::ALL.iter())
+        .map(|entry| (entry.name, entry.does))
+        .collect();
     let check = |action: &str| match action.parse::<Action>() {
         Ok(_) => Ok(()),
         Err(error) => Err(error.why),
     };
-    let names: Vec<(&str, &str)> = (catalog::ALL.iter())
-        .map(|entry| (entry.name, entry.does))
-        .collect();
-    let actions = Actions {
-        names: &names,
+    work(&Actions {
+        all: &all,
         check: &check,
-    };
-    let environment = |name: &str| std::env::var(name).ok();
-    Scenario::parse(text, &name, &environment, &actions).map_err(|problems| refused(&problems))
+    })
 }
 
 /// Returns the JSON Schema of scenarios.
 pub fn schema() -> serde_json::Value {
-    let names: Vec<(&str, &str)> = (catalog::ALL.iter())
-        .map(|entry| (entry.name, entry.does))
-        .collect();
-    heaptap_lab::scenario::schema(&names)
+    with_actions(scenario::schema)
 }
 
 fn refused(problems: &Problems) -> Failure {
@@ -144,9 +146,9 @@ fn record_options(
     // A preset has no path; a file is relative to the scenario.
     let file = config.as_deref().map(|config| {
         let beside = base.join(config);
-        ConfigFile::load(&match beside.is_file() {
-            true => beside.display().to_string(),
-            false => config.to_owned(),
+        ConfigFile::load(match beside.is_file() {
+            true => &beside,
+            false => Path::new(config),
         })
     });
     let file = file.transpose()?;
