@@ -195,7 +195,7 @@ fn negative_growth_is_judged() {
 fn any_figures_are_judged_without_a_panic() {
     let mut random = fastrand::Rng::with_seed(1);
     let edges = [0.0, 5e-324, 1e-12, 1.0, 3.0, 4096.0, 1e15, 1e154, f64::MAX];
-    for _ in 0..3000 {
+    for _ in 0..1000 {
         let mut value = || edges[random.usize(..edges.len())];
         let (limit, floor, first) = (value(), value(), value());
         let mut figures = |most| -> Vec<Measured> {
