@@ -5,16 +5,19 @@
 //! | `yaml` | a file as a tree of nodes with their places |
 //! | `variables` | `${NAME}` in values |
 //! | `shape`, `forms` | the language as data: keys, values, descriptions |
-//! | `check`, `problems` | check of a file against it, and all its errors |
+//! | `check` | check of a file against it, with the names of `actions` |
+//! | `problems`, `report` | errors with their places |
 //! | `parse` | conversion to the types below |
 //! | `schema` | the language as a JSON Schema |
 //! | `init` | a first scenario for an app |
 
+mod actions;
 mod check;
 mod forms;
 mod init;
 mod parse;
 mod problems;
+mod report;
 mod schema;
 mod shape;
 mod variables;
@@ -25,8 +28,8 @@ mod tests;
 
 use std::time::Duration;
 
+pub use self::actions::Actions;
 pub use self::init::first_scenario;
-pub use self::parse::Actions;
 pub use self::problems::{Problem, Problems};
 pub use self::schema::schema;
 use crate::results::Unit;

@@ -1,9 +1,10 @@
 //! Check of a file against the shapes of the language: unknown and missing keys, wrong types, and
 //! invalid values, each with its place.
 
+use super::actions::Actions;
 use super::forms::{Form, Numbers};
-use super::parse::Actions;
-use super::problems::{Path, Report, shown, suggestion};
+use super::problems::{Path, nearest_name, shown, suggestion};
+use super::report::Report;
 use super::shape::{
     Group, Key, MONKEY, MONKEY_EVENTS, REPEAT, RETRY, STEP_ACTIONS, STEP_OPTIONS, SUB_STEPS, Shape,
 };
@@ -44,7 +45,7 @@ impl Check<'_> {
                     self.wrong_type(node, shape, path);
                 } else if !names.clone().any(|word| word == text) {
                     let message = format!("must be {}, not {}", expected(shape), found(node));
-                    match heaptap_model::near::nearest(&shown(text), names.by_ref()) {
+                    match nearest_name(text, names.by_ref()) {
                         Some(near) => {
                             let help = format!("did you mean `{near}`?");
                             self.report.add_with_help(node, path, message, help);
@@ -123,16 +124,18 @@ impl Check<'_> {
 
     fn map(&mut self, node: &Node, group: &Group, path: &Path<'_>) {
         let entries = node.entries();
+        // Keys that are not missing but misspelled.
+        let mut misspelled = Vec::new();
         for (key, value) in entries {
             let name = key.text().unwrap_or_default();
             let path = Path::Key(path, name);
             match group.key(name) {
                 Some(known) => self.check(value, &known.shape, &path),
-                None => self.unknown_key(key, group.names(), &path),
+                None => misspelled.extend(self.unknown_key(key, group.names(), &path)),
             }
         }
         for key in group.keys.iter().filter(|key| key.required) {
-            if node.get(key.name).is_none() {
+            if node.get(key.name).is_none() && !misspelled.contains(&key.name) {
                 let message = format!("`{}` is missing", key.name);
                 self.report.add_with_help(node, path, message, key.doc);
             }
@@ -149,29 +152,31 @@ impl Check<'_> {
                 let message = format!("`{}` and `{}` exclude each other", names[0], names[1]);
                 self.report.add(second, path, message);
             }
-            // A misspelled key is reported already.
-            let is_known =
-                |(key, _): &(Node, Node)| key.text().is_some_and(|name| group.key(name).is_some());
-            if first.is_none() && choice.required && entries.iter().all(is_known) {
+            let is_misspelled = choice.keys.iter().any(|key| misspelled.contains(key));
+            if first.is_none() && choice.required && !is_misspelled {
                 let message = format!("{} is missing", one_of(choice.keys.iter().copied()));
                 self.report.add(node, path, message);
             }
         }
     }
 
+    /// Reports an unknown key; returns the name that it resembles.
     fn unknown_key<'n>(
         &mut self,
         key: &Node,
         names: impl Iterator<Item = &'n str> + Clone,
         path: &Path<'_>,
-    ) {
-        if !self.report.is_full() {
-            let help = match names.clone().next() {
-                Some(_) => suggestion(key.text().unwrap_or_default(), names),
-                None => "the map must be empty".to_owned(),
-            };
-            self.report.add_with_help(key, path, "unknown key", help);
+    ) -> Option<&'n str> {
+        if self.report.is_full() {
+            return None;
         }
+        let word = key.text().unwrap_or_default();
+        let help = match names.clone().next() {
+            Some(_) => suggestion(word, names.clone()),
+            None => "the map must be empty".to_owned(),
+        };
+        self.report.add_with_help(key, path, "unknown key", help);
+        nearest_name(word, names)
     }
 
     /// Checks a step that is a word: an action with its value, as typed after `provoke`.
@@ -184,14 +189,9 @@ impl Check<'_> {
             self.report.add(node, path, message);
         } else if !self.report.is_full() {
             let message = format!("`{}` is not an action", shown(name));
-            let help = suggestion(name, self.step_names());
+            let help = suggestion(name, self.actions.names().chain(names_of(&STEP_ACTIONS)));
             self.report.add_with_help(node, path, message, help);
         }
-    }
-
-    fn step_names(&self) -> impl Iterator<Item = &str> + Clone + use<'_> {
-        let own = STEP_ACTIONS.iter().map(|key| key.name);
-        self.actions.names().chain(own)
     }
 
     fn step(&mut self, node: &Node, path: &Path<'_>) {
@@ -211,11 +211,8 @@ impl Check<'_> {
                 self.action_value(value, name, &path);
             } else {
                 all_known = false;
-                if !self.report.is_full() {
-                    let options = STEP_OPTIONS.iter().map(|key| key.name);
-                    let help = suggestion(name, self.step_names().chain(options));
-                    self.report.add_with_help(key, &path, "unknown key", help);
-                }
+                let own = names_of(&STEP_ACTIONS).chain(names_of(&STEP_OPTIONS));
+                self.unknown_key(key, self.actions.names().chain(own), &path);
                 continue;
             }
             match first {
@@ -229,7 +226,11 @@ impl Check<'_> {
             }
         }
         if first.is_none() && all_known {
-            self.report.add(node, path, "the action is missing");
+            let message = match node.get(SUB_STEPS) {
+                Some(_) => "`steps` must have `repeat` in the same step",
+                None => "the action is missing",
+            };
+            self.report.add(node, path, message);
         }
         self.repeat_options(node, first, path);
     }
@@ -299,6 +300,10 @@ impl Check<'_> {
     }
 }
 
+fn names_of<'a>(keys: &'static [Key]) -> impl Iterator<Item = &'a str> + Clone {
+    keys.iter().map(|key| key.name)
+}
+
 /// Returns the text form of an action: `rotate:2`, `monkey:50,seed=7`. Returns `None` if the value
 /// does not have one.
 pub(super) fn action_text(name: &str, value: &Node) -> Option<String> {
@@ -364,9 +369,10 @@ fn expected(shape: &Shape) -> String {
             of: Shape::Step, ..
         } => "a list of steps".to_owned(),
         Shape::List { .. } => "a list".to_owned(),
-        Shape::Map(group) => match group.keys.is_empty() {
-            true => group.what.to_owned(),
-            false => format!("a map: {}", group.what),
+        Shape::Map(group) => match group.keys {
+            [] => "an empty map".to_owned(),
+            [only] => format!("a map with the key `{}`", only.name),
+            [a, b, ..] => format!("a map with keys such as `{}` and `{}`", a.name, b.name),
         },
         Shape::Named { .. } => "a map by device class".to_owned(),
         Shape::Either(Shape::Refused(_), other) => expected(other),

@@ -90,7 +90,7 @@ pub(super) static ARGUMENT: Form = Form {
 pub(super) static PROCESS: Form = Form {
     expected: "the name of a process, such as `com.example.app`",
     check: process,
-    pattern: "^[A-Za-z0-9._:/@-]+$",
+    pattern: "^[A-Za-z0-9._:/@][A-Za-z0-9._:/@-]*$",
     numbers: Numbers::Refused,
 };
 
@@ -236,7 +236,9 @@ fn not_empty(text: &str) -> Result<(), String> {
 
 fn process(text: &str) -> Result<(), String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "._:-/@".contains(c);
-    match !text.is_empty() && text.len() <= MAX_PROCESS_CHARS && text.chars().all(fits) {
+    // A leading `-` can look like an option.
+    let begins = !text.is_empty() && !text.starts_with('-');
+    match begins && text.len() <= MAX_PROCESS_CHARS && text.chars().all(fits) {
         true => Ok(()),
         false => Err(format!("`{}` is not the name of a process", shown(text))),
     }

@@ -11,8 +11,10 @@ mod steps;
 
 use std::time::Duration;
 
+use super::actions::Actions;
 use super::check::{Check, flag};
-use super::problems::{Path, Problems, Report};
+use super::problems::{Path, Problems};
+use super::report::Report;
 use super::shape::{SCENARIO, Shape};
 use super::yaml::Node;
 use super::{Install, Keep, Measure, Record, Repeats, Scenario, Target};
@@ -20,33 +22,6 @@ use super::{forms, variables, yaml};
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 const DEFAULT_REPEATS: Repeats = Repeats { min: 3, max: 5 };
-
-/// The actions of `provoke`, which another crate owns.
-#[derive(Clone, Copy)]
-pub struct Actions<'a> {
-    /// Names with descriptions: `rotate`, `rotates the screen N times`.
-    pub all: &'a [(&'a str, &'a str)],
-    /// Returns an error if an action as text, such as `rotate:2`, is not valid.
-    pub check: &'a dyn Fn(&str) -> Result<(), String>,
-}
-
-impl std::fmt::Debug for Actions<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Actions")
-            .field("all", &self.all)
-            .finish_non_exhaustive()
-    }
-}
-
-impl<'a> Actions<'a> {
-    pub(super) fn names(&self) -> impl Iterator<Item = &'a str> + Clone + use<'a> {
-        self.all.iter().map(|(name, _)| *name)
-    }
-
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.all.iter().any(|(known, _)| *known == name)
-    }
-}
 
 impl Scenario {
     /// Parses a scenario's file. `environment` returns the values of variables; `origin` is the

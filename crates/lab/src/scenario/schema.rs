@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
+use super::actions::Actions;
 use super::forms::{Form, Numbers};
-use super::parse::Actions;
 use super::shape::{
     Choice, Group, Key, MONKEY, MONKEY_EVENTS, REPEAT, SCENARIO, STEP_ACTIONS, STEP_OPTIONS,
     SUB_STEPS, Shape,
@@ -97,15 +97,19 @@ fn group(group: &Group, may_be_null: bool) -> Value {
         false => json!("object"),
     };
     let mut schema = object(kinds, properties(group.keys));
+    let names: Vec<&str> = group.names().collect();
     let required = group.keys.iter().filter(|key| key.required);
     let required: Vec<&str> = required.map(|key| key.name).collect();
+    let mut rules = Map::new();
     if !required.is_empty() {
-        merge(&mut schema, json!({"required": required}));
+        rules.insert("required".to_owned(), json!(required));
     }
     if !group.choices.is_empty() {
-        let names: Vec<&str> = group.names().collect();
         let all: Vec<Value> = group.choices.iter().map(|c| choice(c, &names)).collect();
-        merge(&mut schema, if_known(&names, json!({"allOf": all})));
+        rules.insert("allOf".to_owned(), json!(all));
+    }
+    if !rules.is_empty() {
+        merge(&mut schema, if_known(&names, Value::Object(rules)));
     }
     schema
 }
@@ -183,7 +187,7 @@ fn step(actions: &Actions<'_>) -> Value {
     let mut map = object(json!("object"), all);
     merge(&mut map, rules);
     json!({
-        "description": "An action, or an action with options beside it",
+        "description": "An action, or an action with its options",
         "if": {"type": "string"},
         "then": {
             "if": {"pattern": ":|\\$\\{"},

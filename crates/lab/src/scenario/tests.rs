@@ -5,6 +5,8 @@ mod hostile;
 mod language;
 mod schema;
 
+use self::language::EXAMPLE;
+
 use super::{Actions, Problems, Scenario};
 
 /// Actions with descriptions, as `provoke` has them.

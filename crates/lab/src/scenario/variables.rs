@@ -1,7 +1,8 @@
 //! Variables in values: `${NAME}` and `${NAME:-default}`. Keys do not have variables, and the value
 //! of a variable is text: it is not parsed as YAML and can contain no further variables.
 
-use super::problems::{Path, Report, shown};
+use super::problems::{Path, shown};
+use super::report::Report;
 use super::yaml::{Kind, Node, Written};
 
 /// Returns the value of a variable; `None` if it is not set.

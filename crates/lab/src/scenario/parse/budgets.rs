@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use super::super::forms::{self, DEFAULT, END};
-use super::super::problems::{Path, Report, shown, suggestion};
+use super::super::problems::{Path, shown, suggestion};
+use super::super::report::Report;
 use super::super::yaml::{Kind, Node};
 use super::super::{Budget, DeviceClass, Figure, JavaMeasure, Limit, Measure};
 use super::owned;
@@ -161,7 +162,8 @@ impl Converter<'_> {
                 .get("devices")
                 .map(Node::entries)
                 .unwrap_or_default();
-            let mut names = classes.iter().filter_map(|(key, _)| key.text());
+            let names = classes.iter().filter_map(|(key, _)| key.text());
+            let mut names = names.filter(|name| *name != DEFAULT);
             if class != DEFAULT && !names.clone().any(|name| name == class) {
                 let help = match names.next() {
                     Some(first) => {

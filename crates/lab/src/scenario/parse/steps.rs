@@ -2,7 +2,8 @@
 
 use super::super::check::action_text;
 use super::super::forms;
-use super::super::problems::{Path, Report, shown};
+use super::super::problems::{Path, shown};
+use super::super::report::Report;
 use super::super::shape::{REPEAT, RETRY, STEP_OPTIONS, SUB_STEPS};
 use super::super::yaml::{Kind, Node};
 use super::super::{Step, What};
@@ -149,6 +150,9 @@ impl Converter<'_> {
             let message = "the setup is not recorded, so it cannot have snapshots";
             return self.report.add(node, path, message);
         }
+        if (forms::LABEL.check)(name).is_err() {
+            return;
+        }
         if repeats.len() > 1 {
             let message = "a snapshot cannot be in a `repeat` inside another";
             return self.report.add(node, path, message);
@@ -169,7 +173,7 @@ impl Converter<'_> {
         });
     }
 
-    /// Checks that no label is that of an iteration, such as `round-3` beside `round`.
+    /// Checks that no label is that of an iteration, such as `round-3` of `round`.
     fn check_iterations(&mut self) {
         for label in self
             .labels

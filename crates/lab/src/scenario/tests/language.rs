@@ -45,7 +45,7 @@ budgets:
 - {name: screens, java: {class: com.example.*Activity, measure: instances}, at: after, limit: 2}
 - {name: kept, java: {class: "*", measure: retained}, at: round-20, limit: 2m}
 - {name: leaks, leaks: {}, at: end, limit: 0}
-- {name: leaks-each, leaks:, per: round, limit: 0.5}
+- {name: leaks-each, leaks: , per: round, limit: 0.5}
 - {name: gfx, meminfo: {row: Graphics}, limit: {default: 90MiB, low-ram: 60MiB}}
 - {name: live, live-set: {}, limit: 20MiB}
 - {name: all, native: {}, at: end, change: 2%}
@@ -187,7 +187,7 @@ fn budgets_carry_figures_and_limits() {
     let budgets = parsed(EXAMPLE).budgets;
     let value = |value: f64| Limit::Value(vec![("default".to_owned(), value)]);
     assert_eq!(budgets[0].limit, value(f64::from(12 << 20)));
-    assert_eq!((budgets[0].at.as_str(), budgets[0].line), ("end", 34));
+    assert_eq!((budgets[0].at.as_str(), budgets[0].line), ("end", 32));
     assert_eq!(budgets[1].per.as_deref(), Some("round"));
     assert_eq!(
         budgets[1].figure,
