@@ -33,9 +33,6 @@ pub enum LabEvent {
         /// The error.
         why: String,
     },
-    /// An event of the run's recording.
-    #[serde(untagged)]
-    Recording(RecordEvent),
     /// Warning for the user.
     Warning { text: String },
     /// A run is over.
@@ -53,6 +50,9 @@ pub enum LabEvent {
         over: usize,
         undecided: usize,
     },
+    /// An event of the run's recording.
+    #[serde(untagged)]
+    Recording(RecordEvent),
 }
 
 /// Handles the events of a scenario; must return immediately.

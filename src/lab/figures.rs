@@ -108,7 +108,7 @@ impl Sources<'_> {
                 self.java.classes(self.folder, label, class, *measure)
             }
             Figure::Leaks => self.java.leaks(self.folder, label),
-            Figure::Meminfo { row } => others::meminfo(self.folder, label, row),
+            Figure::Meminfo { row } => others::pss(self.folder, label, row),
             Figure::LiveSet => others::live_set(self.folder, label),
         }
     }

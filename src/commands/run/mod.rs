@@ -1,7 +1,7 @@
 //! `heaptap run`.
 
 mod args;
-mod run;
+mod prepare;
 mod view;
 
 pub use args::Args;

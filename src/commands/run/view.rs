@@ -1,15 +1,16 @@
 //! `heaptap run`: progress of a scenario, its verdicts, and where its results are.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use heaptap_lab::results::{RunState, ScenarioResult, github, markdown, values};
 use heaptap_lab::scenario::{Scenario, first_scenario};
-use heaptap_lab::verdict::{self, Verdict};
+use heaptap_lab::verdict::{self, MAX_PLANNED_RUNS, Plan, Verdict};
 use serde_json::json;
+use tokio::sync::mpsc;
 
 use super::args::Args;
-use super::run;
+use super::prepare;
 use crate::console::signals::watch_signals;
 use crate::console::table::Table;
 use crate::console::{Console, Style};
@@ -32,7 +33,7 @@ use crate::untrusted::shell::quoted_path;
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let console = &ctx.console;
     if args.schema {
-        console.raw(format!("{:#}\n", run::schema()).as_bytes());
+        console.raw(format!("{:#}\n", prepare::schema()).as_bytes());
         return Ok(Outcome::Done);
     }
     if let Some(package) = &args.init {
@@ -44,7 +45,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let Some(path) = args.scenario.as_deref() else {
         return Err(Failure::new(ErrorClass::Usage, "usage", "SCENARIO is missing"));
     };
-    let scenario = run::read(path)?;
+    let scenario = prepare::read(path)?;
     if let Some(folder) = &args.plan {
         return plan(console, &scenario, folder);
     }
@@ -55,10 +56,10 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     R8Mappings::check(&names)?;
     let resume = args.resume;
     let baseline = args.baseline;
-    let kept = run::baseline_path(path, baseline.clone());
+    let kept = prepare::baseline_path(path, baseline.clone());
     let user = ctx.globals.user;
     let named = baseline.filter(|path| !args.update_baseline || path.exists());
-    let request = run::request(scenario, path, args.output, named, resume, names, user)?;
+    let request = prepare::request(scenario, path, args.output, named, resume, names, user)?;
     let result = perform(ctx, &request).await?;
     if args.update_baseline {
         let mut baseline = request.baseline.clone();
@@ -85,11 +86,12 @@ async fn perform(ctx: &Context, request: &LabRequest) -> Result<ScenarioResult, 
         lab::collect(device, &store, &request.folder).await?;
     }
     let (canceller, cancel) = Cancel::new();
-    let shown = Arc::new(Shown::new(&ctx.console));
-    let tell: LabEvents = {
-        let shown = Arc::clone(&shown);
-        Arc::new(move |event| shown.event(&event))
-    };
+    let (happened, mut events) = mpsc::unbounded_channel();
+    let tell: LabEvents = Arc::new(move |event| {
+        // The receiver lives as long as the work.
+        let _ = happened.send(event);
+    });
+    let mut shown = Shown::new(&ctx.console);
     let tools = Tools {
         device,
         store: &store,
@@ -98,17 +100,24 @@ async fn perform(ctx: &Context, request: &LabRequest) -> Result<ScenarioResult, 
         tell: &tell,
     };
     let mut work = std::pin::pin!(scenario_run::run(&tools, request));
-    let result = tokio::select! {
-        result = &mut work => result,
-        _ = signals.recv() => {
-            canceller.cancel();
-            ctx.console.say("stopping: the recording is fetched, and the device restored …");
-            tokio::select! {
-                result = &mut work => result,
-                _ = signals.recv() => Err(left(&request.folder)),
+    let mut asked = false;
+    let result = loop {
+        tokio::select! {
+            biased;
+            Some(event) = events.recv() => shown.event(&event),
+            result = &mut work => break result,
+            _ = signals.recv() => {
+                if std::mem::replace(&mut asked, true) {
+                    break Err(left(&request.folder));
+                }
+                canceller.cancel();
+                ctx.console.say("stopping: the recording is fetched, and the device restored …");
             }
         }
     };
+    while let Ok(event) = events.try_recv() {
+        shown.event(&event);
+    }
     shown.end();
     result
 }
@@ -132,7 +141,7 @@ fn outcome(result: &ScenarioResult) -> Outcome {
 struct Shown<'a> {
     console: &'a Console,
     status: indicatif::ProgressBar,
-    at: Mutex<String>,
+    at: String,
 }
 
 impl<'a> Shown<'a> {
@@ -140,20 +149,20 @@ impl<'a> Shown<'a> {
         Shown {
             status: console.status(),
             console,
-            at: Mutex::default(),
+            at: String::new(),
         }
     }
 
-    fn event(&self, event: &LabEvent) {
+    fn event(&mut self, event: &LabEvent) {
         self.console.event(event);
         match event {
             LabEvent::Run { run, at_most } => {
                 let text = format!("run {run} of at most {at_most}");
                 self.console.set_status(&self.status, &text);
-                *self.at.lock().unwrap_or_else(|e| e.into_inner()) = text;
+                self.at = text;
             }
             LabEvent::Step { step, what, .. } => {
-                let at = self.at.lock().unwrap_or_else(|e| e.into_inner()).clone();
+                let at = &self.at;
                 self.console.set_status(&self.status, format_args!("{at}: {step}: {what}"));
             }
             LabEvent::StepRetry { step, why, .. } => {
@@ -310,15 +319,25 @@ fn plan(console: &Console, scenario: &Scenario, folder: &Path) -> Result<Outcome
     }
     for (name, planned) in rows {
         match planned {
-            Ok(plan) => console.data(format_args!("{name}: {}", plan.describe())),
+            Ok(plan) => console.data(format_args!("{name}: {}", planned_words(&plan))),
             Err(why) => console.data(format_args!("{name}: {why}")),
         }
     }
     Ok(Outcome::Done)
 }
 
+fn planned_words(plan: &Plan) -> String {
+    let most = || format!("more than {MAX_PLANNED_RUNS}");
+    let Some(needed) = plan.needed else {
+        return plan.why.clone().unwrap_or_else(most);
+    };
+    let end = |end: Option<usize>| end.map_or_else(most, |runs| runs.to_string());
+    let runs = crate::units::counted(needed as u64, "run", "runs");
+    format!("{runs} ({} to {})", end(plan.low), end(plan.high))
+}
+
 async fn dry_run(ctx: &Context, scenario: &Scenario) -> Result<Outcome, Failure> {
-    let lines = run::commands(ctx.device().await?, scenario).await?;
+    let lines = prepare::commands(ctx.device().await?, scenario).await?;
     if ctx.console.is_json() {
         ctx.console.json(&json!({ "commands": lines }));
         return Ok(Outcome::Done);

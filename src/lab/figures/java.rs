@@ -58,7 +58,7 @@ impl Heaps {
         let value = |row: &Row| match measure {
             JavaMeasure::Instances => row.sums.count as f64,
             JavaMeasure::Shallow => row.sums.shallow_bytes as f64,
-            JavaMeasure::Retained => row.sums.retained.total() as f64,
+            JavaMeasure::Retained => row.sums.retained.total_bytes() as f64,
         };
         let mut parts: Vec<Excess> = (found.rows.iter())
             .map(|row| Excess {

@@ -117,7 +117,7 @@ impl Opened {
             // Without frees, there is nothing unreleased to count.
             return Ok(());
         };
-        if dump.unfinished {
+        if dump.facts.unfinished {
             return Err("the dump is incomplete".to_owned());
         }
         let table = &self.0.profile.table;

@@ -8,19 +8,19 @@ use heaptap_lab::verdict::Measured;
 use super::{END, PARTS, RunFigure};
 use crate::heaps::selector::{DumpSelector, JavaInput, ProcessFilter};
 use crate::results::timeline;
-use crate::system::meminfo::file;
+use crate::system::meminfo;
 use crate::timeline::{Entry, Observation};
 
 /// Column of the rows.
 const PSS: &str = "pss";
 
 /// Returns the PSS of a row of the table or of the App Summary, summed over the processes.
-pub(super) fn meminfo(folder: &Path, label: &str, row: &str) -> RunFigure {
+pub(super) fn pss(folder: &Path, label: &str, row: &str) -> RunFigure {
     let input = JavaInput {
         path: folder.to_owned(),
         which: Some(DumpSelector::parse(label)),
     };
-    let document = match file::read(&input, &ProcessFilter::default()) {
+    let document = match meminfo::read(&input, &ProcessFilter::default()) {
         Ok(document) => document,
         Err(error) => return RunFigure::missing(error.to_string()),
     };

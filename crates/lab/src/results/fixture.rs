@@ -23,6 +23,8 @@ pub fn budget(name: &str, verdict: Option<(Verdict, f64, f64, f64)>) -> BudgetRe
             limit: 12.0 * MIB,
             runs: 3,
             earlier_runs: 0,
+            confidence: 0.98,
+            p_over: 0.5,
             why: (verdict == Verdict::Undecided).then(|| "the bounds contain the limit".to_owned()),
         }),
         missing: verdict

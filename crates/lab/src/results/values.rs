@@ -208,6 +208,8 @@ mod tests {
             limit: 0.0,
             runs: 1,
             earlier_runs: 0,
+            confidence: 0.98,
+            p_over: 0.5,
             why: None,
         }
     }
