@@ -117,7 +117,9 @@ impl Sources<'_> {
 /// Returns the labels of the iterations of a snapshot: `round-1`, `round-2`.
 fn rounds(labels: &[String], of: &str) -> Vec<String> {
     let is_round = |label: &&String| {
-        let number = label.strip_prefix(of).and_then(|rest| rest.strip_prefix('-'));
+        let number = label
+            .strip_prefix(of)
+            .and_then(|rest| rest.strip_prefix('-'));
         number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit() || b == b'-'))
     };
     labels.iter().filter(is_round).cloned().collect()
@@ -129,7 +131,9 @@ mod tests {
 
     #[test]
     fn rounds_are_the_numbered_labels() {
-        let labels = ["before", "round-1", "round-2", "round-x", "round", "rounds-1"];
+        let labels = [
+            "before", "round-1", "round-2", "round-x", "round", "rounds-1",
+        ];
         let labels = labels.map(str::to_owned);
         assert_eq!(rounds(&labels, "round"), ["round-1", "round-2"]);
         assert!(rounds(&labels, "before").is_empty());

@@ -29,7 +29,9 @@ pub(super) async fn install(
     let installed = install_copies(device, app, base, package, &mut copies).await;
     for copy in &copies {
         // The results do not depend on it.
-        let _ = device.run(&Command::program("rm").args(["-f", copy]), LIMIT).await;
+        let _ = device
+            .run(&Command::program("rm").args(["-f", copy]), LIMIT)
+            .await;
     }
     installed?;
     let compile = Command::program("cmd").args(["package", "compile", "-m", "speed-profile", "-f"]);
@@ -56,8 +58,10 @@ async fn install_copies(
         })?;
         if !bytes.starts_with(b"PK") {
             let message = format!("{} is not an APK", path.display());
-            return Err(Failure::new(ErrorClass::BadInput, "app-unreadable", message)
-                .with_help("build APKs of an app bundle with `bundletool build-apks`"));
+            return Err(
+                Failure::new(ErrorClass::BadInput, "app-unreadable", message)
+                    .with_help("build APKs of an app bundle with `bundletool build-apks`"),
+            );
         }
         let copy = format!("/data/local/tmp/heaptap-{stamp}-{at}.apk");
         copies.push(copy.clone());
@@ -66,17 +70,25 @@ async fn install_copies(
     }
     if !app.keep_data {
         // It is not installed before the first run of a scenario.
-        let _ = device.run(&Command::program("pm").args(["uninstall", package]), LIMIT).await?;
+        let _ = device
+            .run(&Command::program("pm").args(["uninstall", package]), LIMIT)
+            .await?;
     }
     let pm = |words: &[&str]| Command::program("pm").args(words);
     if let [only] = copies.as_slice() {
-        let output = device.run(&pm(&["install", "-r", "-t", only]), LIMIT).await?;
+        let output = device
+            .run(&pm(&["install", "-r", "-t", only]), LIMIT)
+            .await?;
         return succeeded(device, &output);
     }
-    let created = device.run(&pm(&["install-create", "-r", "-t"]), LIMIT).await?;
+    let created = device
+        .run(&pm(&["install-create", "-r", "-t"]), LIMIT)
+        .await?;
     succeeded(device, &created)?;
     let text = String::from_utf8_lossy(&created.stdout);
-    let session = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    let session = text
+        .split_once('[')
+        .and_then(|(_, rest)| rest.split_once(']'));
     let Some((session, _)) = session else {
         return Err(refused(device, &text));
     };

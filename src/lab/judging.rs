@@ -60,13 +60,17 @@ impl Judging<'_> {
                         "the baseline has no figure of it for the device class {class}; \
                          `--update-baseline` adds it"
                     )),
-                    false => Ok(verdict::judge_change(&runs, baseline, *change, floor, looks)),
+                    false => Ok(verdict::judge_change(
+                        &runs, baseline, *change, floor, looks,
+                    )),
                 };
             }
             Limit::Value(limits) => {
                 let of = |name: &str| limits.iter().find(|(class, _)| class == name);
                 let limit = of(class).or_else(|| of(DEFAULT_CLASS));
-                limit.ok_or_else(|| format!("it has no limit for the device class {class}"))?.1
+                limit
+                    .ok_or_else(|| format!("it has no limit for the device class {class}"))?
+                    .1
             }
         };
         Ok(match budget.per {

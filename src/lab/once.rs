@@ -222,7 +222,9 @@ const INFRASTRUCTURE: [&str; 6] = [
 /// can succeed.
 fn is_infrastructure(error: &RunError) -> bool {
     let unreachable = [ErrorClass::NoDevice, ErrorClass::NotFetched];
-    unreachable.iter().any(|class| class.exit_code() == error.code)
+    unreachable
+        .iter()
+        .any(|class| class.exit_code() == error.code)
         || INFRASTRUCTURE.contains(&error.kind.as_str())
 }
 

@@ -19,7 +19,9 @@ use crate::session::Store;
 pub async fn collect(device: &Device, store: &Store, folder: &Path) -> Result<(), Failure> {
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let (left, _) = store.list()?;
-    let ours = left.into_iter().filter(|state| state.header.output.starts_with(&folder));
+    let ours = left
+        .into_iter()
+        .filter(|state| state.header.output.starts_with(&folder));
     for state in ours {
         let (_ask, mut controls) = mpsc::unbounded_channel();
         let ignored: EventHandler = Arc::new(|_| {});

@@ -20,9 +20,9 @@ use super::state::{Figure, Progress};
 use super::{files, install};
 use crate::device::{Command, Device};
 use crate::eligibility::{self, DeviceFacts, names::matches_native};
+use crate::error::{ErrorClass, Failure};
 use crate::heaps::input::{DumpScope, LookOptions};
 use crate::heaps::java::{JavaOptions, ProgressReporter};
-use crate::error::{ErrorClass, Failure};
 use crate::pages::{self, PagePlace, ReportFile, ReportInput, ReportRequest};
 use crate::provoke::{Cancel, Journals, Target};
 use crate::recording::capture_kind::CaptureKind;
@@ -128,13 +128,25 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
         options.output = Some(output.clone());
         vary(&mut options, number);
         let over = once::run_once(&bench, scenario, &options, number).await;
-        take(&mut progress, scenario, number, &output, over, &mut interrupted, tools.tell);
+        take(
+            &mut progress,
+            scenario,
+            number,
+            &output,
+            over,
+            &mut interrupted,
+            tools.tell,
+        );
         progress.begun = None;
         progress.write(&request.folder)?;
         if interrupted.is_some() {
             break;
         }
-        if progress.runs.last().is_some_and(|run| run.state == RunState::Void) {
+        if progress
+            .runs
+            .last()
+            .is_some_and(|run| run.state == RunState::Void)
+        {
             // A device that restarts needs a moment; the next run reports it if it does not return.
             let _ = tools.device.wait_ready(RETURN).await;
         }
@@ -227,14 +239,18 @@ fn next(judging: &Judging<'_>, progress: &Progress) -> Option<usize> {
     if runs.iter().any(|run| run.state == RunState::Failed) {
         return None;
     }
-    let voids = runs.iter().filter(|run| run.state == RunState::Void).count();
+    let voids = runs
+        .iter()
+        .filter(|run| run.state == RunState::Void)
+        .count();
     let done = runs.len() - voids;
     let is_over = done >= scenario.repeats.max || voids > VOID_RUNS;
     let is_decided = done >= scenario.repeats.min
-        && judging
-            .all(progress, false)
-            .iter()
-            .all(|judged| judged.as_ref().is_ok_and(|j| j.verdict != Verdict::Undecided));
+        && judging.all(progress, false).iter().all(|judged| {
+            judged
+                .as_ref()
+                .is_ok_and(|j| j.verdict != Verdict::Undecided)
+        });
     (!is_over && !is_decided).then(|| progress.next_run())
 }
 
@@ -303,9 +319,12 @@ fn class_of_result(
     interrupted: Option<ErrorClass>,
 ) -> Option<ErrorClass> {
     let is = |wanted: Verdict| {
-        budgets
-            .iter()
-            .any(|budget| budget.judgement.as_ref().is_some_and(|j| j.verdict == wanted))
+        budgets.iter().any(|budget| {
+            budget
+                .judgement
+                .as_ref()
+                .is_some_and(|j| j.verdict == wanted)
+        })
     };
     if is(Verdict::Over) {
         return Some(ErrorClass::Budget);
@@ -313,11 +332,19 @@ fn class_of_result(
     if interrupted.is_some() {
         return interrupted;
     }
-    let failed = progress.runs.iter().find(|run| run.state == RunState::Failed);
-    let void = progress.runs.last().filter(|run| run.state == RunState::Void);
+    let failed = progress
+        .runs
+        .iter()
+        .find(|run| run.state == RunState::Failed);
+    let void = progress
+        .runs
+        .last()
+        .filter(|run| run.state == RunState::Void);
     if let Some(error) = failed.or(void).and_then(|run| run.error.as_ref()) {
         let classes = ErrorClass::BY_PRECEDENCE.into_iter();
-        return classes.into_iter().find(|class| class.exit_code() == error.code);
+        return classes
+            .into_iter()
+            .find(|class| class.exit_code() == error.code);
     }
     let open = budgets.iter().any(|budget| budget.judgement.is_none());
     (open || is(Verdict::Undecided)).then_some(ErrorClass::Inconclusive)
@@ -405,7 +432,10 @@ fn is_of(class: &DeviceClass, facts: &DeviceFacts) -> bool {
         (Some((compare, wanted)), Some(value)) => compare.holds(value, *wanted),
     };
     let model = facts.model.as_deref().unwrap_or_default();
-    class.model.as_ref().is_none_or(|pattern| matches_native(pattern, model))
+    class
+        .model
+        .as_ref()
+        .is_none_or(|pattern| matches_native(pattern, model))
         && holds(&class.sdk, facts.sdk.map(u64::from))
         && holds(&class.ram, facts.memory_bytes)
 }
@@ -418,7 +448,9 @@ async fn app_version(device: &Device, package: &str) -> Option<String> {
     let text = String::from_utf8_lossy(&output.stdout);
     let value = |key: &str| {
         let mut words = text.split_whitespace();
-        words.find_map(|word| word.strip_prefix(key)).map(str::to_owned)
+        words
+            .find_map(|word| word.strip_prefix(key))
+            .map(str::to_owned)
     };
     let told = match (value("versionName="), value("versionCode=")) {
         (Some(name), Some(code)) => format!("{name} ({code})"),

@@ -1,6 +1,7 @@
 //! Performs the steps of a run on a device while it is being recorded.
 
 use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use heaptap_lab::results::RunError;
@@ -132,7 +133,8 @@ impl Hands<'_> {
                     false => cancel.wait().await,
                 }
             };
-            let once = tokio::time::timeout(limit, self.once(&step.what, suffix, limit));
+            // A wait ends by itself, with what it saw.
+            let once = tokio::time::timeout(limit + WAIT, self.once(&step.what, suffix, limit));
             let ended = tokio::select! {
                 ended = once => ended,
                 () = cancelled => Ok(Err(interrupted())),
@@ -191,12 +193,17 @@ impl Hands<'_> {
         })?;
         let ends_app = matches!(action, Action::ForceStop | Action::Kill | Action::Crash);
         let plan = Plan::new(self.target.clone(), vec![action]);
-        let report = self.provoke(&plan).await?;
+        let report = self.provoke(&plan, &|_| {}).await?;
         if let Some(death) = report.deaths.first().filter(|_| !ends_app) {
             return Err(Failure::new(
                 ErrorClass::Device,
                 "app-died",
-                format!("{} (PID {}) died during {text}: {}", death.process, death.pid, death.why()),
+                format!(
+                    "{} (PID {}) died during {text}: {}",
+                    death.process,
+                    death.pid,
+                    death.why()
+                ),
             ));
         }
         if report.without_effect > 0 {
@@ -209,9 +216,12 @@ impl Hands<'_> {
         Ok(())
     }
 
-    async fn provoke(&self, plan: &Plan) -> Result<provoke::Report, Failure> {
-        let ignored = |_: &Event| {};
-        let report = provoke::run(self.device, plan, self.journals, self.cancel, &ignored).await?;
+    async fn provoke(
+        &self,
+        plan: &Plan,
+        tell: &(dyn Fn(&Event) + Send + Sync),
+    ) -> Result<provoke::Report, Failure> {
+        let report = provoke::run(self.device, plan, self.journals, self.cancel, tell).await?;
         match report.interrupted {
             true => Err(interrupted()),
             false => Ok(report),
@@ -223,10 +233,28 @@ impl Hands<'_> {
             settle: Some(Settle { limit, rest }),
             ..Plan::new(self.target.clone(), Vec::new())
         };
-        let report = self.provoke(&plan).await?;
-        match report.unsettled {
-            0 => Ok(()),
-            _ => Err(timed_out(format!("{} did not become idle", self.target.package), limit)),
+        let unsettled = Mutex::new(None);
+        let tell = |event: &Event| {
+            if let Event::Settled { why, .. } = event {
+                unsettled
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .clone_from(why);
+            }
+        };
+        self.provoke(&plan, &tell).await?;
+        match unsettled
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
+        {
+            None => Ok(()),
+            Some(why) => {
+                let package = &self.target.package;
+                Err(timed_out(
+                    format!("{package} did not become idle: {why}"),
+                    limit,
+                ))
+            }
         }
     }
 
@@ -234,7 +262,10 @@ impl Hands<'_> {
         let until = Instant::now() + limit;
         loop {
             let front = provoke::foreground(self.device).await?;
-            if front.as_deref().is_some_and(|front| is_activity(front, name)) {
+            if front
+                .as_deref()
+                .is_some_and(|front| is_activity(front, name))
+            {
                 return Ok(());
             }
             if Instant::now() + PAUSE >= until {
@@ -263,7 +294,10 @@ impl Hands<'_> {
                 return Ok(());
             }
             if Instant::now() + PAUSE >= until {
-                return Err(timed_out(format!("no line of the log matched {pattern}"), limit));
+                return Err(timed_out(
+                    format!("no line of the log matched {pattern}"),
+                    limit,
+                ));
             }
             tokio::time::sleep(PAUSE).await;
         }
@@ -313,7 +347,7 @@ fn interrupted() -> Failure {
 }
 
 fn timed_out(message: String, limit: Duration) -> Failure {
-    let message = format!("{message} within {:.0} s", limit.as_secs_f64());
+    let message = format!("{message} (time limit {:.0} s)", limit.as_secs_f64());
     Failure::new(ErrorClass::Device, "wait-timeout", message)
         .with_help("give the step a longer `timeout`, or a `retry`")
 }

@@ -52,7 +52,10 @@ impl Baseline {
             let (key, rest) = line.split_once(": ").ok_or(fail("has no `: `"))?;
             let (budget, class) = key.split_once(' ').ok_or(fail("has no device class"))?;
             let (text, runs) = rest.rsplit_once(" = ").ok_or(fail("has no ` = `"))?;
-            let values = runs.split_whitespace().map(measured).collect::<Option<Vec<_>>>();
+            let values = runs
+                .split_whitespace()
+                .map(measured)
+                .collect::<Option<Vec<_>>>();
             let values = values.ok_or(fail("has a value that is not a number"))?;
             let line = Line {
                 text: text.to_owned(),
@@ -74,7 +77,11 @@ impl Baseline {
 
     /// Replaces the figures of a result's budgets, and keeps all others.
     pub fn update(&mut self, result: &ScenarioResult) {
-        for budget in result.budgets.iter().filter(|budget| !budget.figures.is_empty()) {
+        for budget in result
+            .budgets
+            .iter()
+            .filter(|budget| !budget.figures.is_empty())
+        {
             let key = (budget.name.clone(), result.device_class.clone());
             let line = Line {
                 text: described(budget),

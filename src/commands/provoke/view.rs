@@ -16,7 +16,9 @@ use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::flags::target::TargetArgs;
-use crate::provoke::{Cancel, Event, Journals, Plan, Report, Settle, Step, Target, catalog, dry_run};
+use crate::provoke::{
+    Cancel, Event, Journals, Plan, Report, Settle, Step, Target, catalog, dry_run,
+};
 use crate::session::Store;
 use crate::system::smaps::fetch;
 use crate::untrusted::shell::quoted;

@@ -31,8 +31,12 @@ const LARGEST: u64 = 1 << 20;
 pub fn read(path: &Path) -> Result<Scenario, Failure> {
     let name = path.display().to_string();
     let unreadable = |why: String| {
-        Failure::new(ErrorClass::BadInput, "input-unreadable", format!("cannot read {name}: {why}"))
-            .with_help("`heaptap run --init PACKAGE` prints a first scenario")
+        Failure::new(
+            ErrorClass::BadInput,
+            "input-unreadable",
+            format!("cannot read {name}: {why}"),
+        )
+        .with_help("`heaptap run --init PACKAGE` prints a first scenario")
     };
     let bytes = crate::bytes::Bytes::read(path, LARGEST);
     let bytes = bytes.map_err(|error| unreadable(error.to_string()))?;
@@ -89,7 +93,11 @@ pub fn request(
 ) -> Result<LabRequest, Failure> {
     let folder = output.unwrap_or_else(|| {
         let stem = file_name(&scenario.name);
-        PathBuf::from(default_name(&stem, OffsetDateTime::now_utc(), &SessionId::random()))
+        PathBuf::from(default_name(
+            &stem,
+            OffsetDateTime::now_utc(),
+            &SessionId::random(),
+        ))
     });
     let baseline = read_baseline(&baseline_path(path, baseline.clone()), baseline.is_some())?;
     let base = path.parent().unwrap_or(Path::new("")).to_owned();
@@ -196,10 +204,7 @@ fn record_options(
 /// Returns an error if the device cannot be reached, or lacks an action.
 pub async fn commands(device: &Device, scenario: &Scenario) -> Result<Vec<String>, Failure> {
     use heaptap_lab::scenario::{Step, What};
-    let target = crate::provoke::Target::parse(
-        crate::lab::scenario_run::name_of(scenario),
-        None,
-    )?;
+    let target = crate::provoke::Target::parse(crate::lab::scenario_run::name_of(scenario), None)?;
     let mut lines = Vec::new();
     let mut pending: Vec<(&Step, usize)> = Vec::new();
     let all = scenario.setup.iter().chain(&scenario.steps);
@@ -213,16 +218,18 @@ pub async fn commands(device: &Device, scenario: &Scenario) -> Result<Vec<String
             }
             What::Act(text) => {
                 lines.push(format!("{indent}# {}: {text}", step.path));
-                let action: Action = text.parse().map_err(|error: crate::provoke::ActionError| {
-                    Failure::new(ErrorClass::Usage, "bad-action", error.to_string())
-                })?;
+                let action: Action =
+                    text.parse().map_err(|error: crate::provoke::ActionError| {
+                        Failure::new(ErrorClass::Usage, "bad-action", error.to_string())
+                    })?;
                 let plan = Plan::new(target.clone(), vec![action]);
                 let planned = dry_run(device, &plan).await?;
                 lines.extend(planned.iter().map(|one| format!("{indent}{}", one.command)));
             }
             What::Shell(words) => {
                 lines.push(format!("{indent}# {}", step.path));
-                let words: Vec<String> = words.iter().map(|word| quoted(word).to_string()).collect();
+                let words: Vec<String> =
+                    words.iter().map(|word| quoted(word).to_string()).collect();
                 lines.push(format!("{indent}adb shell {}", words.join(" ")));
             }
             what => lines.push(format!(

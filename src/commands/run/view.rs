@@ -17,13 +17,16 @@ use crate::console::{Console, Style};
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
-use crate::lab::{self, events::{LabEvent, LabEvents}};
 use crate::lab::files;
 use crate::lab::scenario_run::{self, LabRequest, Tools};
+use crate::lab::{
+    self,
+    events::{LabEvent, LabEvents},
+};
 use crate::naming::r8_mappings::R8Mappings;
 use crate::provoke::{Cancel, Journals, Target};
-use crate::session::{SessionEvent, Store};
 use crate::recording::events::RecordEvent;
+use crate::session::{SessionEvent, Store};
 use crate::untrusted::shell::quoted_path;
 
 /// Runs the command.
@@ -43,7 +46,11 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         return Ok(Outcome::Done);
     }
     let Some(path) = args.scenario.as_deref() else {
-        return Err(Failure::new(ErrorClass::Usage, "usage", "SCENARIO is missing"));
+        return Err(Failure::new(
+            ErrorClass::Usage,
+            "usage",
+            "SCENARIO is missing",
+        ));
     };
     let scenario = prepare::read(path)?;
     if let Some(folder) = &args.plan {
@@ -133,7 +140,9 @@ fn left(folder: &Path) -> Failure {
 
 fn outcome(result: &ScenarioResult) -> Outcome {
     let classes = ErrorClass::BY_PRECEDENCE.into_iter();
-    let class = classes.into_iter().find(|class| class.exit_code() == result.exit_code);
+    let class = classes
+        .into_iter()
+        .find(|class| class.exit_code() == result.exit_code);
     class.map_or(Outcome::Done, Outcome::Ended)
 }
 
@@ -163,7 +172,8 @@ impl<'a> Shown<'a> {
             }
             LabEvent::Step { step, what, .. } => {
                 let at = &self.at;
-                self.console.set_status(&self.status, format_args!("{at}: {step}: {what}"));
+                self.console
+                    .set_status(&self.status, format_args!("{at}: {step}: {what}"));
             }
             LabEvent::StepRetry { step, why, .. } => {
                 self.console.warn(format_args!("{step} is repeated: {why}"));
@@ -184,7 +194,8 @@ impl<'a> Shown<'a> {
                     RunState::Void => "void",
                     RunState::Failed => "failed",
                 };
-                self.console.say(format_args!("run {run}: {word} after {seconds:.0} s"));
+                self.console
+                    .say(format_args!("run {run}: {word} after {seconds:.0} s"));
                 if let Some(error) = error {
                     let step = error.step.as_deref();
                     let at = step.map(|step| format!("{step}: ")).unwrap_or_default();
@@ -225,14 +236,20 @@ fn show(console: &Console, request: &LabRequest, result: &ScenarioResult) {
             ),
             None => (String::new(), String::new()),
         };
-        table.row(vec![values::verdict(budget).to_owned(), value, limit], &budget.name);
+        table.row(
+            vec![values::verdict(budget).to_owned(), value, limit],
+            &budget.name,
+        );
         table.remark(&budget.what);
     }
     if !result.budgets.is_empty() {
         table.show(console);
     }
     for budget in &result.budgets {
-        let why = budget.judgement.as_ref().and_then(|judged| judged.why.as_ref());
+        let why = budget
+            .judgement
+            .as_ref()
+            .and_then(|judged| judged.why.as_ref());
         if let Some(why) = budget.missing.as_ref().or(why) {
             console.data(format_args!("{}: {why}", budget.name));
         }
@@ -257,20 +274,30 @@ fn show(console: &Console, request: &LabRequest, result: &ScenarioResult) {
 
 fn headline(result: &ScenarioResult) -> String {
     let count = |wanted: Option<Verdict>| {
-        let verdicts = result.budgets.iter().map(|b| b.judgement.as_ref().map(|j| j.verdict));
+        let verdicts = result
+            .budgets
+            .iter()
+            .map(|b| b.judgement.as_ref().map(|j| j.verdict));
         verdicts.filter(|verdict| *verdict == wanted).count()
     };
     let over = count(Some(Verdict::Over));
     let open = count(Some(Verdict::Undecided)) + count(None);
     let all = result.budgets.len();
-    let done = result.runs.iter().filter(|run| run.state == RunState::Done).count();
+    let done = result
+        .runs
+        .iter()
+        .filter(|run| run.state == RunState::Done)
+        .count();
     let verdict = match (over, open) {
         (0, 0) => format!("all {all} budgets are within their limits"),
         (0, open) => format!("{open} of {all} budgets are undecided"),
         (over, _) => format!("{over} of {all} budgets are over their limits"),
     };
     let runs = crate::units::counted(done as u64, "run", "runs");
-    format!("{}: {verdict} ({runs}, {})", result.scenario, result.device.serial)
+    format!(
+        "{}: {verdict} ({runs}, {})",
+        result.scenario, result.device.serial
+    )
 }
 
 /// Writes what GitHub Actions reads, if it is what runs this.
@@ -285,7 +312,10 @@ fn annotate(console: &Console, result: &ScenarioResult) {
     }
     if let Some(summary) = std::env::var_os("GITHUB_STEP_SUMMARY") {
         use std::io::Write as _;
-        let file = std::fs::OpenOptions::new().append(true).create(true).open(&summary);
+        let file = std::fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(&summary);
         let written = file.and_then(|mut file| file.write_all(markdown::summary(all).as_bytes()));
         if let Err(error) = written {
             console.warn(format_args!("cannot write the step summary: {error}"));
@@ -298,11 +328,17 @@ fn plan(console: &Console, scenario: &Scenario, folder: &Path) -> Result<Outcome
     let result = files::read(folder)?;
     let mut rows = Vec::new();
     for budget in &scenario.budgets {
-        let found = result.budgets.iter().find(|known| known.name == budget.name);
+        let found = result
+            .budgets
+            .iter()
+            .find(|known| known.name == budget.name);
         let judged = found.and_then(|found| found.judgement.as_ref());
         let planned = match (found, judged) {
             (Some(found), Some(judged)) => Ok(verdict::plan(&found.figures, judged.limit)),
-            _ => Err(format!("the runs in {} have no figure of it", folder.display())),
+            _ => Err(format!(
+                "the runs in {} have no figure of it",
+                folder.display()
+            )),
         };
         rows.push((budget.name.clone(), planned));
     }

@@ -86,9 +86,10 @@ impl Heaps {
             Err(why) => return RunFigure::missing(why),
         };
         let found = leaks::find(&heap.graph);
-        let counted = found.groups.iter().filter(|group| {
-            group.library.is_none() && group.certainty != Certainty::Possible
-        });
+        let counted = found
+            .groups
+            .iter()
+            .filter(|group| group.library.is_none() && group.certainty != Certainty::Possible);
         let mut parts: Vec<Excess> = counted
             .map(|group| Excess {
                 what: group.class.clone(),
@@ -117,7 +118,9 @@ fn read(folder: &Path, label: &str) -> Result<JavaHeap, String> {
     let options = JavaOptions::default();
     let opened = JavaFile::open(folder, OpenedJava::default(), options, &progress);
     let mut file = opened.map_err(|error| error.to_string())?;
-    let at = file.choose(Some(&which)).map_err(|error| error.to_string())?;
+    let at = file
+        .choose(Some(&which))
+        .map_err(|error| error.to_string())?;
     let heap = file.read(at).map_err(|error| error.to_string())?;
     match heap.class() {
         None => Ok(heap),

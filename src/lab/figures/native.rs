@@ -92,11 +92,19 @@ impl Opened {
         let mut found: Vec<&Dump> = Vec::new();
         for dump in &self.0.profile.dumps {
             let is_it = |listed: &&ListedDump| listed.facts.is_dump(&dump.facts);
-            let labels = self.0.listed.iter().find(is_it).map(|l| l.labels.as_slice());
+            let labels = self
+                .0
+                .listed
+                .iter()
+                .find(is_it)
+                .map(|l| l.labels.as_slice());
             if label != END && !labels.unwrap_or_default().iter().any(|l| l == label) {
                 continue;
             }
-            match found.iter_mut().find(|known| known.facts.is_of_heap(&dump.facts)) {
+            match found
+                .iter_mut()
+                .find(|known| known.facts.is_of_heap(&dump.facts))
+            {
                 Some(known) if dump.facts.supersedes(&known.facts) => *known = dump,
                 Some(_) => {}
                 None => found.push(dump),

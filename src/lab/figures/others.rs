@@ -27,14 +27,21 @@ pub(super) fn pss(folder: &Path, label: &str, row: &str) -> RunFigure {
     let mut found = None;
     let mut parts = Vec::new();
     for process in &document.processes {
-        let rows = process.summary.iter().chain(&process.rows).chain(&process.details);
+        let rows = process
+            .summary
+            .iter()
+            .chain(&process.rows)
+            .chain(&process.details);
         let named = rows.clone().find(|r| {
             r.label.trim_end_matches(':').eq_ignore_ascii_case(row) && r.values.contains_key(PSS)
         });
         if let Some(value) = named.and_then(|row| row.values.get(PSS)) {
             *found.get_or_insert(0i64) += value;
         }
-        let table = process.rows.iter().filter(|row| !row.label.starts_with("TOTAL"));
+        let table = process
+            .rows
+            .iter()
+            .filter(|row| !row.label.starts_with("TOTAL"));
         parts.extend(table.filter_map(|row| {
             let value = *row.values.get(PSS)?;
             (value > 0).then(|| Excess {

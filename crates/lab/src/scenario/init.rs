@@ -29,14 +29,12 @@ timeout: 15m
 
 steps:
 - start
-- wait-for: {quiet: 2s}      # or activity: .MainActivity, or log: REGEX
-  timeout: 1m
+- sleep: 3s                  # or wait-for: {quiet: 2s}, {activity: .Main}, {log: REGEX}
 - snapshot: started
 - repeat: 10                 # the snapshots get the labels round-1 to round-10
   steps:
   - rotate: 2                # or another action of `heaptap provoke --list`
-  - wait-for: {quiet: 1s}
-    timeout: 30s
+  - sleep: 1s
   - snapshot: round
 # The end of the recording is the moment `end`.
 
