@@ -235,7 +235,6 @@ pub(crate) const WRONG: &[&str] = &[
     "record com.example.app",
     "record -n x -d 30",
     "record",
-    "paths T",
     "query T SELEKT",
     "smaps",
     "leaks T --limit x",

@@ -89,9 +89,10 @@ fn next_step(session: &SessionStatus) -> String {
             "connect the device, then run `heaptap stop {id}` (or forget it with `heaptap \
              stop --forget {id}`)"
         ),
-        State::ServerDown => {
-            format!("start the adb server with `heaptap devices`, then run `heaptap stop {id}`")
-        }
+        State::ServerDown => format!(
+            "start the adb server with `heaptap devices`, then run `heaptap stop {id}` (or forget \
+             it with `heaptap stop --forget {id}`)"
+        ),
         State::Lost => format!("heaptap stop --forget {id}"),
     }
 }
