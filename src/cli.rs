@@ -57,6 +57,7 @@ Record:
   record     Native heap: unreleased memory and its callstacks
   dump       Java heap, as a heap graph or HPROF
   provoke    Bring leaks out: rotate, leave and come back, trim memory
+  run        Record the steps of a scenario, and judge its memory budgets
   snapshot   Label this moment of a running recording
   status     List recordings that run, or wait on a device
   stop       End a recording and fetch it
@@ -73,9 +74,6 @@ See a whole process, on the device or recorded:
   meminfo    How its memory divides, each row explained
   smaps      What it has mapped
   gc         Its garbage collections
-
-In the lab:
-  run        Run a scenario, and hold it to its memory budgets
 
 Files:
   convert    To pprof, flame graphs, tables
@@ -231,7 +229,7 @@ pub enum Command {
     Gc(gc::Args),
     /// Write one page about native and Java heaps: flame graphs, growth, leaks, paths
     Report(Box<report::Args>),
-    /// Run a scenario on a device, and hold it to its memory budgets
+    /// Record the steps of a scenario, and judge its memory budgets
     Run(Box<run::Args>),
     /// Open a trace in Perfetto's UI, or the report of anything, in the browser
     Open(open::Args),

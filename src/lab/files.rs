@@ -5,9 +5,9 @@ use std::path::Path;
 use heaptap_lab::results::{self, Run, ScenarioResult};
 use serde::Serialize;
 
-use super::state::write_whole;
 use crate::error::{ErrorClass, Failure};
 use crate::results::output::file_name;
+use crate::results::whole_file::WholeFile;
 
 /// Names of the files.
 pub const RESULT: &str = "result.json";
@@ -22,6 +22,21 @@ pub const INDEX: &str = "index.html";
 /// Returns an error if its directory cannot be written.
 pub fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
     write_whole(path, text.as_bytes())
+}
+
+/// Writes bytes under their final name when they are complete.
+fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    use std::io::Write as _;
+    let write = || {
+        let mut file = WholeFile::named(path)?;
+        file.write_all(bytes)?;
+        file.finish()
+    };
+    write().map_err(|error| {
+        let message = format!("cannot write {}: {error}", path.display());
+        Failure::new(ErrorClass::HostWrite, "host-write", message)
+            .with_help("free space on this computer, then run the command again with `--resume`")
+    })
 }
 
 /// Writes a value as JSON.

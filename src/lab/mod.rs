@@ -11,7 +11,8 @@
 //! | `recover` | fetching what an interrupted run left on a device |
 //! | `scenario_run` | runs until the budgets are decided; the results |
 //! | `state` | what is done so far, for a later `--resume` |
-//! | `files` | writing the results |
+//! | `files`, `page` | writing the results, and the page of a run |
+//! | `phone` | facts of the device and the app |
 
 pub mod events;
 pub mod figures;
@@ -19,12 +20,14 @@ pub mod files;
 mod install;
 mod judging;
 mod once;
+mod page;
+mod phone;
 mod recover;
 pub mod scenario_run;
 pub mod state;
 mod steps;
 
-pub use recover::collect;
+pub use steps::action;
 
 /// Describes a step in a few words.
 pub fn describe_step(what: &heaptap_lab::scenario::What) -> String {

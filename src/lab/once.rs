@@ -8,7 +8,7 @@ use heaptap_lab::scenario::{Scenario, Step};
 use tokio::sync::mpsc;
 
 use super::events::{LabEvent, LabEvents};
-use super::steps::{Hands, Snapped, StepFailure, error_of};
+use super::steps::{Hands, RESTORE, Snapped, StepFailure, error_of, interrupted};
 use crate::device::Device;
 use crate::error::{ErrorClass, Failure};
 use crate::provoke::{Cancel, Journals, Target};
@@ -56,11 +56,13 @@ pub(super) async fn set_up(
 ) -> Result<(), StepFailure> {
     let (ask, _controls) = mpsc::unbounded_channel();
     let (_, mut snapped) = mpsc::unbounded_channel();
-    hands(bench, &ask, &mut snapped, run).perform(steps).await
+    let mut hands = hands(bench, bench.cancel, &ask, &mut snapped, run);
+    hands.perform(steps).await
 }
 
 fn hands<'a>(
     bench: &Bench<'a>,
+    cancel: &'a Cancel,
     ask: &'a mpsc::UnboundedSender<Control>,
     snapped: &'a mut mpsc::UnboundedReceiver<Snapped>,
     run: usize,
@@ -69,7 +71,7 @@ fn hands<'a>(
         device: bench.device,
         journals: bench.journals,
         target: bench.target,
-        cancel: bench.cancel,
+        cancel,
         ask,
         snapped,
         tell: bench.tell,
@@ -140,36 +142,37 @@ async fn attempt(
         &mut controls,
         &on_event
     ));
-    let mut hands = hands(bench, &ask, &mut snapped, run);
+    let (canceller, cancel) = Cancel::new();
+    let mut hands = hands(bench, &cancel, &ask, &mut snapped, run);
     let performed = {
-        let steps = async {
+        let mut steps = std::pin::pin!(async {
             if is_armed.recv().await.is_none() {
                 return std::future::pending().await;
             }
             hands.perform(&scenario.steps).await
-        };
-        let steps = tokio::time::timeout(scenario.timeout, steps);
-        tokio::select! {
+        });
+        let ended = tokio::select! {
             recorded = &mut recording => Err(recorded),
-            steps = steps => Ok(steps),
+            steps = &mut steps => Ok(steps.map_err(|failed| (failed.failure.class, failed.error()))),
+            () = tokio::time::sleep(scenario.timeout) => Ok(Err(run_timeout(scenario.timeout))),
+            () = bench.cancel.wait() => Ok(Err(of_class(&interrupted()))),
+        };
+        // A step that goes on restores the device first.
+        if !matches!(
+            &ended,
+            Ok(Ok(())) | Ok(Err((_, RunError { step: Some(_), .. })))
+        ) {
+            canceller.cancel();
+            let _ = tokio::time::timeout(RESTORE, steps).await;
         }
+        ended
     };
     let labels = std::mem::take(&mut hands.labels);
     let step_failure = match performed {
         // The recording ended before the steps did.
         Err(Err(failure)) => return Over::of_failure(&failure, labels),
         Err(Ok(recorded)) => return Over::early(recorded, labels),
-        Ok(Ok(Ok(()))) => None,
-        Ok(Ok(Err(failed))) => Some((failed.failure.class, failed.error())),
-        Ok(Err(_)) => {
-            let message = format!(
-                "the run did not end within {:.0} s",
-                scenario.timeout.as_secs_f64()
-            );
-            let failure = Failure::new(ErrorClass::Device, "run-timeout", message)
-                .with_help("give the scenario a longer `timeout`");
-            Some((failure.class, error_of(&failure)))
-        }
+        Ok(performed) => performed.err(),
     };
     // A failed run keeps its recording, too: it shows what was there.
     let _ = ask.send(Control::Stop);
@@ -193,19 +196,22 @@ async fn attempt(
             ..Over::failed(error, None, labels)
         },
         (Err(failure), None) => Over::of_failure(&failure, labels),
-        (Ok(Recorded::Detached { .. }), None) => Over::void(
-            RunError {
-                code: ErrorClass::NotFetched.exit_code(),
-                kind: "recording-detached".to_owned(),
-                message: "the recording continues on the device".to_owned(),
-                help: None,
-                step: None,
-                line: None,
-            },
-            None,
-            labels,
-        ),
+        (Ok(Recorded::Detached { .. }), None) => {
+            let error = ended_early("it was detached");
+            Over::void(error, None, labels)
+        }
     }
+}
+
+fn of_class(failure: &Failure) -> (ErrorClass, RunError) {
+    (failure.class, error_of(failure))
+}
+
+fn run_timeout(limit: Duration) -> (ErrorClass, RunError) {
+    let message = format!("the run did not end within {:.0} s", limit.as_secs_f64());
+    let failure = Failure::new(ErrorClass::Device, "run-timeout", message)
+        .with_help("give the scenario a longer `timeout`");
+    of_class(&failure)
 }
 
 /// Kinds of errors of class `Device` whose cause is the device or its connection.
@@ -221,10 +227,12 @@ const INFRASTRUCTURE: [&str; 6] = [
 /// Returns whether the cause of an error is neither the app nor the scenario, so that another run
 /// can succeed.
 fn is_infrastructure(error: &RunError) -> bool {
-    let unreachable = [ErrorClass::NoDevice, ErrorClass::NotFetched];
-    unreachable
-        .iter()
-        .any(|class| class.exit_code() == error.code)
+    let outside = [
+        ErrorClass::NoDevice,
+        ErrorClass::NotFetched,
+        ErrorClass::Interrupted,
+    ];
+    outside.iter().any(|class| class.exit_code() == error.code)
         || INFRASTRUCTURE.contains(&error.kind.as_str())
 }
 
@@ -278,18 +286,11 @@ impl Over {
     fn of_finished(finished: Box<Finished>, labels: Vec<String>) -> Over {
         if finished.class.is_some() {
             let warning = finished.manifest.warnings.first();
-            let error = RunError {
-                code: ErrorClass::Incomplete.exit_code(),
-                kind: "recording-incomplete".to_owned(),
-                message: match warning {
-                    Some(warning) => format!("the recording is incomplete: {}", warning.message),
-                    None => "the recording is incomplete".to_owned(),
-                },
-                help: warning.and_then(|warning| warning.help.clone()),
-                step: None,
-                line: None,
-            };
-            return Over::void(error, Some(finished), labels);
+            let why = warning.map(|warning| format!(": {}", warning.message));
+            let message = format!("the recording is incomplete{}", why.unwrap_or_default());
+            let mut failure = Failure::new(ErrorClass::Incomplete, "recording-incomplete", message);
+            failure.help = warning.and_then(|warning| warning.help.clone());
+            return Over::void(error_of(&failure), Some(finished), labels);
         }
         Over {
             state: RunState::Done,
@@ -303,12 +304,10 @@ impl Over {
 }
 
 fn ended_early(why: &str) -> RunError {
-    RunError {
-        code: ErrorClass::Device.exit_code(),
-        kind: "recording-ended".to_owned(),
-        message: format!("the recording ended before the steps: {why}"),
-        help: None,
-        step: None,
-        line: None,
-    }
+    let message = format!("the recording ended before the steps: {why}");
+    error_of(&Failure::new(
+        ErrorClass::Device,
+        "recording-ended",
+        message,
+    ))
 }

@@ -16,7 +16,7 @@ use crate::session::Store;
 ///
 /// # Errors
 /// Returns an error if the sessions cannot be listed, or the first that cannot be fetched.
-pub async fn collect(device: &Device, store: &Store, folder: &Path) -> Result<(), Failure> {
+pub(super) async fn collect(device: &Device, store: &Store, folder: &Path) -> Result<(), Failure> {
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let (left, _) = store.list()?;
     let ours = left

@@ -4,11 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use heaptap_lab::baseline::Baseline;
-use heaptap_lab::results::{
-    BudgetResult, Device as DeviceRow, Run, RunError, RunState, SCHEMA_VERSION, ScenarioResult,
-};
-use heaptap_lab::scenario::{self, Compare, DeviceClass, Keep, Scenario};
-use heaptap_lab::verdict::Verdict;
+use heaptap_lab::results::{BudgetResult, Run, RunError, RunState, SCHEMA_VERSION, ScenarioResult};
+use heaptap_lab::scenario::{self, Keep, Scenario};
+use heaptap_lab::verdict::{Judgement, Verdict};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -17,13 +15,11 @@ use super::figures::{self, RunFigure};
 use super::judging::Judging;
 use super::once::{self, Bench, Over};
 use super::state::{Figure, Progress};
-use super::{files, install};
-use crate::device::{Command, Device};
-use crate::eligibility::{self, DeviceFacts, names::matches_native};
+use super::steps::error_of;
+use super::{files, install, page, phone, recover};
+use crate::device::Device;
+use crate::eligibility;
 use crate::error::{ErrorClass, Failure};
-use crate::heaps::input::{DumpScope, LookOptions};
-use crate::heaps::java::{JavaOptions, ProgressReporter};
-use crate::pages::{self, PagePlace, ReportFile, ReportInput, ReportRequest};
 use crate::provoke::{Cancel, Journals, Target};
 use crate::recording::capture_kind::CaptureKind;
 use crate::recording::options::RecordOptions;
@@ -55,8 +51,6 @@ pub struct LabRequest {
 const VOID_RUNS: usize = 3;
 /// Time for a device to return before a void run is repeated.
 const RETURN: Duration = Duration::from_secs(180);
-/// Time limit of short commands.
-const QUICK: Duration = Duration::from_secs(30);
 
 /// What a scenario acts through.
 pub struct Tools<'a> {
@@ -88,10 +82,11 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
         cancel: tools.cancel,
         tell: tools.tell,
     };
-    progress.device = device_row(&facts);
-    progress.device_class = class_of(scenario, &facts).to_owned();
+    progress.device = phone::device_row(&facts);
+    progress.device_class = phone::class_of(scenario, &facts).to_owned();
     if let Some(begun) = progress.begun.take() {
-        progress.runs.push(unfinished(begun));
+        recover::collect(tools.device, tools.store, &request.folder).await?;
+        progress.runs.push(unfinished(begun, &request.folder));
     }
     let judging = Judging {
         scenario,
@@ -108,7 +103,7 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
         }
         progress.is_set_up = halt.is_none();
     }
-    progress.app_version = app_version(tools.device, &target.package).await;
+    progress.app_version = phone::app_version(tools.device, &target.package).await;
     progress.write(&request.folder)?;
     if let Some(error) = halt {
         let number = progress.next_run();
@@ -147,12 +142,27 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
             .last()
             .is_some_and(|run| run.state == RunState::Void)
         {
-            // A device that restarts needs a moment; the next run reports it if it does not return.
-            let _ = tools.device.wait_ready(RETURN).await;
+            recollect(tools, &request.folder).await;
         }
         count(&judging, &progress, number, tools.tell);
     }
     finish(request, &judging, progress, began, interrupted)
+}
+
+/// Waits for a device that vanished or restarted, and fetches what a void run left on it. The next
+/// run reports the device if it does not return.
+async fn recollect(tools: &Tools<'_>, folder: &Path) {
+    let ready = tokio::select! {
+        ready = tools.device.wait_ready(RETURN) => ready,
+        () = tools.cancel.wait() => return,
+    };
+    if ready.is_ok()
+        && let Err(error) = recover::collect(tools.device, tools.store, folder).await
+    {
+        (tools.tell)(LabEvent::Warning {
+            text: error.message,
+        });
+    }
 }
 
 /// Adds a run and its figures.
@@ -186,7 +196,7 @@ fn take(
     let kept = over.finished.as_ref().map(|_| format!("run-{number}"));
     if over.finished.is_some() {
         let name = files::page_name(&scenario.name, &progress.device.serial, number);
-        write_page(output, &output.with_file_name(name), tell);
+        page::write(output, &output.with_file_name(name), tell);
     }
     tell(LabEvent::RunEnded {
         run: number,
@@ -203,34 +213,6 @@ fn take(
     });
 }
 
-/// Writes the page of a run beside its directory. The results are complete without it.
-fn write_page(folder: &Path, page: &Path, tell: &LabEvents) {
-    let request = ReportRequest {
-        inputs: vec![ReportInput {
-            path: folder.to_owned(),
-            wanted: DumpScope::All,
-            mappings: Vec::new(),
-        }],
-        base: None,
-        per: None,
-        look: LookOptions::default(),
-        java: JavaOptions::default(),
-        java_only: false,
-        native_only: false,
-        limit: None,
-        contents: false,
-    };
-    let place = PagePlace::Named(page.to_owned());
-    let progress = ProgressReporter::default();
-    let written = ReportFile::create(&place, &[folder], true)
-        .and_then(|file| pages::write(&request, &progress, pages::Target::File(file)));
-    if let Err(error) = written {
-        tell(LabEvent::Warning {
-            text: format!("cannot write {}: {error}", page.display()),
-        });
-    }
-}
-
 /// Returns the number of the next run; `None` if the budgets are decided or cannot be.
 fn next(judging: &Judging<'_>, progress: &Progress) -> Option<usize> {
     let scenario = judging.scenario;
@@ -239,18 +221,24 @@ fn next(judging: &Judging<'_>, progress: &Progress) -> Option<usize> {
     if runs.iter().any(|run| run.state == RunState::Failed) {
         return None;
     }
-    let voids = runs
+    let done = runs
         .iter()
-        .filter(|run| run.state == RunState::Void)
+        .filter(|run| run.state == RunState::Done)
         .count();
-    let done = runs.len() - voids;
+    let is_spoiled = |run: &&Run| {
+        let code = run.error.as_ref().map(|error| error.code);
+        run.state == RunState::Void && code != Some(ErrorClass::Interrupted.exit_code())
+    };
+    let voids = runs.iter().filter(is_spoiled).count();
     let is_over = done >= scenario.repeats.max || voids > VOID_RUNS;
-    let is_decided = done >= scenario.repeats.min
-        && judging.all(progress, false).iter().all(|judged| {
-            judged
-                .as_ref()
-                .is_ok_and(|j| j.verdict != Verdict::Undecided)
-        });
+    // A figure that is missing stays so.
+    let is_open = |judged: &Result<Judgement, String>| {
+        judged
+            .as_ref()
+            .is_ok_and(|judged| judged.verdict == Verdict::Undecided)
+    };
+    let is_decided =
+        done >= scenario.repeats.min && !judging.all(progress, false).iter().any(is_open);
     (!is_over && !is_decided).then(|| progress.next_run())
 }
 
@@ -370,20 +358,16 @@ fn vary(options: &mut RecordOptions, run: usize) {
     }
 }
 
-fn unfinished(number: usize) -> Run {
+/// Returns a run during which heaptap was killed, with its recording if it was fetched.
+fn unfinished(number: usize, folder: &Path) -> Run {
+    let message = "heaptap ended during the run";
+    let failure = Failure::new(ErrorClass::Interrupted, "interrupted", message);
+    let output = format!("run-{number}");
+    let is_complete = folder.join(&output).join("manifest.json").is_file();
     Run {
         state: RunState::Void,
-        ..failed_run(
-            number,
-            RunError {
-                code: ErrorClass::Interrupted.exit_code(),
-                kind: "interrupted".to_owned(),
-                message: "heaptap ended during the run".to_owned(),
-                help: None,
-                step: None,
-                line: None,
-            },
-        )
+        output: is_complete.then_some(output),
+        ..failed_run(number, error_of(&failure))
     }
 }
 
@@ -408,54 +392,4 @@ fn now() -> String {
     let now = OffsetDateTime::now_utc();
     let now = now.replace_nanosecond(0).unwrap_or(now);
     now.format(&Rfc3339).unwrap_or_default()
-}
-
-fn device_row(facts: &DeviceFacts) -> DeviceRow {
-    DeviceRow {
-        serial: facts.serial.clone(),
-        model: facts.model.clone(),
-        system: Some(facts.system()),
-        fingerprint: facts.fingerprint.clone(),
-    }
-}
-
-/// Returns the name of the first class whose predicates hold.
-fn class_of<'a>(scenario: &'a Scenario, facts: &DeviceFacts) -> &'a str {
-    let class = scenario.devices.iter().find(|class| is_of(class, facts));
-    class.map_or(scenario::DEFAULT_CLASS, |class| &class.name)
-}
-
-fn is_of(class: &DeviceClass, facts: &DeviceFacts) -> bool {
-    let holds = |wanted: &Option<(Compare, u64)>, value: Option<u64>| match (wanted, value) {
-        (None, _) => true,
-        (Some(_), None) => false,
-        (Some((compare, wanted)), Some(value)) => compare.holds(value, *wanted),
-    };
-    let model = facts.model.as_deref().unwrap_or_default();
-    class
-        .model
-        .as_ref()
-        .is_none_or(|pattern| matches_native(pattern, model))
-        && holds(&class.sdk, facts.sdk.map(u64::from))
-        && holds(&class.ram, facts.memory_bytes)
-}
-
-/// Returns `versionName (versionCode)` of a package, if the device tells it.
-async fn app_version(device: &Device, package: &str) -> Option<String> {
-    let script = r#"dumpsys package "$1" | grep -E "versionName=|versionCode=""#;
-    let command = Command::script(script).called("reading the version of the app");
-    let output = device.run(&command.arg(package), QUICK).await.ok()?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let value = |key: &str| {
-        let mut words = text.split_whitespace();
-        words
-            .find_map(|word| word.strip_prefix(key))
-            .map(str::to_owned)
-    };
-    let told = match (value("versionName="), value("versionCode=")) {
-        (Some(name), Some(code)) => format!("{name} ({code})"),
-        (Some(one), None) | (None, Some(one)) => one,
-        (None, None) => return None,
-    };
-    Some(crate::untrusted::sanitize(&told).into_owned())
 }

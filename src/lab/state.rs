@@ -8,7 +8,6 @@ use heaptap_lab::verdict::Measured;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ErrorClass, Failure};
-use crate::results::whole_file::WholeFile;
 
 /// Name of the file.
 pub const FILE: &str = "progress.json";
@@ -111,21 +110,6 @@ impl Progress {
         let figures = self.figures.get(budget).into_iter().flatten();
         figures.filter_map(|figure| figure.measured).collect()
     }
-}
-
-/// Writes bytes under their final name when they are complete.
-pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    use std::io::Write as _;
-    let write = || {
-        let mut file = WholeFile::named(path)?;
-        file.write_all(bytes)?;
-        file.finish()
-    };
-    write().map_err(|error| {
-        let message = format!("cannot write {}: {error}", path.display());
-        Failure::new(ErrorClass::HostWrite, "host-write", message)
-            .with_help("free space on this computer, then run the command again with `--resume`")
-    })
 }
 
 #[cfg(test)]

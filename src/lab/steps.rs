@@ -1,19 +1,18 @@
 //! Performs the steps of a run on a device while it is being recorded.
 
+mod waits;
+
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use heaptap_lab::results::RunError;
 use heaptap_lab::scenario::{Step, What};
-use regex::Regex;
 use tokio::sync::mpsc;
-use tokio::time::Instant;
 
 use super::events::{LabEvent, LabEvents};
 use crate::device::{Command, Device};
 use crate::error::{ErrorClass, Failure};
-use crate::provoke::{self, Action, Cancel, Event, Journals, Plan, Settle, Target};
+use crate::provoke::{self, Action, Cancel, Event, Journals, Plan, Target};
 use crate::session::Control;
 
 /// Time limits of steps without their own.
@@ -21,8 +20,8 @@ const WAIT: Duration = Duration::from_secs(30);
 const SHELL: Duration = Duration::from_secs(60);
 const SNAPSHOT: Duration = Duration::from_secs(120);
 const ACTION: Duration = Duration::from_secs(600);
-/// Pause between two looks at the device.
-const PAUSE: Duration = Duration::from_millis(500);
+/// Time for a cancelled action to restore the device.
+pub(super) const RESTORE: Duration = Duration::from_secs(90);
 /// Maximum number of characters of a command's output in an error.
 const SHOWN: usize = 400;
 
@@ -124,34 +123,9 @@ impl Hands<'_> {
         let mut left = step.retry;
         loop {
             let limit = step.timeout.unwrap_or_else(|| default_limit(&step.what));
-            // An action restores the device when it is cancelled; nothing else has to.
-            let acts = matches!(step.what, What::Act(_) | What::WaitForQuiet(_));
-            let cancel = self.cancel.clone();
-            let cancelled = async {
-                match acts {
-                    true => std::future::pending().await,
-                    false => cancel.wait().await,
-                }
-            };
-            // A wait ends by itself, with what it saw.
-            let once = tokio::time::timeout(limit + WAIT, self.once(&step.what, suffix, limit));
-            let ended = tokio::select! {
-                ended = once => ended,
-                () = cancelled => Ok(Err(interrupted())),
-            };
-            let failure = match ended {
-                Ok(Ok(())) => return Ok(()),
-                Ok(Err(failure)) => failure,
-                Err(_) => Failure::new(
-                    ErrorClass::Device,
-                    "step-timeout",
-                    format!(
-                        "{} did not end within {:.0} s",
-                        describe(&step.what, suffix),
-                        limit.as_secs_f64()
-                    ),
-                )
-                .with_help("give the step a longer `timeout`, or a `retry`"),
+            let failure = match self.limited(&step.what, suffix, limit).await {
+                Ok(()) => return Ok(()),
+                Err(failure) => failure,
             };
             // A user's interruption is not repeated.
             if left == 0 || failure.class == ErrorClass::Interrupted {
@@ -170,12 +144,46 @@ impl Hands<'_> {
         }
     }
 
-    async fn once(&mut self, what: &What, suffix: &str, limit: Duration) -> Result<(), Failure> {
+    /// Performs a step once, until its time limit or an interruption. An action then restores the
+    /// device first.
+    async fn limited(&mut self, what: &What, suffix: &str, limit: Duration) -> Result<(), Failure> {
+        let (canceller, ends) = Cancel::new();
+        let cancel = self.cancel.clone();
+        // A wait ends by itself, with what it saw.
+        let slack = match is_wait(what) {
+            true => WAIT,
+            false => Duration::ZERO,
+        };
+        let mut once = std::pin::pin!(self.once(what, suffix, limit, &ends));
+        let cause = tokio::select! {
+            ended = &mut once => return ended,
+            () = cancel.wait() => interrupted(),
+            () = tokio::time::sleep(limit + slack) => step_timeout(&describe(what, suffix), limit),
+        };
+        if matches!(what, What::Act(_) | What::WaitForQuiet(_)) {
+            canceller.cancel();
+            match tokio::time::timeout(RESTORE, once).await {
+                Ok(Err(failure)) if failure.class != ErrorClass::Interrupted => {
+                    return Err(failure);
+                }
+                _ => {}
+            }
+        }
+        Err(cause)
+    }
+
+    async fn once(
+        &mut self,
+        what: &What,
+        suffix: &str,
+        limit: Duration,
+        ends: &Cancel,
+    ) -> Result<(), Failure> {
         match what {
-            What::Act(text) => self.act(text).await,
+            What::Act(text) => self.act(text, ends).await,
             What::WaitForActivity(name) => self.activity(name, limit).await,
             What::WaitForLog(pattern) => self.log(pattern, limit).await,
-            What::WaitForQuiet(rest) => self.quiet(*rest, limit).await,
+            What::WaitForQuiet(rest) => self.quiet(*rest, limit, ends).await,
             What::Shell(words) => self.shell(words, limit).await,
             What::Sleep(long) => {
                 tokio::time::sleep(*long).await;
@@ -187,13 +195,11 @@ impl Hands<'_> {
         }
     }
 
-    async fn act(&self, text: &str) -> Result<(), Failure> {
-        let action: Action = text.parse().map_err(|error: provoke::ActionError| {
-            Failure::new(ErrorClass::Usage, "bad-action", error.to_string())
-        })?;
+    async fn act(&self, text: &str, ends: &Cancel) -> Result<(), Failure> {
+        let action = action(text)?;
         let ends_app = matches!(action, Action::ForceStop | Action::Kill | Action::Crash);
         let plan = Plan::new(self.target.clone(), vec![action]);
-        let report = self.provoke(&plan, &|_| {}).await?;
+        let report = self.provoke(&plan, ends, &|_| {}).await?;
         if let Some(death) = report.deaths.first().filter(|_| !ends_app) {
             return Err(Failure::new(
                 ErrorClass::Device,
@@ -219,93 +225,20 @@ impl Hands<'_> {
     async fn provoke(
         &self,
         plan: &Plan,
+        ends: &Cancel,
         tell: &(dyn Fn(&Event) + Send + Sync),
     ) -> Result<provoke::Report, Failure> {
-        let report = provoke::run(self.device, plan, self.journals, self.cancel, tell).await?;
+        let report = provoke::run(self.device, plan, self.journals, ends, tell).await?;
         match report.interrupted {
             true => Err(interrupted()),
             false => Ok(report),
         }
     }
 
-    async fn quiet(&self, rest: Duration, limit: Duration) -> Result<(), Failure> {
-        let plan = Plan {
-            settle: Some(Settle { limit, rest }),
-            ..Plan::new(self.target.clone(), Vec::new())
-        };
-        let unsettled = Mutex::new(None);
-        let tell = |event: &Event| {
-            if let Event::Settled { why, .. } = event {
-                unsettled
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .clone_from(why);
-            }
-        };
-        self.provoke(&plan, &tell).await?;
-        match unsettled
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner)
-        {
-            None => Ok(()),
-            Some(why) => {
-                let package = &self.target.package;
-                Err(timed_out(
-                    format!("{package} did not become idle: {why}"),
-                    limit,
-                ))
-            }
-        }
-    }
-
-    async fn activity(&self, name: &str, limit: Duration) -> Result<(), Failure> {
-        let until = Instant::now() + limit;
-        loop {
-            let front = provoke::foreground(self.device).await?;
-            if front
-                .as_deref()
-                .is_some_and(|front| is_activity(front, name))
-            {
-                return Ok(());
-            }
-            if Instant::now() + PAUSE >= until {
-                let seen = front.unwrap_or_else(|| "no activity".to_owned());
-                let message = format!("{name} did not come to the foreground; there is {seen}");
-                return Err(timed_out(message, limit));
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
-    }
-
-    /// Waits for a line logged since the step began.
-    async fn log(&self, pattern: &str, limit: Duration) -> Result<(), Failure> {
-        let regex = Regex::new(pattern)
-            .map_err(|error| Failure::new(ErrorClass::Usage, "bad-pattern", error.to_string()))?;
-        let until = Instant::now() + limit;
-        let clock = Command::program("date").arg("+%s");
-        let now = self.device.run(&clock, SHELL).await?;
-        let since = String::from_utf8_lossy(&now.stdout).trim().to_owned();
-        loop {
-            let read = Command::program("logcat").args(["-d", "-v", "epoch", "-T"]);
-            let read = read.arg(format!("{since}.000"));
-            let output = self.device.run(&read, SHELL).await?;
-            let text = String::from_utf8_lossy(&output.stdout);
-            if text.lines().any(|line| regex.is_match(line)) {
-                return Ok(());
-            }
-            if Instant::now() + PAUSE >= until {
-                return Err(timed_out(
-                    format!("no line of the log matched {pattern}"),
-                    limit,
-                ));
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
-    }
-
     async fn shell(&self, words: &[String], limit: Duration) -> Result<(), Failure> {
         let command = Command::script(r#""$@""#).args(words);
-        let output = self.device.run(&command, limit).await?;
+        // The limit of the step ends it, so that silence is not taken for a broken connection.
+        let output = self.device.run(&command, limit + WAIT).await?;
         if output.exit == 0 {
             return Ok(());
         }
@@ -342,29 +275,31 @@ impl Hands<'_> {
     }
 }
 
-fn interrupted() -> Failure {
+/// Returns the action of a step; the check of the scenario has parsed it before.
+///
+/// # Errors
+/// Returns an error if it is not an action.
+pub fn action(text: &str) -> Result<Action, Failure> {
+    text.parse().map_err(|error: provoke::ActionError| {
+        Failure::new(ErrorClass::Usage, "bad-value", error.to_string())
+    })
+}
+
+fn is_wait(what: &What) -> bool {
+    matches!(
+        what,
+        What::WaitForActivity(_) | What::WaitForLog(_) | What::WaitForQuiet(_)
+    )
+}
+
+pub(super) fn interrupted() -> Failure {
     Failure::new(ErrorClass::Interrupted, "interrupted", "interrupted")
 }
 
-fn timed_out(message: String, limit: Duration) -> Failure {
-    let message = format!("{message} (time limit {:.0} s)", limit.as_secs_f64());
-    Failure::new(ErrorClass::Device, "wait-timeout", message)
+fn step_timeout(what: &str, limit: Duration) -> Failure {
+    let message = format!("{what} did not end within {:.0} s", limit.as_secs_f64());
+    Failure::new(ErrorClass::Device, "step-timeout", message)
         .with_help("give the step a longer `timeout`, or a `retry`")
-}
-
-/// Returns whether `front`, such as `com.example.app/.MainActivity`, is the activity `name`: its
-/// component, its class, or the end of its class from a dot.
-fn is_activity(front: &str, name: &str) -> bool {
-    let Some((package, class)) = front.split_once('/') else {
-        return front == name;
-    };
-    let whole = match class.strip_prefix('.') {
-        Some(_) => format!("{package}{class}"),
-        None => class.to_owned(),
-    };
-    let name = name.strip_prefix(&format!("{package}/")).unwrap_or(name);
-    let dotted = format!(".{}", name.trim_start_matches('.'));
-    whole == name || whole.ends_with(&dotted)
 }
 
 fn default_limit(what: &What) -> Duration {
@@ -388,28 +323,5 @@ pub(super) fn describe(what: &What, suffix: &str) -> String {
         What::Sleep(long) => format!("sleep {:.1} s", long.as_secs_f64()),
         What::Snapshot(label) => format!("snapshot {label}{suffix}"),
         What::Repeat { times, .. } => format!("repeat {times} times"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_activity_has_several_spellings() {
-        let front = "com.example.app/.ui.MainActivity";
-        for name in [
-            "com.example.app/.ui.MainActivity",
-            "com.example.app.ui.MainActivity",
-            ".ui.MainActivity",
-            ".MainActivity",
-            "MainActivity",
-        ] {
-            assert!(is_activity(front, name), "{name}");
-        }
-        for name in ["Activity", "ui", "com.example.other/.MainActivity", ""] {
-            assert!(!is_activity(front, name), "{name}");
-        }
-        assert!(is_activity("com.a/com.b.Main", "com.b.Main"));
     }
 }

@@ -115,7 +115,7 @@ pub fn request(
     })
 }
 
-/// Returns the path of the baseline: the named one, or beside the scenario.
+/// Returns the path of the baseline: the named one, or next to the scenario.
 pub fn baseline_path(scenario: &Path, named: Option<PathBuf>) -> PathBuf {
     named.unwrap_or_else(|| scenario.with_extension("baseline"))
 }
@@ -218,11 +218,7 @@ pub async fn commands(device: &Device, scenario: &Scenario) -> Result<Vec<String
             }
             What::Act(text) => {
                 lines.push(format!("{indent}# {}: {text}", step.path));
-                let action: Action =
-                    text.parse().map_err(|error: crate::provoke::ActionError| {
-                        Failure::new(ErrorClass::Usage, "bad-action", error.to_string())
-                    })?;
-                let plan = Plan::new(target.clone(), vec![action]);
+                let plan = Plan::new(target.clone(), vec![crate::lab::action(text)?]);
                 let planned = dry_run(device, &plan).await?;
                 lines.extend(planned.iter().map(|one| format!("{indent}{}", one.command)));
             }

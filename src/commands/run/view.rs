@@ -17,12 +17,9 @@ use crate::console::{Console, Style};
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
+use crate::lab::events::{LabEvent, LabEvents};
 use crate::lab::files;
 use crate::lab::scenario_run::{self, LabRequest, Tools};
-use crate::lab::{
-    self,
-    events::{LabEvent, LabEvents},
-};
 use crate::naming::r8_mappings::R8Mappings;
 use crate::provoke::{Cancel, Journals, Target};
 use crate::recording::events::RecordEvent;
@@ -89,9 +86,6 @@ async fn perform(ctx: &Context, request: &LabRequest) -> Result<ScenarioResult, 
         device = ctx.device() => device?,
         _ = signals.recv() => return Err(crate::session::SessionError::Interrupted.into()),
     };
-    if request.resume {
-        lab::collect(device, &store, &request.folder).await?;
-    }
     let (canceller, cancel) = Cancel::new();
     let (happened, mut events) = mpsc::unbounded_channel();
     let tell: LabEvents = Arc::new(move |event| {
