@@ -10,7 +10,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use crate::commands::query;
 use crate::commands::{
     apps, check, completions, convert, devices, diff, doctor, dump, gc, hprof, leaks, meminfo,
-    open, paths, provoke, record, report, smaps, snapshot, status, stop, symbolize, top,
+    open, paths, provoke, record, report, run, smaps, snapshot, status, stop, symbolize, top,
 };
 #[cfg(feature = "virtual-phone")]
 use crate::commands::{demo, virtual_phone};
@@ -57,6 +57,7 @@ Record:
   record     Native heap: unreleased memory and its callstacks
   dump       Java heap, as a heap graph or HPROF
   provoke    Bring leaks out: rotate, leave and come back, trim memory
+  run        Record the steps of a scenario, and judge its memory budgets
   snapshot   Label this moment of a running recording
   status     List recordings that run, or wait on a device
   stop       End a recording and fetch it
@@ -228,6 +229,8 @@ pub enum Command {
     Gc(gc::Args),
     /// Write one page about native and Java heaps: flame graphs, growth, leaks, paths
     Report(Box<report::Args>),
+    /// Record the steps of a scenario, and judge its memory budgets
+    Run(Box<run::Args>),
     /// Open a trace in Perfetto's UI, or the report of anything, in the browser
     Open(open::Args),
     /// Add function and Java names to a trace
@@ -317,6 +320,7 @@ async fn dispatch(ctx: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::Hprof(args) => hprof::run(ctx, args).await,
         Command::Gc(args) => gc::run(ctx, args).await,
         Command::Report(args) => report::run(ctx, *args).await,
+        Command::Run(args) => run::run(ctx, *args).await,
         Command::Open(args) => open::run(ctx, args).await,
         #[cfg(feature = "virtual-phone")]
         Command::VirtualPhone(args) => virtual_phone::run(ctx, args).await,

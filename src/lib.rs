@@ -23,6 +23,7 @@ pub mod conversion;
 mod exit;
 mod flags;
 pub mod heaps;
+pub mod lab;
 pub mod naming;
 pub mod pages;
 pub mod recording;

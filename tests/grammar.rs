@@ -394,7 +394,12 @@ fn silent_server() -> (TcpListener, String) {
 fn failure(line: &str, server: &str) -> (Option<i32>, Value) {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
     let fixture = |name: &str| fixtures.join(name).display().to_string();
+    // The first scenario, as `run --init` prints it.
+    let scenario = concat!(env!("CARGO_TARGET_TMPDIR"), "/grammar.yaml");
+    let first = heaptap_lab::scenario::first_scenario("com.example.app");
+    std::fs::write(scenario, first).expect("a scenario");
     let words = line.split(' ').map(|word| match word {
+        "SCENARIO" => scenario.to_owned(),
         "T" => fixture("conversions/c_cont.pftrace"),
         "H" => fixture("hprof/android-a.hprof.gz"),
         "SQL" => "SELECT 1".to_owned(),

@@ -21,6 +21,7 @@ pub mod provoke;
 pub mod query;
 pub mod record;
 pub mod report;
+pub mod run;
 pub mod smaps;
 pub mod snapshot;
 pub mod status;

@@ -138,6 +138,12 @@ pub(crate) const COMMANDS: &[Row] = &[
     row("smaps", "INPUT", "T@LBCX", "save"),
     row("gc", "INPUT", "T@BCD", "follow since now"),
     row(
+        "run",
+        "SCENARIO",
+        "OSMN",
+        "resume dry-run plan init schema baseline update-baseline",
+    ),
+    row(
         "convert",
         "INPUT",
         "T@HOXSMN",
@@ -175,7 +181,7 @@ pub(crate) const MAY_DIFFER: &[(&str, &[&str], &str)] = &[
 /// Paths of results, which need not be there.
 pub(crate) const OUTPUTS: &[&str] = &["output", "save", "timeline", "OUT"];
 
-/// Command lines with a path that is not there, `nope`; `T` is a trace, `H` an HPROF.
+/// Command lines with a path that is not there, `nope`; `T` is a trace, `H` an HPROF, `SCENARIO` a scenario.
 pub(crate) const MISSING: &[&str] = &[
     "top nope",
     "top T --symbols nope",
@@ -219,6 +225,12 @@ pub(crate) const MISSING: &[&str] = &[
     "record -n x --mapping nope",
     "record -n x --project nope",
     "dump -n x --mapping nope",
+    "run nope",
+    "run SCENARIO --baseline nope",
+    "run SCENARIO --plan nope",
+    "run SCENARIO --symbols nope",
+    "run SCENARIO --mapping nope",
+    "run SCENARIO --project nope",
     "stop --symbols nope",
     "stop --mapping nope",
     "stop --project nope",
@@ -242,4 +254,6 @@ pub(crate) const WRONG: &[&str] = &[
     "convert T --format nope",
     "virtual-phone nope=1",
     "open T --page nope",
+    "run",
+    "run --init x/y",
 ];

@@ -12,17 +12,7 @@ use crate::provoke::{
 };
 use crate::recording::companion::TimelineFile;
 use crate::results::whole_file::unless_link;
-use crate::session::Store;
 use crate::timeline::{self, Entry, HeaptapAction, Observation};
-
-/// Opens the journals of changed settings, which are next to the journals of recordings.
-///
-/// # Errors
-/// Returns an error if their directory cannot be created.
-pub fn journals(store: &Store) -> Result<Journals, Failure> {
-    let folder = store.folder();
-    Ok(Journals::in_folder(folder.parent().unwrap_or(folder))?)
-}
 
 /// Returns the timeline entry of a step.
 pub fn entry(step: &Step) -> Entry {

@@ -16,7 +16,9 @@ use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::flags::target::TargetArgs;
-use crate::provoke::{Cancel, Event, Plan, Report, Settle, Step, Target, catalog, dry_run};
+use crate::provoke::{
+    Cancel, Event, Journals, Plan, Report, Settle, Step, Target, catalog, dry_run,
+};
 use crate::session::Store;
 use crate::system::smaps::fetch;
 use crate::untrusted::shell::quoted;
@@ -38,13 +40,16 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         target,
         actions: args.actions,
         rounds: args.rounds,
-        settle: args.settle.map(|limit| Settle { limit }),
+        settle: args.settle.map(|limit| Settle {
+            limit,
+            ..Settle::default()
+        }),
         seed: args.seed,
     };
     if args.dry_run {
         return show_commands(ctx, &plan).await;
     }
-    let journals = actions::journals(&Store::of_user()?)?;
+    let journals = Journals::beside(&Store::of_user()?)?;
     let device = ctx.device().await?;
     let mut signals = watch_signals()?;
     let (canceller, cancel) = Cancel::new();
@@ -168,7 +173,7 @@ async fn show_commands(ctx: &Context, plan: &Plan) -> Result<Outcome, Failure> {
 }
 
 async fn restore(ctx: &Context) -> Result<Outcome, Failure> {
-    let journals = actions::journals(&Store::of_user()?)?;
+    let journals = Journals::beside(&Store::of_user()?)?;
     let console = &ctx.console;
     let selector = ctx.selector();
     let done = match (&selector, journals.all().is_empty()) {

@@ -27,7 +27,7 @@ impl Cancel {
     }
 
     /// Returns when the run must end; never if the [`Canceller`] is gone.
-    pub(super) async fn wait(&self) {
+    pub async fn wait(&self) {
         let mut receiver = self.0.clone();
         if receiver.wait_for(|ended| *ended).await.is_err() {
             std::future::pending::<()>().await;

@@ -98,6 +98,14 @@ pub(super) async fn front(device: &Device) -> Result<Front, ProvokeError> {
     })
 }
 
+/// Returns the foreground activity as `package/.Activity`; `None` if there is none.
+///
+/// # Errors
+/// Returns an error if the device cannot be reached, or answers something else.
+pub async fn foreground(device: &Device) -> Result<Option<String>, ProvokeError> {
+    Ok(front(device).await?.component)
+}
+
 const TOP: &str = r#"cat /proc/uptime
 dumpsys activity top | grep -E "^ *(ACTIVITY|Local Activity|mResumed)""#;
 

@@ -12,7 +12,7 @@ use super::event::{Effect, Event, Report, Step};
 use super::phone_state::{self, Facts, Reading, SLOW};
 use super::read::Pulse;
 use super::saved::{Journals, Saved, Setting, identity, put_back};
-use super::settle::{PAUSE, Resting, Sample};
+use super::settle::{PAUSE, Resting, Sample, Settle};
 use super::trend::{FEWEST, Held, Trend};
 use heaptap_adb::{Command, Device};
 
@@ -234,7 +234,7 @@ impl Runner<'_> {
                 while self.go_on(&mut place).await? {}
             }
             if let Some(settle) = plan.settle {
-                while let Err(error) = self.settle(round, settle.limit).await {
+                while let Err(error) = self.settle(round, settle).await {
                     self.wait_for_phone(error).await?;
                 }
             }
@@ -614,9 +614,9 @@ impl Runner<'_> {
     }
 
     /// Waits until the app is idle.
-    async fn settle(&mut self, round: u32, limit: Duration) -> Result<(), ProvokeError> {
-        let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
-        let mut resting = Resting::default();
+    async fn settle(&mut self, round: u32, settle: Settle) -> Result<(), ProvokeError> {
+        let limit = u64::try_from(settle.limit.as_nanos()).unwrap_or(u64::MAX);
+        let mut resting = Resting::of(settle.rest);
         let mut begin = None;
         let (settled, why, after_ms) = loop {
             self.cancel.check()?;

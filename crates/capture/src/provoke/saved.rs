@@ -14,6 +14,7 @@ use super::event::PutBack;
 use super::phone_state::{QUICK, hardware_serial, run_quick};
 use super::read;
 use super::unrestored::UnrestoredSetting;
+use crate::session::Store;
 use heaptap_adb::{Command, Device};
 use heaptap_model::untrusted;
 
@@ -136,6 +137,15 @@ impl Journals {
                 source,
             }),
         }
+    }
+
+    /// Opens the journals next to those of recordings.
+    ///
+    /// # Errors
+    /// Returns an error if their directory cannot be created.
+    pub fn beside(store: &Store) -> Result<Journals, ProvokeError> {
+        let folder = store.folder();
+        Journals::in_folder(folder.parent().unwrap_or(folder))
     }
 
     fn path(&self, phone: &str, ending: &str) -> PathBuf {

@@ -10,18 +10,21 @@ use super::read::Pulse;
 pub struct Settle {
     /// Maximum waiting time, by the device's clock.
     pub limit: Duration,
+    /// Time without any change that counts as idle.
+    pub rest: Duration,
 }
 
 impl Default for Settle {
     fn default() -> Settle {
         Settle {
             limit: Duration::from_secs(20),
+            rest: REST,
         }
     }
 }
 
-/// Time without any change, ns.
-pub(super) const REST_NS: u64 = 2_000_000_000;
+/// Default time without any change.
+pub const REST: Duration = Duration::from_secs(2);
 /// Interval between two samples.
 pub(super) const PAUSE: Duration = Duration::from_millis(500);
 /// CPU time that counts as idle, percent of one processor.
@@ -40,12 +43,22 @@ pub(super) struct Sample {
 }
 
 /// Samples of one wait.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Resting {
+    /// Time without any change that counts as idle, ns.
+    rest_ns: u64,
     samples: Vec<Sample>,
 }
 
 impl Resting {
+    /// Begins a wait for `rest` without any change.
+    pub(super) fn of(rest: Duration) -> Resting {
+        Resting {
+            rest_ns: u64::try_from(rest.as_nanos()).unwrap_or(u64::MAX),
+            samples: Vec::new(),
+        }
+    }
+
     /// Adds a sample; returns `Ok` if nothing has changed for long enough, otherwise the reason.
     pub(super) fn add(&mut self, sample: Sample) -> Result<(), String> {
         let Some(pulse) = &sample.pulse else {
@@ -68,7 +81,7 @@ impl Resting {
         self.samples.push(sample);
         let first = self.samples.first().map_or(0, |s| s.boot_ns);
         let last = self.samples.last().map_or(0, |s| s.boot_ns);
-        match last.saturating_sub(first) >= REST_NS {
+        match last.saturating_sub(first) >= self.rest_ns {
             true => Ok(()),
             false => Err(why),
         }
@@ -124,7 +137,7 @@ mod tests {
 
     #[test]
     fn rest_is_two_seconds_without_movement() {
-        let mut resting = Resting::default();
+        let mut resting = Resting::of(REST);
         assert!(resting.add(sample(0, 100, 1000, "a")).is_err());
         assert!(resting.add(sample(1000, 102, 1005, "a")).is_err());
         assert_eq!(resting.add(sample(2000, 104, 1009, "a")), Ok(()));
@@ -132,7 +145,7 @@ mod tests {
 
     #[test]
     fn what_moves_is_told_and_begins_it_anew() {
-        let mut resting = Resting::default();
+        let mut resting = Resting::of(REST);
         let _ = resting.add(sample(0, 100, 1000, "a"));
         let why = resting.add(sample(1000, 160, 1000, "a")).unwrap_err();
         assert!(why.contains("60% of a processor"), "{why}");

@@ -1,0 +1,189 @@
+//! One result with all states, and one with hostile text everywhere.
+
+use super::*;
+use crate::verdict::Verdict;
+
+const MIB: f64 = 1_048_576.0;
+
+/// Text that attacks readers.
+pub const HOSTILE: &str = "::error::x\n##[group]y [[ATTACHMENT|/etc/passwd]] ]]> \
+    <script>alert(1)</script> a|b `c` @d \"e\" 'f' & %0A \0 \u{1b}[31m";
+
+pub fn budget(name: &str, verdict: Option<(Verdict, f64, f64, f64)>) -> BudgetResult {
+    BudgetResult {
+        name: name.to_owned(),
+        what: format!("native bytes of {name}.so at end"),
+        unit: Unit::Bytes,
+        line: 24,
+        judgement: verdict.map(|(verdict, mean, lower, upper)| Judgement {
+            verdict,
+            mean: mean * MIB,
+            lower: lower * MIB,
+            upper: upper * MIB,
+            limit: 12.0 * MIB,
+            runs: 3,
+            earlier_runs: 0,
+            confidence: 0.98,
+            p_over: 0.5,
+            why: (verdict == Verdict::Undecided).then(|| "the bounds contain the limit".to_owned()),
+        }),
+        missing: verdict
+            .is_none()
+            .then(|| "meminfo has no row Graphics".to_owned()),
+        figures: verdict.map_or(Vec::new(), |(_, mean, lower, upper)| {
+            [lower, mean, upper]
+                .map(|value| Measured {
+                    value: value * MIB,
+                    samples: None,
+                })
+                .to_vec()
+        }),
+        excess: Vec::new(),
+    }
+}
+
+fn run(number: usize, state: RunState, error: Option<(&str, &str)>) -> Run {
+    Run {
+        number,
+        state,
+        output: Some(format!("run-{number}")),
+        seconds: 61.25,
+        error: error.map(|(kind, message)| RunError {
+            code: 5,
+            kind: kind.to_owned(),
+            message: message.to_owned(),
+            help: (state == RunState::Failed).then(|| "check the cable".to_owned()),
+            step: (state == RunState::Failed).then(|| "steps[3]".to_owned()),
+            line: (state == RunState::Failed).then_some(14),
+        }),
+    }
+}
+
+/// Returns a result whose budgets are within, over, undecided and missing; one run failed, one is
+/// void.
+pub fn all_states() -> ScenarioResult {
+    let mut over = budget("libapp", Some((Verdict::Over, 12.9, 12.4, 13.4)));
+    over.excess = vec![Excess {
+        what: "Cache::insert <- Cache::load".to_owned(),
+        value: 3.0 * MIB,
+    }];
+    ScenarioResult {
+        schema_version: SCHEMA_VERSION,
+        scenario: "login".to_owned(),
+        file: "perf/login.yaml".to_owned(),
+        device_class: "low-ram".to_owned(),
+        device: Device {
+            serial: "R58M123".to_owned(),
+            model: Some("Pixel 6".to_owned()),
+            system: Some("Android 14 (SDK 34, user)".to_owned()),
+            fingerprint: None,
+        },
+        app_version: Some("2.1 (210)".to_owned()),
+        started: "2026-11-20T01:02:03Z".to_owned(),
+        seconds: 300.5,
+        runs: vec![
+            run(1, RunState::Done, None),
+            run(2, RunState::Void, Some(("rebooted", "the device rebooted"))),
+            run(
+                3,
+                RunState::Failed,
+                Some(("wait-timeout", "no activity .MainActivity in 30 s")),
+            ),
+        ],
+        budgets: vec![
+            budget("cache", Some((Verdict::Within, 11.0, 10.5, 11.5))),
+            over,
+            budget("gfx", Some((Verdict::Undecided, 12.1, 11.0, 13.2))),
+            budget("graphics", None),
+        ],
+        exit_code: 9,
+    }
+}
+
+/// Returns [`all_states`] with [`HOSTILE`] as every text.
+pub fn hostile() -> ScenarioResult {
+    let text = || HOSTILE.to_owned();
+    let mut result = all_states();
+    result.scenario = text();
+    result.file = text();
+    result.device_class = text();
+    result.device = Device {
+        serial: text(),
+        model: Some(text()),
+        system: Some(text()),
+        fingerprint: Some(text()),
+    };
+    result.app_version = Some(text());
+    result.started = text();
+    for run in &mut result.runs {
+        run.output = Some(text());
+        if let Some(error) = &mut run.error {
+            error.kind = text();
+            error.message = text();
+            error.help = Some(text());
+            error.step = Some(text());
+        }
+    }
+    for budget in &mut result.budgets {
+        budget.name = text();
+        budget.what = text();
+        budget.missing = budget.missing.as_ref().map(|_| text());
+        if let Some(judgement) = &mut budget.judgement {
+            judgement.why = judgement.why.as_ref().map(|_| text());
+        }
+        for part in &mut budget.excess {
+            part.what = text();
+        }
+    }
+    result
+}
+
+/// Returns the page `OUTPUT/report.html`.
+pub fn page(_: &ScenarioResult, run: &Run) -> Option<String> {
+    run.output
+        .as_ref()
+        .map(|output| format!("night/{output}/report.html"))
+}
+
+/// Asserts that no line contains a command of a CI system or a character that XML forbids.
+pub fn assert_harmless(text: &str) {
+    for line in text.lines() {
+        assert!(!line.contains("##["), "{line}");
+        assert!(!line.contains("[[ATTACHMENT|/etc"), "{line}");
+        assert!(!line.trim_start().starts_with("::error::x"), "{line}");
+        assert!(!line.contains(|c: char| c.is_control()), "{line:?}");
+    }
+}
+
+/// Asserts that the tags of XML or of HTML with closed elements are balanced and no `<` or `&` is
+/// left over.
+pub fn assert_well_formed(text: &str, void: &[&str]) {
+    let mut open: Vec<&str> = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('<') {
+        assert!(!rest[..at].contains('>'), "stray > in {:?}", &rest[..at]);
+        let end = at + rest[at..].find('>').expect("a tag ends");
+        let tag = &rest[at + 1..end];
+        assert!(!tag.contains('<'), "{tag}");
+        assert_eq!(tag.matches('"').count() % 2, 0, "{tag}");
+        let name = tag
+            .trim_start_matches('/')
+            .split([' ', '/'])
+            .next()
+            .unwrap_or("");
+        match tag {
+            tag if tag.starts_with(['?', '!']) || tag.ends_with('/') || void.contains(&name) => {}
+            tag if tag.starts_with('/') => assert_eq!(open.pop(), Some(name)),
+            _ => open.push(name),
+        }
+        rest = &rest[end + 1..];
+    }
+    assert_eq!(open, Vec::<&str>::new());
+    for after in text.split('&').skip(1) {
+        let entity = after.split(';').next().unwrap_or("");
+        assert!(
+            matches!(entity, "amp" | "lt" | "gt" | "quot") || entity.starts_with('#'),
+            "&{entity}"
+        );
+    }
+}

@@ -1,0 +1,255 @@
+//! Values, bounds and verdicts for people.
+
+use heaptap_model::units::{SignedSize, thousands};
+
+use super::defang::{self, MAX_LINE_CHARS};
+use super::{BudgetResult, Device, Excess, Run, RunState, ScenarioResult, Unit};
+use crate::verdict::{Judgement, Verdict};
+
+/// Exit codes of a scenario that measured: done, incomplete, over, undecided.
+const EXITS_WITH_RESULT: [u8; 4] = [0, 6, 9, 12];
+
+/// Returns a value with its unit: `12.4 MiB`, `1,024 objects`, `1 leak`.
+pub fn value(unit: Unit, value: f64) -> String {
+    let (number, unit) = parts(unit, value);
+    joined(&number, &unit)
+}
+
+/// Returns bounds with their unit: `11.9 to 12.8 MiB`, `980.0 KiB to 1.1 MiB`.
+pub fn bounds(unit: Unit, lower: f64, upper: f64) -> String {
+    let (low, low_unit) = parts(unit, lower);
+    let (high, high_unit) = parts(unit, upper);
+    if low_unit == high_unit || unit != Unit::Bytes {
+        return joined(&format!("{low} to {high}"), &high_unit);
+    }
+    format!(
+        "{} to {}",
+        joined(&low, &low_unit),
+        joined(&high, &high_unit)
+    )
+}
+
+/// Returns a mean with its bounds: `12.4 MiB (11.9 to 12.8)`. An exact mean has no bounds.
+pub fn estimate(unit: Unit, judgement: &Judgement) -> String {
+    let Judgement {
+        mean, lower, upper, ..
+    } = *judgement;
+    let text = value(unit, mean);
+    if lower == mean && upper == mean {
+        return text;
+    }
+    let [(_, of_mean), (low, of_low), (high, of_high)] =
+        [mean, lower, upper].map(|value| parts(unit, value));
+    if unit != Unit::Bytes || (of_mean == of_low && of_mean == of_high) {
+        return format!("{text} ({low} to {high})");
+    }
+    format!("{text} ({})", bounds(unit, lower, upper))
+}
+
+fn joined(number: &str, unit: &str) -> String {
+    format!("{number} {unit}").trim_end().to_owned()
+}
+
+/// Splits a value into its number and its unit.
+fn parts(unit: Unit, value: f64) -> (String, String) {
+    if !value.is_finite() {
+        return ("unknown".to_owned(), String::new());
+    }
+    let one = match unit {
+        Unit::Bytes => {
+            let text = SignedSize(value.round() as i64).to_string();
+            let (number, unit) = text.split_once(' ').unwrap_or((&text, ""));
+            return (number.to_owned(), unit.to_owned());
+        }
+        Unit::Objects => "object",
+        Unit::Leaks => "leak",
+    };
+    let number = match value.fract() == 0.0 {
+        true => thousands(value as i64),
+        false => format!("{value:.1}"),
+    };
+    let plural = if value == 1.0 { "" } else { "s" };
+    (number, format!("{one}{plural}"))
+}
+
+/// Returns the verdict of a budget in one or two words.
+pub fn verdict(budget: &BudgetResult) -> &'static str {
+    match verdict_of(budget) {
+        Some(Verdict::Within) => "within",
+        Some(Verdict::Over) => "over",
+        Some(Verdict::Undecided) => "undecided",
+        None => "not measured",
+    }
+}
+
+pub(super) fn verdict_of(budget: &BudgetResult) -> Option<Verdict> {
+    budget.judgement.as_ref().map(|judgement| judgement.verdict)
+}
+
+/// Returns a sentence on a budget, without period:
+/// `12.4 MiB (11.9 to 12.8) exceeds the limit of 12.0 MiB by 410.0 KiB`.
+pub fn sentence(budget: &BudgetResult) -> String {
+    let Some(judgement) = &budget.judgement else {
+        return match &budget.missing {
+            Some(reason) => format!("not measured: {}", defang::line(reason, MAX_LINE_CHARS)),
+            None => "not measured in any run".to_owned(),
+        };
+    };
+    let text = estimate(budget.unit, judgement);
+    let limit = value(budget.unit, judgement.limit);
+    match judgement.verdict {
+        Verdict::Within => format!("{text} is within the limit of {limit}"),
+        Verdict::Over => format!(
+            "{text} exceeds the limit of {limit} by {}",
+            value(budget.unit, judgement.mean - judgement.limit)
+        ),
+        Verdict::Undecided => {
+            let why = why(judgement).map_or(String::new(), |why| format!(", because {why}"));
+            format!("undecided: {text} with a limit of {limit}{why}")
+        }
+    }
+}
+
+/// Returns the reason of an undecided verdict.
+pub(super) fn why(judgement: &Judgement) -> Option<String> {
+    let why = judgement.why.as_deref()?;
+    Some(defang::line(why, MAX_LINE_CHARS))
+}
+
+/// Returns the number of runs behind a judgement: `3 runs and 10 earlier ones`.
+pub(super) fn run_count(judgement: &Judgement) -> String {
+    let plural = if judgement.runs == 1 { "" } else { "s" };
+    match judgement.earlier_runs {
+        0 => format!("{} run{plural}", judgement.runs),
+        earlier => format!("{} run{plural} and {earlier} earlier", judgement.runs),
+    }
+}
+
+/// Returns a part of an excess: `3.0 MiB  decode`.
+pub(super) fn excess(unit: Unit, part: &Excess) -> String {
+    format!(
+        "{}  {}",
+        value(unit, part.value),
+        defang::line(&part.what, MAX_LINE_CHARS)
+    )
+}
+
+/// Returns the device as `Pixel 6 (R58M123)`, or its serial if the model is unknown.
+pub(super) fn device_name(device: &Device) -> String {
+    let serial = defang::name(&device.serial);
+    match &device.model {
+        Some(model) => format!("{} ({serial})", defang::name(model)),
+        None => serial,
+    }
+}
+
+/// What failed in a result apart from its budgets.
+pub(super) struct Failure {
+    /// `run 2 failed at steps[3]`.
+    pub title: String,
+    pub kind: String,
+    pub message: String,
+    /// Line in the scenario's file.
+    pub line: Option<usize>,
+}
+
+/// Returns the failures of the runs. A result without figures has at least one.
+pub(super) fn failures(result: &ScenarioResult) -> Vec<Failure> {
+    let failed = |run: &&Run| run.state == RunState::Failed;
+    let failures: Vec<Failure> = result.runs.iter().filter(failed).map(failure).collect();
+    let is_done = result.runs.iter().any(|run| run.state == RunState::Done);
+    if !failures.is_empty() || (is_done && EXITS_WITH_RESULT.contains(&result.exit_code)) {
+        return failures;
+    }
+    let message = match is_done {
+        true => format!("the scenario ended with exit code {}", result.exit_code),
+        false => format!("no run is complete; exit code {}", result.exit_code),
+    };
+    vec![Failure {
+        title: "scenario failed".to_owned(),
+        kind: "incomplete".to_owned(),
+        message,
+        line: None,
+    }]
+}
+
+fn failure(run: &Run) -> Failure {
+    let error = run.error.as_ref();
+    let step = error.and_then(|error| error.step.as_deref());
+    let at = step.map_or(String::new(), |step| format!(" at {}", defang::name(step)));
+    Failure {
+        title: format!("run {} failed{at}", run.number),
+        kind: error.map_or("failed".to_owned(), |error| defang::name(&error.kind)),
+        message: reason(run).unwrap_or_else(|| "no error is recorded".to_owned()),
+        line: error.and_then(|error| error.line),
+    }
+}
+
+/// Returns the error of a run with its help.
+pub(super) fn reason(run: &Run) -> Option<String> {
+    let error = run.error.as_ref()?;
+    let message = defang::line(&error.message, MAX_LINE_CHARS);
+    Some(match &error.help {
+        Some(help) => format!("{message} (help: {})", defang::line(help, MAX_LINE_CHARS)),
+        None => message,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judgement(mean: f64, lower: f64, upper: f64) -> Judgement {
+        Judgement {
+            verdict: Verdict::Within,
+            mean,
+            lower,
+            upper,
+            limit: 0.0,
+            runs: 1,
+            earlier_runs: 0,
+            confidence: 0.98,
+            p_over: 0.5,
+            why: None,
+        }
+    }
+
+    #[test]
+    fn value_has_its_unit() {
+        assert_eq!(value(Unit::Bytes, 13_002_342.0), "12.4 MiB");
+        assert_eq!(value(Unit::Bytes, -1024.4), "-1.0 KiB");
+        assert_eq!(value(Unit::Bytes, 7.6), "8 B");
+        assert_eq!(value(Unit::Objects, 1024.0), "1,024 objects");
+        assert_eq!(value(Unit::Objects, 2.5), "2.5 objects");
+        assert_eq!(value(Unit::Leaks, 1.0), "1 leak");
+        assert_eq!(value(Unit::Leaks, f64::NAN), "unknown");
+    }
+
+    #[test]
+    fn bounds_share_a_unit_if_they_can() {
+        let mib = f64::from(1 << 20);
+        assert_eq!(
+            bounds(Unit::Bytes, 11.9 * mib, 12.8 * mib),
+            "11.9 to 12.8 MiB"
+        );
+        assert_eq!(
+            bounds(Unit::Bytes, 0.9 * mib, 1.1 * mib),
+            "921.6 KiB to 1.1 MiB"
+        );
+        assert_eq!(bounds(Unit::Objects, 1.0, 3.0), "1 to 3 objects");
+        let text = |mean, lower, upper| estimate(Unit::Bytes, &judgement(mean, lower, upper));
+        assert_eq!(
+            text(12.4 * mib, 11.9 * mib, 12.8 * mib),
+            "12.4 MiB (11.9 to 12.8)"
+        );
+        assert_eq!(
+            text(mib, 0.9 * mib, 1.1 * mib),
+            "1.0 MiB (921.6 KiB to 1.1 MiB)"
+        );
+        assert_eq!(text(mib, mib, mib), "1.0 MiB");
+        assert_eq!(
+            text(mib, f64::NEG_INFINITY, mib),
+            "1.0 MiB (unknown to 1.0 MiB)"
+        );
+    }
+}

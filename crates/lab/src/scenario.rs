@@ -1,0 +1,284 @@
+//! The YAML language of scenarios: what to do with an app, what to measure, and what it may use.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `yaml` | a file as a tree of nodes with their places |
+//! | `variables` | `${NAME}` in values |
+//! | `shape`, `forms` | the language as data: keys, values, descriptions |
+//! | `check` | check of a file against it, with the names of `actions` |
+//! | `problems`, `report` | errors with their places |
+//! | `parse` | conversion to the types below |
+//! | `schema` | the language as a JSON Schema |
+//! | `init` | a first scenario for an app |
+
+mod actions;
+mod check;
+mod forms;
+mod init;
+mod parse;
+mod problems;
+mod report;
+mod schema;
+mod shape;
+mod variables;
+mod yaml;
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+pub use self::actions::Actions;
+pub use self::init::first_scenario;
+pub use self::problems::{Problem, Problems};
+pub use self::schema::schema;
+use crate::results::Unit;
+
+/// The class of devices that no other class takes.
+pub const DEFAULT_CLASS: &str = "default";
+
+/// A scenario, checked: names, sizes, times and references are valid, variables are replaced.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scenario {
+    /// Stable name; the history of its figures depends on it.
+    pub name: String,
+    pub target: Target,
+    /// The app to install before the first run.
+    pub install: Option<Install>,
+    pub record: Record,
+    pub measure: Measure,
+    pub repeats: Repeats,
+    /// Time limit of one run.
+    pub timeout: Duration,
+    /// Setup before the first run: each `shell` and action once, not recorded.
+    pub setup: Vec<Step>,
+    /// The steps of one run, in order.
+    pub steps: Vec<Step>,
+    pub budgets: Vec<Budget>,
+    pub keep: Keep,
+    /// Device classes by name, in order; the first whose predicates hold names the device.
+    pub devices: Vec<DeviceClass>,
+}
+
+/// The app.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// One process, as `-n`.
+    Name(String),
+    /// All processes of a package, as `--package`.
+    Package(String),
+}
+
+/// An app to install.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Install {
+    /// APK files on the host, as written; relative to the scenario's file.
+    pub apk: Vec<String>,
+    /// Keep the app's data, or remove them by uninstalling first.
+    pub keep_data: bool,
+}
+
+/// Options of the recording.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Record {
+    /// Preset or config file, as `--config`.
+    pub config: Option<String>,
+    /// Sampling interval in bytes.
+    pub interval: Option<u64>,
+    /// Heaps, as `--heaps`.
+    pub heaps: Vec<String>,
+    /// Buffer between the app and heapprofd, bytes.
+    pub shmem_size: Option<u64>,
+    /// Record although the check says no, as `--no-check`.
+    pub no_check: bool,
+}
+
+/// What to measure at each snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Measure {
+    pub native: bool,
+    pub java: bool,
+    pub meminfo: bool,
+    pub smaps: bool,
+    pub gc: bool,
+}
+
+/// Number of runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Repeats {
+    pub min: usize,
+    pub max: usize,
+}
+
+/// What becomes of the recordings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Keep {
+    #[default]
+    Always,
+    /// Keep the recordings if a budget is not within its limit, or a run failed.
+    OnFailure,
+}
+
+/// A step with its options.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    pub what: What,
+    /// Time limit of the step; a default by action otherwise.
+    pub timeout: Option<Duration>,
+    /// Number of retries if the step fails.
+    pub retry: u32,
+    /// Line in the file, from 1.
+    pub line: usize,
+    /// Place in the file: `steps[4].steps[0]`.
+    pub path: String,
+}
+
+/// What a step does.
+#[derive(Debug, Clone, PartialEq)]
+pub enum What {
+    /// An action of `provoke`, as its text: `rotate:2`, `monkey:50,seed=7`.
+    Act(String),
+    /// Wait until the activity, a class name or its end such as `.MainActivity`, is in the foreground.
+    WaitForActivity(String),
+    /// Wait for a line of the app's log that matches the regular expression.
+    WaitForLog(String),
+    /// Wait until the app has been idle for this long.
+    WaitForQuiet(Duration),
+    /// A command on the device, by words: none is interpreted by a shell.
+    Shell(Vec<String>),
+    /// Do nothing.
+    Sleep(Duration),
+    /// Take a snapshot with this label.
+    Snapshot(String),
+    /// Repeat steps; labels within get the iteration: `round-1`.
+    Repeat { times: u32, steps: Vec<Step> },
+}
+
+/// A budget.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Budget {
+    pub name: String,
+    pub figure: Figure,
+    /// Label at which the figure is read: the last snapshot with this label.
+    pub at: String,
+    /// The figure is its growth per iteration of a `repeat`, over the snapshots `LABEL-1` … of this label.
+    pub per: Option<String>,
+    pub limit: Limit,
+    /// Line in the file, from 1.
+    pub line: usize,
+}
+
+/// What a budget measures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Figure {
+    /// Unreleased native bytes; of a library (file name), or of functions (regular expression).
+    Native {
+        library: Option<String>,
+        function: Option<String>,
+        heap: Option<String>,
+    },
+    /// Java objects of classes by name with `*`.
+    Java { class: String, measure: JavaMeasure },
+    /// Leaks of Java rules.
+    Leaks,
+    /// A row of meminfo: PSS in bytes.
+    Meminfo { row: String },
+    /// Bytes in use after the last collection.
+    LiveSet,
+}
+
+/// Measure of Java objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JavaMeasure {
+    Instances,
+    Shallow,
+    Retained,
+}
+
+/// Limit of a budget.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Limit {
+    /// A value in the figure's unit, by device class; the last entry `default` if there is one.
+    Value(Vec<(String, f64)>),
+    /// Accepted growth over the baseline: 0.02 for `2%`.
+    Change(f64),
+}
+
+/// A class of devices: all predicates hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceClass {
+    pub name: String,
+    /// `model: "Pixel*"`.
+    pub model: Option<String>,
+    /// `sdk: ">=31"`.
+    pub sdk: Option<(Compare, u64)>,
+    /// `ram: "<3GiB"`, in bytes.
+    pub ram: Option<(Compare, u64)>,
+}
+
+/// A comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compare {
+    Less,
+    LessOrEqual,
+    Equal,
+    GreaterOrEqual,
+    Greater,
+}
+
+impl Compare {
+    /// Returns whether `value` compares so with `wanted`.
+    pub fn holds(self, value: u64, wanted: u64) -> bool {
+        match self {
+            Compare::Less => value < wanted,
+            Compare::LessOrEqual => value <= wanted,
+            Compare::Equal => value == wanted,
+            Compare::GreaterOrEqual => value >= wanted,
+            Compare::Greater => value > wanted,
+        }
+    }
+}
+
+impl Budget {
+    /// Describes the figure: `native bytes of libapp.so at end`.
+    pub fn describe(&self) -> String {
+        let figure = match &self.figure {
+            Figure::Native {
+                library,
+                function,
+                heap,
+            } => {
+                let of = library.as_ref().or(function.as_ref());
+                let of = of.map(|name| format!(" of {name}")).unwrap_or_default();
+                let heap = heap.as_ref().map(|heap| format!(" in {heap}"));
+                format!("unreleased native bytes{of}{}", heap.unwrap_or_default())
+            }
+            Figure::Java { class, measure } => match measure {
+                JavaMeasure::Instances => format!("instances of {class}"),
+                JavaMeasure::Shallow => format!("shallow bytes of {class}"),
+                JavaMeasure::Retained => format!("bytes retained by {class}"),
+            },
+            Figure::Leaks => "Java leaks".to_owned(),
+            Figure::Meminfo { row } => format!("PSS of {row} in meminfo"),
+            Figure::LiveSet => "live set of the Java heap".to_owned(),
+        };
+        match &self.per {
+            Some(label) => format!("growth of {figure} per {label}"),
+            None => format!("{figure} at {}", self.at),
+        }
+    }
+}
+
+impl Figure {
+    /// Returns the unit of the values.
+    pub fn unit(&self) -> Unit {
+        match self {
+            Figure::Java {
+                measure: JavaMeasure::Instances,
+                ..
+            } => Unit::Objects,
+            Figure::Leaks => Unit::Leaks,
+            _ => Unit::Bytes,
+        }
+    }
+}

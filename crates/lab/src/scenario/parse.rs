@@ -1,0 +1,179 @@
+//! A scenario from its file. First the file is checked against the shapes of the language; then
+//! its values are converted, and what refers to something else is checked.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `steps` | steps, and the labels of their snapshots |
+//! | `budgets` | budgets and device classes |
+
+mod budgets;
+mod steps;
+
+use std::time::Duration;
+
+use super::actions::Actions;
+use super::check::{Check, flag};
+use super::problems::{Path, Problems};
+use super::report::Report;
+use super::shape::{SCENARIO, Shape};
+use super::yaml::Node;
+use super::{Install, Keep, Measure, Record, Repeats, Scenario, Target};
+use super::{forms, variables, yaml};
+
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15 * 60);
+const DEFAULT_REPEATS: Repeats = Repeats { min: 3, max: 5 };
+
+impl Scenario {
+    /// Parses a scenario's file. `environment` returns the values of variables; `origin` is the
+    /// name of the file for errors.
+    ///
+    /// # Errors
+    /// Returns all errors of the file, or the first if it is not YAML.
+    pub fn parse(
+        text: &str,
+        origin: &str,
+        environment: &dyn Fn(&str) -> Option<String>,
+        actions: &Actions<'_>,
+    ) -> Result<Scenario, Problems> {
+        let mut root = yaml::parse(text).map_err(|problem| Problems {
+            origin: origin.to_owned(),
+            list: vec![problem],
+        })?;
+        let mut report = Report::default();
+        variables::replace(&mut root, &Path::Root, environment, &mut report);
+        let mut check = Check {
+            actions,
+            report: &mut report,
+        };
+        check.check(&root, &Shape::Map(&SCENARIO), &Path::Root);
+        let scenario = convert(&root, &mut report);
+        match scenario {
+            Some(scenario) if report.is_empty() => Ok(scenario),
+            _ => {
+                if report.is_empty() {
+                    report.add(&root, &Path::Root, "the scenario is not valid");
+                }
+                Err(report.finish(origin))
+            }
+        }
+    }
+}
+
+/// Converts a checked file. A value that the check refused is left out here.
+fn convert(root: &Node, report: &mut Report) -> Option<Scenario> {
+    let measure = measure(root);
+    let repeats = repeats(root, report);
+    let (setup, _) = steps::convert(root, "setup", report);
+    let (steps, labels) = steps::convert(root, "steps", report);
+    let devices = budgets::devices(root, report);
+    // Without all labels, a reference to one can be right.
+    let labels = (!report.concerns("steps")).then_some(&labels);
+    let budgets = budgets::convert(root, measure, labels, report);
+    Some(Scenario {
+        name: owned(root, "name")?,
+        target: target(root.get("target")?)?,
+        install: match root.get("install") {
+            Some(node) => Some(install(node)?),
+            None => None,
+        },
+        record: record(root.get("record"))?,
+        measure,
+        repeats,
+        timeout: match root.get("timeout") {
+            Some(node) => forms::time(node.text()?).ok()?,
+            None => DEFAULT_TIMEOUT,
+        },
+        setup,
+        steps,
+        budgets,
+        keep: match root.get("keep").and_then(Node::text) {
+            Some("on-failure") => Keep::OnFailure,
+            _ => Keep::Always,
+        },
+        devices,
+    })
+}
+
+fn owned(node: &Node, key: &str) -> Option<String> {
+    node.get(key)?.text().map(str::to_owned)
+}
+
+fn target(node: &Node) -> Option<Target> {
+    let name = owned(node, "name").map(Target::Name);
+    name.or_else(|| owned(node, "package").map(Target::Package))
+}
+
+fn install(node: &Node) -> Option<Install> {
+    Some(Install {
+        apk: texts(node.get("apk")?),
+        keep_data: node.get("data").and_then(Node::text) != Some("remove"),
+    })
+}
+
+/// Returns the texts of a list, or the only one.
+fn texts(node: &Node) -> Vec<String> {
+    let only = node.text().into_iter();
+    let items = node.items().iter().filter_map(Node::text);
+    only.chain(items).map(str::to_owned).collect()
+}
+
+fn record(node: Option<&Node>) -> Option<Record> {
+    let Some(node) = node else {
+        return Some(Record::default());
+    };
+    let size = |key| match node.get(key) {
+        Some(node) => forms::size(node.text()?).ok().map(Some),
+        None => Some(None),
+    };
+    Some(Record {
+        config: owned(node, "config"),
+        interval: size("interval")?,
+        heaps: node.get("heaps").map(texts).unwrap_or_default(),
+        shmem_size: size("shmem-size")?,
+        no_check: node.get("no-check").and_then(Node::text).and_then(flag) == Some(true),
+    })
+}
+
+fn measure(root: &Node) -> Measure {
+    let Some(node) = root.get("measure") else {
+        return Measure {
+            native: true,
+            ..Measure::default()
+        };
+    };
+    let words = texts(node);
+    let has = |word: &str| words.iter().any(|w| w == word);
+    Measure {
+        native: has("native"),
+        java: has("java"),
+        meminfo: has("meminfo"),
+        smaps: has("smaps"),
+        gc: has("gc"),
+    }
+}
+
+fn repeats(root: &Node, report: &mut Report) -> Repeats {
+    let Some(node) = root.get("repeats") else {
+        return DEFAULT_REPEATS;
+    };
+    let number = |node: &Node| node.text()?.parse::<usize>().ok();
+    if let Some(runs) = number(node) {
+        return Repeats {
+            min: runs,
+            max: runs,
+        };
+    }
+    let min = node.get("min").and_then(number);
+    let max = node.get("max").and_then(number);
+    if let (Some(min), Some(max)) = (min, max)
+        && min > max
+    {
+        let path = Path::Key(&Path::Root, "repeats");
+        let message = format!("`min` must not exceed `max`, but {min} exceeds {max}");
+        report.add(node, &path, message);
+    }
+    Repeats {
+        min: min.unwrap_or(DEFAULT_REPEATS.min.min(max.unwrap_or(usize::MAX))),
+        max: max.unwrap_or(DEFAULT_REPEATS.max.max(min.unwrap_or(0))),
+    }
+}

@@ -1,0 +1,228 @@
+//! Budgets and device classes.
+
+use std::collections::HashMap;
+
+use super::super::forms::{self, DEFAULT, END};
+use super::super::problems::{Path, shown, suggestion};
+use super::super::report::Report;
+use super::super::yaml::{Kind, Node};
+use super::super::{Budget, DeviceClass, Figure, JavaMeasure, Limit, Measure};
+use super::owned;
+use super::steps::Labels;
+use crate::results::Unit;
+
+/// Converts the device classes.
+pub(super) fn devices(root: &Node, report: &mut Report) -> Vec<DeviceClass> {
+    let Some(devices) = root.get("devices") else {
+        return Vec::new();
+    };
+    let path = Path::Key(&Path::Root, "devices");
+    let class = |(key, node): &(Node, Node)| {
+        let name = key.text()?;
+        if matches!(&node.kind, Kind::Map(entries) if entries.is_empty()) || node.is_null() {
+            let path = Path::Key(&path, name);
+            report.add(
+                node,
+                &path,
+                "a device class must have `model`, `sdk` or `ram`",
+            );
+        }
+        let text = |key| node.get(key).and_then(Node::text);
+        Some(DeviceClass {
+            name: name.to_owned(),
+            model: owned(node, "model"),
+            sdk: text("sdk").and_then(|text| forms::sdk(text).ok()),
+            ram: text("ram").and_then(|text| forms::ram(text).ok()),
+        })
+    };
+    devices.entries().iter().filter_map(class).collect()
+}
+
+/// Converts the budgets. References to labels are not checked without `labels`.
+pub(super) fn convert(
+    root: &Node,
+    measure: Measure,
+    labels: Option<&Labels>,
+    report: &mut Report,
+) -> Vec<Budget> {
+    let path = Path::Key(&Path::Root, "budgets");
+    let mut converter = Converter {
+        root,
+        measure,
+        labels,
+        report,
+        names: HashMap::new(),
+    };
+    let list = root.get("budgets").map(Node::items).unwrap_or_default();
+    let budgets = list.iter().enumerate();
+    budgets
+        .filter_map(|(at, node)| converter.budget(node, &Path::Index(&path, at)))
+        .collect()
+}
+
+struct Converter<'a> {
+    root: &'a Node,
+    measure: Measure,
+    labels: Option<&'a Labels>,
+    report: &'a mut Report,
+    /// Names with the lines of their budgets.
+    names: HashMap<String, usize>,
+}
+
+impl Converter<'_> {
+    fn budget(&mut self, node: &Node, path: &Path<'_>) -> Option<Budget> {
+        if let Some(name) = node.get("name")
+            && let Some(text) = name.text()
+            && let Some(first) = self.names.insert(text.to_owned(), name.line)
+        {
+            let message = format!("`{}` occurs twice; first in line {first}", shown(text));
+            self.report.add(name, &Path::Key(path, "name"), message);
+        }
+        self.moments(node, path);
+        let (figure, key) = figure(node)?;
+        self.source(key, path, &figure);
+        let limit = self.limit(node, figure.unit(), path);
+        Some(Budget {
+            name: owned(node, "name")?,
+            limit: limit?,
+            figure,
+            at: owned(node, "at").unwrap_or_else(|| END.to_owned()),
+            per: owned(node, "per"),
+            line: node.line,
+        })
+    }
+
+    /// Checks the references to labels.
+    fn moments(&mut self, node: &Node, path: &Path<'_>) {
+        let Some(labels) = self.labels else {
+            return;
+        };
+        for key in ["at", "per"] {
+            let Some((node, label)) = node.get(key).and_then(|node| Some((node, node.text()?)))
+            else {
+                continue;
+            };
+            let path = Path::Key(path, key);
+            match (labels.find(label), key) {
+                (_, "at") if label == END => {}
+                (Some(_), "at") | (Some(Some(2..)), _) => {}
+                (Some(_), _) => {
+                    let message = format!(
+                        "the snapshot `{}` is not in a `repeat` of 2 or more",
+                        shown(label)
+                    );
+                    self.report.add(node, &path, message);
+                }
+                (None, _) => {
+                    let message = format!("no snapshot has the label `{}`", shown(label));
+                    let end = (key == "at").then_some(END);
+                    let help = suggestion(label, labels.names().chain(end));
+                    self.report.add_with_help(node, &path, message, help);
+                }
+            }
+        }
+    }
+
+    /// Checks that the data of the figure is captured.
+    fn source(&mut self, key: &Node, path: &Path<'_>, figure: &Figure) {
+        let (word, is_measured) = match figure {
+            Figure::Native { .. } => ("native", self.measure.native),
+            Figure::Java { .. } | Figure::Leaks => ("java", self.measure.java),
+            Figure::Meminfo { .. } => ("meminfo", self.measure.meminfo),
+            Figure::LiveSet => ("gc", self.measure.gc),
+        };
+        // A list with errors has no reliable contents.
+        if is_measured || self.report.concerns("measure") {
+            return;
+        }
+        let measured = self.root.get("measure").map(super::texts);
+        let mut measured = measured.unwrap_or_else(|| vec!["native".to_owned()]);
+        measured.push(word.to_owned());
+        let message = format!("needs `{word}` in `measure`");
+        let help = format!("use `measure: [{}]`", measured.join(", "));
+        self.report.add_with_help(key, path, message, help);
+    }
+
+    fn limit(&mut self, node: &Node, unit: Unit, path: &Path<'_>) -> Option<Limit> {
+        if let Some(change) = node.get("change") {
+            return forms::percent(change.text()?).ok().map(Limit::Change);
+        }
+        let limit = node.get("limit")?;
+        let path = Path::Key(path, "limit");
+        let mut values = Vec::new();
+        if let Some(text) = limit.text() {
+            let value = self.amount(text, unit, limit, &path);
+            values.extend(value.map(|value| (DEFAULT.to_owned(), value)));
+        }
+        for (key, node) in limit.entries() {
+            let (class, text) = (key.text()?, node.text()?);
+            let path = Path::Key(&path, class);
+            let classes = self
+                .root
+                .get("devices")
+                .map(Node::entries)
+                .unwrap_or_default();
+            let names = classes.iter().filter_map(|(key, _)| key.text());
+            let mut names = names.filter(|name| *name != DEFAULT);
+            if class != DEFAULT && !names.clone().any(|name| name == class) {
+                let help = match names.next() {
+                    Some(first) => {
+                        suggestion(class, std::iter::once(first).chain(names).chain([DEFAULT]))
+                    }
+                    None => "add it to `devices`".to_owned(),
+                };
+                self.report
+                    .add_with_help(key, &path, "unknown device class", help);
+            }
+            let value = self.amount(text, unit, node, &path);
+            values.extend(value.map(|value| (class.to_owned(), value)));
+        }
+        values.sort_by_key(|(class, _)| class == DEFAULT);
+        Some(Limit::Value(values))
+    }
+
+    /// Parses a limit in the unit of its figure.
+    fn amount(&mut self, text: &str, unit: Unit, node: &Node, path: &Path<'_>) -> Option<f64> {
+        let amount = match unit {
+            Unit::Bytes => forms::bytes(text).map(|bytes| bytes as f64),
+            Unit::Objects | Unit::Leaks => forms::count(text),
+        };
+        // The check has reported what is neither a size nor a count.
+        let is_amount = forms::bytes(text).is_ok() || forms::count(text).is_ok();
+        match amount {
+            Err(message) if is_amount => {
+                self.report.add(node, path, message);
+                None
+            }
+            amount => amount.ok(),
+        }
+    }
+}
+
+/// Returns the figure with the key that names it.
+fn figure(node: &Node) -> Option<(Figure, &Node)> {
+    node.entries().iter().find_map(|(key, value)| {
+        let figure = match key.text()? {
+            "native" => Figure::Native {
+                library: owned(value, "library"),
+                function: owned(value, "function"),
+                heap: owned(value, "heap"),
+            },
+            "java" => Figure::Java {
+                class: owned(value, "class").unwrap_or_default(),
+                measure: match value.get("measure").and_then(Node::text) {
+                    Some("shallow") => JavaMeasure::Shallow,
+                    Some("retained") => JavaMeasure::Retained,
+                    _ => JavaMeasure::Instances,
+                },
+            },
+            "leaks" => Figure::Leaks,
+            "meminfo" => Figure::Meminfo {
+                row: owned(value, "row").unwrap_or_default(),
+            },
+            "live-set" => Figure::LiveSet,
+            _ => return None,
+        };
+        Some((figure, key))
+    })
+}

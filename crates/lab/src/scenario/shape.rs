@@ -1,0 +1,117 @@
+//! The language of scenarios as data: keys, their values and descriptions. The check of a file and
+//! the JSON Schema both follow it.
+//!
+//! | module | keys of |
+//! |---|---|
+//! | `file` | a file: the app, its recording, devices |
+//! | `steps` | a step |
+//! | `budgets` | a budget |
+
+mod budgets;
+mod file;
+mod steps;
+
+use super::forms::{self, Form};
+
+pub(super) use self::file::SCENARIO;
+pub(super) use self::steps::{
+    MONKEY, MONKEY_EVENTS, REPEAT, RETRY, STEP_ACTIONS, STEP_OPTIONS, SUB_STEPS,
+};
+
+/// Shape of a value.
+#[derive(Debug)]
+pub(super) enum Shape {
+    Scalar(&'static Form),
+    /// A whole number.
+    Number {
+        min: u64,
+        max: u64,
+    },
+    Flag,
+    /// One of these words, with descriptions.
+    Word(&'static [(&'static str, &'static str)]),
+    List {
+        of: &'static Shape,
+        min: usize,
+        max: usize,
+    },
+    /// A map with these keys only.
+    Map(&'static Group),
+    /// A map with names as keys.
+    Named {
+        name: &'static Form,
+        of: &'static Shape,
+    },
+    /// A scalar, or the list or map behind it.
+    Either(&'static Shape, &'static Shape),
+    Step,
+    /// A value that is refused with this reason; for keys that people expect.
+    Refused(&'static str),
+}
+
+/// The keys of a map.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub keys: &'static [Key],
+    /// Sets of keys that exclude each other.
+    pub choices: &'static [Choice],
+}
+
+#[derive(Debug)]
+pub(super) struct Choice {
+    pub keys: &'static [&'static str],
+    /// One of the keys is required.
+    pub required: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Key {
+    pub name: &'static str,
+    pub doc: &'static str,
+    pub required: bool,
+    pub shape: Shape,
+}
+
+impl Group {
+    pub(super) fn key(&self, name: &str) -> Option<&'static Key> {
+        self.keys.iter().find(|key| key.name == name)
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> + Clone {
+        self.keys.iter().map(|key| key.name)
+    }
+
+    /// Returns whether a map without keys is valid.
+    pub(super) fn may_be_empty(&self) -> bool {
+        let required = self.choices.iter().any(|choice| choice.required);
+        !required && self.keys.iter().all(|key| !key.required)
+    }
+}
+
+const fn key(name: &'static str, doc: &'static str, shape: Shape) -> Key {
+    Key {
+        name,
+        doc,
+        required: false,
+        shape,
+    }
+}
+
+const fn required(name: &'static str, doc: &'static str, shape: Shape) -> Key {
+    Key {
+        name,
+        doc,
+        required: true,
+        shape,
+    }
+}
+
+const MAX_STEPS: usize = 500;
+
+const TIME: Shape = Shape::Scalar(&forms::TIME);
+const TEXT: Shape = Shape::Scalar(&forms::TEXT);
+const STEPS: Shape = Shape::List {
+    of: &Shape::Step,
+    min: 1,
+    max: MAX_STEPS,
+};

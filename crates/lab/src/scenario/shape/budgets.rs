@@ -1,0 +1,113 @@
+//! Keys of a budget.
+
+use super::{Choice, Group, Shape, TEXT, forms, key, required};
+
+pub(super) static BUDGET: Group = Group {
+    choices: &[
+        Choice {
+            keys: &["native", "java", "leaks", "meminfo", "live-set"],
+            required: true,
+        },
+        Choice {
+            keys: &["limit", "change"],
+            required: true,
+        },
+        Choice {
+            keys: &["at", "per"],
+            required: false,
+        },
+    ],
+    keys: &[
+        required(
+            "name",
+            "Stable name, unique in the scenario",
+            Shape::Scalar(&forms::NAME),
+        ),
+        key(
+            "native",
+            "Unreleased native memory in bytes; all of it without further keys",
+            Shape::Map(&NATIVE),
+        ),
+        key("java", "Java objects of classes", Shape::Map(&JAVA)),
+        key("leaks", "Number of Java leaks", Shape::Map(&NOTHING)),
+        key(
+            "meminfo",
+            "PSS of a row of meminfo in bytes",
+            Shape::Map(&MEMINFO),
+        ),
+        key(
+            "live-set",
+            "Java heap in use after the last garbage collection in bytes",
+            Shape::Map(&NOTHING),
+        ),
+        key(
+            "at",
+            "Label of the snapshot at which the figure is read [default: end]",
+            Shape::Scalar(&forms::MOMENT),
+        ),
+        key(
+            "per",
+            "Label inside a repeat: the figure is its growth per iteration",
+            Shape::Scalar(&forms::MOMENT),
+        ),
+        key(
+            "limit",
+            "Limit: a size such as 12MiB, or a count; or one for each device class",
+            Shape::Either(
+                &Shape::Scalar(&forms::AMOUNT),
+                &Shape::Named {
+                    name: &forms::CLASS_OR_DEFAULT,
+                    of: &Shape::Scalar(&forms::AMOUNT),
+                },
+            ),
+        ),
+        key(
+            "change",
+            "Accepted growth over the baseline: 2%",
+            Shape::Scalar(&forms::PERCENT),
+        ),
+    ],
+};
+
+static NATIVE: Group = Group {
+    choices: &[],
+    keys: &[
+        key("library", "File name of a library: libapp.so", TEXT),
+        key(
+            "function",
+            "Regular expression for functions: ^Cache::",
+            Shape::Scalar(&forms::REGEX),
+        ),
+        key("heap", "Name of a heap: libc.malloc", TEXT),
+    ],
+};
+
+static JAVA: Group = Group {
+    choices: &[],
+    keys: &[
+        required(
+            "class",
+            "Class name, with * for any characters: com.example.*Activity",
+            TEXT,
+        ),
+        key(
+            "measure",
+            "Figure of the objects [default: instances]",
+            Shape::Word(&[
+                ("instances", "number of objects"),
+                ("shallow", "own size in bytes"),
+                ("retained", "size in bytes that is freed with them"),
+            ]),
+        ),
+    ],
+};
+
+static MEMINFO: Group = Group {
+    choices: &[],
+    keys: &[required("row", "Name of the row: Graphics, TOTAL", TEXT)],
+};
+
+static NOTHING: Group = Group {
+    choices: &[],
+    keys: &[],
+};

@@ -1,0 +1,183 @@
+//! Keys of a file, except those of steps and budgets.
+
+use super::budgets::BUDGET;
+use super::{Choice, Group, STEPS, Shape, TEXT, TIME, forms, key, required};
+
+/// Maximum number of runs.
+const MAX_RUNS: u64 = 100;
+
+const RUNS: Shape = Shape::Number {
+    min: 1,
+    max: MAX_RUNS,
+};
+
+pub(in crate::scenario) static SCENARIO: Group = Group {
+    choices: &[],
+    keys: &[
+        required(
+            "version",
+            "Version of the language: 1",
+            Shape::Number { min: 1, max: 1 },
+        ),
+        required(
+            "name",
+            "Stable name; the history of the figures depends on it",
+            Shape::Scalar(&forms::NAME),
+        ),
+        required("target", "The app", Shape::Map(&TARGET)),
+        key(
+            "install",
+            "App to install before the first run",
+            Shape::Map(&INSTALL),
+        ),
+        key("record", "Options of the recording", Shape::Map(&RECORD)),
+        key(
+            "measure",
+            "Data to capture at each snapshot [default: native]",
+            Shape::List {
+                of: &Shape::Word(&[
+                    ("native", "native heap profile"),
+                    ("java", "Java heap dump"),
+                    ("meminfo", "memory by category: dumpsys meminfo"),
+                    ("smaps", "memory by mapping: /proc/PID/smaps"),
+                    ("gc", "log of garbage collections"),
+                ]),
+                min: 1,
+                max: 5,
+            },
+        ),
+        key(
+            "repeats",
+            "Number of runs: a number, or the minimum and maximum [default: 3 to 5]",
+            Shape::Either(&RUNS, &Shape::Map(&REPEATS)),
+        ),
+        key("timeout", "Time limit of one run [default: 15m]", TIME),
+        key("setup", "Steps before the first run, not recorded", STEPS),
+        required("steps", "Steps of one run, in order", STEPS),
+        key(
+            "budgets",
+            "Limits of figures; a scenario without budgets only measures",
+            Shape::List {
+                of: &Shape::Map(&BUDGET),
+                min: 0,
+                max: 200,
+            },
+        ),
+        key(
+            "keep",
+            "Recordings to keep [default: always]",
+            Shape::Word(&[
+                ("always", "all"),
+                (
+                    "on-failure",
+                    "only if a budget is not within its limit, or a run failed",
+                ),
+            ]),
+        ),
+        key(
+            "devices",
+            "Device classes; the first whose conditions are met names the device",
+            Shape::Named {
+                name: &forms::CLASS_NAME,
+                of: &Shape::Map(&DEVICE),
+            },
+        ),
+    ],
+};
+
+static TARGET: Group = Group {
+    choices: &[Choice {
+        keys: &["name", "package"],
+        required: true,
+    }],
+    keys: &[
+        key(
+            "name",
+            "One process by name, as --name",
+            Shape::Scalar(&forms::PROCESS),
+        ),
+        key(
+            "package",
+            "All processes of a package, as --package",
+            Shape::Scalar(&forms::PACKAGE),
+        ),
+    ],
+};
+
+static INSTALL: Group = Group {
+    choices: &[],
+    keys: &[
+        required(
+            "apk",
+            "APK file, or the files of a split app; relative to the scenario",
+            Shape::Either(
+                &TEXT,
+                &Shape::List {
+                    of: &TEXT,
+                    min: 1,
+                    max: 100,
+                },
+            ),
+        ),
+        key(
+            "data",
+            "Data of an installed app [default: keep]",
+            Shape::Word(&[("keep", "kept"), ("remove", "removed with the app first")]),
+        ),
+    ],
+};
+
+static RECORD: Group = Group {
+    choices: &[],
+    keys: &[
+        key("config", "Preset or config file, as --config", TEXT),
+        key(
+            "interval",
+            "Sampling interval such as 4k; heaptap varies it between runs",
+            Shape::Scalar(&forms::SIZE),
+        ),
+        key(
+            "heaps",
+            "Heaps by name, as --heaps",
+            Shape::Either(
+                &TEXT,
+                &Shape::List {
+                    of: &TEXT,
+                    min: 1,
+                    max: 64,
+                },
+            ),
+        ),
+        key(
+            "shmem-size",
+            "Buffer between the app and heapprofd, a power of two",
+            Shape::Scalar(&forms::SHMEM_SIZE),
+        ),
+        key(
+            "no-check",
+            "Record although the check of the app fails",
+            Shape::Flag,
+        ),
+    ],
+};
+
+static REPEATS: Group = Group {
+    choices: &[],
+    keys: &[
+        key("min", "Minimum number of runs [default: 3]", RUNS),
+        key("max", "Maximum number of runs [default: 5]", RUNS),
+    ],
+};
+
+static DEVICE: Group = Group {
+    choices: &[],
+    keys: &[
+        key("model", "Model, with * for any characters: Pixel*", TEXT),
+        key("sdk", "API level: >=31", Shape::Scalar(&forms::SDK)),
+        key(
+            "ram",
+            "Memory of the device: <3GiB",
+            Shape::Scalar(&forms::RAM),
+        ),
+    ],
+};

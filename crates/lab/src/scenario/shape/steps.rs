@@ -1,0 +1,110 @@
+//! Keys of a step.
+
+use super::{Choice, Group, Key, STEPS, Shape, TIME, forms, key, required};
+
+/// Maximum number of iterations of a `repeat`.
+const MAX_ITERATIONS: u64 = 10_000;
+
+/// What a step can do, besides the actions of `provoke`.
+pub(in crate::scenario) static STEP_ACTIONS: [Key; 5] = [
+    key(
+        "wait-for",
+        "Waits for a state of the app",
+        Shape::Map(&WAIT_FOR),
+    ),
+    key(
+        "shell",
+        "Runs a command on the device: a list of words",
+        Shape::Either(
+            &Shape::Refused(
+                "must be a list of words such as [input, tap], because each word is quoted by \
+                 itself",
+            ),
+            &Shape::List {
+                of: &Shape::Scalar(&forms::ARGUMENT),
+                min: 1,
+                max: 200,
+            },
+        ),
+    ),
+    key("sleep", "Does nothing for a time", TIME),
+    key(
+        "snapshot",
+        "Takes a snapshot with this label",
+        Shape::Scalar(&forms::LABEL),
+    ),
+    key(
+        REPEAT,
+        "Repeats the steps in `steps`; their labels get -1, -2 and so on",
+        Shape::Number {
+            min: 1,
+            max: MAX_ITERATIONS,
+        },
+    ),
+];
+
+/// The action that needs [`SUB_STEPS`].
+pub(in crate::scenario) const REPEAT: &str = "repeat";
+pub(in crate::scenario) const SUB_STEPS: &str = "steps";
+pub(in crate::scenario) const RETRY: &str = "retry";
+
+/// Options of a step.
+pub(in crate::scenario) static STEP_OPTIONS: [Key; 3] = [
+    key(SUB_STEPS, "Steps of a repeat", STEPS),
+    key("timeout", "Time limit of the step", TIME),
+    key(
+        RETRY,
+        "Number of further attempts if the step fails [default: 0]",
+        Shape::Number { min: 0, max: 20 },
+    ),
+];
+
+static WAIT_FOR: Group = Group {
+    choices: &[Choice {
+        keys: &["activity", "log", "quiet"],
+        required: true,
+    }],
+    keys: &[
+        key(
+            "activity",
+            "Activity in the foreground: a class name, or its end such as .MainActivity",
+            Shape::Scalar(&forms::ACTIVITY),
+        ),
+        key(
+            "log",
+            "Line of the app's log: a regular expression",
+            Shape::Scalar(&forms::REGEX),
+        ),
+        key("quiet", "Time for which the app has been idle", TIME),
+    ],
+};
+
+/// The action whose value can be a map.
+pub(in crate::scenario) const MONKEY: &str = "monkey";
+
+pub(in crate::scenario) static MONKEY_EVENTS: Group = Group {
+    choices: &[],
+    keys: &[
+        required(
+            "events",
+            "Number of events",
+            Shape::Number {
+                min: 1,
+                max: 10_000_000,
+            },
+        ),
+        key(
+            "seed",
+            "Seed; equal seeds send equal events",
+            Shape::Number {
+                min: 0,
+                max: u32::MAX as u64,
+            },
+        ),
+        key(
+            "throttle",
+            "Pause after each event [default: 100ms]",
+            Shape::Scalar(&forms::THROTTLE),
+        ),
+    ],
+};

@@ -1,0 +1,241 @@
+//! Verdicts of budgets from repeated measurements.
+//!
+//! The bounds of a mean are Student's t on the runs, one-sided, and never narrower than the
+//! sampling error of all samples together. Earlier runs of the scenario narrow the spread. A budget
+//! is judged after a planned number of runs ([`Looks`]), so that all verdicts together are wrong in
+//! at most 5% of the budgets exactly at their limit.
+
+mod change;
+mod growth;
+mod holm;
+mod looks;
+mod plan;
+#[cfg(test)]
+mod simulation;
+mod special;
+mod spread;
+mod student;
+
+use serde::{Deserialize, Serialize};
+
+pub use change::{PairedChange, change_of_pairs, judge_change, judge_pairs};
+pub use growth::slope_of_second_half;
+pub use holm::holm;
+pub use looks::{Looks, MIN_EARLIER_RUNS, MIN_RUNS};
+pub use plan::{MAX_PLANNED_RUNS, Plan, plan, plan_margin};
+
+use spread::{Hits, Sampling, Spread, mean};
+
+/// Figure of a budget in one run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// The value, in the budget's unit: bytes, objects, or leaks.
+    pub value: f64,
+    /// Number of sampled allocations behind the value; absent if it is not sampled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<f64>,
+}
+
+/// Verdict of a budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// The upper bound does not exceed the limit.
+    Within,
+    /// The lower bound exceeds the limit.
+    Over,
+    /// Neither; more runs decide.
+    Undecided,
+}
+
+/// A verdict with its reasons. All numbers are finite.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Judgement {
+    pub verdict: Verdict,
+    /// Mean over the runs.
+    pub mean: f64,
+    /// One-sided bounds of the mean; the mean if it is exact, or if nothing is known of its error.
+    pub lower: f64,
+    pub upper: f64,
+    /// The limit it was compared with, in the unit of the values.
+    pub limit: f64,
+    /// Number of runs.
+    pub runs: usize,
+    /// Number of runs of earlier sessions in the spread.
+    pub earlier_runs: usize,
+    /// One-sided confidence of each bound: 0.98.
+    pub confidence: f64,
+    /// Probability of runs this far above the limit if the true mean is at the limit; 1 if it cannot
+    /// be computed.
+    pub p_over: f64,
+    /// Reason of an undecided verdict, as a clause: `the bounds contain the limit`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// Judges a figure of 0 or more against a limit.
+///
+/// `earlier` are the same figure's runs of earlier sessions. `floor` is the smallest step of the
+/// values: 4,096 for PSS, 1 for counts and exact bytes, the sampling interval for sampled bytes.
+/// Above 1, it is the least spread assumed; if it is at most 1, equal values are exact, and one
+/// object where the limit is 0 is over at once.
+pub fn judge(
+    runs: &[Measured],
+    earlier: &[Measured],
+    limit: f64,
+    floor: f64,
+    looks: Looks,
+) -> Judgement {
+    if runs.iter().chain(earlier).any(|run| run.value < 0.0) {
+        return Judgement::unusable(runs.len(), limit, "a value is negative");
+    }
+    let judgement = judge_growth(runs, earlier, limit, floor, looks);
+    let is_exact = floor <= 1.0 && runs.iter().all(|run| run.samples.is_none());
+    if is_exact && limit == 0.0 && judgement.mean > 0.0 {
+        return Judgement {
+            verdict: Verdict::Over,
+            lower: judgement.mean,
+            upper: judgement.upper.max(judgement.mean),
+            p_over: 0.0,
+            why: None,
+            ..judgement
+        };
+    }
+    judgement
+}
+
+/// Judges a figure that can be negative, such as the slope of [`slope_of_second_half`], like
+/// [`judge`]. A slope does not have `samples`: the spread of the runs contains its sampling error.
+pub fn judge_growth(
+    runs: &[Measured],
+    earlier: &[Measured],
+    limit: f64,
+    floor: f64,
+    looks: Looks,
+) -> Judgement {
+    if let Some(why) = objection(runs.iter().chain(earlier)) {
+        return Judgement::unusable(runs.len(), limit, why);
+    }
+    let values = values(runs);
+    Estimate {
+        mean: mean(&values),
+        spread: Spread::new(&values, &self::values(earlier)),
+        per_run: 1.0 / runs.len().max(1) as f64,
+        sampling: Sampling {
+            own: Hits::new(runs, floor),
+            other: None,
+        },
+    }
+    .judge(runs.len(), earlier.len(), limit, floor, looks)
+}
+
+fn values(runs: &[Measured]) -> Vec<f64> {
+    runs.iter().map(|run| run.value).collect()
+}
+
+/// Returns the reason why figures cannot be used.
+fn objection<'a>(mut runs: impl Iterator<Item = &'a Measured>) -> Option<&'static str> {
+    runs.find_map(|run| {
+        if !run.value.is_finite() {
+            return Some("a value is not finite");
+        }
+        let samples = run.samples.unwrap_or(0.0);
+        if !samples.is_finite() || samples < 0.0 {
+            return Some("a number of samples is negative or not finite");
+        }
+        None
+    })
+}
+
+/// A mean with its errors.
+struct Estimate {
+    mean: f64,
+    spread: Option<Spread>,
+    /// Variance of the mean, in variances of a run: 1/n.
+    per_run: f64,
+    sampling: Sampling,
+}
+
+impl Estimate {
+    /// Compares the estimate with a limit.
+    fn judge(self, runs: usize, earlier: usize, limit: f64, floor: f64, looks: Looks) -> Judgement {
+        if runs == 0 {
+            return Judgement::unusable(0, limit, "no run has the figure");
+        }
+        if !limit.is_finite() {
+            return Judgement::unusable(runs, limit, "the limit is not finite");
+        }
+        let confidence = looks.confidence(earlier);
+        let (mut below, mut above, mut p_over) = (0.0_f64, 0.0_f64, 1.0_f64);
+        if let Some(spread) = self.spread {
+            let least = if floor > 1.0 { floor } else { 0.0 };
+            let error = spread.deviation.max(least) * self.per_run.sqrt();
+            below = student::point(confidence, spread.freedom) * error;
+            above = below;
+            p_over = match self.mean - limit {
+                excess if error > 0.0 => student::tail(excess / error, spread.freedom),
+                excess if excess > 0.0 => 0.0,
+                _ => 1.0,
+            };
+        }
+        let mut sampling_decides = true;
+        if self.sampling.is_some() {
+            let z = special::normal_point(1.0 - confidence);
+            let (low, high) = (self.sampling.below(z), self.sampling.above(z));
+            sampling_decides = self.mean - low > limit || self.mean + high <= limit;
+            below = below.max(low);
+            above = above.max(high);
+            p_over = p_over.max(self.sampling.tail(self.mean - limit));
+        }
+        let (lower, upper) = (self.mean - below, self.mean + above);
+        if ![lower, upper, p_over].iter().all(|x| x.is_finite()) {
+            return Judgement::unusable(runs, limit, "a value is too large");
+        }
+        let (verdict, why) = match looks.objection(runs, earlier) {
+            Some(why) => (Verdict::Undecided, Some(why)),
+            None if lower > limit => (Verdict::Over, None),
+            None if upper <= limit => (Verdict::Within, None),
+            None => {
+                let why = if sampling_decides {
+                    "the bounds contain the limit"
+                } else {
+                    "the sampling error contains the limit; a smaller interval reduces it"
+                };
+                (Verdict::Undecided, Some(why.to_owned()))
+            }
+        };
+        Judgement {
+            verdict,
+            mean: self.mean,
+            lower,
+            upper,
+            limit,
+            runs,
+            earlier_runs: self.spread.map_or(0, |spread| spread.earlier_runs),
+            confidence,
+            p_over,
+            why,
+        }
+    }
+}
+
+impl Judgement {
+    /// Returns the judgement of figures that do not have bounds.
+    fn unusable(runs: usize, limit: f64, why: &str) -> Self {
+        Self {
+            verdict: Verdict::Undecided,
+            mean: 0.0,
+            lower: 0.0,
+            upper: 0.0,
+            limit: if limit.is_finite() { limit } else { 0.0 },
+            runs,
+            earlier_runs: 0,
+            confidence: 0.0,
+            p_over: 1.0,
+            why: Some(why.to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

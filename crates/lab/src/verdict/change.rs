@@ -1,0 +1,226 @@
+//! Changes: against a baseline, and of two builds measured in pairs.
+
+use serde::{Deserialize, Serialize};
+
+use super::spread::{Hits, Sampling, Spread, mean};
+use super::{Estimate, Judgement, Looks, Measured, objection, student, values};
+
+/// Judges a figure against the mean of a baseline that may grow by `change` (0.02 for 2%). The
+/// limit of the judgement is that of the mean; the bounds contain the error of the baseline too.
+/// `floor` as for [`super::judge`].
+///
+/// Both sides are runs that spread alike. If nights differ more than the runs of one night do, pass
+/// the mean of each night as one run.
+pub fn judge_change(
+    runs: &[Measured],
+    baseline: &[Measured],
+    change: f64,
+    floor: f64,
+    looks: Looks,
+) -> Judgement {
+    // A baseline that grew by the accepted change: what the runs are at the limit.
+    let factor = 1.0 + change;
+    let grown: Vec<f64> = baseline.iter().map(|run| run.value * factor).collect();
+    let limit = mean(&grown);
+    let all = || runs.iter().chain(baseline);
+    let why = if baseline.is_empty() {
+        Some("the baseline does not have runs")
+    } else if all().any(|run| run.value < 0.0) {
+        Some("a value is negative")
+    } else if factor < 0.0 {
+        Some("the accepted change is below -100%")
+    } else {
+        objection(all())
+    };
+    if let Some(why) = why {
+        return Judgement::unusable(runs.len(), limit, why);
+    }
+    let values = values(runs);
+    Estimate {
+        mean: mean(&values),
+        spread: Spread::new(&values, &grown),
+        per_run: 1.0 / runs.len().max(1) as f64 + 1.0 / baseline.len() as f64,
+        sampling: Sampling {
+            own: Hits::new(runs, floor),
+            other: Hits::new(baseline, floor).map(|hits| hits.scaled(factor)),
+        },
+    }
+    .judge(runs.len(), baseline.len(), limit, floor, looks)
+}
+
+/// Change between two builds, measured in pairs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct PairedChange {
+    pub pairs: usize,
+    /// Typical change from A to B: 0.02 for 2%.
+    pub change: f64,
+    /// One-sided 95% bounds of the change.
+    pub lower: f64,
+    pub upper: f64,
+}
+
+/// Returns the change from A to B over pairs of runs (A, B): t on the logarithms of B/A. Measure
+/// them in the order A B, B A, A B …: a drift of the device then cancels. Nothing for fewer than two
+/// pairs, or if a value is not positive and finite.
+pub fn change_of_pairs(pairs: &[(f64, f64)]) -> Option<PairedChange> {
+    let logs = log_ratios(pairs)?;
+    let spread = Spread::new(&logs, &[])?;
+    let error =
+        student::point(0.95, spread.freedom) * spread.deviation / (logs.len() as f64).sqrt();
+    let mean = mean(&logs);
+    let change = PairedChange {
+        pairs: pairs.len(),
+        change: mean.exp_m1(),
+        lower: (mean - error).exp_m1(),
+        upper: (mean + error).exp_m1(),
+    };
+    change.upper.is_finite().then_some(change)
+}
+
+/// Judges the change over pairs of runs, as [`change_of_pairs`] measures it, against the accepted
+/// one (0.02 for 2%). All values of the judgement are changes; a pair is a run of the `looks`.
+pub fn judge_pairs(pairs: &[(f64, f64)], change: f64, looks: Looks) -> Judgement {
+    let Some(logs) = log_ratios(pairs) else {
+        let why = "a value is not positive and finite";
+        return Judgement::unusable(pairs.len(), change, why);
+    };
+    let judgement = Estimate {
+        mean: mean(&logs),
+        spread: Spread::new(&logs, &[]),
+        per_run: 1.0 / logs.len().max(1) as f64,
+        sampling: Sampling::default(),
+    }
+    .judge(pairs.len(), 0, change.ln_1p(), 0.0, looks);
+    let changes = Judgement {
+        mean: judgement.mean.exp_m1(),
+        lower: judgement.lower.exp_m1(),
+        upper: judgement.upper.exp_m1(),
+        limit: change,
+        ..judgement
+    };
+    if changes.upper.is_finite() && change.is_finite() {
+        changes
+    } else {
+        Judgement::unusable(pairs.len(), change, "the spread of the pairs is too large")
+    }
+}
+
+/// Returns the logarithms of B/A; nothing if a value is not positive and finite.
+fn log_ratios(pairs: &[(f64, f64)]) -> Option<Vec<f64>> {
+    let is_usable = |x: f64| x.is_finite() && x > 0.0;
+    let log = |&(a, b): &(f64, f64)| (is_usable(a) && is_usable(b)).then(|| b.ln() - a.ln());
+    pairs.iter().map(log).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Verdict;
+    use super::*;
+
+    fn exact(values: &[f64]) -> Vec<Measured> {
+        let run = |&value| Measured {
+            value,
+            samples: None,
+        };
+        values.iter().map(run).collect()
+    }
+
+    #[test]
+    fn change_has_the_error_of_the_baseline() {
+        let runs = exact(&[109.0, 110.0, 111.0]);
+        let baseline = exact(&[99.0, 100.0, 101.0]);
+        let looks = Looks::new(3, 3);
+        let judgement = judge_change(&runs, &baseline, 0.02, 1.0, looks);
+        assert_eq!(judgement.verdict, Verdict::Over);
+        assert!((judgement.limit - 102.0).abs() < 1e-9);
+        // t(95%, 4) = 2.132; deviations 1 and 1.02.
+        let error = 2.1318 * ((1.0 + 1.02 * 1.02) / 2.0_f64).sqrt() * (2.0_f64 / 3.0).sqrt();
+        assert!(
+            (judgement.lower - (110.0 - error)).abs() < 1e-3,
+            "{judgement:?}"
+        );
+        assert_eq!(judgement.earlier_runs, 3);
+        let judgement = judge_change(&runs, &baseline, 0.10, 1.0, looks);
+        assert_eq!(judgement.verdict, Verdict::Undecided);
+        let judgement = judge_change(&runs, &baseline, 0.15, 1.0, looks);
+        assert_eq!(judgement.verdict, Verdict::Within);
+    }
+
+    #[test]
+    fn change_has_the_sampling_error_of_both_sides() {
+        let sampled = |value: f64, samples| {
+            vec![
+                Measured {
+                    value,
+                    samples: Some(samples),
+                };
+                3
+            ]
+        };
+        let looks = Looks::new(3, 3);
+        let judge = |samples| {
+            let baseline = sampled(100.0, samples);
+            judge_change(&sampled(110.0, 1e9), &baseline, 0.0, 1.0, looks).verdict
+        };
+        assert_eq!(judge(1e9), Verdict::Over);
+        assert_eq!(judge(30.0), Verdict::Undecided);
+    }
+
+    #[test]
+    fn equal_counts_are_compared_exactly() {
+        let looks = Looks::new(3, 3);
+        let judge = |runs: &[f64], baseline: &[f64]| {
+            judge_change(&exact(runs), &exact(baseline), 0.02, 1.0, looks).verdict
+        };
+        assert_eq!(judge(&[0.0; 3], &[0.0; 3]), Verdict::Within);
+        assert_eq!(judge(&[1.0; 3], &[0.0; 3]), Verdict::Over);
+        assert_eq!(judge(&[0.0, 1.0, 0.0], &[0.0; 3]), Verdict::Undecided);
+    }
+
+    #[test]
+    fn unusable_baselines_are_undecided() {
+        let runs = exact(&[1.0; 3]);
+        let looks = Looks::new(3, 3);
+        for (baseline, change) in [
+            (vec![], 0.02),
+            (exact(&[-1.0]), 0.02),
+            (exact(&[f64::NAN]), 0.02),
+            (exact(&[1.0]), f64::INFINITY),
+            (exact(&[1.0]), f64::NAN),
+            (exact(&[1.0]), -2.0),
+        ] {
+            let judgement = judge_change(&runs, &baseline, change, 1.0, looks);
+            assert_eq!(judgement.verdict, Verdict::Undecided, "{baseline:?}");
+            assert!(judgement.why.is_some() && judgement.limit.is_finite());
+        }
+    }
+
+    #[test]
+    fn pairs_are_compared_by_their_ratios() {
+        let pairs = [(100.0, 105.0), (200.0, 212.0), (50.0, 52.0)];
+        let change = change_of_pairs(&pairs).unwrap();
+        assert!((change.change - 0.05).abs() < 1e-3, "{change:?}");
+        assert!(change.lower < 0.05 && change.upper > 0.05, "{change:?}");
+        let looks = Looks::new(3, 3);
+        let judgement = judge_pairs(&pairs, 0.02, looks);
+        assert_eq!(judgement.verdict, Verdict::Over);
+        assert!((judgement.lower - change.lower).abs() < 1e-12);
+        assert_eq!(judge_pairs(&pairs, 0.05, looks).verdict, Verdict::Undecided);
+        assert_eq!(judge_pairs(&pairs, 0.10, looks).verdict, Verdict::Within);
+        assert_eq!(change_of_pairs(&pairs[..1]), None);
+        assert_eq!(change_of_pairs(&[(0.0, 1.0), (1.0, 1.0)]), None);
+        for pairs in [
+            &[(1.0, 0.0); 3][..],
+            &[(1.0, f64::NAN); 3],
+            &[(1e300, 1e-300), (1e-300, 1e300), (1.0, 1.0)],
+            &[],
+        ] {
+            assert_eq!(judge_pairs(pairs, 0.02, looks).verdict, Verdict::Undecided);
+        }
+        let judgement = judge_pairs(&pairs, f64::NAN, looks);
+        assert_eq!(
+            (judgement.verdict, judgement.limit),
+            (Verdict::Undecided, 0.0)
+        );
+    }
+}

@@ -1,0 +1,55 @@
+//! Growth per round of a repeated step.
+
+/// Least number of rounds.
+const MIN_ROUNDS: usize = 4;
+/// Least number of rounds in the line.
+const MIN_POINTS: usize = 3;
+
+/// Returns the growth per round: the least-squares slope over the second half of the rounds of one
+/// run, at least 3 of them. The first half settles. Nothing for fewer than 4 rounds, or if a value
+/// is not finite.
+pub fn slope_of_second_half(values: &[f64]) -> Option<f64> {
+    if values.len() < MIN_ROUNDS {
+        return None;
+    }
+    let half = (values.len() / 2).min(values.len() - MIN_POINTS);
+    let points = &values[half..];
+    let middle = (points.len() - 1) as f64 / 2.0;
+    let at = |i: usize| i as f64 - middle;
+    // Differences from the first value keep the digits of large values.
+    let products: f64 = (0..points.len())
+        .map(|i| at(i) * (points[i] - points[0]))
+        .sum();
+    let squares: f64 = (0..points.len()).map(|i| at(i) * at(i)).sum();
+    let slope = products / squares;
+    (slope.is_finite() && values.iter().all(|value| value.is_finite())).then_some(slope)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slope_is_that_of_the_second_half() {
+        let line = |n: u32| -> Vec<f64> { (0..n).map(|i| 7.0 + 3.0 * f64::from(i)).collect() };
+        for rounds in 4..30 {
+            let slope = slope_of_second_half(&line(rounds)).unwrap();
+            assert!((slope - 3.0).abs() < 1e-12, "{rounds}: {slope}");
+        }
+        let settled = [0.0, 50.0, 90.0, 100.0, 100.0, 100.0, 100.0, 100.0];
+        assert_eq!(slope_of_second_half(&settled), Some(0.0));
+        assert_eq!(slope_of_second_half(&[9.0, 0.0, 1.0, 2.0]), Some(1.0));
+        assert_eq!(slope_of_second_half(&[9.0, 9.0, 0.0, 1.0, 2.0]), Some(1.0));
+        assert_eq!(slope_of_second_half(&[3.0, 3.0, 2.0, 1.0]), Some(-1.0));
+    }
+
+    #[test]
+    fn slope_needs_four_finite_rounds() {
+        assert_eq!(slope_of_second_half(&[1.0, 2.0, 3.0]), None);
+        assert_eq!(slope_of_second_half(&[]), None);
+        assert_eq!(slope_of_second_half(&[f64::NAN, 1.0, 2.0, 3.0]), None);
+        assert_eq!(slope_of_second_half(&[0.0, 0.0, f64::INFINITY, 1.0]), None);
+        let huge = [f64::MAX, -f64::MAX, f64::MAX, -f64::MAX, f64::MAX];
+        assert_eq!(slope_of_second_half(&huge), None);
+    }
+}

@@ -1,0 +1,51 @@
+//! The flags of `heaptap run`.
+
+use crate::flags::names::NamesArgs;
+use std::path::PathBuf;
+
+/// Flags of `run`.
+#[derive(Debug, clap::Args)]
+#[command(before_help = "Examples:\n  \
+    heaptap run --init com.example.app > login.yaml      a first scenario to edit\n  \
+    heaptap run login.yaml --virtual                     on the virtual phone\n  \
+    heaptap run login.yaml                               on the connected device\n  \
+    heaptap run login.yaml -o night --resume             go on after an interruption")]
+pub struct Args {
+    /// YAML file of the scenario
+    #[arg(value_name = "SCENARIO", value_hint = clap::ValueHint::FilePath, required_unless_present_any = ["schema", "init"])]
+    pub scenario: Option<PathBuf>,
+    /// A new or empty directory [default: heaptap-SCENARIO-TIME-ID]
+    #[arg(short, long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    pub output: Option<PathBuf>,
+    /// Go on with the runs in the directory of --output
+    ///
+    /// A run that was interrupted does not count; its recording is fetched from the device first.
+    #[arg(long, requires = "output")]
+    pub resume: bool,
+    /// Figures of an earlier build [default: SCENARIO with .baseline, if it exists]
+    ///
+    /// Budgets with `change` compare with them.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub baseline: Option<PathBuf>,
+    /// Write the figures into the baseline, for version control
+    #[arg(long)]
+    pub update_baseline: bool,
+    /// Print the commands without running them
+    #[arg(long, conflicts_with = "resume")]
+    pub dry_run: bool,
+    /// Estimate the runs that each budget needs, from those in a directory
+    ///
+    /// The estimate is for a decision at 95 % confidence in four of five cases. It prints a range,
+    /// because the spread of a few runs is uncertain.
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath, conflicts_with_all = ["resume", "dry_run", "output"])]
+    pub plan: Option<PathBuf>,
+    /// Print a first scenario for a package
+    #[arg(long, value_name = "PACKAGE", conflicts_with_all = ["scenario", "schema"])]
+    pub init: Option<String>,
+    /// Print the JSON Schema of scenarios
+    #[arg(long, conflicts_with = "scenario")]
+    pub schema: bool,
+    /// Symbol sources.
+    #[command(flatten)]
+    pub names: NamesArgs,
+}

@@ -1,0 +1,59 @@
+//! Events of a scenario, for display.
+
+use std::sync::Arc;
+
+use heaptap_lab::results::{RunError, RunState};
+use serde::Serialize;
+
+use crate::recording::events::RecordEvent;
+
+/// An event of a scenario.
+#[derive(Debug, Clone, Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum LabEvent {
+    /// A run begins.
+    Run {
+        /// Number, from 1.
+        run: usize,
+        /// Number of runs after which the budgets are decided at the latest.
+        at_most: usize,
+    },
+    /// A step begins.
+    Step {
+        run: usize,
+        /// `steps[2]`.
+        step: String,
+        /// What it does: `rotate:2`, `snapshot before`.
+        what: String,
+    },
+    /// A step failed and is repeated.
+    StepRetry {
+        run: usize,
+        step: String,
+        /// The error.
+        why: String,
+    },
+    /// Warning for the user.
+    Warning { text: String },
+    /// A run is over.
+    RunEnded {
+        run: usize,
+        state: RunState,
+        seconds: f64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<RunError>,
+    },
+    /// The number of budgets by verdict after a run.
+    Budgets {
+        run: usize,
+        within: usize,
+        over: usize,
+        undecided: usize,
+    },
+    /// An event of the run's recording.
+    #[serde(untagged)]
+    Recording(RecordEvent),
+}
+
+/// Handles the events of a scenario; must return immediately.
+pub type LabEvents = Arc<dyn Fn(LabEvent) + Send + Sync>;

@@ -1,0 +1,141 @@
+//! Figures of the budgets in the directory of a finished run. Each source is read once, at the
+//! labels that the budgets name.
+
+mod java;
+mod native;
+mod others;
+
+use std::path::Path;
+
+use heaptap_lab::results::Excess;
+use heaptap_lab::scenario::{Budget, Figure, Scenario};
+use heaptap_lab::verdict::{Measured, slope_of_second_half};
+
+/// Figure of a budget in one run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunFigure {
+    /// The figure, or the reason why there is none.
+    pub measured: Result<Measured, String>,
+    /// The largest parts of the figure, largest first.
+    pub parts: Vec<Excess>,
+}
+
+impl RunFigure {
+    fn missing(why: impl Into<String>) -> RunFigure {
+        RunFigure {
+            measured: Err(why.into()),
+            parts: Vec::new(),
+        }
+    }
+}
+
+/// Maximum number of parts of a figure.
+const PARTS: usize = 5;
+/// The moment at the end of a recording.
+const END: &str = "end";
+
+/// Reads the figures of all budgets. `labels` are the snapshots of the run in order.
+pub fn of_run(folder: &Path, scenario: &Scenario, labels: &[String]) -> Vec<RunFigure> {
+    let mut sources = Sources {
+        folder,
+        labels,
+        native: None,
+        java: java::Heaps::default(),
+    };
+    let budgets = scenario.budgets.iter();
+    budgets.map(|budget| sources.figure(budget)).collect()
+}
+
+struct Sources<'a> {
+    folder: &'a Path,
+    labels: &'a [String],
+    /// The native heaps, once they are opened.
+    native: Option<Result<native::Opened, String>>,
+    java: java::Heaps,
+}
+
+impl Sources<'_> {
+    fn figure(&mut self, budget: &Budget) -> RunFigure {
+        let Some(per) = &budget.per else {
+            return self.at(&budget.figure, &budget.at);
+        };
+        let rounds = rounds(self.labels, per);
+        let mut values = Vec::new();
+        let mut parts = Vec::new();
+        for label in &rounds {
+            let figure = self.at(&budget.figure, label);
+            match figure.measured {
+                Ok(measured) => values.push(measured.value),
+                Err(why) => return RunFigure::missing(format!("at {label}: {why}")),
+            }
+            parts = figure.parts;
+        }
+        match slope_of_second_half(&values) {
+            // A growth can be negative; its error is the spread of the runs.
+            Some(value) => RunFigure {
+                measured: Ok(Measured {
+                    value,
+                    samples: None,
+                }),
+                parts,
+            },
+            None => RunFigure::missing(format!(
+                "growth needs at least 4 snapshots {per}-N, and the run has {}",
+                values.len()
+            )),
+        }
+    }
+
+    fn at(&mut self, figure: &Figure, label: &str) -> RunFigure {
+        match figure {
+            Figure::Native {
+                library,
+                function,
+                heap,
+            } => {
+                let folder = self.folder;
+                match self.native.get_or_insert_with(|| native::open(folder)) {
+                    Ok(opened) => opened.figure(
+                        label,
+                        library.as_deref(),
+                        function.as_deref(),
+                        heap.as_deref(),
+                    ),
+                    Err(why) => RunFigure::missing(why.clone()),
+                }
+            }
+            Figure::Java { class, measure } => {
+                self.java.classes(self.folder, label, class, *measure)
+            }
+            Figure::Leaks => self.java.leaks(self.folder, label),
+            Figure::Meminfo { row } => others::pss(self.folder, label, row),
+            Figure::LiveSet => others::live_set(self.folder, label),
+        }
+    }
+}
+
+/// Returns the labels of the iterations of a snapshot: `round-1`, `round-2`.
+fn rounds(labels: &[String], of: &str) -> Vec<String> {
+    let is_round = |label: &&String| {
+        let number = label
+            .strip_prefix(of)
+            .and_then(|rest| rest.strip_prefix('-'));
+        number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit() || b == b'-'))
+    };
+    labels.iter().filter(is_round).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_are_the_numbered_labels() {
+        let labels = [
+            "before", "round-1", "round-2", "round-x", "round", "rounds-1",
+        ];
+        let labels = labels.map(str::to_owned);
+        assert_eq!(rounds(&labels, "round"), ["round-1", "round-2"]);
+        assert!(rounds(&labels, "before").is_empty());
+    }
+}

@@ -1,0 +1,132 @@
+//! Java objects of a class at a label, and leaks.
+
+use std::path::Path;
+
+use heaptap_lab::results::Excess;
+use heaptap_lab::scenario::JavaMeasure;
+use heaptap_lab::verdict::Measured;
+use regex::Regex;
+
+use super::{END, PARTS, RunFigure};
+use crate::analyze::filter::Filter;
+use crate::analyze::histogram::{self, HistogramKey, ObjectScope, Row};
+use crate::analyze::leaks::{self, Certainty};
+use crate::heaps::java::{JavaFile, JavaHeap, JavaOptions, OpenedJava, ProgressReporter};
+use crate::heaps::selector::DumpSelector;
+
+/// The Java heap read last: budgets of one label share it.
+#[derive(Default)]
+pub(super) struct Heaps {
+    read: Option<(String, Result<JavaHeap, String>)>,
+}
+
+impl Heaps {
+    fn at(&mut self, folder: &Path, label: &str) -> Result<&JavaHeap, String> {
+        if self.read.as_ref().is_none_or(|(of, _)| of != label) {
+            self.read = Some((label.to_owned(), read(folder, label)));
+        }
+        match &self.read {
+            Some((_, Ok(heap))) => Ok(heap),
+            Some((_, Err(why))) => Err(why.clone()),
+            None => Err("the Java heap was not read".to_owned()),
+        }
+    }
+
+    /// Sums over the reachable objects of the classes that `pattern`, a name with `*`, matches.
+    pub(super) fn classes(
+        &mut self,
+        folder: &Path,
+        label: &str,
+        pattern: &str,
+        measure: JavaMeasure,
+    ) -> RunFigure {
+        let heap = match self.at(folder, label) {
+            Ok(heap) => heap,
+            Err(why) => return RunFigure::missing(why),
+        };
+        let words: Vec<String> = pattern.split('*').map(regex::escape).collect();
+        let focus = match Regex::new(&format!("^{}$", words.join(".*"))) {
+            Ok(regex) => vec![regex],
+            Err(error) => return RunFigure::missing(error.to_string()),
+        };
+        let filter = Filter {
+            focus,
+            ..Filter::default()
+        };
+        let scope = ObjectScope::Reachable(heap.dominators());
+        let found = histogram::histogram(&heap.graph, scope, HistogramKey::Class, &filter);
+        let value = |row: &Row| match measure {
+            JavaMeasure::Instances => row.sums.count as f64,
+            JavaMeasure::Shallow => row.sums.shallow_bytes as f64,
+            JavaMeasure::Retained => row.sums.retained.total_bytes() as f64,
+        };
+        let mut parts: Vec<Excess> = (found.rows.iter())
+            .map(|row| Excess {
+                what: row.name.clone(),
+                value: value(row),
+            })
+            .collect();
+        // What one class retains can contain what another does: a bound from above.
+        let sum = parts.iter().map(|part| part.value).sum();
+        parts.sort_by(|a, b| b.value.total_cmp(&a.value));
+        parts.truncate(PARTS);
+        RunFigure {
+            measured: Ok(Measured {
+                value: sum,
+                samples: None,
+            }),
+            parts,
+        }
+    }
+
+    /// Counts the confirmed and likely leaks of the app; those of the platform do not count.
+    pub(super) fn leaks(&mut self, folder: &Path, label: &str) -> RunFigure {
+        let heap = match self.at(folder, label) {
+            Ok(heap) => heap,
+            Err(why) => return RunFigure::missing(why),
+        };
+        let found = leaks::find(&heap.graph);
+        let counted = found
+            .groups
+            .iter()
+            .filter(|group| group.library.is_none() && group.certainty != Certainty::Possible);
+        let mut parts: Vec<Excess> = counted
+            .map(|group| Excess {
+                what: group.class.clone(),
+                value: group.leaks.len() as f64,
+            })
+            .collect();
+        let sum = parts.iter().map(|part| part.value).sum();
+        parts.sort_by(|a, b| b.value.total_cmp(&a.value));
+        parts.truncate(PARTS);
+        RunFigure {
+            measured: Ok(Measured {
+                value: sum,
+                samples: None,
+            }),
+            parts,
+        }
+    }
+}
+
+fn read(folder: &Path, label: &str) -> Result<JavaHeap, String> {
+    let which = match label {
+        END => DumpSelector::End,
+        label => DumpSelector::Label(label.to_owned()),
+    };
+    let progress = ProgressReporter::default();
+    let options = JavaOptions::default();
+    let opened = JavaFile::open(folder, OpenedJava::default(), options, &progress);
+    let mut file = opened.map_err(|error| error.to_string())?;
+    let at = file
+        .choose(Some(&which))
+        .map_err(|error| error.to_string())?;
+    let heap = file.read(at).map_err(|error| error.to_string())?;
+    match heap.class() {
+        None => Ok(heap),
+        Some(_) => {
+            let why = heap.findings.first().map(|finding| finding.message.clone());
+            Err(why.unwrap_or_else(|| "the Java heap is incomplete".to_owned()))
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Unreleased native bytes at a label, of all stacks or of those through a library or function.
+
+use std::path::Path;
+
+use heaptap_lab::results::Excess;
+use heaptap_lab::verdict::Measured;
+use regex::Regex;
+
+use super::{END, PARTS, RunFigure};
+use crate::analyze::native::filter::Filter;
+use crate::analyze::native::groups::{Groups, RowKey};
+use crate::analyze::native::sampled::SampledColumn;
+use crate::analyze::native::shown::Shown;
+use crate::analyze::native::table::{Key, Table};
+use crate::error::Classified as _;
+use crate::heaps::input::{self, DumpScope, ListedDump, LookOptions, NativeFile, OpenedInput};
+use crate::heaps::java::ProgressReporter;
+use crate::stacks::{Dump, View};
+
+/// The native heaps of a run, at all its labels.
+pub(super) struct Opened(NativeFile);
+
+/// Opens all dumps of a run.
+pub(super) fn open(folder: &Path) -> Result<Opened, String> {
+    let progress = ProgressReporter::default();
+    match input::open(folder, &DumpScope::All, &LookOptions::default(), &progress) {
+        Ok(OpenedInput::Native(file, _)) => Ok(Opened(*file)),
+        Ok(OpenedInput::Java(_)) => Err("the run has no native heap".to_owned()),
+        Err(error) => Err(described(&error.facts().help, &error)),
+    }
+}
+
+fn described(help: &Option<String>, error: &dyn std::fmt::Display) -> String {
+    match help {
+        Some(help) => format!("{error}; {help}"),
+        None => error.to_string(),
+    }
+}
+
+impl Opened {
+    /// Sums the unreleased bytes of the stacks through a frame of `library` (a file name) or
+    /// `function` (a regular expression), over all processes and heaps, or those of `heap`.
+    pub(super) fn figure(
+        &self,
+        label: &str,
+        library: Option<&str>,
+        function: Option<&str>,
+        heap: Option<&str>,
+    ) -> RunFigure {
+        let pattern = match (library, function) {
+            (Some(library), _) => format!("(^|/){}$", regex::escape(library)),
+            (None, Some(function)) => function.to_owned(),
+            (None, None) => String::new(),
+        };
+        let focus = match pattern.as_str() {
+            "" => Vec::new(),
+            pattern => match Regex::new(pattern) {
+                Ok(regex) => vec![regex],
+                Err(error) => return RunFigure::missing(error.to_string()),
+            },
+        };
+        let filter = Filter {
+            focus,
+            ..Filter::default()
+        };
+        let dumps: Vec<&Dump> = (self.dumps_at(label).into_iter())
+            .filter(|dump| heap.is_none_or(|heap| dump.facts.heap == heap))
+            .collect();
+        if dumps.is_empty() {
+            return RunFigure::missing(format!("there is no native dump at {label}"));
+        }
+        let mut total = Measured {
+            value: 0.0,
+            samples: Some(0.0),
+        };
+        let mut parts = Vec::new();
+        for dump in dumps {
+            if let Err(why) = self.add(dump, &filter, &mut total, &mut parts) {
+                return RunFigure::missing(why);
+            }
+        }
+        parts.sort_by(|a, b| b.value.total_cmp(&a.value));
+        parts.truncate(PARTS);
+        RunFigure {
+            measured: Ok(total),
+            parts,
+        }
+    }
+
+    /// Returns the dump of each process and heap at a label; at the end, the last ones.
+    fn dumps_at(&self, label: &str) -> Vec<&Dump> {
+        let mut found: Vec<&Dump> = Vec::new();
+        for dump in &self.0.profile.dumps {
+            let is_it = |listed: &&ListedDump| listed.facts.is_dump(&dump.facts);
+            let labels = self
+                .0
+                .listed
+                .iter()
+                .find(is_it)
+                .map(|l| l.labels.as_slice());
+            if label != END && !labels.unwrap_or_default().iter().any(|l| l == label) {
+                continue;
+            }
+            match found
+                .iter_mut()
+                .find(|known| known.facts.is_of_heap(&dump.facts))
+            {
+                Some(known) if dump.facts.supersedes(&known.facts) => *known = dump,
+                Some(_) => {}
+                None => found.push(dump),
+            }
+        }
+        found
+    }
+
+    fn add(
+        &self,
+        dump: &Dump,
+        filter: &Filter,
+        total: &mut Measured,
+        parts: &mut Vec<Excess>,
+    ) -> Result<(), String> {
+        let space = |measure: &crate::stacks::Measure| measure.view == Some(View::Space);
+        let Some(at) = dump.measures.iter().position(space) else {
+            // Without frees, there is nothing unreleased to count.
+            return Ok(());
+        };
+        if dump.facts.unfinished {
+            return Err("the dump is incomplete".to_owned());
+        }
+        let table = &self.0.profile.table;
+        let shown = Shown::of(table, filter, &[&dump.values]);
+        let sums = shown.sums(&dump.values);
+        let whole = |column: usize| sums.cumulative[column][0] as f64;
+        total.value += whole(at);
+        total.samples = match (total.samples, SampledColumn::of(dump, at)) {
+            (Some(samples), Some(column)) => Some(samples + whole(column.counts)),
+            _ => None,
+        };
+        let groups = Groups::of(table, RowKey::Function);
+        let rows = Table::of(&shown, &groups, &sums);
+        for at_row in rows.ranked(PARTS, |row| row.own[at]) {
+            let row = rows.row(at_row);
+            let Key::Group(group) = row.key else { continue };
+            if row.own[at] > 0 {
+                parts.push(Excess {
+                    what: groups.name(group).into_owned(),
+                    value: row.own[at] as f64,
+                });
+            }
+        }
+        Ok(())
+    }
+}

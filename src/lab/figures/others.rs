@@ -1,0 +1,97 @@
+//! Figures of `dumpsys meminfo` and of the log of garbage collections at a label.
+
+use std::path::Path;
+
+use heaptap_lab::results::Excess;
+use heaptap_lab::verdict::Measured;
+
+use super::{END, PARTS, RunFigure};
+use crate::heaps::selector::{DumpSelector, JavaInput, ProcessFilter};
+use crate::results::timeline;
+use crate::system::meminfo;
+use crate::timeline::{Entry, Observation};
+
+/// Column of the rows.
+const PSS: &str = "pss";
+
+/// Returns the PSS of a row of the table or of the App Summary, summed over the processes.
+pub(super) fn pss(folder: &Path, label: &str, row: &str) -> RunFigure {
+    let input = JavaInput {
+        path: folder.to_owned(),
+        which: Some(DumpSelector::parse(label)),
+    };
+    let document = match meminfo::read(&input, &ProcessFilter::default()) {
+        Ok(document) => document,
+        Err(error) => return RunFigure::missing(error.to_string()),
+    };
+    let mut found = None;
+    let mut parts = Vec::new();
+    for process in &document.processes {
+        let rows = process
+            .summary
+            .iter()
+            .chain(&process.rows)
+            .chain(&process.details);
+        let named = rows.clone().find(|r| {
+            r.label.trim_end_matches(':').eq_ignore_ascii_case(row) && r.values.contains_key(PSS)
+        });
+        if let Some(value) = named.and_then(|row| row.values.get(PSS)) {
+            *found.get_or_insert(0i64) += value;
+        }
+        let table = process
+            .rows
+            .iter()
+            .filter(|row| !row.label.starts_with("TOTAL"));
+        parts.extend(table.filter_map(|row| {
+            let value = *row.values.get(PSS)?;
+            (value > 0).then(|| Excess {
+                what: row.label.clone(),
+                value: value as f64,
+            })
+        }));
+    }
+    let Some(value) = found else {
+        return RunFigure::missing(format!("meminfo at {label} has no row {row} with PSS"));
+    };
+    parts.sort_by(|a, b| b.value.total_cmp(&a.value));
+    parts.truncate(PARTS);
+    RunFigure {
+        measured: Ok(Measured {
+            value: value as f64,
+            samples: None,
+        }),
+        parts,
+    }
+}
+
+/// Returns the live set after the last collection before the label, summed over the processes.
+pub(super) fn live_set(folder: &Path, label: &str) -> RunFigure {
+    let entries = timeline::beside(folder).timeline.entries;
+    let is_label = |entry: &&Entry| match &entry.seen {
+        Observation::Label(it) => it.label == label,
+        _ => false,
+    };
+    let until = match entries.iter().find(is_label) {
+        Some(entry) => entry.boot_ns,
+        None if label == END => u64::MAX,
+        None => return RunFigure::missing(format!("there is no label {label} in the log")),
+    };
+    let mut last = std::collections::BTreeMap::new();
+    for entry in entries.iter().filter(|entry| entry.boot_ns <= until) {
+        if let Observation::Collection(collection) = &entry.seen
+            && let Some(live) = collection.live
+        {
+            last.insert(entry.pid, live);
+        }
+    }
+    match last.is_empty() {
+        true => RunFigure::missing(format!("no garbage collection was logged before {label}")),
+        false => RunFigure {
+            measured: Ok(Measured {
+                value: last.values().sum::<u64>() as f64,
+                samples: None,
+            }),
+            parts: Vec::new(),
+        },
+    }
+}

@@ -1,0 +1,122 @@
+//! Installs the app of a scenario.
+
+use std::path::Path;
+use std::time::Duration;
+
+use heaptap_lab::scenario::Install;
+
+use crate::bytes::Bytes;
+use crate::device::{Command, Device, Output};
+use crate::error::{ErrorClass, Failure};
+use crate::untrusted::sanitize;
+
+/// Time limit of an installation; the device optimizes large apps.
+const LIMIT: Duration = Duration::from_secs(600);
+/// Permissions of the copies on the device: the package manager reads them as another user.
+const MODE: u32 = 0o644;
+
+/// Installs the APKs, one or the parts of a split app, and compiles the app as a store would.
+///
+/// # Errors
+/// Returns an error if a file cannot be read, or if the device refuses the app.
+pub(super) async fn install(
+    device: &Device,
+    app: &Install,
+    base: &Path,
+    package: &str,
+) -> Result<(), Failure> {
+    let mut copies = Vec::new();
+    let installed = install_copies(device, app, base, package, &mut copies).await;
+    for copy in &copies {
+        // The results do not depend on it.
+        let _ = device
+            .run(&Command::program("rm").args(["-f", copy]), LIMIT)
+            .await;
+    }
+    installed?;
+    let compile = Command::program("cmd").args(["package", "compile", "-m", "speed-profile", "-f"]);
+    // Before Android 7 there is nothing to compile.
+    let _ = device.run(&compile.arg(package), LIMIT).await;
+    Ok(())
+}
+
+async fn install_copies(
+    device: &Device,
+    app: &Install,
+    base: &Path,
+    package: &str,
+    copies: &mut Vec<String>,
+) -> Result<(), Failure> {
+    let stamp = std::process::id();
+    let mut sizes = Vec::new();
+    for (at, apk) in app.apk.iter().enumerate() {
+        let path = base.join(apk);
+        let bytes = Bytes::map(&path).map_err(|error| {
+            let message = format!("cannot read {}: {error}", path.display());
+            Failure::new(ErrorClass::BadInput, "app-unreadable", message)
+                .with_help("name an APK in `install`; its path is relative to the scenario's file")
+        })?;
+        if !bytes.starts_with(b"PK") {
+            let message = format!("{} is not an APK", path.display());
+            return Err(
+                Failure::new(ErrorClass::BadInput, "app-unreadable", message)
+                    .with_help("build APKs of an app bundle with `bundletool build-apks`"),
+            );
+        }
+        let copy = format!("/data/local/tmp/heaptap-{stamp}-{at}.apk");
+        copies.push(copy.clone());
+        sizes.push(bytes.len());
+        device.push(&bytes, &copy, MODE, LIMIT).await?;
+    }
+    if !app.keep_data {
+        // It is not installed before the first run of a scenario.
+        let _ = device
+            .run(&Command::program("pm").args(["uninstall", package]), LIMIT)
+            .await?;
+    }
+    let pm = |words: &[&str]| Command::program("pm").args(words);
+    if let [only] = copies.as_slice() {
+        let output = device
+            .run(&pm(&["install", "-r", "-t", only]), LIMIT)
+            .await?;
+        return succeeded(device, &output);
+    }
+    let created = device
+        .run(&pm(&["install-create", "-r", "-t"]), LIMIT)
+        .await?;
+    succeeded(device, &created)?;
+    let text = String::from_utf8_lossy(&created.stdout);
+    let session = text
+        .split_once('[')
+        .and_then(|(_, rest)| rest.split_once(']'));
+    let Some((session, _)) = session else {
+        return Err(refused(device, &text));
+    };
+    for (at, (copy, size)) in copies.iter().zip(&sizes).enumerate() {
+        let (size, name) = (size.to_string(), format!("part-{at}"));
+        let write = pm(&["install-write", "-S", &size, session, &name, copy]);
+        succeeded(device, &device.run(&write, LIMIT).await?)?;
+    }
+    let commit = pm(&["install-commit", session]);
+    succeeded(device, &device.run(&commit, LIMIT).await?)
+}
+
+/// The package manager says `Success`, and on some releases exits with 0 after a failure.
+fn succeeded(device: &Device, output: &Output) -> Result<(), Failure> {
+    let said = String::from_utf8_lossy(&output.stdout);
+    if said.contains("Success") {
+        return Ok(());
+    }
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    Err(refused(device, &format!("{said} {complaint}")))
+}
+
+fn refused(device: &Device, said: &str) -> Failure {
+    let said: String = sanitize(said.trim()).chars().take(300).collect();
+    let message = format!("{} refused the app: {said}", device.serial());
+    let help = match said.contains("UPDATE_INCOMPATIBLE") || said.contains("VERSION_DOWNGRADE") {
+        true => "use `data: remove` in `install` to remove the installed app and its data first",
+        false => "install it with `adb install` to see whether the APK fits the device",
+    };
+    Failure::new(ErrorClass::Device, "install-failed", message).with_help(help)
+}

@@ -1,0 +1,110 @@
+//! Judges the budgets of a scenario from the figures so far.
+
+use heaptap_lab::baseline::Baseline;
+use heaptap_lab::results::BudgetResult;
+use heaptap_lab::scenario::{Budget, DEFAULT_CLASS, Figure, Limit, Scenario};
+use heaptap_lab::verdict::{self, Judgement, Looks, Verdict};
+
+use super::state::Progress;
+
+/// Size of a page: the smallest step of PSS.
+const PAGE: f64 = 4096.0;
+
+/// What verdicts depend on besides the figures.
+pub(super) struct Judging<'a> {
+    pub scenario: &'a Scenario,
+    /// Sampling interval, bytes.
+    pub interval: u64,
+    pub baseline: &'a Baseline,
+}
+
+impl Judging<'_> {
+    /// Judges all budgets; `last` if no run follows. A budget without a verdict has the reason.
+    pub(super) fn all(&self, progress: &Progress, last: bool) -> Vec<Result<Judgement, String>> {
+        let repeats = self.scenario.repeats;
+        let looks = Looks::new(repeats.min, repeats.max);
+        let looks = if last { looks.last() } else { looks };
+        let mut all: Vec<_> = (self.scenario.budgets.iter().enumerate())
+            .map(|(at, budget)| self.one(budget, at, progress, looks))
+            .collect();
+        verdict::holm(all.iter_mut().filter_map(|judged| judged.as_mut().ok()));
+        all
+    }
+
+    fn one(
+        &self,
+        budget: &Budget,
+        at: usize,
+        progress: &Progress,
+        looks: Looks,
+    ) -> Result<Judgement, String> {
+        let mut figures = progress.figures.get(at).into_iter().flatten();
+        if let Some(why) = figures.find_map(|figure| figure.missing.clone()) {
+            return Err(why);
+        }
+        let runs = progress.measured(at);
+        if runs.is_empty() {
+            return Err("no run was completed".to_owned());
+        }
+        let class = progress.device_class.as_str();
+        let floor = match budget.figure {
+            Figure::Meminfo { .. } => PAGE,
+            Figure::Native { .. } => self.interval as f64,
+            _ => 1.0,
+        };
+        let limit = match &budget.limit {
+            Limit::Change(change) => {
+                let baseline = self.baseline.runs(&budget.name, class);
+                return match baseline.is_empty() {
+                    true => Err(format!(
+                        "the baseline has no figure of it for the device class {class}; \
+                         `--update-baseline` adds it"
+                    )),
+                    false => Ok(verdict::judge_change(
+                        &runs, baseline, *change, floor, looks,
+                    )),
+                };
+            }
+            Limit::Value(limits) => {
+                let of = |name: &str| limits.iter().find(|(class, _)| class == name);
+                let limit = of(class).or_else(|| of(DEFAULT_CLASS));
+                limit
+                    .ok_or_else(|| format!("it has no limit for the device class {class}"))?
+                    .1
+            }
+        };
+        Ok(match budget.per {
+            Some(_) => verdict::judge_growth(&runs, &[], limit, floor, looks),
+            None => verdict::judge(&runs, &[], limit, floor, looks),
+        })
+    }
+
+    /// Returns the results of all budgets after the last run.
+    pub(super) fn results(&self, progress: &Progress) -> Vec<BudgetResult> {
+        let judged = self.all(progress, true).into_iter();
+        let budgets = self.scenario.budgets.iter().enumerate();
+        std::iter::zip(budgets, judged)
+            .map(|((at, budget), judged)| {
+                let is_over = judged.as_ref().is_ok_and(|j| j.verdict == Verdict::Over);
+                let last = progress.figures.get(at).and_then(|figures| figures.last());
+                let (judgement, missing) = match judged {
+                    Ok(judgement) => (Some(judgement), None),
+                    Err(why) => (None, Some(why)),
+                };
+                BudgetResult {
+                    name: budget.name.clone(),
+                    what: budget.describe(),
+                    unit: budget.figure.unit(),
+                    line: budget.line,
+                    judgement,
+                    missing,
+                    figures: progress.measured(at),
+                    excess: match last {
+                        Some(figure) if is_over => figure.parts.clone(),
+                        _ => Vec::new(),
+                    },
+                }
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,35 @@
+//! Scenarios on devices: runs the steps while a recording is going on, measures the budgets, and
+//! writes the results.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `figures` | the figure of each budget in the directory of a run |
+//! | `steps` | performing the steps of a run on a device |
+//! | `install` | installing the app |
+//! | `judging` | verdicts from the figures so far |
+//! | `once` | one run: a recording, its steps, its figures |
+//! | `recover` | fetching what an interrupted run left on a device |
+//! | `scenario_run` | runs until the budgets are decided; the results |
+//! | `state` | what is done so far, for a later `--resume` |
+//! | `files`, `page` | writing the results, and the page of a run |
+//! | `phone` | facts of the device and the app |
+
+pub mod events;
+pub mod figures;
+pub mod files;
+mod install;
+mod judging;
+mod once;
+mod page;
+mod phone;
+mod recover;
+pub mod scenario_run;
+pub mod state;
+mod steps;
+
+pub use steps::action;
+
+/// Describes a step in a few words.
+pub fn describe_step(what: &heaptap_lab::scenario::What) -> String {
+    steps::describe(what, "")
+}

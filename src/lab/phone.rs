@@ -1,0 +1,63 @@
+//! Facts of the device and the app for the results.
+
+use std::time::Duration;
+
+use heaptap_lab::results::Device as DeviceRow;
+use heaptap_lab::scenario::{self, Compare, DeviceClass, Scenario};
+
+use crate::device::{Command, Device};
+use crate::eligibility::{DeviceFacts, names::matches_native};
+
+/// Time limit of short commands.
+const QUICK: Duration = Duration::from_secs(30);
+
+/// Returns the device of a result.
+pub(super) fn device_row(facts: &DeviceFacts) -> DeviceRow {
+    DeviceRow {
+        serial: facts.serial.clone(),
+        model: facts.model.clone(),
+        system: Some(facts.system()),
+        fingerprint: facts.fingerprint.clone(),
+    }
+}
+
+/// Returns the name of the first class whose predicates hold.
+pub(super) fn class_of<'a>(scenario: &'a Scenario, facts: &DeviceFacts) -> &'a str {
+    let class = scenario.devices.iter().find(|class| is_of(class, facts));
+    class.map_or(scenario::DEFAULT_CLASS, |class| &class.name)
+}
+
+fn is_of(class: &DeviceClass, facts: &DeviceFacts) -> bool {
+    let holds = |wanted: &Option<(Compare, u64)>, value: Option<u64>| match (wanted, value) {
+        (None, _) => true,
+        (Some(_), None) => false,
+        (Some((compare, wanted)), Some(value)) => compare.holds(value, *wanted),
+    };
+    let model = facts.model.as_deref().unwrap_or_default();
+    class
+        .model
+        .as_ref()
+        .is_none_or(|pattern| matches_native(pattern, model))
+        && holds(&class.sdk, facts.sdk.map(u64::from))
+        && holds(&class.ram, facts.memory_bytes)
+}
+
+/// Returns `versionName (versionCode)` of a package, if the device tells it.
+pub(super) async fn app_version(device: &Device, package: &str) -> Option<String> {
+    let script = r#"dumpsys package "$1" | grep -E "versionName=|versionCode=""#;
+    let command = Command::script(script).called("reading the version of the app");
+    let output = device.run(&command.arg(package), QUICK).await.ok()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let value = |key: &str| {
+        let mut words = text.split_whitespace();
+        words
+            .find_map(|word| word.strip_prefix(key))
+            .map(str::to_owned)
+    };
+    let told = match (value("versionName="), value("versionCode=")) {
+        (Some(name), Some(code)) => format!("{name} ({code})"),
+        (Some(one), None) | (None, Some(one)) => one,
+        (None, None) => return None,
+    };
+    Some(crate::untrusted::sanitize(&told).into_owned())
+}

@@ -1,0 +1,395 @@
+//! Runs a scenario until its budgets are decided, and judges them.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use heaptap_lab::baseline::Baseline;
+use heaptap_lab::results::{BudgetResult, Run, RunError, RunState, SCHEMA_VERSION, ScenarioResult};
+use heaptap_lab::scenario::{self, Keep, Scenario};
+use heaptap_lab::verdict::{Judgement, Verdict};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use super::events::{LabEvent, LabEvents};
+use super::figures::{self, RunFigure};
+use super::judging::Judging;
+use super::once::{self, Bench, Over};
+use super::state::{Figure, Progress};
+use super::steps::error_of;
+use super::{files, install, page, phone, recover};
+use crate::device::Device;
+use crate::eligibility;
+use crate::error::{ErrorClass, Failure};
+use crate::provoke::{Cancel, Journals, Target};
+use crate::recording::capture_kind::CaptureKind;
+use crate::recording::options::RecordOptions;
+use crate::session::Store;
+
+/// A scenario to run.
+#[derive(Debug, Clone)]
+pub struct LabRequest {
+    pub scenario: Scenario,
+    /// The scenario's file as typed.
+    pub file: String,
+    /// Its directory, for the files that it names.
+    pub base: PathBuf,
+    /// SHA-256 of the scenario with its variables replaced.
+    pub sha256: String,
+    /// Directory of the results.
+    pub folder: PathBuf,
+    /// Go on with what the directory has.
+    pub resume: bool,
+    /// Figures of an earlier build; empty if there are none.
+    pub baseline: Baseline,
+    /// Options of each recording; its output and interval are set for each run.
+    pub record: RecordOptions,
+    /// Android user or work profile.
+    pub user: Option<u32>,
+}
+
+/// Runs that were void and are repeated, at most.
+const VOID_RUNS: usize = 3;
+/// Time for a device to return before a void run is repeated.
+const RETURN: Duration = Duration::from_secs(180);
+
+/// What a scenario acts through.
+pub struct Tools<'a> {
+    pub device: &'a Device,
+    pub store: &'a Store,
+    pub journals: &'a Journals,
+    pub cancel: &'a Cancel,
+    pub tell: &'a LabEvents,
+}
+
+/// Runs a scenario on one device. Results of each run are in the directory before the next begins.
+///
+/// # Errors
+/// Returns an error if no run could begin: a bad target, a full disk of the host.
+pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResult, Failure> {
+    let began = Instant::now();
+    let scenario = &request.scenario;
+    let facts = eligibility::facts(tools.device).await?;
+    let mut progress = match request.resume {
+        true => Progress::read(&request.folder, &request.sha256)?,
+        false => Progress::new(request.sha256.clone(), now(), scenario.budgets.len()),
+    };
+    let target = Target::parse(name_of(scenario), request.user)?;
+    let bench = Bench {
+        device: tools.device,
+        store: tools.store,
+        journals: tools.journals,
+        target: &target,
+        cancel: tools.cancel,
+        tell: tools.tell,
+    };
+    progress.device = phone::device_row(&facts);
+    progress.device_class = phone::class_of(scenario, &facts).to_owned();
+    if let Some(begun) = progress.begun.take() {
+        recover::collect(tools.device, tools.store, &request.folder).await?;
+        progress.runs.push(unfinished(begun, &request.folder));
+    }
+    let judging = Judging {
+        scenario,
+        interval: interval_of(&request.record),
+        baseline: &request.baseline,
+    };
+    let mut halt = None;
+    if !progress.is_set_up {
+        if let Some(app) = &scenario.install {
+            install::install(tools.device, app, &request.base, &target.package).await?;
+        }
+        if let Err(failed) = once::set_up(&bench, &scenario.setup, 0).await {
+            halt = Some(failed.error());
+        }
+        progress.is_set_up = halt.is_none();
+    }
+    progress.app_version = phone::app_version(tools.device, &target.package).await;
+    progress.write(&request.folder)?;
+    if let Some(error) = halt {
+        let number = progress.next_run();
+        progress.runs.push(failed_run(number, error));
+        return finish(request, &judging, progress, began, None);
+    }
+    let mut interrupted = None;
+    while let Some(number) = next(&judging, &progress) {
+        (tools.tell)(LabEvent::Run {
+            run: number,
+            at_most: scenario.repeats.max,
+        });
+        progress.begun = Some(number);
+        progress.write(&request.folder)?;
+        let output = request.folder.join(format!("run-{number}"));
+        let mut options = request.record.clone();
+        options.output = Some(output.clone());
+        vary(&mut options, number);
+        let over = once::run_once(&bench, scenario, &options, number).await;
+        take(
+            &mut progress,
+            scenario,
+            number,
+            &output,
+            over,
+            &mut interrupted,
+            tools.tell,
+        );
+        progress.begun = None;
+        progress.write(&request.folder)?;
+        if interrupted.is_some() {
+            break;
+        }
+        if progress
+            .runs
+            .last()
+            .is_some_and(|run| run.state == RunState::Void)
+        {
+            recollect(tools, &request.folder).await;
+        }
+        count(&judging, &progress, number, tools.tell);
+    }
+    finish(request, &judging, progress, began, interrupted)
+}
+
+/// Waits for a device that vanished or restarted, and fetches what a void run left on it. The next
+/// run reports the device if it does not return.
+async fn recollect(tools: &Tools<'_>, folder: &Path) {
+    let ready = tokio::select! {
+        ready = tools.device.wait_ready(RETURN) => ready,
+        () = tools.cancel.wait() => return,
+    };
+    if ready.is_ok()
+        && let Err(error) = recover::collect(tools.device, tools.store, folder).await
+    {
+        (tools.tell)(LabEvent::Warning {
+            text: error.message,
+        });
+    }
+}
+
+/// Adds a run and its figures.
+fn take(
+    progress: &mut Progress,
+    scenario: &Scenario,
+    number: usize,
+    output: &Path,
+    over: Over,
+    interrupted: &mut Option<ErrorClass>,
+    tell: &LabEvents,
+) {
+    if over.interrupted {
+        *interrupted = Some(ErrorClass::Interrupted);
+    }
+    if over.state == RunState::Done {
+        let figures = figures::of_run(output, scenario, &over.labels);
+        for (of, RunFigure { measured, parts }) in progress.figures.iter_mut().zip(figures) {
+            let (measured, missing) = match measured {
+                Ok(measured) => (Some(measured), None),
+                Err(why) => (None, Some(why)),
+            };
+            of.push(Figure {
+                run: number,
+                measured,
+                missing,
+                parts,
+            });
+        }
+    }
+    let kept = over.finished.as_ref().map(|_| format!("run-{number}"));
+    if over.finished.is_some() {
+        let name = files::page_name(&scenario.name, &progress.device.serial, number);
+        page::write(output, &output.with_file_name(name), tell);
+    }
+    tell(LabEvent::RunEnded {
+        run: number,
+        state: over.state,
+        seconds: over.seconds,
+        error: over.error.clone(),
+    });
+    progress.runs.push(Run {
+        number,
+        state: over.state,
+        output: kept,
+        seconds: over.seconds,
+        error: over.error,
+    });
+}
+
+/// Returns the number of the next run; `None` if the budgets are decided or cannot be.
+fn next(judging: &Judging<'_>, progress: &Progress) -> Option<usize> {
+    let scenario = judging.scenario;
+    let runs = &progress.runs;
+    // A step that fails, fails again: what can be retried has `retry`.
+    if runs.iter().any(|run| run.state == RunState::Failed) {
+        return None;
+    }
+    let done = runs
+        .iter()
+        .filter(|run| run.state == RunState::Done)
+        .count();
+    let is_spoiled = |run: &&Run| {
+        let code = run.error.as_ref().map(|error| error.code);
+        run.state == RunState::Void && code != Some(ErrorClass::Interrupted.exit_code())
+    };
+    let voids = runs.iter().filter(is_spoiled).count();
+    let is_over = done >= scenario.repeats.max || voids > VOID_RUNS;
+    // A figure that is missing stays so.
+    let is_open = |judged: &Result<Judgement, String>| {
+        judged
+            .as_ref()
+            .is_ok_and(|judged| judged.verdict == Verdict::Undecided)
+    };
+    let is_decided =
+        done >= scenario.repeats.min && !judging.all(progress, false).iter().any(is_open);
+    (!is_over && !is_decided).then(|| progress.next_run())
+}
+
+fn count(judging: &Judging<'_>, progress: &Progress, run: usize, tell: &LabEvents) {
+    let mut counts = [0; 3];
+    for judged in judging.all(progress, false) {
+        counts[match judged.map(|judged| judged.verdict) {
+            Ok(Verdict::Within) => 0,
+            Ok(Verdict::Over) => 1,
+            Ok(Verdict::Undecided) | Err(_) => 2,
+        }] += 1;
+    }
+    let [within, over, undecided] = counts;
+    tell(LabEvent::Budgets {
+        run,
+        within,
+        over,
+        undecided,
+    });
+}
+
+/// Judges all budgets, writes the results, and removes recordings that need not be kept.
+fn finish(
+    request: &LabRequest,
+    judging: &Judging<'_>,
+    mut progress: Progress,
+    began: Instant,
+    interrupted: Option<ErrorClass>,
+) -> Result<ScenarioResult, Failure> {
+    let scenario = &request.scenario;
+    let budgets = judging.results(&progress);
+    let class = class_of_result(&progress, &budgets, interrupted);
+    if class.is_none() && scenario.keep == Keep::OnFailure {
+        for run in &mut progress.runs {
+            if let Some(output) = run.output.take() {
+                let folder = request.folder.join(&output);
+                std::fs::remove_dir_all(&folder).map_err(|error| {
+                    let message = format!("cannot remove {}: {error}", folder.display());
+                    Failure::new(ErrorClass::HostWrite, "host-write", message)
+                })?;
+            }
+        }
+        progress.write(&request.folder)?;
+    }
+    let result = ScenarioResult {
+        schema_version: SCHEMA_VERSION,
+        scenario: scenario.name.clone(),
+        file: request.file.clone(),
+        device_class: progress.device_class,
+        device: progress.device,
+        app_version: progress.app_version,
+        started: progress.started,
+        seconds: began.elapsed().as_secs_f64(),
+        runs: progress.runs,
+        budgets,
+        exit_code: class.map_or(0, ErrorClass::exit_code),
+    };
+    files::write(&request.folder, std::slice::from_ref(&result))?;
+    Ok(result)
+}
+
+/// Returns the class of the exit code. One budget that is surely over decides.
+fn class_of_result(
+    progress: &Progress,
+    budgets: &[BudgetResult],
+    interrupted: Option<ErrorClass>,
+) -> Option<ErrorClass> {
+    let is = |wanted: Verdict| {
+        budgets.iter().any(|budget| {
+            budget
+                .judgement
+                .as_ref()
+                .is_some_and(|j| j.verdict == wanted)
+        })
+    };
+    if is(Verdict::Over) {
+        return Some(ErrorClass::Budget);
+    }
+    if interrupted.is_some() {
+        return interrupted;
+    }
+    let failed = progress
+        .runs
+        .iter()
+        .find(|run| run.state == RunState::Failed);
+    let void = progress
+        .runs
+        .last()
+        .filter(|run| run.state == RunState::Void);
+    if let Some(error) = failed.or(void).and_then(|run| run.error.as_ref()) {
+        let classes = ErrorClass::BY_PRECEDENCE.into_iter();
+        return classes
+            .into_iter()
+            .find(|class| class.exit_code() == error.code);
+    }
+    let open = budgets.iter().any(|budget| budget.judgement.is_none());
+    (open || is(Verdict::Undecided)).then_some(ErrorClass::Inconclusive)
+}
+
+/// Returns the sampling interval in bytes.
+fn interval_of(options: &RecordOptions) -> u64 {
+    match &options.kind {
+        CaptureKind::Native(spec) => spec.interval_bytes,
+        _ => 1,
+    }
+}
+
+/// A process replays its gaps if all runs sample at the same interval, so that their spread is too
+/// small: intervals differ by up to 3 %.
+fn vary(options: &mut RecordOptions, run: usize) {
+    const STEPS: [f64; 5] = [1.0, 1.03, 0.97, 1.015, 0.985];
+    if let CaptureKind::Native(spec) = &mut options.kind
+        && spec.interval_bytes > 64
+    {
+        let step = STEPS[(run - 1) % STEPS.len()];
+        spec.interval_bytes = (spec.interval_bytes as f64 * step).round() as u64;
+    }
+}
+
+/// Returns a run during which heaptap was killed, with its recording if it was fetched.
+fn unfinished(number: usize, folder: &Path) -> Run {
+    let message = "heaptap ended during the run";
+    let failure = Failure::new(ErrorClass::Interrupted, "interrupted", message);
+    let output = format!("run-{number}");
+    let is_complete = folder.join(&output).join("manifest.json").is_file();
+    Run {
+        state: RunState::Void,
+        output: is_complete.then_some(output),
+        ..failed_run(number, error_of(&failure))
+    }
+}
+
+fn failed_run(number: usize, error: RunError) -> Run {
+    Run {
+        number,
+        state: RunState::Failed,
+        output: None,
+        seconds: 0.0,
+        error: Some(error),
+    }
+}
+
+/// Returns the name of the process or package that the scenario acts on.
+pub fn name_of(scenario: &Scenario) -> &str {
+    match &scenario.target {
+        scenario::Target::Name(name) | scenario::Target::Package(name) => name,
+    }
+}
+
+fn now() -> String {
+    let now = OffsetDateTime::now_utc();
+    let now = now.replace_nanosecond(0).unwrap_or(now);
+    now.format(&Rfc3339).unwrap_or_default()
+}

@@ -1,0 +1,133 @@
+//! What a scenario has done so far, in its output directory, so that a later `--resume` goes on.
+//! Rewritten as a whole after each run.
+
+use std::path::Path;
+
+use heaptap_lab::results::{Device, Excess, Run};
+use heaptap_lab::verdict::Measured;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{ErrorClass, Failure};
+
+/// Name of the file.
+pub const FILE: &str = "progress.json";
+/// Schema version.
+const VERSION: u32 = 1;
+
+/// What is done so far.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    pub version: u32,
+    /// SHA-256 of the scenario with its variables replaced: figures of another do not mix.
+    pub scenario_sha256: String,
+    /// Start of the first run, RFC 3339.
+    pub started: String,
+    pub device: Device,
+    pub device_class: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub app_version: Option<String>,
+    /// The app is installed and the setup done.
+    pub is_set_up: bool,
+    /// A run that has begun and is not in `runs`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begun: Option<usize>,
+    pub runs: Vec<Run>,
+    /// Figures of the budgets, by budget and run; only of runs that count.
+    pub figures: Vec<Vec<Figure>>,
+}
+
+/// Figure of a budget in a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    pub run: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<Measured>,
+    /// Reason of a missing figure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Excess>,
+}
+
+impl Progress {
+    /// Creates the progress of a scenario that has just begun.
+    pub fn new(scenario_sha256: String, started: String, budgets: usize) -> Progress {
+        Progress {
+            version: VERSION,
+            scenario_sha256,
+            started,
+            device: Device::default(),
+            device_class: String::new(),
+            app_version: None,
+            is_set_up: false,
+            begun: None,
+            runs: Vec::new(),
+            figures: vec![Vec::new(); budgets],
+        }
+    }
+
+    /// Reads the progress of a directory.
+    ///
+    /// # Errors
+    /// Returns an error if there is none, or if it is of another scenario.
+    pub fn read(folder: &Path, scenario_sha256: &str) -> Result<Progress, Failure> {
+        let path = folder.join(FILE);
+        let unusable = |why: String| {
+            let message = format!("cannot resume {}: {why}", folder.display());
+            Failure::new(ErrorClass::BadInput, "cannot-resume", message)
+                .with_help("leave out `--resume` and name a new directory to begin again")
+        };
+        let text = std::fs::read(&path).map_err(|error| unusable(error.to_string()))?;
+        let read: Progress = serde_json::from_slice(&text)
+            .map_err(|error| unusable(format!("{FILE} is damaged: {error}")))?;
+        if read.version != VERSION {
+            return Err(unusable(format!("{FILE} has version {}", read.version)));
+        }
+        if read.scenario_sha256 != scenario_sha256 {
+            return Err(unusable(
+                "the scenario or its variables changed since it began".to_owned(),
+            ));
+        }
+        Ok(read)
+    }
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// Returns an error if the directory cannot be written.
+    pub fn write(&self, folder: &Path) -> Result<(), Failure> {
+        super::files::write_json(&folder.join(FILE), self)
+    }
+
+    /// Returns the number of the next run.
+    pub fn next_run(&self) -> usize {
+        let done = self.runs.last().map_or(0, |run| run.number);
+        done.max(self.begun.unwrap_or(0)) + 1
+    }
+
+    /// Returns the figures of a budget that count, in order.
+    pub fn measured(&self, budget: usize) -> Vec<Measured> {
+        let figures = self.figures.get(budget).into_iter().flatten();
+        figures.filter_map(|figure| figure.measured).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_is_read_back_and_only_for_its_scenario() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut progress = Progress::new("ab".to_owned(), "2026-01-01T00:00:00Z".to_owned(), 2);
+        progress.begun = Some(3);
+        progress.write(folder.path()).unwrap();
+        assert_eq!(Progress::read(folder.path(), "ab").unwrap(), progress);
+        assert_eq!(progress.next_run(), 4);
+        let other = Progress::read(folder.path(), "cd").unwrap_err();
+        assert_eq!(other.kind, "cannot-resume");
+        std::fs::write(folder.path().join(FILE), "{\"version\":1").unwrap();
+        let damaged = Progress::read(folder.path(), "ab").unwrap_err();
+        assert!(damaged.message.contains("damaged"), "{damaged}");
+    }
+}

@@ -1,0 +1,327 @@
+//! Performs the steps of a run on a device while it is being recorded.
+
+mod waits;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use heaptap_lab::results::RunError;
+use heaptap_lab::scenario::{Step, What};
+use tokio::sync::mpsc;
+
+use super::events::{LabEvent, LabEvents};
+use crate::device::{Command, Device};
+use crate::error::{ErrorClass, Failure};
+use crate::provoke::{self, Action, Cancel, Event, Journals, Plan, Target};
+use crate::session::Control;
+
+/// Time limits of steps without their own.
+const WAIT: Duration = Duration::from_secs(30);
+const SHELL: Duration = Duration::from_secs(60);
+const SNAPSHOT: Duration = Duration::from_secs(120);
+const ACTION: Duration = Duration::from_secs(600);
+/// Time for a cancelled action to restore the device.
+pub(super) const RESTORE: Duration = Duration::from_secs(90);
+/// Maximum number of characters of a command's output in an error.
+const SHOWN: usize = 400;
+
+/// What the recording says of a snapshot.
+#[derive(Debug)]
+pub(super) enum Snapped {
+    Taken { label: String },
+    Failed { label: String, why: String },
+}
+
+/// The hands of a run: what its steps act through.
+pub(super) struct Hands<'a> {
+    pub device: &'a Device,
+    pub journals: &'a Journals,
+    pub target: &'a Target,
+    pub cancel: &'a Cancel,
+    /// Requests to the recording.
+    pub ask: &'a mpsc::UnboundedSender<Control>,
+    /// Answers of the recording.
+    pub snapped: &'a mut mpsc::UnboundedReceiver<Snapped>,
+    pub tell: &'a LabEvents,
+    /// Number of the run.
+    pub run: usize,
+    /// Labels of the snapshots so far.
+    pub labels: Vec<String>,
+}
+
+/// A step that failed.
+#[derive(Debug)]
+pub(super) struct StepFailure {
+    pub failure: Failure,
+    pub path: String,
+    pub line: usize,
+}
+
+impl StepFailure {
+    /// Returns the error for the results.
+    pub(super) fn error(&self) -> RunError {
+        RunError {
+            step: Some(self.path.clone()),
+            line: Some(self.line),
+            ..error_of(&self.failure)
+        }
+    }
+}
+
+/// Returns a failure as the error of a run.
+pub(super) fn error_of(failure: &Failure) -> RunError {
+    RunError {
+        code: failure.class.exit_code(),
+        kind: failure.kind.to_owned(),
+        message: failure.message.clone(),
+        help: failure.help.clone(),
+        step: None,
+        line: None,
+    }
+}
+
+/// A step with the number of its iteration, if it is in a `repeat`.
+struct Due<'s> {
+    step: &'s Step,
+    /// Suffix of labels: `-2`, or empty.
+    suffix: String,
+}
+
+impl Hands<'_> {
+    /// Performs the steps in order.
+    ///
+    /// # Errors
+    /// Returns the first step that failed more often than it is retried.
+    pub(super) async fn perform(&mut self, steps: &[Step]) -> Result<(), StepFailure> {
+        let mut due: VecDeque<Due<'_>> = (steps.iter())
+            .map(|step| Due {
+                step,
+                suffix: String::new(),
+            })
+            .collect();
+        while let Some(Due { step, suffix }) = due.pop_front() {
+            if let What::Repeat { times, steps } = &step.what {
+                for time in (1..=*times).rev() {
+                    for step in steps.iter().rev() {
+                        let suffix = format!("{suffix}-{time}");
+                        due.push_front(Due { step, suffix });
+                    }
+                }
+                continue;
+            }
+            self.step(step, &suffix).await?;
+        }
+        Ok(())
+    }
+
+    async fn step(&mut self, step: &Step, suffix: &str) -> Result<(), StepFailure> {
+        (self.tell)(LabEvent::Step {
+            run: self.run,
+            step: step.path.clone(),
+            what: describe(&step.what, suffix),
+        });
+        let mut left = step.retry;
+        loop {
+            let limit = step.timeout.unwrap_or_else(|| default_limit(&step.what));
+            let failure = match self.limited(&step.what, suffix, limit).await {
+                Ok(()) => return Ok(()),
+                Err(failure) => failure,
+            };
+            // A user's interruption is not repeated.
+            if left == 0 || failure.class == ErrorClass::Interrupted {
+                return Err(StepFailure {
+                    failure,
+                    path: step.path.clone(),
+                    line: step.line,
+                });
+            }
+            left -= 1;
+            (self.tell)(LabEvent::StepRetry {
+                run: self.run,
+                step: step.path.clone(),
+                why: failure.message,
+            });
+        }
+    }
+
+    /// Performs a step once, until its time limit or an interruption. An action then restores the
+    /// device first.
+    async fn limited(&mut self, what: &What, suffix: &str, limit: Duration) -> Result<(), Failure> {
+        let (canceller, ends) = Cancel::new();
+        let cancel = self.cancel.clone();
+        // A wait ends by itself, with what it saw.
+        let slack = match is_wait(what) {
+            true => WAIT,
+            false => Duration::ZERO,
+        };
+        let mut once = std::pin::pin!(self.once(what, suffix, limit, &ends));
+        let cause = tokio::select! {
+            ended = &mut once => return ended,
+            () = cancel.wait() => interrupted(),
+            () = tokio::time::sleep(limit + slack) => step_timeout(&describe(what, suffix), limit),
+        };
+        if matches!(what, What::Act(_) | What::WaitForQuiet(_)) {
+            canceller.cancel();
+            match tokio::time::timeout(RESTORE, once).await {
+                Ok(Err(failure)) if failure.class != ErrorClass::Interrupted => {
+                    return Err(failure);
+                }
+                _ => {}
+            }
+        }
+        Err(cause)
+    }
+
+    async fn once(
+        &mut self,
+        what: &What,
+        suffix: &str,
+        limit: Duration,
+        ends: &Cancel,
+    ) -> Result<(), Failure> {
+        match what {
+            What::Act(text) => self.act(text, ends).await,
+            What::WaitForActivity(name) => self.activity(name, limit).await,
+            What::WaitForLog(pattern) => self.log(pattern, limit).await,
+            What::WaitForQuiet(rest) => self.quiet(*rest, limit, ends).await,
+            What::Shell(words) => self.shell(words, limit).await,
+            What::Sleep(long) => {
+                tokio::time::sleep(*long).await;
+                Ok(())
+            }
+            What::Snapshot(label) => self.snapshot(format!("{label}{suffix}")).await,
+            // `perform` unrolls it.
+            What::Repeat { .. } => Ok(()),
+        }
+    }
+
+    async fn act(&self, text: &str, ends: &Cancel) -> Result<(), Failure> {
+        let action = action(text)?;
+        let ends_app = matches!(action, Action::ForceStop | Action::Kill | Action::Crash);
+        let plan = Plan::new(self.target.clone(), vec![action]);
+        let report = self.provoke(&plan, ends, &|_| {}).await?;
+        if let Some(death) = report.deaths.first().filter(|_| !ends_app) {
+            return Err(Failure::new(
+                ErrorClass::Device,
+                "app-died",
+                format!(
+                    "{} (PID {}) died during {text}: {}",
+                    death.process,
+                    death.pid,
+                    death.why()
+                ),
+            ));
+        }
+        if report.without_effect > 0 {
+            let message = format!("{text} had no effect on {}", self.target.package);
+            return Err(Failure::new(ErrorClass::Device, "no-effect", message).with_help(
+                "bring the app to the foreground with the step `start`, and see that its activity \
+                 allows the action",
+            ));
+        }
+        Ok(())
+    }
+
+    async fn provoke(
+        &self,
+        plan: &Plan,
+        ends: &Cancel,
+        tell: &(dyn Fn(&Event) + Send + Sync),
+    ) -> Result<provoke::Report, Failure> {
+        let report = provoke::run(self.device, plan, self.journals, ends, tell).await?;
+        match report.interrupted {
+            true => Err(interrupted()),
+            false => Ok(report),
+        }
+    }
+
+    async fn shell(&self, words: &[String], limit: Duration) -> Result<(), Failure> {
+        let command = Command::script(r#""$@""#).args(words);
+        // The limit of the step ends it, so that silence is not taken for a broken connection.
+        let output = self.device.run(&command, limit + WAIT).await?;
+        if output.exit == 0 {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        let said = crate::untrusted::sanitize(said.trim());
+        let said: String = said.chars().take(SHOWN).collect();
+        let message = format!("`{}` exited with {}: {said}", words.join(" "), output.exit);
+        Err(Failure::new(ErrorClass::Device, "command-failed", message))
+    }
+
+    async fn snapshot(&mut self, label: String) -> Result<(), Failure> {
+        let request = Control::Snapshot {
+            label: label.clone(),
+        };
+        let ended = || {
+            let message = format!("the recording ended before the snapshot {label}");
+            Failure::new(ErrorClass::Device, "recording-ended", message)
+        };
+        self.ask.send(request).map_err(|_| ended())?;
+        loop {
+            match self.snapped.recv().await {
+                Some(Snapped::Taken { label: of }) if of == label => break,
+                Some(Snapped::Failed { label: of, why }) if of == label => {
+                    let message = format!("the snapshot {label} failed: {why}");
+                    return Err(Failure::new(ErrorClass::Device, "snapshot-failed", message));
+                }
+                // Of an earlier attempt.
+                Some(_) => {}
+                None => return Err(ended()),
+            }
+        }
+        self.labels.push(label);
+        Ok(())
+    }
+}
+
+/// Returns the action of a step; the check of the scenario has parsed it before.
+///
+/// # Errors
+/// Returns an error if it is not an action.
+pub fn action(text: &str) -> Result<Action, Failure> {
+    text.parse().map_err(|error: provoke::ActionError| {
+        Failure::new(ErrorClass::Usage, "bad-value", error.to_string())
+    })
+}
+
+fn is_wait(what: &What) -> bool {
+    matches!(
+        what,
+        What::WaitForActivity(_) | What::WaitForLog(_) | What::WaitForQuiet(_)
+    )
+}
+
+pub(super) fn interrupted() -> Failure {
+    Failure::new(ErrorClass::Interrupted, "interrupted", "interrupted")
+}
+
+fn step_timeout(what: &str, limit: Duration) -> Failure {
+    let message = format!("{what} did not end within {:.0} s", limit.as_secs_f64());
+    Failure::new(ErrorClass::Device, "step-timeout", message)
+        .with_help("give the step a longer `timeout`, or a `retry`")
+}
+
+fn default_limit(what: &What) -> Duration {
+    match what {
+        What::Act(_) => ACTION,
+        What::Sleep(long) => *long + WAIT,
+        What::Snapshot(_) => SNAPSHOT,
+        What::Shell(_) => SHELL,
+        _ => WAIT,
+    }
+}
+
+/// Describes a step in a few words.
+pub(super) fn describe(what: &What, suffix: &str) -> String {
+    match what {
+        What::Act(text) => text.clone(),
+        What::WaitForActivity(name) => format!("wait for the activity {name}"),
+        What::WaitForLog(pattern) => format!("wait for a log line {pattern}"),
+        What::WaitForQuiet(rest) => format!("wait until idle for {:.1} s", rest.as_secs_f64()),
+        What::Shell(words) => format!("shell {}", words.join(" ")),
+        What::Sleep(long) => format!("sleep {:.1} s", long.as_secs_f64()),
+        What::Snapshot(label) => format!("snapshot {label}{suffix}"),
+        What::Repeat { times, .. } => format!("repeat {times} times"),
+    }
+}
