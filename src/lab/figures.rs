@@ -29,8 +29,10 @@ impl RunFigure {
     }
 }
 
-/// Maximum number of parts of a figure.
-const PARTS: usize = 5;
+/// Maximum number of parts of a figure that are read.
+const PARTS: usize = 100;
+/// Maximum number of parts that are kept: for people.
+const KEPT: usize = 5;
 /// The moment at the end of a recording.
 const END: &str = "end";
 
@@ -43,7 +45,13 @@ pub fn of_run(folder: &Path, scenario: &Scenario, labels: &[String]) -> Vec<RunF
         java: java::Heaps::default(),
     };
     let budgets = scenario.budgets.iter();
-    budgets.map(|budget| sources.figure(budget)).collect()
+    let figures = budgets.map(|budget| sources.figure(budget));
+    figures
+        .map(|mut figure| {
+            figure.parts.truncate(KEPT);
+            figure
+        })
+        .collect()
 }
 
 struct Sources<'a> {
@@ -68,7 +76,7 @@ impl Sources<'_> {
                 Ok(measured) => values.push(measured.value),
                 Err(why) => return RunFigure::missing(format!("at {label}: {why}")),
             }
-            parts = figure.parts;
+            parts.push(figure.parts);
         }
         match slope_of_second_half(&values) {
             // A growth can be negative; its error is the spread of the runs.
@@ -77,7 +85,7 @@ impl Sources<'_> {
                     value,
                     samples: None,
                 }),
-                parts,
+                parts: grown(&parts[parts.len() / 2..]),
             },
             None => RunFigure::missing(format!(
                 "growth needs at least 4 snapshots {per}-N, and the run has {}",
@@ -114,6 +122,25 @@ impl Sources<'_> {
     }
 }
 
+/// Returns the growth of each part per round, largest first.
+fn grown(rounds: &[Vec<Excess>]) -> Vec<Excess> {
+    let (Some(first), Some(last)) = (rounds.first(), rounds.last()) else {
+        return Vec::new();
+    };
+    let before = |what: &str| first.iter().find(|part| part.what == what);
+    let mut grown: Vec<Excess> = last
+        .iter()
+        .map(|part| Excess {
+            what: part.what.clone(),
+            value: (part.value - before(&part.what).map_or(0.0, |part| part.value))
+                / (rounds.len() - 1).max(1) as f64,
+        })
+        .filter(|part| part.value > 0.0)
+        .collect();
+    grown.sort_by(|a, b| b.value.total_cmp(&a.value));
+    grown
+}
+
 /// Returns the labels of the iterations of a snapshot: `round-1`, `round-2`.
 fn rounds(labels: &[String], of: &str) -> Vec<String> {
     let is_round = |label: &&String| {
@@ -128,6 +155,26 @@ fn rounds(labels: &[String], of: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_of_a_growth_are_what_grew() {
+        let round = |parts: &[(&str, f64)]| -> Vec<Excess> {
+            let parts = parts.iter();
+            parts
+                .map(|&(what, value)| Excess {
+                    what: what.to_owned(),
+                    value,
+                })
+                .collect()
+        };
+        let rounds = [
+            round(&[("steady", 90.0), ("leak", 10.0)]),
+            round(&[("steady", 90.0), ("leak", 14.0), ("new", 1.0)]),
+            round(&[("steady", 89.0), ("leak", 18.0), ("new", 1.0)]),
+        ];
+        assert_eq!(grown(&rounds), round(&[("leak", 4.0), ("new", 0.5)]));
+        assert!(grown(&[]).is_empty());
+    }
 
     #[test]
     fn rounds_are_the_numbered_labels() {

@@ -80,7 +80,7 @@ fn hands<'a>(
     }
 }
 
-/// Runs the scenario once. The app is stopped first, so that runs begin alike.
+/// Runs the scenario once. If it starts the app, the app is stopped first, so that runs begin alike.
 pub(super) async fn run_once(
     bench: &Bench<'_>,
     scenario: &Scenario,
@@ -99,9 +99,11 @@ async fn attempt(
     options: &RecordOptions,
     run: usize,
 ) -> Over {
-    let package = &bench.target.package;
-    if let Err(error) = session::force_stop(bench.device, package, bench.target.user).await {
-        return Over::failed(error_of(&error.into()), None, Vec::new());
+    if scenario.starts_app() {
+        let (package, user) = (&bench.target.package, bench.target.user);
+        if let Err(error) = session::force_stop(bench.device, package, user).await {
+            return Over::failed(error_of(&error.into()), None, Vec::new());
+        }
     }
     let (ask, mut controls) = mpsc::unbounded_channel();
     let (told, mut snapped) = mpsc::unbounded_channel();

@@ -73,7 +73,16 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
         true => Progress::read(&request.folder, &request.sha256)?,
         false => Progress::new(request.sha256.clone(), now(), scenario.budgets.len()),
     };
-    let target = Target::parse(name_of(scenario), request.user)?;
+    let name = name_of(scenario);
+    let target = match Target::parse(name, request.user) {
+        // A daemon can be recorded, and not be acted on.
+        Err(_) if !scenario.needs_app() => Target {
+            package: name.to_owned(),
+            process: name.to_owned(),
+            user: request.user,
+        },
+        parsed => parsed?,
+    };
     let bench = Bench {
         device: tools.device,
         store: tools.store,
@@ -123,15 +132,12 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
         options.output = Some(output.clone());
         vary(&mut options, number);
         let over = once::run_once(&bench, scenario, &options, number).await;
-        take(
-            &mut progress,
-            scenario,
-            number,
-            &output,
-            over,
-            &mut interrupted,
-            tools.tell,
-        );
+        if over.interrupted {
+            interrupted = Some(ErrorClass::Interrupted);
+        }
+        let page = files::page_name(&scenario.name, &progress.device.serial, number);
+        let read = read(scenario, &over, &output, page, tools.tell).await;
+        take(&mut progress, number, over, read, tools.tell);
         progress.begun = None;
         progress.write(&request.folder)?;
         if interrupted.is_some() {
@@ -165,39 +171,53 @@ async fn recollect(tools: &Tools<'_>, folder: &Path) {
     }
 }
 
+/// Reads the figures of a run that counts, and writes its page. Other devices go on meanwhile.
+async fn read(
+    scenario: &Scenario,
+    over: &Over,
+    output: &Path,
+    page: String,
+    tell: &LabEvents,
+) -> Vec<RunFigure> {
+    if over.finished.is_none() {
+        return Vec::new();
+    }
+    let (scenario, output, tell) = (scenario.clone(), output.to_owned(), LabEvents::clone(tell));
+    let labels = (over.state == RunState::Done).then(|| over.labels.clone());
+    let work = tokio::task::spawn_blocking(move || {
+        page::write(&output, &output.with_file_name(page), &tell);
+        labels.map(|labels| figures::of_run(&output, &scenario, &labels))
+    });
+    match work.await {
+        Ok(figures) => figures.unwrap_or_default(),
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Vec::new(),
+        },
+    }
+}
+
 /// Adds a run and its figures.
 fn take(
     progress: &mut Progress,
-    scenario: &Scenario,
     number: usize,
-    output: &Path,
     over: Over,
-    interrupted: &mut Option<ErrorClass>,
+    figures: Vec<RunFigure>,
     tell: &LabEvents,
 ) {
-    if over.interrupted {
-        *interrupted = Some(ErrorClass::Interrupted);
-    }
-    if over.state == RunState::Done {
-        let figures = figures::of_run(output, scenario, &over.labels);
-        for (of, RunFigure { measured, parts }) in progress.figures.iter_mut().zip(figures) {
-            let (measured, missing) = match measured {
-                Ok(measured) => (Some(measured), None),
-                Err(why) => (None, Some(why)),
-            };
-            of.push(Figure {
-                run: number,
-                measured,
-                missing,
-                parts,
-            });
-        }
+    for (of, RunFigure { measured, parts }) in progress.figures.iter_mut().zip(figures) {
+        let (measured, missing) = match measured {
+            Ok(measured) => (Some(measured), None),
+            Err(why) => (None, Some(why)),
+        };
+        of.push(Figure {
+            run: number,
+            measured,
+            missing,
+            parts,
+        });
     }
     let kept = over.finished.as_ref().map(|_| format!("run-{number}"));
-    if over.finished.is_some() {
-        let name = files::page_name(&scenario.name, &progress.device.serial, number);
-        page::write(output, &output.with_file_name(name), tell);
-    }
     tell(LabEvent::RunEnded {
         run: number,
         state: over.state,

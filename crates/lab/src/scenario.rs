@@ -226,6 +226,32 @@ pub enum Compare {
     Greater,
 }
 
+impl Scenario {
+    /// Returns whether a step starts the app.
+    pub fn starts_app(&self) -> bool {
+        let mut steps = all(&self.steps).into_iter();
+        steps.any(|step| matches!(&step.what, What::Act(text) if text.trim() == "start"))
+    }
+
+    /// Returns whether a step acts on the app, so that it must be one.
+    pub fn needs_app(&self) -> bool {
+        let acts = |step: &&Step| matches!(step.what, What::Act(_) | What::WaitForQuiet(_));
+        let mut steps = all(&self.setup).into_iter().chain(all(&self.steps));
+        steps.any(|step| acts(&step)) || self.install.is_some()
+    }
+}
+
+/// Returns steps with those that they repeat.
+fn all(steps: &[Step]) -> Vec<&Step> {
+    let mut found: Vec<&Step> = steps.iter().collect();
+    for step in steps {
+        if let What::Repeat { steps, .. } = &step.what {
+            found.extend(all(steps));
+        }
+    }
+    found
+}
+
 impl Compare {
     /// Returns whether `value` compares so with `wanted`.
     pub fn holds(self, value: u64, wanted: u64) -> bool {

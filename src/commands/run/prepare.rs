@@ -13,7 +13,7 @@ use crate::error::{ErrorClass, Failure};
 use crate::export::pprof::PprofOptions;
 use crate::lab::scenario_run::LabRequest;
 use crate::naming::names::NameOptions;
-use crate::provoke::{Action, Plan, catalog, dry_run};
+use crate::provoke::{self, Action, Plan, catalog, dry_run};
 use crate::recording::capture_kind::CaptureKind;
 use crate::recording::companion_options::CompanionOptions;
 use crate::recording::options::RecordOptions;
@@ -204,7 +204,7 @@ fn record_options(
 /// Returns an error if the device cannot be reached, or lacks an action.
 pub async fn commands(device: &Device, scenario: &Scenario) -> Result<Vec<String>, Failure> {
     use heaptap_lab::scenario::{Step, What};
-    let target = crate::provoke::Target::parse(crate::lab::scenario_run::name_of(scenario), None)?;
+    let name = crate::lab::scenario_run::name_of(scenario);
     let mut lines = Vec::new();
     let mut pending: Vec<(&Step, usize)> = Vec::new();
     let all = scenario.setup.iter().chain(&scenario.steps);
@@ -218,7 +218,8 @@ pub async fn commands(device: &Device, scenario: &Scenario) -> Result<Vec<String
             }
             What::Act(text) => {
                 lines.push(format!("{indent}# {}: {text}", step.path));
-                let plan = Plan::new(target.clone(), vec![crate::lab::action(text)?]);
+                let target = provoke::Target::parse(name, None)?;
+                let plan = Plan::new(target, vec![crate::lab::action(text)?]);
                 let planned = dry_run(device, &plan).await?;
                 lines.extend(planned.iter().map(|one| format!("{indent}{}", one.command)));
             }
