@@ -96,7 +96,10 @@ mod tests {
         };
         let first = take("a:5555", Duration::ZERO).await.unwrap();
         let second = take("a:5555", Duration::ZERO).await.unwrap_err();
-        assert_eq!((second.kind, second.class), ("device-busy", ErrorClass::Device));
+        assert_eq!(
+            (second.kind, second.class),
+            ("device-busy", ErrorClass::Device)
+        );
         take("b", Duration::ZERO).await.unwrap();
         let waits = take("a:5555", Duration::from_secs(20));
         let frees = async {

@@ -55,5 +55,14 @@ pub enum LabEvent {
     Recording(RecordEvent),
 }
 
+/// An event of a scenario on one of several devices.
+#[derive(Debug, Clone, Serialize)]
+pub struct DeviceEvent {
+    /// Serial number of the device.
+    pub serial: String,
+    #[serde(flatten)]
+    pub event: LabEvent,
+}
+
 /// Handles the events of a scenario; must return immediately.
 pub type LabEvents = Arc<dyn Fn(LabEvent) + Send + Sync>;

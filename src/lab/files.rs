@@ -58,7 +58,14 @@ pub fn write(folder: &Path, all: &[ScenarioResult]) -> Result<(), Failure> {
     let text = |name: &str, text: String| write_whole(&folder.join(name), text.as_bytes());
     let page = |result: &ScenarioResult, run: &Run| {
         let name = page_name(&result.scenario, &result.device.serial, run.number);
-        folder.join(&name).is_file().then_some(name)
+        if folder.join(&name).is_file() {
+            return Some(name);
+        }
+        let below = format!(
+            "{}/{name}",
+            part_name(&result.scenario, &result.device.serial)
+        );
+        folder.join(&below).is_file().then_some(below)
     };
     text(JUNIT, results::junit::junit(all, &page))?;
     text(SUMMARY, results::markdown::summary(all))?;
@@ -66,6 +73,11 @@ pub fn write(folder: &Path, all: &[ScenarioResult]) -> Result<(), Failure> {
     let night = results::night::index(all, &page);
     text(INDEX, night.html)?;
     text(results::night::CSS_NAME, night.css.to_owned())
+}
+
+/// Returns the name of the directory of a scenario on a device, if there are several.
+pub fn part_name(scenario: &str, serial: &str) -> String {
+    file_name(&format!("{scenario}-{serial}"))
 }
 
 /// Returns the name of a run's page. CI systems copy attachments into one directory, so it is

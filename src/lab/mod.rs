@@ -7,6 +7,7 @@
 //! | `steps` | performing the steps of a run on a device |
 //! | `install` | installing the app |
 //! | `judging` | verdicts from the figures so far |
+//! | `many`, `device_lock` | several devices side by side, each with one job at a time |
 //! | `once` | one run: a recording, its steps, its figures |
 //! | `recover` | fetching what an interrupted run left on a device |
 //! | `scenario_run` | runs until the budgets are decided; the results |
@@ -14,11 +15,13 @@
 //! | `files`, `page` | writing the results, and the page of a run |
 //! | `phone` | facts of the device and the app |
 
+mod device_lock;
 pub mod events;
 pub mod figures;
 pub mod files;
 mod install;
 mod judging;
+pub mod many;
 mod once;
 mod page;
 mod phone;
@@ -27,6 +30,7 @@ pub mod scenario_run;
 pub mod state;
 mod steps;
 
+pub use phone::is_of_class;
 pub use steps::action;
 
 /// Describes a step in a few words.

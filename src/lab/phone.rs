@@ -6,7 +6,8 @@ use heaptap_lab::results::Device as DeviceRow;
 use heaptap_lab::scenario::{self, Compare, DeviceClass, Scenario};
 
 use crate::device::{Command, Device};
-use crate::eligibility::{DeviceFacts, names::matches_native};
+use crate::eligibility::{self, DeviceFacts, names::matches_native};
+use crate::error::Failure;
 
 /// Time limit of short commands.
 const QUICK: Duration = Duration::from_secs(30);
@@ -25,6 +26,19 @@ pub(super) fn device_row(facts: &DeviceFacts) -> DeviceRow {
 pub(super) fn class_of<'a>(scenario: &'a Scenario, facts: &DeviceFacts) -> &'a str {
     let class = scenario.devices.iter().find(|class| is_of(class, facts));
     class.map_or(scenario::DEFAULT_CLASS, |class| &class.name)
+}
+
+/// Returns whether a device is of the class with this name.
+///
+/// # Errors
+/// Returns an error if the device cannot be reached.
+pub async fn is_of_class(
+    scenario: &Scenario,
+    device: &Device,
+    class: &str,
+) -> Result<bool, Failure> {
+    let facts = eligibility::facts(device).await?;
+    Ok(class_of(scenario, &facts) == class)
 }
 
 fn is_of(class: &DeviceClass, facts: &DeviceFacts) -> bool {

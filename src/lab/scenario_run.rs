@@ -391,7 +391,7 @@ fn unfinished(number: usize, folder: &Path) -> Run {
     }
 }
 
-fn failed_run(number: usize, error: RunError) -> Run {
+pub(super) fn failed_run(number: usize, error: RunError) -> Run {
     Run {
         number,
         state: RunState::Failed,
@@ -408,7 +408,7 @@ pub fn name_of(scenario: &Scenario) -> &str {
     }
 }
 
-fn now() -> String {
+pub(super) fn now() -> String {
     let now = OffsetDateTime::now_utc();
     let now = now.replace_nanosecond(0).unwrap_or(now);
     now.format(&Rfc3339).unwrap_or_default()

@@ -37,7 +37,18 @@ fn shows_names(lab: &Lab, input: &str) {
     );
     assert!(top.stdout.contains(RENAMED), "{top}");
     let page = lab.work().join("page.html");
-    lab.expect(0, &["report", "--heap", "java", input, "-o", "page.html", "--force"]);
+    lab.expect(
+        0,
+        &[
+            "report",
+            "--heap",
+            "java",
+            input,
+            "-o",
+            "page.html",
+            "--force",
+        ],
+    );
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains(HOLDER), "the page");
     for shown in [leaks, paths, top] {

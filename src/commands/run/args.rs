@@ -11,9 +11,23 @@ use std::path::PathBuf;
     heaptap run login.yaml                               on the connected device\n  \
     heaptap run login.yaml -o night --resume             go on after an interruption")]
 pub struct Args {
-    /// YAML file of the scenario
+    /// YAML files of scenarios
     #[arg(value_name = "SCENARIO", value_hint = clap::ValueHint::FilePath, required_unless_present_any = ["schema", "init"])]
-    pub scenario: Option<PathBuf>,
+    pub scenario: Vec<PathBuf>,
+    /// Run on all connected devices, side by side
+    ///
+    /// -s also takes several serials with commas.
+    #[arg(long, conflicts_with = "serial")]
+    pub all_devices: bool,
+    /// Only devices of this class of the scenario
+    #[arg(long, value_name = "CLASS")]
+    pub device_class: Option<String>,
+    /// Maximum number of devices at the same time
+    #[arg(long, value_name = "N", default_value_t = 8, hide_short_help = true)]
+    pub jobs: usize,
+    /// Only part I of N of the scenarios, such as 1/3
+    #[arg(long, value_name = "I/N", value_parser = shard, hide_short_help = true)]
+    pub shard: Option<(usize, usize)>,
     /// A new or empty directory [default: heaptap-SCENARIO-TIME-ID]
     #[arg(short, long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub output: Option<PathBuf>,
@@ -48,4 +62,15 @@ pub struct Args {
     /// Symbol sources.
     #[command(flatten)]
     pub names: NamesArgs,
+}
+
+/// Parses `1/3`.
+fn shard(typed: &str) -> Result<(usize, usize), String> {
+    let parts = typed
+        .split_once('/')
+        .map(|(at, of)| (at.parse(), of.parse()));
+    match parts {
+        Some((Ok(at), Ok(of))) if (1..=of).contains(&at) => Ok((at, of)),
+        _ => Err("write it as I/N, such as 1/3".to_owned()),
+    }
 }

@@ -7,11 +7,17 @@ use heaptap_lab::scenario::{self, Actions, Problems, Record, Scenario, Target};
 use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 
+use super::args::Args;
 use crate::config::{self, ConfigFile, Options, Targets};
-use crate::device::Device;
+use crate::device::{Device, DeviceState, Selector};
 use crate::error::{ErrorClass, Failure};
 use crate::export::pprof::PprofOptions;
+use crate::flags::context::Context;
+use crate::lab::files;
+use crate::lab::is_of_class;
+use crate::lab::many::Phone;
 use crate::lab::scenario_run::LabRequest;
+use crate::lab::state::FILE as PROGRESS;
 use crate::naming::names::NameOptions;
 use crate::provoke::{self, Action, Plan, catalog, dry_run};
 use crate::recording::capture_kind::CaptureKind;
@@ -78,6 +84,149 @@ fn refused(problems: &Problems) -> Failure {
         .with_help("`heaptap run --schema` prints all keys; editors complete them with it")
 }
 
+/// Returns the default directory of the results.
+pub fn default_folder(requests: &[LabRequest]) -> PathBuf {
+    let stem = match requests {
+        [only] => file_name(&only.scenario.name),
+        _ => "scenarios".to_owned(),
+    };
+    PathBuf::from(default_name(
+        &stem,
+        OffsetDateTime::now_utc(),
+        &SessionId::random(),
+    ))
+}
+
+/// Returns part `at` of `of` of the scenarios: every `of`-th one, in the typed order.
+pub fn shard(paths: &[PathBuf], part: Option<(usize, usize)>) -> Vec<&PathBuf> {
+    let (at, of) = part.unwrap_or((1, 1));
+    paths.iter().skip(at - 1).step_by(of).collect()
+}
+
+/// Refuses two scenarios of one name, whose results could not be told apart.
+///
+/// # Errors
+/// Returns an error that names both files.
+pub fn check_names(scenarios: &[(PathBuf, Scenario)]) -> Result<(), Failure> {
+    for (at, (path, scenario)) in scenarios.iter().enumerate() {
+        let earlier = scenarios[..at].iter();
+        if let Some((other, _)) = earlier.clone().find(|(_, one)| one.name == scenario.name) {
+            let message = format!(
+                "{} and {} have the same name: {}",
+                other.display(),
+                path.display(),
+                scenario.name
+            );
+            return Err(Failure::new(ErrorClass::BadInput, "bad-scenario", message)
+                .with_help("change `name` in one of them"));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the only scenario, for options of one.
+///
+/// # Errors
+/// Returns an error if there are several.
+pub fn only(mut scenarios: Vec<(PathBuf, Scenario)>) -> Result<(PathBuf, Scenario), Failure> {
+    match (scenarios.pop(), scenarios.is_empty()) {
+        (Some(only), true) => Ok(only),
+        _ => {
+            let message = "--plan and --dry-run need exactly one scenario";
+            Err(Failure::new(ErrorClass::Usage, "usage", message))
+        }
+    }
+}
+
+/// Returns the devices with their scenarios, each with its directory: `folder` itself for one
+/// scenario on one device.
+///
+/// # Errors
+/// Returns an error if no device is selected.
+pub async fn phones(
+    ctx: &Context,
+    args: &Args,
+    folder: &Path,
+    requests: &[LabRequest],
+) -> Result<Vec<Phone>, Failure> {
+    let devices = devices(ctx, args).await?;
+    let mut phones = Vec::new();
+    for device in devices {
+        let mut own = Vec::new();
+        for request in requests {
+            let is_wanted = match &args.device_class {
+                Some(class) => is_of_class(&request.scenario, &device, class).await?,
+                None => true,
+            };
+            if is_wanted {
+                own.push(request.clone());
+            }
+        }
+        if !own.is_empty() {
+            phones.push(Phone {
+                device,
+                requests: own,
+            });
+        }
+    }
+    if phones.is_empty() {
+        let class = args.device_class.as_deref().unwrap_or_default();
+        let message = format!("no device is of the class {class}");
+        return Err(
+            Failure::new(ErrorClass::NoDevice, "no-device", message).with_help(
+                "`devices` in the scenario defines classes; `heaptap devices` lists devices",
+            ),
+        );
+    }
+    let is_one = phones.len() == 1 && requests.len() == 1;
+    for phone in &mut phones {
+        let serial = phone.device.serial().to_owned();
+        for request in &mut phone.requests {
+            request.folder = match is_one {
+                true => folder.to_owned(),
+                false => folder.join(files::part_name(&request.scenario.name, &serial)),
+            };
+            request.resume = args.resume && request.folder.join(PROGRESS).is_file();
+            std::fs::create_dir_all(&request.folder).map_err(|error| {
+                let message = format!("cannot write {}: {error}", request.folder.display());
+                Failure::new(ErrorClass::HostWrite, "host-write", message)
+            })?;
+        }
+    }
+    Ok(phones)
+}
+
+async fn devices(ctx: &Context, args: &Args) -> Result<Vec<Device>, Failure> {
+    let several = ctx
+        .globals
+        .serial
+        .as_deref()
+        .filter(|serial| serial.contains(','));
+    if let Some(serials) = several {
+        let server = ctx.server().await?;
+        let mut devices = Vec::new();
+        for serial in serials
+            .split(',')
+            .map(str::trim)
+            .filter(|serial| !serial.is_empty())
+        {
+            devices.push(server.select(&Selector::parse(serial)).await?);
+        }
+        return Ok(devices);
+    }
+    if !args.all_devices {
+        return Ok(vec![ctx.device().await?.clone()]);
+    }
+    let server = ctx.server().await?;
+    let listed = server.devices().await?;
+    let ready = listed.iter().filter(|one| one.state == DeviceState::Device);
+    let devices: Vec<Device> = ready.map(|one| server.device(one, &listed)).collect();
+    match devices.is_empty() {
+        true => Ok(vec![ctx.device().await?.clone()]),
+        false => Ok(devices),
+    }
+}
+
 /// Prepares a scenario for a device.
 ///
 /// # Errors
@@ -85,20 +234,10 @@ fn refused(problems: &Problems) -> Failure {
 pub fn request(
     scenario: Scenario,
     path: &Path,
-    output: Option<PathBuf>,
     baseline: Option<PathBuf>,
-    resume: bool,
     names: NameOptions,
     user: Option<u32>,
 ) -> Result<LabRequest, Failure> {
-    let folder = output.unwrap_or_else(|| {
-        let stem = file_name(&scenario.name);
-        PathBuf::from(default_name(
-            &stem,
-            OffsetDateTime::now_utc(),
-            &SessionId::random(),
-        ))
-    });
     let baseline = read_baseline(&baseline_path(path, baseline.clone()), baseline.is_some())?;
     let base = path.parent().unwrap_or(Path::new("")).to_owned();
     let record = record_options(&scenario, &base, names, user)?;
@@ -106,8 +245,9 @@ pub fn request(
         sha256: crate::units::hex(&Sha256::digest(format!("{scenario:?}").as_bytes())),
         file: path.display().to_string(),
         base,
-        folder,
-        resume,
+        // Chosen for each device.
+        folder: PathBuf::new(),
+        resume: false,
         baseline,
         record,
         user,

@@ -3,27 +3,30 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use heaptap_lab::results::{RunState, ScenarioResult, github, markdown, values};
+use heaptap_lab::results::ScenarioResult;
 use heaptap_lab::scenario::{Scenario, first_scenario};
-use heaptap_lab::verdict::{self, MAX_PLANNED_RUNS, Plan, Verdict};
+use heaptap_lab::verdict::{self, MAX_PLANNED_RUNS, Plan};
 use serde_json::json;
 use tokio::sync::mpsc;
 
+mod progress;
+mod show;
+
+use self::progress::Shown;
+use self::show::show;
 use super::args::Args;
 use super::prepare;
 use crate::console::signals::watch_signals;
-use crate::console::table::Table;
-use crate::console::{Console, Style};
+use crate::console::Console;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
-use crate::lab::events::{LabEvent, LabEvents};
 use crate::lab::files;
-use crate::lab::scenario_run::{self, LabRequest, Tools};
+use crate::lab::many::{self, Night};
+use crate::lab::scenario_run::LabRequest;
 use crate::naming::r8_mappings::R8Mappings;
 use crate::provoke::{Cancel, Journals, Target};
-use crate::recording::events::RecordEvent;
-use crate::session::{SessionEvent, Store};
+use crate::session::Store;
 use crate::untrusted::shell::quoted_path;
 
 /// Runs the command.
@@ -42,74 +45,103 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         console.raw(first_scenario(package).as_bytes());
         return Ok(Outcome::Done);
     }
-    let Some(path) = args.scenario.as_deref() else {
-        return Err(Failure::new(
-            ErrorClass::Usage,
-            "usage",
-            "SCENARIO is missing",
-        ));
-    };
-    let scenario = prepare::read(path)?;
+    let mut scenarios = Vec::new();
+    for path in prepare::shard(&args.scenario, args.shard) {
+        scenarios.push((path.clone(), prepare::read(path)?));
+    }
+    prepare::check_names(&scenarios)?;
     if let Some(folder) = &args.plan {
-        return plan(console, &scenario, folder);
+        return plan(console, &prepare::only(scenarios)?.1, folder);
     }
     if args.dry_run {
-        return dry_run(ctx, &scenario).await;
+        return dry_run(ctx, &prepare::only(scenarios)?.1).await;
+    }
+    if args.baseline.is_some() && scenarios.len() > 1 {
+        return Err(Failure::new(
+            ErrorClass::Usage,
+            "option-conflict",
+            "--baseline is the file of one scenario",
+        )
+        .with_help("leave it out; each scenario then has its own, next to it"));
     }
     let names = args.names.options(console)?;
     R8Mappings::check(&names)?;
-    let resume = args.resume;
-    let baseline = args.baseline;
-    let kept = prepare::baseline_path(path, baseline.clone());
-    let user = ctx.globals.user;
-    let named = baseline.filter(|path| !args.update_baseline || path.exists());
-    let request = prepare::request(scenario, path, args.output, named, resume, names, user)?;
-    let result = perform(ctx, &request).await?;
-    if args.update_baseline {
-        let mut baseline = request.baseline.clone();
-        baseline.update(&result);
-        files::write_text(&kept, &baseline.text())?;
-        console.say(format_args!("wrote {}", kept.display()));
+    let update = args.update_baseline;
+    let named = args.baseline.clone();
+    let named = named.filter(|path| !update || path.exists());
+    let mut requests = Vec::new();
+    for (path, scenario) in scenarios {
+        let (names, user) = (names.clone(), ctx.globals.user);
+        requests.push(prepare::request(
+            scenario,
+            &path,
+            named.clone(),
+            names,
+            user,
+        )?);
     }
-    show(console, &request, &result);
-    Ok(outcome(&result))
+    let output = args.output.clone();
+    let folder = output.unwrap_or_else(|| prepare::default_folder(&requests));
+    let results = perform(ctx, &args, &folder, &requests).await?;
+    if update {
+        for request in &requests {
+            let path = prepare::baseline_path(Path::new(&request.file), args.baseline.clone());
+            let mut baseline = request.baseline.clone();
+            let own = results
+                .iter()
+                .filter(|r| r.scenario == request.scenario.name);
+            own.for_each(|result| baseline.update(result));
+            files::write_text(&path, &baseline.text())?;
+            console.say(format_args!("wrote {}", path.display()));
+        }
+    }
+    show(console, &folder, &results);
+    Ok(many::class_of(&results).map_or(Outcome::Done, Outcome::Ended))
 }
 
-/// Runs the scenario, and forwards the first signal; a second one leaves the recording on the
-/// device.
-async fn perform(ctx: &Context, request: &LabRequest) -> Result<ScenarioResult, Failure> {
+/// Runs the scenarios, and forwards the first signal; a second one leaves the recordings on the
+/// devices.
+async fn perform(
+    ctx: &Context,
+    args: &Args,
+    folder: &Path,
+    requests: &[LabRequest],
+) -> Result<Vec<ScenarioResult>, Failure> {
     let mut signals = watch_signals()?;
     let store = Store::of_user()?;
     let journals = Journals::beside(&store)?;
-    files::claim(&request.folder, request.resume)?;
-    let device = tokio::select! {
-        device = ctx.device() => device?,
+    files::claim(folder, args.resume)?;
+    let phones = tokio::select! {
+        phones = prepare::phones(ctx, args, folder, requests) => phones?,
         _ = signals.recv() => return Err(crate::session::SessionError::Interrupted.into()),
     };
+    let is_one = phones.len() == 1 && requests.len() == 1;
     let (canceller, cancel) = Cancel::new();
     let (happened, mut events) = mpsc::unbounded_channel();
-    let tell: LabEvents = Arc::new(move |event| {
+    let mut shown = Shown::new(&ctx.console, phones.len() > 1);
+    let night = Night {
+        store,
+        journals,
+        cancel,
+        jobs: args.jobs,
+        patience: requests
+            .iter()
+            .map(|one| one.scenario.timeout)
+            .max()
+            .unwrap_or_default(),
         // The receiver lives as long as the work.
-        let _ = happened.send(event);
-    });
-    let mut shown = Shown::new(&ctx.console);
-    let tools = Tools {
-        device,
-        store: &store,
-        journals: &journals,
-        cancel: &cancel,
-        tell: &tell,
+        tell: Arc::new(move |event| drop(happened.send(event))),
     };
-    let mut work = std::pin::pin!(scenario_run::run(&tools, request));
+    let mut work = std::pin::pin!(many::run(&night, phones));
     let mut asked = false;
-    let result = loop {
+    let done = loop {
         tokio::select! {
             biased;
             Some(event) = events.recv() => shown.event(&event),
-            result = &mut work => break result,
+            done = &mut work => break Ok(done),
             _ = signals.recv() => {
                 if std::mem::replace(&mut asked, true) {
-                    break Err(left(&request.folder));
+                    break Err(left(folder));
                 }
                 canceller.cancel();
                 ctx.console.say("stopping: the recording is fetched, and the device restored …");
@@ -120,7 +152,15 @@ async fn perform(ctx: &Context, request: &LabRequest) -> Result<ScenarioResult, 
         shown.event(&event);
     }
     shown.end();
-    result
+    let mut done = done?;
+    if is_one && let Some(failure) = done.pop_if(|one| one.failure.is_some()) {
+        return Err(failure.failure.unwrap_or_else(|| left(folder)));
+    }
+    let results: Vec<ScenarioResult> = done.into_iter().map(|one| one.result).collect();
+    if !is_one {
+        files::write(folder, &results)?;
+    }
+    Ok(results)
 }
 
 /// Returns the failure after a second signal; the recording stays on the device.
@@ -130,191 +170,6 @@ fn left(folder: &Path) -> Failure {
         "run the same command with `-o {} --resume` to fetch it and go on",
         quoted_path(folder)
     ))
-}
-
-fn outcome(result: &ScenarioResult) -> Outcome {
-    let classes = ErrorClass::BY_PRECEDENCE.into_iter();
-    let class = classes
-        .into_iter()
-        .find(|class| class.exit_code() == result.exit_code);
-    class.map_or(Outcome::Done, Outcome::Ended)
-}
-
-/// Shows the events of a scenario: a line for each run, the step in the status line.
-struct Shown<'a> {
-    console: &'a Console,
-    status: indicatif::ProgressBar,
-    at: String,
-}
-
-impl<'a> Shown<'a> {
-    fn new(console: &'a Console) -> Shown<'a> {
-        Shown {
-            status: console.status(),
-            console,
-            at: String::new(),
-        }
-    }
-
-    fn event(&mut self, event: &LabEvent) {
-        self.console.event(event);
-        match event {
-            LabEvent::Run { run, at_most } => {
-                let text = format!("run {run} of at most {at_most}");
-                self.console.set_status(&self.status, &text);
-                self.at = text;
-            }
-            LabEvent::Step { step, what, .. } => {
-                let at = &self.at;
-                self.console
-                    .set_status(&self.status, format_args!("{at}: {step}: {what}"));
-            }
-            LabEvent::StepRetry { step, why, .. } => {
-                self.console.warn(format_args!("{step} is repeated: {why}"));
-            }
-            LabEvent::Warning { text }
-            | LabEvent::Recording(RecordEvent::Session(SessionEvent::Warning { text })) => {
-                self.console.warn(text);
-            }
-            LabEvent::Recording(_) => {}
-            LabEvent::RunEnded {
-                run,
-                state,
-                seconds,
-                error,
-            } => {
-                let word = match state {
-                    RunState::Done => "done",
-                    RunState::Void => "void",
-                    RunState::Failed => "failed",
-                };
-                self.console
-                    .say(format_args!("run {run}: {word} after {seconds:.0} s"));
-                if let Some(error) = error {
-                    let step = error.step.as_deref();
-                    let at = step.map(|step| format!("{step}: ")).unwrap_or_default();
-                    let text = format!("{at}{}", error.message);
-                    self.console.warn_with_help(text, error.help.as_deref());
-                }
-            }
-            LabEvent::Budgets {
-                within,
-                over,
-                undecided,
-                ..
-            } => self.console.say(format_args!(
-                "  budgets: {within} within, {over} over, {undecided} undecided"
-            )),
-        }
-    }
-
-    fn end(&self) {
-        self.status.finish_and_clear();
-    }
-}
-
-/// Prints the verdicts, the worst first, and the files.
-fn show(console: &Console, request: &LabRequest, result: &ScenarioResult) {
-    annotate(console, result);
-    if console.is_json() {
-        console.json(&json!({ "output": request.folder, "result": result }));
-        return;
-    }
-    console.data(console.styled(Style::Strong, headline(result)));
-    let mut table = Table::new(&["VERDICT", "VALUE", "LIMIT", "BUDGET"]);
-    for budget in &result.budgets {
-        let (value, limit) = match &budget.judgement {
-            Some(judged) => (
-                values::estimate(budget.unit, judged),
-                values::value(budget.unit, judged.limit),
-            ),
-            None => (String::new(), String::new()),
-        };
-        table.row(
-            vec![values::verdict(budget).to_owned(), value, limit],
-            &budget.name,
-        );
-        table.remark(&budget.what);
-    }
-    if !result.budgets.is_empty() {
-        table.show(console);
-    }
-    for budget in &result.budgets {
-        let why = budget
-            .judgement
-            .as_ref()
-            .and_then(|judged| judged.why.as_ref());
-        if let Some(why) = budget.missing.as_ref().or(why) {
-            console.data(format_args!("{}: {why}", budget.name));
-        }
-        if budget.excess.is_empty() {
-            continue;
-        }
-        console.data(format_args!("largest parts of {}:", budget.name));
-        let mut parts = Table::new(&["", ""]).of_code();
-        for part in &budget.excess {
-            parts.row(vec![values::value(budget.unit, part.value)], &part.what);
-        }
-        for line in parts.lines(console, console.stdout_width()).iter().skip(1) {
-            console.data(line);
-        }
-    }
-    let folder = &request.folder;
-    console.next(&[
-        ("see all runs", quoted_path(folder.join(files::INDEX))),
-        ("feed a CI system", quoted_path(folder.join(files::JUNIT))),
-    ]);
-}
-
-fn headline(result: &ScenarioResult) -> String {
-    let count = |wanted: Option<Verdict>| {
-        let verdicts = result
-            .budgets
-            .iter()
-            .map(|b| b.judgement.as_ref().map(|j| j.verdict));
-        verdicts.filter(|verdict| *verdict == wanted).count()
-    };
-    let over = count(Some(Verdict::Over));
-    let open = count(Some(Verdict::Undecided)) + count(None);
-    let all = result.budgets.len();
-    let done = result
-        .runs
-        .iter()
-        .filter(|run| run.state == RunState::Done)
-        .count();
-    let verdict = match (over, open) {
-        (0, 0) => format!("all {all} budgets are within their limits"),
-        (0, open) => format!("{open} of {all} budgets are undecided"),
-        (over, _) => format!("{over} of {all} budgets are over their limits"),
-    };
-    let runs = crate::units::counted(done as u64, "run", "runs");
-    format!(
-        "{}: {verdict} ({runs}, {})",
-        result.scenario, result.device.serial
-    )
-}
-
-/// Writes what GitHub Actions reads, if it is what runs this.
-fn annotate(console: &Console, result: &ScenarioResult) {
-    let is_github = std::env::var("GITHUB_ACTIONS").is_ok_and(|value| value == "true");
-    if !is_github {
-        return;
-    }
-    let all = std::slice::from_ref(result);
-    if !console.is_json() {
-        console.raw(github::annotations(all).as_bytes());
-    }
-    if let Some(summary) = std::env::var_os("GITHUB_STEP_SUMMARY") {
-        use std::io::Write as _;
-        let file = std::fs::OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(&summary);
-        let written = file.and_then(|mut file| file.write_all(markdown::summary(all).as_bytes()));
-        if let Err(error) = written {
-            console.warn(format_args!("cannot write the step summary: {error}"));
-        }
-    }
 }
 
 /// Prints how many runs each budget needs.

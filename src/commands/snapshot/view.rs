@@ -23,9 +23,10 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let device = async || ctx.device_at_hand().await.cloned();
     let told = sessions::snapshot(&store, device, &selector, args.label).await;
     let told = told.map_err(|failure| match (failure.kind, word) {
-        ("no-such-session", Some(word)) if !is_named => {
-            with_hint(failure, format!("for a snapshot with that label: `--label {word}`"))
-        }
+        ("no-such-session", Some(word)) if !is_named => with_hint(
+            failure,
+            format!("for a snapshot with that label: `--label {word}`"),
+        ),
         _ => failure,
     })?;
     let (session, taken) = (told.session, told.snapshot);

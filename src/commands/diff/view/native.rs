@@ -38,7 +38,9 @@ pub(super) fn show(console: &Console, report: &DiffReport) {
     }
     let is_pair = |heap: &HeapDiff| heap.before.is_some() && heap.after.is_some();
     let runs = if report.heaps.iter().any(|heap| heap.same_run) {
-        Some("two dumps of one run: allocations in both have the same sampling error, which cancels out")
+        Some(
+            "two dumps of one run: allocations in both have the same sampling error, which cancels out",
+        )
     } else if report.heaps.iter().any(|heap| heap.backwards) {
         Some(
             "the first dump is the later one. Put the earlier dump first, so that the sampling \
@@ -186,9 +188,7 @@ fn show_rows(console: &Console, report: &DiffReport, heap: &HeapDiff) {
         // A row's interval considers that row alone; significance is tested for all rows together.
         if noise.iter().any(|row| leaves_out_zero(&change(row).growth)) {
             let tested = counted((heap.rows_confirmed + all) as u64, "row", "rows");
-            note += &format!(
-                "; of {tested}, chance alone gives some an interval without 0"
-            );
+            note += &format!("; of {tested}, chance alone gives some an interval without 0");
         }
         console.data("");
         console.data(console.styled(Style::Strong, note));

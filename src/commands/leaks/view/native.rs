@@ -348,7 +348,10 @@ fn elsewhere(site: &SiteRow, leaks: &[&SiteRow], untold: &[&SiteRow]) -> Option<
     let is_alike = |row: &&SiteRow| row.own.function == site.own.function;
     let is_same = |row: &&SiteRow| row.heap == site.heap && row.stack == site.stack;
     if let Some(at) = leaks.iter().position(is_alike) {
-        return Some(format!("leak {} is of the same function, by other callers", at + 1));
+        return Some(format!(
+            "leak {} is of the same function, by other callers",
+            at + 1
+        ));
     }
     match untold.iter().any(is_same) {
         true => Some("also inconclusive".to_owned()),

@@ -1,0 +1,120 @@
+//! Results of scenarios in the terminal, and what GitHub Actions reads.
+
+use std::path::Path;
+
+use heaptap_lab::results::{RunState, ScenarioResult, github, markdown, values};
+use heaptap_lab::verdict::Verdict;
+use serde_json::json;
+
+use crate::console::table::Table;
+use crate::console::{Console, Style};
+use crate::lab::files;
+use crate::untrusted::shell::quoted_path;
+
+/// Prints the verdicts, the worst first, and the files.
+pub(super) fn show(console: &Console, folder: &Path, results: &[ScenarioResult]) {
+    annotate(console, results);
+    if console.is_json() {
+        console.json(&json!({ "output": folder, "results": results }));
+        return;
+    }
+    for result in results {
+        show_one(console, result);
+    }
+    console.next(&[
+        ("see all runs", quoted_path(folder.join(files::INDEX))),
+        ("feed a CI system", quoted_path(folder.join(files::JUNIT))),
+    ]);
+}
+
+fn show_one(console: &Console, result: &ScenarioResult) {
+    console.data(console.styled(Style::Strong, headline(result)));
+    let mut table = Table::new(&["VERDICT", "VALUE", "LIMIT", "BUDGET"]);
+    for budget in &result.budgets {
+        let (value, limit) = match &budget.judgement {
+            Some(judged) => (
+                values::estimate(budget.unit, judged),
+                values::value(budget.unit, judged.limit),
+            ),
+            None => (String::new(), String::new()),
+        };
+        table.row(
+            vec![values::verdict(budget).to_owned(), value, limit],
+            &budget.name,
+        );
+        table.remark(&budget.what);
+    }
+    if !result.budgets.is_empty() {
+        table.show(console);
+    }
+    for budget in &result.budgets {
+        let why = budget
+            .judgement
+            .as_ref()
+            .and_then(|judged| judged.why.as_ref());
+        if let Some(why) = budget.missing.as_ref().or(why) {
+            console.data(format_args!("{}: {why}", budget.name));
+        }
+        if budget.excess.is_empty() {
+            continue;
+        }
+        console.data(format_args!("largest parts of {}:", budget.name));
+        let mut parts = Table::new(&["", ""]).of_code();
+        for part in &budget.excess {
+            parts.row(vec![values::value(budget.unit, part.value)], &part.what);
+        }
+        for line in parts.lines(console, console.stdout_width()).iter().skip(1) {
+            console.data(line);
+        }
+    }
+}
+
+fn headline(result: &ScenarioResult) -> String {
+    let count = |wanted: Option<Verdict>| {
+        let verdicts = result
+            .budgets
+            .iter()
+            .map(|b| b.judgement.as_ref().map(|j| j.verdict));
+        verdicts.filter(|verdict| *verdict == wanted).count()
+    };
+    let over = count(Some(Verdict::Over));
+    let open = count(Some(Verdict::Undecided)) + count(None);
+    let all = result.budgets.len();
+    let done = result
+        .runs
+        .iter()
+        .filter(|run| run.state == RunState::Done)
+        .count();
+    let verdict = match (over, open) {
+        (0, 0) => format!("all {all} budgets are within their limits"),
+        (0, open) => format!("{open} of {all} budgets are undecided"),
+        (over, _) => format!("{over} of {all} budgets are over their limits"),
+    };
+    let runs = crate::units::counted(done as u64, "run", "runs");
+    format!(
+        "{}: {verdict} ({runs}, {})",
+        result.scenario, result.device.serial
+    )
+}
+
+/// Writes what GitHub Actions reads, if it is what runs this.
+fn annotate(console: &Console, all: &[ScenarioResult]) {
+    let is_github = std::env::var("GITHUB_ACTIONS").is_ok_and(|value| value == "true");
+    if !is_github {
+        return;
+    }
+    if !console.is_json() {
+        console.raw(github::annotations(all).as_bytes());
+    }
+    if let Some(summary) = std::env::var_os("GITHUB_STEP_SUMMARY") {
+        use std::io::Write as _;
+        let file = std::fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(&summary);
+        let written = file.and_then(|mut file| file.write_all(markdown::summary(all).as_bytes()));
+        if let Err(error) = written {
+            console.warn(format_args!("cannot write the step summary: {error}"));
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Scenarios on several devices side by side. Each device runs its scenarios one after another;
+//! results are in a directory of each, and together in the directory above.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use heaptap_lab::results::{BudgetResult, Device as DeviceRow, SCHEMA_VERSION, ScenarioResult};
+use heaptap_lab::scenario::DEFAULT_CLASS;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use super::device_lock::DeviceLock;
+use super::events::{DeviceEvent, LabEvent, LabEvents};
+use super::scenario_run::{self, LabRequest, Tools};
+use super::steps::error_of;
+use crate::device::Device;
+use crate::error::{ErrorClass, Failure};
+use crate::provoke::{Cancel, Journals};
+use crate::session::Store;
+
+/// A device with its scenarios, each with a directory of its own.
+pub struct Phone {
+    pub device: Device,
+    pub requests: Vec<LabRequest>,
+}
+
+/// What all devices share.
+#[derive(Clone)]
+pub struct Night {
+    pub store: Store,
+    pub journals: Journals,
+    pub cancel: Cancel,
+    /// Number of devices at the same time.
+    pub jobs: usize,
+    /// Time to wait for a device that another heaptap uses.
+    pub patience: Duration,
+    pub tell: Arc<dyn Fn(DeviceEvent) + Send + Sync>,
+}
+
+/// Outcome of a scenario on a device.
+#[derive(Debug)]
+pub struct Done {
+    pub result: ScenarioResult,
+    /// The error, if no run could begin.
+    pub failure: Option<Failure>,
+}
+
+/// Runs all scenarios on all devices. A device that fails does not end the others.
+pub async fn run(night: &Night, phones: Vec<Phone>) -> Vec<Done> {
+    let gate = Arc::new(Semaphore::new(night.jobs.max(1)));
+    let mut work = JoinSet::new();
+    for (at, phone) in phones.into_iter().enumerate() {
+        let (night, gate) = (night.clone(), Arc::clone(&gate));
+        work.spawn(async move {
+            // The semaphore is never closed.
+            let _turn = gate.acquire().await;
+            (at, on_phone(&night, phone).await)
+        });
+    }
+    let mut done = Vec::new();
+    while let Some(joined) = work.join_next().await {
+        match joined {
+            Ok(one) => done.push(one),
+            Err(error) => {
+                if let Ok(panic) = error.try_into_panic() {
+                    std::panic::resume_unwind(panic);
+                }
+            }
+        }
+    }
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().flat_map(|(_, done)| done).collect()
+}
+
+async fn on_phone(night: &Night, phone: Phone) -> Vec<Done> {
+    let serial = phone.device.serial().to_owned();
+    let tell: LabEvents = {
+        let (tell, serial) = (Arc::clone(&night.tell), serial.clone());
+        Arc::new(move |event| {
+            tell(DeviceEvent {
+                serial: serial.clone(),
+                event,
+            });
+        })
+    };
+    let waits = || {
+        tell(LabEvent::Warning {
+            text: "another heaptap runs a scenario on the device; waiting for it".to_owned(),
+        });
+    };
+    let lock = tokio::select! {
+        lock = DeviceLock::acquire(&night.store, &serial, night.patience, waits) => lock,
+        () = night.cancel.wait() => Err(interrupted()),
+    };
+    let (_lock, mut refused) = match lock {
+        Ok(lock) => (Some(lock), None),
+        Err(failure) => (None, Some(failure)),
+    };
+    let mut done = Vec::new();
+    for request in phone.requests {
+        let ended = match refused.take() {
+            Some(failure) => Err(failure),
+            None => {
+                let tools = Tools {
+                    device: &phone.device,
+                    store: &night.store,
+                    journals: &night.journals,
+                    cancel: &night.cancel,
+                    tell: &tell,
+                };
+                scenario_run::run(&tools, &request).await
+            }
+        };
+        // What keeps one scenario from the device keeps the next ones, too.
+        if let Err(failure) = &ended {
+            let is_lasting = matches!(
+                failure.class,
+                ErrorClass::NoDevice | ErrorClass::Interrupted
+            ) || failure.kind == "device-busy";
+            refused = is_lasting.then(|| copy(failure));
+        }
+        let is_interrupted =
+            |result: &ScenarioResult| result.exit_code == ErrorClass::Interrupted.exit_code();
+        if ended.as_ref().is_ok_and(is_interrupted) {
+            refused = Some(interrupted());
+        }
+        done.push(match ended {
+            Ok(result) => Done {
+                result,
+                failure: None,
+            },
+            Err(failure) => Done {
+                result: not_begun(&request, &serial, &failure),
+                failure: Some(failure),
+            },
+        });
+    }
+    done
+}
+
+/// Returns the result of a scenario that could not begin: a device that is missing is not silent in
+/// the results.
+fn not_begun(request: &LabRequest, serial: &str, failure: &Failure) -> ScenarioResult {
+    let budgets = request.scenario.budgets.iter();
+    ScenarioResult {
+        schema_version: SCHEMA_VERSION,
+        scenario: request.scenario.name.clone(),
+        file: request.file.clone(),
+        device_class: DEFAULT_CLASS.to_owned(),
+        device: DeviceRow {
+            serial: serial.to_owned(),
+            ..DeviceRow::default()
+        },
+        app_version: None,
+        started: scenario_run::now(),
+        seconds: 0.0,
+        runs: vec![scenario_run::failed_run(1, error_of(failure))],
+        budgets: budgets
+            .map(|budget| BudgetResult {
+                name: budget.name.clone(),
+                what: budget.describe(),
+                unit: budget.figure.unit(),
+                line: budget.line,
+                judgement: None,
+                missing: Some("no run was completed".to_owned()),
+                figures: Vec::new(),
+                excess: Vec::new(),
+            })
+            .collect(),
+        exit_code: failure.class.exit_code(),
+    }
+}
+
+/// Returns the class of the exit code of several results. One budget that is surely over decides.
+pub fn class_of(all: &[ScenarioResult]) -> Option<ErrorClass> {
+    let codes: Vec<u8> = all.iter().map(|result| result.exit_code).collect();
+    let classes = ErrorClass::BY_PRECEDENCE.into_iter();
+    let over = ErrorClass::Budget;
+    if codes.contains(&over.exit_code()) {
+        return Some(over);
+    }
+    classes
+        .into_iter()
+        .find(|class| codes.contains(&class.exit_code()))
+}
+
+fn copy(failure: &Failure) -> Failure {
+    Failure {
+        help: failure.help.clone(),
+        ..Failure::new(failure.class, failure.kind, failure.message.clone())
+    }
+}
+
+fn interrupted() -> Failure {
+    Failure::new(ErrorClass::Interrupted, "interrupted", "interrupted")
+}
