@@ -34,6 +34,7 @@ mod meminfo;
 #[cfg(unix)]
 mod minified;
 mod moments;
+mod night;
 mod old;
 #[cfg(unix)]
 mod provoke;

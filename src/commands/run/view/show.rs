@@ -11,6 +11,9 @@ use crate::console::{Console, Style};
 use crate::lab::files;
 use crate::untrusted::shell::quoted_path;
 
+/// Maximum number of results with details.
+const DETAILED: usize = 3;
+
 /// Prints the verdicts, the worst first, and the files.
 pub(super) fn show(console: &Console, folder: &Path, results: &[ScenarioResult]) {
     annotate(console, results);
@@ -19,7 +22,11 @@ pub(super) fn show(console: &Console, folder: &Path, results: &[ScenarioResult])
         return;
     }
     for result in results {
-        show_one(console, result);
+        // Of a night, the page has the details.
+        match results.len() <= DETAILED {
+            true => show_one(console, result),
+            false => console.data(headline(result)),
+        }
     }
     console.next(&[
         ("see all runs", quoted_path(folder.join(files::INDEX))),

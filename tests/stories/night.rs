@@ -1,0 +1,121 @@
+//! Scenarios on several devices at once: what fails on one does not end the others, and each device
+//! and scenario is in the results.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use serde_json::Value;
+
+use crate::lab::{APP, Ended, Lab};
+
+/// Writes a short scenario.
+fn write(lab: &Lab, name: &str) {
+    let text = format!(
+        "version: 1\nname: {name}\ntarget: {{name: {APP}}}\nrepeats: 3\nsteps:\n- start\n- \
+         snapshot: up\nbudgets:\n- {{name: native, native: {{}}, at: up, limit: 1GiB}}\n"
+    );
+    fs::write(lab.work().join(format!("{name}.yaml")), text).expect("a scenario");
+}
+
+/// Exit codes and states of the runs, by scenario and device.
+fn outcomes(ended: &Ended) -> BTreeMap<String, String> {
+    let document = ended.json();
+    let results = document["results"].as_array().expect("results");
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let line = |result: &Value| {
+        let runs = result["runs"].as_array().expect("runs").iter();
+        let states: Vec<String> = runs.map(|run| word(&run["state"])).collect();
+        let key = format!(
+            "{} {}",
+            word(&result["scenario"]),
+            word(&result["device"]["serial"])
+        );
+        (key, format!("{} {}", result["exit_code"], states.join(" ")))
+    };
+    results.iter().map(line).collect()
+}
+
+#[test]
+fn all_scenarios_run_on_all_devices_and_their_results_are_together() {
+    let lab = Lab::new("devices=3,speed=8");
+    write(&lab, "one");
+    write(&lab, "two");
+    let args = [
+        "run",
+        "one.yaml",
+        "two.yaml",
+        "--all-devices",
+        "-o",
+        "out",
+        "--json",
+    ];
+    let ended = lab.expect(0, &args);
+    let found = outcomes(&ended);
+    assert_eq!(found.len(), 6, "{found:?}");
+    assert!(
+        found.values().all(|outcome| outcome == "0 done done done"),
+        "{found:?}"
+    );
+    let junit = fs::read_to_string(lab.work().join("out/junit.xml")).expect("JUnit");
+    assert!(junit.starts_with("<?xml"), "{junit}");
+    assert_eq!(junit.matches("<testsuite ").count(), 6, "{junit}");
+    // Pages are named once in all directories.
+    let page = "one-virtual-1/one-virtual-1-run-1.html";
+    assert!(junit.contains(page), "{junit}");
+    assert!(lab.work().join("out").join(page).is_file());
+
+    // Only some of the devices, and one part of the scenarios.
+    let some = "virtual-1,virtual-1-3";
+    let args = ["run", "one.yaml", "two.yaml", "-s", some, "--shard", "2/2"];
+    let ended = lab.expect(0, &[&args[..], &["-o", "part", "--json"]].concat());
+    let found: Vec<String> = outcomes(&ended).into_keys().collect();
+    assert_eq!(found, ["two virtual-1", "two virtual-1-3"]);
+
+    // Everything is done already, and nothing is done twice.
+    let args = [
+        "run",
+        "one.yaml",
+        "two.yaml",
+        "--all-devices",
+        "-o",
+        "out",
+        "--json",
+    ];
+    let again = lab.expect(0, &[&args[..], &["--resume"]].concat());
+    assert_eq!(outcomes(&again).len(), 6, "{again}");
+    assert!(!lab.work().join("out/one-virtual-1/run-4").exists());
+    lab.expect(2, &args);
+}
+
+#[test]
+fn a_device_is_of_one_job_at_a_time() {
+    let lab = Lab::new("speed=8");
+    write(&lab, "one");
+    let first = lab.start(&["run", "one.yaml", "-o", "first", "--json"]);
+    let second = lab.start(&["run", "one.yaml", "-o", "second", "--json"]);
+    for job in [first, second] {
+        let ended = job.end();
+        assert_eq!(ended.code(), Some(0), "{ended}");
+        let found: Vec<String> = outcomes(&ended).into_values().collect();
+        assert_eq!(found, ["0 done done done"], "{ended}");
+    }
+}
+
+#[test]
+fn a_device_that_refuses_is_in_the_results_beside_the_others() {
+    let lab = Lab::new("devices=2,speed=8");
+    write(&lab, "one");
+    let args = [
+        "run",
+        "one.yaml",
+        "-s",
+        "virtual-1,nobody",
+        "-o",
+        "out",
+        "--json",
+    ];
+    // A serial that is not there is a mistake, and is told before anything runs.
+    let ended = lab.expect(3, &args);
+    assert_eq!(ended.json()["error"]["kind"], "device-not-found", "{ended}");
+    assert!(!lab.work().join("out/one-virtual-1").exists());
+}
