@@ -17,7 +17,7 @@
 pub mod events;
 pub mod figures;
 pub mod files;
-mod install;
+pub mod install;
 mod judging;
 mod once;
 mod page;

@@ -10,7 +10,7 @@ use heaptap_model::units::ByteSize;
 use std::io::{self, Write as _};
 
 fn verdict(sizes: &[&str]) -> Result<String, Box<dyn std::error::Error>> {
-    let sizes = sizes.iter().map(|size| size.parse::<ByteSize>());
+    let sizes = sizes.iter().map(|size| ByteSize::parse(size));
     let sizes = sizes.collect::<Result<Vec<_>, _>>()?;
     let (limit, sizes) = sizes.split_first().ok_or("usage: verdict LIMIT SIZE…")?;
     let measured = |size: &ByteSize| Measured {

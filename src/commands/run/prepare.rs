@@ -81,7 +81,7 @@ fn refused(problems: &Problems) -> Failure {
 /// Prepares a scenario for a device.
 ///
 /// # Errors
-/// Returns an error if an option of the recording is refused.
+/// Returns an error if an APK cannot be read, or an option of the recording is refused.
 pub fn request(
     scenario: Scenario,
     path: &Path,
@@ -101,6 +101,9 @@ pub fn request(
     });
     let baseline = read_baseline(&baseline_path(path, baseline.clone()), baseline.is_some())?;
     let base = path.parent().unwrap_or(Path::new("")).to_owned();
+    if let Some(app) = &scenario.install {
+        crate::lab::install::open(app, &base)?;
+    }
     let record = record_options(&scenario, &base, names, user)?;
     Ok(LabRequest {
         sha256: crate::units::hex(&Sha256::digest(format!("{scenario:?}").as_bytes())),

@@ -65,7 +65,8 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let named = baseline.filter(|path| !args.update_baseline || path.exists());
     let request = prepare::request(scenario, path, args.output, named, resume, names, user)?;
     let result = perform(ctx, &request).await?;
-    if args.update_baseline {
+    // The figures of a scenario that failed are not those of a build.
+    if args.update_baseline && is_judged(&result) {
         let mut baseline = request.baseline.clone();
         baseline.update(&result);
         files::write_text(&kept, &baseline.text())?;
@@ -130,6 +131,13 @@ fn left(folder: &Path) -> Failure {
         "run the same command with `-o {} --resume` to fetch it and go on",
         quoted_path(folder)
     ))
+}
+
+/// Returns whether the runs ended, so that only the budgets decide the exit code.
+fn is_judged(result: &ScenarioResult) -> bool {
+    let verdicts = [ErrorClass::Budget, ErrorClass::Inconclusive];
+    let mut codes = verdicts.map(ErrorClass::exit_code).into_iter();
+    result.exit_code == 0 || codes.any(|code| code == result.exit_code)
 }
 
 fn outcome(result: &ScenarioResult) -> Outcome {
