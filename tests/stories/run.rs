@@ -123,7 +123,7 @@ fn assert_restored(lab: &Lab) {
 fn a_scenario_is_within_its_budgets_and_then_within_its_baseline() {
     let lab = Lab::new(FAST);
     let scenario = Scenario {
-        measure: "[java, meminfo]",
+        measure: "[native, java, meminfo]",
         repeats: 3,
         more: "keep: on-failure",
         steps: &[
@@ -211,7 +211,7 @@ fn a_scenario_is_within_its_budgets_and_then_within_its_baseline() {
 
 #[test]
 fn what_is_over_its_budget_is_named() {
-    let lab = Lab::new(&format!("build=userdebug,{FAST}"));
+    let lab = Lab::new(&format!("build=userdebug,stripped=no,{FAST}"));
     Scenario {
         measure: "[native, java]",
         repeats: 3,
@@ -358,7 +358,9 @@ fn a_run_that_takes_too_long_restores_the_device() {
 fn words_of_a_command_reach_no_shell() {
     let lab = Lab::new(FAST);
     let name = "/data/local/tmp/$(reboot); touch x `id` '\\\"&|";
-    let step = format!("shell: [touch, {}]", serde_json::to_string(name).unwrap());
+    // The last word is `$0` of the script, and no shell reads it.
+    let quoted = serde_json::to_string(name).unwrap();
+    let step = format!("shell: [sh, -c, 'echo x > \"$0\"', {quoted}]");
     Scenario {
         steps: &["start", &step],
         ..Scenario::default()
@@ -368,7 +370,7 @@ fn words_of_a_command_reach_no_shell() {
     let planned = lab.expect(0, &args).json();
     let commands = planned["commands"].to_string();
     assert!(commands.contains("am start"), "{commands}");
-    assert!(commands.contains("adb shell touch"), "{commands}");
+    assert!(commands.contains("\"sh '-c' 'echo x > "), "{commands}");
     let tmp = || lab.phone.list("/data/local/tmp");
     assert_eq!(tmp(), Vec::<String>::new(), "a dry run changes nothing");
     let result = run(&lab, 0, &[]);
@@ -508,6 +510,45 @@ fn a_recording_with_missing_data_makes_a_run_void() {
             "{result:#}"
         );
         assert_restored(&lab);
+    }
+}
+
+#[test]
+fn an_app_without_samples_is_judged_by_its_other_figures() {
+    let lab = Lab::new(FAST);
+    Scenario {
+        target: "com.example.idle",
+        measure: "[native, meminfo]",
+        repeats: 3,
+        steps: &["start", "snapshot: idle"],
+        budgets: &[
+            "{name: total, meminfo: {row: TOTAL}, at: idle, limit: 1GiB}",
+            "{name: native, native: {}, limit: 1GiB}",
+        ],
+        ..Scenario::default()
+    }
+    .write(&lab);
+    let result = run(&lab, 12, &[]);
+    assert_eq!(runs(&result), ["1 done", "2 done", "3 done"], "{result:#}");
+    assert_eq!(verdict(&result, "total"), "within", "{result:#}");
+    assert_eq!(verdict(&result, "native"), "none", "{result:#}");
+}
+
+#[test]
+fn the_scenarios_of_the_pages_are_valid() {
+    let lab = Lab::new(FAST);
+    let pages = [
+        include_str!("../../docs/guide/ci.md"),
+        include_str!("../../docs/reference/formats.md"),
+    ];
+    for page in pages {
+        let mut blocks = page.split("\n```yaml\n").skip(1);
+        let block = blocks.find(|block| block.starts_with("version: 1"));
+        let text = block.and_then(|rest| rest.split("\n```").next());
+        let text = text.expect("a scenario").replace("${APK}", "app.apk");
+        fs::write(lab.work().join("s.yaml"), text).unwrap();
+        let ended = lab.expect(8, &["run", "s.yaml", "--plan", "nope", "--json"]);
+        assert_eq!(ended.json()["error"]["kind"], "input-unreadable", "{ended}");
     }
 }
 

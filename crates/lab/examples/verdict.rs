@@ -35,5 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 #[test]
 fn verdict_follows_the_bounds() {
     let text = verdict(&["8mb", "8.1mb", "8.2mb", "8.15mb"]).unwrap();
-    assert_eq!(text, "Undecided");
+    assert_eq!(text, "Over: 8.1 MiB (8.1 to 8.2), limit 8.0 MiB");
+    let text = verdict(&["8mb", "8.1mb", "7.8mb", "8.0mb"]).unwrap();
+    assert!(text.starts_with("Undecided"), "{text}");
 }

@@ -229,7 +229,7 @@ pub async fn commands(device: &Device, scenario: &Scenario) -> Result<Vec<String
                 lines.push(format!("{indent}# {}", step.path));
                 let words: Vec<String> =
                     words.iter().map(|word| quoted(word).to_string()).collect();
-                lines.push(format!("{indent}adb shell {}", words.join(" ")));
+                lines.push(format!("{indent}{}", words.join(" ")));
             }
             what => lines.push(format!(
                 "{indent}# {}: {}",
