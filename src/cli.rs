@@ -78,9 +78,8 @@ See a whole process, on the device or recorded:
 Files:
   convert    To pprof, flame graphs, tables
   symbolize  Add function and Java names to a trace
-  hprof      Convert, describe or strip an HPROF
 
-Also: {also}. COMMAND -h is short, --help complete.
+Also: hprof, {also}. -h is short, --help complete.
 For scripts: --json everywhere; exit codes: heaptap --help{{after-help}}"
     )
 }

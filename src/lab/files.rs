@@ -67,7 +67,12 @@ pub fn write(folder: &Path, all: &[ScenarioResult]) -> Result<(), Failure> {
         );
         folder.join(&below).is_file().then_some(below)
     };
-    text(JUNIT, results::junit::junit(all, &page))?;
+    // Paths of attachments are relative to the directory in which a CI system runs heaptap.
+    let attachment = |result: &ScenarioResult, run: &Run| {
+        let path = folder.join(page(result, run)?);
+        path.into_os_string().into_string().ok()
+    };
+    text(JUNIT, results::junit::junit(all, &attachment))?;
     text(SUMMARY, results::markdown::summary(all))?;
     text(METRICS, results::gitlab::metrics(all))?;
     let night = results::night::index(all, &page);

@@ -15,6 +15,31 @@ const LIMIT: Duration = Duration::from_secs(600);
 /// Permissions of the copies on the device: the package manager reads them as another user.
 const MODE: u32 = 0o644;
 
+/// Opens the APKs.
+///
+/// # Errors
+/// Returns an error if one cannot be read, or is something else.
+pub fn open(app: &Install, base: &Path) -> Result<Vec<Bytes>, Failure> {
+    let unreadable = |message, help| {
+        Failure::new(ErrorClass::BadInput, "app-unreadable", message).with_help(help)
+    };
+    let open = |apk: &String| {
+        let path = base.join(apk);
+        let bytes = Bytes::map(&path).map_err(|error| {
+            let message = format!("cannot read {}: {error}", path.display());
+            let help = "name an APK in `install`; its path is relative to the scenario's file";
+            unreadable(message, help)
+        })?;
+        if !bytes.starts_with(b"PK") {
+            let message = format!("{} is not an APK", path.display());
+            let help = "build APKs of an app bundle with `bundletool build-apks`";
+            return Err(unreadable(message, help));
+        }
+        Ok(bytes)
+    };
+    app.apk.iter().map(open).collect()
+}
+
 /// Installs the APKs, one or the parts of a split app, and compiles the app as a store would.
 ///
 /// # Errors
@@ -49,20 +74,7 @@ async fn install_copies(
 ) -> Result<(), Failure> {
     let stamp = std::process::id();
     let mut sizes = Vec::new();
-    for (at, apk) in app.apk.iter().enumerate() {
-        let path = base.join(apk);
-        let bytes = Bytes::map(&path).map_err(|error| {
-            let message = format!("cannot read {}: {error}", path.display());
-            Failure::new(ErrorClass::BadInput, "app-unreadable", message)
-                .with_help("name an APK in `install`; its path is relative to the scenario's file")
-        })?;
-        if !bytes.starts_with(b"PK") {
-            let message = format!("{} is not an APK", path.display());
-            return Err(
-                Failure::new(ErrorClass::BadInput, "app-unreadable", message)
-                    .with_help("build APKs of an app bundle with `bundletool build-apks`"),
-            );
-        }
+    for (at, bytes) in open(app, base)?.into_iter().enumerate() {
         let copy = format!("/data/local/tmp/heaptap-{stamp}-{at}.apk");
         copies.push(copy.clone());
         sizes.push(bytes.len());

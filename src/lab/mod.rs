@@ -19,7 +19,7 @@ mod device_lock;
 pub mod events;
 pub mod figures;
 pub mod files;
-mod install;
+pub mod install;
 mod judging;
 pub mod many;
 mod once;

@@ -286,7 +286,8 @@ impl Over {
 
     /// A recording with missing data is void: its figures are too low.
     fn of_finished(finished: Box<Finished>, labels: Vec<String>) -> Over {
-        if finished.class.is_some() {
+        // Without samples, the figures say what is missing.
+        if !matches!(finished.class, None | Some(ErrorClass::Empty)) {
             let warning = finished.manifest.warnings.first();
             let why = warning.map(|warning| format!(": {}", warning.message));
             let message = format!("the recording is incomplete{}", why.unwrap_or_default());

@@ -56,6 +56,7 @@ fn every_key_of_a_document_is_on_the_page() {
         ("`provoke --dry-run`", "provoke -n APP rotate:1 --dry-run"),
         ("`provoke --list`", "provoke --list"),
         ("`provoke --restore`", "provoke --restore"),
+        ("`run --dry-run`", "run s.yaml --dry-run"),
         ("`record --print-config`", "record -n APP --print-config"),
         ("`record --detach`", "record -n APP --detach -o out"),
         ("`status`", "status"),
@@ -96,6 +97,8 @@ fn every_key_of_a_document_is_on_the_page() {
             "hprof strip FIXTURES/hprof/android-a.hprof.gz strip.hprof",
         ),
     ];
+    let scenario = heaptap_lab::scenario::first_scenario(APP);
+    std::fs::write(lab.work().join("s.yaml"), scenario).expect("a scenario");
     let mut wrong = Vec::new();
     for (row, command) in commands {
         let words: Vec<String> = command

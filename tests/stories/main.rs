@@ -41,6 +41,8 @@ mod provoke;
 mod queried;
 mod record;
 #[cfg(unix)]
+mod run;
+#[cfg(unix)]
 mod sessions;
 #[cfg(unix)]
 mod smaps;

@@ -10,7 +10,7 @@ use heaptap_model::units::ByteSize;
 use std::io::{self, Write as _};
 
 fn verdict(sizes: &[&str]) -> Result<String, Box<dyn std::error::Error>> {
-    let sizes = sizes.iter().map(|size| size.parse::<ByteSize>());
+    let sizes = sizes.iter().map(|size| ByteSize::parse(size));
     let sizes = sizes.collect::<Result<Vec<_>, _>>()?;
     let (limit, sizes) = sizes.split_first().ok_or("usage: verdict LIMIT SIZE…")?;
     let measured = |size: &ByteSize| Measured {
@@ -35,5 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 #[test]
 fn verdict_follows_the_bounds() {
     let text = verdict(&["8mb", "8.1mb", "8.2mb", "8.15mb"]).unwrap();
-    assert_eq!(text, "Undecided");
+    assert_eq!(text, "Over: 8.1 MiB (8.1 to 8.2), limit 8.0 MiB");
+    let text = verdict(&["8mb", "8.1mb", "7.8mb", "8.0mb"]).unwrap();
+    assert!(text.starts_with("Undecided"), "{text}");
 }

@@ -90,6 +90,10 @@ pub fn judge(
         return Judgement::unusable(runs.len(), limit, "a value is negative");
     }
     let judgement = judge_growth(runs, earlier, limit, floor, looks);
+    let judgement = Judgement {
+        lower: judgement.lower.max(0.0),
+        ..judgement
+    };
     let is_exact = floor <= 1.0 && runs.iter().all(|run| run.samples.is_none());
     if is_exact && limit == 0.0 && judgement.mean > 0.0 {
         return Judgement {

@@ -230,7 +230,7 @@ async fn devices(ctx: &Context, args: &Args) -> Result<Vec<Device>, Failure> {
 /// Prepares a scenario for a device.
 ///
 /// # Errors
-/// Returns an error if an option of the recording is refused.
+/// Returns an error if an APK cannot be read, or an option of the recording is refused.
 pub fn request(
     scenario: Scenario,
     path: &Path,
@@ -240,6 +240,9 @@ pub fn request(
 ) -> Result<LabRequest, Failure> {
     let baseline = read_baseline(&baseline_path(path, baseline.clone()), baseline.is_some())?;
     let base = path.parent().unwrap_or(Path::new("")).to_owned();
+    if let Some(app) = &scenario.install {
+        crate::lab::install::open(app, &base)?;
+    }
     let record = record_options(&scenario, &base, names, user)?;
     Ok(LabRequest {
         sha256: crate::units::hex(&Sha256::digest(format!("{scenario:?}").as_bytes())),
@@ -367,7 +370,7 @@ pub async fn commands(device: &Device, scenario: &Scenario) -> Result<Vec<String
                 lines.push(format!("{indent}# {}", step.path));
                 let words: Vec<String> =
                     words.iter().map(|word| quoted(word).to_string()).collect();
-                lines.push(format!("{indent}adb shell {}", words.join(" ")));
+                lines.push(format!("{indent}{}", words.join(" ")));
             }
             what => lines.push(format!(
                 "{indent}# {}: {}",

@@ -87,10 +87,13 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         for request in &requests {
             let path = prepare::baseline_path(Path::new(&request.file), args.baseline.clone());
             let mut baseline = request.baseline.clone();
-            let own = results
-                .iter()
-                .filter(|r| r.scenario == request.scenario.name);
-            own.for_each(|result| baseline.update(result));
+            // The figures of a scenario that failed are not those of a build.
+            let is_own = |r: &&ScenarioResult| r.scenario == request.scenario.name && is_judged(r);
+            let own: Vec<_> = results.iter().filter(is_own).collect();
+            if own.is_empty() {
+                continue;
+            }
+            own.into_iter().for_each(|result| baseline.update(result));
             files::write_text(&path, &baseline.text())?;
             console.say(format_args!("wrote {}", path.display()));
         }
@@ -170,6 +173,13 @@ fn left(folder: &Path) -> Failure {
         "run the same command with `-o {} --resume` to fetch it and go on",
         quoted_path(folder)
     ))
+}
+
+/// Returns whether the runs ended, so that only the budgets decide the exit code.
+fn is_judged(result: &ScenarioResult) -> bool {
+    let verdicts = [ErrorClass::Budget, ErrorClass::Inconclusive];
+    let mut codes = verdicts.map(ErrorClass::exit_code).into_iter();
+    result.exit_code == 0 || codes.any(|code| code == result.exit_code)
 }
 
 /// Prints how many runs each budget needs.

@@ -42,6 +42,15 @@ pub fn plan(runs: &[Measured], limit: f64) -> Plan {
     if !margin.is_finite() {
         return Plan::none("the limit is not finite");
     }
+    if margin == 0.0 && spread.deviation == 0.0 && runs.iter().all(|run| run.samples.is_none()) {
+        // Counts that are exactly at their limit, such as 0 leaks of 0, are within it.
+        return Plan {
+            needed: Some(MIN_RUNS),
+            low: Some(MIN_RUNS),
+            high: Some(MIN_RUNS),
+            why: None,
+        };
+    }
     if margin == 0.0 {
         return Plan::none("the mean is at the limit: no number of runs decides");
     }
@@ -187,6 +196,8 @@ mod tests {
             plan_at.why.as_deref(),
             Some("the mean is at the limit: no number of runs decides")
         );
+        let no_leaks = plan(&exact(&[0.0, 0.0]), 0.0);
+        assert_eq!((no_leaks.needed, no_leaks.high), (Some(3), Some(3)));
         let close = plan(&exact(&[9.0, 10.0, 11.0]), 10.001);
         assert_eq!((close.needed, close.high), (None, None));
         assert!(close.low.is_some() && close.why.is_some(), "{close:?}");

@@ -1,0 +1,573 @@
+//! Scenarios: the steps run while the app is recorded, and the figures are held to budgets.
+//! Whatever ends a run, the phone is restored and nothing remains on it.
+
+use std::fs;
+
+use heaptap::phone::Fault;
+use heaptap::provoke::catalog;
+use serde_json::Value;
+
+use crate::lab::{APP, Ended, Lab, Running, files};
+use crate::program::heaptap;
+
+/// Time runs faster on the phone.
+const FAST: &str = "speed=8";
+
+/// A scenario of the app, written as `s.yaml` into the work directory.
+struct Scenario<'a> {
+    target: &'a str,
+    measure: &'a str,
+    repeats: usize,
+    /// More keys, as lines.
+    more: &'a str,
+    steps: &'a [&'a str],
+    budgets: &'a [&'a str],
+}
+
+impl Default for Scenario<'_> {
+    fn default() -> Self {
+        Scenario {
+            target: APP,
+            measure: "[native]",
+            repeats: 1,
+            more: "",
+            steps: &["start"],
+            budgets: &[],
+        }
+    }
+}
+
+impl Scenario<'_> {
+    fn write(&self, lab: &Lab) {
+        self.write_as(lab, "s.yaml");
+    }
+
+    fn write_as(&self, lab: &Lab, name: &str) {
+        let list = |rows: &[&str]| -> String { rows.iter().map(|r| format!("- {r}\n")).collect() };
+        let budgets = match self.budgets {
+            [] => String::new(),
+            budgets => format!("budgets:\n{}", list(budgets)),
+        };
+        let text = format!(
+            "version: 1\nname: story\ntarget: {{name: {}}}\nmeasure: {}\nrepeats: {}\n{}\nsteps:\n{}{budgets}",
+            self.target,
+            self.measure,
+            self.repeats,
+            self.more,
+            list(self.steps),
+        );
+        fs::write(lab.work().join(name), text).expect("a scenario");
+    }
+}
+
+/// Runs `s.yaml` into `out`, and returns the result.
+fn run(lab: &Lab, code: i32, more: &[&str]) -> Value {
+    let args = [&["run", "s.yaml", "-o", "out", "--json"], more].concat();
+    let ended = lab.expect(code, &args);
+    result_of(&ended)
+}
+
+fn result_of(ended: &Ended) -> Value {
+    let result = ended.json()["results"][0].clone();
+    assert!(result.is_object(), "{ended}");
+    result
+}
+
+fn begin(lab: &Lab, more: &[&str]) -> Running {
+    lab.start(&[&["run", "s.yaml", "-o", "out", "--json-lines"], more].concat())
+}
+
+fn text(lab: &Lab, file: &str) -> String {
+    let path = lab.work().join("out").join(file);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Number and state of each run, and the kind of its error.
+fn runs(result: &Value) -> Vec<String> {
+    let runs = result["runs"].as_array().expect("runs");
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    runs.iter()
+        .map(|run| {
+            let text = format!(
+                "{} {} {}",
+                run["number"],
+                word(&run["state"]),
+                word(&run["error"]["kind"])
+            );
+            text.trim_end().to_owned()
+        })
+        .collect()
+}
+
+fn verdict(result: &Value, budget: &str) -> String {
+    let budgets = result["budgets"].as_array().expect("budgets");
+    let found = budgets.iter().find(|row| row["name"] == budget);
+    let found = found.unwrap_or_else(|| panic!("{budget}: {result:#}"));
+    let verdict = &found["judgement"]["verdict"];
+    verdict.as_str().unwrap_or("none").to_owned()
+}
+
+/// Checks that nothing remains on the phone, and that its settings are the initial ones.
+fn assert_restored(lab: &Lab) {
+    lab.assert_tidy("out");
+    let system = lab.shell("settings list system");
+    assert!(system.contains("accelerometer_rotation=1\n"), "{system}");
+    assert!(!system.contains("user_rotation"), "{system}");
+    let global = lab.shell("settings list global");
+    assert!(global.contains("stay_on_while_plugged_in=0\n"), "{global}");
+    let notes = files(&lab.dir.path().join("state/provoke"));
+    assert!(!notes.iter().any(|f| f.ends_with(".json")), "{notes:?}");
+}
+
+#[test]
+fn a_scenario_is_within_its_budgets_and_then_within_its_baseline() {
+    let lab = Lab::new(FAST);
+    let scenario = Scenario {
+        measure: "[native, java, meminfo]",
+        repeats: 3,
+        more: "keep: on-failure",
+        steps: &[
+            "start",
+            "wait-for: {activity: .FeedActivity}",
+            "snapshot: before",
+        ],
+        budgets: &[
+            "{name: native, native: {}, limit: 1GiB}",
+            "{name: details, java: {class: \"*.DetailActivity\", measure: instances}, at: before, limit: 1}",
+        ],
+        ..Scenario::default()
+    };
+    scenario.write(&lab);
+    let result = run(&lab, 0, &["--update-baseline"]);
+    assert_eq!(runs(&result), ["1 done", "2 done", "3 done"]);
+    assert_eq!(verdict(&result, "native"), "within");
+    assert_eq!(verdict(&result, "details"), "within");
+    assert_eq!(result["app_version"], "1.42 (42)");
+    assert_restored(&lab);
+    // The recordings are removed, the pages and the results stay.
+    let left = files(&lab.work().join("out"));
+    assert!(
+        !left.iter().any(|name| name.starts_with("run-")),
+        "{left:?}"
+    );
+    assert!(result["runs"][0].get("output").is_none(), "{result:#}");
+    for name in [
+        "result.json",
+        "junit.xml",
+        "summary.md",
+        "metrics.txt",
+        "index.html",
+    ] {
+        assert!(left.iter().any(|file| file == name), "{name}: {left:?}");
+    }
+    assert!(text(&lab, "junit.xml").contains("failures=\"0\" errors=\"0\""));
+    assert_eq!(
+        text(&lab, "result.json").parse::<Value>().expect("JSON"),
+        result
+    );
+
+    let planned = lab
+        .expect(0, &["run", "s.yaml", "--plan", "out", "--json"])
+        .json();
+    assert_eq!(planned["plans"][1]["budget"], "details", "{planned:#}");
+    assert_eq!(planned["plans"][1]["plan"]["needed"], 3, "{planned:#}");
+
+    let baseline = lab.work().join("s.baseline");
+    let was = fs::read_to_string(&baseline).expect("a baseline");
+    assert!(was.contains("details default: 1 object"), "{was}");
+    assert!(was.contains(" = 1 1 1\n"), "{was}");
+    let change = Scenario {
+        budgets: &[
+            "{name: details, java: {class: \"*.DetailActivity\", measure: instances}, at: before, change: 5%}",
+            "{name: new, meminfo: {row: Graphics}, change: 5%}",
+        ],
+        ..scenario
+    };
+    change.write_as(&lab, "change.yaml");
+    let compare = |baseline: &str, out: &str, code: i32| {
+        let args = [
+            "run",
+            "change.yaml",
+            "--baseline",
+            baseline,
+            "-o",
+            out,
+            "--json",
+        ];
+        result_of(&lab.expect(code, &args))
+    };
+    // The baseline does not have the budget `new`.
+    let same = compare("s.baseline", "same", 12);
+    assert_eq!(verdict(&same, "details"), "within", "{same:#}");
+    assert_eq!(verdict(&same, "new"), "none", "{same:#}");
+    fs::write(
+        lab.work().join("half"),
+        was.replace(" = 1 1 1\n", " = 0.5 0.5 0.5\n"),
+    )
+    .unwrap();
+    let grown = compare("half", "grown", 9);
+    assert_eq!(verdict(&grown, "details"), "over", "{grown:#}");
+}
+
+#[test]
+fn what_is_over_its_budget_is_named() {
+    let lab = Lab::new(&format!("build=userdebug,stripped=no,{FAST}"));
+    Scenario {
+        measure: "[native, java]",
+        repeats: 3,
+        steps: &["start", "rotate: 2", "sleep: 200ms", "snapshot: after"],
+        budgets: &[
+            "{name: native, native: {}, limit: 1KiB}",
+            "{name: leaks, leaks: {}, at: after, limit: 0}",
+            "{name: most, native: {}, limit: 1GiB}",
+        ],
+        ..Scenario::default()
+    }
+    .write(&lab);
+    let result = run(&lab, 9, &[]);
+    for (budget, part) in [
+        ("native", "EventHistory::Append"),
+        ("leaks", "FeedActivity"),
+    ] {
+        assert_eq!(verdict(&result, budget), "over", "{result:#}");
+        let budgets = result["budgets"].as_array().unwrap();
+        let over = budgets.iter().find(|row| row["name"] == budget).unwrap();
+        assert!(over["excess"].to_string().contains(part), "{over:#}");
+    }
+    assert_eq!(verdict(&result, "most"), "within", "{result:#}");
+    let junit = text(&lab, "junit.xml");
+    assert!(junit.contains("failures=\"2\" errors=\"0\""), "{junit}");
+    // Relative to the directory in which the CI system runs it.
+    assert!(
+        junit.contains("[[ATTACHMENT|out/story-virtual-1-run-3.html]]"),
+        "{junit}"
+    );
+    assert_restored(&lab);
+}
+
+#[test]
+fn one_run_does_not_decide() {
+    let lab = Lab::new(FAST);
+    Scenario {
+        steps: &["start", "sleep: 300ms"],
+        budgets: &["{name: native, native: {}, limit: 1GiB}"],
+        ..Scenario::default()
+    }
+    .write(&lab);
+    let result = run(&lab, 12, &[]);
+    assert_eq!(verdict(&result, "native"), "undecided", "{result:#}");
+    assert!(text(&lab, "junit.xml").contains("<skipped"), "{result:#}");
+    let other = Scenario {
+        steps: &["start"],
+        ..Scenario::default()
+    };
+    other.write(&lab);
+    let args = ["run", "s.yaml", "-o", "out", "--resume", "--json"];
+    let error = lab.expect(8, &args).json();
+    assert_eq!(error["error"]["kind"], "cannot-resume", "{error:#}");
+    let error = lab.expect(2, &args[..4]);
+    assert!(error.stderr.contains("not empty"), "{error}");
+}
+
+/// Runs one scenario that fails, and returns its only error.
+fn failing(lab: &Lab, scenario: &Scenario<'_>) -> Value {
+    scenario.write(lab);
+    let _ = fs::remove_dir_all(lab.work().join("out"));
+    let result = run(lab, 5, &[]);
+    let all = result["runs"].as_array().expect("runs");
+    assert_eq!(all.len(), 1, "a step that fails, fails again: {result:#}");
+    assert_eq!(all[0]["state"], "failed", "{result:#}");
+    let junit = text(lab, "junit.xml");
+    assert!(junit.contains("errors=\"1\""), "{junit}");
+    assert_restored(lab);
+    all[0]["error"].clone()
+}
+
+#[test]
+fn a_step_that_fails_is_named_with_its_line() {
+    let lab = Lab::new(&format!("build=userdebug,{FAST}"));
+    let nowhere = "{wait-for: {activity: .Nowhere}, timeout: 1s, retry: 1}";
+    let steps = |last: &'static str| -> [&'static str; 2] { ["start", last] };
+    for (last, kind, part) in [
+        (nowhere, "wait-timeout", ".FeedActivity"),
+        (
+            "{wait-for: {log: never}, timeout: 1s}",
+            "wait-timeout",
+            "never",
+        ),
+        ("shell: [ls, /nowhere]", "command-failed", "/nowhere"),
+        (
+            "{shell: [sleep, 1000], timeout: 1s}",
+            "step-timeout",
+            "sleep 1000",
+        ),
+    ] {
+        let error = failing(
+            &lab,
+            &Scenario {
+                steps: &steps(last),
+                ..Scenario::default()
+            },
+        );
+        assert_eq!(error["kind"], kind, "{error:#}");
+        assert_eq!(error["step"], "steps[1]", "{error:#}");
+        assert_eq!(error["line"], 9, "{error:#}");
+        assert!(error["message"].to_string().contains(part), "{error:#}");
+    }
+    let out = files(&lab.work().join("out/run-1"));
+    assert!(
+        out.contains(&"manifest.json".to_owned()),
+        "the recording is kept: {out:?}"
+    );
+}
+
+#[test]
+fn an_app_that_dies_or_does_nothing_fails_the_run() {
+    let lab = Lab::new(&format!("build=userdebug,{FAST}"));
+    for (target, step, kind) in [
+        ("com.example.closed", "rotate: 4", "app-died"),
+        ("com.example.browser", "rotate: 2", "no-effect"),
+    ] {
+        let error = failing(
+            &lab,
+            &Scenario {
+                target,
+                steps: &["start", step],
+                ..Scenario::default()
+            },
+        );
+        assert_eq!(error["kind"], kind, "{error:#}");
+    }
+}
+
+#[test]
+fn a_run_that_takes_too_long_restores_the_device() {
+    let lab = Lab::new(FAST);
+    let error = failing(
+        &lab,
+        &Scenario {
+            more: "timeout: 3s",
+            steps: &["start", "rotate: 500"],
+            ..Scenario::default()
+        },
+    );
+    assert_eq!(error["kind"], "run-timeout", "{error:#}");
+}
+
+#[test]
+fn words_of_a_command_reach_no_shell() {
+    let lab = Lab::new(FAST);
+    let name = "/data/local/tmp/$(reboot); touch x `id` '\\\"&|";
+    // The last word is `$0` of the script, and no shell reads it.
+    let quoted = serde_json::to_string(name).unwrap();
+    let step = format!("shell: [sh, -c, 'echo x > \"$0\"', {quoted}]");
+    Scenario {
+        steps: &["start", &step],
+        ..Scenario::default()
+    }
+    .write(&lab);
+    let args = ["run", "s.yaml", "--dry-run", "--json"];
+    let planned = lab.expect(0, &args).json();
+    let commands = planned["commands"].to_string();
+    assert!(commands.contains("am start"), "{commands}");
+    assert!(commands.contains("\"sh '-c' 'echo x > "), "{commands}");
+    let tmp = || lab.phone.list("/data/local/tmp");
+    assert_eq!(tmp(), Vec::<String>::new(), "a dry run changes nothing");
+    let result = run(&lab, 0, &[]);
+    assert_eq!(runs(&result), ["1 done"]);
+    assert_eq!(tmp(), [name.trim_start_matches("/data/local/tmp/")]);
+}
+
+#[test]
+fn an_app_that_cannot_be_installed_fails_before_the_first_run() {
+    let lab = Lab::new(FAST);
+    let scenario = Scenario {
+        more: "install: {apk: app.apk}",
+        ..Scenario::default()
+    };
+    scenario.write(&lab);
+    let kind = |code: i32| {
+        let _ = fs::remove_dir_all(lab.work().join("out"));
+        let ended = lab.expect(code, &["run", "s.yaml", "-o", "out", "--json"]);
+        ended.json()["error"]["kind"].clone()
+    };
+    let before = lab.phone.requests().len();
+    assert_eq!(kind(8), "app-unreadable");
+    fs::write(lab.work().join("app.apk"), "text").unwrap();
+    assert_eq!(kind(8), "app-unreadable");
+    assert_eq!(
+        lab.phone.requests().len(),
+        before,
+        "before a device is asked"
+    );
+    fs::write(lab.work().join("app.apk"), "PK\x03\x04").unwrap();
+    assert_eq!(kind(5), "install-failed");
+    assert_eq!(lab.phone.list("/data/local/tmp"), Vec::<String>::new());
+    fs::write(lab.work().join("s.yaml"), "version: 1\nnam: x\n").unwrap();
+    assert_eq!(kind(8), "bad-scenario");
+}
+
+#[test]
+fn after_a_kill_it_goes_on_where_it_was() {
+    let lab = Lab::new(FAST);
+    Scenario {
+        repeats: 2,
+        steps: &["start", "snapshot: before", "rotate: 4"],
+        ..Scenario::default()
+    }
+    .write(&lab);
+    let mut running = begin(&lab, &[]);
+    running.until_line("the second run", |e| e["event"] == "run" && e["run"] == 2);
+    running.until_line("rotation", |e| {
+        e["event"] == "step" && e["what"] == "rotate:4"
+    });
+    lab.wait_on_phone(1.0);
+    running.signal("KILL");
+    running.end();
+    assert!(!lab.traces().is_empty() || lab.is_left(), "killed too late");
+    let result = run(&lab, 0, &["--resume"]);
+    assert_eq!(runs(&result), ["1 done", "2 void interrupted", "3 done"]);
+    assert_eq!(result["runs"][1]["output"], "run-2", "{result:#}");
+    assert_restored(&lab);
+    // What is done is not done again.
+    let before = lab.phone.truth().len();
+    let again = run(&lab, 0, &["--resume"]);
+    assert_eq!(again["runs"], result["runs"]);
+    assert_eq!(lab.phone.truth().len(), before);
+}
+
+#[test]
+fn an_interrupted_run_is_fetched_and_can_be_resumed() {
+    let lab = Lab::new(FAST);
+    Scenario {
+        steps: &["start", "rotate: 4"],
+        budgets: &["{name: native, native: {}, limit: 1GiB}"],
+        ..Scenario::default()
+    }
+    .write(&lab);
+    let mut running = begin(&lab, &[]);
+    running.until_line("rotation", |e| {
+        e["event"] == "step" && e["what"] == "rotate:4"
+    });
+    lab.wait_on_phone(1.0);
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(130), "{ended}");
+    assert_restored(&lab);
+    let result: Value = text(&lab, "result.json").parse().expect("JSON");
+    assert_eq!(runs(&result), ["1 void interrupted"]);
+    assert_eq!(result["exit_code"], 130);
+    assert!(
+        lab.work().join("out/run-1/manifest.json").is_file(),
+        "{ended}"
+    );
+    let result = run(&lab, 12, &["--resume"]);
+    assert_eq!(runs(&result), ["1 void interrupted", "2 done"]);
+}
+
+#[test]
+fn a_device_that_vanishes_makes_a_run_void() {
+    let lab = Lab::new(FAST);
+    Scenario {
+        steps: &["start", "shell: [sleep, 10]"],
+        ..Scenario::default()
+    }
+    .write(&lab);
+    let mut running = begin(&lab, &[]);
+    running.until_line("sleep", |e| e["event"] == "step" && e["step"] == "steps[1]");
+    lab.wait_on_phone(1.0);
+    lab.phone.unplug(0);
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    lab.phone.plug_in(0);
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    let result: Value = text(&lab, "result.json").parse().expect("JSON");
+    assert_eq!(
+        runs(&result),
+        ["1 void connection-lost", "2 done"],
+        "{result:#}"
+    );
+    assert_restored(&lab);
+}
+
+#[test]
+fn a_recording_with_missing_data_makes_a_run_void() {
+    for (fault, kind) in [
+        ("overrun#1", "recording-incomplete"),
+        ("perfetto-dies@1500#1", "recording-ended"),
+    ] {
+        let lab = Lab::new(FAST);
+        Scenario {
+            steps: &["start", "sleep: 1s"],
+            ..Scenario::default()
+        }
+        .write(&lab);
+        lab.phone.faults().add(Fault::parse(fault).unwrap());
+        let result = run(&lab, 0, &[]);
+        assert_eq!(
+            runs(&result),
+            [&format!("1 void {kind}"), "2 done"],
+            "{result:#}"
+        );
+        assert_restored(&lab);
+    }
+}
+
+#[test]
+fn an_app_without_samples_is_judged_by_its_other_figures() {
+    let lab = Lab::new(FAST);
+    Scenario {
+        target: "com.example.idle",
+        measure: "[native, meminfo]",
+        repeats: 3,
+        steps: &["start", "snapshot: idle"],
+        budgets: &[
+            "{name: total, meminfo: {row: TOTAL}, at: idle, limit: 1GiB}",
+            "{name: native, native: {}, limit: 1GiB}",
+        ],
+        ..Scenario::default()
+    }
+    .write(&lab);
+    let result = run(&lab, 12, &[]);
+    assert_eq!(runs(&result), ["1 done", "2 done", "3 done"], "{result:#}");
+    assert_eq!(verdict(&result, "total"), "within", "{result:#}");
+    assert_eq!(verdict(&result, "native"), "none", "{result:#}");
+}
+
+#[test]
+fn the_scenarios_of_the_pages_are_valid() {
+    let lab = Lab::new(FAST);
+    let pages = [
+        include_str!("../../docs/guide/ci.md"),
+        include_str!("../../docs/reference/formats.md"),
+    ];
+    for page in pages {
+        let mut blocks = page.split("\n```yaml\n").skip(1);
+        let block = blocks.find(|block| block.starts_with("version: 1"));
+        let text = block.and_then(|rest| rest.split("\n```").next());
+        let text = text.expect("a scenario").replace("${APK}", "app.apk");
+        fs::write(lab.work().join("s.yaml"), text).unwrap();
+        let ended = lab.expect(8, &["run", "s.yaml", "--plan", "nope", "--json"]);
+        assert_eq!(ended.json()["error"]["kind"], "input-unreadable", "{ended}");
+    }
+}
+
+#[test]
+fn the_schema_names_every_action_and_the_first_scenario_is_valid() {
+    let out = |args: &[&str]| {
+        let output = heaptap().args(args).output().expect("heaptap runs");
+        assert!(output.status.success(), "{args:?}");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    let schema: Value = out(&["run", "--schema"]).parse().expect("JSON");
+    let step = schema["$defs"]["step"].to_string();
+    for action in catalog::ALL {
+        let key = format!("\"{}\"", action.name);
+        assert!(step.contains(&key), "{key}");
+    }
+    let lab = Lab::new(FAST);
+    fs::write(lab.work().join("first.yaml"), out(&["run", "--init", APP])).unwrap();
+    let planned = lab.expect(0, &["run", "first.yaml", "--dry-run"]);
+    assert!(planned.stdout.contains("user-rotation"), "{planned}");
+    assert!(lab.traces().is_empty() && lab.phone.truth().is_empty());
+}
