@@ -286,8 +286,7 @@ impl Over {
 
     /// A recording with missing data is void: its figures are too low.
     fn of_finished(finished: Box<Finished>, labels: Vec<String>) -> Over {
-        // Without samples, the figures say what is missing.
-        if !matches!(finished.class, None | Some(ErrorClass::Empty)) {
+        if finished.class.is_some() {
             let warning = finished.manifest.warnings.first();
             let why = warning.map(|warning| format!(": {}", warning.message));
             let message = format!("the recording is incomplete{}", why.unwrap_or_default());

@@ -324,15 +324,21 @@ fn a_step_that_fails_is_named_with_its_line() {
 #[test]
 fn an_app_that_dies_or_does_nothing_fails_the_run() {
     let lab = Lab::new(&format!("build=userdebug,{FAST}"));
-    for (target, step, kind) in [
-        ("com.example.closed", "rotate: 4", "app-died"),
-        ("com.example.browser", "rotate: 2", "no-effect"),
+    let closed = "com.example.closed";
+    for (target, steps, kind) in [
+        (closed, ["start", "rotate: 4"].as_slice(), "app-died"),
+        ("com.example.browser", &["start", "rotate: 2"], "no-effect"),
+        (
+            APP,
+            &["start", "force-stop", "snapshot: dead"],
+            "snapshot-failed",
+        ),
     ] {
         let error = failing(
             &lab,
             &Scenario {
                 target,
-                steps: &["start", step],
+                steps,
                 ..Scenario::default()
             },
         );
@@ -511,27 +517,6 @@ fn a_recording_with_missing_data_makes_a_run_void() {
         );
         assert_restored(&lab);
     }
-}
-
-#[test]
-fn an_app_without_samples_is_judged_by_its_other_figures() {
-    let lab = Lab::new(FAST);
-    Scenario {
-        target: "com.example.idle",
-        measure: "[native, meminfo]",
-        repeats: 3,
-        steps: &["start", "snapshot: idle"],
-        budgets: &[
-            "{name: total, meminfo: {row: TOTAL}, at: idle, limit: 1GiB}",
-            "{name: native, native: {}, limit: 1GiB}",
-        ],
-        ..Scenario::default()
-    }
-    .write(&lab);
-    let result = run(&lab, 12, &[]);
-    assert_eq!(runs(&result), ["1 done", "2 done", "3 done"], "{result:#}");
-    assert_eq!(verdict(&result, "total"), "within", "{result:#}");
-    assert_eq!(verdict(&result, "native"), "none", "{result:#}");
 }
 
 #[test]

@@ -92,7 +92,10 @@ fn headline(result: &ScenarioResult) -> String {
         .iter()
         .filter(|run| run.state == RunState::Done)
         .count();
+    let failed = result.runs.iter().any(|run| run.state == RunState::Failed);
     let verdict = match (over, open) {
+        (0, _) if failed => "a run failed".to_owned(),
+        (0, 0) if all == 0 => "no budgets".to_owned(),
         (0, 0) => format!("all {all} budgets are within their limits"),
         (0, open) => format!("{open} of {all} budgets are undecided"),
         (over, _) => format!("{over} of {all} budgets are over their limits"),
