@@ -174,15 +174,10 @@ fn devices_come_and_go() {
 }
 
 #[test]
-fn every_fault_stands_in_the_manual() {
+fn every_fault_is_described_and_every_key_stands_in_the_manual() {
     let manual = include_str!("../../docs/internals/virtual-phone.md");
     for kind in FaultKind::ALL {
-        assert!(
-            manual.contains(&format!("`{}`", kind.name())),
-            "{}",
-            kind.name()
-        );
-        assert!(!kind.description().is_empty());
+        assert!(!kind.description().is_empty(), "{}", kind.name());
     }
     for (key, _) in heaptap::phone::PhoneSpec::KEYS {
         assert!(manual.contains(&format!("`{key}`")), "{key}");

@@ -24,7 +24,7 @@ macro_rules! fault_kinds {
                 match self { $(FaultKind::$kind => $name,)+ }
             }
 
-            /// Returns the effect, as listed in docs/internals/virtual-phone.md.
+            /// Returns the effect, as `heaptap virtual-phone --help` lists it.
             pub fn description(self) -> &'static str {
                 match self { $(FaultKind::$kind => concat!($($doc),+).trim_ascii(),)+ }
             }

@@ -16,8 +16,8 @@
 //! [`VirtualPhone::unplug`] pulls the cable.
 //!
 //! Only what programs use is implemented: the commands are those that heaptap sends, and their
-//! output is that of the Android version. `docs/internals/virtual-phone.md` lists keys, processes, commands
-//! and faults.
+//! output is that of the Android version. `docs/internals/virtual-phone.md` lists keys, processes and
+//! commands.
 //!
 //! # A worked example
 //!
