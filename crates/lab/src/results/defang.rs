@@ -29,7 +29,7 @@ pub fn line(text: &str, max: usize) -> String {
     out
 }
 
-/// Returns a name: a [`line`] of at most [`MAX_NAME_CHARS`] without blanks around it.
+/// Returns a name: a [`line()`] of at most [`MAX_NAME_CHARS`] without blanks around it.
 pub fn name(text: &str) -> String {
     line(text.trim(), MAX_NAME_CHARS)
 }
