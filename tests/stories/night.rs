@@ -102,7 +102,7 @@ fn a_device_is_of_one_job_at_a_time() {
 }
 
 #[test]
-fn a_device_that_refuses_is_in_the_results_beside_the_others() {
+fn a_missing_device_ends_the_command_before_anything_runs() {
     let lab = Lab::new("devices=2,speed=8");
     write(&lab, "one");
     let args = [
@@ -114,7 +114,6 @@ fn a_device_that_refuses_is_in_the_results_beside_the_others() {
         "out",
         "--json",
     ];
-    // A serial that is not there is a mistake, and is told before anything runs.
     let ended = lab.expect(3, &args);
     assert_eq!(ended.json()["error"]["kind"], "device-not-found", "{ended}");
     assert!(!lab.work().join("out/one-virtual-1").exists());
