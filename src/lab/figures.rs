@@ -65,7 +65,12 @@ struct Sources<'a> {
 impl Sources<'_> {
     fn figure(&mut self, budget: &Budget) -> RunFigure {
         let Some(per) = &budget.per else {
-            return self.at(&budget.figure, &budget.at);
+            // Of a snapshot in a `repeat`, the last iteration.
+            let last = match self.labels.contains(&budget.at) {
+                true => None,
+                false => rounds(self.labels, &budget.at).pop(),
+            };
+            return self.at(&budget.figure, last.as_deref().unwrap_or(&budget.at));
         };
         let rounds = rounds(self.labels, per);
         let mut values = Vec::new();
@@ -147,7 +152,7 @@ fn rounds(labels: &[String], of: &str) -> Vec<String> {
         let number = label
             .strip_prefix(of)
             .and_then(|rest| rest.strip_prefix('-'));
-        number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit() || b == b'-'))
+        number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
     };
     labels.iter().filter(is_round).cloned().collect()
 }

@@ -35,7 +35,7 @@ fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     write().map_err(|error| {
         let message = format!("cannot write {}: {error}", path.display());
         Failure::new(ErrorClass::HostWrite, "host-write", message)
-            .with_help("free space on this computer, then run the command again with `--resume`")
+            .with_help("free space on the host, then run the command again with `--resume`")
     })
 }
 
@@ -68,8 +68,10 @@ pub fn write(folder: &Path, all: &[ScenarioResult]) -> Result<(), Failure> {
         folder.join(&below).is_file().then_some(below)
     };
     // Paths of attachments are relative to the directory in which a CI system runs heaptap.
+    let here = std::env::current_dir().unwrap_or_default();
     let attachment = |result: &ScenarioResult, run: &Run| {
         let path = folder.join(page(result, run)?);
+        let path = path.strip_prefix(&here).map(Path::to_owned).unwrap_or(path);
         path.into_os_string().into_string().ok()
     };
     text(JUNIT, results::junit::junit(all, &attachment))?;
@@ -118,7 +120,19 @@ pub fn claim(folder: &Path, resume: bool) -> Result<(), Failure> {
     };
     std::fs::create_dir_all(folder).map_err(unwritable)?;
     let mut entries = std::fs::read_dir(folder).map_err(unwritable)?;
-    if !resume && entries.next().is_some() {
+    let progress = |folder: &Path| folder.join(super::state::FILE).is_file();
+    if resume {
+        let is_ours = progress(folder) || entries.flatten().any(|entry| progress(&entry.path()));
+        return match is_ours {
+            true => Ok(()),
+            false => {
+                let message = format!("cannot resume {}: it has no runs", folder.display());
+                Err(Failure::new(ErrorClass::BadInput, "cannot-resume", message)
+                    .with_help("name the output directory of the scenario's earlier runs"))
+            }
+        };
+    }
+    if entries.next().is_some() {
         let message = format!("{} is not empty", folder.display());
         return Err(Failure::new(ErrorClass::Usage, "output-not-empty", message)
             .with_help("name a new directory, or go on with its runs with `--resume`"));

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use heaptap_lab::scenario::Install;
 
-use crate::bytes::Bytes;
 use crate::device::{Command, Device, Output};
 use crate::error::{ErrorClass, Failure};
 use crate::untrusted::sanitize;
@@ -19,13 +18,13 @@ const MODE: u32 = 0o644;
 ///
 /// # Errors
 /// Returns an error if one cannot be read, or is something else.
-pub fn open(app: &Install, base: &Path) -> Result<Vec<Bytes>, Failure> {
+pub fn open(app: &Install, base: &Path) -> Result<Vec<Vec<u8>>, Failure> {
     let unreadable = |message, help| {
         Failure::new(ErrorClass::BadInput, "app-unreadable", message).with_help(help)
     };
     let open = |apk: &String| {
         let path = base.join(apk);
-        let bytes = Bytes::map(&path).map_err(|error| {
+        let bytes = std::fs::read(&path).map_err(|error| {
             let message = format!("cannot read {}: {error}", path.display());
             let help = "name an APK in `install`; its path is relative to the scenario's file";
             unreadable(message, help)

@@ -31,6 +31,8 @@ impl Judging<'_> {
         all
     }
 
+    /// Judges a budget. Of runs without the figure nothing is known: the others can prove an excess,
+    /// and not its absence.
     fn one(
         &self,
         budget: &Budget,
@@ -39,9 +41,22 @@ impl Judging<'_> {
         looks: Looks,
     ) -> Result<Judgement, String> {
         let mut figures = progress.figures.get(at).into_iter().flatten();
-        if let Some(why) = figures.find_map(|figure| figure.missing.clone()) {
-            return Err(why);
+        let missing = figures.find_map(|figure| figure.missing.clone());
+        let judged = self.measured(budget, at, progress, looks);
+        match (missing, judged) {
+            (Some(_), Ok(judged)) if judged.verdict == Verdict::Over => Ok(judged),
+            (Some(why), _) => Err(why),
+            (None, judged) => judged,
         }
+    }
+
+    fn measured(
+        &self,
+        budget: &Budget,
+        at: usize,
+        progress: &Progress,
+        looks: Looks,
+    ) -> Result<Judgement, String> {
         let runs = progress.measured(at);
         if runs.is_empty() {
             return Err("no run was completed".to_owned());

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use super::device_lock::DeviceLock;
 use super::events::{DeviceEvent, LabEvent, LabEvents};
 use super::scenario_run::{self, LabRequest, Tools};
-use super::steps::error_of;
+use super::steps::{error_of, interrupted};
 use crate::device::Device;
 use crate::error::{ErrorClass, Failure};
 use crate::provoke::{Cancel, Journals};
@@ -138,8 +138,7 @@ async fn on_phone(night: &Night, phone: Phone) -> Vec<Done> {
     done
 }
 
-/// Returns the result of a scenario that could not begin: a device that is missing is not silent in
-/// the results.
+/// Returns the result of a scenario that could not begin, so that the results name every device.
 fn not_begun(request: &LabRequest, serial: &str, failure: &Failure) -> ScenarioResult {
     let budgets = request.scenario.budgets.iter();
     ScenarioResult {
@@ -189,8 +188,4 @@ fn copy(failure: &Failure) -> Failure {
         help: failure.help.clone(),
         ..Failure::new(failure.class, failure.kind, failure.message.clone())
     }
-}
-
-fn interrupted() -> Failure {
-    Failure::new(ErrorClass::Interrupted, "interrupted", "interrupted")
 }

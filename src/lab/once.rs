@@ -42,9 +42,6 @@ pub(super) struct Over {
     pub interrupted: bool,
 }
 
-/// Time for a recording to end and be fetched after the steps.
-const FETCH: Duration = Duration::from_secs(600);
-
 /// Performs steps that are not recorded.
 ///
 /// # Errors
@@ -78,6 +75,20 @@ fn hands<'a>(
         run,
         labels: Vec::new(),
     }
+}
+
+/// Returns the error of an app that exited by itself: its memory began again.
+fn died(bench: &Bench<'_>, scenario: &Scenario, finished: &Finished) -> Option<RunError> {
+    if scenario.ends_app() {
+        return None;
+    }
+    let mut dumps = finished.manifest.dumps.native.iter();
+    let gone =
+        dumps.find(|dump| dump.flags.disconnected && dump.process == bench.target.process)?;
+    let message = format!("{} (PID {}) exited during the run", gone.process, gone.pid);
+    let failure = Failure::new(ErrorClass::Device, "app-died", message)
+        .with_help("see the log of the device; a step that ends the app is `force-stop`");
+    Some(error_of(&failure))
 }
 
 /// Runs the scenario once. If it starts the app, the app is stopped first, so that runs begin alike.
@@ -176,24 +187,34 @@ async fn attempt(
         Err(Ok(recorded)) => return Over::early(recorded, labels),
         Ok(performed) => performed.err(),
     };
-    // A failed run keeps its recording, too: it shows what was there.
+    // A failed run keeps its recording, too: it shows what was there. The fetch has its own limits.
     let _ = ask.send(Control::Stop);
-    let recorded = match tokio::time::timeout(FETCH, &mut recording).await {
-        Ok(recorded) => recorded,
-        Err(_) => {
-            // A second request stops waiting for the final dump.
-            let _ = ask.send(Control::Stop);
-            recording.await
-        }
-    };
+    let recorded = recording.await;
     let interrupted = matches!(step_failure, Some((ErrorClass::Interrupted, _)));
     match (recorded, step_failure) {
         (Ok(Recorded::Finished(finished)), Some((_, error))) => Over {
             interrupted,
             ..Over::failed(error, Some(finished), labels)
         },
-        (Ok(Recorded::Finished(finished)), None) => Over::of_finished(finished, labels),
-        (Err(_) | Ok(Recorded::Detached { .. }), Some((_, error))) => Over {
+        (Ok(Recorded::Finished(finished)), None) => match died(bench, scenario, &finished) {
+            Some(error) => Over::failed(error, Some(finished), labels),
+            None => Over::of_finished(finished, labels),
+        },
+        (Err(failure), Some((_, error))) => Over {
+            interrupted,
+            ..Over::failed(
+                RunError {
+                    help: Some(format!(
+                        "the recording was not fetched: {}",
+                        failure.message
+                    )),
+                    ..error
+                },
+                None,
+                labels,
+            )
+        },
+        (Ok(Recorded::Detached { .. }), Some((_, error))) => Over {
             interrupted,
             ..Over::failed(error, None, labels)
         },

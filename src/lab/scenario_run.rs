@@ -91,10 +91,22 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
         cancel: tools.cancel,
         tell: tools.tell,
     };
-    progress.device = phone::device_row(&facts);
+    let row = phone::device_row(&facts);
+    if !progress.runs.is_empty() && progress.device != row {
+        return Err(cannot_resume(
+            request,
+            format!(
+                "its runs are of {}, with another build",
+                progress.device.serial
+            ),
+        ));
+    }
+    progress.device = row;
     progress.device_class = phone::class_of(scenario, &facts).to_owned();
-    if let Some(begun) = progress.begun.take() {
+    if request.resume {
         recover::collect(tools.device, tools.store, &request.folder).await?;
+    }
+    if let Some(begun) = progress.begun.take() {
         progress.runs.push(unfinished(begun, &request.folder));
     }
     let judging = Judging {
@@ -112,12 +124,17 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
         }
         progress.is_set_up = halt.is_none();
     }
-    progress.app_version = phone::app_version(tools.device, &target.package).await;
+    let version = phone::app_version(tools.device, &target.package).await;
+    if !progress.runs.is_empty() && progress.app_version != version {
+        let why = "the app has another version than in its runs".to_owned();
+        return Err(cannot_resume(request, why));
+    }
+    progress.app_version = version;
     progress.write(&request.folder)?;
     if let Some(error) = halt {
         let number = progress.next_run();
         progress.runs.push(failed_run(number, error));
-        return finish(request, &judging, progress, began, None);
+        return finish(request, &judging, progress, began, None, tools.tell);
     }
     let mut interrupted = None;
     while let Some(number) = next(&judging, &progress) {
@@ -143,16 +160,19 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
         if interrupted.is_some() {
             break;
         }
-        if progress
-            .runs
-            .last()
-            .is_some_and(|run| run.state == RunState::Void)
-        {
+        let last = progress.runs.last();
+        if last.is_some_and(|run| run.state == RunState::Void || run.output.is_none()) {
             recollect(tools, &request.folder).await;
         }
         count(&judging, &progress, number, tools.tell);
     }
-    finish(request, &judging, progress, began, interrupted)
+    finish(request, &judging, progress, began, interrupted, tools.tell)
+}
+
+fn cannot_resume(request: &LabRequest, why: String) -> Failure {
+    let message = format!("cannot resume {}: {why}", request.folder.display());
+    Failure::new(ErrorClass::BadInput, "cannot-resume", message)
+        .with_help("leave out `--resume` and name a new directory to begin again")
 }
 
 /// Waits for a device that vanished or restarted, and fetches what a void run left on it. The next
@@ -287,19 +307,15 @@ fn finish(
     mut progress: Progress,
     began: Instant,
     interrupted: Option<ErrorClass>,
+    tell: &LabEvents,
 ) -> Result<ScenarioResult, Failure> {
     let scenario = &request.scenario;
     let budgets = judging.results(&progress);
     let class = class_of_result(&progress, &budgets, interrupted);
+    let mut dropped = Vec::new();
     if class.is_none() && scenario.keep == Keep::OnFailure {
         for run in &mut progress.runs {
-            if let Some(output) = run.output.take() {
-                let folder = request.folder.join(&output);
-                std::fs::remove_dir_all(&folder).map_err(|error| {
-                    let message = format!("cannot remove {}: {error}", folder.display());
-                    Failure::new(ErrorClass::HostWrite, "host-write", message)
-                })?;
-            }
+            dropped.extend(run.output.take());
         }
         progress.write(&request.folder)?;
     }
@@ -317,6 +333,15 @@ fn finish(
         exit_code: class.map_or(0, ErrorClass::exit_code),
     };
     files::write(&request.folder, std::slice::from_ref(&result))?;
+    // The results are complete without the recordings, and with those that cannot be removed.
+    for output in dropped {
+        let folder = request.folder.join(output);
+        if let Err(error) = std::fs::remove_dir_all(&folder) {
+            tell(LabEvent::Warning {
+                text: format!("cannot remove {}: {error}", folder.display()),
+            });
+        }
+    }
     Ok(result)
 }
 

@@ -262,6 +262,8 @@ impl Hands<'_> {
             match self.snapped.recv().await {
                 Some(Snapped::Taken { label: of }) if of == label => break,
                 Some(Snapped::Failed { label: of, why }) if of == label => {
+                    // A device that does not answer is the cause.
+                    self.device.run(&Command::program("true"), WAIT).await?;
                     let message = format!("the snapshot {label} failed: {why}");
                     return Err(Failure::new(ErrorClass::Device, "snapshot-failed", message));
                 }

@@ -75,20 +75,25 @@ impl Baseline {
         line.map_or(&[], |line| &line.values)
     }
 
-    /// Replaces the figures of a result's budgets, and keeps all others.
-    pub fn update(&mut self, result: &ScenarioResult) {
-        for budget in result
-            .budgets
-            .iter()
-            .filter(|budget| !budget.figures.is_empty())
-        {
-            let key = (budget.name.clone(), result.device_class.clone());
-            let line = Line {
-                text: described(budget),
-                values: budget.figures.clone(),
-            };
-            self.lines.insert(key, line);
+    /// Replaces the figures of the budgets of these results, and keeps all others. The runs of
+    /// devices of one class are together.
+    pub fn update(&mut self, results: &[&ScenarioResult]) {
+        let mut new: BTreeMap<(String, String), Line> = BTreeMap::new();
+        for result in results {
+            let measured = result.budgets.iter().filter(|b| !b.figures.is_empty());
+            for budget in measured {
+                let key = (budget.name.clone(), result.device_class.clone());
+                let line = new.entry(key).or_insert_with(|| Line {
+                    text: described(budget),
+                    values: Vec::new(),
+                });
+                if !line.values.is_empty() {
+                    line.text = "several devices".to_owned();
+                }
+                line.values.extend_from_slice(&budget.figures);
+            }
         }
+        self.lines.extend(new);
     }
 
     /// Returns the text of the file.

@@ -105,7 +105,7 @@ pub enum RunState {
 pub struct RunError {
     /// Exit code of its class.
     pub code: u8,
-    /// Stable kind: `device-vanished`, `wait-timeout`.
+    /// Stable kind: `connection-lost`, `wait-timeout`.
     pub kind: String,
     pub message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]

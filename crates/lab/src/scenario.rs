@@ -233,6 +233,15 @@ impl Scenario {
         steps.any(|step| matches!(&step.what, What::Act(text) if text.trim() == "start"))
     }
 
+    /// Returns whether a step ends the app's process.
+    pub fn ends_app(&self) -> bool {
+        let mut steps = all(&self.steps).into_iter();
+        steps.any(|step| match &step.what {
+            What::Act(text) => ["force-stop", "kill", "crash"].contains(&text.trim()),
+            _ => false,
+        })
+    }
+
     /// Returns whether a step acts on the app, so that it must be one.
     pub fn needs_app(&self) -> bool {
         let acts = |step: &&Step| matches!(step.what, What::Act(_) | What::WaitForQuiet(_));

@@ -49,7 +49,7 @@ pub struct Args {
     pub dry_run: bool,
     /// Estimate the runs that each budget needs, from those in a directory
     ///
-    /// The estimate is for a decision at 95 % confidence in four of five cases. It prints a range,
+    /// The estimate is for a decision at 95% confidence in four of five cases. It prints a range,
     /// because the spread of a few runs is uncertain.
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath, conflicts_with_all = ["resume", "dry_run", "output"])]
     pub plan: Option<PathBuf>,

@@ -155,7 +155,10 @@ pub async fn phones(
         let mut own = Vec::new();
         for request in requests {
             let is_wanted = match &args.device_class {
-                Some(class) => is_of_class(&request.scenario, &device, class).await?,
+                // A device that cannot be asked is in the results as one that failed.
+                Some(class) => is_of_class(&request.scenario, &device, class)
+                    .await
+                    .unwrap_or(true),
                 None => true,
             };
             if is_wanted {
@@ -182,9 +185,11 @@ pub async fn phones(
     for phone in &mut phones {
         let serial = phone.device.serial().to_owned();
         for request in &mut phone.requests {
-            request.folder = match is_one {
+            let part = folder.join(files::part_name(&request.scenario.name, &serial));
+            // What is resumed can have begun with more devices.
+            request.folder = match is_one && !(args.resume && part.is_dir()) {
                 true => folder.to_owned(),
-                false => folder.join(files::part_name(&request.scenario.name, &serial)),
+                false => part,
             };
             request.resume = args.resume && request.folder.join(PROGRESS).is_file();
             std::fs::create_dir_all(&request.folder).map_err(|error| {
@@ -205,12 +210,13 @@ async fn devices(ctx: &Context, args: &Args) -> Result<Vec<Device>, Failure> {
     if let Some(serials) = several {
         let server = ctx.server().await?;
         let mut devices = Vec::new();
-        for serial in serials
-            .split(',')
-            .map(str::trim)
-            .filter(|serial| !serial.is_empty())
-        {
-            devices.push(server.select(&Selector::parse(serial)).await?);
+        let serials = serials.split(',').map(str::trim);
+        for serial in serials.filter(|serial| !serial.is_empty()) {
+            let device = server.select(&Selector::parse(serial)).await?;
+            let is_other = |known: &Device| known.serial() != device.serial();
+            if devices.iter().all(is_other) {
+                devices.push(device);
+            }
         }
         return Ok(devices);
     }
@@ -235,10 +241,15 @@ pub fn request(
     scenario: Scenario,
     path: &Path,
     baseline: Option<PathBuf>,
+    update: bool,
     names: NameOptions,
     user: Option<u32>,
 ) -> Result<LabRequest, Failure> {
-    let baseline = read_baseline(&baseline_path(path, baseline.clone()), baseline.is_some())?;
+    let baseline = match baseline {
+        // The first figures of a new file have nothing to compare with.
+        Some(new) if update && !new.exists() => Baseline::default(),
+        named => read_baseline(&baseline_path(path, named.clone()), named.is_some())?,
+    };
     let base = path.parent().unwrap_or(Path::new("")).to_owned();
     if let Some(app) = &scenario.install {
         crate::lab::install::open(app, &base)?;
@@ -266,7 +277,7 @@ pub fn baseline_path(scenario: &Path, named: Option<PathBuf>) -> PathBuf {
 /// Reads a baseline. Without a `named` one, a missing file is empty.
 ///
 /// # Errors
-/// Returns an error if it cannot be read, or is no baseline.
+/// Returns an error if it cannot be read, or is not a baseline.
 pub fn read_baseline(path: &Path, named: bool) -> Result<Baseline, Failure> {
     let unreadable = |why: String| {
         let message = format!("cannot read {}: {why}", path.display());

@@ -49,6 +49,10 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     for path in prepare::shard(&args.scenario, args.shard) {
         scenarios.push((path.clone(), prepare::read(path)?));
     }
+    if scenarios.is_empty() {
+        console.note("this part has no scenarios");
+        return Ok(Outcome::Done);
+    }
     prepare::check_names(&scenarios)?;
     if let Some(folder) = &args.plan {
         return plan(console, &prepare::only(scenarios)?.1, folder);
@@ -68,7 +72,6 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     R8Mappings::check(&names)?;
     let update = args.update_baseline;
     let named = args.baseline.clone();
-    let named = named.filter(|path| !update || path.exists());
     let mut requests = Vec::new();
     for (path, scenario) in scenarios {
         let (names, user) = (names.clone(), ctx.globals.user);
@@ -76,6 +79,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             scenario,
             &path,
             named.clone(),
+            update,
             names,
             user,
         )?);
@@ -93,7 +97,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             if own.is_empty() {
                 continue;
             }
-            own.into_iter().for_each(|result| baseline.update(result));
+            baseline.update(&own);
             files::write_text(&path, &baseline.text())?;
             console.say(format_args!("wrote {}", path.display()));
         }

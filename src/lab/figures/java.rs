@@ -66,7 +66,13 @@ impl Heaps {
                 value: value(row),
             })
             .collect();
-        // What one class retains can contain what another does: a bound from above.
+        if measure == JavaMeasure::Retained && parts.len() > 1 {
+            return RunFigure::missing(format!(
+                "{} classes match {pattern}, and what one retains can contain what another \
+                 retains; name one class",
+                parts.len()
+            ));
+        }
         let sum = parts.iter().map(|part| part.value).sum();
         parts.sort_by(|a, b| b.value.total_cmp(&a.value));
         parts.truncate(PARTS);

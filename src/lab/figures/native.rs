@@ -69,6 +69,17 @@ impl Opened {
         if dumps.is_empty() {
             return RunFigure::missing(format!("there is no native dump at {label}"));
         }
+        // The dump of a process that exits is of what is left of it.
+        let dumps: Vec<&Dump> = (dumps.into_iter())
+            .filter(|dump| !dump.facts.flags.disconnected)
+            .collect();
+        if dumps.is_empty() {
+            return RunFigure::missing(format!("the process exited before the dump at {label}"));
+        }
+        let frees = |dump: &&Dump| dump.measures.iter().any(|m| m.view == Some(View::Space));
+        if !dumps.iter().any(frees) {
+            return RunFigure::missing("the heap does not record frees");
+        }
         let mut total = Measured {
             value: 0.0,
             samples: Some(0.0),
@@ -122,7 +133,7 @@ impl Opened {
     ) -> Result<(), String> {
         let space = |measure: &crate::stacks::Measure| measure.view == Some(View::Space);
         let Some(at) = dump.measures.iter().position(space) else {
-            // Without frees, there is nothing unreleased to count.
+            // Another heap of the process records frees.
             return Ok(());
         };
         if dump.facts.unfinished {

@@ -35,9 +35,13 @@ pub(super) fn pss(folder: &Path, label: &str, row: &str) -> RunFigure {
         let named = rows.clone().find(|r| {
             r.label.trim_end_matches(':').eq_ignore_ascii_case(row) && r.values.contains_key(PSS)
         });
-        if let Some(value) = named.and_then(|row| row.values.get(PSS)) {
-            *found.get_or_insert(0i64) += value;
-        }
+        let Some(value) = named.and_then(|row| row.values.get(PSS)) else {
+            let process = process.described();
+            return RunFigure::missing(format!(
+                "meminfo of {process} at {label} does not have a row {row} with PSS"
+            ));
+        };
+        *found.get_or_insert(0i64) += value;
         let table = process
             .rows
             .iter()
@@ -51,7 +55,7 @@ pub(super) fn pss(folder: &Path, label: &str, row: &str) -> RunFigure {
         }));
     }
     let Some(value) = found else {
-        return RunFigure::missing(format!("meminfo at {label} has no row {row} with PSS"));
+        return RunFigure::missing(format!("meminfo at {label} does not have a process"));
     };
     parts.sort_by(|a, b| b.value.total_cmp(&a.value));
     parts.truncate(PARTS);
@@ -78,10 +82,12 @@ pub(super) fn live_set(folder: &Path, label: &str) -> RunFigure {
     };
     let mut last = std::collections::BTreeMap::new();
     for entry in entries.iter().filter(|entry| entry.boot_ns <= until) {
-        if let Observation::Collection(collection) = &entry.seen
-            && let Some(live) = collection.live
-        {
-            last.insert(entry.pid, live);
+        match &entry.seen {
+            Observation::Collection(collection) => {
+                last.extend(collection.live.map(|live| (entry.pid, live)));
+            }
+            Observation::Gone => drop(last.remove(&entry.pid)),
+            _ => {}
         }
     }
     match last.is_empty() {

@@ -56,7 +56,7 @@ impl Hands<'_> {
             let front = provoke::foreground(self.device).await?;
             if front
                 .as_deref()
-                .is_some_and(|front| is_activity(front, name))
+                .is_some_and(|front| is_activity(front, name, &self.target.package))
             {
                 return Ok(());
             }
@@ -74,15 +74,32 @@ impl Hands<'_> {
         let regex = Regex::new(pattern)
             .map_err(|error| Failure::new(ErrorClass::Usage, "bad-value", error.to_string()))?;
         let until = Instant::now() + limit;
-        let clock = Command::program("date").arg("+%s");
+        let clock = Command::program("date").arg("+%s.%N");
         let now = self.device.run(&clock, SHELL).await?;
-        let since = String::from_utf8_lossy(&now.stdout).trim().to_owned();
+        let now = String::from_utf8_lossy(&now.stdout).trim().to_owned();
+        let (seconds, _) = now.split_once('.').unwrap_or((&now, ""));
+        let since: f64 = now.parse().or_else(|_| seconds.parse()).unwrap_or(0.0);
+        // logcat begins at a whole second; earlier lines are of earlier steps.
+        let is_new = |line: &str| {
+            let time = line.split_whitespace().next();
+            time.and_then(|time| time.parse().ok())
+                .is_none_or(|time: f64| time >= since)
+        };
         loop {
             let read = Command::program("logcat").args(["-d", "-v", "epoch", "-T"]);
-            let read = read.arg(format!("{since}.000"));
+            let read = read.arg(format!("{seconds}.000"));
             let output = self.device.run(&read, SHELL).await?;
+            if output.exit != 0 {
+                let said = String::from_utf8_lossy(&output.stderr);
+                let said = crate::untrusted::sanitize(said.trim()).into_owned();
+                let message = format!("the log of the device cannot be read: {said}");
+                return Err(Failure::new(ErrorClass::Device, "command-failed", message));
+            }
             let text = String::from_utf8_lossy(&output.stdout);
-            if text.lines().any(|line| regex.is_match(line)) {
+            if text
+                .lines()
+                .any(|line| is_new(line) && regex.is_match(line))
+            {
                 return Ok(());
             }
             if Instant::now() + PAUSE >= until {
@@ -103,8 +120,8 @@ fn timed_out(message: String, limit: Duration) -> Failure {
 }
 
 /// Returns whether `front`, such as `com.example.app/.MainActivity`, is the activity `name`: its
-/// component, its class, or the end of its class from a dot.
-fn is_activity(front: &str, name: &str) -> bool {
+/// component, its class, or the end of the class of an activity of `package` from a dot.
+fn is_activity(front: &str, name: &str, own: &str) -> bool {
     let Some((package, class)) = front.split_once('/') else {
         return front == name;
     };
@@ -114,7 +131,7 @@ fn is_activity(front: &str, name: &str) -> bool {
     };
     let name = name.strip_prefix(&format!("{package}/")).unwrap_or(name);
     let dotted = format!(".{}", name.trim_start_matches('.'));
-    whole == name || whole.ends_with(&dotted)
+    whole == name || package == own && whole.ends_with(&dotted)
 }
 
 #[cfg(test)]
@@ -131,11 +148,13 @@ mod tests {
             ".MainActivity",
             "MainActivity",
         ] {
-            assert!(is_activity(front, name), "{name}");
+            assert!(is_activity(front, name, "com.example.app"), "{name}");
         }
+        // Another app can have an activity of that name.
+        assert!(!is_activity(front, ".MainActivity", "com.example.other"));
         for name in ["Activity", "ui", "com.example.other/.MainActivity", ""] {
-            assert!(!is_activity(front, name), "{name}");
+            assert!(!is_activity(front, name, "com.example.app"), "{name}");
         }
-        assert!(is_activity("com.a/com.b.Main", "com.b.Main"));
+        assert!(is_activity("com.a/com.b.Main", "com.b.Main", "com.a"));
     }
 }

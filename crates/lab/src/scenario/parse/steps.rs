@@ -39,6 +39,14 @@ impl Labels {
         self.all.iter().map(|label| label.name.as_str())
     }
 
+    /// Returns the label inside a `repeat` of which this one has the form of an iteration.
+    fn repeated(&self, name: &str) -> Option<&Label> {
+        let (base, number) = name.rsplit_once('-')?;
+        let is_number = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+        let mut of_repeats = self.all.iter().filter(|label| label.name == base);
+        of_repeats.find(|label| is_number && label.iterations.is_some())
+    }
+
     /// Returns the label inside a `repeat` of which this one is an iteration.
     fn iteration(&self, name: &str) -> Option<&Label> {
         let (base, number) = name.rsplit_once('-')?;
@@ -181,9 +189,9 @@ impl Converter<'_> {
             .iter()
             .filter(|label| label.iterations.is_none())
         {
-            if let Some(repeated) = self.labels.iteration(&label.name) {
+            if let Some(repeated) = self.labels.repeated(&label.name) {
                 let message = format!(
-                    "the label `{}` is also that of an iteration of `{}` in line {}",
+                    "the label `{}` looks like that of an iteration of `{}` in line {}",
                     shown(&label.name),
                     shown(&repeated.name),
                     repeated.node.line
