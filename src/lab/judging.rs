@@ -123,3 +123,68 @@ impl Judging<'_> {
             .collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use heaptap_lab::scenario::Actions;
+    use heaptap_lab::verdict::Measured;
+
+    use super::super::state::{self, Progress};
+    use super::*;
+
+    fn scenario(budget: &str) -> Scenario {
+        let text = format!(
+            "version: 1\nname: a\ntarget: {{name: com.a}}\nmeasure: [native, java]\nsteps: \
+             [start]\nbudgets:\n- {budget}\n"
+        );
+        let actions = Actions {
+            all: &[("start", "starts")],
+            check: &|_| Ok(()),
+        };
+        Scenario::parse(&text, "a.yaml", &|_| None, &actions).unwrap()
+    }
+
+    /// The verdict of one budget from these figures; `None` is a run without it.
+    fn verdict(budget: &str, figures: &[Option<f64>]) -> Result<Verdict, String> {
+        let scenario = scenario(budget);
+        let mut progress = Progress::new(String::new(), String::new(), 1);
+        progress.device_class = DEFAULT_CLASS.to_owned();
+        let figure = |(at, value): (usize, &Option<f64>)| state::Figure {
+            run: at + 1,
+            measured: value.map(|value| Measured {
+                value,
+                samples: None,
+            }),
+            missing: value.is_none().then(|| "no dump".to_owned()),
+            parts: Vec::new(),
+        };
+        progress.figures[0] = figures.iter().enumerate().map(figure).collect();
+        let judging = Judging {
+            scenario: &scenario,
+            interval: 4096,
+            baseline: &Baseline::default(),
+        };
+        let mut all = judging.all(&progress, true);
+        all.remove(0).map(|judged| judged.verdict)
+    }
+
+    #[test]
+    fn runs_without_the_figure_prevent_within_and_not_over() {
+        let leaks = "{name: leaks, leaks: {}, limit: 0}";
+        let none = Err("no dump".to_owned());
+        assert_eq!(verdict(leaks, &[Some(3.0), None]), Ok(Verdict::Over));
+        assert_eq!(
+            verdict(leaks, &[Some(0.0), Some(0.0), None, Some(0.0)]),
+            none
+        );
+        let all = [Some(0.0); 3];
+        assert_eq!(verdict(leaks, &all), Ok(Verdict::Within));
+    }
+
+    #[test]
+    fn a_change_without_a_baseline_says_how_to_write_one() {
+        let change = "{name: all, native: {}, change: 2%}";
+        let why = verdict(change, &[Some(1.0); 3]).unwrap_err();
+        assert!(why.contains("--update-baseline"), "{why}");
+    }
+}

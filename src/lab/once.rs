@@ -197,8 +197,9 @@ async fn attempt(
             ..Over::failed(error, Some(finished), labels)
         },
         (Ok(Recorded::Finished(finished)), None) => match died(bench, scenario, &finished) {
-            Some(error) => Over::failed(error, Some(finished), labels),
-            None => Over::of_finished(finished, labels),
+            // heapprofd also lets go of a process whose data it loses.
+            Some(error) if finished.class.is_none() => Over::failed(error, Some(finished), labels),
+            _ => Over::of_finished(finished, labels),
         },
         (Err(failure), Some((_, error))) => Over {
             interrupted,

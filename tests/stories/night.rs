@@ -118,3 +118,36 @@ fn a_missing_device_ends_the_command_before_anything_runs() {
     assert_eq!(ended.json()["error"]["kind"], "device-not-found", "{ended}");
     assert!(!lab.work().join("out/one-virtual-1").exists());
 }
+
+#[test]
+fn what_is_resumed_is_of_this_device_and_of_this_directory() {
+    let lab = Lab::new("devices=2,speed=8");
+    write(&lab, "one");
+    let resume = ["run", "one.yaml", "-o", "out", "--resume", "--json", "-s"];
+    let kind = |ended: Ended| ended.json()["error"]["kind"].clone();
+    let empty = lab.expect(8, &[&resume[..], &["virtual-1"]].concat());
+    assert_eq!(kind(empty), "cannot-resume");
+    lab.expect(0, &["run", "one.yaml", "-o", "out", "-s", "virtual-1"]);
+    let other = lab.expect(8, &[&resume[..], &["virtual-1-2"]].concat());
+    assert_eq!(kind(other), "cannot-resume");
+
+    // A night of two devices goes on with the one that is left, in its own directory.
+    let both = ["run", "one.yaml", "-o", "night", "--json", "--all-devices"];
+    lab.expect(0, &both);
+    let left = [
+        "run",
+        "one.yaml",
+        "-o",
+        "night",
+        "--json",
+        "--resume",
+        "-s",
+        "virtual-1-2",
+    ];
+    let ended = lab.expect(0, &left);
+    assert_eq!(
+        outcomes(&ended).into_values().next().unwrap(),
+        "0 done done done"
+    );
+    assert!(!lab.work().join("night/progress.json").exists());
+}

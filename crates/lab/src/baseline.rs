@@ -154,6 +154,19 @@ mod tests {
     }
 
     #[test]
+    fn devices_of_one_class_are_together_and_other_lines_stay() {
+        let mut baseline = Baseline::parse(TEXT).unwrap();
+        let result = crate::results::fixture::all_states();
+        let name = &result.budgets[0].name;
+        let class = &result.device_class;
+        baseline.update(&[&result, &result]);
+        let once = result.budgets[0].figures.len();
+        assert_eq!(baseline.runs(name, class).len(), 2 * once);
+        assert_eq!(baseline.runs("b", "low-ram").len(), 3);
+        assert_eq!(Baseline::parse(&baseline.text()).unwrap(), baseline);
+    }
+
+    #[test]
     fn a_wrong_line_is_named() {
         for (text, why) in [
             ("a default 1 = 2", "has no `: `"),

@@ -20,7 +20,7 @@ pub mod night;
 pub mod values;
 
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 
 use serde::{Deserialize, Serialize};
 

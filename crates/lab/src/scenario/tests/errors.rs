@@ -318,8 +318,12 @@ fn labels_are_valid_and_unique() {
         &[
             "10:17: steps[0].steps[1].steps[0].snapshot: a snapshot cannot be in a `repeat` inside \
              another",
-            "11:13: steps[1].snapshot: the label `round-3` is also that of an iteration of `round` \
-             in line 7",
+            "11:13: steps[1].snapshot: the label `round-3` looks like that of an iteration of \
+             `round` in line 7",
+            "12:13: steps[2].snapshot: the label `round-4` looks like that of an iteration of \
+             `round` in line 7",
+            "13:13: steps[3].snapshot: the label `round-03` looks like that of an iteration of \
+             `round` in line 7",
         ],
     );
     keys_fail(
