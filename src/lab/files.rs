@@ -15,6 +15,7 @@ pub const JUNIT: &str = "junit.xml";
 pub const SUMMARY: &str = "summary.md";
 pub const METRICS: &str = "metrics.txt";
 pub const INDEX: &str = "index.html";
+pub const PROGRESS: &str = "progress.json";
 
 /// Writes a text under its final name when it is complete.
 ///
@@ -120,7 +121,7 @@ pub fn claim(folder: &Path, resume: bool) -> Result<(), Failure> {
     };
     std::fs::create_dir_all(folder).map_err(unwritable)?;
     let mut entries = std::fs::read_dir(folder).map_err(unwritable)?;
-    let progress = |folder: &Path| folder.join(super::state::FILE).is_file();
+    let progress = |folder: &Path| folder.join(PROGRESS).is_file();
     if resume {
         let is_ours = progress(folder) || entries.flatten().any(|entry| progress(&entry.path()));
         return match is_ours {

@@ -197,7 +197,7 @@ async fn attempt(
             ..Over::failed(error, Some(finished), labels)
         },
         (Ok(Recorded::Finished(finished)), None) => match died(bench, scenario, &finished) {
-            // heapprofd also lets go of a process whose data it loses.
+            // heapprofd also disconnects from a process whose data it loses.
             Some(error) if finished.class.is_none() => Over::failed(error, Some(finished), labels),
             _ => Over::of_finished(finished, labels),
         },

@@ -7,10 +7,9 @@ use heaptap_lab::results::{Device, Excess, Run};
 use heaptap_lab::verdict::Measured;
 use serde::{Deserialize, Serialize};
 
+use super::files::{self, PROGRESS};
 use crate::error::{ErrorClass, Failure};
 
-/// Name of the file.
-pub const FILE: &str = "progress.json";
 /// Schema version.
 const VERSION: u32 = 1;
 
@@ -71,7 +70,7 @@ impl Progress {
     /// # Errors
     /// Returns an error if there is none, or if it is of another scenario.
     pub fn read(folder: &Path, scenario_sha256: &str) -> Result<Progress, Failure> {
-        let path = folder.join(FILE);
+        let path = folder.join(PROGRESS);
         let unusable = |why: String| {
             let message = format!("cannot resume {}: {why}", folder.display());
             Failure::new(ErrorClass::BadInput, "cannot-resume", message)
@@ -79,9 +78,9 @@ impl Progress {
         };
         let text = std::fs::read(&path).map_err(|error| unusable(error.to_string()))?;
         let read: Progress = serde_json::from_slice(&text)
-            .map_err(|error| unusable(format!("{FILE} is damaged: {error}")))?;
+            .map_err(|error| unusable(format!("{PROGRESS} is damaged: {error}")))?;
         if read.version != VERSION {
-            return Err(unusable(format!("{FILE} has version {}", read.version)));
+            return Err(unusable(format!("{PROGRESS} has version {}", read.version)));
         }
         if read.scenario_sha256 != scenario_sha256 {
             return Err(unusable(
@@ -96,7 +95,7 @@ impl Progress {
     /// # Errors
     /// Returns an error if the directory cannot be written.
     pub fn write(&self, folder: &Path) -> Result<(), Failure> {
-        super::files::write_json(&folder.join(FILE), self)
+        files::write_json(&folder.join(PROGRESS), self)
     }
 
     /// Returns the number of the next run.
@@ -126,7 +125,7 @@ mod tests {
         assert_eq!(progress.next_run(), 4);
         let other = Progress::read(folder.path(), "cd").unwrap_err();
         assert_eq!(other.kind, "cannot-resume");
-        std::fs::write(folder.path().join(FILE), "{\"version\":1").unwrap();
+        std::fs::write(folder.path().join(PROGRESS), "{\"version\":1").unwrap();
         let damaged = Progress::read(folder.path(), "ab").unwrap_err();
         assert!(damaged.message.contains("damaged"), "{damaged}");
     }

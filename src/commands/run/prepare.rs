@@ -17,7 +17,6 @@ use crate::lab::files;
 use crate::lab::is_of_class;
 use crate::lab::many::Phone;
 use crate::lab::scenario_run::LabRequest;
-use crate::lab::state::FILE as PROGRESS;
 use crate::naming::names::NameOptions;
 use crate::provoke::{self, Action, Plan, catalog, dry_run};
 use crate::recording::capture_kind::CaptureKind;
@@ -191,7 +190,7 @@ pub async fn phones(
                 true => folder.to_owned(),
                 false => part,
             };
-            request.resume = args.resume && request.folder.join(PROGRESS).is_file();
+            request.resume = args.resume && request.folder.join(files::PROGRESS).is_file();
             std::fs::create_dir_all(&request.folder).map_err(|error| {
                 let message = format!("cannot write {}: {error}", request.folder.display());
                 Failure::new(ErrorClass::HostWrite, "host-write", message)
