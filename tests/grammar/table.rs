@@ -141,7 +141,8 @@ pub(crate) const COMMANDS: &[Row] = &[
         "run",
         "SCENARIO",
         "OSMN",
-        "resume dry-run plan init schema baseline update-baseline",
+        "all-devices device-class jobs shard resume dry-run plan init schema baseline \
+         update-baseline",
     ),
     row(
         "convert",

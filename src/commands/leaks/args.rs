@@ -81,7 +81,7 @@ pub struct GrowthArgs {
     /// Number of first dumps to skip [default: 1 of six or more]
     #[arg(long, value_name = "N", hide_short_help = true)]
     pub warmup: Option<usize>,
-    /// Sampling interval of pprofs that lack it; 1 if they are not sampled
+    /// Sampling interval; only for pprofs that lack it (1: not sampled)
     #[arg(long, value_name = "SIZE", value_parser = ByteSize::parse, hide_short_help = true)]
     pub interval: Option<ByteSize>,
 }
