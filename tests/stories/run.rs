@@ -418,14 +418,14 @@ fn after_a_kill_it_goes_on_where_it_was() {
     let lab = Lab::new(FAST);
     Scenario {
         repeats: 2,
-        steps: &["start", "snapshot: before", "rotate: 4"],
+        steps: &["start", "snapshot: before", "rotate: 20"],
         ..Scenario::default()
     }
     .write(&lab);
     let mut running = begin(&lab, &[]);
     running.until_line("the second run", |e| e["event"] == "run" && e["run"] == 2);
     running.until_line("rotation", |e| {
-        e["event"] == "step" && e["what"] == "rotate:4"
+        e["event"] == "step" && e["what"] == "rotate:20"
     });
     lab.wait_on_phone(1.0);
     running.signal("KILL");
@@ -446,14 +446,14 @@ fn after_a_kill_it_goes_on_where_it_was() {
 fn an_interrupted_run_is_fetched_and_can_be_resumed() {
     let lab = Lab::new(FAST);
     Scenario {
-        steps: &["start", "rotate: 4"],
+        steps: &["start", "rotate: 40"],
         budgets: &["{name: native, native: {}, limit: 1GiB}"],
         ..Scenario::default()
     }
     .write(&lab);
     let mut running = begin(&lab, &[]);
     running.until_line("rotation", |e| {
-        e["event"] == "step" && e["what"] == "rotate:4"
+        e["event"] == "step" && e["what"] == "rotate:40"
     });
     lab.wait_on_phone(1.0);
     running.signal("INT");
@@ -475,7 +475,7 @@ fn an_interrupted_run_is_fetched_and_can_be_resumed() {
 fn a_device_that_vanishes_makes_a_run_void() {
     let lab = Lab::new(FAST);
     Scenario {
-        steps: &["start", "shell: [sleep, 10]"],
+        steps: &["start", "shell: [sleep, 40]"],
         ..Scenario::default()
     }
     .write(&lab);
@@ -499,7 +499,7 @@ fn a_device_that_vanishes_makes_a_run_void() {
 #[test]
 fn a_recording_with_missing_data_makes_a_run_void() {
     for (fault, kind) in [
-        ("overrun#1", "recording-incomplete"),
+        ("truncate#1", "recording-incomplete"),
         ("perfetto-dies@1500#1", "recording-ended"),
     ] {
         let lab = Lab::new(FAST);
