@@ -8,8 +8,12 @@ mod others;
 use std::path::Path;
 
 use heaptap_lab::results::Excess;
-use heaptap_lab::scenario::{Budget, Figure, Scenario};
+use heaptap_lab::scenario::{Budget, END, Figure, Scenario};
 use heaptap_lab::verdict::{Measured, slope_of_second_half};
+
+use crate::heaps::selector::DumpSelector;
+use crate::results::timeline;
+use crate::timeline::Timeline;
 
 /// Figure of a budget in one run.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +25,21 @@ pub struct RunFigure {
 }
 
 impl RunFigure {
+    /// Creates a figure from its parts, which are disjoint and not sampled.
+    fn sum_of(parts: Vec<Excess>) -> RunFigure {
+        let value = parts.iter().map(|part| part.value).sum();
+        RunFigure::new(value, None, parts)
+    }
+
+    fn new(value: f64, samples: Option<f64>, mut parts: Vec<Excess>) -> RunFigure {
+        parts.sort_by(|a, b| b.value.total_cmp(&a.value));
+        parts.truncate(PARTS);
+        RunFigure {
+            measured: Ok(Measured { value, samples }),
+            parts,
+        }
+    }
+
     fn missing(why: impl Into<String>) -> RunFigure {
         RunFigure {
             measured: Err(why.into()),
@@ -33,8 +52,6 @@ impl RunFigure {
 const PARTS: usize = 100;
 /// Maximum number of parts that are kept: for people.
 const KEPT: usize = 5;
-/// The moment at the end of a recording.
-const END: &str = "end";
 
 /// Reads the figures of all budgets. `labels` are the snapshots of the run in order.
 pub fn of_run(folder: &Path, scenario: &Scenario, labels: &[String]) -> Vec<RunFigure> {
@@ -42,7 +59,8 @@ pub fn of_run(folder: &Path, scenario: &Scenario, labels: &[String]) -> Vec<RunF
         folder,
         labels,
         native: None,
-        java: java::Heaps::default(),
+        timeline: None,
+        java: java::Heaps::new(folder),
     };
     let budgets = scenario.budgets.iter();
     let figures = budgets.map(|budget| sources.figure(budget));
@@ -59,7 +77,9 @@ struct Sources<'a> {
     labels: &'a [String],
     /// The native heaps, once they are opened.
     native: Option<Result<native::Opened, String>>,
-    java: java::Heaps,
+    /// The log of collections, once it is read.
+    timeline: Option<Timeline>,
+    java: java::Heaps<'a>,
 }
 
 impl Sources<'_> {
@@ -85,13 +105,7 @@ impl Sources<'_> {
         }
         match slope_of_second_half(&values) {
             // A growth can be negative; its error is the spread of the runs.
-            Some(value) => RunFigure {
-                measured: Ok(Measured {
-                    value,
-                    samples: None,
-                }),
-                parts: grown(&parts[parts.len() / 2..]),
-            },
+            Some(value) => RunFigure::new(value, None, grown(&parts[parts.len() / 2..])),
             None => RunFigure::missing(format!(
                 "growth needs at least 4 snapshots {per}-N, and the run has {}",
                 values.len()
@@ -117,12 +131,14 @@ impl Sources<'_> {
                     Err(why) => RunFigure::missing(why.clone()),
                 }
             }
-            Figure::Java { class, measure } => {
-                self.java.classes(self.folder, label, class, *measure)
-            }
-            Figure::Leaks => self.java.leaks(self.folder, label),
+            Figure::Java { class, measure } => self.java.classes(label, class, *measure),
+            Figure::Leaks => self.java.leaks(label),
             Figure::Meminfo { row } => others::pss(self.folder, label, row),
-            Figure::LiveSet => others::live_set(self.folder, label),
+            Figure::LiveSet => {
+                let folder = self.folder;
+                let read = || timeline::beside(folder).timeline;
+                others::live_set(self.timeline.get_or_insert_with(read), label)
+            }
         }
     }
 }
@@ -144,6 +160,14 @@ fn grown(rounds: &[Vec<Excess>]) -> Vec<Excess> {
         .collect();
     grown.sort_by(|a, b| b.value.total_cmp(&a.value));
     grown
+}
+
+/// Returns the selector of a label.
+fn selector(label: &str) -> DumpSelector {
+    match label {
+        END => DumpSelector::End,
+        label => DumpSelector::Label(label.to_owned()),
+    }
 }
 
 /// Returns the labels of the iterations of a snapshot: `round-1`, `round-2`.

@@ -109,6 +109,13 @@ pub fn read(folder: &Path) -> Result<ScenarioResult, Failure> {
     serde_json::from_slice(&text).map_err(|error| unusable(error.to_string()))
 }
 
+/// Returns the failure of `--resume` in a directory.
+pub(super) fn cannot_resume(folder: &Path, why: &str) -> Failure {
+    let message = format!("cannot resume {}: {why}", folder.display());
+    Failure::new(ErrorClass::BadInput, "cannot-resume", message)
+        .with_help("leave out `--resume` and name a new directory to begin again")
+}
+
 /// Creates the output directory, which must be new or empty unless its runs are resumed.
 ///
 /// # Errors
@@ -126,11 +133,7 @@ pub fn claim(folder: &Path, resume: bool) -> Result<(), Failure> {
         let is_ours = progress(folder) || entries.flatten().any(|entry| progress(&entry.path()));
         return match is_ours {
             true => Ok(()),
-            false => {
-                let message = format!("cannot resume {}: it has no runs", folder.display());
-                Err(Failure::new(ErrorClass::BadInput, "cannot-resume", message)
-                    .with_help("name the output directory of the scenario's earlier runs"))
-            }
+            false => Err(cannot_resume(folder, "it has no runs")),
         };
     }
     if entries.next().is_some() {

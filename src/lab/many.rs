@@ -172,15 +172,14 @@ fn not_begun(request: &LabRequest, serial: &str, failure: &Failure) -> ScenarioR
 
 /// Returns the class of the exit code of several results. One budget that is surely over decides.
 pub fn class_of(all: &[ScenarioResult]) -> Option<ErrorClass> {
-    let codes: Vec<u8> = all.iter().map(|result| result.exit_code).collect();
-    let classes = ErrorClass::BY_PRECEDENCE.into_iter();
-    let over = ErrorClass::Budget;
-    if codes.contains(&over.exit_code()) {
-        return Some(over);
+    let classes = all
+        .iter()
+        .map(|result| ErrorClass::of_exit_code(result.exit_code));
+    let classes: Vec<ErrorClass> = classes.flatten().collect();
+    match classes.contains(&ErrorClass::Budget) {
+        true => Some(ErrorClass::Budget),
+        false => ErrorClass::first_of(classes),
     }
-    classes
-        .into_iter()
-        .find(|class| codes.contains(&class.exit_code()))
 }
 
 fn copy(failure: &Failure) -> Failure {

@@ -3,27 +3,13 @@
 use std::path::Path;
 
 use super::events::{LabEvent, LabEvents};
-use crate::heaps::input::{DumpScope, LookOptions};
+use crate::heaps::input::LookOptions;
 use crate::heaps::java::{JavaOptions, ProgressReporter};
-use crate::pages::{self, PagePlace, ReportFile, ReportInput, ReportRequest};
+use crate::pages::{self, PagePlace, ReportFile, ReportRequest};
 
 /// Writes the page of a run next to its directory. The results are complete without it.
 pub(super) fn write(folder: &Path, page: &Path, tell: &LabEvents) {
-    let request = ReportRequest {
-        inputs: vec![ReportInput {
-            path: folder.to_owned(),
-            wanted: DumpScope::All,
-            mappings: Vec::new(),
-        }],
-        base: None,
-        per: None,
-        look: LookOptions::default(),
-        java: JavaOptions::default(),
-        java_only: false,
-        native_only: false,
-        limit: None,
-        contents: false,
-    };
+    let request = ReportRequest::of_all(folder, LookOptions::default(), JavaOptions::default());
     let place = PagePlace::Named(page.to_owned());
     let progress = ProgressReporter::default();
     let written = ReportFile::create(&place, &[folder], true)

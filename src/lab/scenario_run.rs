@@ -93,13 +93,11 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
     };
     let row = phone::device_row(&facts);
     if !progress.runs.is_empty() && progress.device != row {
-        return Err(cannot_resume(
-            request,
-            format!(
-                "its runs are of {}, with another build",
-                progress.device.serial
-            ),
-        ));
+        let why = format!(
+            "its runs are of {}, or of another build",
+            progress.device.serial
+        );
+        return Err(files::cannot_resume(&request.folder, &why));
     }
     progress.device = row;
     progress.device_class = phone::class_of(scenario, &facts).to_owned();
@@ -126,8 +124,8 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
     }
     let version = phone::app_version(tools.device, &target.package).await;
     if !progress.runs.is_empty() && progress.app_version != version {
-        let why = "the app has another version than in its runs".to_owned();
-        return Err(cannot_resume(request, why));
+        let why = "the app has another version than in its runs";
+        return Err(files::cannot_resume(&request.folder, why));
     }
     progress.app_version = version;
     progress.write(&request.folder)?;
@@ -167,12 +165,6 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
         count(&judging, &progress, number, tools.tell);
     }
     finish(request, &judging, progress, began, interrupted, tools.tell)
-}
-
-fn cannot_resume(request: &LabRequest, why: String) -> Failure {
-    let message = format!("cannot resume {}: {why}", request.folder.display());
-    Failure::new(ErrorClass::BadInput, "cannot-resume", message)
-        .with_help("leave out `--resume` and name a new directory to begin again")
 }
 
 /// Waits for a device that vanished or restarted, and fetches what a void run left on it. The next
@@ -374,10 +366,7 @@ fn class_of_result(
         .last()
         .filter(|run| run.state == RunState::Void);
     if let Some(error) = failed.or(void).and_then(|run| run.error.as_ref()) {
-        let classes = ErrorClass::BY_PRECEDENCE.into_iter();
-        return classes
-            .into_iter()
-            .find(|class| class.exit_code() == error.code);
+        return ErrorClass::of_exit_code(error.code);
     }
     let open = budgets.iter().any(|budget| budget.judgement.is_none());
     (open || is(Verdict::Undecided)).then_some(ErrorClass::Inconclusive)

@@ -8,7 +8,7 @@ use heaptap_lab::verdict::Measured;
 use serde::{Deserialize, Serialize};
 
 use super::files::{self, PROGRESS};
-use crate::error::{ErrorClass, Failure};
+use crate::error::Failure;
 
 /// Schema version.
 const VERSION: u32 = 1;
@@ -71,11 +71,7 @@ impl Progress {
     /// Returns an error if there is none, or if it is of another scenario.
     pub fn read(folder: &Path, scenario_sha256: &str) -> Result<Progress, Failure> {
         let path = folder.join(PROGRESS);
-        let unusable = |why: String| {
-            let message = format!("cannot resume {}: {why}", folder.display());
-            Failure::new(ErrorClass::BadInput, "cannot-resume", message)
-                .with_help("leave out `--resume` and name a new directory to begin again")
-        };
+        let unusable = |why: String| files::cannot_resume(folder, &why);
         let text = std::fs::read(&path).map_err(|error| unusable(error.to_string()))?;
         let read: Progress = serde_json::from_slice(&text)
             .map_err(|error| unusable(format!("{PROGRESS} is damaged: {error}")))?;

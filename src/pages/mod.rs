@@ -98,6 +98,27 @@ pub struct ReportRequest {
     pub contents: bool,
 }
 
+impl ReportRequest {
+    /// Creates a request for everything in one input.
+    pub fn of_all(path: &Path, look: LookOptions, java: JavaOptions) -> ReportRequest {
+        ReportRequest {
+            inputs: vec![ReportInput {
+                path: path.to_owned(),
+                wanted: DumpScope::All,
+                mappings: Vec::new(),
+            }],
+            base: None,
+            per: None,
+            look,
+            java,
+            java_only: false,
+            native_only: false,
+            limit: None,
+            contents: false,
+        }
+    }
+}
+
 /// Destination of a page.
 pub enum Target {
     /// Into a file.

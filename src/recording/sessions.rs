@@ -233,13 +233,10 @@ fn done_by_recorder(session_state: &SessionState) -> Result<Stopped, Failure> {
         }
         .into());
     };
-    let code = manifest.outcome.exit_code;
     Ok(Stopped::LeftToRecorder {
         session: header.id.clone(),
         output: header.output.clone(),
-        class: ErrorClass::BY_PRECEDENCE
-            .into_iter()
-            .find(|class| class.exit_code() == code),
+        class: ErrorClass::of_exit_code(manifest.outcome.exit_code),
     })
 }
 

@@ -6,10 +6,9 @@ use crate::flags::java::JavaArgs;
 use crate::flags::native::NativeArgs;
 use crate::flags::no_report::NoReportArgs;
 use crate::heap_graph::Follow;
-use crate::heaps::input::DumpScope;
 use crate::pages::PAGE;
 use crate::pages::{
-    self, PagePlace, ReportError, ReportFile, ReportInput, ReportOutcome, ReportRequest, Target,
+    self, PagePlace, ReportError, ReportFile, ReportOutcome, ReportRequest, Target,
 };
 use crate::recording::outcome::Finished;
 use crate::results::manifest::{Manifest, Page};
@@ -55,23 +54,9 @@ pub(crate) async fn leave(
         return None;
     }
     let folder = finished.output.as_path();
-    let input = ReportInput {
-        path: folder.to_owned(),
-        wanted: DumpScope::All,
-        mappings: Vec::new(),
-    };
     let java = JavaArgs::default();
-    let request = ReportRequest {
-        inputs: vec![input],
-        base: None,
-        per: None,
-        look: NativeArgs::default().options(&java),
-        java: java.options(Follow::default()),
-        java_only: false,
-        native_only: false,
-        limit: None,
-        contents: false,
-    };
+    let look = NativeArgs::default().options(&java);
+    let request = ReportRequest::of_all(folder, look, java.options(Follow::default()));
     let page = folder.join(PAGE);
     let written = async {
         if page.exists() && !pages::is_page(&page) {

@@ -32,10 +32,13 @@ pub use self::actions::Actions;
 pub use self::init::first_scenario;
 pub use self::problems::{Problem, Problems};
 pub use self::schema::schema;
+pub use self::yaml::MAX_BYTES;
 use crate::results::Unit;
 
 /// The class of devices that no other class takes.
 pub const DEFAULT_CLASS: &str = "default";
+/// The moment at the end of a recording.
+pub const END: &str = "end";
 
 /// A scenario, checked: names, sizes, times and references are valid, variables are replaced.
 #[derive(Debug, Clone, PartialEq)]

@@ -12,10 +12,10 @@ mod looks;
 mod plan;
 #[cfg(test)]
 mod simulation;
-mod special;
 mod spread;
 mod student;
 
+use heaptap_analyze::sampling::special;
 use serde::{Deserialize, Serialize};
 
 pub use change::{PairedChange, change_of_pairs, judge_change, judge_pairs};

@@ -77,6 +77,12 @@ impl ErrorClass {
         }
     }
 
+    /// Returns the class with this process exit code; `None` for 0 and codes of other programs.
+    pub fn of_exit_code(code: u8) -> Option<ErrorClass> {
+        let mut all = Self::BY_PRECEDENCE.into_iter();
+        all.find(|class| class.exit_code() == code)
+    }
+
     /// Returns the class if there is a result: of a damaged input, the rest was used.
     pub fn with_result(self) -> ErrorClass {
         match self {
@@ -305,6 +311,9 @@ mod tests {
         codes.sort_unstable();
         codes.dedup();
         assert_eq!(codes.len(), ErrorClass::BY_PRECEDENCE.len());
+        let back = |code: &u8| ErrorClass::of_exit_code(*code).map(ErrorClass::exit_code);
+        assert!(codes.iter().all(|code| back(code) == Some(*code)));
+        assert_eq!(ErrorClass::of_exit_code(0), None);
     }
 
     #[test]

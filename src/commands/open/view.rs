@@ -15,11 +15,10 @@ use crate::flags::context::Context;
 use crate::flags::java::JavaArgs;
 use crate::flags::native::NativeArgs;
 use crate::heap_graph::Follow;
-use crate::heaps::input::DumpScope;
 use crate::heaps::selector::JavaInput;
 use crate::net::{Ended, ServerEvent};
 use crate::pages::browser;
-use crate::pages::{PagePlace, ReportInput, ReportRequest};
+use crate::pages::{PagePlace, ReportRequest};
 use crate::units::{ByteSize, HumanDuration};
 use crate::untrusted::shell::quoted_path;
 use crate::views::blocking;
@@ -161,21 +160,8 @@ fn no_browser(console: &Console, url: &str, error: &std::io::Error) {
 /// Creates a page like `heaptap report INPUT`.
 async fn make_page(ctx: &Context, input: &Path, page: PagePlace) -> Result<Outcome, Failure> {
     let (native, java) = (NativeArgs::default(), JavaArgs::default());
-    let request = ReportRequest {
-        inputs: vec![ReportInput {
-            path: input.to_owned(),
-            wanted: DumpScope::All,
-            mappings: Vec::new(),
-        }],
-        base: None,
-        per: None,
-        look: native.options(&java),
-        java: java.options(Follow::default()),
-        java_only: false,
-        native_only: false,
-        limit: None,
-        contents: false,
-    };
+    let look = native.options(&java);
+    let request = ReportRequest::of_all(input, look, java.options(Follow::default()));
     let told = page::write(ctx, request, page, false).await?;
     for finding in &told.findings {
         let help = finding.help.as_deref();

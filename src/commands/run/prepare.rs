@@ -26,8 +26,8 @@ use crate::results::output::{default_name, file_name};
 use crate::session::SessionId;
 use crate::untrusted::shell::quoted;
 
-/// Maximum size of a scenario in bytes.
-const LARGEST: u64 = 1 << 20;
+/// Maximum size of a scenario or baseline in bytes.
+const MAX_BYTES: u64 = scenario::MAX_BYTES as u64;
 
 /// Reads a scenario.
 ///
@@ -43,9 +43,9 @@ pub fn read(path: &Path) -> Result<Scenario, Failure> {
         )
         .with_help("`heaptap run --init PACKAGE` prints a first scenario")
     };
-    let bytes = crate::bytes::Bytes::read(path, LARGEST);
+    let bytes = crate::bytes::Bytes::read(path, MAX_BYTES);
     let bytes = bytes.map_err(|error| unreadable(error.to_string()))?;
-    if bytes.len() as u64 > LARGEST {
+    if bytes.len() as u64 > MAX_BYTES {
         return Err(unreadable("it is larger than 1 MiB".to_owned()));
     }
     let text = std::str::from_utf8(&bytes).map_err(|_| unreadable("it is not text".to_owned()))?;
@@ -286,7 +286,8 @@ pub fn read_baseline(path: &Path, named: bool) -> Result<Baseline, Failure> {
     if !path.exists() && !named {
         return Ok(Baseline::default());
     }
-    let bytes = crate::bytes::Bytes::read(path, LARGEST).map_err(|e| unreadable(e.to_string()))?;
+    let bytes =
+        crate::bytes::Bytes::read(path, MAX_BYTES).map_err(|e| unreadable(e.to_string()))?;
     let text = std::str::from_utf8(&bytes).map_err(|_| unreadable("it is not text".to_owned()))?;
     Baseline::parse(text).map_err(|error| unreadable(error.to_string()))
 }

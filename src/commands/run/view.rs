@@ -122,7 +122,9 @@ async fn perform(
         phones = prepare::phones(ctx, args, folder, requests) => phones?,
         _ = signals.recv() => return Err(crate::session::SessionError::Interrupted.into()),
     };
-    let is_one = phones.len() == 1 && requests.len() == 1;
+    // One scenario on one device has the directory for itself.
+    let mut folders = phones.iter().flat_map(|phone| &phone.requests);
+    let is_one = folders.all(|request| request.folder == folder);
     let (canceller, cancel) = Cancel::new();
     let (happened, mut events) = mpsc::unbounded_channel();
     let mut shown = Shown::new(&ctx.console, phones.len() > 1);
@@ -181,9 +183,11 @@ fn left(folder: &Path) -> Failure {
 
 /// Returns whether the runs ended, so that only the budgets decide the exit code.
 fn is_judged(result: &ScenarioResult) -> bool {
-    let verdicts = [ErrorClass::Budget, ErrorClass::Inconclusive];
-    let mut codes = verdicts.map(ErrorClass::exit_code).into_iter();
-    result.exit_code == 0 || codes.any(|code| code == result.exit_code)
+    let class = ErrorClass::of_exit_code(result.exit_code);
+    matches!(
+        class,
+        None | Some(ErrorClass::Budget | ErrorClass::Inconclusive)
+    )
 }
 
 /// Prints how many runs each budget needs.

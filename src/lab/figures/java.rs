@@ -4,26 +4,43 @@ use std::path::Path;
 
 use heaptap_lab::results::Excess;
 use heaptap_lab::scenario::JavaMeasure;
-use heaptap_lab::verdict::Measured;
 use regex::Regex;
 
-use super::{END, PARTS, RunFigure};
+use super::{RunFigure, selector};
 use crate::analyze::filter::Filter;
 use crate::analyze::histogram::{self, HistogramKey, ObjectScope, Row};
 use crate::analyze::leaks::{self, Certainty};
 use crate::heaps::java::{JavaFile, JavaHeap, JavaOptions, OpenedJava, ProgressReporter};
-use crate::heaps::selector::DumpSelector;
 
-/// The Java heap read last: budgets of one label share it.
-#[derive(Default)]
-pub(super) struct Heaps {
+/// The Java heaps of a run.
+pub(super) struct Heaps<'a> {
+    folder: &'a Path,
+    /// Its dumps, once they are listed.
+    file: Option<Result<JavaFile, String>>,
+    /// The heap read last: budgets of one label share it.
     read: Option<(String, Result<JavaHeap, String>)>,
 }
 
-impl Heaps {
-    fn at(&mut self, folder: &Path, label: &str) -> Result<&JavaHeap, String> {
+impl<'a> Heaps<'a> {
+    pub(super) fn new(folder: &'a Path) -> Heaps<'a> {
+        Heaps {
+            folder,
+            file: None,
+            read: None,
+        }
+    }
+
+    fn at(&mut self, label: &str) -> Result<&JavaHeap, String> {
         if self.read.as_ref().is_none_or(|(of, _)| of != label) {
-            self.read = Some((label.to_owned(), read(folder, label)));
+            // One heap is in memory at a time.
+            self.read = None;
+            let folder = self.folder;
+            let file = self.file.get_or_insert_with(|| open(folder));
+            let heap = match file {
+                Ok(file) => read(file, label),
+                Err(why) => Err(why.clone()),
+            };
+            self.read = Some((label.to_owned(), heap));
         }
         match &self.read {
             Some((_, Ok(heap))) => Ok(heap),
@@ -35,12 +52,11 @@ impl Heaps {
     /// Sums over the reachable objects of the classes that `pattern`, a name with `*`, matches.
     pub(super) fn classes(
         &mut self,
-        folder: &Path,
         label: &str,
         pattern: &str,
         measure: JavaMeasure,
     ) -> RunFigure {
-        let heap = match self.at(folder, label) {
+        let heap = match self.at(label) {
             Ok(heap) => heap,
             Err(why) => return RunFigure::missing(why),
         };
@@ -60,7 +76,7 @@ impl Heaps {
             JavaMeasure::Shallow => row.sums.shallow_bytes as f64,
             JavaMeasure::Retained => row.sums.retained.total_bytes() as f64,
         };
-        let mut parts: Vec<Excess> = (found.rows.iter())
+        let parts: Vec<Excess> = (found.rows.iter())
             .map(|row| Excess {
                 what: row.name.clone(),
                 value: value(row),
@@ -73,21 +89,12 @@ impl Heaps {
                 parts.len()
             ));
         }
-        let sum = parts.iter().map(|part| part.value).sum();
-        parts.sort_by(|a, b| b.value.total_cmp(&a.value));
-        parts.truncate(PARTS);
-        RunFigure {
-            measured: Ok(Measured {
-                value: sum,
-                samples: None,
-            }),
-            parts,
-        }
+        RunFigure::sum_of(parts)
     }
 
     /// Counts the confirmed and likely leaks of the app; those of the platform do not count.
-    pub(super) fn leaks(&mut self, folder: &Path, label: &str) -> RunFigure {
-        let heap = match self.at(folder, label) {
+    pub(super) fn leaks(&mut self, label: &str) -> RunFigure {
+        let heap = match self.at(label) {
             Ok(heap) => heap,
             Err(why) => return RunFigure::missing(why),
         };
@@ -96,37 +103,26 @@ impl Heaps {
             .groups
             .iter()
             .filter(|group| group.library.is_none() && group.certainty != Certainty::Possible);
-        let mut parts: Vec<Excess> = counted
+        let parts: Vec<Excess> = counted
             .map(|group| Excess {
                 what: group.class.clone(),
                 value: group.leaks.len() as f64,
             })
             .collect();
-        let sum = parts.iter().map(|part| part.value).sum();
-        parts.sort_by(|a, b| b.value.total_cmp(&a.value));
-        parts.truncate(PARTS);
-        RunFigure {
-            measured: Ok(Measured {
-                value: sum,
-                samples: None,
-            }),
-            parts,
-        }
+        RunFigure::sum_of(parts)
     }
 }
 
-fn read(folder: &Path, label: &str) -> Result<JavaHeap, String> {
-    let which = match label {
-        END => DumpSelector::End,
-        label => DumpSelector::Label(label.to_owned()),
-    };
+fn open(folder: &Path) -> Result<JavaFile, String> {
     let progress = ProgressReporter::default();
     let options = JavaOptions::default();
     let opened = JavaFile::open(folder, OpenedJava::default(), options, &progress);
-    let mut file = opened.map_err(|error| error.to_string())?;
-    let at = file
-        .choose(Some(&which))
-        .map_err(|error| error.to_string())?;
+    opened.map_err(|error| error.to_string())
+}
+
+fn read(file: &mut JavaFile, label: &str) -> Result<JavaHeap, String> {
+    let at = file.choose(Some(&selector(label)));
+    let at = at.map_err(|error| error.to_string())?;
     let heap = file.read(at).map_err(|error| error.to_string())?;
     match heap.class() {
         None => Ok(heap),

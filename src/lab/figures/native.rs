@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use heaptap_lab::results::Excess;
+use heaptap_lab::scenario::END;
 use heaptap_lab::verdict::Measured;
 use regex::Regex;
 
-use super::{END, PARTS, RunFigure};
+use super::{PARTS, RunFigure};
 use crate::analyze::native::filter::Filter;
 use crate::analyze::native::groups::{Groups, RowKey};
 use crate::analyze::native::sampled::SampledColumn;
@@ -90,12 +91,7 @@ impl Opened {
                 return RunFigure::missing(why);
             }
         }
-        parts.sort_by(|a, b| b.value.total_cmp(&a.value));
-        parts.truncate(PARTS);
-        RunFigure {
-            measured: Ok(total),
-            parts,
-        }
+        RunFigure::new(total.value, total.samples, parts)
     }
 
     /// Returns the dump of each process and heap at a label; at the end, the last ones.

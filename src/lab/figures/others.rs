@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use heaptap_lab::results::Excess;
-use heaptap_lab::verdict::Measured;
 
-use super::{END, PARTS, RunFigure};
-use crate::heaps::selector::{DumpSelector, JavaInput, ProcessFilter};
-use crate::results::timeline;
+use heaptap_lab::scenario::END;
+
+use super::{RunFigure, selector};
+use crate::heaps::selector::{JavaInput, ProcessFilter};
 use crate::system::meminfo;
-use crate::timeline::{Entry, Observation};
+use crate::timeline::{Entry, Observation, Timeline};
 
 /// Column of the rows.
 const PSS: &str = "pss";
@@ -18,7 +18,7 @@ const PSS: &str = "pss";
 pub(super) fn pss(folder: &Path, label: &str, row: &str) -> RunFigure {
     let input = JavaInput {
         path: folder.to_owned(),
-        which: Some(DumpSelector::parse(label)),
+        which: Some(selector(label)),
     };
     let document = match meminfo::read(&input, &ProcessFilter::default()) {
         Ok(document) => document,
@@ -57,20 +57,12 @@ pub(super) fn pss(folder: &Path, label: &str, row: &str) -> RunFigure {
     let Some(value) = found else {
         return RunFigure::missing(format!("meminfo at {label} does not have a process"));
     };
-    parts.sort_by(|a, b| b.value.total_cmp(&a.value));
-    parts.truncate(PARTS);
-    RunFigure {
-        measured: Ok(Measured {
-            value: value as f64,
-            samples: None,
-        }),
-        parts,
-    }
+    RunFigure::new(value as f64, None, parts)
 }
 
 /// Returns the live set after the last collection before the label, summed over the processes.
-pub(super) fn live_set(folder: &Path, label: &str) -> RunFigure {
-    let entries = timeline::beside(folder).timeline.entries;
+pub(super) fn live_set(timeline: &Timeline, label: &str) -> RunFigure {
+    let entries = &timeline.entries;
     let is_label = |entry: &&Entry| match &entry.seen {
         Observation::Label(it) => it.label == label,
         _ => false,
@@ -92,12 +84,6 @@ pub(super) fn live_set(folder: &Path, label: &str) -> RunFigure {
     }
     match last.is_empty() {
         true => RunFigure::missing(format!("no garbage collection was logged before {label}")),
-        false => RunFigure {
-            measured: Ok(Measured {
-                value: last.values().sum::<u64>() as f64,
-                samples: None,
-            }),
-            parts: Vec::new(),
-        },
+        false => RunFigure::new(last.values().sum::<u64>() as f64, None, Vec::new()),
     }
 }

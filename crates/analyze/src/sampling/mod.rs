@@ -31,7 +31,7 @@ pub mod plan;
 pub mod poisson;
 mod share;
 mod shown;
-mod special;
+pub mod special;
 pub mod verdict;
 
 pub use adaptive::{Stretch, weighted};

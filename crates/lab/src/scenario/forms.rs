@@ -10,10 +10,6 @@ use regex::{Regex, RegexBuilder};
 use super::Compare;
 use super::problems::shown;
 
-/// Label of the moment at which the recording ends.
-pub(super) const END: &str = "end";
-/// Limit for devices of no class with a limit of its own.
-pub(super) const DEFAULT: &str = "default";
 /// Maximum length of a name or label.
 const MAX_NAME_CHARS: usize = 64;
 /// Maximum length of the name of a process, because heapprofd compares no more.
@@ -200,14 +196,14 @@ fn name(text: &str) -> Result<(), String> {
 
 fn class_name(text: &str) -> Result<(), String> {
     match text {
-        DEFAULT => Err("`default` stands for all other devices".to_owned()),
+        super::DEFAULT_CLASS => Err("`default` stands for all other devices".to_owned()),
         _ => name(text),
     }
 }
 
 /// As for `heaptap snapshot --label`: `PATH@LABEL` must find the snapshot.
 fn label(text: &str) -> Result<(), String> {
-    if matches!(text, END | "last" | "all") {
+    if matches!(text, super::END | "last" | "all") {
         return Err(format!(
             "`{text}` is not a valid label: it has a meaning in PATH@LABEL"
         ));

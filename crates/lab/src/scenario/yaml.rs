@@ -8,7 +8,7 @@ use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span};
 use super::problems::{Problem, shown};
 
 /// Maximum size of a file.
-const MAX_BYTES: usize = 1 << 20;
+pub const MAX_BYTES: usize = 1 << 20;
 /// Maximum depth of lists and maps.
 const MAX_DEPTH: usize = 64;
 

@@ -1,9 +1,10 @@
 //! Number of runs that decides a budget.
 
+use heaptap_analyze::sampling::special;
 use serde::{Deserialize, Serialize};
 
 use super::spread::{Spread, mean};
-use super::{MIN_RUNS, Measured, objection, special, student, values};
+use super::{MIN_RUNS, Measured, objection, student, values};
 
 /// Largest number of runs that is planned.
 pub const MAX_PLANNED_RUNS: usize = 1000;

@@ -1,6 +1,8 @@
 //! Spread of runs, and the sampling error of their figures.
 
-use super::{Measured, special};
+use heaptap_analyze::sampling::{poisson, special};
+
+use super::Measured;
 
 /// New runs whose spread is this many times that of the earlier ones are not alike.
 const UNLIKE: f64 = 2.0;
@@ -91,30 +93,13 @@ impl Hits {
 
     /// Returns the distance of the lower limit from the mean, at `z` standard deviations.
     pub(super) fn below(self, z: f64) -> f64 {
-        self.size * (self.hits - byar_low(self.hits, z))
+        self.size * (self.hits - poisson::low(self.hits, z))
     }
 
     /// Returns the distance of the upper limit from the mean, at `z` standard deviations.
     pub(super) fn above(self, z: f64) -> f64 {
-        self.size * (byar_high(self.hits, z) - self.hits)
+        self.size * (poisson::high(self.hits, z) - self.hits)
     }
-}
-
-/// Returns Byar's lower limit of the mean of a Poisson number (Breslow and Day 1987, page 69), as
-/// `sampling::poisson` of heaptap-analyze does.
-fn byar_low(hits: f64, z: f64) -> f64 {
-    if hits < 1.0 {
-        return 0.0;
-    }
-    let base = 1.0 - 1.0 / (9.0 * hits) - z / (3.0 * hits.sqrt());
-    hits * base.max(0.0).powi(3)
-}
-
-/// Returns Byar's upper limit; see [`byar_low`].
-fn byar_high(hits: f64, z: f64) -> f64 {
-    let next = hits + 1.0;
-    let base = 1.0 - 1.0 / (9.0 * next) + z / (3.0 * next.sqrt());
-    next * base.powi(3)
 }
 
 /// Sampling error of a mean, with that of the mean it is compared with.

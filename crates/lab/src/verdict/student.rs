@@ -2,7 +2,7 @@
 
 use std::f64::consts::{FRAC_PI_2, PI};
 
-use super::special::{incomplete_beta, ln_gamma, normal_point, normal_tail};
+use heaptap_analyze::sampling::special::{incomplete_beta, ln_gamma, normal_point, normal_tail};
 
 /// Returns the probability of a value above `t` for `freedom` degrees.
 pub(super) fn tail(t: f64, freedom: f64) -> f64 {

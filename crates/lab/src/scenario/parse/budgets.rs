@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::super::forms::{self, DEFAULT, END};
 use super::super::problems::{Path, shown, suggestion};
 use super::super::report::Report;
 use super::super::yaml::{Kind, Node};
 use super::super::{Budget, DeviceClass, Figure, JavaMeasure, Limit, Measure};
+use super::super::{DEFAULT_CLASS, END, forms};
 use super::owned;
 use super::steps::Labels;
 use crate::results::Unit;
@@ -152,7 +152,7 @@ impl Converter<'_> {
         let mut values = Vec::new();
         if let Some(text) = limit.text() {
             let value = self.amount(text, unit, limit, &path);
-            values.extend(value.map(|value| (DEFAULT.to_owned(), value)));
+            values.extend(value.map(|value| (DEFAULT_CLASS.to_owned(), value)));
         }
         for (key, node) in limit.entries() {
             let (class, text) = (key.text()?, node.text()?);
@@ -163,12 +163,13 @@ impl Converter<'_> {
                 .map(Node::entries)
                 .unwrap_or_default();
             let names = classes.iter().filter_map(|(key, _)| key.text());
-            let mut names = names.filter(|name| *name != DEFAULT);
-            if class != DEFAULT && !names.clone().any(|name| name == class) {
+            let mut names = names.filter(|name| *name != DEFAULT_CLASS);
+            if class != DEFAULT_CLASS && !names.clone().any(|name| name == class) {
                 let help = match names.next() {
-                    Some(first) => {
-                        suggestion(class, std::iter::once(first).chain(names).chain([DEFAULT]))
-                    }
+                    Some(first) => suggestion(
+                        class,
+                        std::iter::once(first).chain(names).chain([DEFAULT_CLASS]),
+                    ),
                     None => "add it to `devices`".to_owned(),
                 };
                 self.report
@@ -177,7 +178,7 @@ impl Converter<'_> {
             let value = self.amount(text, unit, node, &path);
             values.extend(value.map(|value| (class.to_owned(), value)));
         }
-        values.sort_by_key(|(class, _)| class == DEFAULT);
+        values.sort_by_key(|(class, _)| class == DEFAULT_CLASS);
         Some(Limit::Value(values))
     }
 
