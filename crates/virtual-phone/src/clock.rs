@@ -6,7 +6,7 @@
 //! skip 20 s in a pause of 2 s, and a fault in its third second would strike before a recording
 //! could begin.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::events::lock;
@@ -54,6 +54,17 @@ impl Counted {
 }
 
 impl RunningTime {
+    /// Returns the count that all phones share. It goes on until the last one drops it.
+    fn shared() -> Arc<RunningTime> {
+        static SHARED: Mutex<Weak<RunningTime>> = Mutex::new(Weak::new());
+        let mut shared = lock(&SHARED);
+        shared.upgrade().unwrap_or_else(|| {
+            let running = RunningTime::start();
+            *shared = Arc::downgrade(&running);
+            running
+        })
+    }
+
     /// Counts from now on, until the value is dropped.
     fn start() -> Arc<RunningTime> {
         let running = Arc::new(RunningTime {
@@ -101,7 +112,7 @@ impl Clock {
         let real = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0, |d| d.as_nanos() as u64);
-        let running = RunningTime::start();
+        let running = RunningTime::shared();
         Clock {
             speed,
             base: Mutex::new(Base {

@@ -2,10 +2,15 @@
 //! code that a fault affects calls [`Faults::strikes`].
 //!
 //! `KIND[@VALUE][#K]`: VALUE is a number whose meaning depends on the kind (bytes, ms, …). With
-//! `#K`, the fault strikes only on the k-th occasion, otherwise on every one.
+//! `#K`, the fault strikes only on the k-th occasion, otherwise on every one. [`draws`] adds faults
+//! that a seed chooses.
 
-use std::sync::Mutex;
+pub(crate) mod draws;
 
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use self::draws::Draws;
 use super::events::lock;
 
 macro_rules! fault_kinds {
@@ -45,6 +50,12 @@ fault_kinds! {
     Vanish = "vanish",
     /// As `vanish`, but back after VALUE ms on the host's clock (default 300).
     Blink = "blink",
+    /// The device restarts at a transport: its boot ID is new, and it is away for VALUE ms on the
+    /// host's clock (default 1000).
+    Restart = "restart",
+    /// The server restarts at a transport: it cuts all connections, accepts no others for VALUE ms
+    /// on the host's clock (default 300), and has new transport IDs.
+    ServerRestart = "server-restart",
     /// The server waits VALUE ms (host's clock) before each answer to a request.
     Slow = "slow",
     /// The server sends every byte on its own.
@@ -235,16 +246,28 @@ impl Fault {
     }
 }
 
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind.name())?;
+        if let Some(value) = self.value {
+            write!(f, "@{value}")?;
+        }
+        self.occasion.map_or(Ok(()), |k| write!(f, "#{k}"))
+    }
+}
+
 struct Armed {
     fault: Fault,
     occasions: u32,
     struck: u32,
 }
 
-/// The faults of one phone; more can be added at run time.
+/// The faults of a phone; more can be added at run time. The phones of a server share the list, and
+/// each has its own draws.
 #[derive(Default)]
 pub struct Faults {
-    armed: Mutex<Vec<Armed>>,
+    armed: Arc<Mutex<Vec<Armed>>>,
+    draws: Option<Arc<Draws>>,
 }
 
 impl Faults {
@@ -253,6 +276,14 @@ impl Faults {
         let all = Faults::default();
         faults.iter().for_each(|f| all.add(*f));
         all
+    }
+
+    /// Returns the faults of one phone, which shares this list.
+    pub(crate) fn with_draws(&self, draws: Option<Arc<Draws>>) -> Faults {
+        Faults {
+            armed: Arc::clone(&self.armed),
+            draws,
+        }
     }
 
     /// Arms one more fault.
@@ -276,9 +307,27 @@ impl Faults {
         of_kind.map(|a| a.struck).sum()
     }
 
+    /// Returns the drawn faults that have struck, in order.
+    pub(crate) fn drawn(&self) -> Vec<Fault> {
+        self.draws
+            .as_ref()
+            .map_or_else(Vec::new, |draws| draws.struck())
+    }
+
+    /// Ends the draws.
+    pub(crate) fn end_draws(&self) {
+        if let Some(draws) = &self.draws {
+            draws.end();
+        }
+    }
+
     /// Counts an occasion for `kind`. Returns the fault's value if it strikes.
     pub(crate) fn strikes(&self, kind: FaultKind) -> Option<Option<i64>> {
-        let mut hit = None;
+        let mut hit = self
+            .draws
+            .as_ref()
+            .and_then(|draws| draws.draw(kind))
+            .map(Some);
         for a in lock(&self.armed)
             .iter_mut()
             .filter(|a| a.fault.kind == kind)
@@ -311,6 +360,13 @@ mod tests {
         assert_eq!(faults.strikes(FaultKind::PullCut), None);
         assert_eq!(faults.strikes(FaultKind::NoExit), None);
         assert_eq!(faults.struck(FaultKind::PullCut), 1);
+    }
+
+    #[test]
+    fn a_fault_is_written_as_it_is_parsed() {
+        for text in ["pull-cut@100#2", "vanish", "slow@5", "no-exit#3"] {
+            assert_eq!(Fault::parse(text).expect("valid").to_string(), text);
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The phone's file system: a tree of directories, files and links in memory, with owners, modes
 //! and SELinux types. Owns path resolution; /proc is generated on each access, in another module.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -16,17 +17,18 @@ pub(crate) const LINK: u32 = 0o120_000;
 /// S_IFCHR.
 pub(crate) const DEVICE: u32 = 0o020_000;
 
-/// Bytes of a file. They exist as long as a process has the file open, even without a name.
+/// Bytes of a file. They exist as long as a process has the file open, even without a name. Phones
+/// share the bytes of the image until one writes to them.
 #[derive(Default)]
 pub(crate) struct FileData {
-    bytes: Mutex<Vec<u8>>,
+    bytes: Mutex<Cow<'static, [u8]>>,
     mtime: AtomicI64,
 }
 
 impl FileData {
-    pub(crate) fn new(bytes: Vec<u8>, mtime: i64) -> Arc<FileData> {
+    pub(crate) fn new(bytes: impl Into<Cow<'static, [u8]>>, mtime: i64) -> Arc<FileData> {
         Arc::new(FileData {
-            bytes: Mutex::new(bytes),
+            bytes: Mutex::new(bytes.into()),
             mtime: AtomicI64::new(mtime),
         })
     }
@@ -43,12 +45,13 @@ impl FileData {
     }
 
     pub(crate) fn contents(&self) -> Vec<u8> {
-        lock(&self.bytes).clone()
+        lock(&self.bytes).to_vec()
     }
 
     /// Writes at `offset`; fills a gap with zeros.
     pub(crate) fn write_at(&self, offset: u64, data: &[u8], mtime: i64) {
         let mut bytes = lock(&self.bytes);
+        let bytes = bytes.to_mut();
         let offset = offset as usize;
         if bytes.len() < offset {
             bytes.resize(offset, 0);
@@ -61,6 +64,7 @@ impl FileData {
 
     pub(crate) fn truncate(&self, len: u64) {
         let mut bytes = lock(&self.bytes);
+        let bytes = bytes.to_mut();
         let len = (len as usize).min(bytes.len());
         bytes.truncate(len);
     }

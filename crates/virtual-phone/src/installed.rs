@@ -2,6 +2,7 @@
 //! traces come from the same table. Owns the paths, the APK and the method names that R8 gave the
 //! app.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::OnceLock;
@@ -199,7 +200,7 @@ pub(super) fn install_system(tree: &mut Tree, spec: &PhoneSpec) {
                     mode,
                     (0, 0),
                     "system_file",
-                    &library.bytes,
+                    &library.bytes[..],
                     BUILT,
                 );
             }
@@ -230,7 +231,7 @@ pub(super) fn install_package(tree: &mut Tree, spec: &PhoneSpec, package: &Packa
         0o644,
         (owner, owner),
         label,
-        &apk.bytes,
+        &apk.bytes[..],
         INSTALLED,
     );
     if package.processes.is_empty() {
@@ -258,7 +259,7 @@ pub(super) fn put_file(tree: &mut Tree, path: &str, bytes: &[u8], mode: u32) {
     let (owner, label, mtime) = before.map_or(((0, 0), "system_file", INSTALLED), |node| {
         ((node.uid, node.gid), node.label, node.mtime + 1)
     });
-    put(tree, path, mode, owner, label, bytes, mtime);
+    put(tree, path, mode, owner, label, bytes.to_vec(), mtime);
 }
 
 /// Returns the instruction sets whose libraries a phone has.
@@ -277,19 +278,14 @@ fn put(
     mode: u32,
     (uid, gid): (u32, u32),
     label: &'static str,
-    bytes: &[u8],
+    bytes: impl Into<Cow<'static, [u8]>>,
     mtime: i64,
 ) {
     let parts = normalize("/", path);
     if let Some((_, above)) = parts.split_last() {
         tree.directory(&format!("/{}", above.join("/")));
     }
-    let mut node = Node::new(
-        Kind::File(FileData::new(bytes.to_vec(), mtime)),
-        mode,
-        uid,
-        gid,
-    );
+    let mut node = Node::new(Kind::File(FileData::new(bytes, mtime)), mode, uid, gid);
     (node.label, node.mtime) = (label, mtime);
     // The directory was created just above.
     let _ = tree.put(&parts, node);

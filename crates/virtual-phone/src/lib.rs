@@ -89,6 +89,8 @@ mod workload;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use self::faults::draws::Draws;
+pub use self::faults::draws::Odds;
 pub use self::faults::{Fault, FaultError, FaultKind, Faults};
 pub use self::image::{MAPPING, unstripped_libraries};
 pub use self::java::{JavaDumpKind, JavaDumpTruth, PlantTruth, Retained};
@@ -126,12 +128,14 @@ impl VirtualPhone {
                     1 => spec.serial.clone(),
                     n => format!("{}-{n}", spec.serial),
                 };
-                Kernel::new(
-                    spec.clone(),
-                    serial,
-                    faults.clone(),
-                    &commands::programs(&spec).names(),
-                )
+                let draws = spec.odds.map(|odds| Arc::new(Draws::new(odds, n.into())));
+                // Phones do the same things at different times.
+                let own = PhoneSpec {
+                    seed: spec.seed.wrapping_add(u64::from(n - 1)),
+                    ..spec.clone()
+                };
+                let faults = Arc::new(faults.with_draws(draws));
+                Kernel::new(own, serial, faults, &commands::programs(&spec).names())
             })
             .collect();
         let server = Server::start(port, phones.clone(), faults.clone(), spec.killable)?;
@@ -157,10 +161,27 @@ impl VirtualPhone {
         &self.faults
     }
 
+    /// Returns the faults that a phone (index in [`VirtualPhone::serials`]) has drawn so far.
+    pub fn drawn_faults(&self, phone: usize) -> Vec<Fault> {
+        self.phones
+            .get(phone)
+            .map_or_else(Vec::new, |k| k.faults.drawn())
+    }
+
+    /// Ends the draws: from now on, only armed faults strike.
+    pub fn end_draws(&self) {
+        self.phones.iter().for_each(|k| k.faults.end_draws());
+    }
+
     /// Returns the actual allocations during each recording of the first phone so far.
     pub fn truth(&self) -> Vec<RecordingTruth> {
-        let first = self.phones.first();
-        first
+        self.truth_of(0)
+    }
+
+    /// Returns the actual allocations during each recording of a phone so far.
+    pub fn truth_of(&self, phone: usize) -> Vec<RecordingTruth> {
+        self.phones
+            .get(phone)
             .map(|k| k.state().tracing.truths.clone())
             .unwrap_or_default()
     }
@@ -221,9 +242,14 @@ impl VirtualPhone {
 
     /// Returns the names in a directory of the first phone, regardless of permissions.
     pub fn list(&self, path: &str) -> Vec<String> {
+        self.list_of(0, path)
+    }
+
+    /// Returns the names in a directory of a phone, regardless of permissions.
+    pub fn list_of(&self, phone: usize, path: &str) -> Vec<String> {
         let listed = self
             .phones
-            .first()
+            .get(phone)
             .and_then(|k| k.list(&access::Cred::root(), "/", path).ok());
         listed.unwrap_or_default()
     }
@@ -248,7 +274,7 @@ impl VirtualPhone {
     pub fn reboot(&self, phone: usize) {
         if let Some(kernel) = self.phones.get(phone) {
             kernel.reboot();
-            self.server.cut(phone);
+            self.server.cut_device(phone);
         }
     }
 

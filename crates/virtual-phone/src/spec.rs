@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use super::faults::Fault;
+use super::faults::draws::Odds;
 
 /// Build type of the system image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -116,6 +117,8 @@ pub struct PhoneSpec {
     pub killable: bool,
     /// Injected faults.
     pub faults: Vec<Fault>,
+    /// Faults drawn from a seed.
+    pub odds: Option<Odds>,
 }
 
 /// Instruction set of the phone.
@@ -176,6 +179,7 @@ impl Default for PhoneSpec {
             enforcing: true,
             killable: false,
             faults: Vec::new(),
+            odds: None,
         }
     }
 }
@@ -229,12 +233,12 @@ pub(crate) fn bytes(size: &str) -> Option<u64> {
 
 impl PhoneSpec {
     /// All keys of a specification and their values.
-    pub const KEYS: [(&'static str, &'static str); 20] = [
+    pub const KEYS: [(&'static str, &'static str); 21] = [
         ("android", "Android 10 to 16"),
         ("build", "user, userdebug or eng"),
         ("abi", "arm64-v8a, armeabi-v7a, x86_64 or x86"),
         ("serial", "letters, digits and - _ . :"),
-        ("devices", "0 to 8 phones"),
+        ("devices", "0 to 256 phones"),
         ("speed", "a factor from 0.01 to 100000"),
         ("seed", "a whole number"),
         ("app", "running, idle, frozen, stopped or heavy"),
@@ -250,6 +254,7 @@ impl PhoneSpec {
         ("trace", "a file on the host"),
         ("selinux", "enforcing or permissive"),
         ("fault", "KIND[@VALUE][#K], several joined by +"),
+        ("faults", "SEED[@PERCENT], which draws faults at each step"),
     ];
 
     /// Parses `key=value,key=value`; the empty text is the default phone. `fault` can be repeated,
@@ -321,7 +326,7 @@ impl PhoneSpec {
                 self.serial = value.to_owned();
             }
             "devices" => {
-                self.devices = value.parse().ok().filter(|v| *v <= 8).ok_or_else(bad)?;
+                self.devices = value.parse().ok().filter(|v| *v <= 256).ok_or_else(bad)?;
             }
             "speed" => {
                 self.speed = value
@@ -396,6 +401,7 @@ impl PhoneSpec {
                     _ => return Err(bad()),
                 };
             }
+            "faults" => self.odds = Some(Odds::parse(value).ok_or_else(bad)?),
             "killable" => self.killable = yes_or_no(value).ok_or_else(bad)?,
             _ => {
                 for one in value.split('+') {
@@ -451,7 +457,7 @@ mod tests {
         let spec = PhoneSpec::parse(
             "android=11, build=userdebug,abi=x86_64,serial=abc:5555,devices=2,speed=50,seed=9,\
              app=idle,screen=pin,sites=10,java=7,oom=3,stripped=no,obfuscated=yes,names=exported,space=2g,perfetto=54,trace=/tmp/x,selinux=permissive,\
-             fault=pull-cut@100#2+no-exit,fault=traced-off",
+             fault=pull-cut@100#2+no-exit,fault=traced-off,faults=7@50",
         )
         .expect("valid");
         assert_eq!((spec.android, spec.sdk()), (11, 30));
@@ -464,6 +470,7 @@ mod tests {
         assert_eq!(spec.perfetto_version(), 54);
         assert!(!spec.enforcing);
         assert_eq!(spec.faults.len(), 3);
+        assert_eq!(spec.odds, Odds::parse("7@50"));
         assert_eq!(PhoneSpec::parse(""), Ok(PhoneSpec::default()));
     }
 
@@ -478,5 +485,6 @@ mod tests {
         assert!(text("stripped=maybe").contains("yes or no"));
         assert!(text("speed=nan").contains("factor"));
         assert!(text("fault=explode").contains("explode"));
+        assert!(text("faults=7@").contains("SEED"));
     }
 }

@@ -151,6 +151,8 @@ pub(crate) struct Oom {
 pub struct RecordingTruth {
     /// Path of the trace on the phone; empty if it went to stdout.
     pub path: String,
+    /// Whether the file on the phone is complete.
+    pub finished: bool,
     /// Every dump that heapprofd wrote, in order.
     pub dumps: Vec<DumpTruth>,
 }

@@ -34,14 +34,15 @@ impl Server {
         let mut device: Option<usize> = None;
         loop {
             let service = wire.request()?;
-            if self.faults.strikes(FaultKind::Hang).is_some() {
+            let faults = device.map_or(&self.faults, |port| &self.ports[port].kernel.faults);
+            if faults.strikes(FaultKind::Hang).is_some() {
                 wire.silence(None);
                 return Ok(());
             }
-            if let Some(ms) = self.faults.value(FaultKind::Slow, 500) {
+            if let Some(ms) = faults.value(FaultKind::Slow, 500) {
                 std::thread::sleep(Duration::from_millis(ms));
             }
-            if self.faults.strikes(FaultKind::Drop).is_some() {
+            if faults.strikes(FaultKind::Drop).is_some() {
                 return Err(io::Error::other("dropped on request"));
             }
             if let Some(port) = device
@@ -117,7 +118,8 @@ impl Server {
                     Ok(port) => port,
                     Err(text) => return done(wire.fail(&text)),
                 };
-                if self.faults.strikes(FaultKind::TransportFail).is_some() {
+                let faults = &self.ports[port].kernel.faults;
+                if faults.strikes(FaultKind::TransportFail).is_some() {
                     return done(wire.fail("device offline"));
                 }
                 self.reached(id, port);
@@ -154,23 +156,51 @@ impl Server {
 
     /// Applies the faults that remove a device after a number of transports.
     fn vanish(self: &Arc<Self>, port: usize) {
-        if self.faults.strikes(FaultKind::Vanish).is_some() {
+        let kernel = &self.ports[port].kernel;
+        if kernel.faults.strikes(FaultKind::Vanish).is_some() {
             self.set_link(port, Link::Gone);
         }
-        if let Some(ms) = self.faults.value(FaultKind::Blink, 300) {
+        if let Some(ms) = kernel.faults.value(FaultKind::Blink, 300) {
             self.blink(port, ms);
+        }
+        if let Some(ms) = kernel.faults.value(FaultKind::Restart, 1_000) {
+            self.blink(port, ms);
+            kernel.reboot();
+        }
+        if let Some(ms) = kernel.faults.value(FaultKind::ServerRestart, 300) {
+            self.restart(ms);
         }
     }
 
     /// Removes the device for `ms` on the host's clock.
     fn blink(self: &Arc<Self>, port: usize, ms: u64) {
         self.set_link(port, Link::Gone);
+        self.after(ms, move |server| server.set_link(port, Link::Device));
+    }
+
+    /// Restarts the server, which is away for `ms` on the host's clock.
+    fn restart(self: &Arc<Self>, ms: u64) {
+        self.away.fetch_add(1, Ordering::SeqCst);
+        self.cut(|_| true);
+        self.after(ms, |server| {
+            server.away.fetch_sub(1, Ordering::SeqCst);
+        });
+        for port in &self.ports {
+            let id = self.next_transport.fetch_add(1, Ordering::SeqCst);
+            port.transport.store(id, Ordering::SeqCst);
+        }
+        // Trackers of the list notice that their connections are cut.
+        self.changes.notify();
+    }
+
+    /// Acts after `ms` on the host's clock, unless the server has ended.
+    fn after(self: &Arc<Self>, ms: u64, act: impl FnOnce(&Server) + Send + 'static) {
         let server = self.clone();
-        // If the thread cannot start, the device stays away.
+        // If the thread cannot start, a device stays away.
         let _ = std::thread::Builder::new().spawn(move || {
             std::thread::sleep(Duration::from_millis(ms));
             if !server.has_ended() {
-                server.set_link(port, Link::Device);
+                act(&server);
             }
         });
     }
@@ -415,7 +445,7 @@ impl Server {
             "reboot" => {
                 wire.okay()?;
                 kernel.reboot();
-                self.cut(port);
+                self.cut_device(port);
                 Ok(())
             }
             _ => wire.fail("closed"),

@@ -20,7 +20,7 @@ use super::faults::{FaultKind, Faults};
 use super::kernel::Kernel;
 
 /// Maximum number of simultaneous connections.
-const MAX_CONNECTIONS: u32 = 256;
+const MAX_CONNECTIONS: u32 = 2_048;
 
 /// State of a device in the server's list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +53,8 @@ pub(crate) struct Server {
     killable: bool,
     /// Events for changes of the device list.
     changes: Events,
+    /// Number of restarts that are going on.
+    away: AtomicU32,
     ended: AtomicBool,
     connections: AtomicU32,
     next_transport: AtomicU64,
@@ -98,6 +100,7 @@ impl Server {
             faults,
             killable,
             changes: Events::default(),
+            away: AtomicU32::new(0),
             ended: AtomicBool::new(false),
             connections: AtomicU32::new(0),
             forwards: Mutex::default(),
@@ -154,6 +157,9 @@ impl Server {
                 return;
             }
             let Ok(stream) = stream else { continue };
+            if self.away.load(Ordering::SeqCst) > 0 {
+                continue;
+            }
             if self.connections.fetch_add(1, Ordering::SeqCst) >= MAX_CONNECTIONS {
                 self.connections.fetch_sub(1, Ordering::SeqCst);
                 continue;
@@ -203,15 +209,20 @@ impl Server {
             entry.transport.store(id, Ordering::SeqCst);
         }
         if link != Link::Device {
-            self.cut(port);
+            self.cut_device(port);
         }
         self.changes.notify();
     }
 
     /// Cuts every connection to a device.
-    pub(crate) fn cut(&self, port: usize) {
+    pub(crate) fn cut_device(&self, port: usize) {
+        self.cut(|reached| reached == Some(port));
+    }
+
+    /// Cuts the connections whose device, if they reached one, is wanted.
+    fn cut(&self, is_wanted: impl Fn(Option<usize>) -> bool) {
         for (_, reached, stream) in lock(&self.open).iter() {
-            if *reached == Some(port) {
+            if is_wanted(*reached) {
                 // The stream might be closed already.
                 let _ = stream.shutdown(Shutdown::Both);
             }

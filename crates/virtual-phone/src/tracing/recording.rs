@@ -125,6 +125,7 @@ impl<'a> Recording<'a> {
             let tracing = &mut state.tracing;
             tracing.truths.push(RecordingTruth {
                 path: path.to_owned(),
+                finished: false,
                 dumps: Vec::new(),
             });
             if let Some(s) = tracing.session_mut(session) {
@@ -509,9 +510,12 @@ impl<'a> Recording<'a> {
         if let Some(path) = &kernel.spec.trace {
             self.serve_stored(path);
         }
-        let half = self.file.len() / 2;
-        if let Some(len) = kernel.faults.value(FaultKind::Truncate, half) {
+        let whole = self.file.len();
+        if let Some(len) = kernel.faults.value(FaultKind::Truncate, whole / 2) {
             self.file.truncate(len);
+        }
+        if let Some(truth) = kernel.state().tracing.truths.get_mut(self.truth) {
+            truth.finished = !self.full && self.file.len() == whole;
         }
         Outcome::Finished
     }
