@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use heaptap_lab::results::{self, Run, ScenarioResult};
+use heaptap_lab::results::{self, Device, Run, ScenarioResult};
 use serde::Serialize;
 
 use crate::error::{ErrorClass, Failure};
@@ -58,13 +58,13 @@ pub fn write(folder: &Path, all: &[ScenarioResult]) -> Result<(), Failure> {
     }
     let text = |name: &str, text: String| write_whole(&folder.join(name), text.as_bytes());
     let page = |result: &ScenarioResult, run: &Run| {
-        let name = page_name(&result.scenario, &result.device.serial, run.number);
+        let name = page_name(&result.scenario, &result.device, run.number);
         if folder.join(&name).is_file() {
             return Some(name);
         }
         let below = format!(
             "{}/{name}",
-            part_name(&result.scenario, &result.device.serial)
+            part_name(&result.scenario, &result.device.name())
         );
         folder.join(&below).is_file().then_some(below)
     };
@@ -90,8 +90,8 @@ pub fn part_name(scenario: &str, serial: &str) -> String {
 
 /// Returns the name of a run's page. CI systems copy attachments into one directory, so it is
 /// unique among the runs of all scenarios and devices.
-pub(super) fn page_name(scenario: &str, serial: &str, run: usize) -> String {
-    file_name(&format!("{scenario}-{serial}-run-{run}.html"))
+pub(super) fn page_name(scenario: &str, device: &Device, run: usize) -> String {
+    file_name(&format!("{scenario}-{}-run-{run}.html", device.name()))
 }
 
 /// Reads the result in a directory.

@@ -1,6 +1,7 @@
 //! Scenarios on several devices side by side. Each device runs its scenarios one after another;
 //! results are in a directory of each, and together in the directory above.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use tokio::task::JoinSet;
 
 use super::device_lock::DeviceLock;
 use super::events::{DeviceEvent, LabEvent, LabEvents};
+use super::files;
 use super::scenario_run::{self, LabRequest, Tools};
 use super::steps::{error_of, interrupted};
 use crate::device::Device;
@@ -19,6 +21,7 @@ use crate::provoke::{Cancel, Journals};
 use crate::session::Store;
 
 /// A device with its scenarios, each with a directory of its own.
+#[derive(Clone)]
 pub struct Phone {
     pub device: Device,
     pub requests: Vec<LabRequest>,
@@ -45,8 +48,29 @@ pub struct Done {
     pub failure: Option<Failure>,
 }
 
-/// Runs all scenarios on all devices. A device that fails does not end the others.
+/// Runs all scenarios on all devices. A device that fails does not end the others. If one stays
+/// away, another of its class stands in for it.
 pub async fn run(night: &Night, phones: Vec<Phone>) -> Vec<Done> {
+    let mut done = side_by_side(night, phones.clone()).await;
+    let substitutes = stand_ins(night, &phones, &done);
+    let places: Vec<&Vec<Place>> = substitutes.values().map(|(places, _)| places).collect();
+    let phones = substitutes
+        .values()
+        .map(|(_, phone)| phone.clone())
+        .collect();
+    for (places, ended) in places.into_iter().zip(side_by_side(night, phones).await) {
+        for (&(phone, at), ended) in places.iter().zip(ended) {
+            // Of two that stayed away, the first is reported.
+            if !is_away(&ended) {
+                done[phone][at] = ended;
+            }
+        }
+    }
+    done.into_iter().flatten().collect()
+}
+
+/// Returns what is done on each device, in their order.
+async fn side_by_side(night: &Night, phones: Vec<Phone>) -> Vec<Vec<Done>> {
     let gate = Arc::new(Semaphore::new(night.jobs.max(1)));
     let mut work = JoinSet::new();
     for (at, phone) in phones.into_iter().enumerate() {
@@ -69,7 +93,97 @@ pub async fn run(night: &Night, phones: Vec<Phone>) -> Vec<Done> {
         }
     }
     done.sort_by_key(|(at, _)| *at);
-    done.into_iter().flat_map(|(_, done)| done).collect()
+    done.into_iter().map(|(_, done)| done).collect()
+}
+
+/// A device and one of its scenarios.
+type Place = (usize, usize);
+
+/// Returns whether the device stayed away.
+fn is_away(done: &Done) -> bool {
+    done.result.exit_code == ErrorClass::NoDevice.exit_code()
+}
+
+/// Returns the devices that stand in for others, with the places of the results that they replace.
+/// A device stands in for one of its class, as the scenario defines it.
+fn stand_ins(
+    night: &Night,
+    phones: &[Phone],
+    done: &[Vec<Done>],
+) -> BTreeMap<usize, (Vec<Place>, Phone)> {
+    let mut found: BTreeMap<usize, (Vec<Place>, Phone)> = BTreeMap::new();
+    let ended = |place: Place| done.get(place.0).and_then(|done| done.get(place.1));
+    let interrupted = ErrorClass::Interrupted.exit_code();
+    if done
+        .iter()
+        .flatten()
+        .any(|done| done.result.exit_code == interrupted)
+    {
+        return found;
+    }
+    for (at, phone) in phones.iter().enumerate() {
+        for (which, request) in phone.requests.iter().enumerate() {
+            let Some(away) = ended((at, which)).filter(|done| is_away(done)) else {
+                continue;
+            };
+            // The class of a device that never answered is unknown, unless there is only one.
+            if away.failure.is_some() && !request.scenario.devices.is_empty() {
+                continue;
+            }
+            let is_present = |other: &usize| {
+                let mut all = done[*other].iter();
+                let same = all.find(|done| done.result.scenario == request.scenario.name);
+                same.is_some_and(|same| {
+                    !is_away(same)
+                        && same.failure.is_none()
+                        && same.result.device_class == away.result.device_class
+                })
+            };
+            let present = (0..done.len()).filter(is_present);
+            let load = |other: &usize| found.get(other).map_or(0, |(places, _)| places.len());
+            let Some(free) = present.min_by_key(load) else {
+                continue;
+            };
+            let device = &phones[free].device;
+            let serial = phone.device.serial();
+            (night.tell)(DeviceEvent {
+                serial: device.serial().to_owned(),
+                event: LabEvent::Warning {
+                    text: format!("stands in for {serial}, which stays away"),
+                },
+            });
+            let (places, stand_in) = found.entry(free).or_insert_with(|| {
+                let phone = Phone {
+                    device: device.clone(),
+                    requests: Vec::new(),
+                };
+                (Vec::new(), phone)
+            });
+            places.push((at, which));
+            stand_in.requests.push(in_place_of(request, serial, device));
+        }
+    }
+    found
+}
+
+/// Returns a request for another device, in a directory of its own.
+fn in_place_of(request: &LabRequest, away: &str, device: &Device) -> LabRequest {
+    let row = DeviceRow {
+        serial: device.serial().to_owned(),
+        instead_of: Some(away.to_owned()),
+        ..DeviceRow::default()
+    };
+    let part = files::part_name(&request.scenario.name, &row.name());
+    let folder = request.folder.with_file_name(part);
+    // If it cannot be created, the first write reports that.
+    let _ = std::fs::create_dir_all(&folder);
+    LabRequest {
+        // A new night has an empty directory.
+        resume: folder.join(files::PROGRESS).is_file(),
+        folder,
+        instead_of: row.instead_of,
+        ..request.clone()
+    }
 }
 
 async fn on_phone(night: &Night, phone: Phone) -> Vec<Done> {
@@ -148,6 +262,7 @@ fn not_begun(request: &LabRequest, serial: &str, failure: &Failure) -> ScenarioR
         device_class: DEFAULT_CLASS.to_owned(),
         device: DeviceRow {
             serial: serial.to_owned(),
+            instead_of: request.instead_of.clone(),
             ..DeviceRow::default()
         },
         app_version: None,

@@ -9,7 +9,7 @@
 //! | `judging` | verdicts from the figures so far |
 //! | `many`, `device_lock` | several devices side by side, each with one job at a time |
 //! | `once` | one run: a recording, its steps, its figures |
-//! | `recover` | fetching what an interrupted run left on a device |
+//! | `recover` | waiting for a device, and fetching what a run left on it |
 //! | `scenario_run` | runs until the budgets are decided; the results |
 //! | `state` | what is done so far, for a later `--resume` |
 //! | `files`, `page` | writing the results, and the page of a run |

@@ -250,7 +250,7 @@ const INFRASTRUCTURE: [&str; 6] = [
 
 /// Returns whether the cause of an error is neither the app nor the scenario, so that another run
 /// can succeed.
-fn is_infrastructure(error: &RunError) -> bool {
+pub(super) fn is_infrastructure(error: &RunError) -> bool {
     let outside = [
         ErrorClass::NoDevice,
         ErrorClass::NotFetched,

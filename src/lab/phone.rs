@@ -13,8 +13,9 @@ use crate::error::Failure;
 const QUICK: Duration = Duration::from_secs(30);
 
 /// Returns the device of a result.
-pub(super) fn device_row(facts: &DeviceFacts) -> DeviceRow {
+pub(super) fn device_row(facts: &DeviceFacts, instead_of: Option<String>) -> DeviceRow {
     DeviceRow {
+        instead_of,
         serial: facts.serial.clone(),
         model: facts.model.clone(),
         system: Some(facts.system()),
@@ -56,11 +57,14 @@ fn is_of(class: &DeviceClass, facts: &DeviceFacts) -> bool {
         && holds(&class.ram, facts.memory_bytes)
 }
 
-/// Returns `versionName (versionCode)` of a package, if the device tells it.
-pub(super) async fn app_version(device: &Device, package: &str) -> Option<String> {
+/// Returns `versionName (versionCode)` of a package, if it is installed.
+///
+/// # Errors
+/// Returns an error if the device cannot be reached.
+pub(super) async fn app_version(device: &Device, package: &str) -> Result<Option<String>, Failure> {
     let script = r#"dumpsys package "$1" | grep -E "versionName=|versionCode=""#;
     let command = Command::script(script).called("reading the version of the app");
-    let output = device.run(&command.arg(package), QUICK).await.ok()?;
+    let output = device.run(&command.arg(package), QUICK).await?;
     let text = String::from_utf8_lossy(&output.stdout);
     let value = |key: &str| {
         let mut words = text.split_whitespace();
@@ -71,7 +75,7 @@ pub(super) async fn app_version(device: &Device, package: &str) -> Option<String
     let told = match (value("versionName="), value("versionCode=")) {
         (Some(name), Some(code)) => format!("{name} ({code})"),
         (Some(one), None) | (None, Some(one)) => one,
-        (None, None) => return None,
+        (None, None) => return Ok(None),
     };
-    Some(crate::untrusted::sanitize(&told).into_owned())
+    Ok(Some(crate::untrusted::sanitize(&told).into_owned()))
 }

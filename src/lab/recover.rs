@@ -1,15 +1,97 @@
-//! Fetches recordings that an interrupted run left on a device.
+//! Waits for a device that vanished, and fetches recordings that a run left on it.
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 
+use super::events::{LabEvent, LabEvents};
+use super::once::is_infrastructure;
+use super::steps::{error_of, interrupted};
 use crate::device::Device;
-use crate::error::Failure;
+use crate::error::{ErrorClass, Failure};
+use crate::provoke::Cancel;
 use crate::recording::events::EventHandler;
 use crate::recording::sessions::{self, SessionSelector};
 use crate::session::Store;
+
+/// Time for a device to return, at most.
+const RETURN: Duration = Duration::from_secs(180);
+/// Repetitions of a request whose connection is lost.
+const RETRIES: usize = 3;
+
+/// Requests to a device that last beyond a lost connection.
+pub(super) struct Lasting<'a> {
+    device: &'a Device,
+    cancel: &'a Cancel,
+    /// Time for the device to return.
+    limit: Duration,
+}
+
+impl<'a> Lasting<'a> {
+    /// A device is away no longer than a run takes.
+    pub(super) fn new(device: &'a Device, cancel: &'a Cancel, run: Duration) -> Lasting<'a> {
+        Lasting {
+            device,
+            cancel,
+            limit: RETURN.min(run),
+        }
+    }
+
+    /// Makes a request, and again after the device has returned if the connection is lost.
+    ///
+    /// # Errors
+    /// Returns the last error, or that the device did not return.
+    pub(super) async fn request<T, F: Future<Output = Result<T, Failure>>>(
+        &self,
+        request: impl Fn() -> F,
+    ) -> Result<T, Failure> {
+        let mut left = RETRIES;
+        loop {
+            match request().await {
+                Err(failure) if left > 0 && is_infrastructure(&error_of(&failure)) => {}
+                ended => return ended,
+            }
+            left -= 1;
+            self.wait().await?;
+        }
+    }
+
+    /// Waits for a device that vanished or restarted.
+    async fn wait(&self) -> Result<(), Failure> {
+        let back = tokio::select! {
+            back = self.device.wait_ready(self.limit) => back,
+            () = self.cancel.wait() => return Err(interrupted()),
+        };
+        back.map_err(|obstacle| {
+            let (serial, limit) = (self.device.serial(), self.limit.as_secs_f64());
+            let message = format!("{serial} did not return within {limit:.0} s: {obstacle}");
+            Failure::new(ErrorClass::NoDevice, "device-away", message)
+                .with_help("connect it, then run the same command with `-o DIR --resume`")
+        })
+    }
+
+    /// Waits for the device after a void run, and fetches what the run left on it.
+    ///
+    /// # Errors
+    /// Returns an error if the device does not return.
+    pub(super) async fn collect(
+        &self,
+        store: &Store,
+        folder: &Path,
+        tell: &LabEvents,
+    ) -> Result<(), Failure> {
+        self.wait().await?;
+        let collect = self.request(|| collect(self.device, store, folder));
+        if let Err(error) = collect.await {
+            tell(LabEvent::Warning {
+                text: error.message,
+            });
+        }
+        Ok(())
+    }
+}
 
 /// Ends and fetches the recordings whose results belong into `folder`. They stay on the device if
 /// it is not at hand; `heaptap status` lists them.

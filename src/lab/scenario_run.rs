@@ -1,7 +1,8 @@
 //! Runs a scenario until its budgets are decided, and judges them.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use heaptap_lab::baseline::Baseline;
 use heaptap_lab::results::{BudgetResult, Run, RunError, RunState, SCHEMA_VERSION, ScenarioResult};
@@ -14,9 +15,10 @@ use super::events::{LabEvent, LabEvents};
 use super::figures::{self, RunFigure};
 use super::judging::Judging;
 use super::once::{self, Bench, Over};
+use super::recover::{self, Lasting};
 use super::state::{Figure, Progress};
-use super::steps::error_of;
-use super::{files, install, page, phone, recover};
+use super::steps::{StepFailure, error_of, in_step_of};
+use super::{files, install, page, phone};
 use crate::device::Device;
 use crate::eligibility;
 use crate::error::{ErrorClass, Failure};
@@ -45,12 +47,12 @@ pub struct LabRequest {
     pub record: RecordOptions,
     /// Android user or work profile.
     pub user: Option<u32>,
+    /// Serial of the device of the same class that stayed away, if this one stands in for it.
+    pub instead_of: Option<String>,
 }
 
 /// Runs that were void and are repeated, at most.
 const VOID_RUNS: usize = 3;
-/// Time for a device to return before a void run is repeated.
-const RETURN: Duration = Duration::from_secs(180);
 
 /// What a scenario acts through.
 pub struct Tools<'a> {
@@ -68,7 +70,9 @@ pub struct Tools<'a> {
 pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResult, Failure> {
     let began = Instant::now();
     let scenario = &request.scenario;
-    let facts = eligibility::facts(tools.device).await?;
+    let lasting = Lasting::new(tools.device, tools.cancel, scenario.timeout);
+    let facts = lasting.request(|| async { Ok(eligibility::facts(tools.device).await?) });
+    let facts = facts.await?;
     let mut progress = match request.resume {
         true => Progress::read(&request.folder, &request.sha256)?,
         false => Progress::new(request.sha256.clone(), now(), scenario.budgets.len()),
@@ -91,7 +95,7 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
         cancel: tools.cancel,
         tell: tools.tell,
     };
-    let row = phone::device_row(&facts);
+    let row = phone::device_row(&facts, request.instead_of.clone());
     if !progress.runs.is_empty() && progress.device != row {
         let why = format!(
             "its runs are of {}, or of another build",
@@ -102,7 +106,8 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
     progress.device = row;
     progress.device_class = phone::class_of(scenario, &facts).to_owned();
     if request.resume {
-        recover::collect(tools.device, tools.store, &request.folder).await?;
+        let collect = || recover::collect(tools.device, tools.store, &request.folder);
+        lasting.request(collect).await?;
     }
     if let Some(begun) = progress.begun.take() {
         progress.runs.push(unfinished(begun, &request.folder));
@@ -115,14 +120,28 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
     let mut halt = None;
     if !progress.is_set_up {
         if let Some(app) = &scenario.install {
-            install::install(tools.device, app, &request.base, &target.package).await?;
+            let (device, package) = (tools.device, &target.package);
+            let install = || install::install(device, app, &request.base, package);
+            lasting.request(install).await?;
         }
-        if let Err(failed) = once::set_up(&bench, &scenario.setup, 0).await {
-            halt = Some(failed.error());
+        let failed = Mutex::new(None);
+        let note = |failure: StepFailure| {
+            let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+            *failed = Some(failure.error());
+            failure.failure
+        };
+        let set_up = || async {
+            let ended = once::set_up(&bench, &scenario.setup, 0).await;
+            ended.map_err(note)
+        };
+        if let Err(failure) = lasting.request(set_up).await {
+            let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+            halt = Some(in_step_of(failed, &failure));
         }
         progress.is_set_up = halt.is_none();
     }
-    let version = phone::app_version(tools.device, &target.package).await;
+    let version = || phone::app_version(tools.device, &target.package);
+    let version = lasting.request(version).await?;
     if !progress.runs.is_empty() && progress.app_version != version {
         let why = "the app has another version than in its runs";
         return Err(files::cannot_resume(&request.folder, why));
@@ -134,7 +153,7 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
         progress.runs.push(failed_run(number, error));
         return finish(request, &judging, progress, began, None, tools.tell);
     }
-    let mut interrupted = None;
+    let mut stopped = None;
     while let Some(number) = next(&judging, &progress) {
         (tools.tell)(LabEvent::Run {
             run: number,
@@ -148,39 +167,31 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
         vary(&mut options, number);
         let over = once::run_once(&bench, scenario, &options, number).await;
         if over.interrupted {
-            interrupted = Some(ErrorClass::Interrupted);
+            stopped = Some(ErrorClass::Interrupted);
         }
-        let page = files::page_name(&scenario.name, &progress.device.serial, number);
+        let page = files::page_name(&scenario.name, &progress.device, number);
         let read = read(scenario, &over, &output, page, tools.tell).await;
         take(&mut progress, number, over, read, tools.tell);
         progress.begun = None;
         progress.write(&request.folder)?;
-        if interrupted.is_some() {
+        if stopped.is_some() {
             break;
         }
         let last = progress.runs.last();
         if last.is_some_and(|run| run.state == RunState::Void || run.output.is_none()) {
-            recollect(tools, &request.folder).await;
+            let back = lasting
+                .collect(tools.store, &request.folder, tools.tell)
+                .await;
+            if let (Err(away), Some(run)) = (back, progress.runs.last_mut()) {
+                // The others would fail in the same way.
+                run.error = Some(in_step_of(run.error.take(), &away));
+                progress.write(&request.folder)?;
+                break;
+            }
         }
         count(&judging, &progress, number, tools.tell);
     }
-    finish(request, &judging, progress, began, interrupted, tools.tell)
-}
-
-/// Waits for a device that vanished or restarted, and fetches what a void run left on it. The next
-/// run reports the device if it does not return.
-async fn recollect(tools: &Tools<'_>, folder: &Path) {
-    let ready = tokio::select! {
-        ready = tools.device.wait_ready(RETURN) => ready,
-        () = tools.cancel.wait() => return,
-    };
-    if ready.is_ok()
-        && let Err(error) = recover::collect(tools.device, tools.store, folder).await
-    {
-        (tools.tell)(LabEvent::Warning {
-            text: error.message,
-        });
-    }
+    finish(request, &judging, progress, began, stopped, tools.tell)
 }
 
 /// Reads the figures of a run that counts, and writes its page. Other devices go on meanwhile.

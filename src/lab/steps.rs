@@ -80,6 +80,16 @@ pub(super) fn error_of(failure: &Failure) -> RunError {
     }
 }
 
+/// Returns a failure that followed an error, with the step of that error.
+pub(super) fn in_step_of(error: Option<RunError>, failure: &Failure) -> RunError {
+    let (step, line) = error.map_or((None, None), |error| (error.step, error.line));
+    RunError {
+        step,
+        line,
+        ..error_of(failure)
+    }
+}
+
 /// A step with the number of its iteration, if it is in a `repeat`.
 struct Due<'s> {
     step: &'s Step,

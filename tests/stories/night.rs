@@ -151,3 +151,56 @@ fn what_is_resumed_is_of_this_device_and_of_this_directory() {
     );
     assert!(!lab.work().join("night/progress.json").exists());
 }
+
+/// Runs `one` on the devices, and unplugs the first one as its run begins.
+fn without_the_first(lab: &Lab, more: &[&str]) -> Ended {
+    let text = fs::read_to_string(lab.work().join("one.yaml")).expect("a scenario");
+    let text = text.replace("repeats: 3", "repeats: 1\ntimeout: 10s");
+    fs::write(lab.work().join("one.yaml"), text).expect("a scenario");
+    let args = ["run", "one.yaml", "-o", "out", "--json-lines"];
+    let mut running = lab.start(&[&args[..], more].concat());
+    running.until_line("the run", |event| {
+        event["event"] == "run" && event["serial"] == "virtual-1"
+    });
+    lab.phone.unplug(0);
+    running.end_within(2 * crate::lab::LIMIT)
+}
+
+#[test]
+fn another_device_of_its_class_stands_in_for_one_that_stays_away() {
+    let lab = Lab::new("devices=2,speed=8");
+    write(&lab, "one");
+    let ended = without_the_first(&lab, &["--all-devices"]);
+    // One run does not decide the budget.
+    assert_eq!(ended.code(), Some(12), "{ended}");
+    let text = fs::read_to_string(lab.work().join("out/result.json")).expect("results");
+    let results: Value = text.parse().expect("JSON");
+    let device = |at: usize| results[at]["device"].clone();
+    assert_eq!(device(0)["serial"], "virtual-1-2", "{results:#}");
+    assert_eq!(device(0)["instead_of"], "virtual-1", "{results:#}");
+    assert!(device(1)["instead_of"].is_null(), "{results:#}");
+    assert_eq!(results[0]["runs"][0]["state"], "done", "{results:#}");
+    // The device that stayed away is reported in its own directory.
+    let away = fs::read_to_string(lab.work().join("out/one-virtual-1/result.json"));
+    let away: Value = away.expect("its result").parse().expect("JSON");
+    assert_eq!(away["runs"][0]["error"]["kind"], "device-away", "{away:#}");
+    assert_eq!(away["exit_code"], 3);
+    let junit = fs::read_to_string(lab.work().join("out/junit.xml")).expect("JUnit");
+    let pages = junit.lines().filter(|line| line.starts_with("[[ATTACHMENT|"));
+    let pages: std::collections::BTreeSet<&str> = pages.collect();
+    assert_eq!(pages.len(), 2, "{junit}");
+}
+
+#[test]
+fn a_device_that_stays_away_is_reported_if_it_is_the_only_one_of_its_class() {
+    let lab = Lab::new("speed=8");
+    write(&lab, "one");
+    let ended = without_the_first(&lab, &[]);
+    assert_eq!(ended.code(), Some(3), "{ended}");
+    let result = fs::read_to_string(lab.work().join("out/result.json")).expect("results");
+    let result: Value = result.parse().expect("JSON");
+    assert_eq!(
+        result["runs"][0]["error"]["kind"], "device-away",
+        "{result:#}"
+    );
+}

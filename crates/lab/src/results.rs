@@ -22,6 +22,8 @@ pub mod values;
 #[cfg(test)]
 pub(crate) mod fixture;
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use crate::verdict::{Judgement, Measured};
@@ -64,6 +66,9 @@ pub struct ScenarioResult {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Device {
     pub serial: String,
+    /// Serial of the device of the same class that stayed away, if this one stands in for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instead_of: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// `Android 14 (SDK 34, user)`.
@@ -71,6 +76,16 @@ pub struct Device {
     pub system: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
+}
+
+impl Device {
+    /// Returns the name of the device among those of a scenario.
+    pub fn name(&self) -> Cow<'_, str> {
+        match &self.instead_of {
+            None => Cow::Borrowed(&self.serial),
+            Some(away) => Cow::Owned(format!("{} for {away}", self.serial)),
+        }
+    }
 }
 
 /// One run of the steps.

@@ -264,6 +264,7 @@ pub fn request(
         baseline,
         record,
         user,
+        instead_of: None,
         scenario,
     })
 }

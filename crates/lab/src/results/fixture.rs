@@ -74,6 +74,7 @@ pub fn all_states() -> ScenarioResult {
         device_class: "low-ram".to_owned(),
         device: Device {
             serial: "R58M123".to_owned(),
+            instead_of: None,
             model: Some("Pixel 6".to_owned()),
             system: Some("Android 14 (SDK 34, user)".to_owned()),
             fingerprint: None,
@@ -109,6 +110,7 @@ pub fn hostile() -> ScenarioResult {
     result.device_class = text();
     result.device = Device {
         serial: text(),
+        instead_of: Some(text()),
         model: Some(text()),
         system: Some(text()),
         fingerprint: Some(text()),

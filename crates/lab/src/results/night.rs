@@ -55,12 +55,17 @@ pub fn index(results: &[ScenarioResult], page: RunPage<'_>) -> Night {
     }
 }
 
-/// Serial and model: serials of cheap devices are not unique.
-type DeviceKey<'a> = (&'a str, Option<&'a str>);
+/// Serial, that of the device that stayed away, and model: serials of cheap devices are not unique.
+type DeviceKey<'a> = (&'a str, Option<&'a str>, Option<&'a str>);
 type Cells<'a> = BTreeMap<(DeviceKey<'a>, &'a str), &'a ScenarioResult>;
 
 fn device_key(result: &ScenarioResult) -> DeviceKey<'_> {
-    (&result.device.serial, result.device.model.as_deref())
+    let device = &result.device;
+    (
+        &device.serial,
+        device.instead_of.as_deref(),
+        device.model.as_deref(),
+    )
 }
 
 /// Returns the latest result of each device and scenario.

@@ -136,7 +136,7 @@ pub(super) fn excess(unit: Unit, part: &Excess) -> String {
 
 /// Returns the device as `Pixel 6 (R58M123)`, or its serial if the model is unknown.
 pub(super) fn device_name(device: &Device) -> String {
-    let serial = defang::name(&device.serial);
+    let serial = defang::name(&device.name());
     match &device.model {
         Some(model) => format!("{} ({serial})", defang::name(model)),
         None => serial,
