@@ -173,8 +173,12 @@ impl Lab {
     /// Checks that the directory has the actual allocations, dump by dump, and every dump that
     /// heapprofd wrote.
     pub fn assert_truth(&self, folder: &str) {
+        self.assert_has(folder, &self.truth_of(folder));
+    }
+
+    /// Checks that the directory has this recording of a phone.
+    pub fn assert_has(&self, folder: &str, truth: &RecordingTruth) {
         let manifest = self.manifest(folder);
-        let truth = self.truth_of(folder);
         let mut expected: Vec<(u64, String, u64, u64)> = truth
             .dumps
             .iter()
@@ -370,6 +374,11 @@ impl Running {
                 }
             }
         }
+    }
+
+    /// Its PID.
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Sends a signal (`INT`, `TERM`, `HUP`, `KILL`).

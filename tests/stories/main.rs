@@ -48,6 +48,8 @@ mod sessions;
 mod smaps;
 #[cfg(unix)]
 mod snapshots;
+#[cfg(unix)]
+mod storm;
 mod symbols;
 #[cfg(unix)]
 mod whole_picture;
