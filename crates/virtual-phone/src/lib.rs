@@ -66,6 +66,7 @@ mod history;
 mod image;
 mod init;
 mod installed;
+mod installer;
 mod io;
 mod java;
 mod kernel;

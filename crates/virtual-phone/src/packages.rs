@@ -25,6 +25,10 @@ pub(crate) struct Package {
     pub(crate) profiling: Profiling,
     pub(crate) system: bool,
     pub(crate) version: u64,
+    /// Size of its native allocations, in percent of their usual size.
+    pub(crate) memory_percent: u64,
+    /// State of its compiled code: `speed-profile`.
+    pub(crate) compiled: String,
     pub(crate) installer: Option<&'static str>,
     /// Android users that have the package installed.
     pub(crate) users: &'static [u32],
@@ -36,6 +40,20 @@ pub(crate) struct Package {
     pub(crate) activity: Option<&'static str>,
     /// `android:sharedUserId`.
     pub(crate) shared_user: Option<&'static str>,
+}
+
+/// Options of an installation.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct InstallOptions {
+    /// `-d`: an older version may replace a newer one.
+    pub(crate) downgrade: bool,
+}
+
+/// An installation whose parts are written one by one.
+#[derive(Debug, Default)]
+pub(crate) struct InstallSession {
+    pub(crate) options: InstallOptions,
+    pub(crate) parts: Vec<Vec<u8>>,
 }
 
 /// The main app: debuggable and in the foreground.
@@ -53,6 +71,8 @@ pub(crate) fn installed() -> Vec<Package> {
         profiling,
         system: false,
         version: 42,
+        memory_percent: 100,
+        compiled: "speed-profile".to_owned(),
         installer,
         users: USER_0,
         processes: &[""],

@@ -1,11 +1,14 @@
 //! Contents of a booted phone: directories, files, processes.
 
+use std::collections::BTreeMap;
+
 use super::clock::{BootNs, Clock, MILLI, SECOND};
 use super::faults::Faults;
 use super::foreground;
 use super::fs::{FileData, Kind, Node, Tree, normalize};
 use super::init::{boot_process, main_process, start_package, start_traced};
 use super::installed;
+use super::installer;
 use super::logcat::Log;
 use super::packages::{self, APP};
 use super::process::{Pid, Processes, ROOT, Role};
@@ -35,18 +38,12 @@ pub(crate) fn boot(
         foreground: screen::LAUNCHER.to_owned(),
         screen_on: spec.screen == ScreenState::On,
         screen: Screen::new(spec),
+        installs: BTreeMap::new(),
     };
     for package in &state.packages {
-        let list = format!("{}\n", package.list_line(spec.android));
-        append(&mut state.tree, "/data/system/packages.list", &list);
-        installed::install_package(&mut state.tree, spec, package);
-        for user in package.users.iter().filter(|_| package.appid >= 10_000) {
-            let dir = format!("/data/user/{user}/{}", package.name);
-            let node = state.tree.directory(&dir);
-            (node.uid, node.gid, node.mode) = (package.uid(*user), package.uid(*user), 0o700);
-            node.label = "app_data_file";
-        }
+        installer::add_files(&mut state.tree, spec, package);
     }
+    installer::write_list(&mut state.tree, &state.packages, spec);
     start_all(&mut state, spec, clock);
     state
 }
@@ -97,16 +94,6 @@ fn file(tree: &mut Tree, path: &str, mode: u32, uid: u32, bytes: &[u8]) {
     let node = Node::new(Kind::File(data), mode, uid, uid);
     // The directory was created just above.
     let _ = tree.put(&parts, node);
-}
-
-fn append(tree: &mut Tree, path: &str, text: &str) {
-    if let Some(Node {
-        kind: Kind::File(data),
-        ..
-    }) = tree.node(&normalize("/", path))
-    {
-        data.write_at(data.len(), text.as_bytes(), 1_707_120_000);
-    }
 }
 
 fn tree(spec: &PhoneSpec, programs: &[&str]) -> Tree {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::fs::Tree;
 use super::logcat::Log;
-use super::packages::Package;
+use super::packages::{InstallSession, Package};
 use super::process::Processes;
 use super::screen::Screen;
 use super::traced::Tracing;
@@ -22,4 +22,6 @@ pub(crate) struct State {
     pub(crate) foreground: String,
     pub(crate) screen_on: bool,
     pub(crate) screen: Screen,
+    /// Installation sessions that are not committed.
+    pub(crate) installs: BTreeMap<u32, InstallSession>,
 }

@@ -97,7 +97,26 @@ fn expire(cmd: &Cmd, service: &str, patience: u64) -> Result<(), super::Halt> {
     ))
 }
 
+/// `dumpsys package dexopt`: the compiled code of each package.
+fn dexopt(cmd: &Cmd) -> Result<(), super::Halt> {
+    let (spec, all) = (&cmd.kernel.spec, cmd.kernel.state().packages.clone());
+    let mut out = "Dexopt state:\n".to_owned();
+    for p in all {
+        let isa = spec.abi.of_process(p.bits_32).isa();
+        out.push_str(&format!(
+            "  [{}]\n    path: {}\n      {isa}: [status={}] [reason=install]\n",
+            p.name,
+            p.apk(),
+            p.compiled
+        ));
+    }
+    cmd.out(&out)
+}
+
 fn package(cmd: &Cmd, rest: &[String]) -> Result<(), super::Halt> {
+    if rest.first().is_some_and(|word| word == "dexopt") {
+        return dexopt(cmd);
+    }
     let wanted = rest.iter().rev().find(|a| !a.starts_with('-'));
     let all = cmd.kernel.state().packages.clone();
     let shown: Vec<&Package> = all

@@ -1,7 +1,11 @@
 //! pm, cmd and simpleperf_app_runner: installed packages and their profiling permissions.
 
 use super::{Cmd, Done, flags};
-use crate::packages::{Package, Profiling};
+use crate::installer;
+use crate::packages::{InstallOptions, InstallSession, Package, Profiling};
+
+/// Number of the first installation session.
+const FIRST_SESSION: u32 = 1_405_000_001;
 
 fn installed(cmd: &Cmd, user: Option<u32>) -> Vec<Package> {
     let state = cmd.kernel.state();
@@ -69,10 +73,156 @@ pub(super) fn pm(cmd: &mut Cmd) -> Done {
             }
             Ok(0)
         }
+        ("install", rest) => install(cmd, rest),
+        ("install-create", rest) => {
+            let options = options(rest);
+            let mut state = cmd.kernel.state();
+            let id = state
+                .installs
+                .keys()
+                .last()
+                .map_or(FIRST_SESSION, |id| id + 1);
+            let session = InstallSession {
+                options,
+                parts: Vec::new(),
+            };
+            state.installs.insert(id, session);
+            drop(state);
+            cmd.out(&format!("Success: created install session [{id}]\n"))?;
+            Ok(0)
+        }
+        ("install-write", rest) => install_write(cmd, rest),
+        ("install-commit" | "install-abandon", [id, ..]) => {
+            let id = id.parse().unwrap_or(0);
+            let session = cmd.kernel.state().installs.remove(&id);
+            match session {
+                None => no_session(cmd, id),
+                Some(_) if verb == "install-abandon" => succeeded(cmd),
+                Some(session) => commit(cmd, &session),
+            }
+        }
+        ("uninstall", rest) => {
+            let name = rest.last().cloned().unwrap_or_default();
+            let (now, spec) = (cmd.kernel.clock.now(), &cmd.kernel.spec);
+            let removed = installer::uninstall(&mut cmd.kernel.state(), spec, &name, now);
+            cmd.kernel.events.notify();
+            match removed {
+                true => succeeded(cmd),
+                false => failed(cmd, "DELETE_FAILED_INTERNAL_ERROR"),
+            }
+        }
+        ("compile", rest) => compile(cmd, rest),
         (verb, _) => {
             cmd.err(&format!("Unknown command: {verb}\n"))?;
             Ok(255)
         }
+    }
+}
+
+fn succeeded(cmd: &Cmd) -> Done {
+    cmd.out("Success\n")?;
+    Ok(0)
+}
+
+fn failed(cmd: &Cmd, why: &str) -> Done {
+    cmd.out(&format!("Failure [{why}]\n"))?;
+    Ok(1)
+}
+
+fn no_session(cmd: &Cmd, id: u32) -> Done {
+    cmd.err(&format!(
+        "\nException occurred while executing:\njava.lang.SecurityException: Caller has no access \
+         to session {id}\n"
+    ))?;
+    Ok(255)
+}
+
+fn options(args: &[String]) -> InstallOptions {
+    InstallOptions {
+        downgrade: args.iter().any(|arg| arg == "-d"),
+    }
+}
+
+/// `pm install [-r] [-t] [-d] PATH`.
+fn install(cmd: &Cmd, args: &[String]) -> Done {
+    let Some(path) = args.last().filter(|arg| !arg.starts_with('-')) else {
+        cmd.err("Error: must either specify a package size or an APK file\n")?;
+        return Ok(1);
+    };
+    let session = InstallSession {
+        options: options(args),
+        parts: match cmd.kernel.read_all(&cmd.cred, &cmd.cwd, path) {
+            Ok(bytes) => vec![bytes],
+            Err(_) => return unreadable(cmd, path),
+        },
+    };
+    commit(cmd, &session)
+}
+
+fn unreadable(cmd: &Cmd, path: &str) -> Done {
+    cmd.err(&format!("Error: failed to open {path}: open failed\n"))?;
+    Ok(1)
+}
+
+/// `pm install-write -S BYTES SESSION NAME PATH`.
+fn install_write(cmd: &Cmd, args: &[String]) -> Done {
+    let [flag, size, id, _, path] = args else {
+        cmd.err("Error: must specify a size, a session, a name and a path\n")?;
+        return Ok(1);
+    };
+    let Ok(bytes) = cmd.kernel.read_all(&cmd.cred, &cmd.cwd, path) else {
+        return unreadable(cmd, path);
+    };
+    let len = bytes.len();
+    if flag != "-S" || size.parse() != Ok(len) {
+        return failed(cmd, "INSTALL_FAILED_INTERNAL_ERROR: size does not match");
+    }
+    let id = id.parse().unwrap_or(0);
+    let mut state = cmd.kernel.state();
+    let Some(session) = state.installs.get_mut(&id) else {
+        drop(state);
+        return no_session(cmd, id);
+    };
+    session.parts.push(bytes);
+    drop(state);
+    cmd.out(&format!("Success: streamed {len} bytes\n"))?;
+    Ok(0)
+}
+
+fn commit(cmd: &Cmd, session: &InstallSession) -> Done {
+    let (now, spec) = (cmd.kernel.clock.now(), &cmd.kernel.spec);
+    let installed = installer::read(&session.parts).and_then(|apk| {
+        installer::install(&mut cmd.kernel.state(), spec, &apk, session.options, now)
+    });
+    cmd.kernel.events.notify();
+    match installed {
+        Ok(()) => succeeded(cmd),
+        Err(why) => failed(cmd, &why),
+    }
+}
+
+/// `cmd package compile -m MODE [-f] PACKAGE`.
+fn compile(cmd: &Cmd, args: &[String]) -> Done {
+    const MODES: [&str; 5] = ["verify", "quicken", "speed-profile", "speed", "everything"];
+    let mode = args.iter().skip_while(|arg| *arg != "-m").nth(1);
+    let mode = mode.cloned().unwrap_or_default();
+    if !MODES.contains(&mode.as_str()) {
+        cmd.err(&format!(
+            "Error: \"{mode}\" is not a valid compilation filter.\n"
+        ))?;
+        return Ok(1);
+    }
+    let name = args.last().cloned().unwrap_or_default();
+    let mut state = cmd.kernel.state();
+    let package = state.packages.iter_mut().find(|p| p.name == name);
+    let is_known = package.is_some();
+    if let Some(package) = package {
+        package.compiled = mode;
+    }
+    drop(state);
+    match is_known {
+        true => succeeded(cmd),
+        false => failed(cmd, &format!("package {name} could not be compiled")),
     }
 }
 

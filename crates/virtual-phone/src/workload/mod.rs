@@ -127,6 +127,7 @@ impl Workload {
     pub(crate) fn build(spec: &PhoneSpec, package: Option<Package>, process: &Process) -> Workload {
         let name = process.name();
         let heavy = spec.app == AppState::Heavy && name == APP;
+        let percent = package.as_ref().map_or(100, |p| p.memory_percent);
         let mut builder = code::Builder::new(spec, package, process);
         let heaps = match &process.role {
             Role::App { .. } if heavy => builder.heavy(spec.sites as usize),
@@ -140,6 +141,10 @@ impl Workload {
             && let Some(malloc) = heaps.first_mut()
         {
             malloc.sites.extend(builder.activity());
+        }
+        for site in heaps.iter_mut().flat_map(|heap| &mut heap.sites) {
+            let (low, high) = site.size;
+            site.size = (low * percent / 100, high * percent / 100);
         }
         Workload {
             mappings: builder.mappings,
