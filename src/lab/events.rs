@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use heaptap_lab::results::{RunError, RunState};
+use heaptap_lab::results::{Build, RunError, RunState};
 use serde::Serialize;
 
 use crate::recording::events::RecordEvent;
@@ -17,6 +17,9 @@ pub enum LabEvent {
         run: usize,
         /// Number of runs after which the budgets are decided at the latest.
         at_most: usize,
+        /// The build that it measures, if two alternate.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        build: Option<Build>,
     },
     /// A step begins.
     Step {
@@ -38,6 +41,8 @@ pub enum LabEvent {
     /// A run is over.
     RunEnded {
         run: usize,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        build: Option<Build>,
         state: RunState,
         seconds: f64,
         #[serde(skip_serializing_if = "Option::is_none")]

@@ -3,9 +3,9 @@
 use heaptap_lab::baseline::Baseline;
 use heaptap_lab::results::BudgetResult;
 use heaptap_lab::scenario::{Budget, DEFAULT_CLASS, Figure, Limit, Scenario};
-use heaptap_lab::verdict::{self, Judgement, Looks, Verdict};
+use heaptap_lab::verdict::{self, Judgement, Looks, PairedChange, Verdict};
 
-use super::state::Progress;
+use super::state::{self, Progress};
 
 /// Size of a page: the smallest step of PSS.
 const PAGE: f64 = 4096.0;
@@ -40,7 +40,10 @@ impl Judging<'_> {
         progress: &Progress,
         looks: Looks,
     ) -> Result<Judgement, String> {
-        let mut figures = progress.figures.get(at).into_iter().flatten();
+        let mut figures: Box<dyn Iterator<Item = &state::Figure>> = match budget.limit {
+            Limit::Change(_) => Box::new(progress.figures.get(at).into_iter().flatten()),
+            Limit::Value(_) => Box::new(progress.figures(at)),
+        };
         let missing = figures.find_map(|figure| figure.missing.clone());
         let judged = self.measured(budget, at, progress, looks);
         match (missing, judged) {
@@ -62,12 +65,13 @@ impl Judging<'_> {
             return Err("no run was completed".to_owned());
         }
         let class = progress.device_class.as_str();
-        let floor = match budget.figure {
-            Figure::Meminfo { .. } => PAGE,
-            Figure::Native { .. } => self.interval as f64,
-            _ => 1.0,
-        };
+        let floor = self.floor(budget);
         let limit = match &budget.limit {
+            Limit::Change(_) if progress.two_builds => {
+                let compared = self.compared(budget, at, progress, looks);
+                let (judgement, _) = compared.ok_or("no pair of runs was completed")?;
+                return Ok(judgement);
+            }
             Limit::Change(change) => {
                 let baseline = self.baseline.runs(&budget.name, class);
                 return match baseline.is_empty() {
@@ -94,6 +98,31 @@ impl Judging<'_> {
         })
     }
 
+    /// Returns the least step of a budget's values.
+    fn floor(&self, budget: &Budget) -> f64 {
+        match budget.figure {
+            Figure::Meminfo { .. } => PAGE,
+            Figure::Native { .. } => self.interval as f64,
+            _ => 1.0,
+        }
+    }
+
+    /// Compares two builds; nothing without pairs of their runs, or a budget for the change.
+    fn compared(
+        &self,
+        budget: &Budget,
+        at: usize,
+        progress: &Progress,
+        looks: Looks,
+    ) -> Option<(Judgement, Option<PairedChange>)> {
+        let Limit::Change(change) = budget.limit else {
+            return None;
+        };
+        let pairs = progress.pairs(at);
+        (!pairs.is_empty())
+            .then(|| verdict::judge_builds(&pairs, change, self.floor(budget), looks))
+    }
+
     /// Returns the results of all budgets after the last run.
     pub(super) fn results(&self, progress: &Progress) -> Vec<BudgetResult> {
         let judged = self.all(progress, true).into_iter();
@@ -101,7 +130,13 @@ impl Judging<'_> {
         std::iter::zip(budgets, judged)
             .map(|((at, budget), judged)| {
                 let is_over = judged.as_ref().is_ok_and(|j| j.verdict == Verdict::Over);
-                let last = progress.figures.get(at).and_then(|figures| figures.last());
+                let last = progress.figures(at).next_back();
+                let pairs = match budget.limit {
+                    Limit::Change(_) => progress.pairs(at),
+                    Limit::Value(_) => Vec::new(),
+                };
+                let looks = Looks::new(self.scenario.repeats.min, self.scenario.repeats.max);
+                let compared = self.compared(budget, at, progress, looks.last());
                 let (judgement, missing) = match judged {
                     Ok(judgement) => (Some(judgement), None),
                     Err(why) => (None, Some(why)),
@@ -114,6 +149,10 @@ impl Judging<'_> {
                     judgement,
                     missing,
                     figures: progress.measured(at),
+                    pairs: (pairs.iter())
+                        .map(|(old, new)| (old.value, new.value))
+                        .collect(),
+                    change: compared.and_then(|(_, change)| change),
                     excess: match last {
                         Some(figure) if is_over => figure.parts.clone(),
                         _ => Vec::new(),
@@ -129,7 +168,6 @@ mod tests {
     use heaptap_lab::scenario::Actions;
     use heaptap_lab::verdict::Measured;
 
-    use super::super::state::{self, Progress};
     use super::*;
 
     fn scenario(budget: &str) -> Scenario {

@@ -266,6 +266,7 @@ fn not_begun(request: &LabRequest, serial: &str, failure: &Failure) -> ScenarioR
             ..DeviceRow::default()
         },
         app_version: None,
+        old_app_version: None,
         started: scenario_run::now(),
         seconds: 0.0,
         runs: vec![scenario_run::failed_run(1, error_of(failure))],
@@ -278,6 +279,8 @@ fn not_begun(request: &LabRequest, serial: &str, failure: &Failure) -> ScenarioR
                 judgement: None,
                 missing: Some("no run was completed".to_owned()),
                 figures: Vec::new(),
+                pairs: Vec::new(),
+                change: None,
                 excess: Vec::new(),
             })
             .collect(),

@@ -5,16 +5,17 @@
 //! |---|---|
 //! | `figures` | the figure of each budget in the directory of a run |
 //! | `steps` | performing the steps of a run on a device |
-//! | `install` | installing the app |
+//! | `install`, `builds` | installing the app; two builds that alternate |
 //! | `judging` | verdicts from the figures so far |
 //! | `many`, `device_lock` | several devices side by side, each with one job at a time |
 //! | `once` | one run: a recording, its steps, its figures |
 //! | `recover` | waiting for a device, and fetching what a run left on it |
-//! | `scenario_run` | runs until the budgets are decided; the results |
+//! | `request`, `scenario_run` | a scenario; runs until its budgets are decided, and the results |
 //! | `state` | what is done so far, for a later `--resume` |
 //! | `files`, `page` | writing the results, and the page of a run |
 //! | `phone` | facts of the device and the app |
 
+mod builds;
 mod device_lock;
 pub mod events;
 pub mod figures;
@@ -26,6 +27,7 @@ mod once;
 mod page;
 mod phone;
 mod recover;
+mod request;
 pub mod scenario_run;
 pub mod state;
 mod steps;

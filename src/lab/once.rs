@@ -261,6 +261,14 @@ pub(super) fn is_infrastructure(error: &RunError) -> bool {
 }
 
 impl Over {
+    /// A run whose recording did not begin.
+    pub(super) fn not_begun(class: ErrorClass, error: RunError) -> Over {
+        Over {
+            interrupted: class == ErrorClass::Interrupted,
+            ..Over::failed(error, None, Vec::new())
+        }
+    }
+
     fn failed(error: RunError, finished: Option<Box<Finished>>, labels: Vec<String>) -> Over {
         let state = match is_infrastructure(&error) {
             true => RunState::Void,

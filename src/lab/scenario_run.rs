@@ -1,10 +1,9 @@
 //! Runs a scenario until its budgets are decided, and judges them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use heaptap_lab::baseline::Baseline;
 use heaptap_lab::results::{BudgetResult, Run, RunError, RunState, SCHEMA_VERSION, ScenarioResult};
 use heaptap_lab::scenario::{self, Keep, Scenario};
 use heaptap_lab::verdict::{Judgement, Verdict};
@@ -16,52 +15,18 @@ use super::figures::{self, RunFigure};
 use super::judging::Judging;
 use super::once::{self, Bench, Over};
 use super::recover::{self, Lasting};
+pub use super::request::{LabRequest, Tools};
 use super::state::{Figure, Progress};
 use super::steps::{StepFailure, error_of, in_step_of};
-use super::{files, install, page, phone};
-use crate::device::Device;
+use super::{builds, files, install, page, phone};
 use crate::eligibility;
 use crate::error::{ErrorClass, Failure};
-use crate::provoke::{Cancel, Journals, Target};
+use crate::provoke::Target;
 use crate::recording::capture_kind::CaptureKind;
 use crate::recording::options::RecordOptions;
-use crate::session::Store;
-
-/// A scenario to run.
-#[derive(Debug, Clone)]
-pub struct LabRequest {
-    pub scenario: Scenario,
-    /// The scenario's file as typed.
-    pub file: String,
-    /// Its directory, for the files that it names.
-    pub base: PathBuf,
-    /// SHA-256 of the scenario with its variables replaced.
-    pub sha256: String,
-    /// Directory of the results.
-    pub folder: PathBuf,
-    /// Go on with what the directory has.
-    pub resume: bool,
-    /// Figures of an earlier build; empty if there are none.
-    pub baseline: Baseline,
-    /// Options of each recording; its output and interval are set for each run.
-    pub record: RecordOptions,
-    /// Android user or work profile.
-    pub user: Option<u32>,
-    /// Serial of the device of the same class that stayed away, if this one stands in for it.
-    pub instead_of: Option<String>,
-}
 
 /// Runs that were void and are repeated, at most.
 const VOID_RUNS: usize = 3;
-
-/// What a scenario acts through.
-pub struct Tools<'a> {
-    pub device: &'a Device,
-    pub store: &'a Store,
-    pub journals: &'a Journals,
-    pub cancel: &'a Cancel,
-    pub tell: &'a LabEvents,
-}
 
 /// Runs a scenario on one device. Results of each run are in the directory before the next begins.
 ///
@@ -77,6 +42,7 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
         true => Progress::read(&request.folder, &request.sha256)?,
         false => Progress::new(request.sha256.clone(), now(), scenario.budgets.len()),
     };
+    progress.two_builds = request.against.is_some();
     let name = name_of(scenario);
     let target = match Target::parse(name, request.user) {
         // A daemon can be recorded, and not be acted on.
@@ -110,7 +76,11 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
         lasting.request(collect).await?;
     }
     if let Some(begun) = progress.begun.take() {
-        progress.runs.push(unfinished(begun, &request.folder));
+        let build = progress.next_build();
+        progress.runs.push(Run {
+            build,
+            ..unfinished(begun, &request.folder)
+        });
     }
     let judging = Judging {
         scenario,
@@ -118,10 +88,11 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
         baseline: &request.baseline,
     };
     let mut halt = None;
-    if !progress.is_set_up {
+    // Of two builds, each run installs its own.
+    if !progress.is_set_up && !progress.two_builds {
         if let Some(app) = &scenario.install {
             let (device, package) = (tools.device, &target.package);
-            let install = || install::install(device, app, &request.base, package);
+            let install = || install::install(device, app, &request.base, package, tools.cancel);
             lasting.request(install).await?;
         }
         let failed = Mutex::new(None);
@@ -140,13 +111,15 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
         }
         progress.is_set_up = halt.is_none();
     }
-    let version = || phone::app_version(tools.device, &target.package);
-    let version = lasting.request(version).await?;
-    if !progress.runs.is_empty() && progress.app_version != version {
-        let why = "the app has another version than in its runs";
-        return Err(files::cannot_resume(&request.folder, why));
+    if !progress.two_builds {
+        let version = || phone::app_version(tools.device, &target.package);
+        let version = lasting.request(version).await?;
+        if !progress.runs.is_empty() && progress.app_version != version {
+            let why = "the app has another version than in its runs";
+            return Err(files::cannot_resume(&request.folder, why));
+        }
+        progress.app_version = version;
     }
-    progress.app_version = version;
     progress.write(&request.folder)?;
     if let Some(error) = halt {
         let number = progress.next_run();
@@ -157,7 +130,8 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
     while let Some(number) = next(&judging, &progress) {
         (tools.tell)(LabEvent::Run {
             run: number,
-            at_most: scenario.repeats.max,
+            at_most: progress.runs_of(scenario.repeats.max),
+            build: progress.next_build(),
         });
         progress.begun = Some(number);
         progress.write(&request.folder)?;
@@ -165,7 +139,10 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
         let mut options = request.record.clone();
         options.output = Some(output.clone());
         vary(&mut options, number);
-        let over = once::run_once(&bench, scenario, &options, number).await;
+        let over = match builds::begin(&bench, request, &mut progress, number).await {
+            Ok(()) => once::run_once(&bench, scenario, &options, number).await,
+            Err(over) => *over,
+        };
         if over.interrupted {
             stopped = Some(ErrorClass::Interrupted);
         }
@@ -189,8 +166,11 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
                 break;
             }
         }
-        count(&judging, &progress, number, tools.tell);
+        if !progress.repeats().1 {
+            count(&judging, &progress, number, tools.tell);
+        }
     }
+    builds::end(&bench, request, &mut progress).await;
     finish(request, &judging, progress, began, stopped, tools.tell)
 }
 
@@ -241,8 +221,10 @@ fn take(
         });
     }
     let kept = over.finished.as_ref().map(|_| format!("run-{number}"));
+    let build = progress.next_build();
     tell(LabEvent::RunEnded {
         run: number,
+        build,
         state: over.state,
         seconds: over.seconds,
         error: over.error.clone(),
@@ -250,6 +232,7 @@ fn take(
     progress.runs.push(Run {
         number,
         state: over.state,
+        build,
         output: kept,
         seconds: over.seconds,
         error: over.error,
@@ -264,10 +247,7 @@ fn next(judging: &Judging<'_>, progress: &Progress) -> Option<usize> {
     if runs.iter().any(|run| run.state == RunState::Failed) {
         return None;
     }
-    let done = runs
-        .iter()
-        .filter(|run| run.state == RunState::Done)
-        .count();
+    let (done, is_partial) = progress.repeats();
     let is_spoiled = |run: &&Run| {
         let code = run.error.as_ref().map(|error| error.code);
         run.state == RunState::Void && code != Some(ErrorClass::Interrupted.exit_code())
@@ -280,8 +260,9 @@ fn next(judging: &Judging<'_>, progress: &Progress) -> Option<usize> {
             .as_ref()
             .is_ok_and(|judged| judged.verdict == Verdict::Undecided)
     };
-    let is_decided =
-        done >= scenario.repeats.min && !judging.all(progress, false).iter().any(is_open);
+    let is_decided = !is_partial
+        && done >= scenario.repeats.min
+        && !judging.all(progress, false).iter().any(is_open);
     (!is_over && !is_decided).then(|| progress.next_run())
 }
 
@@ -329,6 +310,7 @@ fn finish(
         device_class: progress.device_class,
         device: progress.device,
         app_version: progress.app_version,
+        old_app_version: progress.old_app_version,
         started: progress.started,
         seconds: began.elapsed().as_secs_f64(),
         runs: progress.runs,
@@ -420,6 +402,7 @@ pub(super) fn failed_run(number: usize, error: RunError) -> Run {
     Run {
         number,
         state: RunState::Failed,
+        build: None,
         output: None,
         seconds: 0.0,
         error: Some(error),

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use heaptap_lab::results::{Device, Excess, Run};
+use heaptap_lab::results::{Build, Device, Excess, Run, RunState};
 use heaptap_lab::verdict::Measured;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +27,15 @@ pub struct Progress {
     pub app_version: Option<String>,
     /// The app is installed and the setup done.
     pub is_set_up: bool,
+    /// Two builds alternate: each run installs its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub two_builds: bool,
+    /// The build on the device, of two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub installed: Option<Build>,
+    /// Version of the old build.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old_app_version: Option<String>,
     /// A run that has begun and is not in `runs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begun: Option<usize>,
@@ -59,6 +68,9 @@ impl Progress {
             device_class: String::new(),
             app_version: None,
             is_set_up: false,
+            two_builds: false,
+            installed: None,
+            old_app_version: None,
             begun: None,
             runs: Vec::new(),
             figures: vec![Vec::new(); budgets],
@@ -100,16 +112,111 @@ impl Progress {
         done.max(self.begun.unwrap_or(0)) + 1
     }
 
-    /// Returns the figures of a budget that count, in order.
-    pub fn measured(&self, budget: usize) -> Vec<Measured> {
+    /// Returns the runs that count, in order.
+    fn done(&self) -> Vec<&Run> {
+        let runs = self.runs.iter();
+        runs.filter(|run| run.state == RunState::Done).collect()
+    }
+
+    /// Returns the number of runs of so many repeats: pairs, if two builds alternate.
+    pub fn runs_of(&self, repeats: usize) -> usize {
+        repeats * if self.two_builds { 2 } else { 1 }
+    }
+
+    /// Returns the number of complete repeats, and whether another one has begun.
+    pub fn repeats(&self) -> (usize, bool) {
+        let (done, one) = (self.done().len(), self.runs_of(1));
+        (done / one, done % one != 0)
+    }
+
+    /// Returns the build of the next run, of two: old new, new old, old new … A drift of the device
+    /// then cancels. Void runs are repeated in their place.
+    pub fn next_build(&self) -> Option<Build> {
+        let next = match self.done().len() % 4 {
+            0 | 3 => Build::Old,
+            _ => Build::New,
+        };
+        self.two_builds.then_some(next)
+    }
+
+    fn build_of(&self, number: usize) -> Option<Build> {
+        let run = self.runs.iter().find(|run| run.number == number);
+        run.and_then(|run| run.build)
+    }
+
+    /// Returns the figures of a budget in the runs that count, in order; of two builds, those of the
+    /// new one.
+    pub fn figures(&self, budget: usize) -> impl DoubleEndedIterator<Item = &Figure> {
         let figures = self.figures.get(budget).into_iter().flatten();
+        figures.filter(|figure| self.build_of(figure.run) != Some(Build::Old))
+    }
+
+    /// Returns the values of [`Progress::figures`].
+    pub fn measured(&self, budget: usize) -> Vec<Measured> {
+        let figures = self.figures(budget);
         figures.filter_map(|figure| figure.measured).collect()
+    }
+
+    /// Returns a budget's figures of the old and the new build in each complete pair.
+    pub fn pairs(&self, budget: usize) -> Vec<(Measured, Measured)> {
+        let figures = self.figures.get(budget).map_or(&[][..], Vec::as_slice);
+        let measured = |run: &&Run| {
+            let figure = figures.iter().find(|figure| figure.run == run.number)?;
+            figure.measured
+        };
+        let pair = |runs: &[&Run]| {
+            let of = |build| runs.iter().find(|run| run.build == Some(build));
+            let [old, new] = [of(Build::Old), of(Build::New)];
+            Some((measured(old?)?, measured(new?)?))
+        };
+        self.done().chunks_exact(2).filter_map(pair).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn builds_alternate_and_a_void_run_is_repeated_in_its_pair() {
+        let mut progress = Progress::new(String::new(), String::new(), 1);
+        assert_eq!(progress.next_build(), None);
+        progress.two_builds = true;
+        let states = [RunState::Done, RunState::Void, RunState::Done];
+        let states = states.into_iter().chain([RunState::Done; 3]);
+        for (number, state) in (1..).zip(states) {
+            let build = progress.next_build();
+            progress.runs.push(Run {
+                number,
+                state,
+                build,
+                output: None,
+                seconds: 0.0,
+                error: None,
+            });
+            let measured = (state == RunState::Done && number != 6).then_some(Measured {
+                value: number as f64,
+                samples: None,
+            });
+            progress.figures[0].push(Figure {
+                run: number,
+                measured,
+                missing: None,
+                parts: Vec::new(),
+            });
+        }
+        use Build::{New, Old};
+        let builds: Vec<Build> = progress.runs.iter().filter_map(|run| run.build).collect();
+        assert_eq!(builds, [Old, New, New, New, Old, Old]);
+        assert_eq!(progress.repeats(), (2, true));
+        assert_eq!(progress.next_build(), Some(New));
+        let values = |pairs: Vec<(Measured, Measured)>| -> Vec<(f64, f64)> {
+            pairs.iter().map(|(a, b)| (a.value, b.value)).collect()
+        };
+        assert_eq!(values(progress.pairs(0)), [(1.0, 3.0), (5.0, 4.0)]);
+        let new: Vec<f64> = progress.measured(0).iter().map(|m| m.value).collect();
+        assert_eq!(new, [3.0, 4.0]);
+    }
 
     #[test]
     fn progress_is_read_back_and_only_for_its_scenario() {

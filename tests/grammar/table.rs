@@ -142,7 +142,7 @@ pub(crate) const COMMANDS: &[Row] = &[
         "SCENARIO",
         "OSMN",
         "all-devices device-class jobs shard resume dry-run plan init schema baseline \
-         update-baseline",
+         update-baseline against",
     ),
     row(
         "convert",
@@ -228,6 +228,7 @@ pub(crate) const MISSING: &[&str] = &[
     "dump -n x --mapping nope",
     "run nope",
     "run SCENARIO --baseline nope",
+    "run SCENARIO --against nope",
     "run SCENARIO --plan nope",
     "run SCENARIO --symbols nope",
     "run SCENARIO --mapping nope",

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use heaptap::phone::{Abi, MAPPING, unstripped_libraries};
 
+use crate::builds::apk;
 use crate::lab::{Lab, Running};
 
 /// No command of a page takes that long.
@@ -50,6 +51,17 @@ fn prepare(work: &Path) {
         std::fs::write(work.join("libs").join(name), bytes).unwrap();
     }
     std::fs::write(work.join("mapping.txt"), MAPPING).unwrap();
+    // Two builds and the scenario of a merge.
+    apk(work, "old.apk", "package=com.example.app\nversion=41\n");
+    apk(
+        work,
+        "new.apk",
+        "package=com.example.app\nversion=42\nmemory=150\n",
+    );
+    let merge = "version: 1\nname: merge\ntarget: {name: com.example.app}\ninstall: {apk: \
+                 new.apk}\nsteps: [start, {sleep: 200ms}, {snapshot: up}]\nbudgets:\n- {name: \
+                 startup, native: {function: LoadDefaults}, at: up, change: 5%}\n";
+    std::fs::write(work.join("merge.yaml"), merge).unwrap();
     let packed = fixture("hprof/android-a.hprof.gz");
     let mut heap = Vec::new();
     let mut unpacked = flate2::read::MultiGzDecoder::new(packed.as_slice());

@@ -11,6 +11,8 @@ mod libraries;
 #[cfg(unix)]
 mod beside;
 #[cfg(unix)]
+mod builds;
+#[cfg(unix)]
 mod claims;
 #[cfg(unix)]
 mod documents;

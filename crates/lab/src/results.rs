@@ -26,7 +26,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::verdict::{Judgement, Measured};
+use crate::verdict::{Judgement, Measured, PairedChange};
 
 /// Schema version of `result.json`.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -50,6 +50,9 @@ pub struct ScenarioResult {
     /// Version of the app, if known: `versionName (versionCode)`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app_version: Option<String>,
+    /// Version of the old build, if two builds alternated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old_app_version: Option<String>,
     /// Start, RFC 3339 in UTC.
     pub started: String,
     /// Duration in seconds.
@@ -94,6 +97,9 @@ pub struct Run {
     /// Number, from 1.
     pub number: usize,
     pub state: RunState,
+    /// The build that it measured, if two builds alternated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<Build>,
     /// Its directory, relative to that of `result.json`; absent if nothing was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
@@ -101,6 +107,24 @@ pub struct Run {
     /// What failed or made the run void, as an error message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<RunError>,
+}
+
+/// One of two builds of an app.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Build {
+    Old,
+    New,
+}
+
+impl Build {
+    /// Returns `old` or `new`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Build::Old => "old",
+            Build::New => "new",
+        }
+    }
 }
 
 /// State of a run.
@@ -159,8 +183,14 @@ pub struct BudgetResult {
     /// Reason of a missing figure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
-    /// The figure of each run that has one, in order.
+    /// The figure of each run that has one, in order; of two builds, those of the new one.
     pub figures: Vec<Measured>,
+    /// The values of the old and the new build in each pair of runs, if they were compared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pairs: Vec<(f64, f64)>,
+    /// Change from the old build to the new one; absent if a value is not positive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<PairedChange>,
     /// Callsites, classes or rows that account for the excess, largest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excess: Vec<Excess>,

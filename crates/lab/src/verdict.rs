@@ -18,11 +18,11 @@ mod student;
 use heaptap_analyze::sampling::special;
 use serde::{Deserialize, Serialize};
 
-pub use change::{PairedChange, change_of_pairs, judge_change, judge_pairs};
+pub use change::{PairedChange, judge_builds, judge_change, judge_pairs};
 pub use growth::slope_of_second_half;
 pub use holm::holm;
 pub use looks::{Looks, MIN_EARLIER_RUNS, MIN_RUNS};
-pub use plan::{MAX_PLANNED_RUNS, Plan, plan, plan_margin};
+pub use plan::{MAX_PLANNED_RUNS, Plan, plan, plan_margin, plan_pairs};
 
 use spread::{Hits, Sampling, Spread, mean};
 

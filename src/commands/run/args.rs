@@ -44,6 +44,12 @@ pub struct Args {
     /// Write the figures into the baseline, for version control
     #[arg(long)]
     pub update_baseline: bool,
+    /// Old build to compare the one in `install` with: its APK, or several with commas
+    ///
+    /// The two alternate on each device: old new, new old. `repeats` counts these pairs. Budgets
+    /// with `change` compare the builds, and other budgets are for the new one.
+    #[arg(long, value_name = "APK", value_delimiter = ',', value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["plan", "dry_run"])]
+    pub against: Vec<String>,
     /// Print the commands without running them
     #[arg(long, conflicts_with = "resume")]
     pub dry_run: bool,

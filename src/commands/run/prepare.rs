@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use heaptap_lab::baseline::Baseline;
-use heaptap_lab::scenario::{self, Actions, Problems, Record, Scenario, Target};
+use heaptap_lab::scenario::{self, Actions, Install, Problems, Record, Scenario, Target};
 use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 
@@ -241,6 +241,7 @@ pub fn request(
     path: &Path,
     baseline: Option<PathBuf>,
     update: bool,
+    against: &[String],
     names: NameOptions,
     user: Option<u32>,
 ) -> Result<LabRequest, Failure> {
@@ -250,12 +251,27 @@ pub fn request(
         named => read_baseline(&baseline_path(path, named.clone()), named.is_some())?,
     };
     let base = path.parent().unwrap_or(Path::new("")).to_owned();
-    if let Some(app) = &scenario.install {
-        crate::lab::install::open(app, &base)?;
+    let against = (!against.is_empty()).then(|| Install {
+        apk: against.to_vec(),
+        keep_data: scenario.install.as_ref().is_none_or(|new| new.keep_data),
+    });
+    let apps = scenario.install.iter().map(|app| (app, base.as_path()));
+    let apps = apps.chain(against.iter().map(|app| (app, Path::new(""))));
+    let mut hash = Sha256::new();
+    hash.update(format!("{scenario:?}"));
+    // Figures of another build of the same version do not mix.
+    for (app, base) in apps {
+        for bytes in crate::lab::install::open(app, base)? {
+            hash.update(Sha256::digest(&bytes));
+        }
+    }
+    if against.is_some() && scenario.install.is_none() {
+        return Err(no_new_build(&scenario));
     }
     let record = record_options(&scenario, &base, names, user)?;
     Ok(LabRequest {
-        sha256: crate::units::hex(&Sha256::digest(format!("{scenario:?}").as_bytes())),
+        against,
+        sha256: crate::units::hex(&hash.finalize()),
         file: path.display().to_string(),
         base,
         // Chosen for each device.
@@ -267,6 +283,16 @@ pub fn request(
         instead_of: None,
         scenario,
     })
+}
+
+/// Returns the failure of `--against` for a scenario that does not install an app.
+fn no_new_build(scenario: &Scenario) -> Failure {
+    let message = format!(
+        "--against needs the new build: {} has no `install`",
+        scenario.name
+    );
+    Failure::new(ErrorClass::Usage, "usage", message)
+        .with_help("add `install: {apk: FILE}` to the scenario")
 }
 
 /// Returns the path of the baseline: the named one, or next to the scenario.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use heaptap_lab::results::ScenarioResult;
-use heaptap_lab::scenario::{Scenario, first_scenario};
+use heaptap_lab::scenario::{Limit, Scenario, first_scenario};
 use heaptap_lab::verdict::{self, MAX_PLANNED_RUNS, Plan};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -68,6 +68,11 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         )
         .with_help("leave it out; each scenario then has its own, next to it"));
     }
+    if !args.against.is_empty() && scenarios.len() > 1 {
+        let message = "--against is the old build of one scenario";
+        return Err(Failure::new(ErrorClass::Usage, "option-conflict", message)
+            .with_help("name one scenario; run the others afterwards"));
+    }
     let names = args.names.options(console)?;
     R8Mappings::check(&names)?;
     let update = args.update_baseline;
@@ -80,6 +85,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             &path,
             named.clone(),
             update,
+            &args.against,
             names,
             user,
         )?);
@@ -193,6 +199,10 @@ fn is_judged(result: &ScenarioResult) -> bool {
 /// Prints how many runs each budget needs.
 fn plan(console: &Console, scenario: &Scenario, folder: &Path) -> Result<Outcome, Failure> {
     let result = files::read(folder)?;
+    let units = match result.runs.iter().any(|run| run.build.is_some()) {
+        true => ["pair of runs", "pairs of runs"],
+        false => ["run", "runs"],
+    };
     let mut rows = Vec::new();
     for budget in &scenario.budgets {
         let found = result
@@ -201,7 +211,13 @@ fn plan(console: &Console, scenario: &Scenario, folder: &Path) -> Result<Outcome
             .find(|known| known.name == budget.name);
         let judged = found.and_then(|found| found.judgement.as_ref());
         let planned = match (found, judged) {
-            (Some(found), Some(judged)) => Ok(verdict::plan(&found.figures, judged.limit)),
+            (Some(found), Some(judged)) => {
+                let pairs = match budget.limit {
+                    Limit::Change(change) => verdict::plan_pairs(&found.pairs, change),
+                    Limit::Value(_) => None,
+                };
+                Ok(pairs.unwrap_or_else(|| verdict::plan(&found.figures, judged.limit)))
+            }
             _ => Err(format!(
                 "the runs in {} have no figure of it",
                 folder.display()
@@ -222,20 +238,20 @@ fn plan(console: &Console, scenario: &Scenario, folder: &Path) -> Result<Outcome
     }
     for (name, planned) in rows {
         match planned {
-            Ok(plan) => console.data(format_args!("{name}: {}", planned_words(&plan))),
+            Ok(plan) => console.data(format_args!("{name}: {}", planned_words(&plan, units))),
             Err(why) => console.data(format_args!("{name}: {why}")),
         }
     }
     Ok(Outcome::Done)
 }
 
-fn planned_words(plan: &Plan) -> String {
+fn planned_words(plan: &Plan, [one, many]: [&str; 2]) -> String {
     let most = || format!("more than {MAX_PLANNED_RUNS}");
     let Some(needed) = plan.needed else {
         return plan.why.clone().unwrap_or_else(most);
     };
     let end = |end: Option<usize>| end.map_or_else(most, |runs| runs.to_string());
-    let runs = crate::units::counted(needed as u64, "run", "runs");
+    let runs = crate::units::counted(needed as u64, one, many);
     format!("{runs} ({} to {})", end(plan.low), end(plan.high))
 }
 

@@ -38,6 +38,8 @@ pub fn budget(name: &str, verdict: Option<(Verdict, f64, f64, f64)>) -> BudgetRe
                 })
                 .to_vec()
         }),
+        pairs: Vec::new(),
+        change: None,
         excess: Vec::new(),
     }
 }
@@ -46,6 +48,7 @@ fn run(number: usize, state: RunState, error: Option<(&str, &str)>) -> Run {
     Run {
         number,
         state,
+        build: None,
         output: Some(format!("run-{number}")),
         seconds: 61.25,
         error: error.map(|(kind, message)| RunError {
@@ -80,6 +83,7 @@ pub fn all_states() -> ScenarioResult {
             fingerprint: None,
         },
         app_version: Some("2.1 (210)".to_owned()),
+        old_app_version: None,
         started: "2026-11-20T01:02:03Z".to_owned(),
         seconds: 300.5,
         runs: vec![
@@ -116,6 +120,7 @@ pub fn hostile() -> ScenarioResult {
         fingerprint: Some(text()),
     };
     result.app_version = Some(text());
+    result.old_app_version = Some(text());
     result.started = text();
     for run in &mut result.runs {
         run.output = Some(text());
@@ -138,6 +143,36 @@ pub fn hostile() -> ScenarioResult {
         }
     }
     result
+}
+
+/// Returns a result of two builds in three pairs of runs.
+pub fn two_builds() -> ScenarioResult {
+    let mut all = budget("all", Some((Verdict::Over, 13.0, 12.8, 13.2)));
+    all.pairs = vec![(10.0 * MIB, 13.0 * MIB); 3];
+    all.change = Some(PairedChange {
+        pairs: 3,
+        change: 0.3,
+        lower: 0.28,
+        upper: 0.321,
+    });
+    let builds = [
+        Build::Old,
+        Build::New,
+        Build::New,
+        Build::Old,
+        Build::Old,
+        Build::New,
+    ];
+    let runs = builds.into_iter().zip(1..).map(|(build, number)| Run {
+        build: Some(build),
+        ..run(number, RunState::Done, None)
+    });
+    ScenarioResult {
+        old_app_version: Some("2.0 (200)".to_owned()),
+        runs: runs.collect(),
+        budgets: vec![all],
+        ..all_states()
+    }
 }
 
 /// Returns the page `OUTPUT/report.html`.

@@ -197,13 +197,20 @@ impl Outcome {
 fn details(budget: &BudgetResult, result: &ScenarioResult) -> Vec<String> {
     let mut lines = vec![format!("figure: {}", what(budget))];
     if let Some(judgement) = &budget.judgement {
-        let figures = budget.figures.iter();
-        let figures: Vec<String> = figures
-            .map(|figure| values::value(budget.unit, figure.value))
-            .collect();
+        let value = |value: f64| values::value(budget.unit, value);
+        let figures: Vec<String> = match budget.pairs.as_slice() {
+            [] => budget
+                .figures
+                .iter()
+                .map(|figure| value(figure.value))
+                .collect(),
+            pairs => (pairs.iter())
+                .map(|(old, new)| format!("{} and {}", value(*old), value(*new)))
+                .collect(),
+        };
         lines.push(format!(
             "{}: {}",
-            values::run_count(judgement),
+            values::run_count(budget, judgement),
             figures.join(", ")
         ));
     }
@@ -226,9 +233,13 @@ fn run_line(run: &Run) -> String {
         RunState::Failed => "failed",
     };
     let reason = values::reason(run).map_or(String::new(), |reason| format!(": {reason}"));
+    let build = run
+        .build
+        .map(|build| format!(" of the {} build", build.name()));
     format!(
-        "run {}: {state} in {} s{reason}",
+        "run {}{}: {state} in {} s{reason}",
         run.number,
+        build.unwrap_or_default(),
         seconds(run.seconds)
     )
 }
@@ -247,6 +258,7 @@ fn properties(result: &ScenarioResult) -> Vec<(String, String)> {
         ("device.system", device.system.as_ref()),
         ("device.fingerprint", device.fingerprint.as_ref()),
         ("app.version", result.app_version.as_ref()),
+        ("app.old_version", result.old_app_version.as_ref()),
         ("scenario.file", Some(&result.file)),
     ];
     let facts = facts
@@ -292,6 +304,21 @@ mod tests {
         let xml = junit(&[all_states()], &fixture::page);
         fixture::assert_well_formed(&xml, &[]);
         assert_eq!(xml, include_str!("fixtures/junit.xml"));
+    }
+
+    #[test]
+    fn junit_of_two_builds_names_the_build_of_each_run() {
+        let xml = junit(&[fixture::two_builds()], &|_, _| None);
+        fixture::assert_well_formed(&xml, &[]);
+        for part in [
+            "name=\"app.old_version\" value=\"2.0 (200)\"",
+            "run 1 of the old build: done",
+            "run 2 of the new build: done",
+            "3 pairs of runs: 10.0 MiB and 13.0 MiB, ",
+            "+30.0% (28.0% to 32.1%) from the old build, exceeds the limit",
+        ] {
+            assert!(xml.contains(part), "{part} in {xml}");
+        }
     }
 
     #[test]

@@ -33,6 +33,11 @@ pub fn summary(results: &[ScenarioResult]) -> String {
         }
     }
     for result in results {
+        if let Some(builds) = values::builds(result) {
+            let scenario = code(&defang::name(&result.scenario));
+            let line = format!("\n{scenario} on {}: {}\n", device(result), code(&builds));
+            add(&mut text, line);
+        }
         for budget in &result.budgets {
             if values::verdict_of(budget) == Some(Verdict::Over) {
                 add(&mut text, over(result, budget));
@@ -80,10 +85,12 @@ fn row(result: &ScenarioResult, budget: &BudgetResult) -> String {
     };
     let (value, limit) = match &budget.judgement {
         Some(judgement) => {
-            let why = values::why(judgement).map(|why| format!("<br>{}", code(&why)));
-            let estimate = values::estimate(budget.unit, judgement);
+            let remarks = values::change(budget)
+                .into_iter()
+                .chain(values::why(judgement));
+            let remarks: String = remarks.map(|text| format!("<br>{}", code(&text))).collect();
             (
-                estimate + &why.unwrap_or_default(),
+                values::estimate(budget.unit, judgement) + &remarks,
                 values::value(budget.unit, judgement.limit),
             )
         }
@@ -107,7 +114,7 @@ fn over(result: &ScenarioResult, budget: &BudgetResult) -> String {
         values::sentence(budget),
     );
     if let Some(judgement) = &budget.judgement {
-        text += &format!(" in {}", run_count(judgement));
+        text += &format!(" in {}", run_count(budget, judgement));
     }
     text += ".\n";
     if budget.excess.is_empty() {
@@ -203,6 +210,20 @@ mod tests {
         let rows = text.lines().filter(|line| line.starts_with("| <code>"));
         for row in rows {
             assert_eq!(row.matches('|').count(), 7, "{row}");
+        }
+    }
+
+    #[test]
+    fn summary_of_two_builds_has_their_runs_and_the_change() {
+        let text = summary(&[fixture::two_builds()]);
+        let plain = text.replace("&#40;", "(").replace("&#41;", ")");
+        let plain = plain.replace("&#58;", ":").replace("&#59;", ";");
+        for part in [
+            "old build 2.0 (200): runs 1, 4, 5; new build 2.1 (210): runs 2, 3, 6",
+            "30.0&#37; (28.0&#37; to 32.1&#37;) from the old build",
+            "in 3 pairs of runs.",
+        ] {
+            assert!(plain.contains(part), "{part} in {plain}");
         }
     }
 

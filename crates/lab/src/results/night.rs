@@ -137,6 +137,9 @@ fn summary(result: &ScenarioResult, page: RunPage<'_>) -> String {
         let message = format!("{}: {}", failure.title, failure.message);
         html += &format!("<br><small>{}</small>", markup(&message));
     }
+    if let Some(builds) = values::builds(result) {
+        html += &format!("<br><small>{}</small>", markup(&builds));
+    }
     let links: Vec<String> = result
         .runs
         .iter()
@@ -154,7 +157,8 @@ fn link(result: &ScenarioResult, run: &Run, page: RunPage<'_>) -> String {
         RunState::Void => " (void)",
         RunState::Failed => " (failed)",
     };
-    let name = format!("run {}{state}", run.number);
+    let build = run.build.map(|build| format!(" {}", build.name()));
+    let name = format!("run {}{}{state}", run.number, build.unwrap_or_default());
     let path = page(result, run).and_then(|path| defang::relative_path(&path));
     match path {
         Some(path) => format!("<a href=\"{}\">{name}</a>", percent_encoded(&path)),
@@ -201,8 +205,11 @@ fn budgets(html: &mut String, cells: &Cells, devices: &[DeviceKey], scenario: &s
             *html += &verdict_cell(budget);
             *html += &match &budget.judgement {
                 Some(judgement) => format!(
-                    "<td class=\"number\">{}</td><td class=\"number\">{}</td>",
+                    "<td class=\"number\">{}{}</td><td class=\"number\">{}</td>",
                     values::estimate(budget.unit, judgement),
+                    values::change(budget)
+                        .map(|change| format!("<br><small>{}</small>", markup(&change)))
+                        .unwrap_or_default(),
                     values::value(budget.unit, judgement.limit)
                 ),
                 None => format!(
@@ -360,6 +367,19 @@ mod tests {
             assert!(!night.html.contains(part), "{part}");
         }
         assert!(!night.css.contains("url(") && night.css.contains("prefers-color-scheme: dark"));
+    }
+
+    #[test]
+    fn index_of_two_builds_names_the_build_of_each_run() {
+        let html = index(&[fixture::two_builds()], &fixture::page).html;
+        fixture::assert_well_formed(&html, VOID);
+        for part in [
+            "<small>old build 2.0 (200): runs 1, 4, 5; new build 2.1 (210): runs 2, 3, 6</small>",
+            ">run 1 old</a>, ",
+            "<br><small>+30.0% (28.0% to 32.1%) from the old build</small></td>",
+        ] {
+            assert!(html.contains(part), "{part} in {html}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use heaptap_model::units::{SignedSize, thousands};
 
 use super::defang::{self, MAX_LINE_CHARS};
-use super::{BudgetResult, Device, Excess, Run, RunState, ScenarioResult, Unit};
+use super::{BudgetResult, Build, Device, Excess, Run, RunState, ScenarioResult, Unit};
 use crate::verdict::{Judgement, Verdict};
 
 /// Exit codes of a scenario that measured: done, incomplete, over, undecided.
@@ -97,6 +97,10 @@ pub fn sentence(budget: &BudgetResult) -> String {
     };
     let text = estimate(budget.unit, judgement);
     let limit = value(budget.unit, judgement.limit);
+    let text = match change(budget) {
+        Some(change) => format!("{text}, {change},"),
+        None => text,
+    };
     match judgement.verdict {
         Verdict::Within => format!("{text} is within the limit of {limit}"),
         Verdict::Over => format!(
@@ -110,16 +114,51 @@ pub fn sentence(budget: &BudgetResult) -> String {
     }
 }
 
+/// Returns the change between two builds: `+30.0% (28.0% to 32.1%) from the old build`.
+pub fn change(budget: &BudgetResult) -> Option<String> {
+    let change = budget.change?;
+    let percent = |share: f64| format!("{:.1}%", share * 100.0);
+    Some(format!(
+        "{}{} ({} to {}) from the old build",
+        if change.change > 0.0 { "+" } else { "" },
+        percent(change.change),
+        percent(change.lower),
+        percent(change.upper)
+    ))
+}
+
+/// Returns the runs of each of two builds:
+/// `old build 2.0 (200): runs 1, 4, 5; new build 2.1 (210): runs 2, 3, 6`.
+pub fn builds(result: &ScenarioResult) -> Option<String> {
+    let of = |build: Build, version: &Option<String>| {
+        let runs = result.runs.iter().filter(|run| run.build == Some(build));
+        let runs: Vec<String> = runs.map(|run| run.number.to_string()).collect();
+        let version = version
+            .as_deref()
+            .map(|text| format!(" {}", defang::name(text)));
+        let version = version.unwrap_or_default();
+        (!runs.is_empty())
+            .then(|| format!("{} build{version}: runs {}", build.name(), runs.join(", ")))
+    };
+    let both = [
+        of(Build::Old, &result.old_app_version),
+        of(Build::New, &result.app_version),
+    ];
+    let both: Vec<String> = both.into_iter().flatten().collect();
+    (!both.is_empty()).then(|| both.join("; "))
+}
+
 /// Returns the reason of an undecided verdict.
 pub(super) fn why(judgement: &Judgement) -> Option<String> {
     let why = judgement.why.as_deref()?;
     Some(defang::line(why, MAX_LINE_CHARS))
 }
 
-/// Returns the number of runs behind a judgement: `3 runs and 10 earlier ones`.
-pub(super) fn run_count(judgement: &Judgement) -> String {
+/// Returns the number of runs behind a judgement: `3 runs and 10 earlier ones`, `3 pairs of runs`.
+pub(super) fn run_count(budget: &BudgetResult, judgement: &Judgement) -> String {
     let plural = if judgement.runs == 1 { "" } else { "s" };
     match judgement.earlier_runs {
+        _ if !budget.pairs.is_empty() => format!("{} pair{plural} of runs", judgement.runs),
         0 => format!("{} run{plural}", judgement.runs),
         earlier => format!("{} run{plural} and {earlier} earlier", judgement.runs),
     }

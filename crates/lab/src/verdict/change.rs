@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::spread::{Hits, Sampling, Spread, mean};
-use super::{Estimate, Judgement, Looks, Measured, objection, student, values};
+use super::{Estimate, Judgement, Looks, Measured, objection, values};
 
 /// Judges a figure against the mean of a baseline that may grow by `change` (0.02 for 2%). The
 /// limit of the judgement is that of the mean; the bounds contain the error of the baseline too.
@@ -52,45 +52,75 @@ pub fn judge_change(
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PairedChange {
     pub pairs: usize,
-    /// Typical change from A to B: 0.02 for 2%.
+    /// Typical change from the old build to the new one: 0.02 for 2%.
     pub change: f64,
-    /// One-sided 95% bounds of the change.
+    /// One-sided bounds of the change, with the confidence of its judgement.
     pub lower: f64,
     pub upper: f64,
 }
 
-/// Returns the change from A to B over pairs of runs (A, B): t on the logarithms of B/A. Measure
-/// them in the order A B, B A, A B …: a drift of the device then cancels. Nothing for fewer than two
-/// pairs, or if a value is not positive and finite.
-pub fn change_of_pairs(pairs: &[(f64, f64)]) -> Option<PairedChange> {
-    let logs = log_ratios(pairs)?;
-    let spread = Spread::new(&logs, &[])?;
-    let error =
-        student::point(0.95, spread.freedom) * spread.deviation / (logs.len() as f64).sqrt();
-    let mean = mean(&logs);
+/// Judges a figure over pairs of runs (old build, new build), like [`judge_pairs`], in the unit of
+/// the values: the new build's typical value against that of the old build grown by `change`. Values
+/// that are not positive have no ratio: then the means are compared like those of a baseline, and
+/// there is no [`PairedChange`]. `floor` as for [`super::judge`].
+pub fn judge_builds(
+    pairs: &[(Measured, Measured)],
+    change: f64,
+    floor: f64,
+    looks: Looks,
+) -> (Judgement, Option<PairedChange>) {
+    let (old, new): (Vec<Measured>, Vec<Measured>) = pairs.iter().copied().unzip();
+    let values: Vec<(f64, f64)> = pairs.iter().map(|(a, b)| (a.value, b.value)).collect();
+    let Some(logs) = log_ratios(&values).filter(|logs| !logs.is_empty()) else {
+        return (judge_change(&new, &old, change, floor, looks), None);
+    };
+    let old: Vec<f64> = values.iter().map(|(old, _)| old.ln()).collect();
+    let typical = mean(&old).exp();
+    let least = if floor > 1.0 { floor / typical } else { 0.0 };
+    let changes = judge_logs(&logs, change, least, looks);
+    let in_unit = |change: f64| typical * (1.0 + change);
+    let judgement = Judgement {
+        mean: in_unit(changes.mean),
+        lower: in_unit(changes.lower),
+        upper: in_unit(changes.upper),
+        limit: in_unit(changes.limit),
+        ..changes.clone()
+    };
     let change = PairedChange {
         pairs: pairs.len(),
-        change: mean.exp_m1(),
-        lower: (mean - error).exp_m1(),
-        upper: (mean + error).exp_m1(),
+        change: changes.mean,
+        lower: changes.lower,
+        upper: changes.upper,
     };
-    change.upper.is_finite().then_some(change)
+    (judgement, Some(change))
 }
 
-/// Judges the change over pairs of runs, as [`change_of_pairs`] measures it, against the accepted
-/// one (0.02 for 2%). All values of the judgement are changes; a pair is a run of the `looks`.
+/// Judges the change over pairs of runs (A, B) against the accepted one (0.02 for 2%): t on the
+/// logarithms of B/A. Measure them in the order A B, B A, A B …: a drift of the device then cancels.
+/// All values of the judgement are changes; a pair is a run of the `looks`.
 pub fn judge_pairs(pairs: &[(f64, f64)], change: f64, looks: Looks) -> Judgement {
-    let Some(logs) = log_ratios(pairs) else {
-        let why = "a value is not positive and finite";
-        return Judgement::unusable(pairs.len(), change, why);
-    };
+    match log_ratios(pairs) {
+        Some(logs) => judge_logs(&logs, change, 0.0, looks),
+        None => {
+            let why = "a value is not positive and finite";
+            Judgement::unusable(pairs.len(), change, why)
+        }
+    }
+}
+
+/// Judges logarithms of ratios; `least` is the least spread assumed.
+fn judge_logs(logs: &[f64], change: f64, least: f64, looks: Looks) -> Judgement {
+    let spread = Spread::new(logs, &[]).map(|spread| Spread {
+        deviation: spread.deviation.max(least),
+        ..spread
+    });
     let judgement = Estimate {
-        mean: mean(&logs),
-        spread: Spread::new(&logs, &[]),
+        mean: mean(logs),
+        spread,
         per_run: 1.0 / logs.len().max(1) as f64,
         sampling: Sampling::default(),
     }
-    .judge(pairs.len(), 0, change.ln_1p(), 0.0, looks);
+    .judge(logs.len(), 0, change.ln_1p(), 0.0, looks);
     let changes = Judgement {
         mean: judgement.mean.exp_m1(),
         lower: judgement.lower.exp_m1(),
@@ -101,12 +131,12 @@ pub fn judge_pairs(pairs: &[(f64, f64)], change: f64, looks: Looks) -> Judgement
     if changes.upper.is_finite() && change.is_finite() {
         changes
     } else {
-        Judgement::unusable(pairs.len(), change, "the spread of the pairs is too large")
+        Judgement::unusable(logs.len(), change, "the spread of the pairs is too large")
     }
 }
 
 /// Returns the logarithms of B/A; nothing if a value is not positive and finite.
-fn log_ratios(pairs: &[(f64, f64)]) -> Option<Vec<f64>> {
+pub(super) fn log_ratios(pairs: &[(f64, f64)]) -> Option<Vec<f64>> {
     let is_usable = |x: f64| x.is_finite() && x > 0.0;
     let log = |&(a, b): &(f64, f64)| (is_usable(a) && is_usable(b)).then(|| b.ln() - a.ln());
     pairs.iter().map(log).collect()
@@ -198,17 +228,13 @@ mod tests {
     #[test]
     fn pairs_are_compared_by_their_ratios() {
         let pairs = [(100.0, 105.0), (200.0, 212.0), (50.0, 52.0)];
-        let change = change_of_pairs(&pairs).unwrap();
-        assert!((change.change - 0.05).abs() < 1e-3, "{change:?}");
-        assert!(change.lower < 0.05 && change.upper > 0.05, "{change:?}");
         let looks = Looks::new(3, 3);
         let judgement = judge_pairs(&pairs, 0.02, looks);
+        assert!((judgement.mean - 0.05).abs() < 1e-3, "{judgement:?}");
+        assert!(judgement.lower < 0.05 && judgement.upper > 0.05);
         assert_eq!(judgement.verdict, Verdict::Over);
-        assert!((judgement.lower - change.lower).abs() < 1e-12);
         assert_eq!(judge_pairs(&pairs, 0.05, looks).verdict, Verdict::Undecided);
         assert_eq!(judge_pairs(&pairs, 0.10, looks).verdict, Verdict::Within);
-        assert_eq!(change_of_pairs(&pairs[..1]), None);
-        assert_eq!(change_of_pairs(&[(0.0, 1.0), (1.0, 1.0)]), None);
         for pairs in [
             &[(1.0, 0.0); 3][..],
             &[(1.0, f64::NAN); 3],
@@ -222,5 +248,46 @@ mod tests {
             (judgement.verdict, judgement.limit),
             (Verdict::Undecided, 0.0)
         );
+    }
+
+    /// Pairs of figures that are not sampled.
+    fn pairs(values: &[(f64, f64)]) -> Vec<(Measured, Measured)> {
+        let old: Vec<f64> = values.iter().map(|(old, _)| *old).collect();
+        let new: Vec<f64> = values.iter().map(|(_, new)| *new).collect();
+        exact(&old).into_iter().zip(exact(&new)).collect()
+    }
+
+    #[test]
+    fn builds_are_judged_in_the_unit_of_their_values() {
+        let looks = Looks::new(3, 3);
+        let values = [(100.0, 105.0), (200.0, 212.0), (50.0, 52.0)];
+        let (judgement, change) = judge_builds(&pairs(&values), 0.02, 1.0, looks);
+        let relative = judge_pairs(&values, 0.02, looks);
+        assert_eq!(judgement.verdict, Verdict::Over);
+        assert_eq!(change.unwrap().lower, relative.lower);
+        // The geometric mean of the old build.
+        assert!((judgement.limit - 102.0).abs() < 1e-9, "{judgement:?}");
+        assert!((judgement.mean - 100.0 * (1.0 + relative.mean)).abs() < 1e-9);
+        // Pages of 4 KiB: one more in every run is not known better than a page.
+        let page = [(40_960.0, 45_056.0); 3];
+        let judged = |floor| judge_builds(&pairs(&page), 0.05, floor, looks).0.verdict;
+        assert_eq!(judged(1.0), Verdict::Over);
+        assert_eq!(judged(4_096.0), Verdict::Undecided);
+    }
+
+    #[test]
+    fn builds_with_zeros_are_compared_by_their_means() {
+        let looks = Looks::new(3, 3);
+        for (values, verdict) in [
+            ([(0.0, 0.0); 3], Verdict::Within),
+            ([(0.0, 2.0); 3], Verdict::Over),
+            ([(2.0, 0.0); 3], Verdict::Within),
+            ([(f64::NAN, 1.0); 3], Verdict::Undecided),
+        ] {
+            let (judgement, change) = judge_builds(&pairs(&values), 0.05, 1.0, looks);
+            assert_eq!((judgement.verdict, change), (verdict, None), "{values:?}");
+        }
+        let (judgement, _) = judge_builds(&[], 0.05, 1.0, looks);
+        assert_eq!(judgement.verdict, Verdict::Undecided);
     }
 }

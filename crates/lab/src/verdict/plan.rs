@@ -3,6 +3,7 @@
 use heaptap_analyze::sampling::special;
 use serde::{Deserialize, Serialize};
 
+use super::change::log_ratios;
 use super::spread::{Spread, mean};
 use super::{MIN_RUNS, Measured, objection, student, values};
 
@@ -84,6 +85,17 @@ pub fn plan_margin(runs: &[Measured], margin: f64) -> Plan {
         ratio * (special::chi_squared_point(spread.freedom, below) / spread.freedom).sqrt()
     };
     Plan::new(ratio, bound(1.0 - OUTSIDE), bound(OUTSIDE))
+}
+
+/// Plans the pairs of runs (old build, new build) that decide about an accepted change, from those
+/// of a pilot. Nothing without pairs, or if a value is not positive: its ratio is not defined.
+pub fn plan_pairs(pairs: &[(f64, f64)], change: f64) -> Option<Plan> {
+    let logs = log_ratios(pairs).filter(|logs| !logs.is_empty())?;
+    let logs = logs.into_iter().map(|value| Measured {
+        value,
+        samples: None,
+    });
+    Some(plan(&logs.collect::<Vec<_>>(), change.ln_1p()))
 }
 
 /// Returns the mean and the spread of a pilot.
@@ -187,6 +199,19 @@ mod tests {
         assert_eq!(margin.needed, plan.needed);
         // The margin is known, so that its range is narrower.
         assert!(margin.low >= plan.low && margin.high.unwrap() <= plan.high.unwrap_or(usize::MAX));
+    }
+
+    #[test]
+    fn pairs_are_planned_by_their_ratios() {
+        let pairs = [(100.0, 104.0), (50.0, 53.0), (200.0, 211.0)];
+        let ratios: Vec<f64> = pairs
+            .iter()
+            .map(|(a, b): &(f64, f64)| (b / a).ln())
+            .collect();
+        let by_ratio = plan(&exact(&ratios), 0.02_f64.ln_1p());
+        assert_eq!(plan_pairs(&pairs, 0.02), Some(by_ratio));
+        assert_eq!(plan_pairs(&[(0.0, 1.0); 3], 0.02), None);
+        assert_eq!(plan_pairs(&[], 0.02), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Progress of scenarios: a line for each run, the step in the status line.
 
-use heaptap_lab::results::RunState;
+use heaptap_lab::results::{Build, RunState};
 
 use crate::console::Console;
 use crate::lab::events::{DeviceEvent, LabEvent};
@@ -33,8 +33,12 @@ impl<'a> Shown<'a> {
             false => String::new(),
         };
         match &event.event {
-            LabEvent::Run { run, at_most } => {
-                let text = format!("{on}run {run} of at most {at_most}");
+            LabEvent::Run {
+                run,
+                at_most,
+                build,
+            } => {
+                let text = format!("{on}run {run} of at most {at_most}{}", of(*build));
                 self.console.set_status(&self.status, &text);
                 self.at = text;
             }
@@ -57,6 +61,7 @@ impl<'a> Shown<'a> {
             LabEvent::Recording(_) => {}
             LabEvent::RunEnded {
                 run,
+                build,
                 state,
                 seconds,
                 error,
@@ -66,8 +71,10 @@ impl<'a> Shown<'a> {
                     RunState::Void => "void",
                     RunState::Failed => "failed",
                 };
-                self.console
-                    .say(format_args!("{on}run {run}: {word} after {seconds:.0} s"));
+                self.console.say(format_args!(
+                    "{on}run {run}{}: {word} after {seconds:.0} s",
+                    of(*build)
+                ));
                 if let Some(error) = error {
                     let step = error.step.as_deref();
                     let at = step.map(|step| format!("{step}: ")).unwrap_or_default();
@@ -89,4 +96,9 @@ impl<'a> Shown<'a> {
     pub(super) fn end(&self) {
         self.status.finish_and_clear();
     }
+}
+
+/// Returns the build of a run, for a message.
+fn of(build: Option<Build>) -> String {
+    build.map_or(String::new(), |build| format!(" ({} build)", build.name()))
 }

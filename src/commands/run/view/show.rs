@@ -36,6 +36,9 @@ pub(super) fn show(console: &Console, folder: &Path, results: &[ScenarioResult])
 
 fn show_one(console: &Console, result: &ScenarioResult) {
     console.data(console.styled(Style::Strong, headline(result)));
+    if let Some(builds) = values::builds(result) {
+        console.data(builds);
+    }
     let mut table = Table::new(&["VERDICT", "VALUE", "LIMIT", "BUDGET"]);
     for budget in &result.budgets {
         let (value, limit) = match &budget.judgement {
@@ -49,7 +52,8 @@ fn show_one(console: &Console, result: &ScenarioResult) {
             vec![values::verdict(budget).to_owned(), value, limit],
             &budget.name,
         );
-        table.remark(&budget.what);
+        let change = values::change(budget).map(|change| format!(": {change}"));
+        table.remark(&format!("{}{}", budget.what, change.unwrap_or_default()));
     }
     if !result.budgets.is_empty() {
         table.show(console);

@@ -1,0 +1,75 @@
+//! Two builds that alternate on one device: installs the build of each run. Every run begins with an
+//! installation, also if the build stays the same, so that all begin alike.
+
+use std::path::Path;
+
+use heaptap_lab::results::Build;
+
+use super::events::LabEvent;
+use super::once::{self, Bench, Over};
+use super::request::LabRequest;
+use super::state::Progress;
+use super::steps::error_of;
+use super::{install, phone};
+use crate::error::Failure;
+use crate::provoke::Cancel;
+
+/// Installs the build of the next run and performs the setup. Does nothing without an old build.
+///
+/// # Errors
+/// Returns the run that could not begin.
+pub(super) async fn begin(
+    bench: &Bench<'_>,
+    request: &LabRequest,
+    progress: &mut Progress,
+    run: usize,
+) -> Result<(), Box<Over>> {
+    let Some(build) = progress.next_build() else {
+        return Ok(());
+    };
+    let not_begun = |failure: Failure| Box::new(Over::not_begun(failure.class, error_of(&failure)));
+    put(bench, request, progress, build, bench.cancel)
+        .await
+        .map_err(not_begun)?;
+    let version = phone::app_version(bench.device, &bench.target.package).await;
+    let version = version.map_err(not_begun)?;
+    match build {
+        Build::Old => progress.old_app_version = version,
+        Build::New => progress.app_version = version,
+    }
+    once::set_up(bench, &request.scenario.setup, run)
+        .await
+        .map_err(|failed| Box::new(Over::not_begun(failed.failure.class, failed.error())))
+}
+
+/// Leaves the new build on the device. The results are complete without it.
+pub(super) async fn end(bench: &Bench<'_>, request: &LabRequest, progress: &mut Progress) {
+    if !progress.two_builds || progress.installed == Some(Build::New) {
+        return;
+    }
+    // It is part of restoring the device, which an interruption does not prevent.
+    let (_canceller, never) = Cancel::new();
+    if let Err(error) = put(bench, request, progress, Build::New, &never).await {
+        let text = format!("the new build is not on the device: {}", error.message);
+        (bench.tell)(LabEvent::Warning { text });
+    }
+}
+
+async fn put(
+    bench: &Bench<'_>,
+    request: &LabRequest,
+    progress: &mut Progress,
+    build: Build,
+    cancel: &Cancel,
+) -> Result<(), Failure> {
+    let (app, base) = match build {
+        Build::Old => (request.against.as_ref(), Path::new("")),
+        Build::New => (request.scenario.install.as_ref(), request.base.as_path()),
+    };
+    progress.installed = None;
+    if let Some(app) = app {
+        install::install(bench.device, app, base, &bench.target.package, cancel).await?;
+    }
+    progress.installed = Some(build);
+    progress.write(&request.folder)
+}
