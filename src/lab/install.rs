@@ -5,12 +5,16 @@ use std::time::Duration;
 
 use heaptap_lab::scenario::Install;
 
+use super::steps::interrupted;
 use crate::device::{Command, Device, Output};
 use crate::error::{ErrorClass, Failure};
+use crate::provoke::Cancel;
 use crate::untrusted::sanitize;
 
 /// Time limit of an installation; the device optimizes large apps.
 const LIMIT: Duration = Duration::from_secs(600);
+/// Time limit for removing the copies.
+const CLEANUP: Duration = Duration::from_secs(30);
 /// Permissions of the copies on the device: the package manager reads them as another user.
 const MODE: u32 = 0o644;
 
@@ -42,26 +46,35 @@ pub fn open(app: &Install, base: &Path) -> Result<Vec<Vec<u8>>, Failure> {
 /// Installs the APKs, one or the parts of a split app, and compiles the app as a store would.
 ///
 /// # Errors
-/// Returns an error if a file cannot be read, or if the device refuses the app.
+/// Returns an error if a file cannot be read, if the device refuses the app, or if the user
+/// interrupts it.
 pub(super) async fn install(
     device: &Device,
     app: &Install,
     base: &Path,
     package: &str,
+    cancel: &Cancel,
 ) -> Result<(), Failure> {
     let mut copies = Vec::new();
-    let installed = install_copies(device, app, base, package, &mut copies).await;
+    let installed = tokio::select! {
+        installed = install_copies(device, app, base, package, &mut copies) => installed,
+        // The package manager completes or drops what it has begun.
+        () = cancel.wait() => Err(interrupted()),
+    };
     for copy in &copies {
         // The results do not depend on it.
         let _ = device
-            .run(&Command::program("rm").args(["-f", copy]), LIMIT)
+            .run(&Command::program("rm").args(["-f", copy]), CLEANUP)
             .await;
     }
     installed?;
     let compile = Command::program("cmd").args(["package", "compile", "-m", "speed-profile", "-f"]);
-    // Before Android 7 there is nothing to compile.
-    let _ = device.run(&compile.arg(package), LIMIT).await;
-    Ok(())
+    let compile = compile.arg(package);
+    tokio::select! {
+        // Before Android 7 there is nothing to compile.
+        _ = device.run(&compile, LIMIT) => Ok(()),
+        () = cancel.wait() => Err(interrupted()),
+    }
 }
 
 async fn install_copies(
@@ -71,10 +84,10 @@ async fn install_copies(
     package: &str,
     copies: &mut Vec<String>,
 ) -> Result<(), Failure> {
-    let stamp = std::process::id();
     let mut sizes = Vec::new();
     for (at, bytes) in open(app, base)?.into_iter().enumerate() {
-        let copy = format!("/data/local/tmp/heaptap-{stamp}-{at}.apk");
+        // `--resume` removes the copies of a killed process, because it has the same names.
+        let copy = format!("/data/local/tmp/heaptap-{package}-{at}.apk");
         copies.push(copy.clone());
         sizes.push(bytes.len());
         device.push(&bytes, &copy, MODE, LIMIT).await?;

@@ -10,8 +10,9 @@
 //! | `many`, `device_lock` | several devices side by side, each with one job at a time |
 //! | `once` | one run: a recording, its steps, its figures |
 //! | `recover` | waiting for a device, and fetching what a run left on it |
-//! | `scenario_run` | runs until the budgets are decided; the results |
-//! | `state` | what is done so far, for a later `--resume` |
+//! | `request`, `scenario_run` | a scenario; runs until its budgets are decided, and the results |
+//! | `resume` | completing the run of a killed process |
+//! | `state`, `taken` | what is done so far, for a later `--resume` |
 //! | `files`, `page` | writing the results, and the page of a run |
 //! | `phone` | facts of the device and the app |
 
@@ -25,10 +26,13 @@ pub mod many;
 mod once;
 mod page;
 mod phone;
-mod recover;
+pub mod recover;
+mod request;
+mod resume;
 pub mod scenario_run;
 pub mod state;
 mod steps;
+mod taken;
 
 pub use phone::is_of_class;
 pub use steps::action;

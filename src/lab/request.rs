@@ -1,0 +1,47 @@
+//! A scenario for one device, and what it acts through.
+
+use std::path::PathBuf;
+
+use heaptap_lab::baseline::Baseline;
+use heaptap_lab::scenario::Scenario;
+
+use super::events::LabEvents;
+use crate::device::Device;
+use crate::provoke::{Cancel, Journals};
+use crate::recording::options::RecordOptions;
+use crate::session::Store;
+
+/// A scenario to run.
+#[derive(Debug, Clone)]
+pub struct LabRequest {
+    pub scenario: Scenario,
+    /// The scenario's file as typed.
+    pub file: String,
+    /// Its directory, for the files that it names.
+    pub base: PathBuf,
+    /// SHA-256 of the scenario with its variables replaced.
+    pub sha256: String,
+    /// Directory of the results.
+    pub folder: PathBuf,
+    /// Go on with what the directory has.
+    pub resume: bool,
+    /// Figures of an earlier build; empty if there are none.
+    pub baseline: Baseline,
+    /// Options of each recording; its output and interval are set for each run.
+    pub record: RecordOptions,
+    /// Android user or work profile.
+    pub user: Option<u32>,
+    /// Serial of the device of the same class that stayed away, if this one stands in for it.
+    pub instead_of: Option<String>,
+}
+
+/// What a scenario acts through.
+pub struct Tools<'a> {
+    pub device: &'a Device,
+    /// Name of the device in the results.
+    pub name: &'a str,
+    pub store: &'a Store,
+    pub journals: &'a Journals,
+    pub cancel: &'a Cancel,
+    pub tell: &'a LabEvents,
+}
