@@ -16,15 +16,17 @@ const SEED: u64 = 20_261_123;
 /// Number of kills, and the variable for another number.
 const KILLS: usize = 8;
 const KILLS_VARIABLE: &str = "HEAPTAP_KILLS";
-/// Maximum number of seconds after an event, by the clock of the phone, which runs eight times as
+/// Maximum number of seconds after an event, by the clock of the phone, which runs four times as
 /// fast.
 const JITTER: f64 = 1.0;
+/// Nights at the same time: the phones need processors, too.
+const THREADS: usize = 2;
 /// Number of runs that the scenario needs.
 const RUNS: usize = 3;
 const ROTATIONS: usize = 2;
 
 fn lab() -> Lab {
-    let lab = Lab::new("android=14,build=userdebug,speed=8");
+    let lab = Lab::new("android=14,build=userdebug,speed=4,java=300");
     let text = format!(
         "version: 1\nname: story\ntarget: {{name: {APP}}}\nmeasure: [native, java, meminfo]\n\
          repeats: {RUNS}\nsetup:\n- shell: [sh, -c, 'echo x > \"$0\"', /data/local/tmp/story]\nsteps:\n- start\n\
@@ -102,7 +104,7 @@ fn killed_at_any_moment_a_run_is_resumed() {
     let next = AtomicUsize::new(0);
     let killed = Mutex::new(BTreeMap::<String, usize>::new());
     std::thread::scope(|scope| {
-        for _ in 0..4 {
+        for _ in 0..THREADS {
             scope.spawn(|| {
                 while let Some((first, second)) = moments.get(next.fetch_add(1, Ordering::Relaxed))
                 {
