@@ -4,6 +4,7 @@ use std::path::Path;
 
 use heaptap_lab::results::{Run, RunState};
 
+use super::events::LabEvent;
 use super::once::died;
 use super::recover::{self, Lasting};
 use super::request::{LabRequest, Tools};
@@ -14,6 +15,7 @@ use crate::device::Device;
 use crate::error::{ErrorClass, Failure};
 use crate::provoke::{self, Journals, Target};
 use crate::results::manifest::Manifest;
+use crate::session::{self, Owner};
 
 /// Completes the run that was going on when heaptap was killed. It counts if its steps were done,
 /// and its recording was already ended and is complete; otherwise it is void.
@@ -45,6 +47,16 @@ pub(super) async fn complete(
     // It is empty if the recording did not begin.
     let _ = std::fs::remove_dir(&output);
     let manifest = Manifest::read(&output).ok();
+    if manifest.is_none()
+        && let Ok(Some(Owner::Session(id))) = session::owner_of(&output)
+    {
+        (tools.tell)(LabEvent::Warning {
+            text: format!(
+                "the recording of run {run} was started by another host: fetch it there, or with \
+                 `heaptap stop {id} -o DIR`"
+            ),
+        });
+    }
     let is_whole = |manifest: &Manifest| {
         manifest.outcome.complete && died(target, &request.scenario, manifest).is_none()
     };
