@@ -153,13 +153,15 @@ fn kill_at(first: Moment, second: Option<Moment>, calm: &Shape) -> String {
     after
 }
 
-/// Runs that are done, with their figures.
-fn done_before(lab: &Lab) -> Vec<Value> {
+/// Number, state and directory of the runs so far.
+fn done_before(lab: &Lab) -> Vec<[Value; 3]> {
     let Ok(text) = fs::read(lab.work().join("out/progress.json")) else {
         return Vec::new();
     };
     let progress: Value = serde_json::from_slice(&text).expect("progress is written as a whole");
-    progress["runs"].as_array().expect("runs").clone()
+    let runs = progress["runs"].as_array().expect("runs").iter();
+    let keys = ["number", "state", "output"];
+    runs.map(|run| keys.map(|key| run[key].clone())).collect()
 }
 
 /// What does not depend on the moment of a kill.
