@@ -73,6 +73,28 @@ impl Context {
             .await
     }
 
+    /// Returns the servers of `--adb-server`, which can be several with commas.
+    ///
+    /// # Errors
+    /// Returns an error if one of them cannot be reached.
+    pub async fn servers(&self) -> Result<Vec<Server>, Failure> {
+        let flag = self.globals.adb_server.as_deref();
+        let Some(several) = flag.filter(|flag| flag.contains(',')) else {
+            return Ok(vec![self.server().await?.clone()]);
+        };
+        let mut servers: Vec<Server> = Vec::new();
+        for address in several.split(',') {
+            let server = Server::locate(Some(address.trim())).await?;
+            if servers
+                .iter()
+                .all(|known| known.address() != server.address())
+            {
+                servers.push(server);
+            }
+        }
+        Ok(servers)
+    }
+
     /// Returns the device selector of the flags.
     pub fn selector(&self) -> Selector {
         if self.globals.virtual_phone.is_some() {

@@ -1,11 +1,12 @@
 //! Writes the results of scenarios: for machines, for CI systems, and for people.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use heaptap_lab::results::{self, Device, Run, ScenarioResult};
 use serde::Serialize;
 
 use crate::error::{ErrorClass, Failure};
+use crate::folder::UNFINISHED_PREFIX;
 use crate::results::output::file_name;
 use crate::results::whole_file::WholeFile;
 
@@ -88,6 +89,11 @@ pub fn part_name(scenario: &str, serial: &str) -> String {
     file_name(&format!("{scenario}-{serial}"))
 }
 
+/// Returns the name of the directory of a run's recording.
+pub(super) fn run_name(run: usize) -> String {
+    format!("run-{run}")
+}
+
 /// Returns the name of a run's page. CI systems copy attachments into one directory, so it is
 /// unique among the runs of all scenarios and devices.
 pub(super) fn page_name(scenario: &str, device: &Device, run: usize) -> String {
@@ -116,7 +122,31 @@ pub(super) fn cannot_resume(folder: &Path, why: &str) -> Failure {
         .with_help("leave out `--resume` and name a new directory to begin again")
 }
 
-/// Creates the output directory, which must be new or empty unless its runs are resumed.
+fn entries_of(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path())
+}
+
+fn is_unfinished(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with(UNFINISHED_PREFIX) && path.symlink_metadata().is_ok_and(|it| it.is_file())
+}
+
+/// Returns whether a process that was killed at its very beginning left this.
+fn is_nothing(path: &Path) -> bool {
+    is_unfinished(path) || path.is_dir() && entries_of(path).all(|inner| is_unfinished(&inner))
+}
+
+/// Removes files of a directory that a killed process did not finish.
+pub fn remove_unfinished(folder: &Path) {
+    for path in entries_of(folder).filter(|path| is_unfinished(path)) {
+        // It only takes space.
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+/// Creates the output directory, which must be new or empty unless its runs are resumed. Runs that
+/// were ended before they began are resumed, too: a job is repeated with the same command.
 ///
 /// # Errors
 /// Returns an error if it cannot be created, or has other content.
@@ -127,16 +157,19 @@ pub fn claim(folder: &Path, resume: bool) -> Result<(), Failure> {
             .with_help("name a directory that can be written with `-o`")
     };
     std::fs::create_dir_all(folder).map_err(unwritable)?;
-    let mut entries = std::fs::read_dir(folder).map_err(unwritable)?;
-    let progress = |folder: &Path| folder.join(PROGRESS).is_file();
+    let entries = std::fs::read_dir(folder).map_err(unwritable)?.flatten();
+    let entries: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     if resume {
-        let is_ours = progress(folder) || entries.flatten().any(|entry| progress(&entry.path()));
+        let has_runs = |folder: &Path| folder.join(PROGRESS).is_file();
+        let is_ours = has_runs(folder)
+            || entries.iter().any(|entry| has_runs(entry))
+            || entries.iter().all(|entry| is_nothing(entry));
         return match is_ours {
             true => Ok(()),
             false => Err(cannot_resume(folder, "it has no runs")),
         };
     }
-    if entries.next().is_some() {
+    if !entries.is_empty() {
         let message = format!("{} is not empty", folder.display());
         return Err(Failure::new(ErrorClass::Usage, "output-not-empty", message)
             .with_help("name a new directory, or go on with its runs with `--resume`"));

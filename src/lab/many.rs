@@ -15,6 +15,7 @@ use super::events::{DeviceEvent, LabEvent, LabEvents};
 use super::files;
 use super::scenario_run::{self, LabRequest, Tools};
 use super::steps::{error_of, interrupted};
+use super::taken;
 use crate::device::Device;
 use crate::error::{ErrorClass, Failure};
 use crate::provoke::{Cancel, Journals};
@@ -24,6 +25,8 @@ use crate::session::Store;
 #[derive(Clone)]
 pub struct Phone {
     pub device: Device,
+    /// Name in the results: its serial number, or with the server's address before it.
+    pub name: String,
     pub requests: Vec<LabRequest>,
 }
 
@@ -144,32 +147,31 @@ fn stand_ins(
             let Some(free) = present.min_by_key(load) else {
                 continue;
             };
-            let device = &phones[free].device;
-            let serial = phone.device.serial();
+            let (name, away) = (&phones[free].name, &phone.name);
             (night.tell)(DeviceEvent {
-                serial: device.serial().to_owned(),
+                serial: name.clone(),
                 event: LabEvent::Warning {
-                    text: format!("stands in for {serial}, which stays away"),
+                    text: format!("stands in for {away}, which stays away"),
                 },
             });
             let (places, stand_in) = found.entry(free).or_insert_with(|| {
                 let phone = Phone {
-                    device: device.clone(),
                     requests: Vec::new(),
+                    ..phones[free].clone()
                 };
                 (Vec::new(), phone)
             });
             places.push((at, which));
-            stand_in.requests.push(in_place_of(request, serial, device));
+            stand_in.requests.push(in_place_of(request, away, name));
         }
     }
     found
 }
 
 /// Returns a request for another device, in a directory of its own.
-fn in_place_of(request: &LabRequest, away: &str, device: &Device) -> LabRequest {
+fn in_place_of(request: &LabRequest, away: &str, name: &str) -> LabRequest {
     let row = DeviceRow {
-        serial: device.serial().to_owned(),
+        serial: name.to_owned(),
         instead_of: Some(away.to_owned()),
         ..DeviceRow::default()
     };
@@ -187,7 +189,7 @@ fn in_place_of(request: &LabRequest, away: &str, device: &Device) -> LabRequest 
 }
 
 async fn on_phone(night: &Night, phone: Phone) -> Vec<Done> {
-    let serial = phone.device.serial().to_owned();
+    let serial = phone.name.clone();
     let tell: LabEvents = {
         let (tell, serial) = (Arc::clone(&night.tell), serial.clone());
         Arc::new(move |event| {
@@ -203,10 +205,10 @@ async fn on_phone(night: &Night, phone: Phone) -> Vec<Done> {
         });
     };
     let lock = tokio::select! {
-        lock = DeviceLock::acquire(&night.store, &serial, night.patience, waits) => lock,
+        lock = DeviceLock::acquire(&night.store, &phone.device, night.patience, waits) => lock,
         () = night.cancel.wait() => Err(interrupted()),
     };
-    let (_lock, mut refused) = match lock {
+    let (lock, mut refused) = match lock {
         Ok(lock) => (Some(lock), None),
         Err(failure) => (None, Some(failure)),
     };
@@ -217,12 +219,16 @@ async fn on_phone(night: &Night, phone: Phone) -> Vec<Done> {
             None => {
                 let tools = Tools {
                     device: &phone.device,
+                    name: &phone.name,
                     store: &night.store,
                     journals: &night.journals,
                     cancel: &night.cancel,
                     tell: &tell,
                 };
-                scenario_run::run(&tools, &request).await
+                tokio::select! {
+                    ended = scenario_run::run(&tools, &request) => ended,
+                    () = lost(lock.as_ref()) => Err(taken_over(&serial)),
+                }
             }
         };
         // What keeps one scenario from the device keeps the next ones, too.
@@ -230,7 +236,8 @@ async fn on_phone(night: &Night, phone: Phone) -> Vec<Done> {
             let is_lasting = matches!(
                 failure.class,
                 ErrorClass::NoDevice | ErrorClass::Interrupted
-            ) || failure.kind == "device-busy";
+            ) || failure.kind == "device-busy"
+                || lock.is_none();
             refused = is_lasting.then(|| copy(failure));
         }
         let is_interrupted =
@@ -252,6 +259,19 @@ async fn on_phone(night: &Night, phone: Phone) -> Vec<Done> {
     done
 }
 
+async fn lost(lock: Option<&DeviceLock>) {
+    match lock {
+        Some(lock) => lock.lost().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn taken_over(serial: &str) -> Failure {
+    let message = format!("another heaptap took {serial} while this one was suspended");
+    Failure::new(ErrorClass::Device, "device-busy", message)
+        .with_help("run the same command with `--resume`")
+}
+
 /// Returns the result of a scenario that could not begin, so that the results name every device.
 fn not_begun(request: &LabRequest, serial: &str, failure: &Failure) -> ScenarioResult {
     let budgets = request.scenario.budgets.iter();
@@ -269,7 +289,7 @@ fn not_begun(request: &LabRequest, serial: &str, failure: &Failure) -> ScenarioR
         old_app_version: None,
         started: scenario_run::now(),
         seconds: 0.0,
-        runs: vec![scenario_run::failed_run(1, error_of(failure))],
+        runs: vec![taken::failed_run(1, error_of(failure))],
         budgets: budgets
             .map(|budget| BudgetResult {
                 name: budget.name.clone(),

@@ -11,7 +11,8 @@
 //! | `once` | one run: a recording, its steps, its figures |
 //! | `recover` | waiting for a device, and fetching what a run left on it |
 //! | `request`, `scenario_run` | a scenario; runs until its budgets are decided, and the results |
-//! | `state` | what is done so far, for a later `--resume` |
+//! | `resume` | completing the run of a killed process |
+//! | `state`, `taken` | what is done so far, for a later `--resume` |
 //! | `files`, `page` | writing the results, and the page of a run |
 //! | `phone` | facts of the device and the app |
 
@@ -26,11 +27,13 @@ pub mod many;
 mod once;
 mod page;
 mod phone;
-mod recover;
+pub mod recover;
 mod request;
+mod resume;
 pub mod scenario_run;
 pub mod state;
 mod steps;
+mod taken;
 
 pub use phone::is_of_class;
 pub use steps::action;

@@ -8,6 +8,7 @@ use heaptap_lab::scenario::{Scenario, Step};
 use tokio::sync::mpsc;
 
 use super::events::{LabEvent, LabEvents};
+use super::state::Performed;
 use super::steps::{Hands, RESTORE, Snapped, StepFailure, error_of, interrupted};
 use crate::device::Device;
 use crate::error::{ErrorClass, Failure};
@@ -16,6 +17,7 @@ use crate::recording::events::{EventHandler, RecordEvent};
 use crate::recording::options::RecordOptions;
 use crate::recording::outcome::{Finished, Recorded};
 use crate::recording::record;
+use crate::results::manifest::Manifest;
 use crate::session::{self, Control, SessionEvent, Store};
 
 /// What runs share.
@@ -27,6 +29,9 @@ pub(super) struct Bench<'a> {
     pub cancel: &'a Cancel,
     pub tell: &'a LabEvents,
 }
+
+/// Called when the steps of a run are done, before its recording is ended.
+pub(super) type OnPerformed<'a> = &'a (dyn Fn(Performed) + Sync);
 
 /// A run that is over.
 #[derive(Debug)]
@@ -78,13 +83,12 @@ fn hands<'a>(
 }
 
 /// Returns the error of an app that exited by itself: its memory began again.
-fn died(bench: &Bench<'_>, scenario: &Scenario, finished: &Finished) -> Option<RunError> {
+pub(super) fn died(target: &Target, scenario: &Scenario, manifest: &Manifest) -> Option<RunError> {
     if scenario.ends_app() {
         return None;
     }
-    let mut dumps = finished.manifest.dumps.native.iter();
-    let gone =
-        dumps.find(|dump| dump.flags.disconnected && dump.process == bench.target.process)?;
+    let mut dumps = manifest.dumps.native.iter();
+    let gone = dumps.find(|dump| dump.flags.disconnected && dump.process == target.process)?;
     let message = format!("{} (PID {}) exited during the run", gone.process, gone.pid);
     let failure = Failure::new(ErrorClass::Device, "app-died", message)
         .with_help("see the log of the device; a step that ends the app is `force-stop`");
@@ -97,9 +101,10 @@ pub(super) async fn run_once(
     scenario: &Scenario,
     options: &RecordOptions,
     run: usize,
+    on_performed: OnPerformed<'_>,
 ) -> Over {
     let began = Instant::now();
-    let mut over = attempt(bench, scenario, options, run).await;
+    let mut over = attempt(bench, scenario, options, run, on_performed).await;
     over.seconds = began.elapsed().as_secs_f64();
     over
 }
@@ -109,7 +114,9 @@ async fn attempt(
     scenario: &Scenario,
     options: &RecordOptions,
     run: usize,
+    on_performed: OnPerformed<'_>,
 ) -> Over {
+    let began = Instant::now();
     if scenario.starts_app() {
         let (package, user) = (&bench.target.package, bench.target.user);
         if let Err(error) = session::force_stop(bench.device, package, user).await {
@@ -187,6 +194,12 @@ async fn attempt(
         Err(Ok(recorded)) => return Over::early(recorded, labels),
         Ok(performed) => performed.err(),
     };
+    if step_failure.is_none() {
+        on_performed(Performed {
+            labels: labels.clone(),
+            seconds: began.elapsed().as_secs_f64(),
+        });
+    }
     // A failed run keeps its recording, too: it shows what was there. The fetch has its own limits.
     let _ = ask.send(Control::Stop);
     let recorded = recording.await;
@@ -196,11 +209,15 @@ async fn attempt(
             interrupted,
             ..Over::failed(error, Some(finished), labels)
         },
-        (Ok(Recorded::Finished(finished)), None) => match died(bench, scenario, &finished) {
-            // heapprofd also disconnects from a process whose data it loses.
-            Some(error) if finished.class.is_none() => Over::failed(error, Some(finished), labels),
-            _ => Over::of_finished(finished, labels),
-        },
+        (Ok(Recorded::Finished(finished)), None) => {
+            match died(bench.target, scenario, &finished.manifest) {
+                // heapprofd also disconnects from a process whose data it loses.
+                Some(error) if finished.class.is_none() => {
+                    Over::failed(error, Some(finished), labels)
+                }
+                _ => Over::of_finished(finished, labels),
+            }
+        }
         (Err(failure), Some((_, error))) => Over {
             interrupted,
             ..Over::failed(

@@ -13,10 +13,10 @@ use crate::error::Failure;
 const QUICK: Duration = Duration::from_secs(30);
 
 /// Returns the device of a result.
-pub(super) fn device_row(facts: &DeviceFacts, instead_of: Option<String>) -> DeviceRow {
+pub(super) fn device_row(name: &str, facts: &DeviceFacts, instead_of: Option<String>) -> DeviceRow {
     DeviceRow {
         instead_of,
-        serial: facts.serial.clone(),
+        serial: name.to_owned(),
         model: facts.model.clone(),
         system: Some(facts.system()),
         fingerprint: facts.fingerprint.clone(),

@@ -12,9 +12,10 @@ use super::steps::{error_of, interrupted};
 use crate::device::Device;
 use crate::error::{ErrorClass, Failure};
 use crate::provoke::Cancel;
+use crate::recording::companion::is_part_of;
 use crate::recording::events::EventHandler;
 use crate::recording::sessions::{self, SessionSelector};
-use crate::session::Store;
+use crate::session::{SessionState, Store};
 
 /// Time for a device to return, at most.
 const RETURN: Duration = Duration::from_secs(180);
@@ -50,7 +51,10 @@ impl<'a> Lasting<'a> {
         let mut left = RETRIES;
         loop {
             match request().await {
-                Err(failure) if left > 0 && is_infrastructure(&error_of(&failure)) => {}
+                Err(failure)
+                    if left > 0
+                        && failure.class != ErrorClass::Interrupted
+                        && is_infrastructure(&error_of(&failure)) => {}
                 ended => return ended,
             }
             left -= 1;
@@ -99,17 +103,13 @@ impl<'a> Lasting<'a> {
 /// # Errors
 /// Returns an error if the sessions cannot be listed, or the first that cannot be fetched.
 pub(super) async fn collect(device: &Device, store: &Store, folder: &Path) -> Result<(), Failure> {
-    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
-    let (left, _) = store.list()?;
-    let ours = left
-        .into_iter()
-        .filter(|state| state.header.output.starts_with(&folder));
-    for state in ours {
+    for state in sessions_of(store, folder)? {
+        let id = state.header.id;
         let (_ask, mut controls) = mpsc::unbounded_channel();
         let ignored: EventHandler = Arc::new(|_| {});
-        let selector = SessionSelector::Id(state.header.id.to_string());
+        let selector = SessionSelector::Id(id.to_string());
         let device = device.clone();
-        sessions::stop(
+        let stopped = sessions::stop(
             store,
             async || Ok(device),
             &selector,
@@ -118,7 +118,28 @@ pub(super) async fn collect(device: &Device, store: &Store, folder: &Path) -> Re
             &mut controls,
             &ignored,
         )
-        .await?;
+        .await;
+        if let Err(failure) = stopped {
+            let left = sessions_of(store, folder)?;
+            // The recording had not begun on the device, or a restart removed it.
+            if left.iter().any(|state| state.header.id == id) {
+                return Err(failure);
+            }
+        }
     }
     Ok(())
+}
+
+/// Returns the sessions whose results belong into `folder`, without those of which another one
+/// takes care.
+///
+/// # Errors
+/// Returns an error if the sessions cannot be listed.
+pub fn sessions_of(store: &Store, folder: &Path) -> Result<Vec<SessionState>, Failure> {
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    let (mut left, _) = store.list()?;
+    left.retain(|state| state.header.output.starts_with(&folder));
+    let all = left.clone();
+    left.retain(|state| !all.iter().any(|whole| is_part_of(state, whole)));
+    Ok(left)
 }

@@ -40,6 +40,8 @@ pub struct LabRequest {
 /// What a scenario acts through.
 pub struct Tools<'a> {
     pub device: &'a Device,
+    /// Name of the device in the results.
+    pub name: &'a str,
     pub store: &'a Store,
     pub journals: &'a Journals,
     pub cancel: &'a Cancel,

@@ -1,24 +1,22 @@
 //! Runs a scenario until its budgets are decided, and judges them.
 
-use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use heaptap_lab::results::{BudgetResult, Run, RunError, RunState, SCHEMA_VERSION, ScenarioResult};
+use heaptap_lab::results::{BudgetResult, Run, RunState, SCHEMA_VERSION, ScenarioResult};
 use heaptap_lab::scenario::{self, Keep, Scenario};
 use heaptap_lab::verdict::{Judgement, Verdict};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::events::{LabEvent, LabEvents};
-use super::figures::{self, RunFigure};
 use super::judging::Judging;
-use super::once::{self, Bench, Over};
-use super::recover::{self, Lasting};
+use super::once::{self, Bench};
+use super::recover::Lasting;
 pub use super::request::{LabRequest, Tools};
-use super::state::{Figure, Progress};
-use super::steps::{StepFailure, error_of, in_step_of};
-use super::{builds, files, install, page, phone};
+use super::state::Progress;
+use super::steps::{StepFailure, in_step_of};
+use super::{builds, files, install, phone, resume, taken};
 use crate::eligibility;
 use crate::error::{ErrorClass, Failure};
 use crate::provoke::Target;
@@ -33,6 +31,7 @@ const VOID_RUNS: usize = 3;
 /// # Errors
 /// Returns an error if no run could begin: a bad target, a full disk of the host.
 pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResult, Failure> {
+    tools.cancel.check()?;
     let began = Instant::now();
     let scenario = &request.scenario;
     let lasting = Lasting::new(tools.device, tools.cancel, scenario.timeout);
@@ -61,7 +60,7 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
         cancel: tools.cancel,
         tell: tools.tell,
     };
-    let row = phone::device_row(&facts, request.instead_of.clone());
+    let row = phone::device_row(tools.name, &facts, request.instead_of.clone());
     if !progress.runs.is_empty() && progress.device != row {
         let why = format!(
             "its runs are of {}, or of another build",
@@ -71,16 +70,11 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
     }
     progress.device = row;
     progress.device_class = phone::class_of(scenario, &facts).to_owned();
+    let own_serial = facts.hardware_serial.as_deref().unwrap_or_default();
+    let restore = || resume::restore(tools.device, tools.journals, own_serial);
+    lasting.request(restore).await?;
     if request.resume {
-        let collect = || recover::collect(tools.device, tools.store, &request.folder);
-        lasting.request(collect).await?;
-    }
-    if let Some(begun) = progress.begun.take() {
-        let build = progress.next_build();
-        progress.runs.push(Run {
-            build,
-            ..unfinished(begun, &request.folder)
-        });
+        resume::complete(tools, &lasting, request, &target, &mut progress).await?;
     }
     let judging = Judging {
         scenario,
@@ -123,34 +117,58 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
     progress.write(&request.folder)?;
     if let Some(error) = halt {
         let number = progress.next_run();
-        progress.runs.push(failed_run(number, error));
+        progress.runs.push(taken::failed_run(number, error));
         return finish(request, &judging, progress, began, None, tools.tell);
     }
     let mut stopped = None;
     while let Some(number) = next(&judging, &progress) {
+        if tools.cancel.check().is_err() {
+            stopped = Some(ErrorClass::Interrupted);
+            break;
+        }
         (tools.tell)(LabEvent::Run {
             run: number,
             at_most: progress.runs_of(scenario.repeats.max),
             build: progress.next_build(),
         });
-        progress.begun = Some(number);
+        progress.begin(number);
         progress.write(&request.folder)?;
-        let output = request.folder.join(format!("run-{number}"));
+        let put = builds::begin(&bench, request, &mut progress, number).await;
+        let on_performed = |performed| {
+            let mut progress = progress.clone();
+            progress.begin(number).performed = Some(performed);
+            // Without it, `--resume` repeats the run.
+            let _ = progress.write(&request.folder);
+        };
         let mut options = request.record.clone();
-        options.output = Some(output.clone());
+        options.output = Some(request.folder.join(files::run_name(number)));
         vary(&mut options, number);
-        let over = match builds::begin(&bench, request, &mut progress, number).await {
-            Ok(()) => once::run_once(&bench, scenario, &options, number).await,
+        let over = match put {
+            Ok(()) => once::run_once(&bench, scenario, &options, number, &on_performed).await,
             Err(over) => *over,
         };
         if over.interrupted {
             stopped = Some(ErrorClass::Interrupted);
         }
-        let page = files::page_name(&scenario.name, &progress.device, number);
-        let read = read(scenario, &over, &output, page, tools.tell).await;
-        take(&mut progress, number, over, read, tools.tell);
-        progress.begun = None;
+        let figures = match &over.finished {
+            Some(_) => {
+                let labels = (over.state == RunState::Done).then_some(over.labels);
+                taken::read(request, &progress, number, labels, tools.tell).await
+            }
+            None => Vec::new(),
+        };
+        let run = Run {
+            number,
+            state: over.state,
+            build: progress.next_build(),
+            output: over.finished.as_ref().map(|_| files::run_name(number)),
+            seconds: over.seconds,
+            error: over.error,
+        };
+        taken::take(&mut progress, run, figures, tools.tell);
         progress.write(&request.folder)?;
+        // Only now is the session forgotten.
+        drop(over.finished);
         if stopped.is_some() {
             break;
         }
@@ -172,71 +190,6 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
     }
     builds::end(&bench, request, &mut progress).await;
     finish(request, &judging, progress, began, stopped, tools.tell)
-}
-
-/// Reads the figures of a run that counts, and writes its page. Other devices go on meanwhile.
-async fn read(
-    scenario: &Scenario,
-    over: &Over,
-    output: &Path,
-    page: String,
-    tell: &LabEvents,
-) -> Vec<RunFigure> {
-    if over.finished.is_none() {
-        return Vec::new();
-    }
-    let (scenario, output, tell) = (scenario.clone(), output.to_owned(), LabEvents::clone(tell));
-    let labels = (over.state == RunState::Done).then(|| over.labels.clone());
-    let work = tokio::task::spawn_blocking(move || {
-        page::write(&output, &output.with_file_name(page), &tell);
-        labels.map(|labels| figures::of_run(&output, &scenario, &labels))
-    });
-    match work.await {
-        Ok(figures) => figures.unwrap_or_default(),
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => Vec::new(),
-        },
-    }
-}
-
-/// Adds a run and its figures.
-fn take(
-    progress: &mut Progress,
-    number: usize,
-    over: Over,
-    figures: Vec<RunFigure>,
-    tell: &LabEvents,
-) {
-    for (of, RunFigure { measured, parts }) in progress.figures.iter_mut().zip(figures) {
-        let (measured, missing) = match measured {
-            Ok(measured) => (Some(measured), None),
-            Err(why) => (None, Some(why)),
-        };
-        of.push(Figure {
-            run: number,
-            measured,
-            missing,
-            parts,
-        });
-    }
-    let kept = over.finished.as_ref().map(|_| format!("run-{number}"));
-    let build = progress.next_build();
-    tell(LabEvent::RunEnded {
-        run: number,
-        build,
-        state: over.state,
-        seconds: over.seconds,
-        error: over.error.clone(),
-    });
-    progress.runs.push(Run {
-        number,
-        state: over.state,
-        build,
-        output: kept,
-        seconds: over.seconds,
-        error: over.error,
-    });
 }
 
 /// Returns the number of the next run; `None` if the budgets are decided or cannot be.
@@ -299,7 +252,8 @@ fn finish(
     let mut dropped = Vec::new();
     if class.is_none() && scenario.keep == Keep::OnFailure {
         for run in &mut progress.runs {
-            dropped.extend(run.output.take());
+            run.output = None;
+            dropped.push(files::run_name(run.number));
         }
         progress.write(&request.folder)?;
     }
@@ -321,7 +275,9 @@ fn finish(
     // The results are complete without the recordings, and with those that cannot be removed.
     for output in dropped {
         let folder = request.folder.join(output);
-        if let Err(error) = std::fs::remove_dir_all(&folder) {
+        if let Err(error) = std::fs::remove_dir_all(&folder)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
             tell(LabEvent::Warning {
                 text: format!("cannot remove {}: {error}", folder.display()),
             });
@@ -382,30 +338,6 @@ fn vary(options: &mut RecordOptions, run: usize) {
     {
         let step = STEPS[(run - 1) % STEPS.len()];
         spec.interval_bytes = (spec.interval_bytes as f64 * step).round() as u64;
-    }
-}
-
-/// Returns a run during which heaptap was killed, with its recording if it was fetched.
-fn unfinished(number: usize, folder: &Path) -> Run {
-    let message = "heaptap ended during the run";
-    let failure = Failure::new(ErrorClass::Interrupted, "interrupted", message);
-    let output = format!("run-{number}");
-    let is_complete = folder.join(&output).join("manifest.json").is_file();
-    Run {
-        state: RunState::Void,
-        output: is_complete.then_some(output),
-        ..failed_run(number, error_of(&failure))
-    }
-}
-
-pub(super) fn failed_run(number: usize, error: RunError) -> Run {
-    Run {
-        number,
-        state: RunState::Failed,
-        build: None,
-        output: None,
-        seconds: 0.0,
-        error: Some(error),
     }
 }
 

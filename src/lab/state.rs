@@ -38,10 +38,28 @@ pub struct Progress {
     pub old_app_version: Option<String>,
     /// A run that has begun and is not in `runs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub begun: Option<usize>,
+    pub begun: Option<Begun>,
     pub runs: Vec<Run>,
     /// Figures of the budgets, by budget and run; only of runs that count.
     pub figures: Vec<Vec<Figure>>,
+}
+
+/// A run that is going on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Begun {
+    pub run: usize,
+    /// Present when all steps are done, and only the recording is not finished.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub performed: Option<Performed>,
+}
+
+/// What the recording of a run does not contain.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Performed {
+    /// Labels of its snapshots.
+    pub labels: Vec<String>,
+    /// Duration so far.
+    pub seconds: f64,
 }
 
 /// Figure of a budget in a run.
@@ -106,10 +124,18 @@ impl Progress {
         files::write_json(&folder.join(PROGRESS), self)
     }
 
+    /// Notes that a run begins.
+    pub fn begin(&mut self, run: usize) -> &mut Begun {
+        self.begun.insert(Begun {
+            run,
+            performed: None,
+        })
+    }
+
     /// Returns the number of the next run.
     pub fn next_run(&self) -> usize {
         let done = self.runs.last().map_or(0, |run| run.number);
-        done.max(self.begun.unwrap_or(0)) + 1
+        done.max(self.begun.as_ref().map_or(0, |begun| begun.run)) + 1
     }
 
     /// Returns the runs that count, in order.
@@ -222,7 +248,7 @@ mod tests {
     fn progress_is_read_back_and_only_for_its_scenario() {
         let folder = tempfile::tempdir().unwrap();
         let mut progress = Progress::new("ab".to_owned(), "2026-01-01T00:00:00Z".to_owned(), 2);
-        progress.begun = Some(3);
+        progress.begin(3);
         progress.write(folder.path()).unwrap();
         assert_eq!(Progress::read(folder.path(), "ab").unwrap(), progress);
         assert_eq!(progress.next_run(), 4);

@@ -328,6 +328,13 @@ impl Running {
         false
     }
 
+    /// Waits for the next line of stdout; `None` if the process ends without one.
+    pub fn next_line(&mut self) -> Option<String> {
+        let line = self.lines.recv_timeout(LIMIT).ok()?;
+        self.seen.push(line.clone());
+        Some(line)
+    }
+
     /// Waits until a second of the phone is recorded, which is enough for attaching.
     pub fn until_recorded(&mut self) {
         self.until_that("progress", |p| p["elapsed_s"].as_f64() >= Some(1.0));

@@ -45,6 +45,10 @@ mod record;
 #[cfg(unix)]
 mod run;
 #[cfg(unix)]
+mod run_ended;
+#[cfg(unix)]
+mod run_killed;
+#[cfg(unix)]
 mod sessions;
 #[cfg(unix)]
 mod smaps;

@@ -102,6 +102,76 @@ fn a_device_is_of_one_job_at_a_time() {
 }
 
 #[test]
+fn a_job_does_not_wait_for_a_device_for_ever() {
+    let lab = Lab::new("speed=8");
+    let text = |steps: &str| {
+        format!("version: 1\nname: one\ntarget: {{name: {APP}}}\nrepeats: 1\ntimeout: {steps}\n")
+    };
+    fs::write(
+        lab.work().join("long.yaml"),
+        text("10m\nsteps:\n- start\n- shell: [sleep, 4000]"),
+    )
+    .expect("a scenario");
+    fs::write(lab.work().join("short.yaml"), text("1s\nsteps:\n- start")).expect("a scenario");
+    let mut first = lab.start(&["run", "long.yaml", "-o", "first", "--json-lines"]);
+    first.until("step");
+    let second = ["run", "short.yaml", "-o", "second", "--json"];
+    let ended = lab.expect(5, &second);
+    assert_eq!(ended.json()["error"]["kind"], "device-busy", "{ended}");
+}
+
+#[test]
+fn devices_of_several_adb_servers_run_side_by_side() {
+    let lab = Lab::new("speed=8");
+    // Both devices have the same serial.
+    let spec = heaptap::phone::PhoneSpec::parse("speed=8").expect("a valid spec");
+    let other = heaptap::phone::VirtualPhone::start(spec).expect("a virtual phone");
+    write(&lab, "one");
+    let (here, there) = (lab.phone.addr().to_string(), other.addr().to_string());
+    let both = format!("{here},{there}");
+    let run = |args: &[&str]| {
+        let mut command = crate::program::heaptap();
+        command
+            .args(args)
+            .args(["--adb-server", &both, "--json"])
+            .current_dir(lab.work())
+            .env("HEAPTAP_STATE_DIR", lab.dir.path().join("state"))
+            .env("HEAPTAP_CACHE_DIR", lab.dir.path().join("cache"));
+        command.stdout(std::process::Stdio::piped());
+        command.stderr(std::process::Stdio::piped());
+        let running = crate::lab::Running::new(command.spawn().expect("heaptap starts"), args);
+        // Equal serial numbers are one device to others, so that the two take turns.
+        running.end_within(3 * crate::lab::LIMIT)
+    };
+    let listed = run(&["devices"]).json();
+    assert_eq!(listed["server"], both, "{listed:#}");
+    assert_eq!(listed["devices"][0]["server"], here, "{listed:#}");
+    assert_eq!(listed["devices"][1]["server"], there, "{listed:#}");
+    let ended = run(&["run", "one.yaml", "--all-devices", "-o", "out"]);
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    let wanted = [&here, &there].map(|server| format!("one {server}/virtual-1"));
+    let found = outcomes(&ended);
+    assert!(
+        wanted.iter().all(|name| found[name] == "0 done done done"),
+        "{found:?}"
+    );
+    for phone in [&lab.phone, &other] {
+        assert_eq!(phone.truth().len(), 3);
+        assert_eq!(phone.list("/data/misc/perfetto-traces"), [""; 0]);
+    }
+    let one = format!("{there}/virtual-1");
+    let ended = run(&["run", "one.yaml", "-s", &one, "-o", "part"]);
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    assert_eq!(other.truth().len(), 6);
+    // Both devices have this serial, and other commands take one server.
+    let ended = run(&["run", "one.yaml", "-s", "virtual-1", "-o", "none"]);
+    assert_eq!(ended.json()["error"]["kind"], "several-devices", "{ended}");
+    let ended = run(&["apps"]);
+    assert_eq!(ended.code(), Some(2), "{ended}");
+    assert!(ended.stdout.contains("`run` and `devices`"), "{ended}");
+}
+
+#[test]
 fn a_missing_device_ends_the_command_before_anything_runs() {
     let lab = Lab::new("devices=2,speed=8");
     write(&lab, "one");
@@ -125,8 +195,11 @@ fn what_is_resumed_is_of_this_device_and_of_this_directory() {
     write(&lab, "one");
     let resume = ["run", "one.yaml", "-o", "out", "--resume", "--json", "-s"];
     let kind = |ended: Ended| ended.json()["error"]["kind"].clone();
-    let empty = lab.expect(8, &[&resume[..], &["virtual-1"]].concat());
-    assert_eq!(kind(empty), "cannot-resume");
+    fs::create_dir(lab.work().join("out")).expect("a directory");
+    fs::write(lab.work().join("out/notes"), "mine").expect("a file");
+    let foreign = lab.expect(8, &[&resume[..], &["virtual-1"]].concat());
+    assert_eq!(kind(foreign), "cannot-resume");
+    fs::remove_file(lab.work().join("out/notes")).expect("the file");
     lab.expect(0, &["run", "one.yaml", "-o", "out", "-s", "virtual-1"]);
     let other = lab.expect(8, &[&resume[..], &["virtual-1-2"]].concat());
     assert_eq!(kind(other), "cannot-resume");
@@ -186,7 +259,9 @@ fn another_device_of_its_class_stands_in_for_one_that_stays_away() {
     assert_eq!(away["runs"][0]["error"]["kind"], "device-away", "{away:#}");
     assert_eq!(away["exit_code"], 3);
     let junit = fs::read_to_string(lab.work().join("out/junit.xml")).expect("JUnit");
-    let pages = junit.lines().filter(|line| line.starts_with("[[ATTACHMENT|"));
+    let pages = junit
+        .lines()
+        .filter(|line| line.starts_with("[[ATTACHMENT|"));
     let pages: std::collections::BTreeSet<&str> = pages.collect();
     assert_eq!(pages.len(), 2, "{junit}");
 }

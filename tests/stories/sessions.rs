@@ -128,6 +128,7 @@ fn another_host_finds_a_recording_by_its_name() {
         .expect("an id")
         .to_owned();
     assert_eq!(status["sessions"][0]["in_journal"], false);
+    assert!(elsewhere(&["status"]).stdout.contains("started elsewhere"));
     // It runs, or has ended by now.
     let refused = elsewhere(&["snapshot", &id, "--json"]).json();
     let kind = refused["error"]["kind"].as_str();
@@ -416,6 +417,13 @@ fn a_reboot_is_named_by_whoever_collects() {
     lab.until("the phone is back", |lab| {
         lab.run(&["devices", "--json"]).stdout.contains("virtual-1")
     });
+    let status = lab.expect(0, &["status", "--json"]).json();
+    assert_eq!(status["sessions"][0]["restarted"], true, "{status:#}");
+    let status = lab.expect(0, &["status"]);
+    assert!(
+        status.stdout.contains("a restart of the device"),
+        "{status}"
+    );
     lab.expect(6, &["stop"]);
     let manifest = lab.manifest("out");
     assert_eq!(manifest["outcome"]["ended_by"], "lost", "{manifest:#}");

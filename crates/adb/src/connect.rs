@@ -84,6 +84,9 @@ impl Address {
             why,
         };
         let rest = text.strip_prefix("tcp:").unwrap_or(text).trim();
+        if rest.contains(',') {
+            return Err(bad("only `run` and `devices` support several addresses"));
+        }
         if OTHER_SCHEMES.iter().any(|scheme| rest.starts_with(scheme)) {
             return Err(bad("only TCP addresses are supported"));
         }
@@ -211,6 +214,7 @@ mod tests {
             "host:65536",
             "host:x",
             "a:b:c",
+            "a:1,b:2",
             "[::1",
             "[::1]x",
             "[::1]:",

@@ -26,6 +26,9 @@ const PROPERTIES: [&str; 7] = [
 /// Device of an adb server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PhoneRow {
+    /// Address of its adb server, if there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
     /// Serial number, sanitized.
     pub serial: String,
     /// `device` if it is ready, otherwise the state as the server names it.
@@ -90,6 +93,7 @@ pub async fn phones(server: &Server, selector: &Selector) -> Result<Vec<PhoneRow
 
 fn row(listed: &ListedDevice) -> PhoneRow {
     PhoneRow {
+        server: None,
         serial: listed.serial.clone(),
         state: listed.state.to_string(),
         fix: listed.state.fix().map(str::to_owned),
@@ -129,6 +133,14 @@ fn read(stdout: &[u8]) -> [Option<String>; PROPERTIES.len()] {
 }
 
 impl PhoneRow {
+    /// Returns the argument of `-s` for it.
+    pub fn name(&self) -> String {
+        match &self.server {
+            Some(server) => format!("{server}/{}", self.serial),
+            None => self.serial.clone(),
+        }
+    }
+
     fn take(&mut self, values: [Option<String>; PROPERTIES.len()]) {
         let [model, preview, release, sdk, build_type, abi, manufacturer] = values;
         self.model = model.or(self.model.take());

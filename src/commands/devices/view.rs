@@ -7,7 +7,7 @@ use super::args::Args;
 use super::run::{PhoneRow, phones};
 use crate::console::Style;
 use crate::console::table::show_columns;
-use crate::device::{Announced, Selector};
+use crate::device::{Announced, DeviceError, Selector, Server};
 use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::flags::context::Context;
@@ -28,21 +28,20 @@ struct MdnsDocument<'a> {
 /// # Errors
 /// Returns an error if there is no adb server, or a device cannot be connected or paired.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
-    let server = ctx.server().await?;
     if args.mdns {
-        announced(ctx, &server.announced().await?);
+        announced(ctx, &ctx.server().await?.announced().await?);
         return Ok(Outcome::Done);
     }
     if let Some([at, code]) = args.pair.as_deref() {
-        server.pair_with(at, code).await?;
+        ctx.server().await?.pair_with(at, code).await?;
         ctx.console.say(format_args!("paired with {at}"));
     }
     if let Some(at) = &args.connect {
-        server.connect_to(at).await?;
+        ctx.server().await?.connect_to(at).await?;
         ctx.console.say(format_args!("connected to {at}"));
     }
     if let Some(at) = &args.disconnect {
-        server.disconnect_from(at).await?;
+        ctx.server().await?.disconnect_from(at).await?;
         ctx.console.say(format_args!("disconnected from {at}"));
     }
     // Not ANDROID_SERIAL: as with adb, its value is looked up in this list.
@@ -50,10 +49,30 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         Some(serial) => Selector::parse(serial),
         None => Selector::Only,
     };
-    let rows = phones(server, &selector).await?;
+    let servers = ctx.servers().await?;
+    let several = servers.len() > 1;
+    let (mut rows, mut missing) = (Vec::new(), None);
+    for server in &servers {
+        let found = match phones(server, &selector).await {
+            // Another server might have it.
+            Err(error @ DeviceError::NotFound { .. }) if several => {
+                missing = Some(error);
+                Vec::new()
+            }
+            found => found?,
+        };
+        rows.extend(found.into_iter().map(|row| PhoneRow {
+            server: several.then(|| server.address()),
+            ..row
+        }));
+    }
+    if let Some(error) = missing.filter(|_| rows.is_empty()) {
+        return Err(error.into());
+    }
+    let addresses: Vec<String> = servers.iter().map(Server::address).collect();
     if ctx.console.is_json() {
         ctx.console.json(&Document {
-            server: server.address(),
+            server: addresses.join(","),
             devices: &rows,
         });
     } else if rows.is_empty() {
@@ -78,7 +97,7 @@ fn show(ctx: &Context, rows: &[PhoneRow]) {
         };
         let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
         table.push(vec![
-            row.serial.clone(),
+            row.name(),
             row.state.clone(),
             text(&row.model),
             android,
@@ -88,7 +107,7 @@ fn show(ctx: &Context, rows: &[PhoneRow]) {
     }
     show_columns(&ctx.console, &table, &[]);
     for row in rows {
-        let serial = ctx.console.on_stderr(Style::Strong, &row.serial);
+        let serial = ctx.console.on_stderr(Style::Strong, row.name());
         if let Some(error) = &row.error {
             ctx.console.say(format_args!("{serial}: {error}"));
         } else if let Some(fix) = &row.fix {
@@ -97,7 +116,7 @@ fn show(ctx: &Context, rows: &[PhoneRow]) {
         }
     }
     // Only the transport ID distinguishes devices that share a serial.
-    let twins = |row: &&PhoneRow| rows.iter().filter(|r| r.serial == row.serial).count() > 1;
+    let twins = |row: &&PhoneRow| rows.iter().filter(|r| r.name() == row.name()).count() > 1;
     for row in rows.iter().filter(twins) {
         if let Some(id) = row.transport_id {
             let port = row.usb.as_deref().unwrap_or("?");

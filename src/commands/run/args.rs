@@ -33,7 +33,8 @@ pub struct Args {
     pub output: Option<PathBuf>,
     /// Go on with the runs in the directory of --output
     ///
-    /// A run that was interrupted does not count; its recording is fetched from the device first.
+    /// The recording of an interrupted run is fetched first. The run counts if its steps were done
+    /// and its recording had ended. An empty directory begins.
     #[arg(long, requires = "output")]
     pub resume: bool,
     /// Figures of an earlier build [default: SCENARIO with .baseline, if it exists]

@@ -1,6 +1,7 @@
 //! `heaptap run`.
 
 mod args;
+mod devices;
 mod prepare;
 mod view;
 

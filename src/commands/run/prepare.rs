@@ -8,8 +8,9 @@ use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 
 use super::args::Args;
+use super::devices::{self, Chosen};
 use crate::config::{self, ConfigFile, Options, Targets};
-use crate::device::{Device, DeviceState, Selector};
+use crate::device::Device;
 use crate::error::{ErrorClass, Failure};
 use crate::export::pprof::PprofOptions;
 use crate::flags::context::Context;
@@ -148,9 +149,8 @@ pub async fn phones(
     folder: &Path,
     requests: &[LabRequest],
 ) -> Result<Vec<Phone>, Failure> {
-    let devices = devices(ctx, args).await?;
     let mut phones = Vec::new();
-    for device in devices {
+    for Chosen { device, name } in devices::choose(ctx, args.all_devices).await? {
         let mut own = Vec::new();
         for request in requests {
             let is_wanted = match &args.device_class {
@@ -167,6 +167,7 @@ pub async fn phones(
         if !own.is_empty() {
             phones.push(Phone {
                 device,
+                name,
                 requests: own,
             });
         }
@@ -182,9 +183,8 @@ pub async fn phones(
     }
     let is_one = phones.len() == 1 && requests.len() == 1;
     for phone in &mut phones {
-        let serial = phone.device.serial().to_owned();
         for request in &mut phone.requests {
-            let part = folder.join(files::part_name(&request.scenario.name, &serial));
+            let part = folder.join(files::part_name(&request.scenario.name, &phone.name));
             // What is resumed can have begun with more devices.
             request.folder = match is_one && !(args.resume && part.is_dir()) {
                 true => folder.to_owned(),
@@ -198,38 +198,6 @@ pub async fn phones(
         }
     }
     Ok(phones)
-}
-
-async fn devices(ctx: &Context, args: &Args) -> Result<Vec<Device>, Failure> {
-    let several = ctx
-        .globals
-        .serial
-        .as_deref()
-        .filter(|serial| serial.contains(','));
-    if let Some(serials) = several {
-        let server = ctx.server().await?;
-        let mut devices = Vec::new();
-        let serials = serials.split(',').map(str::trim);
-        for serial in serials.filter(|serial| !serial.is_empty()) {
-            let device = server.select(&Selector::parse(serial)).await?;
-            let is_other = |known: &Device| known.serial() != device.serial();
-            if devices.iter().all(is_other) {
-                devices.push(device);
-            }
-        }
-        return Ok(devices);
-    }
-    if !args.all_devices {
-        return Ok(vec![ctx.device().await?.clone()]);
-    }
-    let server = ctx.server().await?;
-    let listed = server.devices().await?;
-    let ready = listed.iter().filter(|one| one.state == DeviceState::Device);
-    let devices: Vec<Device> = ready.map(|one| server.device(one, &listed)).collect();
-    match devices.is_empty() {
-        true => Ok(vec![ctx.device().await?.clone()]),
-        false => Ok(devices),
-    }
 }
 
 /// Prepares a scenario for a device.

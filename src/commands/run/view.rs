@@ -23,6 +23,7 @@ use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::lab::files;
 use crate::lab::many::{self, Night};
+use crate::lab::recover;
 use crate::lab::scenario_run::LabRequest;
 use crate::naming::r8_mappings::R8Mappings;
 use crate::provoke::{Cancel, Journals, Target};
@@ -135,7 +136,7 @@ async fn perform(
     let (happened, mut events) = mpsc::unbounded_channel();
     let mut shown = Shown::new(&ctx.console, phones.len() > 1);
     let night = Night {
-        store,
+        store: store.clone(),
         journals,
         cancel,
         jobs: args.jobs,
@@ -156,10 +157,10 @@ async fn perform(
             done = &mut work => break Ok(done),
             _ = signals.recv() => {
                 if std::mem::replace(&mut asked, true) {
-                    break Err(left(folder));
+                    break Err(left(&store, folder));
                 }
                 canceller.cancel();
-                ctx.console.say("stopping: the recording is fetched, and the device restored …");
+                ctx.console.say("stopping: recordings are fetched, and devices restored …");
             }
         }
     };
@@ -169,22 +170,37 @@ async fn perform(
     shown.end();
     let mut done = done?;
     if is_one && let Some(failure) = done.pop_if(|one| one.failure.is_some()) {
-        return Err(failure.failure.unwrap_or_else(|| left(folder)));
+        return Err(failure.failure.unwrap_or_else(|| left(&store, folder)));
     }
     let results: Vec<ScenarioResult> = done.into_iter().map(|one| one.result).collect();
     if !is_one {
+        files::remove_unfinished(folder);
         files::write(folder, &results)?;
     }
     Ok(results)
 }
 
-/// Returns the failure after a second signal; the recording stays on the device.
-fn left(folder: &Path) -> Failure {
-    let message = "interrupted before the recording was fetched";
-    Failure::new(ErrorClass::Interrupted, "interrupted", message).with_help(format!(
-        "run the same command with `-o {} --resume` to fetch it and go on",
+/// Returns the failure after a second signal. Recordings stay on their devices.
+fn left(store: &Store, folder: &Path) -> Failure {
+    let go_on = format!(
+        "run the same command with `-o {} --resume` to fetch all and go on",
         quoted_path(folder)
-    ))
+    );
+    let sessions = recover::sessions_of(store, folder).unwrap_or_default();
+    let places: Vec<String> = (sessions.iter())
+        .map(|state| format!("session {} is on {}", state.header.id, state.header.serial))
+        .collect();
+    if places.is_empty() {
+        let message = "interrupted before the devices were restored";
+        return Failure::new(ErrorClass::Interrupted, "interrupted", message).with_help(go_on);
+    }
+    let message = format!("interrupted; {}", places.join(", "));
+    let mut failure = Failure::new(ErrorClass::NotFetched, "not-fetched", message);
+    failure.help = Some(go_on);
+    failure.hints = (sessions.iter())
+        .map(|state| format!("run `heaptap stop {}`", state.header.id))
+        .collect();
+    failure
 }
 
 /// Returns whether the runs ended, so that only the budgets decide the exit code.

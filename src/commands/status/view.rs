@@ -53,11 +53,16 @@ fn status_line(session: &SessionStatus) -> String {
         State::Detached if !session.in_journal => "recording, started elsewhere",
         State::Detached => "recording, detached",
         State::Unattended => "recording; its heaptap process is gone",
+        State::Uncollected if !session.in_journal => "ended, not collected, started elsewhere",
+        State::Uncollected if session.restarted => {
+            "ended by a restart of the device, not collected"
+        }
         State::Uncollected => "ended, not collected",
         State::Fetched => "fetched, not finished",
         State::Collecting => "being collected",
         State::Away => "device not connected",
         State::ServerDown => "adb server not running",
+        State::Lost if session.restarted => "lost: the device restarted, and nothing is left on it",
         State::Lost => "lost: nothing is left on the device",
     };
     let mut parts = vec![format!("{}  {state}", session.session)];

@@ -53,6 +53,8 @@ pub struct SessionStatus {
     pub output: Option<PathBuf>,
     /// True if the journal of this host contains it.
     pub in_journal: bool,
+    /// True if the device has restarted since; false also if that is unknown.
+    pub restarted: bool,
 }
 
 /// Returns every session of the journal, and further ones on `device`.
@@ -80,6 +82,7 @@ pub async fn status(store: &Store, device: Option<&Device>) -> Result<Vec<Sessio
                 labels: Vec::new(),
                 output: None,
                 in_journal: false,
+                restarted: false,
             });
         }
     }
@@ -102,6 +105,13 @@ pub(super) async fn status_of(
         Err(_) => (State::Away, None),
         Ok(device) => look(device, session_state, locked).await,
     };
+    let restarted = match (&reached, state) {
+        (Ok(device), State::Uncollected | State::Lost) => {
+            let now = session::moment(device).await;
+            now.is_ok_and(|now| now.boot_id != header.boot_id)
+        }
+        _ => false,
+    };
     let pids = header.pids.iter().map(u32::to_string);
     SessionStatus {
         session: header.id.clone(),
@@ -117,6 +127,7 @@ pub(super) async fn status_of(
             .collect(),
         output: Some(header.output.clone()),
         in_journal: true,
+        restarted,
     }
 }
 

@@ -19,7 +19,11 @@ impl Cancel {
         (Canceller(sender), Cancel(receiver))
     }
 
-    pub(super) fn check(&self) -> Result<(), ProvokeError> {
+    /// Returns the error of an ended run.
+    ///
+    /// # Errors
+    /// Returns [`ProvokeError::Interrupted`] if the run must end.
+    pub fn check(&self) -> Result<(), ProvokeError> {
         match *self.0.borrow() {
             true => Err(ProvokeError::Interrupted),
             false => Ok(()),

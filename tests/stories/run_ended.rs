@@ -1,0 +1,134 @@
+//! Ctrl-C during `run`: the first one ends all devices cleanly, a second one leaves the recordings on
+//! them.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::lab::{APP, Lab, Running, files};
+
+const RUN: [&str; 6] = [
+    "run",
+    "s.yaml",
+    "-o",
+    "out",
+    "--all-devices",
+    "--json-lines",
+];
+
+fn lab(more: &str) -> Lab {
+    let lab = Lab::new("devices=2,speed=8");
+    let text = format!(
+        "version: 1\nname: story\ntarget: {{name: {APP}}}\nrepeats: 1\n{more}steps:\n- start\n\
+         - rotate: 400\n"
+    );
+    fs::write(lab.work().join("s.yaml"), text).expect("a scenario");
+    lab
+}
+
+/// Waits until both devices are being recorded and rotated.
+fn until_both_rotate(running: &mut Running) {
+    let mut seen: Vec<Value> = Vec::new();
+    while seen.len() < 2 {
+        let line = running.until_line("rotation", |e| {
+            e["event"] == "step" && e["what"] == "rotate:400"
+        });
+        seen.push(line["serial"].clone());
+    }
+    assert_ne!(seen[0], seen[1]);
+}
+
+/// Number, state and kind of error of the only run of each device.
+fn runs(lab: &Lab) -> Vec<String> {
+    let text = fs::read(lab.work().join("out/result.json")).expect("results");
+    let results: Value = serde_json::from_slice(&text).expect("JSON");
+    let of = |result: &Value| {
+        let runs = result["runs"].as_array().expect("runs").iter();
+        let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let run = |run: &Value| {
+            let error = word(&run["error"]["kind"]);
+            format!("{} {} {error}", run["number"], word(&run["state"]))
+                .trim_end()
+                .to_owned()
+        };
+        runs.map(run).collect::<Vec<_>>().join(", ")
+    };
+    results
+        .as_array()
+        .expect("results")
+        .iter()
+        .map(of)
+        .collect()
+}
+
+#[test]
+fn the_first_interruption_ends_all_devices_cleanly() {
+    let lab = lab("");
+    let mut running = lab.start(&RUN);
+    until_both_rotate(&mut running);
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(130), "{ended}");
+    assert_eq!(runs(&lab), ["1 void interrupted"; 2], "{ended}");
+    for device in ["virtual-1", "virtual-1-2"] {
+        let folder = format!("out/story-{device}/run-1");
+        assert!(
+            lab.work().join(&folder).join("manifest.json").is_file(),
+            "{folder} {ended}"
+        );
+    }
+    lab.assert_tidy("out");
+    assert_eq!(
+        files(&lab.dir.path().join("state/provoke"))
+            .iter()
+            .filter(|name| name.ends_with(".json"))
+            .count(),
+        0
+    );
+}
+
+#[test]
+fn the_second_interruption_leaves_the_recordings_on_the_devices() {
+    let lab = lab("");
+    let mut running = lab.start(&RUN);
+    until_both_rotate(&mut running);
+    running.signal("INT");
+    running.until("stopping");
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(10), "{ended}");
+    let status = lab.expect(0, &["status", "--json"]).json();
+    let sessions = status["sessions"].as_array().expect("sessions");
+    assert!(!sessions.is_empty(), "{ended}");
+    for session in sessions {
+        let id = session["session"].as_str().expect("an ID");
+        assert!(
+            ended.stderr.contains(&format!("`heaptap stop {id}`")),
+            "{ended}"
+        );
+        lab.expect(0, &["stop", id]);
+        let output = session["output"].as_str().expect("a directory");
+        assert!(std::path::Path::new(output).join("manifest.json").is_file());
+    }
+    lab.expect(0, &["provoke", "--restore"]);
+    lab.assert_tidy("out");
+}
+
+#[test]
+fn an_interruption_of_the_setup_is_no_failure() {
+    let lab = lab("setup:\n- shell: [sleep, 4000]\n");
+    let mut running = lab.start(&RUN);
+    running.until_line("setup", |e| {
+        e["event"] == "step" && e["what"] == "shell sleep 4000"
+    });
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(130), "{ended}");
+    assert_eq!(runs(&lab), ["1 void interrupted"; 2], "{ended}");
+    lab.assert_tidy("out");
+    // It goes on with the setup.
+    let mut running = lab.start(&[&RUN[..], &["--resume"]].concat());
+    running.until_line("setup", |e| {
+        e["event"] == "step" && e["what"] == "shell sleep 4000"
+    });
+}
