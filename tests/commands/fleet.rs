@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::judge;
 
+#[allow(dead_code, reason = "the example has a shape and a `main` of its own")]
 #[path = "../../crates/archive/examples/generate_fleet.rs"]
 mod generate;
 
@@ -55,13 +56,16 @@ fn judge_by(python: &str, engine: &str) {
     let path = folder.path().join("store");
     let mut store = Store::open(&path).expect("a store");
     let known = generate::generate(&mut store, RECORDINGS, SHAPE).expect("a store");
-    // The planted ones come first.
-    let first = |question: &str| known[question][0].clone();
-    assert_eq!(first("grew")[1], "feed::Cache::put(Key const&)");
-    assert_eq!(first("grew")[0], "low-ram");
-    assert_eq!(first("classes")[1], "com.example.model.Row3");
-    assert_eq!(first("outliers")[1], "phone-7");
-    assert_eq!(first("leaks")[0], "com.example.feed.new.DetailActivity");
+    for (question, column, planted) in [
+        ("grew", 1, "feed::Cache::put(Key const&)"),
+        ("classes", 1, "com.example.model.Row3"),
+        ("outliers", 1, "phone-7"),
+        ("leaks", 0, "com.example.feed.new.DetailActivity"),
+    ] {
+        let rows = known[question].as_array().expect("rows");
+        let is_there = rows.iter().any(|row| row[column] == planted);
+        assert!(is_there, "{question}: {rows:#?}");
+    }
     assert_answers(&ask(python, engine, &path), &known);
     let done = store.compact().expect("a store");
     assert!(done.replaced > 1_000, "{done:?}");

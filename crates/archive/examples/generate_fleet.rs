@@ -226,7 +226,7 @@ fn one(
         phone => 1.0 + (phone % 9) as f64 * 0.002,
     };
     // Unreleased and all samples of each callsite so far.
-    let mut counts = vec![(0, 0); sites.len()];
+    let mut counts = vec![(0_i64, 0_i64); sites.len()];
     for at in 0..shape.dumps {
         let mut samples = Vec::with_capacity(sites.len());
         for (site, count) in sites.iter().zip(&mut counts) {
@@ -500,7 +500,6 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     }
 }
 
-#[allow(dead_code, reason = "tests include this file for `generate`")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [store, count, answers, rest @ ..] = &args[..] else {
