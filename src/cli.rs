@@ -6,6 +6,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+#[cfg(feature = "parquet")]
+use crate::commands::archive;
 #[cfg(feature = "sql")]
 use crate::commands::query;
 use crate::commands::{
@@ -30,6 +32,10 @@ fn root_help() -> String {
     };
     let query = match cfg!(feature = "sql") {
         true => "  query      Ask with SQL\n",
+        false => "",
+    };
+    let archive = match cfg!(feature = "parquet") {
+        true => "  archive    Collect recordings of many builds and devices\n",
         false => "",
     };
     let also = match cfg!(feature = "virtual-phone") {
@@ -77,7 +83,7 @@ See a whole process, on the device or recorded:
 
 Files:
   convert    To pprof, flame graphs, tables
-  symbolize  Add function and Java names to a trace
+{archive}  symbolize  Add function and Java names to a trace
 
 Also: hprof, {also}. -h is short, --help complete.
 For scripts: --json everywhere; exit codes: heaptap --help{{after-help}}"
@@ -207,6 +213,9 @@ pub enum Command {
     Stop(stop::Args),
     /// Convert a trace recorded anywhere: to gzipped pprofs, to formats of other viewers, to tables
     Convert(convert::Args),
+    /// Add recordings to a Parquet dataset of many builds and devices
+    #[cfg(feature = "parquet")]
+    Archive(archive::Args),
     /// What holds the memory: by function, library or callsite; Java by class or object
     Top(Box<top::Args>),
     /// What leaks, what grew between dumps, what is wasted
@@ -306,6 +315,8 @@ async fn dispatch(ctx: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::Status(args) => status::run(ctx, args).await,
         Command::Stop(args) => stop::run(ctx, args).await,
         Command::Convert(args) => convert::run(ctx, args).await,
+        #[cfg(feature = "parquet")]
+        Command::Archive(args) => archive::run(ctx, args).await,
         Command::Diff(args) => diff::run(ctx, *args).await,
         Command::Smaps(args) => smaps::run(ctx, args).await,
         Command::Paths(args) => paths::run(ctx, args).await,

@@ -3,7 +3,7 @@
 #
 # Installs what the tests need where it can (Debian or Ubuntu, as root or with passwordless
 # sudo): adb, Go's pprof, llvm-symbolizer, hprof-conv, VisualVM's reader, a Python with
-# Perfetto's protos. Tests that need one of them are ignored by `cargo test` and run here by name
+# Perfetto's protos, DuckDB and Spark. Tests that need one of them are ignored by `cargo test` and run here by name
 # (see tests/common/judge.rs). What can't be had fails the run in CI (the variable CI); elsewhere
 # it is listed at the end as not run.
 #
@@ -93,6 +93,8 @@ find_judges() {
     lacks "Perfetto's own protos" "$absent"
   has_module "${HEAPTAP_EXPORT_PYTHON:-false}" duckdb && judge duckdb ||
     lacks "DuckDB on Parquet" "$absent"
+  command -v java >/dev/null && has_module "${HEAPTAP_EXPORT_PYTHON:-false}" pyspark &&
+    judge spark || lacks "Spark SQL on an archive" "$absent"
 }
 
 # Files that differ from main, or else those of the last commit.
@@ -180,8 +182,8 @@ if ! has_module $venv/bin/python perfetto.protos; then
   { python3 -m venv $venv || { apt_install python3-venv && python3 -m venv $venv; }; } >/dev/null 2>&1 || true
   [ ! -x $venv/bin/pip ] || $venv/bin/pip install -q --disable-pip-version-check perfetto || true
 fi
-# DuckDB opens what `convert --format parquet` writes.
-[ ! -x $venv/bin/pip ] || $venv/bin/pip install -q --disable-pip-version-check duckdb || true
+# DuckDB opens what `convert --format parquet` writes, and both answer the questions of fleet/.
+[ ! -x $venv/bin/pip ] || $venv/bin/pip install -q --disable-pip-version-check duckdb pyspark || true
 if [ -x $venv/bin/python ]; then
   export HEAPTAP_PERFETTO_PYTHON=$PWD/$venv/bin/python HEAPTAP_EXPORT_PYTHON=$PWD/$venv/bin/python
 fi

@@ -1,6 +1,8 @@
 //! The commands, one directory each.
 
 pub mod apps;
+#[cfg(feature = "parquet")]
+pub mod archive;
 pub mod check;
 pub mod completions;
 pub mod convert;

@@ -105,14 +105,34 @@ pub(super) fn page_name(scenario: &str, device: &Device, run: usize) -> String {
 /// # Errors
 /// Returns an error if there is none of one scenario, or if it is damaged.
 pub fn read(folder: &Path) -> Result<ScenarioResult, Failure> {
-    let path = folder.join(RESULT);
-    let unusable = |why: String| {
-        let message = format!("cannot read {}: {why}", path.display());
-        Failure::new(ErrorClass::BadInput, "input-unreadable", message)
-            .with_help("name the output directory of `heaptap run`")
+    read_json(folder)
+}
+
+/// Reads the results in a directory, and whether each has a directory of its own.
+///
+/// # Errors
+/// Returns an error if there are none, or if they are damaged.
+pub fn read_all(folder: &Path) -> Result<(Vec<ScenarioResult>, bool), Failure> {
+    let value: serde_json::Value = read_json(folder)?;
+    let has_parts = value.is_array();
+    let results = match has_parts {
+        true => serde_json::from_value(value),
+        false => serde_json::from_value(value).map(|result| vec![result]),
     };
-    let text = std::fs::read(&path).map_err(|error| unusable(error.to_string()))?;
-    serde_json::from_slice(&text).map_err(|error| unusable(error.to_string()))
+    let results = results.map_err(|error| unusable(&folder.join(RESULT), &error.to_string()))?;
+    Ok((results, has_parts))
+}
+
+fn read_json<T: serde::de::DeserializeOwned>(folder: &Path) -> Result<T, Failure> {
+    let path = folder.join(RESULT);
+    let text = std::fs::read(&path).map_err(|error| unusable(&path, &error.to_string()))?;
+    serde_json::from_slice(&text).map_err(|error| unusable(&path, &error.to_string()))
+}
+
+fn unusable(path: &Path, why: &str) -> Failure {
+    let message = format!("cannot read {}: {why}", path.display());
+    Failure::new(ErrorClass::BadInput, "input-unreadable", message)
+        .with_help("name the output directory of `heaptap run`")
 }
 
 /// Returns the failure of `--resume` in a directory.

@@ -15,6 +15,7 @@ mod demo;
 mod errors_exercised;
 mod errors_page;
 mod exports;
+mod fleet;
 mod inputs;
 mod judges;
 mod leaks;

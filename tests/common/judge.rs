@@ -62,6 +62,11 @@ fn found_visualvm() -> Result<PathBuf, Missing> {
     }
 }
 
+fn found_spark() -> Result<String, Missing> {
+    program("java", "-version")?;
+    python_with("HEAPTAP_EXPORT_PYTHON", "pyspark")
+}
+
 fn found_jdk() -> Result<(), Missing> {
     let tools = ["javac", "java", "jmap"].map(|tool| program(tool, "-version"));
     tools.into_iter().collect()
@@ -120,6 +125,11 @@ pub fn duckdb() -> String {
     needed(python_with("HEAPTAP_EXPORT_PYTHON", "duckdb"))
 }
 
+/// A Python with Spark, and Java for it.
+pub fn spark() -> String {
+    needed(found_spark())
+}
+
 /// A Python with Perfetto's protos.
 pub fn perfetto_protos() -> String {
     needed(python_with("HEAPTAP_PERFETTO_PYTHON", "perfetto.protos"))
@@ -142,6 +152,7 @@ pub fn missing() -> Vec<Missing> {
         found_visualvm().map(drop),
         found_llvm_symbolizer().map(drop),
         python_with("HEAPTAP_EXPORT_PYTHON", "duckdb").map(drop),
+        found_spark().map(drop),
         python_with("HEAPTAP_PERFETTO_PYTHON", "perfetto.protos").map(drop),
     ]
     .into_iter()

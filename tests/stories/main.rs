@@ -8,6 +8,7 @@ mod program;
 mod lab;
 mod libraries;
 
+mod archive;
 #[cfg(unix)]
 mod beside;
 #[cfg(unix)]

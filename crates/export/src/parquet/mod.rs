@@ -12,18 +12,23 @@
 //! `sample` is sorted by dump, then callsite. Unknown values are null. `views.sql` in the same
 //! directory defines DuckDB views of all tables, including stacks as text and cumulative sizes.
 
-mod table;
-
 use super::chosen::{Chosen, ChosenDump, Needed, headings};
 use super::json::kind_name;
 use heaptap_model::heap_graph::{ClassIndex, Dominators, HeapGraph};
 use heaptap_model::profile::DumpKind;
 use heaptap_model::stacks::{Measure, NodeId, View};
+use heaptap_tables::{
+    Cell, Column, Holds, Schema, Table, always, maybe, unless_empty, unless_zero,
+};
 use std::io::{self, Write};
-use table::{Cell, Column, Holds, Table, always, maybe, unless_empty, unless_zero};
 
 /// Version of the tables. New columns do not change it; a changed meaning increments it.
 pub const VERSION: u32 = 1;
+const SCHEMA: Schema = Schema {
+    name: "heaptap-profile",
+    version: VERSION,
+    level: 3,
+};
 
 /// Views for DuckDB over all tables.
 const VIEWS: &str = include_str!("views.sql");
@@ -71,7 +76,7 @@ pub fn write<F: Files>(files: &mut F, chosen: &Chosen<'_>, java: bool) -> io::Re
 
 fn write_dumps<F: Files>(files: &mut F, chosen: &Chosen<'_>) -> io::Result<()> {
     let columns = vec![
-        always("id", Holds::Int),
+        always("id", Holds::Int).counting_up(),
         always("dump", Holds::Int),
         maybe("label", Holds::Text),
         maybe("pid", Holds::Int),
@@ -84,7 +89,7 @@ fn write_dumps<F: Files>(files: &mut F, chosen: &Chosen<'_>) -> io::Result<()> {
         always("kind", Holds::Text),
         always("unfinished", Holds::Bool),
     ];
-    let mut table = Table::new(files.create("dump.parquet")?, "dump", columns)?;
+    let mut table = Table::new(files.create("dump.parquet")?, SCHEMA, "dump", columns)?;
     for (id, dump) in chosen.dumps.iter().enumerate() {
         let facts = &dump.dump.facts;
         table.row(&[
@@ -112,7 +117,7 @@ fn write_dumps<F: Files>(files: &mut F, chosen: &Chosen<'_>) -> io::Result<()> {
 
 fn write_frames<F: Files>(files: &mut F, chosen: &Chosen<'_>, needed: &Needed) -> io::Result<()> {
     let columns = vec![
-        always("id", Holds::Int),
+        always("id", Holds::Int).counting_up(),
         always("function", Holds::Text),
         maybe("system_name", Holds::Text),
         always("kind", Holds::Text),
@@ -122,7 +127,7 @@ fn write_frames<F: Files>(files: &mut F, chosen: &Chosen<'_>, needed: &Needed) -
         maybe("line", Holds::Int),
         always("inlined", Holds::Bool),
     ];
-    let mut table = Table::new(files.create("frame.parquet")?, "frame", columns)?;
+    let mut table = Table::new(files.create("frame.parquet")?, SCHEMA, "frame", columns)?;
     let stacks = chosen.table;
     for &id in &needed.frames {
         let frame = &stacks.frames()[id.0 as usize];
@@ -150,12 +155,17 @@ fn write_callsites<F: Files>(
     needed: &Needed,
 ) -> io::Result<()> {
     let columns = vec![
-        always("id", Holds::Int),
-        maybe("parent", Holds::Int),
+        always("id", Holds::Int).counting_up(),
+        maybe("parent", Holds::Int).counting_up(),
         always("depth", Holds::Int),
         maybe("frame", Holds::Int),
     ];
-    let mut table = Table::new(files.create("callsite.parquet")?, "callsite", columns)?;
+    let mut table = Table::new(
+        files.create("callsite.parquet")?,
+        SCHEMA,
+        "callsite",
+        columns,
+    )?;
     let mut depths: Vec<u32> = Vec::with_capacity(needed.nodes.len());
     for &node in &needed.nodes {
         let parent = (node != NodeId::ROOT).then(|| needed.node(chosen.table.parent(node)));
@@ -181,7 +191,7 @@ fn write_samples<F: Files>(files: &mut F, chosen: &Chosen<'_>, needed: &Needed) 
         always("dump_id", Holds::Int),
         maybe("ts", Holds::Int),
         maybe("heap", Holds::Text),
-        always("callsite", Holds::Int),
+        always("callsite", Holds::Int).counting_up(),
         maybe("alloc_bytes", Holds::Int),
         maybe("alloc_n", Holds::Int),
         maybe("free_bytes", Holds::Int),
@@ -193,7 +203,7 @@ fn write_samples<F: Files>(files: &mut F, chosen: &Chosen<'_>, needed: &Needed) 
         let name = column_name(&heading, &columns);
         columns.push(maybe(&name, Holds::Int));
     }
-    let mut table = Table::new(files.create("sample.parquet")?, "sample", columns)?;
+    let mut table = Table::new(files.create("sample.parquet")?, SCHEMA, "sample", columns)?;
     let mut cells = Vec::new();
     for (id, dump) in chosen.dumps.iter().enumerate() {
         let facts = &dump.dump.facts;
@@ -275,14 +285,14 @@ impl<F: Files> JavaTables<F> {
         ];
         let mut classes = vec![
             always("dump_id", Holds::Int),
-            always("id", Holds::Int),
+            always("id", Holds::Int).counting_up(),
             always("name", Holds::Text),
             always("objects", Holds::Int),
         ];
         classes.extend(sizes.clone());
         let mut objects = vec![
             always("dump_id", Holds::Int),
-            always("id", Holds::Int),
+            always("id", Holds::Int).counting_up(),
             always("class", Holds::Int),
             maybe("heap", Holds::Text),
             maybe("root", Holds::Text),
@@ -291,8 +301,8 @@ impl<F: Files> JavaTables<F> {
         ];
         objects.extend(sizes);
         Ok(JavaTables {
-            classes: Table::new(files.create("class.parquet")?, "class", classes)?,
-            objects: Table::new(files.create("object.parquet")?, "object", objects)?,
+            classes: Table::new(files.create("class.parquet")?, SCHEMA, "class", classes)?,
+            objects: Table::new(files.create("object.parquet")?, SCHEMA, "object", objects)?,
         })
     }
 

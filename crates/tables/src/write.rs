@@ -1,7 +1,7 @@
 //! Writer for one Parquet file: rows go in, row groups of columns come out. Wraps the parquet
-//! crate; `mod.rs` defines the tables.
+//! crate; the caller defines the tables.
 
-use super::VERSION;
+use crate::as_io;
 use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, Int64Type};
 use parquet::errors::ParquetError;
@@ -15,9 +15,19 @@ use std::sync::Arc;
 /// Rows in a row group: DuckDB reads groups of this size in parallel.
 const GROUP_ROWS: usize = 122_880;
 
+/// Format that a table belongs to, written into the metadata of its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Schema {
+    /// Name, such as `heaptap-profile`.
+    pub name: &'static str,
+    pub version: u32,
+    /// Level of zstd: higher for files that are written once and read often.
+    pub level: i32,
+}
+
 /// Type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Holds {
+pub enum Holds {
     Int,
     Text,
     Bool,
@@ -25,24 +35,55 @@ pub(super) enum Holds {
 
 /// Column of a table.
 #[derive(Debug, Clone)]
-pub(super) struct Column {
+pub struct Column {
     pub name: String,
     pub holds: Holds,
     pub nullable: bool,
+    pub coding: Coding,
+}
+
+/// Encoding of the values of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Coding {
+    /// Dictionary, for values that repeat.
+    Dictionary,
+    /// Differences, for nearly distinct integers that count upwards.
+    Differences,
+    /// The values themselves, for similar neighbors: zstd sees their bytes.
+    Plain,
+}
+
+impl Column {
+    /// Marks a column of IDs that count upwards.
+    pub fn counting_up(self) -> Column {
+        Column {
+            coding: Coding::Differences,
+            ..self
+        }
+    }
+
+    /// Marks a column whose neighbors are similar, but rarely equal.
+    pub fn plain(self) -> Column {
+        Column {
+            coding: Coding::Plain,
+            ..self
+        }
+    }
 }
 
 /// Creates a column without nulls.
-pub(super) fn always(name: &str, holds: Holds) -> Column {
+pub fn always(name: &str, holds: Holds) -> Column {
     let name = name.to_owned();
     Column {
         name,
         holds,
         nullable: false,
+        coding: Coding::Dictionary,
     }
 }
 
 /// Creates a column that can hold nulls.
-pub(super) fn maybe(name: &str, holds: Holds) -> Column {
+pub fn maybe(name: &str, holds: Holds) -> Column {
     Column {
         nullable: true,
         ..always(name, holds)
@@ -50,8 +91,8 @@ pub(super) fn maybe(name: &str, holds: Holds) -> Column {
 }
 
 /// Value of a row.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Cell<'a> {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cell<'a> {
     Int(i64),
     Text(&'a str),
     Bool(bool),
@@ -84,7 +125,7 @@ impl<'a, T: Into<Cell<'a>>> From<Option<T>> for Cell<'a> {
 }
 
 /// Returns a text, or null if it is empty.
-pub(super) fn unless_empty(text: &str) -> Cell<'_> {
+pub fn unless_empty(text: &str) -> Cell<'_> {
     match text {
         "" => Cell::Null,
         text => Cell::Text(text),
@@ -92,7 +133,7 @@ pub(super) fn unless_empty(text: &str) -> Cell<'_> {
 }
 
 /// Returns a number, or null if it is 0.
-pub(super) fn unless_zero(number: u64) -> Cell<'static> {
+pub fn unless_zero(number: u64) -> Cell<'static> {
     match number {
         0 => Cell::Null,
         number => number.into(),
@@ -114,7 +155,7 @@ struct Buffer {
 }
 
 /// Table that is being written.
-pub(super) struct Table<W: Write + Send> {
+pub struct Table<W: Write + Send> {
     file: SerializedFileWriter<W>,
     buffers: Vec<Buffer>,
     rows: usize,
@@ -122,32 +163,39 @@ pub(super) struct Table<W: Write + Send> {
 
 impl<W: Write + Send> Table<W> {
     /// Begins a file. `name` is the table name, for readers that show the schema only.
-    pub(super) fn new(out: W, name: &str, columns: Vec<Column>) -> io::Result<Table<W>> {
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be written.
+    pub fn new(out: W, schema: Schema, name: &str, columns: Vec<Column>) -> io::Result<Table<W>> {
         let fields: Result<Vec<_>, _> = columns.iter().map(|c| field(c).map(Arc::new)).collect();
-        let schema = Type::group_type_builder(name)
+        let root = Type::group_type_builder(name)
             .with_fields(fields.map_err(as_io)?)
             .build()
             .map_err(as_io)?;
         let known = [
-            ("heaptap.schema", "heaptap-profile".to_owned()),
-            ("heaptap.version", VERSION.to_string()),
+            ("heaptap.schema", schema.name.to_owned()),
+            ("heaptap.version", schema.version.to_string()),
             ("heaptap.table", name.to_owned()),
         ];
         let known = known.map(|(key, value)| KeyValue::new(key.to_owned(), value));
-        let level = ZstdLevel::try_new(3).map_err(as_io)?;
+        let level = ZstdLevel::try_new(schema.level).map_err(as_io)?;
         let mut properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(level))
             .set_max_row_group_row_count(Some(GROUP_ROWS))
             .set_created_by(concat!("heaptap ", env!("CARGO_PKG_VERSION")).to_owned())
             .set_key_value_metadata(Some(known.to_vec()));
-        for column in columns.iter().filter(|c| is_dense(c)) {
-            // IDs that count upwards: a dictionary would be larger than the values.
+        for column in &columns {
             let path = parquet::schema::types::ColumnPath::from(column.name.as_str());
+            let encoding = match column.coding {
+                Coding::Dictionary => continue,
+                Coding::Differences => Encoding::DELTA_BINARY_PACKED,
+                Coding::Plain => Encoding::PLAIN,
+            };
             properties = properties
                 .set_column_dictionary_enabled(path.clone(), false)
-                .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+                .set_column_encoding(path, encoding);
         }
-        let file = SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties.build()));
+        let file = SerializedFileWriter::new(out, Arc::new(root), Arc::new(properties.build()));
         let buffer = |column: Column| Buffer {
             values: match column.holds {
                 Holds::Int => Values::Ints(Vec::new()),
@@ -165,7 +213,10 @@ impl<W: Write + Send> Table<W> {
     }
 
     /// Adds a row with a cell for each column.
-    pub(super) fn row(&mut self, cells: &[Cell<'_>]) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// Returns an error if a cell does not fit its column, or the file cannot be written.
+    pub fn row(&mut self, cells: &[Cell<'_>]) -> io::Result<()> {
         debug_assert_eq!(cells.len(), self.buffers.len(), "a cell for each column");
         for (buffer, cell) in self.buffers.iter_mut().zip(cells) {
             if buffer.column.nullable {
@@ -234,15 +285,13 @@ impl<W: Write + Send> Table<W> {
     }
 
     /// Writes the remaining rows and the footer, and returns the file.
-    pub(super) fn finish(mut self) -> io::Result<W> {
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be written.
+    pub fn finish(mut self) -> io::Result<W> {
         self.flush()?;
         self.file.into_inner().map_err(as_io)
     }
-}
-
-/// Returns whether nearly every value of a column is distinct.
-fn is_dense(column: &Column) -> bool {
-    column.holds == Holds::Int && matches!(column.name.as_str(), "id" | "callsite" | "parent")
 }
 
 fn field(column: &Column) -> Result<Type, ParquetError> {
@@ -259,15 +308,4 @@ fn field(column: &Column) -> Result<Type, ParquetError> {
         .with_repetition(repetition)
         .with_logical_type(logical)
         .build()
-}
-
-/// Returns the underlying I/O error if there is one.
-fn as_io(error: ParquetError) -> io::Error {
-    match error {
-        ParquetError::External(source) => match source.downcast::<io::Error>() {
-            Ok(error) => *error,
-            Err(source) => io::Error::other(source),
-        },
-        error => io::Error::other(error),
-    }
 }

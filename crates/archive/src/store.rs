@@ -1,0 +1,521 @@
+//! A store on disk: its lock, its files, and appending a recording.
+
+use crate::callsite::first_bytes;
+use crate::partition::Partition;
+use crate::recording::{Dump, Recording, recording_id};
+use crate::table::{SCHEMA, SHA256, Table};
+use heaptap_tables::{Cell, Columns, Table as Writer, unless_empty, unless_zero};
+use sha2::{Digest as _, Sha256};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Directory of this version.
+const VERSION: &str = "v1";
+const LOCK: &str = ".lock";
+/// Prefix of temporary files, which readers skip.
+pub(crate) const TEMPORARY: &str = ".heaptap-";
+/// A file without rows in each table, so that a reader finds the columns of all.
+pub(crate) const EMPTY: &str = "empty";
+/// Prefix of compacted files.
+pub(crate) const COMPACTED: &str = "c-";
+
+/// Error of a store.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The directory has other content.
+    #[error("{} is not an archive", .0.display())]
+    NotAStore(PathBuf),
+    /// A file of the store cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    /// A file cannot be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Write { path: PathBuf, source: io::Error },
+}
+
+pub(crate) fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+    let path = path.to_owned();
+    |source| StoreError::Read { path, source }
+}
+
+pub(crate) fn unwritable(path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+    let path = path.to_owned();
+    |source| StoreError::Write { path, source }
+}
+
+/// A store, locked for this process.
+#[derive(Debug)]
+pub struct Store {
+    /// Directory of the version.
+    root: PathBuf,
+    /// SHA-256 of the recordings.
+    recordings: HashSet<String>,
+    /// Hashes in the names of partitions that were used.
+    named: HashMap<(Table, PathBuf), HashSet<i64>>,
+    _lock: File,
+    /// Called at every step that a reader can see, and fails as a crash does.
+    #[cfg(test)]
+    pub(crate) hook: Option<crate::tests::Hook>,
+}
+
+impl Store {
+    /// Opens a store, or creates it in a new or empty directory. Waits until no other process has
+    /// it open.
+    ///
+    /// # Errors
+    /// Returns an error if the directory has other content, or cannot be read and written.
+    pub fn open(folder: &Path) -> Result<Store, StoreError> {
+        let root = folder.join(VERSION);
+        fs::create_dir_all(folder).map_err(unwritable(folder))?;
+        if !root.is_dir() {
+            let entries = fs::read_dir(folder).map_err(unreadable(folder))?;
+            if entries.flatten().any(|entry| entry.file_name() != LOCK) {
+                return Err(StoreError::NotAStore(folder.to_owned()));
+            }
+        }
+        let path = folder.join(LOCK);
+        let mut options = File::options();
+        let lock = options.write(true).create(true).truncate(false).open(&path);
+        let lock = lock.map_err(unwritable(&path))?;
+        fs4::FileExt::lock(&lock).map_err(unwritable(&path))?;
+        let mut store = Store {
+            root,
+            recordings: HashSet::new(),
+            named: HashMap::new(),
+            _lock: lock,
+            #[cfg(test)]
+            hook: None,
+        };
+        store.write_empty()?;
+        store.list()?;
+        Ok(store)
+    }
+
+    /// Writes a file without rows for each table that has none.
+    fn write_empty(&self) -> Result<(), StoreError> {
+        let none = Partition {
+            app: "none".to_owned(),
+            day: Some("none".to_owned()),
+            build: "none".to_owned(),
+        };
+        for table in Table::ALL {
+            let path = self.path(table, &none, EMPTY);
+            if !path.is_file() {
+                self.write(table, &none, EMPTY, |_| Ok(()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lists the recordings. Only compacted files have to be read.
+    fn list(&mut self) -> Result<(), StoreError> {
+        for partition in self.partitions(Table::Recording)? {
+            for file in self.files(Table::Recording, &partition)? {
+                if file.starts_with(COMPACTED) {
+                    let rows = self.read(Table::Recording, &partition, [file.as_str()])?;
+                    let hashes = (0..rows.len()).filter_map(|row| rows.text(row, SHA256));
+                    self.recordings.extend(hashes.map(str::to_owned));
+                } else if file != EMPTY {
+                    self.recordings.insert(file);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether the store has a recording.
+    pub fn contains(&self, sha256: &str) -> bool {
+        self.recordings.contains(sha256)
+    }
+
+    /// Number of recordings.
+    pub fn len(&self) -> usize {
+        self.recordings.len()
+    }
+
+    /// Returns whether there are no recordings.
+    pub fn is_empty(&self) -> bool {
+        self.recordings.is_empty()
+    }
+
+    /// Adds a recording. Returns false if the store has it already.
+    ///
+    /// # Errors
+    /// Returns an error if a file cannot be written; the store then does not have the recording.
+    pub fn append(&mut self, recording: &Recording) -> Result<bool, StoreError> {
+        if self.contains(&recording.sha256) {
+            return Ok(false);
+        }
+        let known = |text: &str| match text {
+            "" => "unknown".to_owned(),
+            text => text.to_owned(),
+        };
+        let partition = Partition {
+            app: known(&recording.app),
+            day: Some(known(&recording.day)),
+            build: known(&recording.build),
+        };
+        let file = &recording.sha256;
+        // A recording that was left half-written in another partition must stay invisible.
+        let unit = unit(&partition, [file.as_str()]);
+        self.append_names(recording, &partition.of_names())?;
+        for table in Table::ROWS {
+            if !rows_of(recording, table) {
+                continue;
+            }
+            self.write(table, &partition, file, |out| {
+                write_rows(out, table, recording, unit)
+            })?;
+        }
+        self.write(Table::Recording, &partition, file, |out| {
+            write_recording(out, recording, unit)
+        })?;
+        self.recordings.insert(file.clone());
+        Ok(true)
+    }
+
+    /// Writes the names that the partition does not have.
+    fn append_names(
+        &mut self,
+        recording: &Recording,
+        partition: &Partition,
+    ) -> Result<(), StoreError> {
+        let names = &recording.names;
+        for table in Table::NAMES {
+            let key = (table, partition.path());
+            if !self.named.contains_key(&key) {
+                let known = self.hashes(table, partition)?;
+                self.named.insert(key.clone(), known);
+            }
+            let known = &self.named[&key];
+            let is_new = |hash: &i64| !known.contains(hash);
+            let new: Vec<i64> = match table {
+                Table::Callsite => names.callsites.keys().copied().filter(is_new).collect(),
+                Table::ClassName => names.classes.keys().copied().filter(is_new).collect(),
+                _ => names.leaks.keys().copied().filter(is_new).collect(),
+            };
+            if new.is_empty() {
+                continue;
+            }
+            self.write(table, partition, &recording.sha256, |out| {
+                for hash in &new {
+                    match table {
+                        Table::Callsite => {
+                            let name = &names.callsites[hash];
+                            out.row(&[
+                                Cell::Int(*hash),
+                                name.leaf.as_str().into(),
+                                unless_empty(&name.library),
+                                name.stack.as_str().into(),
+                            ])?;
+                        }
+                        Table::ClassName => {
+                            out.row(&[Cell::Int(*hash), names.classes[hash].as_str().into()])?;
+                        }
+                        _ => {
+                            let name = &names.leaks[hash];
+                            let texts = [name.class.as_str().into(), name.path.as_str().into()];
+                            out.row(&[Cell::Int(*hash), texts[0], texts[1]])?;
+                        }
+                    }
+                }
+                Ok(())
+            })?;
+            self.named.entry(key).or_default().extend(new);
+        }
+        Ok(())
+    }
+
+    /// Returns the hashes that a partition has names for.
+    fn hashes(&self, table: Table, partition: &Partition) -> Result<HashSet<i64>, StoreError> {
+        let files = self.files(table, partition)?;
+        let rows = self.read(table, partition, files.iter().map(String::as_str))?;
+        let hashes = (0..rows.len()).filter_map(|row| rows.int(row, 0));
+        Ok(hashes.collect())
+    }
+
+    pub(crate) fn path(&self, table: Table, partition: &Partition, file: &str) -> PathBuf {
+        let partition = match table.is_of_names() {
+            true => partition.of_names().path(),
+            false => partition.path(),
+        };
+        let folder = self.root.join(table.name()).join(partition);
+        folder.join(format!("{file}.parquet"))
+    }
+
+    /// Returns the partitions of a table.
+    pub(crate) fn partitions(&self, table: Table) -> Result<Vec<Partition>, StoreError> {
+        let folder = self.root.join(table.name());
+        Partition::list(&folder, !table.is_of_names()).map_err(unreadable(&folder))
+    }
+
+    /// Returns the names of the files of a partition without their ending, sorted.
+    pub(crate) fn files(
+        &self,
+        table: Table,
+        partition: &Partition,
+    ) -> Result<Vec<String>, StoreError> {
+        let path = self.path(table, partition, EMPTY);
+        let folder = path.parent().unwrap_or(&path);
+        let entries = match fs::read_dir(folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(unreadable(folder))?,
+        };
+        let names = entries.flatten().map(|entry| entry.file_name());
+        let mut files: Vec<String> = names
+            .filter_map(|name| Some(name.to_str()?.strip_suffix(".parquet")?.to_owned()))
+            .filter(|name| !name.starts_with('.'))
+            .collect();
+        files.sort();
+        Ok(files)
+    }
+
+    /// Reads files of a partition.
+    pub(crate) fn read<'a>(
+        &self,
+        table: Table,
+        partition: &Partition,
+        files: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Columns, StoreError> {
+        let mut rows = Columns::new(&table.columns());
+        for file in files {
+            let path = self.path(table, partition, file);
+            let read = File::open(&path).and_then(|file| rows.append(file));
+            read.map_err(unreadable(&path))?;
+        }
+        Ok(rows)
+    }
+
+    /// Does nothing outside of tests.
+    pub(crate) fn step(&self) -> io::Result<()> {
+        #[cfg(test)]
+        if let Some(hook) = &self.hook {
+            hook.call()?;
+        }
+        Ok(())
+    }
+
+    /// Writes a file: under a temporary name, synced, then renamed, and the directory synced.
+    pub(crate) fn write(
+        &self,
+        table: Table,
+        partition: &Partition,
+        file: &str,
+        rows: impl FnOnce(&mut Writer<File>) -> io::Result<()>,
+    ) -> Result<(), StoreError> {
+        let path = self.path(table, partition, file);
+        let write = || {
+            let folder = path.parent().unwrap_or(&path);
+            create_synced(folder)?;
+            let temporary = tempfile::Builder::new()
+                .prefix(TEMPORARY)
+                .tempfile_in(folder)?;
+            let out = temporary.as_file().try_clone()?;
+            let mut out = Writer::new(out, SCHEMA, table.name(), table.columns())?;
+            rows(&mut out)?;
+            out.finish()?.sync_all()?;
+            readable(temporary.path())?;
+            self.step()?;
+            temporary.persist(&path)?;
+            sync(folder)?;
+            self.step()
+        };
+        write().map_err(unwritable(&path))
+    }
+}
+
+/// Gives a temporary file, which is private, the mode of other new files, as far as its directory is open to others.
+#[cfg(unix)]
+fn readable(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = fs::metadata(path.parent().unwrap_or(path))?;
+    let mode = folder.permissions().mode() & 0o666;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+}
+
+#[cfg(not(unix))]
+fn readable(_path: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+/// Creates a directory, and syncs the entries of those that are new.
+fn create_synced(folder: &Path) -> io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    if let Some(parent) = folder.parent() {
+        create_synced(parent)?;
+        match fs::create_dir(folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => sync(parent)?,
+        }
+    }
+    Ok(())
+}
+
+/// Makes renames in a directory durable.
+fn sync(folder: &Path) -> io::Result<()> {
+    match cfg!(unix) {
+        true => File::open(folder)?.sync_all(),
+        false => Ok(()),
+    }
+}
+
+/// Returns the unit of a file that is written for these recordings or from these files.
+pub(crate) fn unit<'a>(partition: &Partition, of: impl IntoIterator<Item = &'a str>) -> i64 {
+    let mut digest = Sha256::new();
+    digest.update(partition.path().to_string_lossy().as_bytes());
+    for file in of {
+        digest.update([0]);
+        digest.update(file);
+    }
+    first_bytes(&digest.finalize())
+}
+
+/// Returns whether a recording has rows of a table.
+fn rows_of(recording: &Recording, table: Table) -> bool {
+    let mut dumps = recording.dumps.iter();
+    match table {
+        Table::Sample => dumps.any(|dump| !dump.samples.is_empty()),
+        Table::Class => dumps.any(|dump| !dump.classes.is_empty()),
+        Table::Leak => dumps.any(|dump| !dump.leaks.is_empty()),
+        _ => dumps.len() > 0,
+    }
+}
+
+fn write_recording(out: &mut Writer<File>, recording: &Recording, unit: i64) -> io::Result<()> {
+    out.row(&[
+        Cell::Int(unit),
+        Cell::Int(0),
+        recording.sha256.as_str().into(),
+        Cell::Int(recording_id(&recording.sha256)),
+        recording.sha256.as_str().into(),
+        recording.started_ms.map_or(Cell::Null, Cell::Int),
+        recording.phone.as_deref().into(),
+        recording.model.as_deref().into(),
+        recording.sdk.into(),
+        recording.device_class.as_str().into(),
+        recording.scenario.as_deref().into(),
+        recording.run.into(),
+        recording.verdict.as_deref().into(),
+        Cell::Bool(recording.complete),
+        recording.heaptap.as_str().into(),
+    ])
+}
+
+/// Writes the rows of a table. Rows of several dumps with one key come one after the other.
+fn write_rows(
+    out: &mut Writer<File>,
+    table: Table,
+    recording: &Recording,
+    unit: i64,
+) -> io::Result<()> {
+    let rec = recording_id(&recording.sha256);
+    let dumps = || (0u32..).zip(&recording.dumps);
+    match table {
+        Table::Dump => {
+            for (at, dump) in dumps() {
+                let start = [Cell::Int(unit), Cell::Int(rec), at.into()];
+                write_dump(out, start, dump)?;
+            }
+        }
+        Table::Sample => {
+            for ((is_last, callsite, dump), row) in
+                sorted(dumps(), |dump| &dump.samples, |row| row.callsite)
+            {
+                let [alloc_bytes, alloc_n] = pair(row.alloc);
+                let [live_bytes, live_n] = pair(row.live);
+                out.row(&[
+                    Cell::Int(unit),
+                    Cell::Bool(is_last),
+                    Cell::Int(callsite),
+                    Cell::Int(rec),
+                    dump.into(),
+                    alloc_bytes,
+                    alloc_n,
+                    live_bytes,
+                    live_n,
+                ])?;
+            }
+        }
+        Table::Class => {
+            for ((is_last, class, dump), row) in
+                sorted(dumps(), |dump| &dump.classes, |row| row.class)
+            {
+                out.row(&[
+                    Cell::Int(unit),
+                    Cell::Bool(is_last),
+                    Cell::Int(class),
+                    Cell::Int(rec),
+                    dump.into(),
+                    row.objects.into(),
+                    row.shallow_bytes.into(),
+                    row.native_bytes.into(),
+                    row.retained_bytes.into(),
+                ])?;
+            }
+        }
+        _ => {
+            for ((is_last, leak, dump), row) in sorted(dumps(), |dump| &dump.leaks, |row| row.leak)
+            {
+                out.row(&[
+                    Cell::Int(unit),
+                    Cell::Bool(is_last),
+                    Cell::Int(leak),
+                    Cell::Int(rec),
+                    dump.into(),
+                    row.certainty.into(),
+                    row.objects.into(),
+                    row.retained_bytes.into(),
+                ])?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn write_dump(out: &mut Writer<File>, start: [Cell<'_>; 3], dump: &Dump) -> io::Result<()> {
+    let [unit, rec, at] = start;
+    let [alloc_bytes, alloc_n] = pair(dump.alloc);
+    let [live_bytes, live_n] = pair(dump.live);
+    out.row(&[
+        unit,
+        rec,
+        at,
+        dump.number.into(),
+        dump.label.as_deref().into(),
+        dump.pid.into(),
+        unless_empty(&dump.process),
+        dump.heap.as_str().into(),
+        dump.kind.as_str().into(),
+        dump.time_ns.into(),
+        unless_zero(dump.interval_bytes),
+        Cell::Bool(dump.is_last),
+        alloc_bytes,
+        alloc_n,
+        live_bytes,
+        live_n,
+    ])
+}
+
+/// Rows of all dumps by last dump, hash, and dump.
+fn sorted<'a, T>(
+    dumps: impl Iterator<Item = (u32, &'a Dump)>,
+    rows: impl Fn(&'a Dump) -> &'a Vec<T>,
+    hash: impl Fn(&T) -> i64,
+) -> BTreeMap<(bool, i64, u32), &'a T> {
+    let rows = &rows;
+    dumps
+        .flat_map(|(at, dump)| rows(dump).iter().map(move |row| (at, dump.is_last, row)))
+        .map(|(at, is_last, row)| ((is_last, hash(row), at), row))
+        .collect()
+}
+
+fn pair(values: Option<(i64, i64)>) -> [Cell<'static>; 2] {
+    match values {
+        Some((bytes, count)) => [Cell::Int(bytes), Cell::Int(count)],
+        None => [Cell::Null, Cell::Null],
+    }
+}

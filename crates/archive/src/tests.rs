@@ -1,0 +1,336 @@
+//! Stores as readers see them, at every step of a writer.
+
+use crate::table::{FILE, GENERATION, SHA256, UNIT};
+use crate::{Callsite, ClassRow, Compacted, Dump, LeakName, LeakRow, Recording, SampleRow, Store};
+use crate::{StoreError, Table};
+use heaptap_tables::Columns;
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+type Check = Box<dyn Fn() -> io::Result<()>>;
+
+/// Function that is called at every step of a writer.
+pub(crate) struct Hook(Check);
+
+impl Hook {
+    pub(crate) fn call(&self) -> io::Result<()> {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Hook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hook")
+    }
+}
+
+/// A recording with two native dumps and one Java dump.
+fn recording(number: u32, build: &str) -> Recording {
+    let sample = |callsite: i64, bytes: i64| SampleRow {
+        callsite,
+        alloc: Some((bytes * 2, 2)),
+        live: (callsite % 5 != 0).then_some((bytes, 1)),
+    };
+    let native = |at: u32| Dump {
+        number: at + 1,
+        heap: "libc.malloc".to_owned(),
+        kind: "cumulative".to_owned(),
+        is_last: at == 1,
+        samples: (0..20)
+            .map(|callsite| sample(callsite * 7919 - 50, i64::from(number + at) * 4096))
+            .collect(),
+        ..Dump::default()
+    };
+    let java = Dump {
+        heap: "java".to_owned(),
+        kind: "java".to_owned(),
+        is_last: true,
+        classes: vec![ClassRow {
+            class: 77,
+            objects: 3,
+            shallow_bytes: 24,
+            native_bytes: 0,
+            retained_bytes: u64::from(number),
+        }],
+        leaks: vec![LeakRow {
+            leak: 78,
+            certainty: "confirmed",
+            objects: 1,
+            retained_bytes: 10,
+        }],
+        ..Dump::default()
+    };
+    let mut recording = Recording {
+        sha256: format!("{number:02x}").repeat(32),
+        app: "com.example.app".to_owned(),
+        day: "2026-01-31".to_owned(),
+        build: build.to_owned(),
+        device_class: "low-ram".to_owned(),
+        dumps: vec![native(0), native(1), java],
+        ..Recording::default()
+    };
+    for at in 0..20 {
+        let name = Callsite {
+            leaf: format!("leaf{at}"),
+            library: "libapp.so".to_owned(),
+            stack: format!("main;leaf{at}"),
+        };
+        recording.names.callsites.insert(at * 7919 - 50, name);
+    }
+    recording.names.classes.insert(77, "Activity".to_owned());
+    let leak = LeakName {
+        class: "Activity".to_owned(),
+        path: "Holder.held".to_owned(),
+    };
+    recording.names.leaks.insert(78, leak);
+    recording
+}
+
+/// Parquet files of a table.
+fn files(store: &Path, table: Table) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![store.join("v1").join(table.name())];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let name = entry.file_name().into_string().unwrap();
+            if path.is_dir() {
+                folders.push(path);
+            } else if name.ends_with(".parquet") && !name.starts_with(['.', '_']) {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+fn read(store: &Path, table: Table) -> Columns {
+    let mut rows = Columns::new(&table.columns());
+    for path in files(store, table) {
+        rows.append(fs::File::open(path).unwrap()).unwrap();
+    }
+    rows
+}
+
+/// What a reader sees: the rows of the live units as text without their units, and the names. Each
+/// row has the number of times that it is there.
+fn seen(store: &Path) -> BTreeMap<String, usize> {
+    let recordings = read(store, Table::Recording);
+    let mut best: BTreeMap<&str, (i64, i64, usize)> = BTreeMap::new();
+    for row in 0..recordings.len() {
+        let value = |column| recordings.int(row, column).unwrap();
+        let rank = (value(GENERATION), value(UNIT), row);
+        let known = best
+            .entry(recordings.text(row, SHA256).unwrap())
+            .or_insert(rank);
+        *known = rank.max(*known);
+    }
+    let live: BTreeSet<i64> = best.values().map(|rank| rank.1).collect();
+    let mut seen = BTreeMap::new();
+    let mut add = |table: Table, rows: &Columns, row: usize, without: &[usize]| {
+        let columns = (0..table.columns().len()).filter(|column| !without.contains(column));
+        let cells: Vec<_> = columns.map(|column| rows.cell(row, column)).collect();
+        *seen.entry(format!("{table:?} {cells:?}")).or_insert(0) += 1;
+    };
+    for rank in best.values() {
+        add(
+            Table::Recording,
+            &recordings,
+            rank.2,
+            &[UNIT, GENERATION, FILE],
+        );
+    }
+    for table in Table::ROWS {
+        let rows = read(store, table);
+        for row in (0..rows.len()).filter(|&row| live.contains(&rows.int(row, UNIT).unwrap())) {
+            add(table, &rows, row, &[UNIT]);
+        }
+    }
+    for table in Table::NAMES {
+        let rows = read(store, table);
+        let mut known = BTreeSet::new();
+        for row in (0..rows.len()).filter(|&row| known.insert(rows.int(row, 0))) {
+            add(table, &rows, row, &[]);
+        }
+    }
+    seen
+}
+
+fn number_of_files(store: &Path) -> usize {
+    Table::ALL
+        .iter()
+        .map(|&table| files(store, table).len())
+        .sum()
+}
+
+fn filled(folder: &Path, count: u32) -> BTreeMap<String, usize> {
+    let mut store = Store::open(folder).unwrap();
+    for number in 1..=count {
+        let build = ["1", "2"][number as usize % 2];
+        assert!(store.append(&recording(number, build)).unwrap());
+    }
+    seen(folder)
+}
+
+#[test]
+fn a_recording_is_added_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let first = filled(folder, 4);
+    assert_eq!(first.len(), 4 + 4 * 3 + 4 * 40 + 4 + 4 + 22);
+    assert!(first.values().all(|&count| count == 1), "{first:#?}");
+    let mut store = Store::open(folder).unwrap();
+    assert_eq!(store.len(), 4);
+    let files = number_of_files(folder);
+    assert!(!store.append(&recording(1, "2")).unwrap());
+    // The build can be typed: it is the same recording in any build.
+    assert!(!store.append(&recording(1, "3")).unwrap());
+    assert_eq!(number_of_files(folder), files);
+    // Names are only of the first recording of a build.
+    assert_eq!(super::tests::files(folder, Table::Callsite).len(), 1 + 2);
+}
+
+#[test]
+fn compacted_stores_have_the_same_content_in_few_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let before = filled(folder, 6);
+    let mut store = Store::open(folder).unwrap();
+    let done = store.compact().unwrap();
+    assert_eq!((done.written, done.replaced, done.removed), (10, 30, 0));
+    assert_eq!(seen(folder), before);
+    let done = store.compact().unwrap();
+    assert_eq!((done.written, done.replaced, done.removed), (0, 0, 30));
+    assert_eq!(seen(folder), before);
+    assert_eq!(store.compact().unwrap(), Compacted::default());
+    drop(store);
+    // Later recordings join the compacted ones.
+    let mut store = Store::open(folder).unwrap();
+    assert!(!store.append(&recording(6, "2")).unwrap());
+    assert!(store.append(&recording(7, "2")).unwrap());
+    let after = seen(folder);
+    assert!(after.len() > before.len());
+    store.compact().unwrap();
+    store.compact().unwrap();
+    assert_eq!(seen(folder), after);
+    let recordings = files(folder, Table::Recording);
+    assert_eq!(recordings.len(), 1 + 2, "{recordings:?}");
+}
+
+/// Runs `write` on copies of a store, with a crash at each of its steps, until it passes them all.
+fn crash_at_each_step(
+    from: &Path,
+    write: impl Fn(&mut Store) -> Result<(), StoreError>,
+    check: impl Fn(&Path, bool),
+) {
+    for crash in 0.. {
+        let folder = tempfile::tempdir().unwrap();
+        let copy = folder.path().to_owned();
+        let copied = std::process::Command::new("cp")
+            .args(["-r".as_ref(), from.join("v1").as_os_str(), copy.as_os_str()])
+            .status();
+        assert!(copied.unwrap().success());
+        let mut store = Store::open(&copy).unwrap();
+        let steps = std::rc::Rc::new(Cell::new(0));
+        let passed = std::rc::Rc::clone(&steps);
+        store.hook = Some(Hook(Box::new(move || {
+            passed.set(passed.get() + 1);
+            match passed.get() > crash {
+                true => Err(io::Error::other("crash")),
+                false => Ok(()),
+            }
+        })));
+        let result = write(&mut store);
+        drop(store);
+        check(&copy, result.is_ok());
+        if result.is_ok() {
+            assert!(crash > 5, "the hook was called");
+            return;
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_compaction_that_crashes_neither_loses_nor_doubles_anything() {
+    let folder = tempfile::tempdir().unwrap();
+    let before = filled(folder.path(), 5);
+    let twice = |store: &mut Store| {
+        store.compact()?;
+        store.compact().map(drop)
+    };
+    crash_at_each_step(folder.path(), twice, |copy, _| {
+        assert_eq!(seen(copy), before);
+        // The next ones finish the work.
+        let mut store = Store::open(copy).unwrap();
+        assert_eq!(store.len(), 5);
+        store.compact().unwrap();
+        assert_eq!(seen(copy), before);
+        store.compact().unwrap();
+        assert_eq!(seen(copy), before);
+        assert_eq!(store.compact().unwrap(), Compacted::default());
+        assert_eq!(number_of_files(copy), 8 + 2 * 8);
+    });
+}
+
+#[cfg(unix)]
+#[test]
+fn a_recording_appears_as_a_whole_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let before = filled(folder.path(), 2);
+    let mut store = Store::open(folder.path()).unwrap();
+    store.append(&recording(3, "1")).unwrap();
+    let after = seen(folder.path());
+    drop(store);
+    let folder = tempfile::tempdir().unwrap();
+    filled(folder.path(), 2);
+    let add = |store: &mut Store| store.append(&recording(3, "1")).map(drop);
+    crash_at_each_step(folder.path(), add, |copy, is_done| {
+        let now = seen(copy);
+        let recordings = now
+            .keys()
+            .filter(|row| row.starts_with("Recording"))
+            .count();
+        match recordings {
+            2 => assert!(!is_done && now == before),
+            _ => assert_eq!(now, after),
+        }
+        // The rows that a crash left in a build stay invisible if it is added to another one.
+        let mut store = Store::open(copy).unwrap();
+        let was_new = store.append(&recording(3, "9")).unwrap();
+        assert_eq!(was_new, recordings == 2);
+        store.compact().unwrap();
+        store.compact().unwrap();
+        let rows = |seen: &BTreeMap<String, usize>| {
+            let rows = seen.iter().filter(|(row, _)| row.starts_with("Sample"));
+            rows.map(|(row, count)| (row.clone(), *count))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(rows(&seen(copy)), rows(&after));
+        let left: Vec<_> = files(copy, Table::Sample);
+        assert_eq!(left.len(), 1 + if was_new { 3 } else { 2 }, "{left:?}");
+    });
+}
+
+#[test]
+fn other_directories_are_refused_and_damaged_files_are_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("notes.txt"), "mine").unwrap();
+    let error = Store::open(folder.path()).unwrap_err();
+    assert!(matches!(error, StoreError::NotAStore(_)), "{error}");
+    let store = folder.path().join("new/store");
+    filled(&store, 2);
+    let sample = files(&store, Table::Sample);
+    let sample = sample.iter().find(|path| !path.ends_with("empty.parquet"));
+    fs::write(sample.unwrap(), "damaged").unwrap();
+    let mut opened = Store::open(&store).unwrap();
+    // The damaged file is the only one of its build.
+    assert!(opened.append(&recording(3, "1")).unwrap());
+    assert!(opened.append(&recording(4, "2")).unwrap());
+    let error = opened.compact().unwrap_err();
+    assert!(matches!(error, StoreError::Read { .. }), "{error}");
+}

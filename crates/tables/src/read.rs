@@ -1,0 +1,332 @@
+//! Reader for one Parquet file that [`Table`](crate::Table) wrote: the whole file as columns.
+
+use crate::as_io;
+use crate::write::{Cell, Column, Holds};
+use parquet::column::reader::get_typed_column_reader;
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int64Type};
+use parquet::file::reader::{FileReader as _, RowGroupReader, SerializedFileReader};
+use std::cmp::Ordering;
+use std::fs::File;
+use std::io;
+
+/// Returns the number of rows of a file, from its footer.
+///
+/// # Errors
+/// Returns an error if the file is not a Parquet file.
+pub fn row_count(file: File) -> io::Result<u64> {
+    let reader = SerializedFileReader::new(file).map_err(as_io)?;
+    let rows = reader.metadata().file_metadata().num_rows();
+    Ok(u64::try_from(rows).unwrap_or(0))
+}
+
+/// Values of a column, in the order of the rows; a null has a placeholder.
+#[derive(Debug, Clone)]
+enum Data {
+    Ints(Vec<i64>),
+    Texts(Vec<ByteArray>),
+    Bools(Vec<bool>),
+}
+
+/// Rows of a table in memory, by column.
+#[derive(Debug, Clone)]
+pub struct Columns {
+    schema: Vec<Column>,
+    data: Vec<Data>,
+    /// Whether each row has a value; empty for columns without nulls.
+    defined: Vec<Vec<bool>>,
+    rows: usize,
+}
+
+impl Columns {
+    /// Creates an empty table.
+    pub fn new(schema: &[Column]) -> Columns {
+        let empty = |column: &Column| match column.holds {
+            Holds::Int => Data::Ints(Vec::new()),
+            Holds::Text => Data::Texts(Vec::new()),
+            Holds::Bool => Data::Bools(Vec::new()),
+        };
+        Columns {
+            data: schema.iter().map(empty).collect(),
+            defined: vec![Vec::new(); schema.len()],
+            schema: schema.to_vec(),
+            rows: 0,
+        }
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// Returns whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// Adds all rows of a file with exactly these columns.
+    ///
+    /// # Errors
+    /// Returns an error if the file is not a Parquet file, is damaged, or has other columns.
+    pub fn append(&mut self, file: File) -> io::Result<()> {
+        let reader = SerializedFileReader::new(file).map_err(as_io)?;
+        let found = reader.metadata().file_metadata().schema_descr();
+        let names = found.columns().iter().map(|column| column.name());
+        if !names.eq(self.schema.iter().map(|column| column.name.as_str())) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the table has other columns",
+            ));
+        }
+        for at in 0..reader.num_row_groups() {
+            let group = reader.get_row_group(at).map_err(as_io)?;
+            let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+            for (column, is) in self.schema.iter().enumerate() {
+                let defined = is.nullable.then_some(&mut self.defined[column]);
+                match &mut self.data[column] {
+                    Data::Ints(values) => {
+                        read::<Int64Type>(&*group, column, rows, defined, values)?;
+                    }
+                    Data::Texts(values) => {
+                        read::<ByteArrayType>(&*group, column, rows, defined, values)?;
+                    }
+                    Data::Bools(values) => {
+                        read::<BoolType>(&*group, column, rows, defined, values)?;
+                    }
+                }
+            }
+            self.rows += rows;
+        }
+        Ok(())
+    }
+
+    /// Adds the rows of a table with the same columns for which `keep` is true.
+    pub fn extend_from(&mut self, other: &Columns, keep: impl Fn(usize) -> bool) {
+        let rows: Vec<usize> = (0..other.rows).filter(|&row| keep(row)).collect();
+        for (column, (into, from)) in self.data.iter_mut().zip(&other.data).enumerate() {
+            match (into, from) {
+                (Data::Ints(into), Data::Ints(from)) => {
+                    into.extend(rows.iter().map(|&row| from[row]))
+                }
+                (Data::Bools(into), Data::Bools(from)) => {
+                    into.extend(rows.iter().map(|&row| from[row]));
+                }
+                (Data::Texts(into), Data::Texts(from)) => {
+                    into.extend(rows.iter().map(|&row| from[row].clone()));
+                }
+                _ => debug_assert!(false, "the columns are the same"),
+            }
+            let defined = &other.defined[column];
+            let kept = rows.iter().filter_map(|&row| defined.get(row));
+            self.defined[column].extend(kept);
+        }
+        self.rows += rows.len();
+    }
+
+    /// Returns a value.
+    pub fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+        if self.defined[column].get(row) == Some(&false) {
+            return Cell::Null;
+        }
+        match &self.data[column] {
+            Data::Ints(values) => Cell::Int(values[row]),
+            // The schema of the file has only UTF-8 texts.
+            Data::Texts(values) => values[row].as_utf8().map_or(Cell::Null, Cell::Text),
+            Data::Bools(values) => Cell::Bool(values[row]),
+        }
+    }
+
+    /// Returns an integer; `None` for null and for other columns.
+    pub fn int(&self, row: usize, column: usize) -> Option<i64> {
+        match self.cell(row, column) {
+            Cell::Int(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// Returns a text; `None` for null and for other columns.
+    pub fn text(&self, row: usize, column: usize) -> Option<&str> {
+        match self.cell(row, column) {
+            Cell::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Sets a column of integers without nulls to one value.
+    pub fn fill(&mut self, column: usize, value: i64) {
+        if let Data::Ints(values) = &mut self.data[column] {
+            values.fill(value);
+        }
+    }
+
+    /// Returns the rows in the order of these columns, the first one first. Nulls come first.
+    pub fn order(&self, by: &[usize]) -> Vec<usize> {
+        let mut rows: Vec<usize> = (0..self.rows).collect();
+        rows.sort_by(|&a, &b| {
+            let each = by.iter().map(|&column| self.compare(column, a, b));
+            each.fold(Ordering::Equal, Ordering::then)
+        });
+        rows
+    }
+
+    fn compare(&self, column: usize, a: usize, b: usize) -> Ordering {
+        let defined = &self.defined[column];
+        let there = |row: usize| defined.get(row).copied().unwrap_or(true);
+        let values = || match &self.data[column] {
+            Data::Ints(values) => values[a].cmp(&values[b]),
+            Data::Texts(values) => values[a].data().cmp(values[b].data()),
+            Data::Bools(values) => values[a].cmp(&values[b]),
+        };
+        there(a).cmp(&there(b)).then_with(values)
+    }
+}
+
+/// Reads a column of a row group, with placeholders for nulls.
+fn read<T: DataType>(
+    group: &dyn RowGroupReader,
+    column: usize,
+    rows: usize,
+    defined: Option<&mut Vec<bool>>,
+    into: &mut Vec<T::T>,
+) -> io::Result<()> {
+    let column = group.get_column_reader(column).map_err(as_io)?;
+    let is_type = column_type(&column) == T::get_physical_type();
+    if !is_type {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "a column of the table has another type",
+        ));
+    }
+    let mut reader = get_typed_column_reader::<T>(column);
+    let (mut values, mut levels) = (Vec::new(), Vec::new());
+    let mut read = 0;
+    while read < rows {
+        let (more, _, _) = reader
+            .read_records(rows - read, Some(&mut levels), None, &mut values)
+            .map_err(as_io)?;
+        if more == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        read += more;
+    }
+    match defined {
+        None => into.append(&mut values),
+        Some(defined) => {
+            let mut values = values.into_iter();
+            for level in levels {
+                defined.push(level > 0);
+                let value = (level > 0).then(|| values.next()).flatten();
+                into.push(value.unwrap_or_default());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn column_type(reader: &parquet::column::reader::ColumnReader) -> parquet::basic::Type {
+    use parquet::basic::Type;
+    use parquet::column::reader::ColumnReader as Reader;
+    match reader {
+        Reader::BoolColumnReader(_) => Type::BOOLEAN,
+        Reader::Int32ColumnReader(_) => Type::INT32,
+        Reader::Int64ColumnReader(_) => Type::INT64,
+        Reader::Int96ColumnReader(_) => Type::INT96,
+        Reader::FloatColumnReader(_) => Type::FLOAT,
+        Reader::DoubleColumnReader(_) => Type::DOUBLE,
+        Reader::ByteArrayColumnReader(_) => Type::BYTE_ARRAY,
+        Reader::FixedLenByteArrayColumnReader(_) => Type::FIXED_LEN_BYTE_ARRAY,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::write::{Schema, Table, always, maybe};
+    use std::io::{Seek as _, Write as _};
+
+    const SCHEMA: Schema = Schema {
+        name: "test",
+        version: 1,
+        level: 3,
+    };
+
+    fn columns() -> Vec<Column> {
+        vec![
+            always("n", Holds::Int),
+            maybe("text", Holds::Text),
+            maybe("live", Holds::Int),
+            always("flag", Holds::Bool),
+        ]
+    }
+
+    fn file(rows: &[(i64, Option<&str>, Option<i64>, bool)]) -> File {
+        let out = tempfile::tempfile().unwrap();
+        let mut table = Table::new(out, SCHEMA, "t", columns()).unwrap();
+        for &(n, text, live, flag) in rows {
+            let live = live.map_or(Cell::Null, Cell::Int);
+            let row = [Cell::Int(n), text.into(), live, Cell::Bool(flag)];
+            table.row(&row).unwrap();
+        }
+        let mut file = table.finish().unwrap();
+        file.rewind().unwrap();
+        file
+    }
+
+    #[test]
+    fn files_are_read_back_appended_and_ordered() {
+        let mut read = Columns::new(&columns());
+        read.append(file(&[
+            (3, Some("c"), None, true),
+            (1, None, Some(-7), false),
+        ]))
+        .unwrap();
+        read.append(file(&[])).unwrap();
+        read.append(file(&[(1, Some("b"), Some(0), true)])).unwrap();
+        assert_eq!(read.len(), 3);
+        assert_eq!(read.text(0, 1), Some("c"));
+        assert_eq!(read.cell(0, 2), Cell::Null);
+        assert_eq!(read.int(1, 2), Some(-7));
+        assert_eq!(read.cell(1, 1), Cell::Null);
+        assert_eq!(read.int(2, 2), Some(0));
+        assert_eq!(read.cell(2, 3), Cell::Bool(true));
+        assert_eq!(read.order(&[0, 1]), [1, 2, 0]);
+        assert_eq!(read.order(&[2]), [0, 1, 2]);
+        let mut part = Columns::new(&columns());
+        part.extend_from(&read, |row| row != 1);
+        assert_eq!(
+            (part.len(), part.text(1, 1), part.int(1, 2)),
+            (2, Some("b"), Some(0))
+        );
+        assert_eq!(part.cell(0, 2), Cell::Null);
+        read.fill(0, 9);
+        assert_eq!(read.int(1, 0), Some(9));
+        assert_eq!(row_count(file(&[(1, None, None, true)])).unwrap(), 1);
+    }
+
+    #[test]
+    fn rows_of_several_groups_are_read() {
+        let rows: Vec<_> = (0..300_000)
+            .map(|n| (n, None, (n % 3 == 0).then_some(n), false))
+            .collect();
+        let mut read = Columns::new(&columns());
+        read.append(file(&rows)).unwrap();
+        assert_eq!(read.len(), 300_000);
+        assert_eq!(read.int(299_998, 0), Some(299_998));
+        assert_eq!(read.int(299_997, 2), Some(299_997));
+        assert_eq!(read.int(299_998, 2), None);
+    }
+
+    #[test]
+    fn other_tables_and_damaged_files_are_refused() {
+        let mut other = Columns::new(&columns()[..2]);
+        let error = other.append(file(&[(1, None, None, true)])).unwrap_err();
+        assert_eq!(error.to_string(), "the table has other columns");
+        let mut typed = columns();
+        typed[0].holds = Holds::Text;
+        let mut typed = Columns::new(&typed);
+        let error = typed.append(file(&[(1, None, None, true)])).unwrap_err();
+        assert!(error.to_string().contains("another type"), "{error}");
+        let mut text = tempfile::tempfile().unwrap();
+        text.write_all(b"PAR1 but nothing more").unwrap();
+        assert!(Columns::new(&columns()).append(text).is_err());
+    }
+}

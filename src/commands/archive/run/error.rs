@@ -1,0 +1,67 @@
+//! Errors of `archive`.
+
+use std::path::PathBuf;
+
+use heaptap_archive::StoreError;
+
+use crate::error::{Classified, ErrorClass, ErrorFacts, Failure};
+use crate::heaps::input::LookError;
+use crate::heaps::java::JavaError;
+use crate::results::manifest::ManifestError;
+
+/// Reason why a recording is not archived.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchiveError {
+    /// The heaps cannot be read.
+    #[error(transparent)]
+    Look(#[from] LookError),
+    /// The Java heaps cannot be read.
+    #[error(transparent)]
+    Java(#[from] JavaError),
+    /// The manifest cannot be read.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// The results of a scenario cannot be read.
+    #[error("{}", .0.message)]
+    Results(Failure),
+    /// The archive cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The input is neither a recording nor results.
+    #[error("cannot archive {}: {why}", path.display())]
+    NotARecording { path: PathBuf, why: &'static str },
+}
+
+impl Classified for ArchiveError {
+    fn facts(&self) -> ErrorFacts {
+        match self {
+            ArchiveError::Look(error) => error.facts(),
+            ArchiveError::Java(error) => error.facts(),
+            ArchiveError::Manifest(error) => error.facts(),
+            ArchiveError::Results(failure) => {
+                let facts = ErrorFacts::new(failure.class, failure.kind);
+                match &failure.help {
+                    Some(help) => facts.with_help(help.clone()),
+                    None => facts,
+                }
+            }
+            ArchiveError::Store(StoreError::NotAStore(_)) => {
+                ErrorFacts::new(ErrorClass::Usage, "not-an-archive")
+                    .with_help("name a new directory, or one that `heaptap archive` created")
+            }
+            ArchiveError::Store(StoreError::Read { .. }) => {
+                ErrorFacts::new(ErrorClass::BadInput, "archive-unreadable").with_help(
+                    "remove the file and archive its recordings again, or restore it from a copy",
+                )
+            }
+            ArchiveError::Store(StoreError::Write { .. }) => {
+                ErrorFacts::new(ErrorClass::HostWrite, "host-write")
+                    .with_help("free some space, or make the archive writable")
+            }
+            ArchiveError::NotARecording { .. } => {
+                ErrorFacts::new(ErrorClass::BadInput, "not-a-recording")
+                    .with_help("name the directory of `heaptap record`, `dump` or `run`")
+            }
+        }
+    }
+}
