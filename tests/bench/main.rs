@@ -10,6 +10,7 @@ mod phone;
 mod phones;
 mod provoked;
 mod recordings;
+mod scenarios;
 
 use std::fs;
 use std::time::Duration;

@@ -81,6 +81,23 @@ fn found_llvm_symbolizer() -> Result<String, Missing> {
     found.ok_or_else(|| "llvm-symbolizer is not installed".to_owned())
 }
 
+fn found_ci_readers() -> Result<CiReaders, Missing> {
+    let variable = "HEAPTAP_CI_PYTHON";
+    let python = python_with(variable, "check_jsonschema, junitparser, xmlschema")?;
+    let variable = "HEAPTAP_JUNIT_XSD";
+    let folder = std::env::var(variable).map_err(|_| format!("{variable} names no folder"))?;
+    let versions = std::fs::read_dir(&folder).map_err(|error| format!("{folder}: {error}"))?;
+    let paths = versions
+        .flatten()
+        .map(|version| version.path().join("junit-10.xsd"));
+    let mut junit_xsds: Vec<PathBuf> = paths.filter(|path| path.is_file()).collect();
+    junit_xsds.sort();
+    match junit_xsds.is_empty() {
+        true => Err(format!("{folder} ({variable}) has no junit-10.xsd")),
+        false => Ok(CiReaders { python, junit_xsds }),
+    }
+}
+
 fn needed<T>(found: Result<T, Missing>) -> T {
     found.unwrap_or_else(|missing| panic!("its judge is missing: {missing}"))
 }
@@ -130,6 +147,19 @@ pub fn spark() -> String {
     needed(found_spark())
 }
 
+/// Readers of what CI systems read.
+pub struct CiReaders {
+    /// A Python with junitparser, xmlschema and check-jsonschema.
+    pub python: String,
+    /// Jenkins' schemas of JUnit files, by version of its xUnit plugin.
+    pub junit_xsds: Vec<PathBuf>,
+}
+
+/// Readers of what CI systems read.
+pub fn ci_readers() -> CiReaders {
+    needed(found_ci_readers())
+}
+
 /// A Python with Perfetto's protos.
 pub fn perfetto_protos() -> String {
     needed(python_with("HEAPTAP_PERFETTO_PYTHON", "perfetto.protos"))
@@ -154,6 +184,7 @@ pub fn missing() -> Vec<Missing> {
         python_with("HEAPTAP_EXPORT_PYTHON", "duckdb").map(drop),
         found_spark().map(drop),
         python_with("HEAPTAP_PERFETTO_PYTHON", "perfetto.protos").map(drop),
+        found_ci_readers().map(drop),
     ]
     .into_iter()
     .filter_map(Result::err)

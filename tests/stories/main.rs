@@ -2,6 +2,9 @@
 //! compared with the actual allocations on the phone.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+#[cfg(unix)]
+#[path = "../common/judge.rs"]
+mod judge;
 #[path = "../common/program.rs"]
 mod program;
 
@@ -13,6 +16,8 @@ mod archive;
 mod beside;
 #[cfg(unix)]
 mod builds;
+#[cfg(unix)]
+mod ci_formats;
 #[cfg(unix)]
 mod claims;
 #[cfg(unix)]

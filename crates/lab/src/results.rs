@@ -24,7 +24,10 @@ pub(crate) mod fixture;
 
 use std::borrow::Cow;
 
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::verdict::{Judgement, Measured, PairedChange};
 
@@ -35,8 +38,25 @@ pub const SCHEMA_VERSION: u32 = 1;
 /// contain `..` are not written.
 pub type RunPage<'a> = &'a dyn Fn(&ScenarioResult, &Run) -> Option<String>;
 
+/// Returns the JSON Schema of `result.json`: a result, or the list of several.
+pub fn schema() -> Value {
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    let mut generator = settings.into_generator();
+    let result = generator.subschema_for::<ScenarioResult>();
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "heaptap results",
+        "description": "result.json of heaptap run",
+        // Other than `anyOf`, it names the wrong key.
+        "if": {"type": "array"},
+        "then": {"items": result},
+        "else": result,
+        "$defs": generator.definitions(),
+    })
+}
+
 /// Result of a scenario on one device: `result.json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScenarioResult {
     pub schema_version: u32,
     /// Name of the scenario.
@@ -66,7 +86,7 @@ pub struct ScenarioResult {
 }
 
 /// The device of a result.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Device {
     pub serial: String,
     /// Serial of the device of the same class that stayed away, if this one stands in for it.
@@ -92,7 +112,7 @@ impl Device {
 }
 
 /// One run of the steps.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
     /// Number, from 1.
     pub number: usize,
@@ -128,7 +148,7 @@ impl Build {
 }
 
 /// State of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunState {
     /// Its figures count.
@@ -140,7 +160,7 @@ pub enum RunState {
 }
 
 /// Error of a run, in the fields of heaptap's other errors.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunError {
     /// Exit code of its class.
     pub code: u8,
@@ -158,7 +178,7 @@ pub struct RunError {
 }
 
 /// Unit of a budget's values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
     Bytes,
@@ -169,7 +189,7 @@ pub enum Unit {
 }
 
 /// Result of a budget.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BudgetResult {
     pub name: String,
     /// Description of the figure: `native bytes of libapp.so at end`.
@@ -197,7 +217,7 @@ pub struct BudgetResult {
 }
 
 /// Part of an excess.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Excess {
     /// A function with its callers, a class, or a row of meminfo.
     pub what: String,

@@ -16,6 +16,7 @@ mod spread;
 mod student;
 
 use heaptap_analyze::sampling::special;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use change::{PairedChange, judge_builds, judge_change, judge_pairs};
@@ -27,7 +28,7 @@ pub use plan::{MAX_PLANNED_RUNS, Plan, plan, plan_margin, plan_pairs};
 use spread::{Hits, Sampling, Spread, mean};
 
 /// Figure of a budget in one run.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measured {
     /// The value, in the budget's unit: bytes, objects, or leaks.
     pub value: f64,
@@ -37,7 +38,7 @@ pub struct Measured {
 }
 
 /// Verdict of a budget.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// The upper bound does not exceed the limit.
@@ -49,7 +50,7 @@ pub enum Verdict {
 }
 
 /// A verdict with its reasons. All numbers are finite.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Judgement {
     pub verdict: Verdict,
     /// Mean over the runs.

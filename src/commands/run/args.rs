@@ -63,12 +63,19 @@ pub struct Args {
     /// Print a first scenario for a package
     #[arg(long, value_name = "PACKAGE", conflicts_with_all = ["scenario", "schema"])]
     pub init: Option<String>,
-    /// Print the JSON Schema of scenarios
-    #[arg(long, conflicts_with = "scenario")]
-    pub schema: bool,
+    /// Print the JSON Schema of scenarios, or of the results in result.json
+    #[arg(long, value_name = "DOCUMENT", conflicts_with = "scenario", num_args = 0..=1, require_equals = true, default_missing_value = "scenarios")]
+    pub schema: Option<SchemaOf>,
     /// Symbol sources.
     #[command(flatten)]
     pub names: NamesArgs,
+}
+
+/// A document with a JSON Schema.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub enum SchemaOf {
+    Scenarios,
+    Results,
 }
 
 /// Parses `1/3`.

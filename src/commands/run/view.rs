@@ -14,7 +14,7 @@ mod show;
 
 use self::progress::Shown;
 use self::show::show;
-use super::args::Args;
+use super::args::{Args, SchemaOf};
 use super::prepare;
 use crate::console::Console;
 use crate::console::signals::watch_signals;
@@ -36,8 +36,12 @@ use crate::untrusted::shell::quoted_path;
 /// Returns an error if the scenario is refused, or if no run could begin.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let console = &ctx.console;
-    if args.schema {
-        console.raw(format!("{:#}\n", prepare::schema()).as_bytes());
+    if let Some(document) = args.schema {
+        let schema = match document {
+            SchemaOf::Scenarios => prepare::schema(),
+            SchemaOf::Results => heaptap_lab::results::schema(),
+        };
+        console.raw(format!("{schema:#}\n").as_bytes());
         return Ok(Outcome::Done);
     }
     if let Some(package) = &args.init {
