@@ -1,7 +1,8 @@
 //! Judges the budgets of a scenario from the figures so far.
 
 use heaptap_lab::baseline::Baseline;
-use heaptap_lab::results::BudgetResult;
+use heaptap_lab::excess::{account_for, mean_parts};
+use heaptap_lab::results::{BudgetResult, Excess};
 use heaptap_lab::scenario::{Budget, DEFAULT_CLASS, Figure, Limit, Scenario};
 use heaptap_lab::verdict::{self, Judgement, Looks, Verdict};
 
@@ -67,17 +68,15 @@ impl Judging<'_> {
             Figure::Native { .. } => self.interval as f64,
             _ => 1.0,
         };
+        let nights = (self.baseline).nights(&budget.name, class, &progress.started);
         let limit = match &budget.limit {
             Limit::Change(change) => {
-                let baseline = self.baseline.runs(&budget.name, class);
-                return match baseline.is_empty() {
+                return match nights.is_empty() {
                     true => Err(format!(
                         "the baseline has no figure of it for the device class {class}; \
                          `--update-baseline` adds it"
                     )),
-                    false => Ok(verdict::judge_change(
-                        &runs, baseline, *change, floor, looks,
-                    )),
+                    false => Ok(verdict::judge_change(&runs, &nights, *change, floor, looks)),
                 };
             }
             Limit::Value(limits) => {
@@ -89,19 +88,28 @@ impl Judging<'_> {
             }
         };
         Ok(match budget.per {
-            Some(_) => verdict::judge_growth(&runs, &[], limit, floor, looks),
-            None => verdict::judge(&runs, &[], limit, floor, looks),
+            Some(_) => verdict::judge_growth(&runs, &nights, limit, floor, looks),
+            None => verdict::judge(&runs, &nights, limit, floor, looks),
         })
     }
 
     /// Returns the results of all budgets after the last run.
     pub(super) fn results(&self, progress: &Progress) -> Vec<BudgetResult> {
         let judged = self.all(progress, true).into_iter();
+        let class = progress.device_class.as_str();
         let budgets = self.scenario.budgets.iter().enumerate();
         std::iter::zip(budgets, judged)
             .map(|((at, budget), judged)| {
-                let is_over = judged.as_ref().is_ok_and(|j| j.verdict == Verdict::Over);
-                let last = progress.figures.get(at).and_then(|figures| figures.last());
+                let history = (self.baseline).history(&budget.name, class, &progress.started);
+                let parts = parts(progress, at);
+                let excess = match &judged {
+                    Ok(judged) if judged.verdict == Verdict::Over => {
+                        let before = self.baseline.parts(&budget.name, class);
+                        let last = history.last().map_or(judged.mean, |night| night.mean);
+                        account_for(&parts, &before, judged.mean - last)
+                    }
+                    _ => Vec::new(),
+                };
                 let (judgement, missing) = match judged {
                     Ok(judgement) => (Some(judgement), None),
                     Err(why) => (None, Some(why)),
@@ -114,14 +122,21 @@ impl Judging<'_> {
                     judgement,
                     missing,
                     figures: progress.measured(at),
-                    excess: match last {
-                        Some(figure) if is_over => figure.parts.clone(),
-                        _ => Vec::new(),
-                    },
+                    parts,
+                    excess,
+                    history,
                 }
             })
             .collect()
     }
+}
+
+/// Returns the largest parts of a budget's figure in all runs that have it.
+fn parts(progress: &Progress, budget: usize) -> Vec<Excess> {
+    let figures = progress.figures.get(budget).into_iter().flatten();
+    let measured = figures.filter(|figure| figure.measured.is_some());
+    let runs: Vec<&[Excess]> = measured.map(|figure| figure.parts.as_slice()).collect();
+    mean_parts(&runs)
 }
 
 #[cfg(test)]

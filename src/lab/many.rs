@@ -278,7 +278,9 @@ fn not_begun(request: &LabRequest, serial: &str, failure: &Failure) -> ScenarioR
                 judgement: None,
                 missing: Some("no run was completed".to_owned()),
                 figures: Vec::new(),
+                parts: Vec::new(),
                 excess: Vec::new(),
+                history: Vec::new(),
             })
             .collect(),
         exit_code: failure.class.exit_code(),
