@@ -50,8 +50,9 @@ impl RunFigure {
 
 /// Maximum number of parts of a figure that are read.
 const PARTS: usize = 100;
-/// Maximum number of parts that are kept: for people.
-const KEPT: usize = 5;
+/// Maximum number of parts of a run that are kept: more than are named, because the largest differ
+/// from run to run.
+const KEPT: usize = 20;
 
 /// Reads the figures of all budgets. `labels` are the snapshots of the run in order.
 pub fn of_run(folder: &Path, scenario: &Scenario, labels: &[String]) -> Vec<RunFigure> {
@@ -151,10 +152,10 @@ fn grown(rounds: &[Vec<Excess>]) -> Vec<Excess> {
     let before = |what: &str| first.iter().find(|part| part.what == what);
     let mut grown: Vec<Excess> = last
         .iter()
-        .map(|part| Excess {
-            what: part.what.clone(),
-            value: (part.value - before(&part.what).map_or(0.0, |part| part.value))
-                / (rounds.len() - 1).max(1) as f64,
+        .map(|part| {
+            let was = before(&part.what).map_or(0.0, |part| part.value);
+            let steps = (rounds.len() - 1).max(1) as f64;
+            Excess::new(&part.what, (part.value - was) / steps)
         })
         .filter(|part| part.value > 0.0)
         .collect();
@@ -190,10 +191,7 @@ mod tests {
         let round = |parts: &[(&str, f64)]| -> Vec<Excess> {
             let parts = parts.iter();
             parts
-                .map(|&(what, value)| Excess {
-                    what: what.to_owned(),
-                    value,
-                })
+                .map(|&(what, value)| Excess::new(what, value))
                 .collect()
         };
         let rounds = [

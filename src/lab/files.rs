@@ -80,6 +80,9 @@ pub fn write(folder: &Path, all: &[ScenarioResult]) -> Result<(), Failure> {
     text(SUMMARY, results::markdown::summary(all))?;
     text(METRICS, results::gitlab::metrics(all))?;
     let night = results::night::index(all, &page);
+    for (name, svg) in night.images {
+        text(&name, svg)?;
+    }
     text(INDEX, night.html)?;
     text(results::night::CSS_NAME, night.css.to_owned())
 }

@@ -1,7 +1,8 @@
 //! Judges the budgets of a scenario from the figures so far.
 
 use heaptap_lab::baseline::Baseline;
-use heaptap_lab::results::BudgetResult;
+use heaptap_lab::excess::{account_for, mean_parts};
+use heaptap_lab::results::{BudgetResult, Build, Excess};
 use heaptap_lab::scenario::{Budget, DEFAULT_CLASS, Figure, Limit, Scenario};
 use heaptap_lab::verdict::{self, Judgement, Looks, PairedChange, Verdict};
 
@@ -66,6 +67,7 @@ impl Judging<'_> {
         }
         let class = progress.device_class.as_str();
         let floor = self.floor(budget);
+        let nights = (self.baseline).nights(&budget.name, class, &progress.started);
         let limit = match &budget.limit {
             Limit::Change(_) if progress.two_builds => {
                 let compared = self.compared(budget, at, progress, looks);
@@ -73,15 +75,12 @@ impl Judging<'_> {
                 return Ok(judgement);
             }
             Limit::Change(change) => {
-                let baseline = self.baseline.runs(&budget.name, class);
-                return match baseline.is_empty() {
+                return match nights.is_empty() {
                     true => Err(format!(
                         "the baseline has no figure of it for the device class {class}; \
                          `--update-baseline` adds it"
                     )),
-                    false => Ok(verdict::judge_change(
-                        &runs, baseline, *change, floor, looks,
-                    )),
+                    false => Ok(verdict::judge_change(&runs, &nights, *change, floor, looks)),
                 };
             }
             Limit::Value(limits) => {
@@ -93,8 +92,8 @@ impl Judging<'_> {
             }
         };
         Ok(match budget.per {
-            Some(_) => verdict::judge_growth(&runs, &[], limit, floor, looks),
-            None => verdict::judge(&runs, &[], limit, floor, looks),
+            Some(_) => verdict::judge_growth(&runs, &nights, limit, floor, looks),
+            None => verdict::judge(&runs, &nights, limit, floor, looks),
         })
     }
 
@@ -126,17 +125,34 @@ impl Judging<'_> {
     /// Returns the results of all budgets after the last run.
     pub(super) fn results(&self, progress: &Progress) -> Vec<BudgetResult> {
         let judged = self.all(progress, true).into_iter();
+        let class = progress.device_class.as_str();
         let budgets = self.scenario.budgets.iter().enumerate();
         std::iter::zip(budgets, judged)
             .map(|((at, budget), judged)| {
-                let is_over = judged.as_ref().is_ok_and(|j| j.verdict == Verdict::Over);
-                let last = progress.figures(at).next_back();
                 let pairs = match budget.limit {
                     Limit::Change(_) => progress.pairs(at),
                     Limit::Value(_) => Vec::new(),
                 };
                 let looks = Looks::new(self.scenario.repeats.min, self.scenario.repeats.max);
                 let compared = self.compared(budget, at, progress, looks.last());
+                let history = (self.baseline).history(&budget.name, class, &progress.started);
+                let parts = parts(progress.figures(at));
+                let excess = match &judged {
+                    Ok(judged) if judged.verdict == Verdict::Over => {
+                        let (before, growth) = match pairs.is_empty() {
+                            true => {
+                                let last = history.last().map_or(judged.mean, |night| night.mean);
+                                (self.baseline.parts(&budget.name, class), judged.mean - last)
+                            }
+                            false => {
+                                let growth = pairs.iter().map(|(old, new)| new.value - old.value);
+                                (parts_of_old(progress, at), growth.sum())
+                            }
+                        };
+                        account_for(&parts, &before, growth)
+                    }
+                    _ => Vec::new(),
+                };
                 let (judgement, missing) = match judged {
                     Ok(judgement) => (Some(judgement), None),
                     Err(why) => (None, Some(why)),
@@ -153,14 +169,27 @@ impl Judging<'_> {
                         .map(|(old, new)| (old.value, new.value))
                         .collect(),
                     change: compared.and_then(|(_, change)| change),
-                    excess: match last {
-                        Some(figure) if is_over => figure.parts.clone(),
-                        _ => Vec::new(),
-                    },
+                    parts,
+                    excess,
+                    history,
                 }
             })
             .collect()
     }
+}
+
+/// Returns the largest parts of a budget's figure in all runs that have it.
+fn parts<'a>(figures: impl Iterator<Item = &'a state::Figure>) -> Vec<Excess> {
+    let measured = figures.filter(|figure| figure.measured.is_some());
+    let runs: Vec<&[Excess]> = measured.map(|figure| figure.parts.as_slice()).collect();
+    mean_parts(&runs)
+}
+
+/// Returns the parts of a budget's figure in the runs of the old build, of two.
+fn parts_of_old(progress: &Progress, budget: usize) -> Vec<Excess> {
+    let figures = progress.figures.get(budget).into_iter().flatten();
+    let is_old = |figure: &&state::Figure| progress.build_of(figure.run) == Some(Build::Old);
+    parts(figures.filter(is_old))
 }
 
 #[cfg(test)]

@@ -301,7 +301,9 @@ fn not_begun(request: &LabRequest, serial: &str, failure: &Failure) -> ScenarioR
                 figures: Vec::new(),
                 pairs: Vec::new(),
                 change: None,
+                parts: Vec::new(),
                 excess: Vec::new(),
+                history: Vec::new(),
             })
             .collect(),
         exit_code: failure.class.exit_code(),

@@ -165,7 +165,8 @@ impl Progress {
         self.two_builds.then_some(next)
     }
 
-    fn build_of(&self, number: usize) -> Option<Build> {
+    /// Returns the build of a run, of two.
+    pub fn build_of(&self, number: usize) -> Option<Build> {
         let run = self.runs.iter().find(|run| run.number == number);
         run.and_then(|run| run.build)
     }

@@ -174,8 +174,9 @@ fn a_scenario_is_within_its_budgets_and_then_within_its_baseline() {
 
     let baseline = lab.work().join("s.baseline");
     let was = fs::read_to_string(&baseline).expect("a baseline");
-    assert!(was.contains("details default: 1 object"), "{was}");
-    assert!(was.contains(" = 1 1 1\n"), "{was}");
+    assert!(was.contains("Z: 1 object = 1 1 1; 1.42 (42)\n"), "{was}");
+    let part = "details default part: 1 object = 1 com.example.app.ui.DetailActivity\n";
+    assert!(was.contains(part), "{was}");
     let change = Scenario {
         budgets: &[
             "{name: details, java: {class: \"*.DetailActivity\", measure: instances}, at: before, change: 5%}",
@@ -202,11 +203,88 @@ fn a_scenario_is_within_its_budgets_and_then_within_its_baseline() {
     assert_eq!(verdict(&same, "new"), "none", "{same:#}");
     fs::write(
         lab.work().join("half"),
-        was.replace(" = 1 1 1\n", " = 0.5 0.5 0.5\n"),
+        was.replace(" = 1 1 1;", " = 0.5 0.5 0.5;")
+            .replace(" = 1 com", " = 0.5 com"),
     )
     .unwrap();
     let grown = compare("half", "grown", 9);
     assert_eq!(verdict(&grown, "details"), "over", "{grown:#}");
+    let details = &grown["budgets"][0];
+    assert_eq!(details["excess"][0]["growth"], 0.5, "{details:#}");
+    assert_eq!(
+        details["history"][0]["app_version"], "1.42 (42)",
+        "{details:#}"
+    );
+    let read = |file: &str| fs::read_to_string(lab.work().join("grown").join(file)).unwrap();
+    assert!(read("summary.md").contains("| +0.5 objects to 1 object |"));
+    assert!(read("junit.xml").contains("grew since the baseline:"));
+    assert!(read("index.html").contains("<img src=\"trend-1.svg\""));
+    assert!(read("trend-1.svg").starts_with("<svg "));
+}
+
+/// Four nights of a scenario, whose runs differ by some percent.
+const NIGHTS: &str = "\
+    native default 2026-01-01T00:00:00Z: x = 1000000 1020000 1040000\n\
+    native default 2026-01-02T00:00:00Z: x = 1000000 1020000 1040000; 1.0\n\
+    native default 2026-01-03T00:00:00Z: x = 1000000 1020000 1040000; 1.1\n\
+    native default 2026-01-04T00:00:00Z: x = 1000000 1020000 1040000; 1.1\n";
+
+#[test]
+fn earlier_nights_allow_a_verdict_after_one_run() {
+    let lab = Lab::new(FAST);
+    let scenario = Scenario {
+        steps: &["start", "snapshot: up"],
+        budgets: &["{name: native, native: {}, at: up, limit: 1GiB}"],
+        ..Scenario::default()
+    };
+    scenario.write(&lab);
+    let file = lab.work().join("s.yaml");
+    let text = fs::read_to_string(&file).unwrap();
+    let text = text.replace("repeats: 1\n", "repeats: {min: 1, max: 3}\n");
+    fs::write(&file, text).unwrap();
+    let baseline = lab.work().join("s.baseline");
+    fs::write(&baseline, NIGHTS).unwrap();
+    let result = run(&lab, 0, &["--update-baseline"]);
+    assert_eq!(runs(&result), ["1 done"], "{result:#}");
+    let judged = &result["budgets"][0]["judgement"];
+    assert_eq!(
+        (&judged["runs"], &judged["earlier_runs"]),
+        (&1.into(), &12.into())
+    );
+    let was = fs::read_to_string(&baseline).unwrap();
+    assert!(was.contains(NIGHTS), "{was}");
+    assert_eq!(was.matches("\nnative default 2").count(), 5, "{was}");
+    // A night is added once, and is not its own history.
+    let args = [
+        "run",
+        "s.yaml",
+        "-o",
+        "out",
+        "--resume",
+        "--update-baseline",
+        "--json",
+    ];
+    let again = result_of(&lab.expect(0, &args));
+    assert_eq!(runs(&again), ["1 done"], "{again:#}");
+    assert_eq!(fs::read_to_string(&baseline).unwrap(), was);
+    // Without the nights, one run is too few.
+    fs::remove_file(&baseline).unwrap();
+    let result = result_of(&lab.expect(0, &["run", "s.yaml", "-o", "new", "--json"]));
+    assert_eq!(runs(&result), ["1 done", "2 done", "3 done"], "{result:#}");
+    // A baseline of another version is not overwritten.
+    let other = "# heaptap baseline 1: another format\n";
+    fs::write(&baseline, other).unwrap();
+    let args = [
+        "run",
+        "s.yaml",
+        "-o",
+        "other",
+        "--update-baseline",
+        "--json",
+    ];
+    let refused = lab.expect(8, &args).json();
+    assert_eq!(refused["error"]["kind"], "input-unreadable", "{refused:#}");
+    assert_eq!(fs::read_to_string(&baseline).unwrap(), other);
 }
 
 #[test]
@@ -224,6 +302,9 @@ fn what_is_over_its_budget_is_named() {
         ..Scenario::default()
     }
     .write(&lab);
+    let before =
+        "native default 2026-01-01T00:00:00Z: 8 B = 8 8 8\nnative default part: 8 B = 8 f\n";
+    fs::write(lab.work().join("s.baseline"), before).unwrap();
     let result = run(&lab, 9, &[]);
     for (budget, part) in [
         ("native", "EventHistory::Append"),
@@ -233,6 +314,9 @@ fn what_is_over_its_budget_is_named() {
         let budgets = result["budgets"].as_array().unwrap();
         let over = budgets.iter().find(|row| row["name"] == budget).unwrap();
         assert!(over["excess"].to_string().contains(part), "{over:#}");
+        // The baseline has one of them, and not the function.
+        let is_new = over["excess"][0]["is_new"] == true;
+        assert_eq!(is_new, budget == "native", "{over:#}");
     }
     assert_eq!(verdict(&result, "most"), "within", "{result:#}");
     let junit = text(&lab, "junit.xml");

@@ -31,11 +31,27 @@ impl Part {
         })
     }
 
+    /// Returns the label of the part in App Summary.
+    fn label(self) -> &'static str {
+        match self {
+            Part::Java | Part::JavaImages => "Java Heap",
+            Part::Native => "Native Heap",
+            Part::Code => "Code",
+            Part::Stack => "Stack",
+            Part::Graphics => "Graphics",
+        }
+    }
+
     /// Returns the part of a row of Dalvik Details that does not count like its parent row: code
     /// compiled in the app (Android 11).
     pub(super) fn of_detail(label: &str) -> Option<Part> {
         matches!(label, ".ZygoteJIT" | ".AppJIT").then_some(Part::Code)
     }
+}
+
+/// Returns the row of App Summary in which a row of the table counts: `Graphics` of `Gfx dev`.
+pub fn summary_row(label: &str) -> Option<&'static str> {
+    Part::of_row(label).map(Part::label)
 }
 
 /// Sums of rows by part.

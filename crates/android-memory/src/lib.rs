@@ -77,3 +77,5 @@ pub mod meminfo;
 pub mod reconcile;
 pub mod smaps;
 pub mod status;
+
+pub use division::summary_row;

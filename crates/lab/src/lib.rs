@@ -5,10 +5,12 @@
 //! |---|---|
 //! | [`scenario`] | the YAML language of scenarios, its JSON Schema, and errors with line and column |
 //! | [`verdict`] | verdicts of budgets from repeated measurements; how many repeats decide a budget |
-//! | [`baseline`] | figures of a build, for version control |
+//! | [`baseline`] | figures of the last nights, for version control |
+//! | [`excess`] | parts of a figure that account for its excess |
 //! | [`results`] | results of a scenario as plain data, and as JUnit XML, GitHub annotations, Markdown, HTML |
 
 pub mod baseline;
+pub mod excess;
 pub mod results;
 pub mod scenario;
 pub mod verdict;

@@ -9,6 +9,7 @@
 //! | [`markdown`] | a summary of a step or a merge request |
 //! | [`gitlab`] | GitLab's metrics report |
 //! | [`night`] | `index.html` of devices and scenarios |
+//! | [`trend`] | picture of a figure by night |
 
 pub mod defang;
 pub mod github;
@@ -17,6 +18,7 @@ pub mod junit;
 pub mod markdown;
 mod names;
 pub mod night;
+mod trend;
 pub mod values;
 
 #[cfg(test)]
@@ -130,7 +132,7 @@ pub struct Run {
 }
 
 /// One of two builds of an app.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Build {
     Old,
@@ -211,16 +213,55 @@ pub struct BudgetResult {
     /// Change from the old build to the new one; absent if a value is not positive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<PairedChange>,
-    /// Callsites, classes or rows that account for the excess, largest first.
+    /// Its largest functions, classes, mappings or rows, as means over the runs, largest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Excess>,
+    /// Of a budget over its limit, the parts that account for the excess: those that grew since
+    /// the baseline, if it has the figure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excess: Vec<Excess>,
+    /// The figure in the nights of the baseline, the latest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<PastFigure>,
 }
 
-/// Part of an excess.
+/// Part of a figure or of an excess.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Excess {
-    /// A function with its callers, a class, or a row of meminfo.
+    /// A function, a class, a mapping, or a row of meminfo.
     pub what: String,
     /// Its value, in the budget's unit.
     pub value: f64,
+    /// Its growth since the baseline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub growth: Option<f64>,
+    /// The baseline does not list it; if its list is full, it grew by `growth` at least.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_new: bool,
+}
+
+impl Excess {
+    /// Creates a part.
+    pub fn new(what: &str, value: f64) -> Excess {
+        Excess {
+            what: what.to_owned(),
+            value,
+            growth: None,
+            is_new: false,
+        }
+    }
+}
+
+/// Figure of an earlier night.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PastFigure {
+    /// Start, RFC 3339 in UTC.
+    pub started: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub app_version: Option<String>,
+    /// Mean over the runs.
+    pub mean: f64,
+    /// One-sided 95% bounds of the mean.
+    pub lower: f64,
+    pub upper: f64,
 }

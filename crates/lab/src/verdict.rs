@@ -19,13 +19,13 @@ use heaptap_analyze::sampling::special;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use change::{PairedChange, judge_builds, judge_change, judge_pairs};
+pub use change::{MIN_NIGHTS, PairedChange, judge_builds, judge_change, judge_pairs};
 pub use growth::slope_of_second_half;
 pub use holm::holm;
 pub use looks::{Looks, MIN_EARLIER_RUNS, MIN_RUNS};
 pub use plan::{MAX_PLANNED_RUNS, Plan, plan, plan_margin, plan_pairs};
 
-use spread::{Hits, Sampling, Spread, mean};
+use spread::{Hits, Sampling, Spread, counted, mean};
 
 /// Figure of a budget in one run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -76,21 +76,22 @@ pub struct Judgement {
 
 /// Judges a figure of 0 or more against a limit.
 ///
-/// `earlier` are the same figure's runs of earlier sessions. `floor` is the smallest step of the
+/// `nights` are the same figure's runs of each earlier night: their spread is pooled in. `floor` is the smallest step of the
 /// values: 4,096 for PSS, 1 for counts and exact bytes, the sampling interval for sampled bytes.
 /// Above 1, it is the least spread assumed; if it is at most 1, equal values are exact, and one
 /// object where the limit is 0 is over at once.
 pub fn judge(
     runs: &[Measured],
-    earlier: &[Measured],
+    nights: &[&[Measured]],
     limit: f64,
     floor: f64,
     looks: Looks,
 ) -> Judgement {
+    let earlier = nights.iter().copied().flatten();
     if runs.iter().chain(earlier).any(|run| run.value < 0.0) {
         return Judgement::unusable(runs.len(), limit, "a value is negative");
     }
-    let judgement = judge_growth(runs, earlier, limit, floor, looks);
+    let judgement = judge_growth(runs, nights, limit, floor, looks);
     let judgement = Judgement {
         lower: judgement.lower.max(0.0),
         ..judgement
@@ -113,25 +114,26 @@ pub fn judge(
 /// [`judge`]. A slope does not have `samples`: the spread of the runs contains its sampling error.
 pub fn judge_growth(
     runs: &[Measured],
-    earlier: &[Measured],
+    nights: &[&[Measured]],
     limit: f64,
     floor: f64,
     looks: Looks,
 ) -> Judgement {
+    let earlier = nights.iter().copied().flatten();
     if let Some(why) = objection(runs.iter().chain(earlier)) {
         return Judgement::unusable(runs.len(), limit, why);
     }
     let values = values(runs);
+    let past: Vec<Vec<f64>> = nights.iter().map(|night| self::values(night)).collect();
     Estimate {
         mean: mean(&values),
-        spread: Spread::new(&values, &self::values(earlier)),
-        per_run: 1.0 / runs.len().max(1) as f64,
+        spreads: Estimate::by_run(Spread::new(&values, &past), runs.len()),
         sampling: Sampling {
             own: Hits::new(runs, floor),
             other: None,
         },
     }
-    .judge(runs.len(), earlier.len(), limit, floor, looks)
+    .judge(runs.len(), counted(nights), limit, floor, looks)
 }
 
 fn values(runs: &[Measured]) -> Vec<f64> {
@@ -155,13 +157,18 @@ fn objection<'a>(mut runs: impl Iterator<Item = &'a Measured>) -> Option<&'stati
 /// A mean with its errors.
 struct Estimate {
     mean: f64,
-    spread: Option<Spread>,
-    /// Variance of the mean, in variances of a run: 1/n.
-    per_run: f64,
+    /// Spreads, each with the variance of the mean in its variances: 1/n for that of n runs. The
+    /// widest bounds count.
+    spreads: Vec<(Spread, f64)>,
     sampling: Sampling,
 }
 
 impl Estimate {
+    fn by_run(spread: Option<Spread>, runs: usize) -> Vec<(Spread, f64)> {
+        let per_run = 1.0 / runs.max(1) as f64;
+        spread.map(|spread| (spread, per_run)).into_iter().collect()
+    }
+
     /// Compares the estimate with a limit.
     fn judge(self, runs: usize, earlier: usize, limit: f64, floor: f64, looks: Looks) -> Judgement {
         if runs == 0 {
@@ -171,17 +178,22 @@ impl Estimate {
             return Judgement::unusable(runs, limit, "the limit is not finite");
         }
         let confidence = looks.confidence(earlier);
-        let (mut below, mut above, mut p_over) = (0.0_f64, 0.0_f64, 1.0_f64);
-        if let Some(spread) = self.spread {
+        let (mut below, mut above) = (0.0_f64, 0.0_f64);
+        let mut p_over = if self.spreads.is_empty() {
+            1.0
+        } else {
+            0.0_f64
+        };
+        for (spread, variance) in &self.spreads {
             let least = if floor > 1.0 { floor } else { 0.0 };
-            let error = spread.deviation.max(least) * self.per_run.sqrt();
-            below = student::point(confidence, spread.freedom) * error;
+            let error = spread.deviation.max(least) * variance.sqrt();
+            below = below.max(student::point(confidence, spread.freedom) * error);
             above = below;
-            p_over = match self.mean - limit {
+            p_over = p_over.max(match self.mean - limit {
                 excess if error > 0.0 => student::tail(excess / error, spread.freedom),
                 excess if excess > 0.0 => 0.0,
                 _ => 1.0,
-            };
+            });
         }
         let mut sampling_decides = true;
         if self.sampling.is_some() {
@@ -216,7 +228,7 @@ impl Estimate {
             upper,
             limit,
             runs,
-            earlier_runs: self.spread.map_or(0, |spread| spread.earlier_runs),
+            earlier_runs: (self.spreads.first()).map_or(0, |(spread, _)| spread.earlier_runs),
             confidence,
             p_over,
             why,

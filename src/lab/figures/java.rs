@@ -77,10 +77,7 @@ impl<'a> Heaps<'a> {
             JavaMeasure::Retained => row.sums.retained.total_bytes() as f64,
         };
         let parts: Vec<Excess> = (found.rows.iter())
-            .map(|row| Excess {
-                what: row.name.clone(),
-                value: value(row),
-            })
+            .map(|row| Excess::new(&row.name, value(row)))
             .collect();
         if measure == JavaMeasure::Retained && parts.len() > 1 {
             return RunFigure::missing(format!(
@@ -104,10 +101,7 @@ impl<'a> Heaps<'a> {
             .iter()
             .filter(|group| group.library.is_none() && group.certainty != Certainty::Possible);
         let parts: Vec<Excess> = counted
-            .map(|group| Excess {
-                what: group.class.clone(),
-                value: group.leaks.len() as f64,
-            })
+            .map(|group| Excess::new(&group.class, group.leaks.len() as f64))
             .collect();
         RunFigure::sum_of(parts)
     }

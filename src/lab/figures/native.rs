@@ -150,10 +150,7 @@ impl Opened {
             let row = rows.row(at_row);
             let Key::Group(group) = row.key else { continue };
             if row.own[at] > 0 {
-                parts.push(Excess {
-                    what: groups.name(group).into_owned(),
-                    value: row.own[at] as f64,
-                });
+                parts.push(Excess::new(&groups.name(group), row.own[at] as f64));
             }
         }
         Ok(())

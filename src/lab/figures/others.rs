@@ -1,4 +1,5 @@
-//! Figures of `dumpsys meminfo` and of the log of garbage collections at a label.
+//! Figures of `dumpsys meminfo` and of the log of garbage collections at a label. Mappings, if they
+//! were captured, are the parts of a row.
 
 use std::path::Path;
 
@@ -7,8 +8,12 @@ use heaptap_lab::results::Excess;
 use heaptap_lab::scenario::END;
 
 use super::{RunFigure, selector};
+use crate::heaps::java::ProgressReporter;
 use crate::heaps::selector::{JavaInput, ProcessFilter};
-use crate::system::meminfo;
+use crate::memory::smaps::{By, Field, Grouped};
+use crate::memory::summary_row;
+use crate::system::meminfo::{self, ProcessFacts};
+use crate::system::smaps;
 use crate::timeline::{Entry, Observation, Timeline};
 
 /// Column of the rows.
@@ -42,22 +47,56 @@ pub(super) fn pss(folder: &Path, label: &str, row: &str) -> RunFigure {
             ));
         };
         *found.get_or_insert(0i64) += value;
-        let table = process
-            .rows
-            .iter()
-            .filter(|row| !row.label.starts_with("TOTAL"));
-        parts.extend(table.filter_map(|row| {
-            let value = *row.values.get(PSS)?;
-            (value > 0).then(|| Excess {
-                what: row.label.clone(),
-                value: value as f64,
-            })
-        }));
+        parts.extend(parts_of(process, row, &mappings(folder, label, process)));
     }
     let Some(value) = found else {
         return RunFigure::missing(format!("meminfo at {label} does not have a process"));
     };
     RunFigure::new(value as f64, None, parts)
+}
+
+/// Returns the memory mappings of a process at a label by library; empty if they were not captured.
+fn mappings(folder: &Path, label: &str, process: &ProcessFacts) -> Vec<Grouped> {
+    let input = JavaInput {
+        path: folder.to_owned(),
+        which: Some(selector(label)),
+    };
+    let only = ProcessFilter {
+        pids: process.pid.map(u64::from).into_iter().collect(),
+        ..ProcessFilter::default()
+    };
+    let loaded = smaps::load(&input, &only, &ProgressReporter::default());
+    loaded.map_or(Vec::new(), |mapped| mapped.smaps.groups(By::Library).rows)
+}
+
+/// Returns the parts of a row: the rows of the table that count in it, and instead of each of them
+/// its mappings. A total has too many mappings.
+fn parts_of(process: &ProcessFacts, row: &str, mappings: &[Grouped]) -> Vec<Excess> {
+    let is_total = row.to_ascii_uppercase().starts_with("TOTAL");
+    let counts = |label: &str| {
+        label.eq_ignore_ascii_case(row)
+            || summary_row(label).is_some_and(|summary| summary.eq_ignore_ascii_case(row))
+    };
+    let mut parts = Vec::new();
+    for table_row in &process.rows {
+        let label = table_row.label.as_str();
+        if label.starts_with("TOTAL") || !(is_total || counts(label)) {
+            continue;
+        }
+        let of_row = |mapping: &&Grouped| !is_total && mapping.group.kind.label() == label;
+        let before = parts.len();
+        parts.extend(mappings.iter().filter(of_row).filter_map(|mapping| {
+            let pss = mapping.sums.get(Field::Pss).filter(|pss| *pss > 0)?;
+            Some(Excess::new(&mapping.group.label(), pss as f64))
+        }));
+        let pss = table_row.values.get(PSS).filter(|pss| **pss > 0);
+        if let Some(pss) = pss
+            && parts.len() == before
+        {
+            parts.push(Excess::new(label, *pss as f64));
+        }
+    }
+    parts
 }
 
 /// Returns the live set after the last collection before the label, summed over the processes.

@@ -40,7 +40,9 @@ pub fn budget(name: &str, verdict: Option<(Verdict, f64, f64, f64)>) -> BudgetRe
         }),
         pairs: Vec::new(),
         change: None,
+        parts: Vec::new(),
         excess: Vec::new(),
+        history: Vec::new(),
     }
 }
 
@@ -66,10 +68,7 @@ fn run(number: usize, state: RunState, error: Option<(&str, &str)>) -> Run {
 /// void.
 pub fn all_states() -> ScenarioResult {
     let mut over = budget("libapp", Some((Verdict::Over, 12.9, 12.4, 13.4)));
-    over.excess = vec![Excess {
-        what: "Cache::insert <- Cache::load".to_owned(),
-        value: 3.0 * MIB,
-    }];
+    over.excess = vec![Excess::new("Cache::insert <- Cache::load", 3.0 * MIB)];
     ScenarioResult {
         schema_version: SCHEMA_VERSION,
         scenario: "login".to_owned(),
@@ -141,6 +140,13 @@ pub fn hostile() -> ScenarioResult {
         for part in &mut budget.excess {
             part.what = text();
         }
+        budget.history = vec![PastFigure {
+            started: text(),
+            app_version: Some(text()),
+            mean: 1.0,
+            lower: 0.0,
+            upper: f64::INFINITY,
+        }];
     }
     result
 }

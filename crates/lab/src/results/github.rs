@@ -36,6 +36,9 @@ pub fn annotations(results: &[ScenarioResult]) -> String {
                 Some(Verdict::Undecided) | None => &mut warnings,
             };
             let mut message = values::sentence(budget);
+            if budget.excess.iter().any(|part| part.growth.is_some()) {
+                message += &format!("; {}:", values::excess_heading(budget));
+            }
             for part in budget.excess.iter().take(MAX_EXCESS) {
                 message += &format!("\n  {}", values::excess(budget.unit, part));
             }
@@ -170,10 +173,7 @@ mod tests {
                     .excess
                     .first()
                     .cloned()
-                    .unwrap_or(super::super::Excess {
-                        what: String::new(),
-                        value: 1.0,
-                    });
+                    .unwrap_or_else(|| super::super::Excess::new("", 1.0));
                 part.what = format!("{HOSTILE}{}", "%ä".repeat(2_000));
                 budget.excess.push(part);
             }

@@ -216,7 +216,7 @@ fn details(budget: &BudgetResult, result: &ScenarioResult) -> Vec<String> {
     }
     lines.push(format!("device: {}", values::device_name(&result.device)));
     if !budget.excess.is_empty() {
-        lines.push("largest parts:".to_owned());
+        lines.push(format!("{}:", values::excess_heading(budget)));
     }
     let parts = budget.excess.iter().take(MAX_EXCESS);
     lines.extend(parts.map(|part| format!("  {}", values::excess(budget.unit, part))));

@@ -120,11 +120,14 @@ fn over(result: &ScenarioResult, budget: &BudgetResult) -> String {
     if budget.excess.is_empty() {
         return text;
     }
-    text += "\n| size | largest parts |\n|---:|---|\n";
+    text += &format!(
+        "\n| size | {} |\n|---:|---|\n",
+        values::excess_heading(budget)
+    );
     for part in budget.excess.iter().take(MAX_EXCESS) {
         text += &format!(
             "| {} | {} |\n",
-            values::value(budget.unit, part.value),
+            values::excess_size(budget.unit, part),
             code(&defang::line(&part.what, defang::MAX_LINE_CHARS))
         );
     }

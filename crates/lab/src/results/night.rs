@@ -1,13 +1,13 @@
 //! `index.html` of many results: a table of devices and scenarios, the budgets of each scenario, and
 //! trends over versions of the app. Jenkins shows pages without scripts, inline style and `data:`
-//! images, so the page has plain tables and one style sheet.
+//! images, so the page has plain tables, one style sheet, and images in files.
 
 use std::collections::BTreeMap;
 
 use super::defang::{self, markup};
 use super::markdown::totals;
-use super::{BudgetResult, Run, RunPage, RunState, ScenarioResult, values};
-use crate::verdict::{Judgement, Verdict};
+use super::{BudgetResult, Run, RunPage, RunState, ScenarioResult, trend, values};
+use crate::verdict::Verdict;
 
 /// Name of the style sheet that the page refers to.
 pub const CSS_NAME: &str = "index.css";
@@ -19,19 +19,26 @@ pub struct Night {
     pub html: String,
     /// Contents of [`CSS_NAME`] in the same directory.
     pub css: &'static str,
+    /// Names and contents of the images in the same directory.
+    pub images: Vec<(String, String)>,
 }
 
 /// Returns the page of the results, with links to the pages of runs: paths relative to the page. If
-/// a device has several results of a scenario, the tables show the latest and a trend shows all.
+/// a device has several results of a scenario, the tables show the latest.
 pub fn index(results: &[ScenarioResult], page: RunPage<'_>) -> Night {
     let cells = latest(results);
-    let mut html = format!(
+    let html = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>Memory budgets</title>\n<link rel=\"stylesheet\" href=\"{CSS_NAME}\">\n</head>\n\
          <body>\n<main>\n<h1>Memory budgets</h1>\n<p>{}</p>\n",
         totals(&cells.values().copied().collect::<Vec<_>>()),
     );
+    let mut night = Night {
+        html,
+        css: include_str!("night.css"),
+        images: Vec::new(),
+    };
     let mut scenarios: Vec<&str> = Vec::new();
     let mut devices: Vec<DeviceKey> = Vec::new();
     for result in results {
@@ -42,17 +49,14 @@ pub fn index(results: &[ScenarioResult], page: RunPage<'_>) -> Night {
             devices.push(device_key(result));
         }
     }
-    overview(&mut html, &cells, &devices, &scenarios, page);
+    overview(&mut night.html, &cells, &devices, &scenarios, page);
     for scenario in scenarios {
-        html += &format!("<h2>{}</h2>\n", text(scenario));
-        budgets(&mut html, &cells, &devices, scenario);
-        trends(&mut html, results, scenario);
+        night.html += &format!("<h2>{}</h2>\n", text(scenario));
+        budgets(&mut night.html, &cells, &devices, scenario);
+        trends(&mut night, &cells, &devices, scenario);
     }
-    html += "</main>\n</body>\n</html>\n";
-    Night {
-        html,
-        css: include_str!("night.css"),
-    }
+    night.html += "</main>\n</body>\n</html>\n";
+    night
 }
 
 /// Serial, that of the device that stayed away, and model: serials of cheap devices are not unique.
@@ -187,7 +191,7 @@ fn budgets(html: &mut String, cells: &Cells, devices: &[DeviceKey], scenario: &s
         "verdict",
         "value",
         "limit",
-        "largest part",
+        "largest part or growth",
     ];
     table_start(html, "Budgets", &columns.map(str::to_owned));
     for device in devices {
@@ -241,70 +245,51 @@ fn verdict_cell(budget: &BudgetResult) -> String {
     )
 }
 
-/// A judged budget of a result.
-type Point<'a> = (&'a ScenarioResult, &'a BudgetResult, &'a Judgement);
-
-/// Writes a table by version of the app for each device and budget with several versions.
-fn trends(html: &mut String, results: &[ScenarioResult], scenario: &str) {
-    let mut series: BTreeMap<(DeviceKey, &str), Vec<Point>> = BTreeMap::new();
-    for result in results.iter().filter(|result| result.scenario == scenario) {
-        for budget in &result.budgets {
-            if let Some(judgement) = &budget.judgement {
-                let key = (device_key(result), budget.name.as_str());
-                series
-                    .entry(key)
-                    .or_default()
-                    .push((result, budget, judgement));
-            }
-        }
+/// Writes the figures of the nights before, by version of the app, for each budget that the
+/// baseline has.
+fn trends(night: &mut Night, cells: &Cells, devices: &[DeviceKey], scenario: &str) {
+    let results = devices
+        .iter()
+        .filter_map(|device| cells.get(&(*device, scenario)));
+    let known: Vec<_> = results
+        .flat_map(|result| result.budgets.iter().map(move |budget| (*result, budget)))
+        .filter(|(_, budget)| !budget.history.is_empty())
+        .collect();
+    if known.is_empty() {
+        return;
     }
-    for ((_, name), mut points) in series {
-        points.sort_by(|a, b| a.0.started.cmp(&b.0.started));
-        if points
-            .iter()
-            .all(|point| point.0.app_version == points[0].0.app_version)
-        {
-            continue;
-        }
-        let caption = format!(
-            "{} on {} by version, oldest first",
-            defang::name(name),
-            values::device_name(&points[0].0.device)
+    let columns = ["budget", "trend", "versions, oldest first"];
+    table_start(&mut night.html, "Trend", &columns.map(str::to_owned));
+    for (result, budget) in known {
+        let picture = trend::svg(budget).map(|svg| {
+            let name = format!("trend-{}.svg", night.images.len() + 1);
+            let image = format!("<img src=\"{name}\" alt=\"\" width=\"240\" height=\"60\">");
+            night.images.push((name, svg));
+            image
+        });
+        night.html += &format!(
+            "<tr><th scope=\"row\">{}<br><small>{}</small></th><td>{}</td><td><ol>",
+            text(&budget.name),
+            markup(&values::device_name(&result.device)),
+            picture.unwrap_or_default()
         );
-        let columns = [
-            "version",
-            "start",
-            "verdict",
-            "value",
-            "limit",
-            "share of the largest",
-        ];
-        table_start(html, &caption, &columns.map(str::to_owned));
-        let largest = points.iter().map(|point| point.2.mean).fold(0.0, f64::max);
-        for (result, budget, judgement) in points {
-            *html += &format!(
-                "<tr><th scope=\"row\">{}</th><td>{}</td>{}<td class=\"number\">{}</td>\
-                 <td class=\"number\">{}</td><td>{}</td></tr>\n",
-                text(result.app_version.as_deref().unwrap_or("unknown")),
-                text(&result.started),
-                verdict_cell(budget),
-                values::estimate(budget.unit, judgement),
-                values::value(budget.unit, judgement.limit),
-                bar(judgement.mean, largest)
-            );
+        for past in &budget.history {
+            let value = values::past(budget.unit, past);
+            night.html += &point(past.app_version.as_deref(), &past.started, &value);
         }
-        table_end(html);
+        if let Some(judgement) = &budget.judgement {
+            let value = values::estimate(budget.unit, judgement);
+            night.html += &point(result.app_version.as_deref(), &result.started, &value);
+        }
+        night.html += "</ol></td></tr>\n";
     }
+    table_end(&mut night.html);
 }
 
-/// Returns a bar of the share in percent; browsers without `meter` show the number.
-fn bar(value: f64, largest: f64) -> String {
-    let share = value / largest * 100.0;
-    if !share.is_finite() {
-        return "-".to_owned();
-    }
-    let share = share.clamp(0.0, 100.0);
-    format!("<meter min=\"0\" max=\"100\" value=\"{share:.1}\">{share:.0}%</meter>")
+fn point(version: Option<&str>, started: &str, value: &str) -> String {
+    let day = started.split('T').next().unwrap_or_default();
+    let version = text(version.unwrap_or("unknown version"));
+    format!("<li>{version}: {value} <small>{}</small></li>", text(day))
 }
 
 fn table_start(html: &mut String, caption: &str, columns: &[String]) {
@@ -327,6 +312,7 @@ fn text(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::PastFigure;
     use super::super::fixture::{self, all_states, hostile};
     use super::*;
 
@@ -347,7 +333,7 @@ mod tests {
         ] {
             assert!(night.html.contains(part), "{part} in {}", night.html);
         }
-        assert!(!night.html.contains("by version"));
+        assert!(night.images.is_empty());
     }
 
     #[test]
@@ -383,25 +369,33 @@ mod tests {
     }
 
     #[test]
-    fn index_several_versions_have_a_trend() {
+    fn index_has_the_nights_of_the_baseline() {
+        let mut result = all_states();
+        let mib = f64::from(1 << 20);
+        result.budgets[1].history = vec![PastFigure {
+            started: "2026-11-19T01:02:03Z".to_owned(),
+            app_version: Some("2.0 (200)".to_owned()),
+            mean: 6.0 * mib,
+            lower: 5.5 * mib,
+            upper: 6.5 * mib,
+        }];
+        let night = index(&[result], &fixture::page);
+        fixture::assert_well_formed(&night.html, &[VOID, &["img"]].concat());
+        let versions = "<ol><li>2.0 (200): 6.0 MiB (5.5 to 6.5) <small>2026-11-19</small></li>\
+                        <li>2.1 (210): 12.9 MiB (12.4 to 13.4) <small>2026-11-20</small></li></ol>";
+        assert!(night.html.contains(versions), "{}", night.html);
+        assert!(
+            night.html.contains("<img src=\"trend-1.svg\""),
+            "{}",
+            night.html
+        );
+        assert_eq!(night.images.len(), 1);
+        // Of several results of a device, the latest.
         let mut old = all_states();
-        old.app_version = Some("2.0 (200)".to_owned());
-        old.started = "2026-11-19T01:02:03Z".to_owned();
-        for judgement in old.budgets.iter_mut().filter_map(|b| b.judgement.as_mut()) {
-            judgement.mean /= 2.0;
-        }
+        old.started = "2026-11-18T01:02:03Z".to_owned();
         let html = index(&[all_states(), old], &fixture::page).html;
-        fixture::assert_well_formed(&html, VOID);
-        let old = html
-            .find("<th scope=\"row\">2.0 (200)</th>")
-            .expect("the old version");
-        let new = html
-            .find("<th scope=\"row\">2.1 (210)</th>")
-            .expect("the new version");
-        assert!(old < new);
-        assert!(html.contains("<meter min=\"0\" max=\"100\" value=\"50.0\">50%</meter>"));
-        // The tables of budgets show the latest result only.
         assert_eq!(html.matches("<td class=\"unmeasured\">").count(), 1);
+        assert!(!html.contains("<caption>Trend"));
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use heaptap_model::units::{SignedSize, thousands};
 
 use super::defang::{self, MAX_LINE_CHARS};
-use super::{BudgetResult, Build, Device, Excess, Run, RunState, ScenarioResult, Unit};
+use super::{
+    BudgetResult, Build, Device, Excess, PastFigure, Run, RunState, ScenarioResult, Unit,
+};
 use crate::verdict::{Judgement, Verdict};
 
 /// Exit codes of a scenario that measured: done, incomplete, over, undecided.
@@ -31,9 +33,15 @@ pub fn bounds(unit: Unit, lower: f64, upper: f64) -> String {
 
 /// Returns a mean with its bounds: `12.4 MiB (11.9 to 12.8)`. An exact mean has no bounds.
 pub fn estimate(unit: Unit, judgement: &Judgement) -> String {
-    let Judgement {
-        mean, lower, upper, ..
-    } = *judgement;
+    mean_with_bounds(unit, judgement.mean, judgement.lower, judgement.upper)
+}
+
+/// Returns [`estimate`] of an earlier night.
+pub(super) fn past(unit: Unit, past: &PastFigure) -> String {
+    mean_with_bounds(unit, past.mean, past.lower, past.upper)
+}
+
+fn mean_with_bounds(unit: Unit, mean: f64, lower: f64, upper: f64) -> String {
     let text = value(unit, mean);
     if lower == mean && upper == mean {
         return text;
@@ -164,13 +172,31 @@ pub(super) fn run_count(budget: &BudgetResult, judgement: &Judgement) -> String 
     }
 }
 
-/// Returns a part of an excess: `3.0 MiB  decode`.
+/// Returns the heading of the parts of an excess.
+pub fn excess_heading(budget: &BudgetResult) -> &'static str {
+    match budget.excess.iter().any(|part| part.growth.is_some()) {
+        true => "grew since the baseline",
+        false => "largest parts",
+    }
+}
+
+/// Returns a part of an excess: `3.0 MiB  decode`, `+1.0 MiB to 3.0 MiB  decode`.
 pub(super) fn excess(unit: Unit, part: &Excess) -> String {
-    format!(
-        "{}  {}",
-        value(unit, part.value),
-        defang::line(&part.what, MAX_LINE_CHARS)
-    )
+    let what = defang::line(&part.what, MAX_LINE_CHARS);
+    format!("{}  {what}", excess_size(unit, part))
+}
+
+/// Returns the size of a part of an excess: `3.0 MiB`, `+1.0 MiB to 3.0 MiB`, `+3.0 MiB (new)`.
+pub fn excess_size(unit: Unit, part: &Excess) -> String {
+    let now = value(unit, part.value);
+    match part.growth {
+        None => now,
+        Some(growth) if part.is_new && growth == part.value => format!("+{now} (new)"),
+        Some(growth) => {
+            let least = if part.is_new { " or more" } else { "" };
+            format!("+{}{least} to {now}", value(unit, growth))
+        }
+    }
 }
 
 /// Returns the device as `Pixel 6 (R58M123)`, or its serial if the model is unknown.
@@ -251,6 +277,23 @@ mod tests {
             p_over: 0.5,
             why: None,
         }
+    }
+
+    #[test]
+    fn excess_has_its_growth() {
+        let mib = f64::from(1 << 20);
+        let size = |growth, is_new| {
+            let part = Excess {
+                growth,
+                is_new,
+                ..Excess::new("x", 3.0 * mib)
+            };
+            excess_size(Unit::Bytes, &part)
+        };
+        assert_eq!(size(None, false), "3.0 MiB");
+        assert_eq!(size(Some(mib), false), "+1.0 MiB to 3.0 MiB");
+        assert_eq!(size(Some(mib), true), "+1.0 MiB or more to 3.0 MiB");
+        assert_eq!(size(Some(3.0 * mib), true), "+3.0 MiB (new)");
     }
 
     #[test]

@@ -2,27 +2,41 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::spread::{Hits, Sampling, Spread, mean};
-use super::{Estimate, Judgement, Looks, Measured, objection, values};
+use super::spread::{Hits, Sampling, Spread, counted, mean};
+use super::{Estimate, Judgement, Looks, Measured, objection, student, values};
+
+/// Least number of nights whose means show how nights differ.
+pub const MIN_NIGHTS: usize = 3;
 
 /// Judges a figure against the mean of a baseline that may grow by `change` (0.02 for 2%). The
 /// limit of the judgement is that of the mean; the bounds contain the error of the baseline too.
 /// `floor` as for [`super::judge`].
 ///
-/// Both sides are runs that spread alike. If nights differ more than the runs of one night do, pass
-/// the mean of each night as one run.
+/// The baseline is the runs of each earlier night. From [`MIN_NIGHTS`] nights, a night is the unit:
+/// the new mean is one more, and its error at least that of a night. Fewer nights are compared as
+/// runs, as if nights did not differ.
 pub fn judge_change(
     runs: &[Measured],
-    baseline: &[Measured],
+    nights: &[&[Measured]],
     change: f64,
     floor: f64,
     looks: Looks,
 ) -> Judgement {
     // A baseline that grew by the accepted change: what the runs are at the limit.
     let factor = 1.0 + change;
-    let grown: Vec<f64> = baseline.iter().map(|run| run.value * factor).collect();
-    let limit = mean(&grown);
-    let all = || runs.iter().chain(baseline);
+    let baseline = nights.concat();
+    let grown: Vec<Vec<f64>> = (nights.iter())
+        .filter(|night| !night.is_empty())
+        .map(|night| night.iter().map(|run| run.value * factor).collect())
+        .collect();
+    let means: Vec<f64> = grown.iter().map(|night| mean(night)).collect();
+    let is_by_night = means.len() >= MIN_NIGHTS;
+    let limit = mean(&if is_by_night {
+        means.clone()
+    } else {
+        grown.concat()
+    });
+    let all = || runs.iter().chain(&baseline);
     let why = if baseline.is_empty() {
         Some("the baseline does not have runs")
     } else if all().any(|run| run.value < 0.0) {
@@ -36,16 +50,21 @@ pub fn judge_change(
         return Judgement::unusable(runs.len(), limit, why);
     }
     let values = values(runs);
+    let per_run = 1.0 / runs.len().max(1) as f64 + 1.0 / baseline.len() as f64;
+    let by_run = Spread::new(&values, &grown).map(|spread| (spread, per_run));
+    let by_night = is_by_night.then(|| Spread::new(&means, &[])).flatten();
+    let per_night = 1.0 + 1.0 / means.len() as f64;
     Estimate {
         mean: mean(&values),
-        spread: Spread::new(&values, &grown),
-        per_run: 1.0 / runs.len().max(1) as f64 + 1.0 / baseline.len() as f64,
+        spreads: (by_run.into_iter())
+            .chain(by_night.map(|spread| (spread, per_night)))
+            .collect(),
         sampling: Sampling {
             own: Hits::new(runs, floor),
-            other: Hits::new(baseline, floor).map(|hits| hits.scaled(factor)),
+            other: Hits::new(&baseline, floor).map(|hits| hits.scaled(factor)),
         },
     }
-    .judge(runs.len(), baseline.len(), limit, floor, looks)
+    .judge(runs.len(), counted(nights), limit, floor, looks)
 }
 
 /// Change between two builds, measured in pairs.
@@ -72,7 +91,7 @@ pub fn judge_builds(
     let (old, new): (Vec<Measured>, Vec<Measured>) = pairs.iter().copied().unzip();
     let values: Vec<(f64, f64)> = pairs.iter().map(|(a, b)| (a.value, b.value)).collect();
     let Some(logs) = log_ratios(&values).filter(|logs| !logs.is_empty()) else {
-        return (judge_change(&new, &old, change, floor, looks), None);
+        return (judge_change(&new, &[&old], change, floor, looks), None);
     };
     let old: Vec<f64> = values.iter().map(|(old, _)| old.ln()).collect();
     let typical = mean(&old).exp();
@@ -116,8 +135,7 @@ fn judge_logs(logs: &[f64], change: f64, least: f64, looks: Looks) -> Judgement 
     });
     let judgement = Estimate {
         mean: mean(logs),
-        spread,
-        per_run: 1.0 / logs.len().max(1) as f64,
+        spreads: Estimate::by_run(spread, logs.len()),
         sampling: Sampling::default(),
     }
     .judge(logs.len(), 0, change.ln_1p(), 0.0, looks);
@@ -160,7 +178,7 @@ mod tests {
         let runs = exact(&[109.0, 110.0, 111.0]);
         let baseline = exact(&[99.0, 100.0, 101.0]);
         let looks = Looks::new(3, 3);
-        let judgement = judge_change(&runs, &baseline, 0.02, 1.0, looks);
+        let judgement = judge_change(&runs, &[&baseline], 0.02, 1.0, looks);
         assert_eq!(judgement.verdict, Verdict::Over);
         assert!((judgement.limit - 102.0).abs() < 1e-9);
         // t(95%, 4) = 2.132; deviations 1 and 1.02.
@@ -170,9 +188,9 @@ mod tests {
             "{judgement:?}"
         );
         assert_eq!(judgement.earlier_runs, 3);
-        let judgement = judge_change(&runs, &baseline, 0.10, 1.0, looks);
+        let judgement = judge_change(&runs, &[&baseline], 0.10, 1.0, looks);
         assert_eq!(judgement.verdict, Verdict::Undecided);
-        let judgement = judge_change(&runs, &baseline, 0.15, 1.0, looks);
+        let judgement = judge_change(&runs, &[&baseline], 0.15, 1.0, looks);
         assert_eq!(judgement.verdict, Verdict::Within);
     }
 
@@ -190,7 +208,7 @@ mod tests {
         let looks = Looks::new(3, 3);
         let judge = |samples| {
             let baseline = sampled(100.0, samples);
-            judge_change(&sampled(110.0, 1e9), &baseline, 0.0, 1.0, looks).verdict
+            judge_change(&sampled(110.0, 1e9), &[&baseline], 0.0, 1.0, looks).verdict
         };
         assert_eq!(judge(1e9), Verdict::Over);
         assert_eq!(judge(30.0), Verdict::Undecided);
@@ -200,11 +218,43 @@ mod tests {
     fn equal_counts_are_compared_exactly() {
         let looks = Looks::new(3, 3);
         let judge = |runs: &[f64], baseline: &[f64]| {
-            judge_change(&exact(runs), &exact(baseline), 0.02, 1.0, looks).verdict
+            judge_change(&exact(runs), &[&exact(baseline)], 0.02, 1.0, looks).verdict
         };
         assert_eq!(judge(&[0.0; 3], &[0.0; 3]), Verdict::Within);
         assert_eq!(judge(&[1.0; 3], &[0.0; 3]), Verdict::Over);
         assert_eq!(judge(&[0.0, 1.0, 0.0], &[0.0; 3]), Verdict::Undecided);
+    }
+
+    #[test]
+    fn three_nights_are_compared_by_their_means() {
+        let nights = [
+            [99.0, 100.0, 101.0],
+            [109.0, 110.0, 111.0],
+            [119.0, 120.0, 121.0],
+        ];
+        let nights = nights.map(|night| exact(&night));
+        let all = nights.each_ref().map(Vec::as_slice);
+        let looks = Looks::new(3, 3);
+        let judge = |runs: &[f64], nights: &[&[Measured]]| {
+            judge_change(&exact(runs), nights, 0.0, 1.0, looks)
+        };
+        // t(95%, 2) = 2.920; the means spread by 10.
+        let judgement = judge(&[129.0, 130.0, 131.0], &all);
+        let error = 2.9200 * 10.0 * (1.0_f64 + 1.0 / 3.0).sqrt();
+        assert!(
+            (judgement.lower - (130.0 - error)).abs() < 1e-2,
+            "{judgement:?}"
+        );
+        assert_eq!((judgement.limit, judgement.earlier_runs), (110.0, 9));
+        assert_eq!(judgement.verdict, Verdict::Undecided);
+        // Two nights do not show how nights differ.
+        assert_eq!(
+            judge(&[129.0, 130.0, 131.0], &all[..2]).verdict,
+            Verdict::Over
+        );
+        // New runs that spread more than nights do are no more exact for it.
+        let wide = judge(&[20.0, 130.0, 240.0], &all);
+        assert!(wide.upper - wide.lower > 300.0, "{wide:?}");
     }
 
     #[test]
@@ -219,7 +269,7 @@ mod tests {
             (exact(&[1.0]), f64::NAN),
             (exact(&[1.0]), -2.0),
         ] {
-            let judgement = judge_change(&runs, &baseline, change, 1.0, looks);
+            let judgement = judge_change(&runs, &[&baseline], change, 1.0, looks);
             assert_eq!(judgement.verdict, Verdict::Undecided, "{baseline:?}");
             assert!(judgement.why.is_some() && judgement.limit.is_finite());
         }

@@ -17,30 +17,50 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    /// Returns the spread of the new runs, pooled with that of the earlier ones unless the new one
-    /// is at least twice as large; nothing if neither are two.
-    pub(super) fn new(runs: &[f64], earlier: &[f64]) -> Option<Self> {
-        let own = deviation(runs).map(|deviation| Self {
-            deviation,
-            freedom: (runs.len() - 1) as f64,
+    /// Returns the spread of the new runs, pooled with that of earlier nights unless the new one is
+    /// at least twice as large; nothing if no night has two runs.
+    pub(super) fn new(runs: &[f64], nights: &[Vec<f64>]) -> Option<Self> {
+        let own = Self::of_nights(&[runs]).map(|own| Self {
             earlier_runs: 0,
+            ..own
         });
-        let Some(past) = deviation(earlier) else {
+        let nights: Vec<&[f64]> = nights.iter().map(Vec::as_slice).collect();
+        let Some(past) = Self::of_nights(&nights) else {
             return own;
         };
-        if own.is_some_and(|own| own.deviation > 0.0 && own.deviation >= UNLIKE * past) {
+        if own.is_some_and(|own| own.deviation > 0.0 && own.deviation >= UNLIKE * past.deviation) {
             return own;
         }
-        let (own, own_freedom) = own.map_or((0.0, 0.0), |own| (own.deviation, own.freedom));
-        let past_freedom = (earlier.len() - 1) as f64;
-        let freedom = own_freedom + past_freedom;
-        let squares = own_freedom * own * own + past_freedom * past * past;
-        Some(Self {
-            deviation: (squares / freedom).sqrt(),
-            freedom,
-            earlier_runs: earlier.len(),
+        let all: Vec<&[f64]> = nights.into_iter().chain([runs]).collect();
+        Self::of_nights(&all).map(|all| Self {
+            earlier_runs: past.earlier_runs,
+            ..all
         })
     }
+
+    /// Returns the spread of runs around the mean of their night: builds differ from night to night.
+    fn of_nights(nights: &[&[f64]]) -> Option<Self> {
+        let (mut squares, mut freedom, mut earlier_runs) = (0.0, 0.0, 0);
+        for night in nights {
+            if let Some(deviation) = deviation(night) {
+                let own = (night.len() - 1) as f64;
+                squares += own * deviation * deviation;
+                freedom += own;
+                earlier_runs += night.len();
+            }
+        }
+        (freedom > 0.0).then(|| Self {
+            deviation: (squares / freedom).sqrt(),
+            freedom,
+            earlier_runs,
+        })
+    }
+}
+
+/// Returns the number of runs in the spread of these nights: a night of one run does not have one.
+pub(super) fn counted(nights: &[&[Measured]]) -> usize {
+    let runs = nights.iter().map(|night| night.len());
+    runs.filter(|runs| *runs >= 2).sum()
 }
 
 /// Returns the mean; 0 for no values.
@@ -138,7 +158,7 @@ mod tests {
     use super::*;
 
     fn spread(runs: &[f64], earlier: &[f64]) -> (f64, f64, usize) {
-        let spread = Spread::new(runs, earlier).unwrap();
+        let spread = Spread::new(runs, &[earlier.to_vec()]).unwrap();
         (spread.deviation, spread.freedom, spread.earlier_runs)
     }
 
@@ -154,8 +174,31 @@ mod tests {
         assert_eq!(spread(&[7.0], &wide), (2.0, 2.0, 3));
         assert_eq!(spread(&[7.0, 7.0], &[7.0, 7.0]), (0.0, 2.0, 2));
         assert_eq!(spread(&[7.0, 9.0], &[7.0, 7.0]).2, 0);
-        assert_eq!(Spread::new(&[7.0], &[7.0]), None);
+        assert_eq!(Spread::new(&[7.0], &[vec![7.0], vec![8.0]]), None);
         assert_eq!(Spread::new(&[], &[]), None);
+    }
+
+    #[test]
+    fn nights_are_pooled_around_their_own_means() {
+        // Deviations 1 and 2 at other levels, and a night of one run.
+        let nights = [vec![9.0, 10.0, 11.0], vec![98.0, 100.0, 102.0], vec![50.0]];
+        let spread = Spread::new(&[500.0], &nights).unwrap();
+        assert!(
+            (spread.deviation - 2.5_f64.sqrt()).abs() < 1e-12,
+            "{spread:?}"
+        );
+        assert_eq!((spread.freedom, spread.earlier_runs), (4.0, 6));
+        let night = |runs| {
+            vec![
+                Measured {
+                    value: 1.0,
+                    samples: None
+                };
+                runs
+            ]
+        };
+        let nights = [night(3), night(1), night(2)];
+        assert_eq!(counted(&nights.each_ref().map(Vec::as_slice)), 5);
     }
 
     #[test]

@@ -132,22 +132,22 @@ fn equal_pss_spreads_by_its_smallest_step() {
 fn one_run_is_judged_with_ten_earlier_ones() {
     let earlier = exact(&[9.0, 11.0, 10.0, 9.0, 11.0, 10.0, 9.0, 11.0, 10.0, 10.0]);
     let run = exact(&[14.0]);
-    let judgement = judge(&run, &earlier, 10.0, 1.0, Looks::new(1, 5));
+    let judgement = judge(&run, &[&earlier], 10.0, 1.0, Looks::new(1, 5));
     assert_eq!(judgement.verdict, Verdict::Over);
     assert_eq!((judgement.runs, judgement.earlier_runs), (1, 10));
-    let judgement = judge(&run, &earlier[1..], 10.0, 1.0, Looks::new(1, 5));
+    let judgement = judge(&run, &[&earlier[1..]], 10.0, 1.0, Looks::new(1, 5));
     assert_eq!(judgement.verdict, Verdict::Undecided);
     assert_eq!(
         judgement.why.as_deref(),
         Some("1 run is too few: a verdict needs 3, or 1 with 10 earlier runs")
     );
     // Not planned.
-    let judgement = judge(&run, &earlier, 10.0, 1.0, Looks::new(3, 5));
+    let judgement = judge(&run, &[&earlier], 10.0, 1.0, Looks::new(3, 5));
     assert_eq!(
         judgement.why.as_deref(),
         Some("the next verdict is after 3 runs")
     );
-    let judgement = judge(&run, &earlier, 10.0, 1.0, Looks::new(3, 5).last());
+    let judgement = judge(&run, &[&earlier], 10.0, 1.0, Looks::new(3, 5).last());
     assert_eq!(judgement.verdict, Verdict::Over);
 }
 
@@ -177,7 +177,7 @@ fn unusable_figures_are_undecided_with_a_reason() {
         (samples(f64::NAN), vec![], 1.0, 1.0),
         (samples(-1.0), vec![], 1.0, 1.0),
     ] {
-        let judgement = judge(&runs, &earlier, limit, floor, Looks::new(3, 5));
+        let judgement = judge(&runs, &[&earlier], limit, floor, Looks::new(3, 5));
         assert_eq!(judgement.verdict, Verdict::Undecided, "{runs:?} {limit}");
         assert!(judgement.why.is_some());
         let json = serde_json::to_string(&judgement).unwrap();
@@ -207,12 +207,14 @@ fn any_figures_are_judged_without_a_panic() {
                 })
                 .collect()
         };
-        let (runs, earlier) = (figures(7), figures(15));
+        let runs = figures(7);
+        let nights = [figures(7), figures(3), figures(5), figures(2)];
+        let nights = &nights.each_ref().map(Vec::as_slice)[random.usize(..4)..];
         let looks = Looks::new(1, 5).last();
         for judgement in [
-            judge(&runs, &earlier, limit, floor, looks),
-            judge_growth(&runs, &earlier, -limit, floor, looks),
-            judge_change(&runs, &earlier, first, floor, looks),
+            judge(&runs, nights, limit, floor, looks),
+            judge_growth(&runs, nights, -limit, floor, looks),
+            judge_change(&runs, nights, first, floor, looks),
         ] {
             let numbers = [
                 judgement.mean,

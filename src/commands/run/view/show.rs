@@ -69,10 +69,11 @@ fn show_one(console: &Console, result: &ScenarioResult) {
         if budget.excess.is_empty() {
             continue;
         }
-        console.data(format_args!("largest parts of {}:", budget.name));
+        let heading = values::excess_heading(budget);
+        console.data(format_args!("{}: {heading}:", budget.name));
         let mut parts = Table::new(&["", ""]).of_code();
         for part in &budget.excess {
-            parts.row(vec![values::value(budget.unit, part.value)], &part.what);
+            parts.row(vec![values::excess_size(budget.unit, part)], &part.what);
         }
         for line in parts.lines(console, console.stdout_width()).iter().skip(1) {
             console.data(line);
