@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `figures` | the figure of each budget in the directory of a run |
 //! | `steps` | performing the steps of a run on a device |
+//! | `conditions` | heat, space and settings of the device around a run |
 //! | `install` | installing the app |
 //! | `judging` | verdicts from the figures so far |
 //! | `many`, `device_lock` | several devices side by side, each with one job at a time |
@@ -15,6 +16,7 @@
 //! | `files`, `page` | writing the results, and the page of a run |
 //! | `phone` | facts of the device and the app |
 
+mod conditions;
 mod device_lock;
 pub mod events;
 pub mod figures;
@@ -30,6 +32,7 @@ pub mod scenario_run;
 pub mod state;
 mod steps;
 
+pub use conditions::hold_options;
 pub use phone::is_of_class;
 pub use steps::action;
 

@@ -18,11 +18,11 @@ use super::once::{self, Bench, Over};
 use super::recover::{self, Lasting};
 use super::state::{Figure, Progress};
 use super::steps::{StepFailure, error_of, in_step_of};
-use super::{files, install, page, phone};
+use super::{conditions, files, install, page, phone};
 use crate::device::Device;
 use crate::eligibility;
 use crate::error::{ErrorClass, Failure};
-use crate::provoke::{Cancel, Journals, Target};
+use crate::provoke::{self, Cancel, Journals, Target};
 use crate::recording::capture_kind::CaptureKind;
 use crate::recording::options::RecordOptions;
 use crate::session::Store;
@@ -109,6 +109,12 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
         let collect = || recover::collect(tools.device, tools.store, &request.folder);
         lasting.request(collect).await?;
     }
+    // What an earlier run could not restore, or was killed before.
+    let restore = || async { Ok(provoke::restore(tools.device, tools.journals).await?) };
+    if let Err(error) = lasting.request(restore).await {
+        let text = format!("settings of an earlier run are not restored: {error}");
+        (tools.tell)(LabEvent::Warning { text });
+    }
     if let Some(begun) = progress.begun.take() {
         progress.runs.push(unfinished(begun, &request.folder));
     }
@@ -165,13 +171,17 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
         let mut options = request.record.clone();
         options.output = Some(output.clone());
         vary(&mut options, number);
-        let over = once::run_once(&bench, scenario, &options, number).await;
+        let run = once::run_once(&bench, scenario, &options, number);
+        let (over, conditions) = conditions::watched(&bench, scenario, run).await;
         if over.interrupted {
             stopped = Some(ErrorClass::Interrupted);
         }
         let page = files::page_name(&scenario.name, &progress.device, number);
         let read = read(scenario, &over, &output, page, tools.tell).await;
         take(&mut progress, number, over, read, tools.tell);
+        if let Some(run) = progress.runs.last_mut() {
+            run.conditions = conditions;
+        }
         progress.begun = None;
         progress.write(&request.folder)?;
         if stopped.is_some() {
@@ -253,6 +263,7 @@ fn take(
         output: kept,
         seconds: over.seconds,
         error: over.error,
+        conditions: None,
     });
 }
 
@@ -423,6 +434,7 @@ pub(super) fn failed_run(number: usize, error: RunError) -> Run {
         output: None,
         seconds: 0.0,
         error: Some(error),
+        conditions: None,
     }
 }
 

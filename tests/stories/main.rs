@@ -13,6 +13,7 @@ mod beside;
 #[cfg(unix)]
 mod claims;
 #[cfg(unix)]
+mod conditions;
 mod documents;
 mod dump;
 #[cfg(unix)]

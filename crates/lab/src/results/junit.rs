@@ -226,8 +226,9 @@ fn run_line(run: &Run) -> String {
         RunState::Failed => "failed",
     };
     let reason = values::reason(run).map_or(String::new(), |reason| format!(": {reason}"));
+    let conditions = values::conditions(run).map_or(String::new(), |text| format!("; {text}"));
     format!(
-        "run {}: {state} in {} s{reason}",
+        "run {}: {state} in {} s{reason}{conditions}",
         run.number,
         seconds(run.seconds)
     )
