@@ -26,8 +26,6 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 const RESERVE_BYTES: u64 = 128 << 20;
 /// Space for a recording without `max-file`.
 const USUAL_BYTES: u64 = 64 << 20;
-/// Time for a device to return with changed settings.
-const RETURN: Duration = Duration::from_secs(180);
 
 /// Performs a run under the conditions of the scenario, and returns those that it met.
 pub(super) async fn watched(
@@ -132,25 +130,29 @@ async fn hold(
     Ok(Some(held))
 }
 
-/// Restores the device, after it returned if need be. What fails here, a later run or `provoke
-/// --restore` does.
+/// Restores the device. From one that vanished, [`restore`] or a later run does.
 async fn release(bench: &Bench<'_>, held: &HeldSettings) {
-    let release = async {
-        let released = held.release(bench.device, bench.journals).await;
-        match released {
-            Err(error) if error.is_connection() => {
-                // The second attempt reports a device that stays away.
-                let _ = bench.device.wait_ready(RETURN).await;
-                held.release(bench.device, bench.journals).await
-            }
-            released => released,
-        }
-    };
-    let why = match tokio::time::timeout(RETURN + RESTORE, release).await {
-        Ok(Ok(_)) => return,
-        Ok(Err(error)) => error.to_string(),
-        Err(_) => "the device does not answer".to_owned(),
-    };
+    let release = held.release(bench.device, bench.journals);
+    match tokio::time::timeout(RESTORE, release).await {
+        Ok(Err(error)) if !error.is_connection() => warn(bench, &error.to_string()),
+        _ => {}
+    }
+}
+
+/// Restores what the runs of a scenario could not restore.
+pub(super) async fn restore(bench: &Bench<'_>, scenario: &Scenario) {
+    if hold_options(&scenario.conditions) == HoldOptions::default() {
+        return;
+    }
+    let restore = provoke::restore(bench.device, bench.journals);
+    match tokio::time::timeout(RESTORE, restore).await {
+        Ok(Ok(_)) => {}
+        Ok(Err(error)) => warn(bench, &error.to_string()),
+        Err(_) => warn(bench, "the device does not answer"),
+    }
+}
+
+fn warn(bench: &Bench<'_>, why: &str) {
     let text = format!("settings are not restored (`heaptap provoke --restore` does): {why}");
     (bench.tell)(LabEvent::Warning { text });
 }

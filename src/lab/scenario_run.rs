@@ -201,6 +201,7 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
         }
         count(&judging, &progress, number, tools.tell);
     }
+    conditions::restore(&bench, scenario).await;
     finish(request, &judging, progress, began, stopped, tools.tell)
 }
 
