@@ -192,6 +192,10 @@ async fn attempt(
     let recorded = recording.await;
     let interrupted = matches!(step_failure, Some((ErrorClass::Interrupted, _)));
     match (recorded, step_failure) {
+        // A step can fail because the recording ended, such as a snapshot.
+        (Ok(Recorded::Finished(finished)), Some(_)) if !interrupted && is_cut(&finished) => {
+            Over::early(Recorded::Finished(finished), labels)
+        }
         (Ok(Recorded::Finished(finished)), Some((_, error))) => Over {
             interrupted,
             ..Over::failed(error, Some(finished), labels)
@@ -225,6 +229,12 @@ async fn attempt(
             Over::void(error, None, labels)
         }
     }
+}
+
+/// Returns whether the device ended the recording.
+fn is_cut(finished: &Finished) -> bool {
+    let ended_by = finished.manifest.outcome.ended_by.as_deref();
+    matches!(ended_by, Some("lost" | "size-limit"))
 }
 
 fn of_class(failure: &Failure) -> (ErrorClass, RunError) {

@@ -128,8 +128,8 @@ pub async fn restore(
     }
     let mut done = Vec::new();
     let mut failed = None;
+    // A device can have two journals, which are restored together.
     let mut left = journals.all();
-    left.extend(journals.of_runs().all());
     left.sort_by(|a, b| a.phone().cmp(b.phone()));
     left.dedup_by(|a, b| a.phone() == b.phone());
     for saved in left {

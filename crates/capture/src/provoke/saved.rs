@@ -270,12 +270,11 @@ impl Journals {
         }
     }
 
-    /// Returns what to restore on all devices, by their serials.
+    /// Returns what to restore on all devices, by their serials, with the settings of runs.
     pub fn all(&self) -> Vec<Saved> {
-        let entries = std::fs::read_dir(&self.folder)
-            .into_iter()
-            .flatten()
-            .flatten();
+        let folders = [&self.folder, &self.of_runs().folder];
+        let entries = folders.into_iter().flat_map(std::fs::read_dir);
+        let entries = entries.flatten().flatten();
         let notes = entries.filter(|e| e.path().extension().is_some_and(|x| x == "json"));
         let saved = notes.filter_map(|e| {
             let bytes = std::fs::read(e.path()).ok()?;
