@@ -33,6 +33,7 @@ mod views;
 pub use android_hprof as hprof;
 pub use android_memory as memory;
 pub use heaptap_adb as device;
+pub use heaptap_capture as capture;
 pub use heaptap_capture::config;
 pub use heaptap_capture::eligibility;
 pub use heaptap_capture::jdwp;

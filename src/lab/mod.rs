@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `figures` | the figure of each budget in the directory of a run |
 //! | `steps` | performing the steps of a run on a device |
+//! | `conditions` | heat, space and settings of the device around a run |
 //! | `install`, `builds` | installing the app; two builds that alternate |
 //! | `judging` | verdicts from the figures so far |
 //! | `many`, `device_lock` | several devices side by side, each with one job at a time |
@@ -17,6 +18,7 @@
 //! | `phone` | facts of the device and the app |
 
 mod builds;
+mod conditions;
 mod device_lock;
 pub mod events;
 pub mod figures;
@@ -35,6 +37,7 @@ pub mod state;
 mod steps;
 mod taken;
 
+pub use conditions::hold_options;
 pub use phone::is_of_class;
 pub use steps::action;
 

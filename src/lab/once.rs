@@ -205,6 +205,10 @@ async fn attempt(
     let recorded = recording.await;
     let interrupted = matches!(step_failure, Some((ErrorClass::Interrupted, _)));
     match (recorded, step_failure) {
+        // A step can fail because the recording ended, such as a snapshot.
+        (Ok(Recorded::Finished(finished)), Some(_)) if !interrupted && is_cut(&finished) => {
+            Over::early(Recorded::Finished(finished), labels)
+        }
         (Ok(Recorded::Finished(finished)), Some((_, error))) => Over {
             interrupted,
             ..Over::failed(error, Some(finished), labels)
@@ -244,6 +248,12 @@ async fn attempt(
     }
 }
 
+/// Returns whether the device ended the recording.
+fn is_cut(finished: &Finished) -> bool {
+    let ended_by = finished.manifest.outcome.ended_by.as_deref();
+    matches!(ended_by, Some("lost" | "size-limit"))
+}
+
 fn of_class(failure: &Failure) -> (ErrorClass, RunError) {
     (failure.class, error_of(failure))
 }
@@ -256,10 +266,11 @@ fn run_timeout(limit: Duration) -> (ErrorClass, RunError) {
 }
 
 /// Kinds of errors of class `Device` whose cause is the device or its connection.
-const INFRASTRUCTURE: [&str; 6] = [
+const INFRASTRUCTURE: [&str; 7] = [
     "connection-lost",
     "device-silent",
     "device-garbled",
+    "device-hot",
     "device-rebooted",
     "device-restarted",
     "trace-gone",
@@ -308,7 +319,7 @@ impl Over {
         }
     }
 
-    fn of_failure(failure: &Failure, labels: Vec<String>) -> Over {
+    pub(super) fn of_failure(failure: &Failure, labels: Vec<String>) -> Over {
         Over {
             interrupted: failure.class == ErrorClass::Interrupted,
             ..Over::failed(error_of(failure), None, labels)
@@ -320,12 +331,13 @@ impl Over {
         let Recorded::Finished(finished) = recorded else {
             return Over::failed(ended_early("it was detached"), None, labels);
         };
-        let reboot = finished.manifest.outcome.ended_by.as_deref() == Some("lost");
-        let error = ended_early(match reboot {
-            true => "the device restarted, or its tracing service died",
-            false => "the recording ended by itself",
-        });
-        match reboot {
+        let (why, is_spoiled) = match finished.manifest.outcome.ended_by.as_deref() {
+            Some("lost") => ("the device restarted, or its tracing service died", true),
+            Some("size-limit") => ("its file reached the maximum size (`max-file`)", true),
+            _ => ("the recording ended by itself", false),
+        };
+        let error = ended_early(why);
+        match is_spoiled {
             true => Over::void(error, Some(finished), labels),
             false => Over::failed(error, Some(finished), labels),
         }

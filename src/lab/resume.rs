@@ -80,6 +80,7 @@ pub(super) async fn complete(
             output: Some(files::run_name(run)),
             seconds,
             error: None,
+            conditions: None,
         },
         false => {
             figures.clear();

@@ -16,7 +16,7 @@ use super::recover::Lasting;
 pub use super::request::{LabRequest, Tools};
 use super::state::Progress;
 use super::steps::{StepFailure, in_step_of};
-use super::{builds, files, install, phone, resume, taken};
+use super::{builds, conditions, files, install, phone, resume, taken};
 use crate::eligibility;
 use crate::error::{ErrorClass, Failure};
 use crate::provoke::Target;
@@ -143,9 +143,12 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
         let mut options = request.record.clone();
         options.output = Some(request.folder.join(files::run_name(number)));
         vary(&mut options, number);
-        let over = match put {
-            Ok(()) => once::run_once(&bench, scenario, &options, number, &on_performed).await,
-            Err(over) => *over,
+        let (over, conditions) = match put {
+            Ok(()) => {
+                let run = once::run_once(&bench, scenario, &options, number, &on_performed);
+                conditions::watched(&bench, scenario, run).await
+            }
+            Err(over) => (*over, None),
         };
         if over.interrupted {
             stopped = Some(ErrorClass::Interrupted);
@@ -164,6 +167,7 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
             output: over.finished.as_ref().map(|_| files::run_name(number)),
             seconds: over.seconds,
             error: over.error,
+            conditions,
         };
         taken::take(&mut progress, run, figures, tools.tell);
         progress.write(&request.folder)?;
@@ -188,6 +192,7 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
             count(&judging, &progress, number, tools.tell);
         }
     }
+    conditions::restore(&bench, scenario).await;
     builds::end(&bench, request, &mut progress).await;
     finish(request, &judging, progress, began, stopped, tools.tell)
 }

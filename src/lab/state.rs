@@ -220,6 +220,7 @@ mod tests {
                 output: None,
                 seconds: 0.0,
                 error: None,
+                conditions: None,
             });
             let measured = (state == RunState::Done && number != 6).then_some(Measured {
                 value: number as f64,

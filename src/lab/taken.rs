@@ -72,5 +72,6 @@ pub(super) fn failed_run(number: usize, error: RunError) -> Run {
         output: None,
         seconds: 0.0,
         error: Some(error),
+        conditions: None,
     }
 }

@@ -21,6 +21,7 @@ mod ci_formats;
 #[cfg(unix)]
 mod claims;
 #[cfg(unix)]
+mod conditions;
 mod documents;
 mod dump;
 #[cfg(unix)]

@@ -65,10 +65,12 @@
 //! | [`gc`] | garbage collections logged by the runtimes, and their diagnosis |
 //! | [`malloc_info`] | the allocator's report about itself |
 //! | [`graphics`] | gfxinfo and dmabuf_dump: memory of textures and buffers |
+//! | [`conditions`] | thermalservice, battery; kills for memory in exit-info and the log |
 //! | [`status`] | `/proc/PID/status`: resident memory as counted by the kernel |
 //! | [`reconcile`] | comparison of the figures of one process, with the causes of their differences |
 //! | `division` | App Summary's rules: the part in which each row counts |
 
+pub mod conditions;
 mod division;
 pub mod gc;
 pub mod graphics;

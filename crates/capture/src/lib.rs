@@ -4,6 +4,7 @@
 //!
 //! | module | owns |
 //! |---|---|
+//! | [`conditions`] | heat, battery, free space, kills for memory |
 //! | [`config`] | options, presets, txtproto, YAML; their rules; the encoded TraceConfig |
 //! | [`eligibility`] | processes that can be profiled, the reasons if not, and the fixes |
 //! | [`session`] | lifecycle of a session on the device: start, snapshot, stop, pull; its journal on the host |
@@ -47,6 +48,7 @@
 //! # Ok::<(), heaptap_capture::config::ConfigError>(())
 //! ```
 
+pub mod conditions;
 pub mod config;
 pub mod eligibility;
 pub mod jdwp;

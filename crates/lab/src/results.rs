@@ -31,6 +31,8 @@ use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use heaptap_model::conditions::{Conditions, LowMemoryKill};
+
 use crate::verdict::{Judgement, Measured, PairedChange};
 
 /// Schema version of `result.json`.
@@ -129,6 +131,20 @@ pub struct Run {
     /// What failed or made the run void, as an error message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<RunError>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conditions: Option<RunConditions>,
+}
+
+/// Conditions of the device in a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunConditions {
+    pub before: Conditions,
+    /// Absent if the device was not at hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Conditions>,
+    /// Processes that the system killed meanwhile because memory was low.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub low_memory_kills: Vec<LowMemoryKill>,
 }
 
 /// One of two builds of an app.

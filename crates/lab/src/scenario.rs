@@ -49,6 +49,7 @@ pub struct Scenario {
     /// The app to install before the first run.
     pub install: Option<Install>,
     pub record: Record,
+    pub conditions: Conditions,
     pub measure: Measure,
     pub repeats: Repeats,
     /// Time limit of one run.
@@ -94,6 +95,21 @@ pub struct Record {
     pub shmem_size: Option<u64>,
     /// Record although the check says no, as `--no-check`.
     pub no_check: bool,
+    /// Maximum size of the recording's file on the device, bytes.
+    pub max_file: Option<u64>,
+}
+
+/// Conditions of the device during a run; its settings are restored afterwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Conditions {
+    /// Keep the screen on.
+    pub awake: bool,
+    /// Switch animations off.
+    pub no_animations: bool,
+    /// Disable doze.
+    pub no_doze: bool,
+    /// Time for a hot device to cool down before a run.
+    pub cool: Duration,
 }
 
 /// What to measure at each snapshot.

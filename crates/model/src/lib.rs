@@ -8,6 +8,7 @@
 //! | [`heap_graph`] | Java heaps: objects, classes, references, roots; reachability and dominators |
 //! | [`stacks`] | named functions and the tree of callsites, with numbers by dump |
 //! | [`timeline`] | memory of processes over time, one line of JSON per entry |
+//! | [`conditions`] | heat, battery and space of a device, and its kills for memory |
 //! | [`counter`], [`smaps`] | counters of a trace; the memory mappings of a process |
 //! | [`names`] | demangling, names of libraries, classes of the platform |
 //! | [`units`] | sizes, durations, build IDs; the memory limit of a reader for its input |
@@ -56,6 +57,7 @@
 //! ```
 
 pub mod bytes;
+pub mod conditions;
 pub mod counter;
 pub mod error;
 pub mod folder;

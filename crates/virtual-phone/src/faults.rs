@@ -130,6 +130,10 @@ fault_kinds! {
     Rejected = "rejected",
     /// The target dies VALUE ms (phone's clock; default 0) after it is attached.
     TargetDies = "target-dies",
+    /// lmkd kills the target VALUE ms (phone's clock; default 0) after it is attached.
+    LowMemoryKill = "low-memory-kill",
+    /// `dumpsys thermalservice` reports status VALUE (default 3, severe).
+    Hot = "hot",
     /// A Java heap dump in a session takes VALUE ms (phone's clock; default 30000).
     JavaDumpSlow = "java-dump-slow",
     /// A Java heap dump in a session lacks its last packet.

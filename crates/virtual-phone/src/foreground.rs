@@ -302,6 +302,31 @@ pub(crate) fn killed(state: &mut State, pid: Pid, signal: u8, now: Now) {
     }
 }
 
+/// Ends an app's process as lmkd does, with its line in the log.
+pub(crate) fn killed_for_memory(state: &mut State, pid: Pid, now: Now) {
+    let Some(process) = state.processes.get(pid).cloned() else {
+        return;
+    };
+    let text = format!(
+        "Kill '{}' ({pid}), uid {}, oom_score_adj {} to free 184320kB rss, 0kB swap; reason: \
+         low watermark is breached and swap is low",
+        process.name(),
+        process.uid,
+        process.oom_score_adj,
+    );
+    let is_lmkd = |p: &&Process| p.name() == "/system/bin/lmkd";
+    let lmkd = state.processes.iter().find(is_lmkd);
+    let lmkd = lmkd.map_or((0, 0), |p| (p.pid, p.uid));
+    let at = (now.boot, now.real);
+    state.log.add(at, lmkd, 'I', "lowmemorykiller", &text);
+    let why = Why {
+        reason: (3, "LOW_MEMORY"),
+        subreason: (0, "UNKNOWN"),
+        description: "null",
+    };
+    end(state, &process, why, now);
+}
+
 /// Reason for the end of a process, in the words of `exit-info`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Why<'a> {
@@ -322,7 +347,7 @@ fn end_by(state: &mut State, process: &Process, why: Why<'_>, signal: u8, now: N
     state.processes.end(process.pid, 128 + signal);
     let name = process.name();
     let text = match why.reason.0 {
-        2 | 4 | 5 => format!("Process {name} (pid {}) has died: fg  TOP", process.pid),
+        2..=5 => format!("Process {name} (pid {}) has died: fg  TOP", process.pid),
         _ => format!(
             "Killing {}:{name}/u{user}: {}",
             process.pid, why.description

@@ -10,6 +10,8 @@ use super::spec::{PhoneSpec, ScreenState};
 
 /// Package of the home screen.
 pub(crate) const LAUNCHER: &str = "com.google.android.apps.nexuslauncher";
+/// Namespace of what `deviceidle` disabled, which a reboot enables.
+pub(crate) const DOZE: &str = "deviceidle";
 /// One activity of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Activity {
@@ -105,6 +107,7 @@ impl Screen {
     pub(crate) fn reboot(&mut self) {
         self.tasks.clear();
         self.deeds.clear();
+        self.settings.retain(|(space, _), _| space != DOZE);
         self.locked = self.pin;
         self.turn_as_set();
     }

@@ -124,13 +124,19 @@ pub async fn restore(
 ) -> Result<Vec<PutBack>, Failure> {
     if *selector != Selector::Only {
         let device = server.select(selector).await?;
-        return Ok(restore_one(&device, journals).await?.into_iter().collect());
+        return Ok(provoke::restore(&device, journals).await?);
     }
     let mut done = Vec::new();
     let mut failed = None;
-    for saved in journals.all() {
+    // A device can have two journals, which are restored together.
+    let mut left = journals.all();
+    left.sort_by(|a, b| a.phone().cmp(b.phone()));
+    left.dedup_by(|a, b| a.phone() == b.phone());
+    for saved in left {
         let put_back = match find(server, &saved).await {
-            Ok(device) => restore_one(&device, journals).await,
+            Ok(device) => provoke::restore(&device, journals)
+                .await
+                .map_err(Failure::from),
             Err(failure) => Err(failure),
         };
         match put_back {
@@ -172,16 +178,6 @@ async fn find(server: &Server, saved: &Saved) -> Result<Device, Failure> {
 async fn is_of(device: &Device, saved: &Saved) -> Result<bool, ProvokeError> {
     let own = provoke::hardware_serial(device).await?;
     Ok(provoke::identity(device.serial(), &own) == saved.phone())
-}
-
-async fn restore_one(device: &Device, journals: &Journals) -> Result<Option<PutBack>, Failure> {
-    let own = provoke::hardware_serial(device).await?;
-    let phone = provoke::identity(device.serial(), &own);
-    let _lock = journals.lock(phone)?;
-    match journals.of(phone)? {
-        Some(saved) => Ok(Some(provoke::put_back(device, journals, &saved).await?)),
-        None => Ok(None),
-    }
 }
 
 #[cfg(test)]

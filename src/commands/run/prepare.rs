@@ -299,6 +299,7 @@ fn record_options(
         heaps,
         shmem_size,
         no_check,
+        max_file,
     } = &scenario.record;
     // A preset has no path; a file is relative to the scenario.
     let file = config.as_deref().map(|config| {
@@ -330,6 +331,9 @@ fn record_options(
     };
     let mut resolved = config::resolve(file.as_ref(), &options)?;
     resolved.spec.companions = companions.in_trace();
+    if max_file.is_some() {
+        resolved.spec.template.max_file_size_bytes = *max_file;
+    }
     Ok(RecordOptions {
         kind: CaptureKind::Native(Box::new(resolved.spec)),
         companions,
@@ -354,7 +358,10 @@ fn record_options(
 pub async fn commands(device: &Device, scenario: &Scenario) -> Result<Vec<String>, Failure> {
     use heaptap_lab::scenario::{Step, What};
     let name = crate::lab::scenario_run::name_of(scenario);
-    let mut lines = Vec::new();
+    let mut lines = crate::lab::hold_options(&scenario.conditions).commands();
+    if !lines.is_empty() {
+        lines.insert(0, "# conditions".to_owned());
+    }
     let mut pending: Vec<(&Step, usize)> = Vec::new();
     let all = scenario.setup.iter().chain(&scenario.steps);
     pending.extend(all.rev().map(|step| (step, 0)));

@@ -372,7 +372,7 @@ fn memory_bytes(line: &str) -> Option<u64> {
 
 /// Parses `df -k`: the figure before the one with `%`, in KiB. Long device names push the
 /// figures to the next line.
-fn free_bytes(lines: &[String]) -> Option<u64> {
+pub(crate) fn free_bytes(lines: &[String]) -> Option<u64> {
     lines.iter().rev().find_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let percent = words

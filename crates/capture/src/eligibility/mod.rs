@@ -28,7 +28,7 @@ mod post_mortem;
 mod processes;
 mod properties;
 mod report;
-mod sections;
+pub(crate) mod sections;
 #[cfg(test)]
 mod tests;
 
@@ -36,6 +36,7 @@ pub use assess::{Resolved, assess, did_you_mean, resolve_each, resolve_pids};
 pub use assessment::{AssessOptions, Assessment, ProcessReport, Startup, TargetKind, TargetReport};
 pub use decide::{Answer, decide_device};
 pub use error::EligibilityError;
+pub(crate) use facts::free_bytes;
 pub use facts::{AndroidUser, BuildType, DeviceFacts, Root, Selinux, TracingSession};
 pub use finding::{Finding, FindingId, MANIFEST_SNIPPET, Scope, Severity};
 pub use installed::{InstalledApp, ListOptions, RunningProcess, list_apps};

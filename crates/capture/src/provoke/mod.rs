@@ -10,6 +10,7 @@
 //! | `checks` | checks of the effect after each command |
 //! | `commands` | the commands of each action on a release of Android, and the check after each |
 //! | `dry` | the commands of a run, without sending them |
+//! | `hold` | settings for the time of a run: screen, animations, doze |
 //! | `lost_cable` | a disconnected device: waiting, continuing, or restoring |
 //! | `phone_state` | queries to the device: foreground activity, process, CPU time |
 //! | `read` | parsers for answers of a device: pure, bounded, fuzzed |
@@ -27,6 +28,7 @@ mod commands;
 mod dry;
 mod error;
 mod event;
+mod hold;
 mod lost_cable;
 mod phone_state;
 pub mod read;
@@ -42,6 +44,7 @@ pub use commands::{CheckedCommand, Phone};
 pub use dry::{Planned, dry_run};
 pub use error::ProvokeError;
 pub use event::{Death, Effect, Event, Launch, PutBack, Report, Step};
+pub use hold::{HeldSettings, HoldOptions, hold, restore};
 pub use phone_state::{foreground, hardware_serial};
 pub use run::run;
 pub use saved::{Journals, Lock, Saved, Setting, identity, put_back};

@@ -11,17 +11,21 @@ use serde::{Deserialize, Serialize};
 use super::commands::press;
 use super::error::ProvokeError;
 use super::event::PutBack;
-use super::phone_state::{QUICK, hardware_serial, run_quick};
+use super::phone_state::{QUICK, hardware_serial, refused, run_quick};
 use super::read;
 use super::unrestored::UnrestoredSetting;
 use crate::session::Store;
 use heaptap_adb::{Command, Device};
 use heaptap_model::untrusted;
 
+/// The namespace of doze, whose keys are `deep` and `light`, with the values 1 and 0. It is not one
+/// of `settings`, and a restart of the device resets it.
+pub(super) const DOZE: &str = "deviceidle";
+
 /// A setting and its previous value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setting {
-    /// `system`, `global`.
+    /// `system`, `global`, or [`DOZE`].
     pub space: String,
     pub key: String,
     /// Previous value; `None` if it was not set.
@@ -29,7 +33,16 @@ pub struct Setting {
 }
 
 impl Setting {
+    /// Returns the command that sets the value.
     pub(super) fn command(&self) -> Command {
+        if self.space == DOZE {
+            let verb = if self.value.as_deref() == Some("0") {
+                "disable"
+            } else {
+                "enable"
+            };
+            return Command::program("cmd").args([DOZE, verb, &self.key]);
+        }
         let command = Command::program("settings");
         match &self.value {
             Some(value) => command.arg("put").args([&self.space, &self.key, value]),
@@ -49,14 +62,41 @@ impl Setting {
             Err(refused @ ProvokeError::Refused { .. }) => return Ok(Err(refused.to_string())),
             Err(error) => return Err(error),
         }
-        let get = Command::program("settings").args(["get", &self.space, &self.key]);
-        let answer = device.run(&get, SLOW).await?;
+        let answer = device.run(&query(&self.space, &self.key), SLOW).await?;
         let text = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
         let now = (text != "null").then_some(text);
         Ok(match now == self.value {
             true => Ok(()),
             false => Err(format!("{} is {}", self.key, told(now.as_deref()))),
         })
+    }
+
+    /// Reads a setting. A device that does not report it as a number refuses to: it could not be
+    /// restored.
+    pub(super) async fn read(
+        device: &Device,
+        space: &str,
+        key: &str,
+    ) -> Result<Setting, ProvokeError> {
+        let query = query(space, key);
+        let (text, _) = run_quick(device, &query, SLOW).await?;
+        let text = text.trim();
+        if text != "null" && text.parse::<f64>().is_err() {
+            return Err(refused(device, &query, &told(Some(text))));
+        }
+        Ok(Setting {
+            space: space.to_owned(),
+            key: key.to_owned(),
+            value: (text != "null").then(|| text.to_owned()),
+        })
+    }
+}
+
+/// Returns the command that prints a setting.
+fn query(space: &str, key: &str) -> Command {
+    match space {
+        DOZE => Command::program("cmd").args([DOZE, "enabled", key]),
+        _ => Command::program("settings").args(["get", space, key]),
     }
 }
 
@@ -148,6 +188,14 @@ impl Journals {
         Journals::in_folder(folder.parent().unwrap_or(folder))
     }
 
+    /// Returns the journals of settings that are held for a whole run.
+    pub fn of_runs(&self) -> Journals {
+        let folder = self.folder.join("runs");
+        // If this fails, so does locking, with the reason.
+        let _ = std::fs::create_dir_all(&folder);
+        Journals { folder }
+    }
+
     fn path(&self, phone: &str, ending: &str) -> PathBuf {
         // A serial can contain characters that a file name cannot.
         let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
@@ -222,12 +270,11 @@ impl Journals {
         }
     }
 
-    /// Returns what to restore on all devices, by their serials.
+    /// Returns what to restore on all devices, by their serials, with the settings of runs.
     pub fn all(&self) -> Vec<Saved> {
-        let entries = std::fs::read_dir(&self.folder)
-            .into_iter()
-            .flatten()
-            .flatten();
+        let folders = [&self.folder, &self.of_runs().folder];
+        let entries = folders.into_iter().flat_map(std::fs::read_dir);
+        let entries = entries.flatten().flatten();
         let notes = entries.filter(|e| e.path().extension().is_some_and(|x| x == "json"));
         let saved = notes.filter_map(|e| {
             let bytes = std::fs::read(e.path()).ok()?;

@@ -61,6 +61,23 @@ fn run(number: usize, state: RunState, error: Option<(&str, &str)>) -> Run {
             step: (state == RunState::Failed).then(|| "steps[3]".to_owned()),
             line: (state == RunState::Failed).then_some(14),
         }),
+        conditions: (state == RunState::Done).then(conditions),
+    }
+}
+
+fn conditions() -> RunConditions {
+    let at = |status| Conditions {
+        thermal_status: Some(status),
+        ..Conditions::default()
+    };
+    RunConditions {
+        before: at(0),
+        after: Some(at(1)),
+        low_memory_kills: vec![LowMemoryKill {
+            process: "com.example.chat".to_owned(),
+            pid: 6201,
+            reason: None,
+        }],
     }
 }
 
@@ -123,6 +140,11 @@ pub fn hostile() -> ScenarioResult {
     result.started = text();
     for run in &mut result.runs {
         run.output = Some(text());
+        let kills = run
+            .conditions
+            .iter_mut()
+            .flat_map(|all| &mut all.low_memory_kills);
+        kills.for_each(|kill| kill.process = text());
         if let Some(error) = &mut run.error {
             error.kind = text();
             error.message = text();

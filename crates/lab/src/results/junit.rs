@@ -236,8 +236,9 @@ fn run_line(run: &Run) -> String {
     let build = run
         .build
         .map(|build| format!(" of the {} build", build.name()));
+    let conditions = values::conditions(run).map_or(String::new(), |text| format!("; {text}"));
     format!(
-        "run {}{}: {state} in {} s{reason}",
+        "run {}{}: {state} in {} s{reason}{conditions}",
         run.number,
         build.unwrap_or_default(),
         seconds(run.seconds)

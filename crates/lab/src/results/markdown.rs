@@ -137,7 +137,7 @@ fn over(result: &ScenarioResult, budget: &BudgetResult) -> String {
     text
 }
 
-/// Returns the failed and the void runs of a result as a list.
+/// Returns the failed and the void runs of a result, and unusual conditions, as a list.
 fn troubles(result: &ScenarioResult) -> Option<String> {
     let failures = values::failures(result).into_iter();
     let mut lines: Vec<String> = failures
@@ -150,6 +150,10 @@ fn troubles(result: &ScenarioResult) -> Option<String> {
             "- run {} was void and is not counted: {reason}\n",
             run.number
         )
+    }));
+    lines.extend(result.runs.iter().filter_map(|run| {
+        let text = code(&values::conditions(run)?);
+        Some(format!("- conditions of run {}: {text}\n", run.number))
     }));
     (!lines.is_empty()).then(|| {
         let scenario = code(&defang::name(&result.scenario));

@@ -121,7 +121,7 @@ fn overview(
     table_end(html);
 }
 
-/// Returns the verdicts of a result, the links of its runs and its errors.
+/// Returns the verdicts of a result, its errors, unusual conditions, and the links of its runs.
 fn summary(result: &ScenarioResult, page: RunPage<'_>) -> String {
     let failures = values::failures(result);
     let has = |word: &str| {
@@ -143,6 +143,12 @@ fn summary(result: &ScenarioResult, page: RunPage<'_>) -> String {
     }
     if let Some(builds) = values::builds(result) {
         html += &format!("<br><small>{}</small>", markup(&builds));
+    }
+    for run in &result.runs {
+        if let Some(conditions) = values::conditions(run) {
+            let text = format!("run {}: {conditions}", run.number);
+            html += &format!("<br><small>{}</small>", markup(&text));
+        }
     }
     let links: Vec<String> = result
         .runs
@@ -326,6 +332,7 @@ mod tests {
             "<span class=\"failed\">1 over, 1 undecided, 1 not measured, 1 within, \
              1 error</span>",
             "run 3 failed at steps[3]: no activity .MainActivity in 30 s (help: check the cable)",
+            "run 1: thermal status 1 (light); killed for low memory: com.example.chat",
             "<a href=\"night/run-2/report.html\">run 2 (void)</a>",
             "<td class=\"over\">over</td><td class=\"number\">12.9 MiB (12.4 to 13.4)</td>\
              <td class=\"number\">12.0 MiB</td><td>3.0 MiB  Cache::insert &lt;- Cache::load</td>",

@@ -1,13 +1,16 @@
 //! Values, bounds and verdicts for people.
 
+use heaptap_model::conditions::thermal_word;
 use heaptap_model::units::{SignedSize, thousands};
 
 use super::defang::{self, MAX_LINE_CHARS};
 use super::{
-    BudgetResult, Build, Device, Excess, PastFigure, Run, RunState, ScenarioResult, Unit,
+    BudgetResult, Build, Device, Excess, PastFigure, Run, RunConditions, RunState, ScenarioResult, Unit,
 };
 use crate::verdict::{Judgement, Verdict};
 
+/// Maximum number of killed processes to name.
+const MAX_KILLS: usize = 5;
 /// Exit codes of a scenario that measured: done, incomplete, over, undecided.
 const EXITS_WITH_RESULT: [u8; 4] = [0, 6, 9, 12];
 
@@ -258,6 +261,33 @@ pub(super) fn reason(run: &Run) -> Option<String> {
         Some(help) => format!("{message} (help: {})", defang::line(help, MAX_LINE_CHARS)),
         None => message,
     })
+}
+
+/// Returns what was unusual about the device in a run: `thermal status 1 (light)`. `None` if
+/// nothing was.
+pub fn conditions(run: &Run) -> Option<String> {
+    let RunConditions {
+        before,
+        after,
+        low_memory_kills: kills,
+    } = run.conditions.as_ref()?;
+    let both = || std::iter::once(before).chain(after);
+    let hottest = both().filter_map(|one| one.thermal_status).max();
+    let hot = hottest.filter(|status| *status > 0);
+    let hot = hot.map(|status| format!("thermal status {status} ({})", thermal_word(status)));
+    let is_saving = both().any(|one| one.is_power_saving == Some(true));
+    let saving = is_saving.then(|| "battery saver on".to_owned());
+    let killed = (!kills.is_empty()).then(|| {
+        let names = kills.iter().take(MAX_KILLS);
+        let names: Vec<String> = names.map(|kill| defang::name(&kill.process)).collect();
+        let more = match kills.len().saturating_sub(MAX_KILLS) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        format!("killed for low memory: {}{more}", names.join(", "))
+    });
+    let all: Vec<String> = [hot, saving, killed].into_iter().flatten().collect();
+    (!all.is_empty()).then(|| all.join("; "))
 }
 
 #[cfg(test)]

@@ -17,10 +17,11 @@ use super::problems::{Path, Problems};
 use super::report::Report;
 use super::shape::{SCENARIO, Shape};
 use super::yaml::Node;
-use super::{Install, Keep, Measure, Record, Repeats, Scenario, Target};
+use super::{Conditions, Install, Keep, Measure, Record, Repeats, Scenario, Target};
 use super::{forms, variables, yaml};
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15 * 60);
+const DEFAULT_COOLING: Duration = Duration::from_secs(5 * 60);
 const DEFAULT_REPEATS: Repeats = Repeats { min: 3, max: 5 };
 
 impl Scenario {
@@ -77,6 +78,7 @@ fn convert(root: &Node, report: &mut Report) -> Option<Scenario> {
             None => None,
         },
         record: record(root.get("record"))?,
+        conditions: conditions(root.get("conditions"))?,
         measure,
         repeats,
         timeout: match root.get("timeout") {
@@ -131,6 +133,21 @@ fn record(node: Option<&Node>) -> Option<Record> {
         heaps: node.get("heaps").map(texts).unwrap_or_default(),
         shmem_size: size("shmem-size")?,
         no_check: node.get("no-check").and_then(Node::text).and_then(flag) == Some(true),
+        max_file: size("max-file")?,
+    })
+}
+
+fn conditions(node: Option<&Node>) -> Option<Conditions> {
+    let value = |key| node.and_then(|node| node.get(key));
+    let is_off = |key| value(key).and_then(Node::text) == Some("off");
+    Some(Conditions {
+        awake: value("awake").and_then(Node::text).and_then(flag) == Some(true),
+        no_animations: is_off("animations"),
+        no_doze: is_off("doze"),
+        cool: match value("cool") {
+            Some(node) => forms::time(node.text()?).ok()?,
+            None => DEFAULT_COOLING,
+        },
     })
 }
 

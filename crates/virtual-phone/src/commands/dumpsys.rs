@@ -8,14 +8,16 @@ use crate::process::{Process, Role};
 
 /// Default timeout for a service in nanoseconds.
 const PATIENCE: u64 = 10 * SECOND;
-const SERVICES: [&str; 8] = [
+const SERVICES: [&str; 10] = [
     "activity",
     "battery",
+    "deviceidle",
     "gfxinfo",
     "meminfo",
     "package",
     "power",
     "procstats",
+    "thermalservice",
     "window",
 ];
 
@@ -53,7 +55,9 @@ pub(super) fn dumpsys(cmd: &mut Cmd) -> Done {
         "meminfo" if hangs(cmd, FaultKind::MeminfoHang) => expire(cmd, service, patience)?,
         "meminfo" => super::meminfo::meminfo(cmd, rest)?,
         "procstats" => super::procstats::procstats(cmd, rest)?,
-        "battery" => cmd.out("Current Battery Service state:\n  AC powered: false\n  USB powered: true\n  level: 87\n  scale: 100\n")?,
+        "battery" => cmd.out(&super::conditions::battery())?,
+        "deviceidle" => return super::conditions::deviceidle(cmd, rest),
+        "thermalservice" => cmd.out(&super::conditions::thermal(cmd))?,
         "window" => {
             cmd.out(&super::dumpsys_screen::windows(cmd))?;
         }

@@ -2,6 +2,7 @@
 //! execution.
 
 mod activity;
+mod conditions;
 mod dumpheap;
 mod dumpsys;
 mod dumpsys_screen;

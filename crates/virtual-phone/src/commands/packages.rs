@@ -276,6 +276,7 @@ pub(super) fn cmd(cmd: &mut Cmd) -> Done {
         "activity" => "am",
         "settings" => "settings",
         "input" => "input",
+        "deviceidle" => return super::conditions::deviceidle(cmd, rest),
         "-l" => {
             cmd.out("Currently running services:\n  activity\n  package\n  settings\n")?;
             return Ok(0);

@@ -122,15 +122,15 @@ impl HeapSource {
             .collect();
         for i in broken {
             let mut target = self.targets.remove(i);
-            if target.ending() == Some(Ending::Dies) {
-                foreground::killed(
-                    &mut kernel.state(),
-                    target.pid(),
-                    SIGSEGV,
-                    kernel.clock.now(),
-                );
-                kernel.events.notify();
+            let (pid, at) = (target.pid(), kernel.clock.now());
+            match target.ending() {
+                Some(Ending::Dies) => foreground::killed(&mut kernel.state(), pid, SIGSEGV, at),
+                Some(Ending::LowMemory) => {
+                    foreground::killed_for_memory(&mut kernel.state(), pid, at);
+                }
+                _ => {}
             }
+            kernel.events.notify();
             self.dump(kernel, &mut target, now, out);
             self.release(kernel, target.pid());
         }

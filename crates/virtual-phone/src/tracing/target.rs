@@ -23,6 +23,8 @@ use heaptap_proto::perfetto::profile_packet::{
 pub(super) enum Ending {
     /// The process ended.
     Dies,
+    /// lmkd killed it.
+    LowMemory,
     /// The shared buffer overran.
     Overrun,
     /// Like `Overrun`, detected by a client that waited.
@@ -163,6 +165,7 @@ impl Target {
             Some((at + ms * MILLI, ending))
         };
         let ending = fault(FaultKind::TargetDies, 0, Ending::Dies)
+            .or_else(|| fault(FaultKind::LowMemoryKill, 0, Ending::LowMemory))
             .or_else(|| fault(FaultKind::Overrun, 0, Ending::Overrun))
             .or_else(|| fault(FaultKind::ClientTimeout, 0, Ending::Timeout))
             .or_else(|| fault(FaultKind::BadStack, 0, Ending::BadStack))

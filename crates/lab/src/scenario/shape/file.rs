@@ -32,6 +32,11 @@ pub(in crate::scenario) static SCENARIO: Group = Group {
         ),
         key("record", "Options of the recording", Shape::Map(&RECORD)),
         key(
+            "conditions",
+            "Conditions of the device during a run; its settings are restored",
+            Shape::Map(&CONDITIONS),
+        ),
+        key(
             "measure",
             "Data to capture at each snapshot [default: native]",
             Shape::List {
@@ -154,9 +159,30 @@ static RECORD: Group = Group {
             Shape::Scalar(&forms::SHMEM_SIZE),
         ),
         key(
+            "max-file",
+            "Maximum size of the file on the device [default: its free space]",
+            Shape::Scalar(&forms::SIZE),
+        ),
+        key(
             "no-check",
             "Record although the check of the app fails",
             Shape::Flag,
+        ),
+    ],
+};
+
+const OFF: Shape = Shape::Word(&[("off", "off"), ("keep", "unchanged")]);
+
+static CONDITIONS: Group = Group {
+    choices: &[],
+    keys: &[
+        key("awake", "Keep the screen on", Shape::Flag),
+        key("animations", "Animations [default: keep]", OFF),
+        key("doze", "Doze, which stops idle apps [default: keep]", OFF),
+        key(
+            "cool",
+            "Time for a hot device to cool down before a run [default: 5m]",
+            TIME,
         ),
     ],
 };

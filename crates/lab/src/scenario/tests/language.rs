@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::{parse, parsed, with, with_step};
 use crate::scenario::{
-    Compare, DeviceClass, Figure, Install, JavaMeasure, Keep, Limit, Measure, Record, Repeats,
-    Step, Target, What, first_scenario,
+    Compare, Conditions, DeviceClass, Figure, Install, JavaMeasure, Keep, Limit, Measure, Record,
+    Repeats, Step, Target, What, first_scenario,
 };
 
 /// All keys of the language.
@@ -13,7 +13,8 @@ pub(super) const EXAMPLE: &str = r#"version: 1
 name: login                        # stable: history hangs on it
 target: {name: com.example.app}
 install: {apk: "${APK}", data: keep}
-record: {interval: 4k, heaps: libc.malloc, shmem-size: 8MiB, no-check: true, config: low-overhead}
+record: {interval: 4k, heaps: libc.malloc, shmem-size: 8MiB, no-check: true, config: low-overhead, max-file: 512MiB}
+conditions: {awake: true, animations: off, doze: off, cool: 2m}
 measure: [native, java, meminfo, smaps, gc]
 repeats: {min: 3, max: 5}
 timeout: 15m
@@ -82,6 +83,16 @@ fn all_keys_arrive() {
             heaps: vec!["libc.malloc".to_owned()],
             shmem_size: Some(8 << 20),
             no_check: true,
+            max_file: Some(512 << 20),
+        }
+    );
+    assert_eq!(
+        scenario.conditions,
+        Conditions {
+            awake: true,
+            no_animations: true,
+            no_doze: true,
+            cool: Duration::from_secs(120),
         }
     );
     let all = Measure {
