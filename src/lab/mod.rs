@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `figures` | the figure of each budget in the directory of a run |
 //! | `steps` | performing the steps of a run on a device |
+//! | `triggers` | watching for the conditions of triggers while the steps go on |
 //! | `install` | installing the app |
 //! | `judging` | verdicts from the figures so far |
 //! | `many`, `device_lock` | several devices side by side, each with one job at a time |
@@ -29,9 +30,12 @@ mod recover;
 pub mod scenario_run;
 pub mod state;
 mod steps;
+mod triggers;
 
 pub use phone::is_of_class;
 pub use steps::action;
+
+pub use triggers::describe as describe_condition;
 
 /// Describes a step in a few words.
 pub fn describe_step(what: &heaptap_lab::scenario::What) -> String {

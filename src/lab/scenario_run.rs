@@ -89,6 +89,7 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
     };
     let bench = Bench {
         device: tools.device,
+        api: facts.api(),
         store: tools.store,
         journals: tools.journals,
         target: &target,
@@ -131,7 +132,7 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
             failure.failure
         };
         let set_up = || async {
-            let ended = once::set_up(&bench, &scenario.setup, 0).await;
+            let ended = once::set_up(&bench, &scenario.setup, &request.record).await;
             ended.map_err(note)
         };
         if let Err(failure) = lasting.request(set_up).await {
@@ -253,6 +254,7 @@ fn take(
         output: kept,
         seconds: over.seconds,
         error: over.error,
+        triggers: over.triggers,
     });
 }
 
@@ -314,7 +316,7 @@ fn finish(
 ) -> Result<ScenarioResult, Failure> {
     let scenario = &request.scenario;
     let budgets = judging.results(&progress);
-    let class = class_of_result(&progress, &budgets, interrupted);
+    let class = class_of_result(&progress.runs, &budgets, interrupted);
     let mut dropped = Vec::new();
     if class.is_none() && scenario.keep == Keep::OnFailure {
         for run in &mut progress.runs {
@@ -349,8 +351,8 @@ fn finish(
 }
 
 /// Returns the class of the exit code. One budget that is surely over decides.
-fn class_of_result(
-    progress: &Progress,
+pub(super) fn class_of_result(
+    runs: &[Run],
     budgets: &[BudgetResult],
     interrupted: Option<ErrorClass>,
 ) -> Option<ErrorClass> {
@@ -368,14 +370,8 @@ fn class_of_result(
     if interrupted.is_some() {
         return interrupted;
     }
-    let failed = progress
-        .runs
-        .iter()
-        .find(|run| run.state == RunState::Failed);
-    let void = progress
-        .runs
-        .last()
-        .filter(|run| run.state == RunState::Void);
+    let failed = runs.iter().find(|run| run.state == RunState::Failed);
+    let void = runs.last().filter(|run| run.state == RunState::Void);
     if let Some(error) = failed.or(void).and_then(|run| run.error.as_ref()) {
         return ErrorClass::of_exit_code(error.code);
     }
@@ -423,6 +419,7 @@ pub(super) fn failed_run(number: usize, error: RunError) -> Run {
         output: None,
         seconds: 0.0,
         error: Some(error),
+        triggers: Vec::new(),
     }
 }
 

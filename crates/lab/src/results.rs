@@ -101,6 +101,26 @@ pub struct Run {
     /// What failed or made the run void, as an error message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<RunError>,
+    /// Triggers that acted, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub triggers: Vec<TriggerRecord>,
+}
+
+/// A trigger that acted during a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TriggerRecord {
+    /// `triggers[0]`, with its line in the scenario's file, from 1.
+    pub trigger: String,
+    pub line: usize,
+    /// What happened: `TOTAL of meminfo: 412.0 MiB`.
+    pub cause: String,
+    /// Time since the begin of the run.
+    pub seconds: f64,
+    /// Labels of its snapshots and dumps.
+    pub labels: Vec<String>,
+    /// The error that ended its steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 /// State of a run.

@@ -1,6 +1,7 @@
 //! `heaptap run`.
 
 mod args;
+mod dry_run;
 mod prepare;
 mod view;
 

@@ -119,7 +119,7 @@ fn unknown_keys_name_the_nearest() {
             "8:3: steps[3]: `rotat` is not an action (did you mean `rotate`?)",
             "9:13: steps[4].monkey.evnts: unknown key (did you mean `events`?)",
             "10:3: steps[5]: `5` is not an action (use one of rotate, monkey, tap, trim, text, \
-             deep-link, wait, start, home, wait-for, shell, sleep, snapshot, repeat)",
+             deep-link, wait, start, home, wait-for, shell, sleep, snapshot, dump, repeat)",
         ],
     );
     keys_fail(
