@@ -125,9 +125,9 @@ impl Converter<'_> {
 
     /// Checks that the data of the figure is captured.
     fn source(&mut self, key: &Node, budget: &Node, path: &Path<'_>, figure: &Figure) {
-        let at = ["at", "per"].map(|key| budget.get(key));
-        let node = at.into_iter().flatten().next();
-        if let Some((node, label)) = node.and_then(|node| Some((node, node.text()?)))
+        let of_key = |key| budget.get(key).map(|node| (Path::Key(path, key), node));
+        if let Some((path, node)) = of_key("at").or_else(|| of_key("per"))
+            && let Some(label) = node.text()
             && label != END
         {
             let Some(labels) = self.labels else {
@@ -137,7 +137,7 @@ impl Converter<'_> {
                 if !matches!(figure, Figure::Java { .. } | Figure::Leaks) {
                     let message = format!("the dump `{}` has only the Java heap", shown(label));
                     let help = "use the label of a snapshot";
-                    self.report.add_with_help(node, path, message, help);
+                    self.report.add_with_help(node, &path, message, help);
                 }
                 return;
             }
