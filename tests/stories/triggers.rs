@@ -57,6 +57,22 @@ fn dumps_of_the_java_heap_are_read_by_budgets() {
     assert!(leaks.stdout.contains("FeedActivity"), "{leaks}");
 }
 
+#[test]
+fn a_dump_without_a_heap_fails_its_step() {
+    let lab = Lab::new("build=user,speed=8");
+    Scenario {
+        target: "com.example.closed",
+        more: "record: {no-check: true}",
+        steps: &["start", "dump: java"],
+        ..Scenario::default()
+    }
+    .write(&lab);
+    let result = run(&lab, 5, &[]);
+    assert_eq!(runs(&result), ["1 failed dump-failed"], "{result:#}");
+    assert_eq!(result["runs"][0]["error"]["step"], "steps[1]", "{result:#}");
+    assert_restored(&lab);
+}
+
 #[cfg(unix)]
 #[test]
 fn an_interrupted_dump_leaves_nothing_on_the_phone() {

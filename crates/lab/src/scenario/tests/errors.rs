@@ -328,7 +328,9 @@ fn labels_are_valid_and_unique() {
     );
     keys_fail(
         "setup:\n- snapshot: a\n",
-        &["6:13: setup[0].snapshot: the setup is not recorded, so it cannot have snapshots"],
+        &[
+            "6:13: setup[0].snapshot: the setup is not recorded, so it cannot have snapshots and dumps",
+        ],
     );
 }
 
