@@ -22,7 +22,6 @@ pub(super) async fn begin(
     bench: &Bench<'_>,
     request: &LabRequest,
     progress: &mut Progress,
-    run: usize,
 ) -> Result<(), Box<Over>> {
     let Some(build) = progress.next_build() else {
         return Ok(());
@@ -37,7 +36,7 @@ pub(super) async fn begin(
         Build::Old => progress.old_app_version = version,
         Build::New => progress.app_version = version,
     }
-    once::set_up(bench, &request.scenario.setup, run)
+    once::set_up(bench, &request.scenario.setup, &request.record)
         .await
         .map_err(|failed| Box::new(Over::not_begun(failed.failure.class, failed.error())))
 }

@@ -35,11 +35,11 @@ pub(super) async fn watched(
 ) -> (Over, Option<RunConditions>) {
     let before = match ready(bench, scenario).await {
         Ok(before) => before,
-        Err(failure) => return (Over::of_failure(&failure, Vec::new()), None),
+        Err(failure) => return (Over::of_failure(&failure), None),
     };
     let held = match hold(bench, &scenario.conditions).await {
         Ok(held) => held,
-        Err(failure) => return (Over::of_failure(&failure, Vec::new()), None),
+        Err(failure) => return (Over::of_failure(&failure), None),
     };
     let mut over = run.await;
     let package = &bench.target.package;

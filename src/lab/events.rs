@@ -36,6 +36,14 @@ pub enum LabEvent {
         /// The error.
         why: String,
     },
+    /// A trigger acts: its steps follow.
+    Trigger {
+        run: usize,
+        /// `triggers[0]`.
+        trigger: String,
+        /// What happened: `OutOfMemoryError of com.example.app`.
+        cause: String,
+    },
     /// Warning for the user.
     Warning { text: String },
     /// A run is over.

@@ -3,12 +3,12 @@
 
 mod java;
 mod native;
-mod others;
+pub(super) mod others;
 
 use std::path::Path;
 
 use heaptap_lab::results::Excess;
-use heaptap_lab::scenario::{Budget, END, Figure, Scenario};
+use heaptap_lab::scenario::{Budget, END, Figure, Scenario, Trigger};
 use heaptap_lab::verdict::{Measured, slope_of_second_half};
 
 use crate::heaps::selector::DumpSelector;
@@ -59,6 +59,7 @@ pub fn of_run(folder: &Path, scenario: &Scenario, labels: &[String]) -> Vec<RunF
     let mut sources = Sources {
         folder,
         labels,
+        triggers: &scenario.triggers,
         native: None,
         timeline: None,
         java: java::Heaps::new(folder),
@@ -76,6 +77,7 @@ pub fn of_run(folder: &Path, scenario: &Scenario, labels: &[String]) -> Vec<RunF
 struct Sources<'a> {
     folder: &'a Path,
     labels: &'a [String],
+    triggers: &'a [Trigger],
     /// The native heaps, once they are opened.
     native: Option<Result<native::Opened, String>>,
     /// The log of collections, once it is read.
@@ -85,6 +87,9 @@ struct Sources<'a> {
 
 impl Sources<'_> {
     fn figure(&mut self, budget: &Budget) -> RunFigure {
+        if let Some(why) = self.not_triggered(budget) {
+            return RunFigure::missing(why);
+        }
         let Some(per) = &budget.per else {
             // Of a snapshot in a `repeat`, the last iteration.
             let last = match self.labels.contains(&budget.at) {
@@ -112,6 +117,21 @@ impl Sources<'_> {
                 values.len()
             )),
         }
+    }
+
+    /// Returns why the run does not have the label of a budget, if it is that of a trigger.
+    fn not_triggered(&self, budget: &Budget) -> Option<String> {
+        let label = budget.per.as_ref().unwrap_or(&budget.at);
+        let has = |trigger: &&Trigger| {
+            (1..=trigger.times).any(|time| {
+                let suffix = trigger.suffix(time);
+                let of = label.strip_suffix(&suffix);
+                trigger.labels().any(|own| own == label || Some(own) == of)
+            })
+        };
+        let trigger = self.triggers.iter().find(has)?;
+        let is_taken = self.labels.contains(label) || !rounds(self.labels, label).is_empty();
+        (!is_taken).then(|| format!("the trigger in line {} did not take {label}", trigger.line))
     }
 
     fn at(&mut self, figure: &Figure, label: &str) -> RunFigure {

@@ -208,7 +208,9 @@ mod tests {
             all: &[("start", "starts")],
             check: &|_| Ok(()),
         };
-        Scenario::parse(&text, "a.yaml", &|_| None, &actions).unwrap()
+        Scenario::parse(&text, "a.yaml", &|_| None, &actions)
+            .unwrap()
+            .remove(0)
     }
 
     /// The verdict of one budget from these figures; `None` is a run without it.

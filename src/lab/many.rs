@@ -2,11 +2,13 @@
 //! results are in a directory of each, and together in the directory above.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use heaptap_lab::results::{BudgetResult, Device as DeviceRow, SCHEMA_VERSION, ScenarioResult};
 use heaptap_lab::scenario::DEFAULT_CLASS;
+use heaptap_lab::verdict;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -213,7 +215,9 @@ async fn on_phone(night: &Night, phone: Phone) -> Vec<Done> {
         Err(failure) => (None, Some(failure)),
     };
     let mut done = Vec::new();
+    let mut folders = Vec::new();
     for request in phone.requests {
+        folders.push(request.folder.clone());
         let ended = match refused.take() {
             Some(failure) => Err(failure),
             None => {
@@ -256,6 +260,7 @@ async fn on_phone(night: &Night, phone: Phone) -> Vec<Done> {
             },
         });
     }
+    judge_cells(&mut done, &folders, &tell);
     done
 }
 
@@ -270,6 +275,29 @@ fn taken_over(serial: &str) -> Failure {
     let message = format!("another heaptap took {serial} while this one was suspended");
     Failure::new(ErrorClass::Device, "device-busy", message)
         .with_help("run the same command with `--resume`")
+}
+
+/// Judges the budgets of all cells of a matrix as one family: chance alone then fails the family as
+/// rarely as one budget. Writes the results that change.
+fn judge_cells(done: &mut [Done], folders: &[PathBuf], tell: &LabEvents) {
+    let before: Vec<ScenarioResult> = done.iter().map(|one| one.result.clone()).collect();
+    for cells in done.chunk_by_mut(|a, b| a.result.file == b.result.file) {
+        let budgets = cells.iter_mut().flat_map(|cell| &mut cell.result.budgets);
+        verdict::holm(budgets.filter_map(|budget| budget.judgement.as_mut()));
+    }
+    for ((one, before), folder) in done.iter_mut().zip(before).zip(folders) {
+        if one.result == before {
+            continue;
+        }
+        let result = &mut one.result;
+        let class = scenario_run::class_of_result(&result.runs, &result.budgets, None);
+        result.exit_code = class.map_or(0, ErrorClass::exit_code);
+        if let Err(failure) = files::write(folder, std::slice::from_ref(result)) {
+            tell(LabEvent::Warning {
+                text: failure.message,
+            });
+        }
+    }
 }
 
 /// Returns the result of a scenario that could not begin, so that the results name every device.
@@ -326,5 +354,74 @@ fn copy(failure: &Failure) -> Failure {
     Failure {
         help: failure.help.clone(),
         ..Failure::new(failure.class, failure.kind, failure.message.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use heaptap_lab::verdict::{Judgement, Measured, Verdict};
+
+    use super::*;
+
+    /// A cell whose only budget is over, as chance explains once in 100 times.
+    fn cell(file: &str) -> Done {
+        let judgement = Judgement {
+            verdict: Verdict::Over,
+            mean: 2.0,
+            lower: 1.0,
+            upper: 3.0,
+            limit: 1.0,
+            runs: 3,
+            earlier_runs: 0,
+            confidence: 0.98,
+            p_over: 0.01,
+            why: None,
+        };
+        let budget = BudgetResult {
+            name: "a".to_owned(),
+            what: String::new(),
+            unit: heaptap_lab::results::Unit::Bytes,
+            line: 1,
+            judgement: Some(judgement),
+            missing: None,
+            figures: vec![Measured {
+                value: 2.0,
+                samples: None,
+            }],
+            excess: Vec::new(),
+        };
+        let result = ScenarioResult {
+            schema_version: SCHEMA_VERSION,
+            scenario: "a".to_owned(),
+            file: file.to_owned(),
+            device_class: DEFAULT_CLASS.to_owned(),
+            device: DeviceRow::default(),
+            app_version: None,
+            started: String::new(),
+            seconds: 0.0,
+            runs: Vec::new(),
+            budgets: vec![budget],
+            exit_code: ErrorClass::Budget.exit_code(),
+        };
+        Done {
+            result,
+            failure: None,
+        }
+    }
+
+    #[test]
+    fn cells_of_a_matrix_are_one_family_and_scenarios_are_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let folders = vec![folder.path().to_owned(); 4];
+        let quiet: LabEvents = Arc::new(|_| {});
+        let codes = |files: [&str; 4]| {
+            let mut done = files.map(cell);
+            judge_cells(&mut done, &folders, &quiet);
+            done.map(|one| one.result.exit_code)
+        };
+        assert_eq!(codes(["a", "b", "c", "d"]), [9; 4]);
+        assert_eq!(codes(["a", "a", "a", "b"]), [12, 12, 12, 9]);
+        let written = files::read(folder.path()).unwrap();
+        assert_eq!(written.exit_code, 12);
     }
 }

@@ -7,6 +7,7 @@
 //! | `steps` | performing the steps of a run on a device |
 //! | `conditions` | heat, space and settings of the device around a run |
 //! | `install`, `builds` | installing the app; two builds that alternate |
+//! | `triggers` | watching for the conditions of triggers while the steps go on |
 //! | `judging` | verdicts from the figures so far |
 //! | `many`, `device_lock` | several devices side by side, each with one job at a time |
 //! | `once` | one run: a recording, its steps, its figures |
@@ -36,10 +37,13 @@ pub mod scenario_run;
 pub mod state;
 mod steps;
 mod taken;
+mod triggers;
 
 pub use conditions::hold_options;
 pub use phone::is_of_class;
 pub use steps::action;
+
+pub use triggers::describe as describe_condition;
 
 /// Describes a step in a few words.
 pub fn describe_step(what: &heaptap_lab::scenario::What) -> String {

@@ -1,15 +1,15 @@
 //! One run: a recording that goes on while the steps are performed, and ends with them.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use heaptap_lab::results::{RunError, RunState};
+use heaptap_lab::results::{RunError, RunState, TriggerRecord};
 use heaptap_lab::scenario::{Scenario, Step};
 use tokio::sync::mpsc;
 
 use super::events::{LabEvent, LabEvents};
 use super::state::Performed;
-use super::steps::{Hands, RESTORE, Snapped, StepFailure, error_of, interrupted};
+use super::steps::{Answers, Hands, RESTORE, StepFailure, Taken, error_of, interrupted};
 use crate::device::Device;
 use crate::error::{ErrorClass, Failure};
 use crate::provoke::{Cancel, Journals, Target};
@@ -23,6 +23,8 @@ use crate::session::{self, Control, SessionEvent, Store};
 /// What runs share.
 pub(super) struct Bench<'a> {
     pub device: &'a Device,
+    /// API level of the device.
+    pub api: Option<u32>,
     pub store: &'a Store,
     pub journals: &'a Journals,
     pub target: &'a Target,
@@ -40,8 +42,10 @@ pub(super) struct Over {
     pub error: Option<RunError>,
     /// The recording, if it was fetched.
     pub finished: Option<Box<Finished>>,
-    /// Labels of its snapshots.
+    /// Labels of its snapshots and dumps.
     pub labels: Vec<String>,
+    /// Triggers that acted.
+    pub triggers: Vec<TriggerRecord>,
     pub seconds: f64,
     /// The user interrupted it.
     pub interrupted: bool,
@@ -54,11 +58,11 @@ pub(super) struct Over {
 pub(super) async fn set_up(
     bench: &Bench<'_>,
     steps: &[Step],
-    run: usize,
+    options: &RecordOptions,
 ) -> Result<(), StepFailure> {
     let (ask, _controls) = mpsc::unbounded_channel();
-    let (_, mut snapped) = mpsc::unbounded_channel();
-    let mut hands = hands(bench, bench.cancel, &ask, &mut snapped, run);
+    let answers = Answers::default();
+    let hands = hands(bench, bench.cancel, &ask, &answers, (0, options));
     hands.perform(steps).await
 }
 
@@ -66,19 +70,24 @@ fn hands<'a>(
     bench: &Bench<'a>,
     cancel: &'a Cancel,
     ask: &'a mpsc::UnboundedSender<Control>,
-    snapped: &'a mut mpsc::UnboundedReceiver<Snapped>,
-    run: usize,
+    answers: &'a Answers,
+    (run, record): (usize, &'a RecordOptions),
 ) -> Hands<'a> {
     Hands {
         device: bench.device,
+        api: bench.api,
+        store: bench.store,
         journals: bench.journals,
         target: bench.target,
         cancel,
         ask,
-        snapped,
+        answers,
+        record,
         tell: bench.tell,
         run,
-        labels: Vec::new(),
+        began: Instant::now(),
+        capture: tokio::sync::Mutex::default(),
+        taken: Mutex::default(),
     }
 }
 
@@ -104,7 +113,9 @@ pub(super) async fn run_once(
     on_performed: OnPerformed<'_>,
 ) -> Over {
     let began = Instant::now();
-    let mut over = attempt(bench, scenario, options, run, on_performed).await;
+    let mut taken = Taken::default();
+    let mut over = attempt(bench, scenario, options, run, &mut taken, on_performed).await;
+    (over.labels, over.triggers) = (taken.labels, taken.triggers);
     over.seconds = began.elapsed().as_secs_f64();
     over
 }
@@ -114,44 +125,27 @@ async fn attempt(
     scenario: &Scenario,
     options: &RecordOptions,
     run: usize,
+    taken: &mut Taken,
     on_performed: OnPerformed<'_>,
 ) -> Over {
     let began = Instant::now();
     if scenario.starts_app() {
         let (package, user) = (&bench.target.package, bench.target.user);
         if let Err(error) = session::force_stop(bench.device, package, user).await {
-            return Over::failed(error_of(&error.into()), None, Vec::new());
+            return Over::failed(error_of(&error.into()), None);
         }
     }
     let (ask, mut controls) = mpsc::unbounded_channel();
-    let (told, mut snapped) = mpsc::unbounded_channel();
+    let answers = Arc::new(Answers::default());
     let (armed, mut is_armed) = mpsc::unbounded_channel();
     let on_event: EventHandler = {
-        let tell = Arc::clone(bench.tell);
+        let (tell, answers) = (Arc::clone(bench.tell), Arc::clone(&answers));
         Arc::new(move |event| {
-            match &event {
-                // The receivers live as long as the run.
-                RecordEvent::Session(SessionEvent::Started { .. }) => drop(armed.send(())),
-                RecordEvent::Session(SessionEvent::SnapshotTaken {
-                    label,
-                    no_dump: None,
-                    ..
-                }) => drop(told.send(Snapped::Taken {
-                    label: label.clone(),
-                })),
-                RecordEvent::Session(SessionEvent::SnapshotTaken {
-                    label,
-                    no_dump: Some(why),
-                    ..
-                })
-                | RecordEvent::Session(SessionEvent::SnapshotFailed { label, why }) => {
-                    drop(told.send(Snapped::Failed {
-                        label: label.clone(),
-                        why: why.clone(),
-                    }));
-                }
-                _ => {}
+            if let RecordEvent::Session(SessionEvent::Started { .. }) = &event {
+                // The receiver lives as long as the run.
+                let _ = armed.send(());
             }
+            answers.event(&event);
             tell(LabEvent::Recording(event));
         })
     };
@@ -163,13 +157,13 @@ async fn attempt(
         &on_event
     ));
     let (canceller, cancel) = Cancel::new();
-    let mut hands = hands(bench, &cancel, &ask, &mut snapped, run);
+    let hands = hands(bench, &cancel, &ask, &answers, (run, options));
     let performed = {
         let mut steps = std::pin::pin!(async {
             if is_armed.recv().await.is_none() {
                 return std::future::pending().await;
             }
-            hands.perform(&scenario.steps).await
+            hands.perform_with_triggers(scenario).await
         });
         let ended = tokio::select! {
             recorded = &mut recording => Err(recorded),
@@ -187,16 +181,16 @@ async fn attempt(
         }
         ended
     };
-    let labels = std::mem::take(&mut hands.labels);
+    hands.note(|of| *taken = std::mem::take(of));
     let step_failure = match performed {
         // The recording ended before the steps did.
-        Err(Err(failure)) => return Over::of_failure(&failure, labels),
-        Err(Ok(recorded)) => return Over::early(recorded, labels),
+        Err(Err(failure)) => return Over::of_failure(&failure),
+        Err(Ok(recorded)) => return Over::early(recorded),
         Ok(performed) => performed.err(),
     };
     if step_failure.is_none() {
         on_performed(Performed {
-            labels: labels.clone(),
+            labels: taken.labels.clone(),
             seconds: began.elapsed().as_secs_f64(),
         });
     }
@@ -207,19 +201,19 @@ async fn attempt(
     match (recorded, step_failure) {
         // A step can fail because the recording ended, such as a snapshot.
         (Ok(Recorded::Finished(finished)), Some(_)) if !interrupted && is_cut(&finished) => {
-            Over::early(Recorded::Finished(finished), labels)
+            Over::early(Recorded::Finished(finished))
         }
         (Ok(Recorded::Finished(finished)), Some((_, error))) => Over {
             interrupted,
-            ..Over::failed(error, Some(finished), labels)
+            ..Over::failed(error, Some(finished))
         },
         (Ok(Recorded::Finished(finished)), None) => {
             match died(bench.target, scenario, &finished.manifest) {
                 // heapprofd also disconnects from a process whose data it loses.
                 Some(error) if finished.class.is_none() => {
-                    Over::failed(error, Some(finished), labels)
+                    Over::failed(error, Some(finished))
                 }
-                _ => Over::of_finished(finished, labels, scenario.measure.native),
+                _ => Over::of_finished(finished, scenario.measure.native),
             }
         }
         (Err(failure), Some((_, error))) => Over {
@@ -233,17 +227,16 @@ async fn attempt(
                     ..error
                 },
                 None,
-                labels,
             )
         },
         (Ok(Recorded::Detached { .. }), Some((_, error))) => Over {
             interrupted,
-            ..Over::failed(error, None, labels)
+            ..Over::failed(error, None)
         },
-        (Err(failure), None) => Over::of_failure(&failure, labels),
+        (Err(failure), None) => Over::of_failure(&failure),
         (Ok(Recorded::Detached { .. }), None) => {
             let error = ended_early("it was detached");
-            Over::void(error, None, labels)
+            Over::void(error, None)
         }
     }
 }
@@ -293,11 +286,11 @@ impl Over {
     pub(super) fn not_begun(class: ErrorClass, error: RunError) -> Over {
         Over {
             interrupted: class == ErrorClass::Interrupted,
-            ..Over::failed(error, None, Vec::new())
+            ..Over::failed(error, None)
         }
     }
 
-    fn failed(error: RunError, finished: Option<Box<Finished>>, labels: Vec<String>) -> Over {
+    fn failed(error: RunError, finished: Option<Box<Finished>>) -> Over {
         let state = match is_infrastructure(&error) {
             true => RunState::Void,
             false => RunState::Failed,
@@ -306,30 +299,31 @@ impl Over {
             state,
             error: Some(error),
             finished,
-            labels,
+            labels: Vec::new(),
+            triggers: Vec::new(),
             seconds: 0.0,
             interrupted: false,
         }
     }
 
-    fn void(error: RunError, finished: Option<Box<Finished>>, labels: Vec<String>) -> Over {
+    fn void(error: RunError, finished: Option<Box<Finished>>) -> Over {
         Over {
             state: RunState::Void,
-            ..Over::failed(error, finished, labels)
+            ..Over::failed(error, finished)
         }
     }
 
-    pub(super) fn of_failure(failure: &Failure, labels: Vec<String>) -> Over {
+    pub(super) fn of_failure(failure: &Failure) -> Over {
         Over {
             interrupted: failure.class == ErrorClass::Interrupted,
-            ..Over::failed(error_of(failure), None, labels)
+            ..Over::failed(error_of(failure), None)
         }
     }
 
     /// A recording that ended before its steps.
-    fn early(recorded: Recorded, labels: Vec<String>) -> Over {
+    fn early(recorded: Recorded) -> Over {
         let Recorded::Finished(finished) = recorded else {
-            return Over::failed(ended_early("it was detached"), None, labels);
+            return Over::failed(ended_early("it was detached"), None);
         };
         let (why, is_spoiled) = match finished.manifest.outcome.ended_by.as_deref() {
             Some("lost") => ("the device restarted, or its tracing service died", true),
@@ -338,14 +332,14 @@ impl Over {
         };
         let error = ended_early(why);
         match is_spoiled {
-            true => Over::void(error, Some(finished), labels),
-            false => Over::failed(error, Some(finished), labels),
+            true => Over::void(error, Some(finished)),
+            false => Over::failed(error, Some(finished)),
         }
     }
 
     /// A recording with missing data is void: its figures are too low. Without samples, only the
     /// figures of the native heap are.
-    fn of_finished(finished: Box<Finished>, labels: Vec<String>, measures_native: bool) -> Over {
+    fn of_finished(finished: Box<Finished>, measures_native: bool) -> Over {
         let is_missing = match finished.class {
             Some(ErrorClass::Empty) => measures_native,
             class => class.is_some(),
@@ -356,13 +350,14 @@ impl Over {
             let message = format!("the recording is incomplete{}", why.unwrap_or_default());
             let mut failure = Failure::new(ErrorClass::Incomplete, "recording-incomplete", message);
             failure.help = warning.and_then(|warning| warning.help.clone());
-            return Over::void(error_of(&failure), Some(finished), labels);
+            return Over::void(error_of(&failure), Some(finished));
         }
         Over {
             state: RunState::Done,
             error: None,
             finished: Some(finished),
-            labels,
+            labels: Vec::new(),
+            triggers: Vec::new(),
             seconds: 0.0,
             interrupted: false,
         }

@@ -119,6 +119,12 @@ pub(super) async fn collect(device: &Device, store: &Store, folder: &Path) -> Re
             &ignored,
         )
         .await;
+        // A trigger waited for an error that did not come; nothing was recorded.
+        let stopped = stopped.map(drop);
+        let stopped = stopped.or_else(|failure| match failure.kind {
+            "no-out-of-memory" => Ok(()),
+            _ => Err(failure),
+        });
         if let Err(failure) = stopped {
             let left = sessions_of(store, folder)?;
             // The recording had not begun on the device, or a restart removed it.

@@ -81,6 +81,7 @@ pub(super) async fn complete(
             seconds,
             error: None,
             conditions: None,
+            triggers: Vec::new(),
         },
         false => {
             figures.clear();

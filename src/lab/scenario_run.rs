@@ -54,6 +54,7 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
     };
     let bench = Bench {
         device: tools.device,
+        api: facts.api(),
         store: tools.store,
         journals: tools.journals,
         target: &target,
@@ -96,7 +97,7 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
             failure.failure
         };
         let set_up = || async {
-            let ended = once::set_up(&bench, &scenario.setup, 0).await;
+            let ended = once::set_up(&bench, &scenario.setup, &request.record).await;
             ended.map_err(note)
         };
         if let Err(failure) = lasting.request(set_up).await {
@@ -133,7 +134,7 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
         });
         progress.begin(number);
         progress.write(&request.folder)?;
-        let put = builds::begin(&bench, request, &mut progress, number).await;
+        let put = builds::begin(&bench, request, &mut progress).await;
         let on_performed = |performed| {
             let mut progress = progress.clone();
             progress.begin(number).performed = Some(performed);
@@ -168,6 +169,7 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
             seconds: over.seconds,
             error: over.error,
             conditions,
+            triggers: over.triggers,
         };
         taken::take(&mut progress, run, figures, tools.tell);
         progress.write(&request.folder)?;
@@ -253,7 +255,7 @@ fn finish(
 ) -> Result<ScenarioResult, Failure> {
     let scenario = &request.scenario;
     let budgets = judging.results(&progress);
-    let class = class_of_result(&progress, &budgets, interrupted);
+    let class = class_of_result(&progress.runs, &budgets, interrupted);
     let mut dropped = Vec::new();
     if class.is_none() && scenario.keep == Keep::OnFailure {
         for run in &mut progress.runs {
@@ -292,8 +294,8 @@ fn finish(
 }
 
 /// Returns the class of the exit code. One budget that is surely over decides.
-fn class_of_result(
-    progress: &Progress,
+pub(super) fn class_of_result(
+    runs: &[Run],
     budgets: &[BudgetResult],
     interrupted: Option<ErrorClass>,
 ) -> Option<ErrorClass> {
@@ -311,14 +313,8 @@ fn class_of_result(
     if interrupted.is_some() {
         return interrupted;
     }
-    let failed = progress
-        .runs
-        .iter()
-        .find(|run| run.state == RunState::Failed);
-    let void = progress
-        .runs
-        .last()
-        .filter(|run| run.state == RunState::Void);
+    let failed = runs.iter().find(|run| run.state == RunState::Failed);
+    let void = runs.last().filter(|run| run.state == RunState::Void);
     if let Some(error) = failed.or(void).and_then(|run| run.error.as_ref()) {
         return ErrorClass::of_exit_code(error.code);
     }

@@ -221,6 +221,7 @@ mod tests {
                 seconds: 0.0,
                 error: None,
                 conditions: None,
+                triggers: Vec::new(),
             });
             let measured = (state == RunState::Done && number != 6).then_some(Measured {
                 value: number as f64,

@@ -1,52 +1,70 @@
 //! Performs the steps of a run on a device while it is being recorded.
 
+mod answers;
+mod dumps;
+mod log;
 mod waits;
 
 use std::collections::VecDeque;
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-use heaptap_lab::results::RunError;
+use heaptap_lab::results::{RunError, TriggerRecord};
 use heaptap_lab::scenario::{Step, What};
 use tokio::sync::mpsc;
+
+pub(super) use self::answers::Answers;
+pub(super) use self::dumps::{OomDump, folder_of};
+pub(super) use self::log::LogTail;
+pub(super) use self::waits::regex;
 
 use super::events::{LabEvent, LabEvents};
 use crate::device::{Command, Device};
 use crate::error::{ErrorClass, Failure};
 use crate::provoke::{self, Action, Cancel, Event, Journals, Plan, Target};
-use crate::session::Control;
+use crate::recording::options::RecordOptions;
+use crate::session::{Control, Store};
 
 /// Time limits of steps without their own.
 const WAIT: Duration = Duration::from_secs(30);
 const SHELL: Duration = Duration::from_secs(60);
-const SNAPSHOT: Duration = Duration::from_secs(120);
+const SNAPSHOT: Duration = Duration::from_secs(300);
 const ACTION: Duration = Duration::from_secs(600);
 /// Time for a cancelled action to restore the device.
 pub(super) const RESTORE: Duration = Duration::from_secs(90);
 /// Maximum number of characters of a command's output in an error.
 const SHOWN: usize = 400;
 
-/// What the recording says of a snapshot.
-#[derive(Debug)]
-pub(super) enum Snapped {
-    Taken { label: String },
-    Failed { label: String, why: String },
-}
-
-/// The hands of a run: what its steps act through.
+/// The hands of a run: what its steps and triggers act through, at the same time.
 pub(super) struct Hands<'a> {
     pub device: &'a Device,
+    pub store: &'a Store,
     pub journals: &'a Journals,
     pub target: &'a Target,
+    /// API level of the device.
+    pub api: Option<u32>,
     pub cancel: &'a Cancel,
     /// Requests to the recording.
     pub ask: &'a mpsc::UnboundedSender<Control>,
     /// Answers of the recording.
-    pub snapped: &'a mut mpsc::UnboundedReceiver<Snapped>,
+    pub answers: &'a Answers,
+    /// Options of the recording.
+    pub record: &'a RecordOptions,
     pub tell: &'a LabEvents,
     /// Number of the run.
     pub run: usize,
-    /// Labels of the snapshots so far.
+    pub began: Instant,
+    /// Held during a snapshot or dump: an app writes one heap at a time.
+    pub capture: tokio::sync::Mutex<()>,
+    pub taken: Mutex<Taken>,
+}
+
+/// What the steps and triggers have taken so far.
+#[derive(Debug, Default)]
+pub(super) struct Taken {
+    /// Labels of the snapshots and dumps.
     pub labels: Vec<String>,
+    pub triggers: Vec<TriggerRecord>,
 }
 
 /// A step that failed.
@@ -98,11 +116,16 @@ struct Due<'s> {
 }
 
 impl Hands<'_> {
+    /// Adds to what the steps have taken.
+    pub(super) fn note(&self, add: impl FnOnce(&mut Taken)) {
+        add(&mut self.taken.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
     /// Performs the steps in order.
     ///
     /// # Errors
     /// Returns the first step that failed more often than it is retried.
-    pub(super) async fn perform(&mut self, steps: &[Step]) -> Result<(), StepFailure> {
+    pub(super) async fn perform(&self, steps: &[Step]) -> Result<(), StepFailure> {
         let mut due: VecDeque<Due<'_>> = (steps.iter())
             .map(|step| Due {
                 step,
@@ -124,7 +147,11 @@ impl Hands<'_> {
         Ok(())
     }
 
-    async fn step(&mut self, step: &Step, suffix: &str) -> Result<(), StepFailure> {
+    /// Performs a step; the suffix of its labels is `-2`, or empty.
+    ///
+    /// # Errors
+    /// Returns the step if it failed more often than it is retried.
+    pub(super) async fn step(&self, step: &Step, suffix: &str) -> Result<(), StepFailure> {
         (self.tell)(LabEvent::Step {
             run: self.run,
             step: step.path.clone(),
@@ -156,7 +183,7 @@ impl Hands<'_> {
 
     /// Performs a step once, until its time limit or an interruption. An action then restores the
     /// device first.
-    async fn limited(&mut self, what: &What, suffix: &str, limit: Duration) -> Result<(), Failure> {
+    async fn limited(&self, what: &What, suffix: &str, limit: Duration) -> Result<(), Failure> {
         let (canceller, ends) = Cancel::new();
         let cancel = self.cancel.clone();
         // A wait ends by itself, with what it saw.
@@ -170,7 +197,10 @@ impl Hands<'_> {
             () = cancel.wait() => interrupted(),
             () = tokio::time::sleep(limit + slack) => step_timeout(&describe(what, suffix), limit),
         };
-        if matches!(what, What::Act(_) | What::WaitForQuiet(_)) {
+        if matches!(
+            what,
+            What::Act(_) | What::WaitForQuiet(_) | What::Dump { .. }
+        ) {
             canceller.cancel();
             match tokio::time::timeout(RESTORE, once).await {
                 Ok(Err(failure)) if failure.class != ErrorClass::Interrupted => {
@@ -183,7 +213,7 @@ impl Hands<'_> {
     }
 
     async fn once(
-        &mut self,
+        &self,
         what: &What,
         suffix: &str,
         limit: Duration,
@@ -200,6 +230,7 @@ impl Hands<'_> {
                 Ok(())
             }
             What::Snapshot(label) => self.snapshot(format!("{label}{suffix}")).await,
+            What::Dump { kind, label } => self.dump(*kind, format!("{label}{suffix}"), ends).await,
             // `perform` unrolls it.
             What::Repeat { .. } => Ok(()),
         }
@@ -259,7 +290,12 @@ impl Hands<'_> {
         Err(Failure::new(ErrorClass::Device, "command-failed", message))
     }
 
-    async fn snapshot(&mut self, label: String) -> Result<(), Failure> {
+    /// Takes a snapshot, and waits until all of its data are captured: the next step changes them.
+    async fn snapshot(&self, label: String) -> Result<(), Failure> {
+        let _only = self.capture.lock().await;
+        let captures = self.record.companions;
+        let captures = captures.java || captures.meminfo || captures.smaps;
+        let answer = self.answers.expect(&label, captures);
         let request = Control::Snapshot {
             label: label.clone(),
         };
@@ -268,21 +304,13 @@ impl Hands<'_> {
             Failure::new(ErrorClass::Device, "recording-ended", message)
         };
         self.ask.send(request).map_err(|_| ended())?;
-        loop {
-            match self.snapped.recv().await {
-                Some(Snapped::Taken { label: of }) if of == label => break,
-                Some(Snapped::Failed { label: of, why }) if of == label => {
-                    // A device that does not answer is the cause.
-                    self.device.run(&Command::program("true"), WAIT).await?;
-                    let message = format!("the snapshot {label} failed: {why}");
-                    return Err(Failure::new(ErrorClass::Device, "snapshot-failed", message));
-                }
-                // Of an earlier attempt.
-                Some(_) => {}
-                None => return Err(ended()),
-            }
+        if let Err(why) = answer.await.map_err(|_| ended())? {
+            // A device that does not answer is the cause.
+            self.device.run(&Command::program("true"), WAIT).await?;
+            let message = format!("the snapshot {label} failed: {why}");
+            return Err(Failure::new(ErrorClass::Device, "snapshot-failed", message));
         }
-        self.labels.push(label);
+        self.note(|taken| taken.labels.push(label));
         Ok(())
     }
 }
@@ -318,7 +346,7 @@ fn default_limit(what: &What) -> Duration {
     match what {
         What::Act(_) => ACTION,
         What::Sleep(long) => *long + WAIT,
-        What::Snapshot(_) => SNAPSHOT,
+        What::Snapshot(_) | What::Dump { .. } => SNAPSHOT,
         What::Shell(_) => SHELL,
         _ => WAIT,
     }
@@ -334,6 +362,7 @@ pub(super) fn describe(what: &What, suffix: &str) -> String {
         What::Shell(words) => format!("shell {}", words.join(" ")),
         What::Sleep(long) => format!("sleep {:.1} s", long.as_secs_f64()),
         What::Snapshot(label) => format!("snapshot {label}{suffix}"),
+        What::Dump { kind, label } => format!("dump {} {label}{suffix}", kind.word()),
         What::Repeat { times, .. } => format!("repeat {times} times"),
     }
 }

@@ -73,5 +73,6 @@ pub(super) fn failed_run(number: usize, error: RunError) -> Run {
         seconds: 0.0,
         error: Some(error),
         conditions: None,
+        triggers: Vec::new(),
     }
 }

@@ -16,7 +16,9 @@ use super::plan::JavaPlan;
 use crate::config::{JavaSpec, Snapshots, Targets, TimeoutFactor};
 use crate::device::{Command, Device};
 use crate::error::{ErrorClass, Failure};
+use crate::export::pprof::PprofOptions;
 use crate::folder::RAW_TRACE;
+use crate::naming::names::NameOptions;
 use crate::results::manifest::{FILE_NAME, JavaDump, Manifest};
 use crate::session::{Controls, Store};
 
@@ -105,20 +107,17 @@ pub(super) fn for_label() -> DumpHeaps {
     Arc::new(|wanted| Box::pin(dump_at_label(wanted)))
 }
 
-async fn dump_at_label(wanted: HeapsAtLabel) -> Result<Recorded, Failure> {
-    let options = RecordOptions {
-        kind: CaptureKind::Java(
-            JavaSpec {
-                targets: Targets {
-                    pids: wanted.pids,
-                    ..Targets::default()
-                },
-                ..JavaSpec::default()
-            },
-            JavaResults::default(),
-        ),
+/// Returns the options of a dump into `output`, with names as for another recording.
+pub fn options(
+    spec: JavaSpec,
+    output: PathBuf,
+    pprof: PprofOptions,
+    names: NameOptions,
+) -> RecordOptions {
+    RecordOptions {
+        kind: CaptureKind::Java(spec, JavaResults::default()),
         companions: CompanionOptions::default(),
-        output: Some(wanted.output),
+        output: Some(output),
         stem: None,
         force: false,
         launch: false,
@@ -127,9 +126,20 @@ async fn dump_at_label(wanted: HeapsAtLabel) -> Result<Recorded, Failure> {
         retry_overrun: false,
         disable_selinux: false,
         user: None,
-        pprof: wanted.pprof,
-        names: wanted.names,
+        pprof,
+        names,
+    }
+}
+
+async fn dump_at_label(wanted: HeapsAtLabel) -> Result<Recorded, Failure> {
+    let spec = JavaSpec {
+        targets: Targets {
+            pids: wanted.pids,
+            ..Targets::default()
+        },
+        ..JavaSpec::default()
     };
+    let options = options(spec, wanted.output, wanted.pprof, wanted.names);
     // This session has no control channel: when the recording ends, it waits for this dump or
     // leaves it to `collect`.
     let (_ask, mut controls) = tokio::sync::mpsc::unbounded_channel();

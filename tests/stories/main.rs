@@ -65,4 +65,6 @@ mod snapshots;
 mod storm;
 mod symbols;
 #[cfg(unix)]
+mod triggers;
+#[cfg(unix)]
 mod whole_picture;

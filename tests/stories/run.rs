@@ -14,14 +14,14 @@ use crate::program::heaptap;
 const FAST: &str = "speed=8";
 
 /// A scenario of the app, written as `s.yaml` into the work directory.
-struct Scenario<'a> {
-    target: &'a str,
-    measure: &'a str,
-    repeats: usize,
+pub struct Scenario<'a> {
+    pub target: &'a str,
+    pub measure: &'a str,
+    pub repeats: usize,
     /// More keys, as lines.
-    more: &'a str,
-    steps: &'a [&'a str],
-    budgets: &'a [&'a str],
+    pub more: &'a str,
+    pub steps: &'a [&'a str],
+    pub budgets: &'a [&'a str],
 }
 
 impl Default for Scenario<'_> {
@@ -38,7 +38,7 @@ impl Default for Scenario<'_> {
 }
 
 impl Scenario<'_> {
-    fn write(&self, lab: &Lab) {
+    pub fn write(&self, lab: &Lab) {
         self.write_as(lab, "s.yaml");
     }
 
@@ -61,7 +61,7 @@ impl Scenario<'_> {
 }
 
 /// Runs `s.yaml` into `out`, and returns the result.
-fn run(lab: &Lab, code: i32, more: &[&str]) -> Value {
+pub fn run(lab: &Lab, code: i32, more: &[&str]) -> Value {
     let args = [&["run", "s.yaml", "-o", "out", "--json"], more].concat();
     let ended = lab.expect(code, &args);
     result_of(&ended)
@@ -73,7 +73,7 @@ fn result_of(ended: &Ended) -> Value {
     result
 }
 
-fn begin(lab: &Lab, more: &[&str]) -> Running {
+pub fn begin(lab: &Lab, more: &[&str]) -> Running {
     lab.start(&[&["run", "s.yaml", "-o", "out", "--json-lines"], more].concat())
 }
 
@@ -83,7 +83,7 @@ fn text(lab: &Lab, file: &str) -> String {
 }
 
 /// Number and state of each run, and the kind of its error.
-fn runs(result: &Value) -> Vec<String> {
+pub fn runs(result: &Value) -> Vec<String> {
     let runs = result["runs"].as_array().expect("runs");
     let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     runs.iter()
@@ -99,7 +99,7 @@ fn runs(result: &Value) -> Vec<String> {
         .collect()
 }
 
-fn verdict(result: &Value, budget: &str) -> String {
+pub fn verdict(result: &Value, budget: &str) -> String {
     let budgets = result["budgets"].as_array().expect("budgets");
     let found = budgets.iter().find(|row| row["name"] == budget);
     let found = found.unwrap_or_else(|| panic!("{budget}: {result:#}"));
@@ -108,7 +108,7 @@ fn verdict(result: &Value, budget: &str) -> String {
 }
 
 /// Checks that nothing remains on the phone, and that its settings are the initial ones.
-fn assert_restored(lab: &Lab) {
+pub fn assert_restored(lab: &Lab) {
     lab.assert_tidy("out");
     let system = lab.shell("settings list system");
     assert!(system.contains("accelerometer_rotation=1\n"), "{system}");

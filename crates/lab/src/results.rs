@@ -133,6 +133,26 @@ pub struct Run {
     pub error: Option<RunError>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conditions: Option<RunConditions>,
+    /// Triggers that acted, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub triggers: Vec<TriggerRecord>,
+}
+
+/// A trigger that acted during a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TriggerRecord {
+    /// `triggers[0]`, with its line in the scenario's file, from 1.
+    pub trigger: String,
+    pub line: usize,
+    /// What happened: `TOTAL of meminfo: 412.0 MiB`.
+    pub cause: String,
+    /// Time since the begin of the run.
+    pub seconds: f64,
+    /// Labels of its snapshots and dumps.
+    pub labels: Vec<String>,
+    /// The error that ended its steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 /// Conditions of the device in a run.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `yaml` | a file as a tree of nodes with their places |
 //! | `variables` | `${NAME}` in values |
+//! | `matrix` | one scenario for each combination of values |
 //! | `shape`, `forms` | the language as data: keys, values, descriptions |
 //! | `check` | check of a file against it, with the names of `actions` |
 //! | `problems`, `report` | errors with their places |
@@ -15,6 +16,7 @@ mod actions;
 mod check;
 mod forms;
 mod init;
+mod matrix;
 mod parse;
 mod problems;
 mod report;
@@ -43,8 +45,11 @@ pub const END: &str = "end";
 /// A scenario, checked: names, sizes, times and references are valid, variables are replaced.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scenario {
-    /// Stable name; the history of its figures depends on it.
+    /// Stable name; the history of its figures depends on it. With a matrix, the values of the
+    /// cell follow: `login[locale=ar-EG]`.
     pub name: String,
+    /// Values of its cell of the matrix; empty without a matrix.
+    pub cell: Vec<(String, String)>,
     pub target: Target,
     /// The app to install before the first run.
     pub install: Option<Install>,
@@ -58,6 +63,8 @@ pub struct Scenario {
     pub setup: Vec<Step>,
     /// The steps of one run, in order.
     pub steps: Vec<Step>,
+    /// Steps that run when something happens during a run.
+    pub triggers: Vec<Trigger>,
     pub budgets: Vec<Budget>,
     pub keep: Keep,
     /// Device classes by name, in order; the first whose predicates hold names the device.
@@ -169,8 +176,74 @@ pub enum What {
     Sleep(Duration),
     /// Take a snapshot with this label.
     Snapshot(String),
+    /// Dump the Java heap with this label.
+    Dump { kind: DumpKind, label: String },
     /// Repeat steps; labels within get the iteration: `round-1`.
     Repeat { times: u32, steps: Vec<Step> },
+}
+
+/// Kind of a dump of the Java heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DumpKind {
+    /// Heap graph by Perfetto.
+    Java,
+    /// HPROF by `am dumpheap`.
+    Hprof,
+}
+
+impl DumpKind {
+    /// Returns the word of the language.
+    pub fn word(self) -> &'static str {
+        match self {
+            DumpKind::Java => "java",
+            DumpKind::Hprof => "hprof",
+        }
+    }
+}
+
+/// Steps that run when something happens during a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trigger {
+    pub condition: Condition,
+    /// Snapshots, dumps and commands; those of the run go on meanwhile.
+    pub steps: Vec<Step>,
+    /// Maximum number of times that it acts in a run; labels get the number if it exceeds 1.
+    pub times: u32,
+    /// Line in the file, from 1.
+    pub line: usize,
+    /// Place in the file: `triggers[0]`.
+    pub path: String,
+}
+
+/// What a trigger waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Condition {
+    /// A line of the device's log that matches the regular expression.
+    Log(String),
+    /// An OutOfMemoryError of the app.
+    OutOfMemory,
+    /// PSS of a row of meminfo above this number of bytes.
+    Meminfo { row: String, over: u64 },
+    /// A trigger of Perfetto with this name.
+    Perfetto(String),
+}
+
+impl Trigger {
+    /// Returns the suffix of its labels when it acts for the `time`-th time, from 1.
+    pub fn suffix(&self, time: u32) -> String {
+        match self.times {
+            1 => String::new(),
+            _ => format!("-{time}"),
+        }
+    }
+
+    /// Returns the labels of its steps, without suffixes.
+    pub fn labels(&self) -> impl Iterator<Item = &str> {
+        self.steps.iter().filter_map(|step| match &step.what {
+            What::Snapshot(label) | What::Dump { label, .. } => Some(label.as_str()),
+            _ => None,
+        })
+    }
 }
 
 /// A budget.

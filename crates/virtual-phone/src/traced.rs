@@ -58,6 +58,8 @@ pub(crate) struct Tracing {
     /// Processes that ran out of memory, and sessions that wait for one.
     pub(crate) ooms: Vec<Oom>,
     pub(crate) oom_sessions: BTreeMap<u64, pb::JavaHprofConfig>,
+    /// Triggers that `trigger_perfetto` activated, by name.
+    pub(crate) activations: Vec<(String, BootNs)>,
 }
 
 impl Tracing {

@@ -2,6 +2,7 @@
 
 mod args;
 mod devices;
+mod dry_run;
 mod prepare;
 mod view;
 

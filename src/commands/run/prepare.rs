@@ -19,22 +19,21 @@ use crate::lab::is_of_class;
 use crate::lab::many::Phone;
 use crate::lab::scenario_run::LabRequest;
 use crate::naming::names::NameOptions;
-use crate::provoke::{self, Action, Plan, catalog, dry_run};
+use crate::provoke::{Action, catalog};
 use crate::recording::capture_kind::CaptureKind;
 use crate::recording::companion_options::CompanionOptions;
 use crate::recording::options::RecordOptions;
 use crate::results::output::{default_name, file_name};
 use crate::session::SessionId;
-use crate::untrusted::shell::quoted;
 
 /// Maximum size of a scenario or baseline in bytes.
 const MAX_BYTES: u64 = scenario::MAX_BYTES as u64;
 
-/// Reads a scenario.
+/// Reads a scenario, or those of its matrix.
 ///
 /// # Errors
 /// Returns an error if the file cannot be read, or the list of its problems.
-pub fn read(path: &Path) -> Result<Scenario, Failure> {
+pub fn read(path: &Path) -> Result<Vec<Scenario>, Failure> {
     let name = path.display().to_string();
     let unreadable = |why: String| {
         Failure::new(
@@ -124,15 +123,22 @@ pub fn check_names(scenarios: &[(PathBuf, Scenario)]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the only scenario, for options of one.
+/// Returns the scenario of the result in a directory.
 ///
 /// # Errors
-/// Returns an error if there are several.
-pub fn only(mut scenarios: Vec<(PathBuf, Scenario)>) -> Result<(PathBuf, Scenario), Failure> {
-    match (scenarios.pop(), scenarios.is_empty()) {
-        (Some(only), true) => Ok(only),
-        _ => {
-            let message = "--plan and --dry-run need exactly one scenario";
+/// Returns an error if the directory has no result of exactly one of the scenarios.
+pub fn of_result(
+    mut scenarios: Vec<(PathBuf, Scenario)>,
+    folder: &Path,
+) -> Result<Scenario, Failure> {
+    let name = files::read(folder)?.scenario;
+    match scenarios.iter().position(|(_, one)| one.name == name) {
+        Some(at) => Ok(scenarios.swap_remove(at).1),
+        None => {
+            let message = format!(
+                "{} has the result of another scenario: {name}",
+                folder.display()
+            );
             Err(Failure::new(ErrorClass::Usage, "usage", message))
         }
     }
@@ -216,7 +222,10 @@ pub fn request(
     let baseline = match baseline {
         // The first figures of a new file have nothing to compare with.
         Some(new) if update && !new.exists() => Baseline::default(),
-        named => read_baseline(&baseline_path(path, named.clone()), named.is_some())?,
+        named => {
+            let path = baseline_path(&scenario, path, named.clone());
+            read_baseline(&path, named.is_some())?
+        }
     };
     let base = path.parent().unwrap_or(Path::new("")).to_owned();
     let against = (!against.is_empty()).then(|| Install {
@@ -263,9 +272,20 @@ fn no_new_build(scenario: &Scenario) -> Failure {
         .with_help("add `install: {apk: FILE}` to the scenario")
 }
 
-/// Returns the path of the baseline: the named one, or next to the scenario.
-pub fn baseline_path(scenario: &Path, named: Option<PathBuf>) -> PathBuf {
-    named.unwrap_or_else(|| scenario.with_extension("baseline"))
+/// Returns the path of the baseline: the named one, or next to the scenario. Each cell of a matrix
+/// has its own: `login[locale=ar-EG].baseline`.
+pub fn baseline_path(scenario: &Scenario, path: &Path, named: Option<PathBuf>) -> PathBuf {
+    let own = path.with_extension("baseline");
+    let cell = scenario
+        .name
+        .split_once('[')
+        .filter(|_| !scenario.cell.is_empty());
+    named.unwrap_or_else(|| match (cell, path.file_stem()) {
+        (Some((_, cell)), Some(stem)) => {
+            own.with_file_name(format!("{}[{cell}.baseline", stem.to_string_lossy()))
+        }
+        _ => own,
+    })
 }
 
 /// Reads a baseline. Without a `named` one, a missing file is empty.
@@ -349,48 +369,4 @@ fn record_options(
         pprof: PprofOptions::default(),
         names,
     })
-}
-
-/// Returns what each step would do, as lines to print.
-///
-/// # Errors
-/// Returns an error if the device cannot be reached, or lacks an action.
-pub async fn commands(device: &Device, scenario: &Scenario) -> Result<Vec<String>, Failure> {
-    use heaptap_lab::scenario::{Step, What};
-    let name = crate::lab::scenario_run::name_of(scenario);
-    let mut lines = crate::lab::hold_options(&scenario.conditions).commands();
-    if !lines.is_empty() {
-        lines.insert(0, "# conditions".to_owned());
-    }
-    let mut pending: Vec<(&Step, usize)> = Vec::new();
-    let all = scenario.setup.iter().chain(&scenario.steps);
-    pending.extend(all.rev().map(|step| (step, 0)));
-    while let Some((step, depth)) = pending.pop() {
-        let indent = "  ".repeat(depth);
-        match &step.what {
-            What::Repeat { times, steps } => {
-                lines.push(format!("{indent}# {}: {times} times", step.path));
-                pending.extend(steps.iter().rev().map(|step| (step, depth + 1)));
-            }
-            What::Act(text) => {
-                lines.push(format!("{indent}# {}: {text}", step.path));
-                let target = provoke::Target::parse(name, None)?;
-                let plan = Plan::new(target, vec![crate::lab::action(text)?]);
-                let planned = dry_run(device, &plan).await?;
-                lines.extend(planned.iter().map(|one| format!("{indent}{}", one.command)));
-            }
-            What::Shell(words) => {
-                lines.push(format!("{indent}# {}", step.path));
-                let words: Vec<String> =
-                    words.iter().map(|word| quoted(word).to_string()).collect();
-                lines.push(format!("{indent}{}", words.join(" ")));
-            }
-            what => lines.push(format!(
-                "{indent}# {}: {}",
-                step.path,
-                crate::lab::describe_step(what)
-            )),
-        }
-    }
-    Ok(lines)
 }

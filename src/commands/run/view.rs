@@ -1,6 +1,6 @@
 //! `heaptap run`: progress of a scenario, its verdicts, and where its results are.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use heaptap_lab::results::ScenarioResult;
@@ -52,7 +52,8 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
     let mut scenarios = Vec::new();
     for path in prepare::shard(&args.scenario, args.shard) {
-        scenarios.push((path.clone(), prepare::read(path)?));
+        let cells = prepare::read(path)?.into_iter();
+        scenarios.extend(cells.map(|scenario| (path.clone(), scenario)));
     }
     if scenarios.is_empty() {
         console.note("this part has no scenarios");
@@ -60,10 +61,10 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
     prepare::check_names(&scenarios)?;
     if let Some(folder) = &args.plan {
-        return plan(console, &prepare::only(scenarios)?.1, folder);
+        return plan(console, &prepare::of_result(scenarios, folder)?, folder);
     }
     if args.dry_run {
-        return dry_run(ctx, &prepare::only(scenarios)?.1).await;
+        return dry_run(ctx, &scenarios).await;
     }
     if args.baseline.is_some() && scenarios.len() > 1 {
         return Err(Failure::new(
@@ -100,7 +101,8 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let results = perform(ctx, &args, &folder, &requests).await?;
     if update {
         for request in &requests {
-            let path = prepare::baseline_path(Path::new(&request.file), args.baseline.clone());
+            let (scenario, file) = (&request.scenario, Path::new(&request.file));
+            let path = prepare::baseline_path(scenario, file, args.baseline.clone());
             let mut baseline = request.baseline.clone();
             // The figures of a scenario that failed are not those of a build.
             let is_own = |r: &&ScenarioResult| r.scenario == request.scenario.name && is_judged(r);
@@ -275,8 +277,14 @@ fn planned_words(plan: &Plan, [one, many]: [&str; 2]) -> String {
     format!("{runs} ({} to {})", end(plan.low), end(plan.high))
 }
 
-async fn dry_run(ctx: &Context, scenario: &Scenario) -> Result<Outcome, Failure> {
-    let lines = prepare::commands(ctx.device().await?, scenario).await?;
+async fn dry_run(ctx: &Context, scenarios: &[(PathBuf, Scenario)]) -> Result<Outcome, Failure> {
+    let mut lines = Vec::new();
+    for (_, scenario) in scenarios {
+        if scenarios.len() > 1 {
+            lines.push(format!("# {}", scenario.name));
+        }
+        lines.extend(super::dry_run::commands(ctx.device().await?, scenario).await?);
+    }
     if ctx.console.is_json() {
         ctx.console.json(&json!({ "commands": lines }));
         return Ok(Outcome::Done);

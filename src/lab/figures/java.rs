@@ -6,11 +6,13 @@ use heaptap_lab::results::Excess;
 use heaptap_lab::scenario::JavaMeasure;
 use regex::Regex;
 
+use super::super::steps::folder_of;
 use super::{RunFigure, selector};
 use crate::analyze::filter::Filter;
 use crate::analyze::histogram::{self, HistogramKey, ObjectScope, Row};
 use crate::analyze::leaks::{self, Certainty};
 use crate::heaps::java::{JavaFile, JavaHeap, JavaOptions, OpenedJava, ProgressReporter};
+use crate::heaps::selector::DumpSelector;
 
 /// The Java heaps of a run.
 pub(super) struct Heaps<'a> {
@@ -35,10 +37,13 @@ impl<'a> Heaps<'a> {
             // One heap is in memory at a time.
             self.read = None;
             let folder = self.folder;
-            let file = self.file.get_or_insert_with(|| open(folder));
-            let heap = match file {
-                Ok(file) => read(file, label),
-                Err(why) => Err(why.clone()),
+            let dump = folder_of(folder, label);
+            let heap = match dump.is_dir() {
+                true => open(&dump).and_then(|mut file| read(&mut file, None)),
+                false => match self.file.get_or_insert_with(|| open(folder)) {
+                    Ok(file) => read(file, Some(&selector(label))),
+                    Err(why) => Err(why.clone()),
+                },
             };
             self.read = Some((label.to_owned(), heap));
         }
@@ -114,8 +119,8 @@ fn open(folder: &Path) -> Result<JavaFile, String> {
     opened.map_err(|error| error.to_string())
 }
 
-fn read(file: &mut JavaFile, label: &str) -> Result<JavaHeap, String> {
-    let at = file.choose(Some(&selector(label)));
+fn read(file: &mut JavaFile, which: Option<&DumpSelector>) -> Result<JavaHeap, String> {
+    let at = file.choose(which);
     let at = at.map_err(|error| error.to_string())?;
     let heap = file.read(at).map_err(|error| error.to_string())?;
     match heap.class() {

@@ -29,6 +29,17 @@ pub(super) fn pss(folder: &Path, label: &str, row: &str) -> RunFigure {
         Ok(document) => document,
         Err(error) => return RunFigure::missing(error.to_string()),
     };
+    match row_of(&document, row) {
+        Ok((value, parts)) => RunFigure::new(value, None, parts),
+        Err(why) => RunFigure::missing(format!("at {label}: {why}")),
+    }
+}
+
+/// Returns the PSS of a row in bytes, summed over the processes, and the rows of the table.
+pub(in crate::lab) fn row_of(
+    document: &meminfo::Document,
+    row: &str,
+) -> Result<(f64, Vec<Excess>), String> {
     let mut found = None;
     let mut parts = Vec::new();
     for process in &document.processes {
@@ -42,17 +53,17 @@ pub(super) fn pss(folder: &Path, label: &str, row: &str) -> RunFigure {
         });
         let Some(value) = named.and_then(|row| row.values.get(PSS)) else {
             let process = process.described();
-            return RunFigure::missing(format!(
-                "meminfo of {process} at {label} does not have a row {row} with PSS"
+            return Err(format!(
+                "meminfo of {process} does not have a row {row} with PSS"
             ));
         };
         *found.get_or_insert(0i64) += value;
         parts.extend(parts_of(process, row, &mappings(folder, label, process)));
     }
-    let Some(value) = found else {
-        return RunFigure::missing(format!("meminfo at {label} does not have a process"));
-    };
-    RunFigure::new(value as f64, None, parts)
+    match found {
+        Some(value) => Ok((value as f64, parts)),
+        None => Err("meminfo does not have a process".to_owned()),
+    }
 }
 
 /// Returns the memory mappings of a process at a label by library; empty if they were not captured.

@@ -6,8 +6,7 @@ use std::time::Duration;
 use regex::Regex;
 use tokio::time::Instant;
 
-use super::{Hands, SHELL};
-use crate::device::Command;
+use super::{Hands, LogTail};
 use crate::error::{ErrorClass, Failure};
 use crate::provoke::{self, Cancel, Event, Plan, Settle};
 
@@ -71,46 +70,29 @@ impl Hands<'_> {
 
     /// Waits for a line logged since the step began.
     pub(super) async fn log(&self, pattern: &str, limit: Duration) -> Result<(), Failure> {
-        let regex = Regex::new(pattern)
-            .map_err(|error| Failure::new(ErrorClass::Usage, "bad-value", error.to_string()))?;
-        let until = Instant::now() + limit;
-        let clock = Command::program("date").arg("+%s.%N");
-        let now = self.device.run(&clock, SHELL).await?;
-        let now = String::from_utf8_lossy(&now.stdout).trim().to_owned();
-        let (seconds, _) = now.split_once('.').unwrap_or((&now, ""));
-        let since: f64 = now.parse().or_else(|_| seconds.parse()).unwrap_or(0.0);
-        // logcat begins at a whole second; earlier lines are of earlier steps.
-        let is_new = |line: &str| {
-            let time = line.split_whitespace().next();
-            time.and_then(|time| time.parse().ok())
-                .is_none_or(|time: f64| time >= since)
+        let regex = regex(pattern)?;
+        let mut log = LogTail::begin(self.device).await?;
+        let found = async {
+            loop {
+                if regex.is_match(&log.line().await?) {
+                    return Ok(());
+                }
+            }
         };
-        loop {
-            let read = Command::program("logcat").args(["-d", "-v", "epoch", "-T"]);
-            let read = read.arg(format!("{seconds}.000"));
-            let output = self.device.run(&read, SHELL).await?;
-            if output.exit != 0 {
-                let said = String::from_utf8_lossy(&output.stderr);
-                let said = crate::untrusted::sanitize(said.trim()).into_owned();
-                let message = format!("the log of the device cannot be read: {said}");
-                return Err(Failure::new(ErrorClass::Device, "command-failed", message));
-            }
-            let text = String::from_utf8_lossy(&output.stdout);
-            if text
-                .lines()
-                .any(|line| is_new(line) && regex.is_match(line))
-            {
-                return Ok(());
-            }
-            if Instant::now() + PAUSE >= until {
-                return Err(timed_out(
-                    format!("no line of the log matched {pattern}"),
-                    limit,
-                ));
-            }
-            tokio::time::sleep(PAUSE).await;
+        match tokio::time::timeout(limit, found).await {
+            Ok(found) => found,
+            Err(_) => Err(timed_out(
+                format!("no line of the log matched {pattern}"),
+                limit,
+            )),
         }
     }
+}
+
+/// Compiles a regular expression that the check of the scenario has accepted.
+pub(in crate::lab) fn regex(pattern: &str) -> Result<Regex, Failure> {
+    Regex::new(pattern)
+        .map_err(|error| Failure::new(ErrorClass::Usage, "bad-value", error.to_string()))
 }
 
 fn timed_out(message: String, limit: Duration) -> Failure {

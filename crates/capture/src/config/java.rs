@@ -6,10 +6,9 @@ use std::time::Duration;
 use super::rules::{self, Notice};
 use super::sources;
 use super::trace_config::{self, DeviceLimits, EncodedConfig, Lists};
-use super::{ConfigError, Targets};
+use super::{ConfigError, Targets, trigger};
 use heaptap_model::units::ByteSize;
-use heaptap_proto::perfetto::trace_config::trigger_config::{Trigger, TriggerMode};
-use heaptap_proto::perfetto::trace_config::{TriggerConfig, WriteFlushMode};
+use heaptap_proto::perfetto::trace_config::WriteFlushMode;
 use heaptap_proto::perfetto::{JavaHprofConfig, TraceConfig, java_hprof_config};
 
 /// The data source that dumps Java heaps.
@@ -274,7 +273,7 @@ impl JavaSpec {
                 Some(STOP_TIMEOUT_MS.saturating_mul(self.timeout_factor.0));
         }
         if let Some(wait) = self.wait_for_oom {
-            config.trigger_config = Some(oom_trigger(wait));
+            config.trigger_config = Some(trigger::start_at(OOM_TRIGGER, OOM_STOP_DELAY_MS, wait));
         }
         config.max_file_size_bytes = device.free_bytes.map(trace_config::max_file_bytes);
         config
@@ -302,20 +301,6 @@ impl JavaSpec {
             ..JavaHprofConfig::default()
         }
     }
-}
-
-fn oom_trigger(wait: Duration) -> TriggerConfig {
-    let mut trigger = TriggerConfig {
-        triggers: vec![Trigger {
-            name: Some(OOM_TRIGGER.to_owned()),
-            stop_delay_ms: Some(OOM_STOP_DELAY_MS),
-            ..Trigger::default()
-        }],
-        trigger_timeout_ms: Some(u32::try_from(wait.as_millis()).unwrap_or(u32::MAX)),
-        ..TriggerConfig::default()
-    };
-    trigger.set_trigger_mode(TriggerMode::StartTracing);
-    trigger
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ mod rules;
 mod sources;
 mod text;
 mod trace_config;
+mod trigger;
 mod yaml;
 
 pub use companion_sources::CompanionSources;
@@ -37,6 +38,7 @@ pub use rules::{JAVA_HEAP, Notice};
 pub use sources::HEAPPROFD;
 pub use text::{parse_text, print_text};
 pub use trace_config::{DeviceLimits, EncodedConfig};
+pub use trigger::trigger_config;
 
 #[cfg(test)]
 mod tests;

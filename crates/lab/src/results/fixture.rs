@@ -61,6 +61,7 @@ fn run(number: usize, state: RunState, error: Option<(&str, &str)>) -> Run {
             step: (state == RunState::Failed).then(|| "steps[3]".to_owned()),
             line: (state == RunState::Failed).then_some(14),
         }),
+        triggers: Vec::new(),
         conditions: (state == RunState::Done).then(conditions),
     }
 }

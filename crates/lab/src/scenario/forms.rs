@@ -11,7 +11,7 @@ use super::Compare;
 use super::problems::shown;
 
 /// Maximum length of a name or label.
-const MAX_NAME_CHARS: usize = 64;
+pub(super) const MAX_NAME_CHARS: usize = 64;
 /// Maximum length of the name of a process, because heapprofd compares no more.
 const MAX_PROCESS_CHARS: usize = 511;
 /// Maximum duration of anything.
@@ -63,6 +63,27 @@ pub(super) static LABEL: Form = Form {
 
 pub(super) static MOMENT: Form = Form {
     expected: "the label of a snapshot, or `end`",
+    ..NAME
+};
+
+pub(super) static VARIABLE: Form = Form {
+    expected: "the name of a variable, such as `locale`",
+    check: |text| match super::variables::is_name(text) && text.len() <= MAX_NAME_CHARS {
+        true => Ok(()),
+        false => Err(format!(
+            "`{}` is not the name of a variable: use letters, digits and `_`",
+            shown(text)
+        )),
+    },
+    pattern: "^[A-Za-z_][A-Za-z0-9_]{0,63}$",
+    numbers: Numbers::Refused,
+};
+
+/// A value that is a part of the name of a scenario.
+pub(super) static CELL_VALUE: Form = Form {
+    expected: "a value of letters, digits, `.`, `_` and `-`",
+    check: name,
+    numbers: Numbers::Accepted,
     ..NAME
 };
 

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use super::actions::Actions;
 use super::check::{Check, flag};
+use super::matrix::{self, Cell};
 use super::problems::{Path, Problems};
 use super::report::Report;
 use super::shape::{SCENARIO, Shape};
@@ -25,21 +26,46 @@ const DEFAULT_COOLING: Duration = Duration::from_secs(5 * 60);
 const DEFAULT_REPEATS: Repeats = Repeats { min: 3, max: 5 };
 
 impl Scenario {
-    /// Parses a scenario's file. `environment` returns the values of variables; `origin` is the
-    /// name of the file for errors.
+    /// Parses a scenario's file into one scenario, or one for each cell of its matrix.
+    /// `environment` returns the values of variables; `origin` is the name of the file for errors.
     ///
     /// # Errors
-    /// Returns all errors of the file, or the first if it is not YAML.
+    /// Returns all errors of the file, or the first if it is not YAML. Errors of several cells are
+    /// those of the first cell with errors.
     pub fn parse(
         text: &str,
         origin: &str,
         environment: &dyn Fn(&str) -> Option<String>,
         actions: &Actions<'_>,
-    ) -> Result<Scenario, Problems> {
+    ) -> Result<Vec<Scenario>, Problems> {
         let mut root = yaml::parse(text).map_err(|problem| Problems {
             origin: origin.to_owned(),
             list: vec![problem],
         })?;
+        let mut report = Report::default();
+        matrix::replace(&mut root, environment, &mut report);
+        if !report.is_empty() {
+            return Err(report.finish(origin));
+        }
+        let cells = matrix::cells(&root);
+        let scenario = |cell: Cell| {
+            let variable = |name: &str| {
+                let own = cell.iter().find(|(key, _)| key == name);
+                own.map_or_else(|| environment(name), |(_, value)| Some(value.clone()))
+            };
+            let scenario = Scenario::of_cell(root.clone(), origin, &variable, actions)?;
+            Ok(scenario.named_after(cell))
+        };
+        cells.into_iter().map(scenario).collect()
+    }
+
+    /// Parses the scenario of one cell of the matrix.
+    fn of_cell(
+        mut root: Node,
+        origin: &str,
+        environment: &dyn Fn(&str) -> Option<String>,
+        actions: &Actions<'_>,
+    ) -> Result<Scenario, Problems> {
         let mut report = Report::default();
         variables::replace(&mut root, &Path::Root, environment, &mut report);
         let mut check = Check {
@@ -47,6 +73,7 @@ impl Scenario {
             report: &mut report,
         };
         check.check(&root, &Shape::Map(&SCENARIO), &Path::Root);
+        matrix::check(&root, &mut report);
         let scenario = convert(&root, &mut report);
         match scenario {
             Some(scenario) if report.is_empty() => Ok(scenario),
@@ -64,14 +91,16 @@ impl Scenario {
 fn convert(root: &Node, report: &mut Report) -> Option<Scenario> {
     let measure = measure(root);
     let repeats = repeats(root, report);
-    let (setup, _) = steps::convert(root, "setup", report);
-    let (steps, labels) = steps::convert(root, "steps", report);
+    let setup = steps::setup(root, report);
+    let (steps, triggers, labels) = steps::convert(root, report);
     let devices = budgets::devices(root, report);
     // Without all labels, a reference to one can be right.
-    let labels = (!report.concerns("steps")).then_some(&labels);
+    let is_whole = !report.concerns("steps") && !report.concerns("triggers");
+    let labels = is_whole.then_some(&labels);
     let budgets = budgets::convert(root, measure, labels, report);
     Some(Scenario {
         name: owned(root, "name")?,
+        cell: Vec::new(),
         target: target(root.get("target")?)?,
         install: match root.get("install") {
             Some(node) => Some(install(node)?),
@@ -87,6 +116,7 @@ fn convert(root: &Node, report: &mut Report) -> Option<Scenario> {
         },
         setup,
         steps,
+        triggers,
         budgets,
         keep: match root.get("keep").and_then(Node::text) {
             Some("on-failure") => Keep::OnFailure,

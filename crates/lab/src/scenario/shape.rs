@@ -13,7 +13,7 @@ mod steps;
 
 use super::forms::{self, Form};
 
-pub(super) use self::file::SCENARIO;
+pub(super) use self::file::{MATRIX, MAX_CELLS, SCENARIO};
 pub(super) use self::steps::{
     MONKEY, MONKEY_EVENTS, REPEAT, RETRY, STEP_ACTIONS, STEP_OPTIONS, SUB_STEPS,
 };
@@ -105,6 +105,12 @@ const fn required(name: &'static str, doc: &'static str, shape: Shape) -> Key {
         shape,
     }
 }
+
+/// A map without keys.
+static NOTHING: Group = Group {
+    choices: &[],
+    keys: &[],
+};
 
 const MAX_STEPS: usize = 500;
 

@@ -4,6 +4,7 @@ mod errors;
 mod hostile;
 mod language;
 mod schema;
+mod triggers;
 
 use self::language::EXAMPLE;
 
@@ -60,8 +61,12 @@ fn environment(name: &str) -> Option<String> {
     }
 }
 
-fn parse(text: &str) -> Result<Scenario, Problems> {
+fn parse_all(text: &str) -> Result<Vec<Scenario>, Problems> {
     with_actions(|actions| Scenario::parse(text, "login.yaml", &environment, actions))
+}
+
+fn parse(text: &str) -> Result<Scenario, Problems> {
+    parse_all(text).map(|mut cells| cells.remove(0))
 }
 
 fn parsed(text: &str) -> Scenario {

@@ -92,7 +92,8 @@ fn invalid(text: &str, why: &str) -> (String, &'static str) {
     (message, "write `$$` for a `$`")
 }
 
-fn is_name(name: &str) -> bool {
+/// Returns whether this can be the name of a variable.
+pub(super) fn is_name(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
     name.chars().all(fits) && name.starts_with(|c: char| !c.is_ascii_digit())
 }

@@ -70,6 +70,7 @@ const PROGRAMS: &[(&str, Program)] = &[
     ("svc", input::svc),
     ("tail", text::tail),
     ("timeout", launch::timeout),
+    ("trigger_perfetto", perfetto::trigger_perfetto),
     ("uptime", system::uptime),
     ("wc", text::wc),
     ("wm", input::wm),

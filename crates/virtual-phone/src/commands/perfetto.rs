@@ -215,6 +215,20 @@ pub(super) fn perfetto(cmd: &mut Cmd) -> Done {
     }
 }
 
+/// `trigger_perfetto NAME…`: activates the triggers of these names.
+pub(super) fn trigger_perfetto(cmd: &mut Cmd) -> Done {
+    let names = cmd.args();
+    if names.is_empty() {
+        cmd.err("Usage: trigger_perfetto TRIGGER_NAME [TRIGGER_NAME ...]\n")?;
+        return Ok(1);
+    }
+    let now = cmd.kernel.clock.boot();
+    let activations = names.into_iter().map(|name| (name, now));
+    cmd.kernel.state().tracing.activations.extend(activations);
+    cmd.kernel.events.notify();
+    Ok(0)
+}
+
 /// Inputs of a session.
 struct Work {
     config: pb::TraceConfig,

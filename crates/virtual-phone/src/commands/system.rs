@@ -171,6 +171,7 @@ pub(super) fn date(cmd: &mut Cmd) -> Done {
         let weekday = t.weekday().to_string();
         out.push_str(&match chars.next() {
             Some('s') => (real / SECOND).to_string(),
+            Some('N') => format!("{:09}", real % SECOND),
             Some('Y') => t.year().to_string(),
             Some('m') => format!("{:02}", u8::from(t.month())),
             Some('d') => format!("{:02}", t.day()),

@@ -214,14 +214,20 @@ fn renamed_method(method: &str) -> String {
 
 /// Result of waiting for a trigger.
 pub(super) enum Awaited {
-    /// The trigger was activated.
-    Fired {
-        oom: Oom,
-        /// Delay until the session stops.
-        stop_delay_ms: u32,
-    },
+    /// A trigger was activated.
+    Fired(Activation),
     /// The trigger was not activated; there is nothing to write.
     Ended(Outcome),
+}
+
+/// A trigger that a session waited for.
+pub(super) struct Activation {
+    pub(super) name: String,
+    pub(super) at: BootNs,
+    /// Delay until the session stops.
+    pub(super) stop_delay_ms: u32,
+    /// The process that ran out of memory, if that is the cause.
+    pub(super) oom: Option<Oom>,
 }
 
 /// Returns whether a session starts only after a trigger.
@@ -241,18 +247,24 @@ pub(super) fn await_trigger(
     let armed = kernel.clock.boot();
     let triggers = config.trigger_config.clone().unwrap_or_default();
     let limit = armed + u64::from(triggers.trigger_timeout_ms()) * MILLI;
-    let trigger = triggers.triggers.iter().find(|t| t.name() == TRIGGER);
+    let named = |name: &str| triggers.triggers.iter().find(|t| t.name() == name);
+    let trigger = named(TRIGGER);
     let configs = config.data_sources.iter().filter_map(|d| d.config.as_ref());
     let source = configs
         .filter(|c| c.name() == SOURCE && kernel.spec.android >= 14)
         .find_map(|c| c.java_hprof_config.clone());
-    let (seen, life) = {
+    let (seen, activated, life) = {
         let mut state = kernel.state();
         if let Some(source) = &source {
             state.tracing.oom_sessions.insert(session, source.clone());
         }
         count_sessions(&mut state);
-        (state.tracing.ooms.len(), state.tracing.traced_life)
+        let tracing = &state.tracing;
+        (
+            tracing.ooms.len(),
+            tracing.activations.len(),
+            tracing.traced_life,
+        )
     };
     let mut out = kernel
         .spec
@@ -269,6 +281,22 @@ pub(super) fn await_trigger(
             if sessions.all(|s| s.id != session || s.stop) {
                 return Some(Awaited::Ended(Outcome::Finished));
             }
+            let activated = tracing
+                .activations
+                .iter()
+                .skip(activated)
+                .find_map(|(name, at)| {
+                    let trigger = named(name)?;
+                    Some(Awaited::Fired(Activation {
+                        name: name.clone(),
+                        at: *at,
+                        stop_delay_ms: trigger.stop_delay_ms(),
+                        oom: None,
+                    }))
+                });
+            if activated.is_some() {
+                return activated;
+            }
             let ooms = tracing.ooms.iter().skip(seen).copied();
             let mut meant = ooms.filter(|oom| {
                 let process = state.processes.get(oom.pid);
@@ -276,10 +304,12 @@ pub(super) fn await_trigger(
                 process.is_some_and(|p| source.is_some_and(|source| wanted(source, p)))
             });
             let (oom, trigger) = (meant.next()?, trigger?);
-            Some(Awaited::Fired {
-                oom,
+            Some(Awaited::Fired(Activation {
+                name: TRIGGER.to_owned(),
+                at: oom.at,
                 stop_delay_ms: trigger.stop_delay_ms(),
-            })
+                oom: Some(oom),
+            }))
         };
         let deadline = out.map_or(limit, |at| at.min(limit));
         match kernel.block(pid, Some(deadline), look) {

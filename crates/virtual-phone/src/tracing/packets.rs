@@ -1,10 +1,10 @@
 //! Packets of the service: clocks, config, system, events, statistics.
 
 use super::buffer::TraceBuffer;
+use super::oom::Activation;
 use crate::clock::ClockValues;
 use crate::kernel::Kernel;
 use crate::memory::Ledger;
-use crate::traced::Oom;
 use heaptap_proto::perfetto as pb;
 
 /// Sequence of the service itself.
@@ -167,14 +167,21 @@ pub(super) fn stats(buffers: &[TraceBuffer], sources: usize, flushes: u64) -> pb
     }
 }
 
-/// Returns the service's packet about a session started by a process that ran out of memory.
-pub(super) fn trigger(kernel: &Kernel, oom: Oom, name: &str) -> pb::TracePacket {
-    let uid = kernel.state().processes.get(oom.pid).map(|p| p.uid as i32);
+/// Returns the service's packet about the trigger that started a session.
+pub(super) fn trigger(kernel: &Kernel, activation: &Activation) -> pb::TracePacket {
+    let (producer, uid) = match activation.oom {
+        Some(oom) => {
+            let state = kernel.state();
+            let uid = state.processes.get(oom.pid).map(|p| p.uid as i32);
+            (format!("perfetto.hprof-{}", oom.pid), uid)
+        }
+        None => ("trigger_perfetto".to_owned(), Some(2000)),
+    };
     pb::TracePacket {
-        timestamp: Some(oom.at),
+        timestamp: Some(activation.at),
         trigger: Some(pb::Trigger {
-            trigger_name: Some(name.to_owned()),
-            producer_name: Some(format!("perfetto.hprof-{}", oom.pid)),
+            trigger_name: Some(activation.name.clone()),
+            producer_name: Some(producer),
             trusted_producer_uid: uid,
             stop_delay_ms: None,
         }),

@@ -9,7 +9,7 @@ use prost::Message as _;
 use super::buffer::{TraceBuffer, framed};
 use super::heapprofd::HeapSource;
 use super::java_hprof::JavaSource;
-use super::oom::{self, Awaited};
+use super::oom::{self, Activation, Awaited};
 use super::packets::{self, Event};
 use super::probes::{Probes, Written};
 use crate::clock::{BootNs, MILLI, SECOND};
@@ -72,12 +72,12 @@ pub(crate) fn run(
     let outcome = match awaited {
         // The trigger was not activated: the file stays empty.
         Some(Awaited::Ended(outcome)) => outcome,
-        Some(Awaited::Fired { oom, stop_delay_ms }) => {
+        Some(Awaited::Fired(activation)) => {
             let config = pb::TraceConfig {
-                duration_ms: Some(stop_delay_ms.max(1)),
+                duration_ms: Some(activation.stop_delay_ms.max(1)),
                 ..config
             };
-            Recording::start(kernel, pid, session, config, file, path, Some(oom)).follow()
+            Recording::start(kernel, pid, session, config, file, path, Some(activation)).follow()
         }
         None => Recording::start(kernel, pid, session, config, file, path, None).follow(),
     };
@@ -114,9 +114,10 @@ impl<'a> Recording<'a> {
         config: pb::TraceConfig,
         file: Arc<FileData>,
         path: &str,
-        oom: Option<Oom>,
+        activation: Option<Activation>,
     ) -> Self {
-        let now = oom.map_or_else(|| kernel.clock.boot(), |oom| oom.at);
+        let at = activation.as_ref().map(|activation| activation.at);
+        let now = at.unwrap_or_else(|| kernel.clock.boot());
         let mut sources = config.data_sources.iter().filter_map(|s| s.config.as_ref());
         let held = sources.any(|of| of.name() == "linux.ftrace")
             && kernel.faults.strikes(FaultKind::FtraceHeld).is_some();
@@ -168,12 +169,10 @@ impl<'a> Recording<'a> {
         };
         recording.clock(now);
         recording.event(Event::TracingStarted, now);
-        if let Some(oom) = oom {
-            recording
-                .service
-                .push(packets::trigger(kernel, oom, oom::TRIGGER));
+        if let Some(activation) = &activation {
+            recording.service.push(packets::trigger(kernel, activation));
         }
-        recording.start_sources(now, oom);
+        recording.start_sources(now, activation.and_then(|activation| activation.oom));
         recording.clock(now);
         recording.event(Event::AllStarted, now);
         recording

@@ -50,6 +50,9 @@ impl<'a> Shown<'a> {
                 self.console
                     .set_status(&self.status, format_args!("{at}: {step}: {what}"));
             }
+            LabEvent::Trigger { trigger, cause, .. } => {
+                self.console.say(format_args!("{on}{trigger}: {cause}"));
+            }
             LabEvent::StepRetry { step, why, .. } => {
                 self.console
                     .warn(format_args!("{on}{step} is repeated: {why}"));

@@ -80,7 +80,7 @@ impl Converter<'_> {
         }
         self.moments(node, path);
         let (figure, key) = figure(node)?;
-        self.source(key, path, &figure);
+        self.source(key, node, path, &figure);
         let limit = self.limit(node, figure.unit(), path);
         Some(Budget {
             name: owned(node, "name")?,
@@ -108,13 +108,13 @@ impl Converter<'_> {
                 (Some(_), "at") | (Some(Some(2..)), _) => {}
                 (Some(_), _) => {
                     let message = format!(
-                        "the snapshot `{}` is not in a `repeat` of 2 or more",
+                        "the label `{}` is not in a `repeat` of 2 or more",
                         shown(label)
                     );
                     self.report.add(node, &path, message);
                 }
                 (None, _) => {
-                    let message = format!("no snapshot has the label `{}`", shown(label));
+                    let message = format!("no snapshot or dump has the label `{}`", shown(label));
                     let end = (key == "at").then_some(END);
                     let help = suggestion(label, labels.names().chain(end));
                     self.report.add_with_help(node, &path, message, help);
@@ -124,7 +124,24 @@ impl Converter<'_> {
     }
 
     /// Checks that the data of the figure is captured.
-    fn source(&mut self, key: &Node, path: &Path<'_>, figure: &Figure) {
+    fn source(&mut self, key: &Node, budget: &Node, path: &Path<'_>, figure: &Figure) {
+        let of_key = |key| budget.get(key).map(|node| (Path::Key(path, key), node));
+        if let Some((path, node)) = of_key("at").or_else(|| of_key("per"))
+            && let Some(label) = node.text()
+            && label != END
+        {
+            let Some(labels) = self.labels else {
+                return;
+            };
+            if labels.is_dump(label) {
+                if !matches!(figure, Figure::Java { .. } | Figure::Leaks) {
+                    let message = format!("the dump `{}` has only the Java heap", shown(label));
+                    let help = "use the label of a snapshot";
+                    self.report.add_with_help(node, &path, message, help);
+                }
+                return;
+            }
+        }
         let (word, is_measured) = match figure {
             Figure::Native { .. } => ("native", self.measure.native),
             Figure::Java { .. } | Figure::Leaks => ("java", self.measure.java),

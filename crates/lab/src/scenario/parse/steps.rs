@@ -1,4 +1,4 @@
-//! Steps, and the labels of their snapshots.
+//! Steps and triggers, and the labels of their snapshots and dumps.
 
 use super::super::check::action_text;
 use super::super::forms;
@@ -6,9 +6,9 @@ use super::super::problems::{Path, shown};
 use super::super::report::Report;
 use super::super::shape::{REPEAT, RETRY, STEP_OPTIONS, SUB_STEPS};
 use super::super::yaml::{Kind, Node};
-use super::super::{Step, What};
+use super::super::{Condition, DumpKind, Step, Trigger, What};
 
-/// Labels of the snapshots of all steps, in order.
+/// Labels of the snapshots and dumps of all steps, in order.
 #[derive(Debug, Default)]
 pub(super) struct Labels {
     all: Vec<Label>,
@@ -22,9 +22,18 @@ struct Label {
     path: String,
     /// Number of iterations, inside a `repeat`.
     iterations: Option<u32>,
+    /// A snapshot has all measured data, a dump only the Java heap.
+    is_dump: bool,
 }
 
 impl Labels {
+    /// Returns whether a label, or the one of which it is an iteration, is that of a dump.
+    pub(super) fn is_dump(&self, name: &str) -> bool {
+        let mut same = self.all.iter().filter(|label| label.name == name);
+        let label = same.next().or_else(|| self.iteration(name));
+        label.is_some_and(|label| label.is_dump)
+    }
+
     /// Returns the iterations of a label: `Some(None)` outside of a `repeat`, `None` if there is
     /// no such label. `round-3` is a label of the third iteration of `round`.
     pub(super) fn find(&self, name: &str) -> Option<Option<u32>> {
@@ -63,27 +72,87 @@ impl Labels {
 struct Converter<'a> {
     labels: Labels,
     report: &'a mut Report,
-    /// Whether the steps are recorded, so that snapshots are possible.
-    is_recorded: bool,
+    part: Part,
 }
 
-/// Converts the steps under a key of the scenario.
-pub(super) fn convert(root: &Node, key: &str, report: &mut Report) -> (Vec<Step>, Labels) {
-    let mut converter = Converter {
-        labels: Labels::default(),
-        report,
-        is_recorded: key == "steps",
-    };
-    let path = Path::Key(&Path::Root, key);
-    let steps = match root.get(key) {
-        Some(node) => converter.steps(node, &path, &[]),
-        None => Vec::new(),
-    };
+/// The part of a scenario that has the steps.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// Not recorded.
+    Setup,
+    Steps,
+    Trigger,
+}
+
+/// Converts the setup.
+pub(super) fn setup(root: &Node, report: &mut Report) -> Vec<Step> {
+    Converter::new(Part::Setup, report).of_key(root, "setup")
+}
+
+/// Converts the steps of a run, and the triggers.
+pub(super) fn convert(root: &Node, report: &mut Report) -> (Vec<Step>, Vec<Trigger>, Labels) {
+    let mut converter = Converter::new(Part::Steps, report);
+    let steps = converter.of_key(root, "steps");
+    converter.part = Part::Trigger;
+    let list = root.get("triggers").map(Node::items).unwrap_or_default();
+    let path = Path::Key(&Path::Root, "triggers");
+    let triggers = list.iter().enumerate();
+    let triggers = triggers
+        .filter_map(|(at, node)| converter.trigger(node, &Path::Index(&path, at)))
+        .collect();
     converter.check_iterations();
-    (steps, converter.labels)
+    (steps, triggers, converter.labels)
 }
 
-impl Converter<'_> {
+impl<'a> Converter<'a> {
+    fn new(part: Part, report: &'a mut Report) -> Self {
+        Converter {
+            labels: Labels::default(),
+            report,
+            part,
+        }
+    }
+
+    fn of_key(&mut self, root: &Node, key: &str) -> Vec<Step> {
+        let path = Path::Key(&Path::Root, key);
+        let list = root.get(key);
+        list.map_or_else(Vec::new, |list| self.steps(list, &path, &[]))
+    }
+
+    fn trigger(&mut self, node: &Node, path: &Path<'_>) -> Option<Trigger> {
+        let times = match node.get("times") {
+            Some(times) => times.text()?.parse().ok()?,
+            None => 1,
+        };
+        let text = |key| node.get(key).and_then(Node::text).map(str::to_owned);
+        let condition = if let Some(pattern) = text("log") {
+            Condition::Log(pattern)
+        } else if let Some(name) = text("perfetto") {
+            Condition::Perfetto(name)
+        } else if let Some(excess) = node.get("meminfo") {
+            Condition::Meminfo {
+                row: excess.get("row")?.text()?.to_owned(),
+                over: forms::size(excess.get("over")?.text()?).ok()?,
+            }
+        } else {
+            if times > 1 && node.get("oom").is_some() {
+                let message = "an app reports only its first OutOfMemoryError";
+                let node = node.get("times").unwrap_or(node);
+                self.report.add(node, &Path::Key(path, "times"), message);
+            }
+            Condition::OutOfMemory
+        };
+        let list = node.get(SUB_STEPS)?;
+        let repeats: &[u32] = if times > 1 { &[times] } else { &[] };
+        Some(Trigger {
+            condition,
+            steps: self.steps(list, &Path::Key(path, SUB_STEPS), repeats),
+            times,
+            line: node.line,
+            path: path.to_string(),
+        })
+    }
+
     /// Converts the steps of a list; `repeats` are the iterations of the surrounding ones.
     fn steps(&mut self, list: &Node, path: &Path<'_>, repeats: &[u32]) -> Vec<Step> {
         let steps = list.items().iter().enumerate();
@@ -94,7 +163,7 @@ impl Converter<'_> {
 
     fn step(&mut self, node: &Node, path: &Path<'_>, repeats: &[u32]) -> Option<Step> {
         let option = |name| node.get(name).and_then(Node::text);
-        Some(Step {
+        let step = Step {
             what: match &node.kind {
                 Kind::Map(entries) => {
                     let is_option = |name: &str| STEP_OPTIONS.iter().any(|key| key.name == name);
@@ -110,7 +179,17 @@ impl Converter<'_> {
             retry: option(RETRY).and_then(|n| n.parse().ok()).unwrap_or(0),
             line: node.line,
             path: path.to_string(),
-        })
+        };
+        let is_quick = matches!(
+            step.what,
+            What::Snapshot(_) | What::Dump { .. } | What::Shell(_)
+        );
+        if self.part == Part::Trigger && !is_quick {
+            let message = "the steps of a trigger are `snapshot`, `dump` and `shell`, because \
+                           those of the run go on meanwhile";
+            self.report.add(node, path, message);
+        }
+        Some(step)
     }
 
     fn what(
@@ -136,8 +215,24 @@ impl Converter<'_> {
             "sleep" => What::Sleep(forms::time(value.text()?).ok()?),
             "snapshot" => {
                 let label = value.text()?;
-                self.label(label, value, &Path::Key(path, name), repeats);
+                self.label(label, value, &Path::Key(path, name), repeats, false);
                 What::Snapshot(label.to_owned())
+            }
+            "dump" => {
+                let path = Path::Key(path, name);
+                let labelled = |word| Some((word, value.get(word)?));
+                let map = labelled("java").or_else(|| labelled("hprof"));
+                // The label of a word is the word.
+                let (word, node) = map.unwrap_or((value.text().unwrap_or_default(), value));
+                let label = node.text()?;
+                self.label(label, node, &path, repeats, true);
+                What::Dump {
+                    kind: match word {
+                        "hprof" => DumpKind::Hprof,
+                        _ => DumpKind::Java,
+                    },
+                    label: label.to_owned(),
+                }
             }
             REPEAT => {
                 let times: u32 = value.text()?.parse().ok()?;
@@ -152,17 +247,17 @@ impl Converter<'_> {
         })
     }
 
-    /// Adds the label of a snapshot.
-    fn label(&mut self, name: &str, node: &Node, path: &Path<'_>, repeats: &[u32]) {
-        if !self.is_recorded {
-            let message = "the setup is not recorded, so it cannot have snapshots";
+    /// Adds the label of a snapshot or dump.
+    fn label(&mut self, name: &str, node: &Node, path: &Path<'_>, repeats: &[u32], is_dump: bool) {
+        if self.part == Part::Setup {
+            let message = "the setup is not recorded, so it cannot have snapshots and dumps";
             return self.report.add(node, path, message);
         }
         if (forms::LABEL.check)(name).is_err() {
             return;
         }
         if repeats.len() > 1 {
-            let message = "a snapshot cannot be in a `repeat` inside another";
+            let message = "a label cannot be in a `repeat` inside another";
             return self.report.add(node, path, message);
         }
         if let Some(first) = self.labels.all.iter().find(|label| label.name == name) {
@@ -178,6 +273,7 @@ impl Converter<'_> {
             node: node.clone(),
             path: path.to_string(),
             iterations: repeats.first().copied(),
+            is_dump,
         });
     }
 

@@ -1,6 +1,6 @@
 //! Keys of a budget.
 
-use super::{Choice, Group, Shape, TEXT, forms, key, required};
+use super::{Choice, Group, NOTHING, Shape, TEXT, forms, key, required};
 
 pub(super) static BUDGET: Group = Group {
     choices: &[
@@ -105,9 +105,4 @@ static JAVA: Group = Group {
 static MEMINFO: Group = Group {
     choices: &[],
     keys: &[required("row", "Name of the row: Graphics, TOTAL", TEXT)],
-};
-
-static NOTHING: Group = Group {
-    choices: &[],
-    keys: &[],
 };

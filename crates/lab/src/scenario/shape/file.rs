@@ -1,10 +1,16 @@
 //! Keys of a file, except those of steps and budgets.
 
 use super::budgets::BUDGET;
+use super::steps::TRIGGER;
 use super::{Choice, Group, STEPS, Shape, TEXT, TIME, forms, key, required};
 
 /// Maximum number of runs.
 const MAX_RUNS: u64 = 100;
+
+/// The key whose values are variables of the file.
+pub(in crate::scenario) const MATRIX: &str = "matrix";
+/// Maximum number of combinations of its values.
+pub(in crate::scenario) const MAX_CELLS: usize = 100;
 
 const RUNS: Shape = Shape::Number {
     min: 1,
@@ -60,6 +66,15 @@ pub(in crate::scenario) static SCENARIO: Group = Group {
         key("setup", "Steps before the first run, not recorded", STEPS),
         required("steps", "Steps of one run, in order", STEPS),
         key(
+            "triggers",
+            "Steps that run when something happens during a run",
+            Shape::List {
+                of: &Shape::Map(&TRIGGER),
+                min: 1,
+                max: 20,
+            },
+        ),
+        key(
             "budgets",
             "Limits of figures; a scenario without budgets only measures",
             Shape::List {
@@ -78,6 +93,18 @@ pub(in crate::scenario) static SCENARIO: Group = Group {
                     "only if a budget is not within its limit, or a run failed",
                 ),
             ]),
+        ),
+        key(
+            MATRIX,
+            "Values of variables; each combination is a scenario, and ${NAME} its value",
+            Shape::Named {
+                name: &forms::VARIABLE,
+                of: &Shape::List {
+                    of: &Shape::Scalar(&forms::CELL_VALUE),
+                    min: 1,
+                    max: MAX_CELLS,
+                },
+            },
         ),
         key(
             "devices",

@@ -6,7 +6,7 @@ use super::{Choice, Group, Key, STEPS, Shape, TIME, forms, key, required};
 const MAX_ITERATIONS: u64 = 10_000;
 
 /// What a step can do, besides the actions of `provoke`.
-pub(in crate::scenario) static STEP_ACTIONS: [Key; 5] = [
+pub(in crate::scenario) static STEP_ACTIONS: [Key; 6] = [
     key(
         "wait-for",
         "Waits for a state of the app",
@@ -34,6 +34,17 @@ pub(in crate::scenario) static STEP_ACTIONS: [Key; 5] = [
         Shape::Scalar(&forms::LABEL),
     ),
     key(
+        "dump",
+        "Dumps the Java heap; the map has the label, which otherwise is the word",
+        Shape::Either(
+            &Shape::Word(&[
+                ("java", "heap graph, as `heaptap dump`"),
+                ("hprof", "HPROF with values, as `heaptap dump --hprof`"),
+            ]),
+            &Shape::Map(&DUMP),
+        ),
+    ),
+    key(
         REPEAT,
         "Repeats the steps in `steps`; their labels get -1, -2 and so on",
         Shape::Number {
@@ -58,6 +69,69 @@ pub(in crate::scenario) static STEP_OPTIONS: [Key; 3] = [
         Shape::Number { min: 0, max: 20 },
     ),
 ];
+
+static DUMP: Group = Group {
+    choices: &[Choice {
+        keys: &["java", "hprof"],
+        required: true,
+    }],
+    keys: &[
+        key(
+            "java",
+            "Label of a heap graph",
+            Shape::Scalar(&forms::LABEL),
+        ),
+        key("hprof", "Label of an HPROF", Shape::Scalar(&forms::LABEL)),
+    ],
+};
+
+/// Keys of a trigger.
+pub(super) static TRIGGER: Group = Group {
+    choices: &[Choice {
+        keys: &["log", "oom", "meminfo", "perfetto"],
+        required: true,
+    }],
+    keys: &[
+        key(
+            "log",
+            "Line of the device's log: a regular expression",
+            Shape::Scalar(&forms::REGEX),
+        ),
+        key(
+            "oom",
+            "OutOfMemoryError of the app; from Android 14, `dump: java` is the heap at the error",
+            Shape::Map(&super::NOTHING),
+        ),
+        key(
+            "meminfo",
+            "PSS of a row of meminfo above a size, every 5 s",
+            Shape::Map(&EXCESS),
+        ),
+        key(
+            "perfetto",
+            "Trigger of Perfetto with this name, such as by `trigger_perfetto NAME`",
+            Shape::Scalar(&forms::NAME),
+        ),
+        required(SUB_STEPS, "Steps: snapshot, dump and shell", STEPS),
+        key(
+            "times",
+            "Maximum number of times in a run; labels then get -1, -2 and so on [default: 1]",
+            Shape::Number { min: 1, max: 1_000 },
+        ),
+    ],
+};
+
+static EXCESS: Group = Group {
+    choices: &[],
+    keys: &[
+        required(
+            "row",
+            "Name of the row: Graphics, TOTAL",
+            Shape::Scalar(&forms::TEXT),
+        ),
+        required("over", "Size: 400MiB", Shape::Scalar(&forms::SIZE)),
+    ],
+};
 
 static WAIT_FOR: Group = Group {
     choices: &[Choice {

@@ -119,7 +119,7 @@ fn unknown_keys_name_the_nearest() {
             "8:3: steps[3]: `rotat` is not an action (did you mean `rotate`?)",
             "9:13: steps[4].monkey.evnts: unknown key (did you mean `events`?)",
             "10:3: steps[5]: `5` is not an action (use one of rotate, monkey, tap, trim, text, \
-             deep-link, wait, start, home, wait-for, shell, sleep, snapshot, repeat)",
+             deep-link, wait, start, home, wait-for, shell, sleep, snapshot, dump, repeat)",
         ],
     );
     keys_fail(
@@ -316,7 +316,7 @@ fn labels_are_valid_and_unique() {
         "- repeat: 3\n  steps:\n  - snapshot: round\n  - repeat: 2\n    steps:\n    - snapshot: in\n\
          - snapshot: round-3\n- snapshot: round-4\n- snapshot: round-03\n",
         &[
-            "10:17: steps[0].steps[1].steps[0].snapshot: a snapshot cannot be in a `repeat` inside \
+            "10:17: steps[0].steps[1].steps[0].snapshot: a label cannot be in a `repeat` inside \
              another",
             "11:13: steps[1].snapshot: the label `round-3` looks like that of an iteration of \
              `round` in line 7",
@@ -328,7 +328,9 @@ fn labels_are_valid_and_unique() {
     );
     keys_fail(
         "setup:\n- snapshot: a\n",
-        &["6:13: setup[0].snapshot: the setup is not recorded, so it cannot have snapshots"],
+        &[
+            "6:13: setup[0].snapshot: the setup is not recorded, so it cannot have snapshots and dumps",
+        ],
     );
 }
 
@@ -345,10 +347,10 @@ fn budgets_refer_to_what_exists() {
              - {{name: a, native: {{}}, limit: 1, at: round-5}}\n"
         )),
         &[
-            "6:39: budgets[0].at: no snapshot has the label `frist` (did you mean `first`?)",
-            "7:40: budgets[1].per: the snapshot `first` is not in a `repeat` of 2 or more",
-            "8:40: budgets[2].per: no snapshot has the label `nothing` (use one of first, round)",
-            "9:39: budgets[3].at: no snapshot has the label `round-6` (did you mean `round`?)",
+            "6:39: budgets[0].at: no snapshot or dump has the label `frist` (did you mean `first`?)",
+            "7:40: budgets[1].per: the label `first` is not in a `repeat` of 2 or more",
+            "8:40: budgets[2].per: no snapshot or dump has the label `nothing` (use one of first, round)",
+            "9:39: budgets[3].at: no snapshot or dump has the label `round-6` (did you mean `round`?)",
             "10:10: budgets[4].name: `a` occurs twice; first in line 6",
         ],
     );

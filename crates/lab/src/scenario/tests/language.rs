@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use super::{parse, parsed, with, with_step};
 use crate::scenario::{
-    Compare, Conditions, DeviceClass, Figure, Install, JavaMeasure, Keep, Limit, Measure, Record,
+    Compare, Conditions, DeviceClass, DumpKind, Figure, Install, JavaMeasure, Keep, Limit, Measure, Record,
     Repeats, Step, Target, What, first_scenario,
 };
 
-/// All keys of the language.
+/// All keys of the language but `matrix`.
 pub(super) const EXAMPLE: &str = r#"version: 1
 name: login                        # stable: history hangs on it
 target: {name: com.example.app}
@@ -40,6 +40,15 @@ steps:
 - rotate:3
 - home:
 - snapshot: after
+- dump: java
+- dump: {hprof: values}
+triggers:
+- log: "low on memory"
+  steps: [{snapshot: low}, {dump: {java: low-heap}}]
+  times: 3
+- {oom: {}, steps: [{dump: {java: oom}}]}
+- {meminfo: {row: TOTAL, over: 400MiB}, steps: [{shell: [log, full]}]}
+- {perfetto: com.example.slow, steps: [{snapshot: slow}]}
 budgets:
 - {name: libapp, native: {library: libapp.so}, at: end, limit: 12MiB}
 - {name: cache, native: {function: "^Cache::", heap: libc.malloc}, per: round, limit: 8KiB}
@@ -189,6 +198,14 @@ fn steps_carry_options_and_places() {
             &act("rotate:3"),
             &act("home"),
             &What::Snapshot("after".to_owned()),
+            &What::Dump {
+                kind: DumpKind::Java,
+                label: "java".to_owned(),
+            },
+            &What::Dump {
+                kind: DumpKind::Hprof,
+                label: "values".to_owned(),
+            },
         ]
     );
 }
@@ -198,7 +215,7 @@ fn budgets_carry_figures_and_limits() {
     let budgets = parsed(EXAMPLE).budgets;
     let value = |value: f64| Limit::Value(vec![("default".to_owned(), value)]);
     assert_eq!(budgets[0].limit, value(f64::from(12 << 20)));
-    assert_eq!((budgets[0].at.as_str(), budgets[0].line), ("end", 32));
+    assert_eq!((budgets[0].at.as_str(), budgets[0].line), ("end", 41));
     assert_eq!(budgets[1].per.as_deref(), Some("round"));
     assert_eq!(
         budgets[1].figure,

@@ -1,0 +1,69 @@
+//! `run --dry-run`: what a scenario would do, as lines to print.
+
+use heaptap_lab::scenario::{Scenario, Step, What};
+
+use crate::device::Device;
+use crate::error::Failure;
+use crate::provoke::{self, Plan, dry_run};
+use crate::untrusted::shell::quoted;
+
+/// Returns what each step would do, as lines to print.
+///
+/// # Errors
+/// Returns an error if the device cannot be reached, or lacks an action.
+pub async fn commands(device: &Device, scenario: &Scenario) -> Result<Vec<String>, Failure> {
+    let mut lines = crate::lab::hold_options(&scenario.conditions).commands();
+    if !lines.is_empty() {
+        lines.insert(0, "# conditions".to_owned());
+    }
+    let all = scenario.setup.iter().chain(&scenario.steps);
+    let all: Vec<&Step> = all.collect();
+    commands_of(device, scenario, &all, 0, &mut lines).await?;
+    for trigger in &scenario.triggers {
+        let condition = crate::lab::describe_condition(&trigger.condition);
+        lines.push(format!("# {}: {condition}", trigger.path));
+        let steps: Vec<&Step> = trigger.steps.iter().collect();
+        commands_of(device, scenario, &steps, 1, &mut lines).await?;
+    }
+    Ok(lines)
+}
+
+async fn commands_of(
+    device: &Device,
+    scenario: &Scenario,
+    steps: &[&Step],
+    depth: usize,
+    lines: &mut Vec<String>,
+) -> Result<(), Failure> {
+    let name = crate::lab::scenario_run::name_of(scenario);
+    let mut pending: Vec<(&Step, usize)> = Vec::new();
+    pending.extend(steps.iter().rev().map(|step| (*step, depth)));
+    while let Some((step, depth)) = pending.pop() {
+        let indent = "  ".repeat(depth);
+        match &step.what {
+            What::Repeat { times, steps } => {
+                lines.push(format!("{indent}# {}: {times} times", step.path));
+                pending.extend(steps.iter().rev().map(|step| (step, depth + 1)));
+            }
+            What::Act(text) => {
+                lines.push(format!("{indent}# {}: {text}", step.path));
+                let target = provoke::Target::parse(name, None)?;
+                let plan = Plan::new(target, vec![crate::lab::action(text)?]);
+                let planned = dry_run(device, &plan).await?;
+                lines.extend(planned.iter().map(|one| format!("{indent}{}", one.command)));
+            }
+            What::Shell(words) => {
+                lines.push(format!("{indent}# {}", step.path));
+                let words: Vec<String> =
+                    words.iter().map(|word| quoted(word).to_string()).collect();
+                lines.push(format!("{indent}{}", words.join(" ")));
+            }
+            what => lines.push(format!(
+                "{indent}# {}: {}",
+                step.path,
+                crate::lab::describe_step(what)
+            )),
+        }
+    }
+    Ok(())
+}

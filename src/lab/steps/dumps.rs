@@ -1,0 +1,233 @@
+//! Dumps of the Java heap during a run: recordings of their own, in the directory of the run.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use heaptap_lab::scenario::DumpKind;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::{Hands, RESTORE, interrupted};
+use crate::config::{HeapFileSpec, JavaSpec};
+use crate::error::{ErrorClass, Failure};
+use crate::provoke::Cancel;
+use crate::recording::dump;
+use crate::recording::events::{EventHandler, RecordEvent};
+use crate::recording::heap_files::{self, HeapFileOptions};
+use crate::recording::outcome::{Finished, Recorded};
+use crate::session::{Control, SessionEvent};
+
+/// Time for a process that writes nothing of its HPROF, as for `heaptap dump`.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// Returns the directory of a dump in that of its run.
+pub(in crate::lab) fn folder_of(run: &Path, label: &str) -> PathBuf {
+    run.join("dumps").join(label)
+}
+
+impl Hands<'_> {
+    /// Dumps the Java heap, and fetches it. If it is interrupted, nothing of it remains.
+    pub(super) async fn dump(
+        &self,
+        kind: DumpKind,
+        label: String,
+        ends: &Cancel,
+    ) -> Result<(), Failure> {
+        let _only = self.capture.lock().await;
+        let output = self.dump_folder(&label);
+        let (ask, mut controls) = mpsc::unbounded_channel();
+        let quiet: EventHandler = Arc::new(|_| {});
+        let (device, store, controls) = (self.device, self.store, &mut controls);
+        let recorded = {
+            let mut recording = std::pin::pin!(async {
+                match kind {
+                    DumpKind::Java => {
+                        let options = self.dump_options(JavaSpec::default(), output.clone());
+                        dump::dump(device, store, &options, controls, &quiet).await
+                    }
+                    DumpKind::Hprof => {
+                        let options = self.file_options(output.clone());
+                        heap_files::dump(device, store, &options, controls, &quiet).await
+                    }
+                }
+            });
+            tokio::select! {
+                recorded = &mut recording => recorded,
+                () = ends.wait() => {
+                    let _ = ask.send(Control::Stop);
+                    let _ = recording.await;
+                    return Err(interrupted());
+                }
+            }
+        };
+        let finished = finished(recorded?)?;
+        if let Some(why) = missing(&finished) {
+            // A retry needs the directory.
+            let _ = std::fs::remove_dir_all(&output);
+            let message = format!("the dump {label} failed: {why}");
+            return Err(Failure::new(ErrorClass::Device, "dump-failed", message));
+        }
+        self.note(|taken| taken.labels.push(label));
+        Ok(())
+    }
+
+    fn dump_folder(&self, label: &str) -> PathBuf {
+        // The output of a run is always set.
+        let run = self.record.output.clone().unwrap_or_default();
+        folder_of(&run, label)
+    }
+
+    fn dump_options(
+        &self,
+        spec: JavaSpec,
+        output: PathBuf,
+    ) -> crate::recording::options::RecordOptions {
+        let record = self.record;
+        let spec = JavaSpec {
+            targets: record.kind.targets().clone(),
+            ..spec
+        };
+        let mut options = dump::options(spec, output, record.pprof, record.names.clone());
+        (options.user, options.force) = (record.user, record.force);
+        options
+    }
+
+    fn file_options(&self, output: PathBuf) -> HeapFileOptions {
+        HeapFileOptions {
+            spec: HeapFileSpec {
+                targets: self.record.kind.targets().clone(),
+                hprof: true,
+                malloc_info: false,
+                gc: true,
+                bitmaps: None,
+                user: self.record.user,
+            },
+            output: Some(output),
+            force: false,
+            detach: false,
+            silence: SILENCE,
+            names: self.record.names.clone(),
+        }
+    }
+
+    /// Begins to wait for an OutOfMemoryError, whose heap gets this label.
+    ///
+    /// # Errors
+    /// Returns an error if the app cannot be dumped.
+    pub(in crate::lab) async fn await_oom(
+        &self,
+        label: String,
+        wait: Duration,
+    ) -> Result<OomDump, Failure> {
+        let output = self.dump_folder(&label);
+        let spec = JavaSpec {
+            wait_for_oom: Some(wait),
+            ..JavaSpec::default()
+        };
+        let options = self.dump_options(spec, output.clone());
+        let (device, store) = (self.device.clone(), self.store.clone());
+        let (ask, mut controls) = mpsc::unbounded_channel();
+        let (started, mut is_started) = mpsc::unbounded_channel();
+        let on_event: EventHandler = Arc::new(move |event| {
+            if let RecordEvent::Session(SessionEvent::Started { .. }) = event {
+                let _ = started.send(());
+            }
+        });
+        let mut work = JoinSet::new();
+        work.spawn(
+            async move { dump::dump(&device, &store, &options, &mut controls, &on_event).await },
+        );
+        let mut waiting = OomDump {
+            label,
+            output,
+            ask,
+            work,
+        };
+        tokio::select! {
+            started = is_started.recv() => match started {
+                Some(()) => Ok(waiting),
+                // It ended before.
+                None => match waiting.ended().await {
+                    Err(failure) => Err(failure),
+                    Ok(_) => Err(Failure::new(
+                        ErrorClass::Device,
+                        "dump-failed",
+                        "the session that waits for an OutOfMemoryError ended",
+                    )),
+                },
+            },
+            () = self.cancel.wait() => {
+                let _ = waiting.stop().await;
+                Err(interrupted())
+            }
+        }
+    }
+}
+
+/// A session that dumps the Java heap at the first OutOfMemoryError.
+pub(in crate::lab) struct OomDump {
+    pub label: String,
+    output: PathBuf,
+    ask: mpsc::UnboundedSender<Control>,
+    /// Its only task; ends with this.
+    work: JoinSet<Result<Recorded, Failure>>,
+}
+
+impl OomDump {
+    /// Waits for the error, and returns its dump. Cancel-safe.
+    ///
+    /// # Errors
+    /// Returns the reason why the session ended without one.
+    pub(in crate::lab) async fn ended(&mut self) -> Result<Box<Finished>, Failure> {
+        match self.work.join_next().await {
+            Some(Ok(recorded)) => {
+                let finished = finished(recorded?)?;
+                match missing(&finished) {
+                    None => Ok(finished),
+                    Some(why) => Err(Failure::new(ErrorClass::Device, "dump-failed", why)),
+                }
+            }
+            Some(Err(error)) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => Err(interrupted()),
+            },
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Ends the session, and returns a dump that was just written.
+    pub(in crate::lab) async fn stop(&mut self) -> Option<Box<Finished>> {
+        if self.work.is_empty() {
+            return None;
+        }
+        let _ = self.ask.send(Control::Stop);
+        let ended = tokio::time::timeout(RESTORE, self.ended()).await;
+        let finished = ended.ok()?.ok();
+        if finished.is_none() {
+            let _ = std::fs::remove_dir_all(&self.output);
+        }
+        finished
+    }
+}
+
+fn finished(recorded: Recorded) -> Result<Box<Finished>, Failure> {
+    match recorded {
+        Recorded::Finished(mut finished) => {
+            finished.journal.forget()?;
+            Ok(finished)
+        }
+        Recorded::Detached { .. } => {
+            let message = "the dump was left on the device";
+            Err(Failure::new(ErrorClass::Device, "dump-failed", message))
+        }
+    }
+}
+
+/// Returns why a recording has no Java heap; `None` if it has one.
+fn missing(finished: &Finished) -> Option<String> {
+    let manifest = &finished.manifest;
+    let why = || manifest.warnings.first().map(|first| first.message.clone());
+    let is_empty = manifest.dumps.java.is_empty();
+    is_empty.then(|| why().unwrap_or_else(|| "the device sent no heap".to_owned()))
+}
