@@ -1,6 +1,7 @@
 //! One run: a recording that goes on while the steps are performed, and ends with them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use heaptap_lab::results::{RunError, RunState};
@@ -136,13 +137,21 @@ async fn attempt(
                     label,
                     no_dump: Some(why),
                     ..
-                })
-                | RecordEvent::Session(SessionEvent::SnapshotFailed { label, why }) => {
-                    drop(told.send(Snapped::Failed {
-                        label: label.clone(),
-                        why: why.clone(),
-                    }));
-                }
+                }) => drop(told.send(Snapped::Failed {
+                    label: label.clone(),
+                    why: why.clone(),
+                    cause: None,
+                })),
+                RecordEvent::Session(SessionEvent::SnapshotFailed {
+                    label,
+                    why,
+                    kind,
+                    class,
+                }) => drop(told.send(Snapped::Failed {
+                    label: label.clone(),
+                    why: why.clone(),
+                    cause: is_outside(*class, kind).then_some((*class, *kind)),
+                })),
                 _ => {}
             }
             tell(LabEvent::Recording(event));
@@ -157,11 +166,13 @@ async fn attempt(
     ));
     let (canceller, cancel) = Cancel::new();
     let mut hands = hands(bench, &cancel, &ask, &mut snapped, run);
+    let has_begun = AtomicBool::new(false);
     let performed = {
         let mut steps = std::pin::pin!(async {
             if is_armed.recv().await.is_none() {
                 return std::future::pending().await;
             }
+            has_begun.store(true, Ordering::Relaxed);
             hands.perform(&scenario.steps).await
         });
         let ended = tokio::select! {
@@ -188,7 +199,11 @@ async fn attempt(
         Ok(performed) => performed.err(),
     };
     // A failed run keeps its recording, too: it shows what was there. The fetch has its own limits.
-    let _ = ask.send(Control::Stop);
+    // One that has ended by itself is being fetched already.
+    let _ = ask.send(match has_begun.load(Ordering::Relaxed) {
+        true => Control::End,
+        false => Control::Stop,
+    });
     let recorded = recording.await;
     let interrupted = matches!(step_failure, Some((ErrorClass::Interrupted, _)));
     match (recorded, step_failure) {
@@ -251,13 +266,16 @@ const INFRASTRUCTURE: [&str; 6] = [
 /// Returns whether the cause of an error is neither the app nor the scenario, so that another run
 /// can succeed.
 pub(super) fn is_infrastructure(error: &RunError) -> bool {
+    ErrorClass::of_exit_code(error.code).is_some_and(|class| is_outside(class, &error.kind))
+}
+
+fn is_outside(class: ErrorClass, kind: &str) -> bool {
     let outside = [
         ErrorClass::NoDevice,
         ErrorClass::NotFetched,
         ErrorClass::Interrupted,
     ];
-    outside.iter().any(|class| class.exit_code() == error.code)
-        || INFRASTRUCTURE.contains(&error.kind.as_str())
+    outside.contains(&class) || INFRASTRUCTURE.contains(&kind)
 }
 
 impl Over {

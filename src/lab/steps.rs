@@ -28,8 +28,15 @@ const SHOWN: usize = 400;
 /// What the recording says of a snapshot.
 #[derive(Debug)]
 pub(super) enum Snapped {
-    Taken { label: String },
-    Failed { label: String, why: String },
+    Taken {
+        label: String,
+    },
+    Failed {
+        label: String,
+        why: String,
+        /// Class and kind of an error whose cause is neither the app nor the scenario.
+        cause: Option<(ErrorClass, &'static str)>,
+    },
 }
 
 /// The hands of a run: what its steps act through.
@@ -271,11 +278,18 @@ impl Hands<'_> {
         loop {
             match self.snapped.recv().await {
                 Some(Snapped::Taken { label: of }) if of == label => break,
-                Some(Snapped::Failed { label: of, why }) if of == label => {
+                Some(Snapped::Failed {
+                    label: of,
+                    why,
+                    cause,
+                }) if of == label => {
                     // A device that does not answer is the cause.
                     self.device.run(&Command::program("true"), WAIT).await?;
                     let message = format!("the snapshot {label} failed: {why}");
-                    return Err(Failure::new(ErrorClass::Device, "snapshot-failed", message));
+                    return Err(match cause {
+                        Some((class, kind)) => Failure::new(class, kind, message),
+                        None => Failure::new(ErrorClass::Device, "snapshot-failed", message),
+                    });
                 }
                 // Of an earlier attempt.
                 Some(_) => {}

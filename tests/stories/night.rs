@@ -186,7 +186,9 @@ fn another_device_of_its_class_stands_in_for_one_that_stays_away() {
     assert_eq!(away["runs"][0]["error"]["kind"], "device-away", "{away:#}");
     assert_eq!(away["exit_code"], 3);
     let junit = fs::read_to_string(lab.work().join("out/junit.xml")).expect("JUnit");
-    let pages = junit.lines().filter(|line| line.starts_with("[[ATTACHMENT|"));
+    let pages = junit
+        .lines()
+        .filter(|line| line.starts_with("[[ATTACHMENT|"));
     let pages: std::collections::BTreeSet<&str> = pages.collect();
     assert_eq!(pages.len(), 2, "{junit}");
 }
