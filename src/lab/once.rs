@@ -1,5 +1,6 @@
 //! One run: a recording that goes on while the steps are performed, and ends with them.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use tokio::sync::mpsc;
 
 use super::events::{LabEvent, LabEvents};
 use super::state::Performed;
-use super::steps::{Answers, Hands, RESTORE, StepFailure, Taken, error_of, interrupted};
+use super::steps::{Answers, Hands, RESTORE, StepFailure, Taken, error_of, interrupted, is_infrastructure};
 use crate::device::Device;
 use crate::error::{ErrorClass, Failure};
 use crate::provoke::{Cancel, Journals, Target};
@@ -158,11 +159,13 @@ async fn attempt(
     ));
     let (canceller, cancel) = Cancel::new();
     let hands = hands(bench, &cancel, &ask, &answers, (run, options));
+    let has_begun = AtomicBool::new(false);
     let performed = {
         let mut steps = std::pin::pin!(async {
             if is_armed.recv().await.is_none() {
                 return std::future::pending().await;
             }
+            has_begun.store(true, Ordering::Relaxed);
             hands.perform_with_triggers(scenario).await
         });
         let ended = tokio::select! {
@@ -195,7 +198,11 @@ async fn attempt(
         });
     }
     // A failed run keeps its recording, too: it shows what was there. The fetch has its own limits.
-    let _ = ask.send(Control::Stop);
+    // One that has ended by itself is being fetched already.
+    let _ = ask.send(match has_begun.load(Ordering::Relaxed) {
+        true => Control::End,
+        false => Control::Stop,
+    });
     let recorded = recording.await;
     let interrupted = matches!(step_failure, Some((ErrorClass::Interrupted, _)));
     match (recorded, step_failure) {
@@ -256,29 +263,6 @@ fn run_timeout(limit: Duration) -> (ErrorClass, RunError) {
     let failure = Failure::new(ErrorClass::Device, "run-timeout", message)
         .with_help("give the scenario a longer `timeout`");
     of_class(&failure)
-}
-
-/// Kinds of errors of class `Device` whose cause is the device or its connection.
-const INFRASTRUCTURE: [&str; 7] = [
-    "connection-lost",
-    "device-silent",
-    "device-garbled",
-    "device-hot",
-    "device-rebooted",
-    "device-restarted",
-    "trace-gone",
-];
-
-/// Returns whether the cause of an error is neither the app nor the scenario, so that another run
-/// can succeed.
-pub(super) fn is_infrastructure(error: &RunError) -> bool {
-    let outside = [
-        ErrorClass::NoDevice,
-        ErrorClass::NotFetched,
-        ErrorClass::Interrupted,
-    ];
-    outside.iter().any(|class| class.exit_code() == error.code)
-        || INFRASTRUCTURE.contains(&error.kind.as_str())
 }
 
 impl Over {

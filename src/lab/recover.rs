@@ -7,8 +7,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::events::{LabEvent, LabEvents};
-use super::once::is_infrastructure;
-use super::steps::{error_of, interrupted};
+use super::steps::{error_of, interrupted, is_infrastructure};
 use crate::device::Device;
 use crate::error::{ErrorClass, Failure};
 use crate::provoke::Cancel;

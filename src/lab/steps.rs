@@ -14,6 +14,7 @@ use heaptap_lab::scenario::{Step, What};
 use tokio::sync::mpsc;
 
 pub(super) use self::answers::Answers;
+use self::answers::Missed;
 pub(super) use self::dumps::{OomDump, folder_of};
 pub(super) use self::log::LogTail;
 pub(super) use self::waits::regex;
@@ -34,6 +35,32 @@ const ACTION: Duration = Duration::from_secs(600);
 pub(super) const RESTORE: Duration = Duration::from_secs(90);
 /// Maximum number of characters of a command's output in an error.
 const SHOWN: usize = 400;
+
+/// Kinds of errors of class `Device` whose cause is the device or its connection.
+const INFRASTRUCTURE: [&str; 7] = [
+    "connection-lost",
+    "device-silent",
+    "device-garbled",
+    "device-hot",
+    "device-rebooted",
+    "device-restarted",
+    "trace-gone",
+];
+
+/// Returns whether the cause of an error is neither the app nor the scenario, so that another run
+/// can succeed.
+pub(super) fn is_infrastructure(error: &RunError) -> bool {
+    ErrorClass::of_exit_code(error.code).is_some_and(|class| is_outside(class, &error.kind))
+}
+
+fn is_outside(class: ErrorClass, kind: &str) -> bool {
+    let outside = [
+        ErrorClass::NoDevice,
+        ErrorClass::NotFetched,
+        ErrorClass::Interrupted,
+    ];
+    outside.contains(&class) || INFRASTRUCTURE.contains(&kind)
+}
 
 /// The hands of a run: what its steps and triggers act through, at the same time.
 pub(super) struct Hands<'a> {
@@ -304,11 +331,14 @@ impl Hands<'_> {
             Failure::new(ErrorClass::Device, "recording-ended", message)
         };
         self.ask.send(request).map_err(|_| ended())?;
-        if let Err(why) = answer.await.map_err(|_| ended())? {
+        if let Err(Missed { why, class, kind }) = answer.await.map_err(|_| ended())? {
             // A device that does not answer is the cause.
             self.device.run(&Command::program("true"), WAIT).await?;
             let message = format!("the snapshot {label} failed: {why}");
-            return Err(Failure::new(ErrorClass::Device, "snapshot-failed", message));
+            return Err(match is_outside(class, kind) {
+                true => Failure::new(class, kind, message),
+                false => Failure::new(ErrorClass::Device, "snapshot-failed", message),
+            });
         }
         self.note(|taken| taken.labels.push(label));
         Ok(())

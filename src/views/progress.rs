@@ -503,7 +503,7 @@ impl Show {
                     }
                 ));
             }
-            SessionEvent::SnapshotFailed { label, why } => {
+            SessionEvent::SnapshotFailed { label, why, .. } => {
                 console.warn(format_args!("snapshot {label}: {why}"));
             }
             SessionEvent::Warning { text } => console.warn(text),

@@ -94,6 +94,8 @@ impl RunningTime {
 }
 
 struct Base {
+    /// Whether the clocks stand still.
+    is_held: bool,
     host: Duration,
     boot: u64,
     real: u64,
@@ -109,13 +111,12 @@ pub(crate) struct Clock {
 
 impl Clock {
     pub(crate) fn new(speed: f64) -> Self {
-        let real = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |d| d.as_nanos() as u64);
+        let real = host_time();
         let running = RunningTime::shared();
         Clock {
             speed,
             base: Mutex::new(Base {
+                is_held: false,
                 host: running.now(),
                 boot: UPTIME_AT_START,
                 real,
@@ -125,7 +126,26 @@ impl Clock {
         }
     }
 
+    /// Stops the clocks until a client first needs the phone: the memory of apps that have run for
+    /// hours takes seconds to compute.
+    pub(crate) fn hold(&self) {
+        lock(&self.base).is_held = true;
+    }
+
+    /// Lets held clocks run.
+    pub(crate) fn release(&self) {
+        let mut base = lock(&self.base);
+        if base.is_held {
+            base.is_held = false;
+            base.host = self.running.now();
+            base.real = host_time();
+        }
+    }
+
     fn elapsed(&self, base: &Base) -> u64 {
+        if base.is_held {
+            return 0;
+        }
         let ran = self.running.now().saturating_sub(base.host);
         (ran.as_nanos() as f64 * self.speed) as u64
     }
@@ -192,6 +212,12 @@ impl Clock {
     }
 }
 
+/// The host's wall clock, nanoseconds since the epoch.
+fn host_time() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |now| now.as_nanos() as u64)
+}
+
 /// A time on both clocks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Now {
@@ -228,6 +254,19 @@ mod tests {
         assert_eq!(counted.until(at(2_025)), Duration::from_millis(60));
         counted.count(at(2_025));
         assert_eq!(counted.until(at(2_026)), Duration::from_millis(61));
+    }
+
+    #[test]
+    fn a_held_clock_stands_still_until_it_is_released() {
+        let clock = Clock::new(1_000.0);
+        clock.hold();
+        let before = clock.boot();
+        std::thread::sleep(Duration::from_millis(30));
+        assert_eq!(clock.boot(), before);
+        clock.release();
+        while clock.boot() < before + SECOND {
+            std::thread::sleep(clock.until(before + SECOND));
+        }
     }
 
     #[test]

@@ -136,7 +136,12 @@ impl VirtualPhone {
                     ..spec.clone()
                 };
                 let faults = Arc::new(faults.with_draws(draws));
-                Kernel::new(own, serial, faults, &commands::programs(&spec).names())
+                let names = commands::programs(&spec).names();
+                let kernel = Kernel::new(own, serial, faults, &names);
+                if n > 1 {
+                    kernel.clock.hold();
+                }
+                kernel
             })
             .collect();
         let server = Server::start(port, phones.clone(), faults.clone(), spec.killable)?;

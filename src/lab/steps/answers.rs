@@ -5,11 +5,20 @@ use std::sync::{Mutex, PoisonError};
 
 use tokio::sync::oneshot;
 
+use crate::error::ErrorClass;
 use crate::recording::events::{CompanionEvent, RecordEvent};
 use crate::session::SessionEvent;
 
-/// Outcome of a snapshot, or the reason why there is none.
-type Answer = Result<(), String>;
+/// Outcome of a snapshot.
+type Answer = Result<(), Missed>;
+
+/// Why there is no snapshot, as the class and kind of an error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Missed {
+    pub why: String,
+    pub class: ErrorClass,
+    pub kind: &'static str,
+}
 
 /// Snapshots without an answer so far, from several steps at the same time.
 #[derive(Default)]
@@ -50,12 +59,15 @@ impl Answers {
             RecordEvent::Session(SessionEvent::SnapshotTaken { label, no_dump, .. }) => {
                 match no_dump {
                     None => self.progress(label, |one| one.is_dumped = true),
-                    Some(why) => self.failed(label, why),
+                    Some(why) => self.failed(label, why, ErrorClass::Device, "snapshot-failed"),
                 }
             }
-            RecordEvent::Session(SessionEvent::SnapshotFailed { label, why }) => {
-                self.failed(label, why);
-            }
+            RecordEvent::Session(SessionEvent::SnapshotFailed {
+                label,
+                why,
+                kind,
+                class,
+            }) => self.failed(label, why, *class, kind),
             RecordEvent::Companion(CompanionEvent::Captured { label, .. }) => {
                 self.progress(label, |one| one.is_captured = true);
             }
@@ -83,8 +95,13 @@ impl Answers {
         self.answer(|one| one.is_dumped && one.is_captured, &Ok(()));
     }
 
-    fn failed(&self, label: &str, why: &str) {
-        self.answer(|one| one.label == label, &Err(why.to_owned()));
+    fn failed(&self, label: &str, why: &str, class: ErrorClass, kind: &'static str) {
+        let missed = Missed {
+            why: why.to_owned(),
+            class,
+            kind,
+        };
+        self.answer(|one| one.label == label, &Err(missed));
     }
 
     fn answer(&self, is_over: impl Fn(&Waiting) -> bool, answer: &Answer) {
@@ -141,6 +158,7 @@ mod tests {
         answers.event(&captured("c"));
         assert!(c.try_recv().is_err());
         answers.event(&taken("c", Some("no process")));
-        assert_eq!(c.try_recv(), Ok(Err("no process".to_owned())));
+        let missed = c.try_recv().unwrap().unwrap_err();
+        assert_eq!((missed.why.as_str(), missed.kind), ("no process", "snapshot-failed"));
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::id::SessionId;
+use heaptap_model::error::ErrorClass;
 
 /// Event of a session, for display.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -82,6 +83,10 @@ pub enum SessionEvent {
         label: String,
         /// Reason.
         why: String,
+        /// Kind and class of the error.
+        kind: &'static str,
+        #[serde(skip)]
+        class: ErrorClass,
     },
     /// Warning for the user.
     Warning { text: String },
@@ -112,6 +117,8 @@ fn seconds<S: serde::Serializer>(value: &Duration, serializer: S) -> Result<S::O
 pub enum Control {
     /// End the recording and fetch it. A second request stops waiting.
     Stop,
+    /// End the recording; without effect if it has ended by itself and is being fetched.
+    End,
     /// Take a snapshot.
     Snapshot { label: String },
 }
@@ -144,7 +151,7 @@ pub async fn stop_asked(controls: &mut Controls) {
     loop {
         match controls.recv().await {
             Some(Control::Stop) => return,
-            Some(Control::Snapshot { .. }) => {}
+            Some(Control::End | Control::Snapshot { .. }) => {}
             None => std::future::pending().await,
         }
     }

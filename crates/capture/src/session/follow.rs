@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::completion::Completion;
 use super::dumps::NewScan;
 use super::error::SessionError;
-use super::event::{Control, Controls, Progress, SessionEvent, stop_asked};
+use super::event::{Control, Controls, Progress, SessionEvent};
 use super::journal::BootId;
 use super::probe::{self, QUICK};
 use super::session::Session;
@@ -90,6 +90,8 @@ impl Session {
         let mut lost_at: Option<Instant> = None;
         let mut backoff = Duration::from_millis(100);
         let mut completion = std::mem::take(&mut self.completion);
+        // Snapshots requested while the device is away.
+        let mut asked = Vec::new();
         loop {
             let error = match self
                 .watch(
@@ -120,9 +122,27 @@ impl Session {
                 tokio::time::sleep(backoff).await;
                 self.device.wait_ready(RETURN_STEP).await
             };
-            tokio::select! {
-                _ = back => {}
-                () = stop_asked(controls) => return Ok(FollowEnd::StopAsked),
+            let is_back = {
+                let mut back = std::pin::pin!(back);
+                loop {
+                    tokio::select! {
+                        back = &mut back => break back.is_ok(),
+                        control = controls.recv(), if !controls.is_closed() || !controls.is_empty() => {
+                            match control {
+                                Some(Control::Stop | Control::End) => {
+                                    return Ok(FollowEnd::StopAsked);
+                                }
+                                Some(Control::Snapshot { label }) => asked.push(label),
+                                None => {}
+                            }
+                        }
+                    }
+                }
+            };
+            if is_back {
+                for label in asked.drain(..) {
+                    self.begin_snapshot(label, scan, done.clone());
+                }
             }
             backoff = (backoff * 2).min(Duration::from_secs(5));
         }
@@ -170,7 +190,7 @@ impl Session {
                 }
                 control = controls.recv(), if !controls.is_closed() || !controls.is_empty() => {
                     match control {
-                        Some(Control::Stop) => {
+                        Some(Control::Stop | Control::End) => {
                             self.note_last_names(&mut naming).await?;
                             return Ok(FollowEnd::StopAsked);
                         }

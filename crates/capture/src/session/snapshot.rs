@@ -21,6 +21,7 @@ use super::store::Store;
 use super::targets::target_pids;
 use crate::config::HEAPPROFD;
 use heaptap_adb::{Command, Device};
+use heaptap_model::error::Classified as _;
 
 /// A snapshot whose dump is complete in the device's file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -369,6 +370,8 @@ impl Session {
             Err(error) => self.tell(SessionEvent::SnapshotFailed {
                 label: taken.label,
                 why: error.to_string(),
+                kind: error.kind(),
+                class: error.class(),
             }),
         }
         self.reread().map(|_| ())

@@ -1,9 +1,10 @@
 //! Changes: against a baseline, and of two builds measured in pairs.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::spread::{Hits, Sampling, Spread, counted, mean};
-use super::{Estimate, Judgement, Looks, Measured, objection, student, values};
+use super::{Estimate, Judgement, Looks, Measured, objection, values};
 
 /// Least number of nights whose means show how nights differ.
 pub const MIN_NIGHTS: usize = 3;
@@ -68,7 +69,7 @@ pub fn judge_change(
 }
 
 /// Change between two builds, measured in pairs.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PairedChange {
     pub pairs: usize,
     /// Typical change from the old build to the new one: 0.02 for 2%.

@@ -10,7 +10,7 @@ use crate::events::lock;
 
 /// Chance in a million occasions of each kind, and the smallest and largest VALUE. A run of a
 /// scenario has about a hundred transports and shells, and one to five sessions and pulls.
-const CHANCES: [(FaultKind, u64, (i64, i64)); 22] = [
+const CHANCES: [(FaultKind, u64, (i64, i64)); 21] = [
     (FaultKind::Blink, 1_500, (20, 3_000)),
     (FaultKind::Restart, 600, (300, 3_000)),
     (FaultKind::ServerRestart, 20, (20, 1_000)),
@@ -24,7 +24,6 @@ const CHANCES: [(FaultKind, u64, (i64, i64)); 22] = [
     (FaultKind::PullFail, 30_000, (0, 0)),
     (FaultKind::PullShort, 30_000, (0, 400_000)),
     (FaultKind::PullFlip, 30_000, (0, 100_000)),
-    (FaultKind::RmFail, 20_000, (0, 0)),
     (FaultKind::DiskFull, 500, (0, 200_000)),
     (FaultKind::PerfettoFail, 10_000, (0, 0)),
     (FaultKind::PerfettoReject, 10_000, (0, 0)),

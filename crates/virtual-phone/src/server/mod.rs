@@ -193,6 +193,7 @@ impl Server {
 
     /// Stores the device of a connection.
     fn reached(&self, id: u64, port: usize) {
+        self.ports[port].kernel.clock.release();
         for entry in lock(&self.open).iter_mut().filter(|e| e.0 == id) {
             entry.1 = Some(port);
         }
