@@ -224,6 +224,7 @@ fn a_scenario_is_within_its_budgets_and_then_within_its_baseline() {
 
 /// Four nights of a scenario, whose runs differ by some percent.
 const NIGHTS: &str = "\
+    libs default 2026-01-01T00:00:00Z: x = 1 2 3 4 5 6 7 8 9 10\n\
     native default 2026-01-01T00:00:00Z: x = 1000000 1020000 1040000\n\
     native default 2026-01-02T00:00:00Z: x = 1000000 1020000 1040000; 1.0\n\
     native default 2026-01-03T00:00:00Z: x = 1000000 1020000 1040000; 1.1\n\
@@ -233,8 +234,12 @@ const NIGHTS: &str = "\
 fn earlier_nights_allow_a_verdict_after_one_run() {
     let lab = Lab::new(FAST);
     let scenario = Scenario {
+        measure: "[native, meminfo, smaps]",
         steps: &["start", "snapshot: up"],
-        budgets: &["{name: native, native: {}, at: up, limit: 1GiB}"],
+        budgets: &[
+            "{name: native, native: {}, at: up, limit: 1GiB}",
+            "{name: libs, meminfo: {row: .so mmap}, at: up, limit: 1GiB}",
+        ],
         ..Scenario::default()
     };
     scenario.write(&lab);
@@ -251,8 +256,12 @@ fn earlier_nights_allow_a_verdict_after_one_run() {
         (&judged["runs"], &judged["earlier_runs"]),
         (&1.into(), &12.into())
     );
+    let libs = &result["budgets"][1]["parts"];
+    assert!(libs[0]["what"].to_string().contains(".so"), "{result:#}");
     let was = fs::read_to_string(&baseline).unwrap();
-    assert!(was.contains(NIGHTS), "{was}");
+    for night in NIGHTS.lines() {
+        assert!(was.contains(night), "{was}");
+    }
     assert_eq!(was.matches("\nnative default 2").count(), 5, "{was}");
     // A night is added once, and is not its own history.
     let args = [

@@ -20,13 +20,11 @@ fn at_most_5(budgets: usize) -> f64 {
     5.0 + 200.0 * (0.05 * 0.95 / budgets as f64).sqrt()
 }
 
-/// Prints the rates of a slow simulation.
-fn print(name: std::fmt::Arguments<'_>, rates: &Rates) {
+/// Writes a line about a slow simulation.
+fn report(line: std::fmt::Arguments<'_>) {
+    use std::io::Write as _;
     if budgets(1) > 1 {
-        println!(
-            "{name}: over {:.1}%, within {:.1}%, undecided {:.1}%, {:.1} runs",
-            rates.over, rates.within, rates.undecided, rates.runs
-        );
+        let _ = writeln!(std::io::stdout().lock(), "{line}");
     }
 }
 
@@ -119,10 +117,9 @@ fn rates(
         });
         rates.add(judgement.verdict, judgement.runs, count);
     }
-    print(
-        format_args!("mean {mean:.2}, cv {cv}, samples {samples:?}, {earlier} earlier"),
-        &rates,
-    );
+    report(format_args!(
+        "mean {mean:.2}, cv {cv}, samples {samples:?}, {earlier} earlier: {rates:.1?}"
+    ));
     rates
 }
 
@@ -275,7 +272,7 @@ fn growth_is_decided_by_the_slopes_of_runs() {
                 let verdict = judge_growth(&runs, &[], 1.0, 0.0, looks).verdict;
                 rates.add(verdict, count, budgets);
             }
-            print(format_args!("growth {leak}, {count} runs"), &rates);
+            report(format_args!("growth {leak}, {count} runs: {rates:.1?}"));
             rates
         };
         let (at, twice) = (rates_of(1.0), rates_of(2.0));
@@ -322,11 +319,12 @@ fn pairs_are_right_under_drift() {
                 let verdict = judge_pairs(&pairs, 0.02, Looks::new(count, count)).verdict;
                 rates.add(verdict, count, budgets);
             }
-            print(format_args!("pairs {change}, {count} pairs"), &rates);
+            report(format_args!("pairs {change}, {count} pairs: {rates:.1?}"));
             rates
         };
         let (at, above) = (rates_of(0.02), rates_of(0.05));
-        let most = at_most_5(budgets) + 0.5;
+        // The drift of an odd pair does not cancel: 6%.
+        let most = at_most_5(budgets) + 1.0;
         assert!(at.over <= most && at.within <= most, "{count}: {at:?}");
         assert!((above.over - decided).abs() < 5.0, "{count}: {above:?}");
     }
@@ -349,11 +347,9 @@ fn range_of_a_plan_contains_the_number() {
             by_mean += usize::from(contains(&plan(&pilot, 1.0 + margin)));
             by_margin += usize::from(contains(&plan_margin(&pilot, margin)));
         }
-        if budgets(1) > 1 {
-            println!(
-                "plan, cv {cv}, {count} runs: {by_mean} and {by_margin} of {pilots} contain {needed}"
-            );
-        }
+        report(format_args!(
+            "plan, cv {cv}, {count} runs: {by_mean} and {by_margin} of {pilots} contain {needed}"
+        ));
         assert!(by_mean >= pilots * 80 / 100, "{cv} {count}: {by_mean}");
         assert!(by_margin >= pilots * 80 / 100, "{cv} {count}: {by_margin}");
     }

@@ -37,7 +37,7 @@ fn of_kind(
         let judgement = budget(&mut random, truth);
         rates.add(judgement.verdict, judgement.runs, count);
     }
-    print(format_args!("{name}, {truth:.2} of the limit"), &rates);
+    report(format_args!("{name}, {truth:.2} of the limit: {rates:.1?}"));
     rates
 }
 
