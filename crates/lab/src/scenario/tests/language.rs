@@ -14,7 +14,6 @@ name: login                        # stable: history hangs on it
 target: {name: com.example.app}
 install: {apk: "${APK}", data: keep}
 record: {interval: 4k, heaps: libc.malloc, shmem-size: 8MiB, no-check: true, config: low-overhead, max-file: 512MiB}
-conditions: {awake: true, animations: off, doze: off, cool: 2m}
 measure: [native, java, meminfo, smaps, gc]
 repeats: {min: 3, max: 5}
 timeout: 15m
@@ -61,6 +60,7 @@ budgets:
 - {name: all, native: {}, at: end, change: 2%}
 keep: on-failure
 devices: {low-ram: {ram: "<3GiB"}, pixel: {model: "Pixel*", sdk: ">=31"}, old: {sdk: 29}}
+conditions: {awake: true, animations: off, doze: off, cool: 2m}
 "#;
 
 fn whats(steps: &[Step]) -> Vec<&What> {
