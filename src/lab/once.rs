@@ -10,7 +10,9 @@ use tokio::sync::mpsc;
 
 use super::events::{LabEvent, LabEvents};
 use super::state::Performed;
-use super::steps::{Answers, Hands, RESTORE, StepFailure, Taken, error_of, interrupted, is_infrastructure};
+use super::steps::{
+    Answers, Hands, RESTORE, StepFailure, Taken, error_of, interrupted, is_infrastructure,
+};
 use crate::device::Device;
 use crate::error::{ErrorClass, Failure};
 use crate::provoke::{Cancel, Journals, Target};
@@ -217,9 +219,7 @@ async fn attempt(
         (Ok(Recorded::Finished(finished)), None) => {
             match died(bench.target, scenario, &finished.manifest) {
                 // heapprofd also disconnects from a process whose data it loses.
-                Some(error) if finished.class.is_none() => {
-                    Over::failed(error, Some(finished))
-                }
+                Some(error) if finished.class.is_none() => Over::failed(error, Some(finished)),
                 _ => Over::of_finished(finished, scenario.measure.native),
             }
         }

@@ -253,7 +253,7 @@ impl Hands<'_> {
         let Ok(answer) = meminfo::ask(self.device, &question).await else {
             return Ok(None);
         };
-        match row_of(&answer.document, row) {
+        match row_of(&answer.document, row, |_| Vec::new()) {
             Ok((value, _)) => Ok(Some(value)),
             // It ended meanwhile.
             Err(_) if answer.document.processes.is_empty() => Ok(None),

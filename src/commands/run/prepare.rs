@@ -10,7 +10,6 @@ use time::OffsetDateTime;
 use super::args::Args;
 use super::devices::{self, Chosen};
 use crate::config::{self, ConfigFile, Options, Targets};
-use crate::device::Device;
 use crate::error::{ErrorClass, Failure};
 use crate::export::pprof::PprofOptions;
 use crate::flags::context::Context;

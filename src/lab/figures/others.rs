@@ -4,7 +4,6 @@
 use std::path::Path;
 
 use heaptap_lab::results::Excess;
-
 use heaptap_lab::scenario::END;
 
 use super::{RunFigure, selector};
@@ -29,16 +28,17 @@ pub(super) fn pss(folder: &Path, label: &str, row: &str) -> RunFigure {
         Ok(document) => document,
         Err(error) => return RunFigure::missing(error.to_string()),
     };
-    match row_of(&document, row) {
+    match row_of(&document, row, |process| mappings(folder, label, process)) {
         Ok((value, parts)) => RunFigure::new(value, None, parts),
         Err(why) => RunFigure::missing(format!("at {label}: {why}")),
     }
 }
 
-/// Returns the PSS of a row in bytes, summed over the processes, and the rows of the table.
+/// Returns the PSS of a row in bytes, summed over the processes, and its parts.
 pub(in crate::lab) fn row_of(
     document: &meminfo::Document,
     row: &str,
+    mappings: impl Fn(&ProcessFacts) -> Vec<Grouped>,
 ) -> Result<(f64, Vec<Excess>), String> {
     let mut found = None;
     let mut parts = Vec::new();
@@ -58,7 +58,7 @@ pub(in crate::lab) fn row_of(
             ));
         };
         *found.get_or_insert(0i64) += value;
-        parts.extend(parts_of(process, row, &mappings(folder, label, process)));
+        parts.extend(parts_of(process, row, &mappings(process)));
     }
     match found {
         Some(value) => Ok((value as f64, parts)),

@@ -159,6 +159,9 @@ mod tests {
         assert!(c.try_recv().is_err());
         answers.event(&taken("c", Some("no process")));
         let missed = c.try_recv().unwrap().unwrap_err();
-        assert_eq!((missed.why.as_str(), missed.kind), ("no process", "snapshot-failed"));
+        assert_eq!(
+            (missed.why.as_str(), missed.kind),
+            ("no process", "snapshot-failed")
+        );
     }
 }

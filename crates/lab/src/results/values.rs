@@ -5,7 +5,8 @@ use heaptap_model::units::{SignedSize, thousands};
 
 use super::defang::{self, MAX_LINE_CHARS};
 use super::{
-    BudgetResult, Build, Device, Excess, PastFigure, Run, RunConditions, RunState, ScenarioResult, Unit,
+    BudgetResult, Build, Device, Excess, PastFigure, Run, RunConditions, RunState, ScenarioResult,
+    Unit,
 };
 use crate::verdict::{Judgement, Verdict};
 

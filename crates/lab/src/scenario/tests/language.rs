@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::{parse, parsed, with, with_step};
 use crate::scenario::{
-    Compare, Conditions, DeviceClass, DumpKind, Figure, Install, JavaMeasure, Keep, Limit, Measure, Record,
-    Repeats, Step, Target, What, first_scenario,
+    Compare, Conditions, DeviceClass, DumpKind, Figure, Install, JavaMeasure, Keep, Limit, Measure,
+    Record, Repeats, Step, Target, What, first_scenario,
 };
 
 /// All keys of the language but `matrix`.
