@@ -176,11 +176,12 @@ async fn attempt(
             () = tokio::time::sleep(scenario.timeout) => Ok(Err(run_timeout(scenario.timeout))),
             () = bench.cancel.wait() => Ok(Err(of_class(&interrupted()))),
         };
-        // A step that goes on restores the device first.
-        if !matches!(
+        // A step that goes on restores the device first. Without a recording, none has begun.
+        let is_over = matches!(
             &ended,
             Ok(Ok(())) | Ok(Err((_, RunError { step: Some(_), .. })))
-        ) {
+        );
+        if has_begun.load(Ordering::Relaxed) && !is_over {
             canceller.cancel();
             let _ = tokio::time::timeout(RESTORE, steps).await;
         }

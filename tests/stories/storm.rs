@@ -3,7 +3,8 @@
 //! no verdict is wrong, and nothing remains on a phone.
 //!
 //! `HEAPTAP_STORM=PHONES,RUNS,SEED cargo test --release --test stories storm:: -- --ignored
-//! --nocapture` runs a night of any size; docs/internals/virtual-phone.md has figures.
+//! --nocapture` runs a night of any size and prints its figures.
+#![expect(clippy::print_stdout, reason = "figures of a night")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
