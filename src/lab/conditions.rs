@@ -197,6 +197,7 @@ mod tests {
             error: None,
             finished: None,
             labels: Vec::new(),
+            triggers: Vec::new(),
             seconds: 1.0,
             interrupted: false,
         }

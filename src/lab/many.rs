@@ -388,7 +388,11 @@ mod tests {
                 value: 2.0,
                 samples: None,
             }],
+            pairs: Vec::new(),
+            change: None,
+            parts: Vec::new(),
             excess: Vec::new(),
+            history: Vec::new(),
         };
         let result = ScenarioResult {
             schema_version: SCHEMA_VERSION,
@@ -397,6 +401,7 @@ mod tests {
             device_class: DEFAULT_CLASS.to_owned(),
             device: DeviceRow::default(),
             app_version: None,
+            old_app_version: None,
             started: String::new(),
             seconds: 0.0,
             runs: Vec::new(),
