@@ -35,7 +35,7 @@ fn root_help() -> String {
         false => "",
     };
     let archive = match cfg!(feature = "parquet") {
-        true => "  archive    Collect recordings of many builds and devices\n",
+        true => "archive, ",
         false => "",
     };
     let also = match cfg!(feature = "virtual-phone") {
@@ -83,9 +83,9 @@ See a whole process, on the device or recorded:
 
 Files:
   convert    To pprof, flame graphs, tables
-{archive}  symbolize  Add function and Java names to a trace
+  symbolize  Add function and Java names to a trace
 
-Also: hprof, {also}. -h is short, --help complete.
+Also: hprof, {archive}{also}. All options: --help.
 For scripts: --json everywhere; exit codes: heaptap --help{{after-help}}"
     )
 }

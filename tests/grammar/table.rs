@@ -181,7 +181,7 @@ pub(crate) const MAY_DIFFER: &[(&str, &[&str], &str)] = &[
 ];
 
 /// Paths of results, which need not be there.
-pub(crate) const OUTPUTS: &[&str] = &["output", "save", "timeline", "OUT"];
+pub(crate) const OUTPUTS: &[&str] = &["output", "save", "timeline", "to", "OUT"];
 
 /// Command lines with a path that is not there, `nope`; `T` is a trace, `H` an HPROF, `SCENARIO` a scenario.
 pub(crate) const MISSING: &[&str] = &[

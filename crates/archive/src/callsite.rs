@@ -1,6 +1,6 @@
 //! Hashes and texts of callsites. The crate's documentation defines the hash.
 
-use crate::recording::Callsite;
+use crate::recording::{Callsite, first_bytes};
 use heaptap_model::names::module;
 use heaptap_model::stacks::{Kind, NodeId, StackTable};
 use sha2::{Digest as _, Sha256};
@@ -22,12 +22,6 @@ fn hash(parent: i64, name: &str, part: &str) -> i64 {
 /// Returns the hash of a class name or of a leak's signature.
 pub fn hash_text(text: &str) -> i64 {
     hash(0, text, "")
-}
-
-/// Returns the first 8 bytes of a digest as a signed big-endian integer.
-pub(crate) fn first_bytes(digest: &[u8]) -> i64 {
-    let bytes = digest.iter().take(8);
-    bytes.fold(0, |value, &byte| value << 8 | i64::from(byte))
 }
 
 /// Hashes of all callsites of a table.

@@ -1,6 +1,5 @@
 //! A recording as the archive stores it.
 
-use crate::callsite::first_bytes;
 use std::collections::BTreeMap;
 
 /// A recording with its dumps.
@@ -47,6 +46,12 @@ pub fn recording_id(sha256: &str) -> i64 {
         .map(|at| byte(at).and_then(Result::ok).unwrap_or(0))
         .collect();
     first_bytes(&bytes)
+}
+
+/// Returns the first 8 bytes of a digest as a signed big-endian integer.
+pub(crate) fn first_bytes(digest: &[u8]) -> i64 {
+    let bytes = digest.iter().take(8);
+    bytes.fold(0, |value, &byte| value << 8 | i64::from(byte))
 }
 
 /// A heap of a process at one time.

@@ -1,7 +1,7 @@
 //! A store on disk: its lock, its files, and appending a recording.
 
-use crate::callsite::first_bytes;
 use crate::partition::Partition;
+use crate::recording::first_bytes;
 use crate::recording::{Dump, Recording, recording_id};
 use crate::table::{SCHEMA, SHA256, Table};
 use heaptap_tables::{Cell, Columns, Table as Writer, unless_empty, unless_zero};

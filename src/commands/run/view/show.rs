@@ -53,7 +53,7 @@ fn show_one(console: &Console, result: &ScenarioResult) {
             &budget.name,
         );
         let change = values::change(budget).map(|change| format!(": {change}"));
-        table.remark(&format!("{}{}", budget.what, change.unwrap_or_default()));
+        table.remark(format!("{}{}", budget.what, change.unwrap_or_default()));
     }
     if !result.budgets.is_empty() {
         table.show(console);
