@@ -69,6 +69,7 @@ fn a_dump_without_a_heap_fails_its_step() {
     .write(&lab);
     let result = run(&lab, 5, &[]);
     assert_eq!(runs(&result), ["1 failed dump-failed"], "{result:#}");
+    assert_eq!(result["runs"][0]["error"]["kind"], "dump-failed");
     assert_eq!(result["runs"][0]["error"]["step"], "steps[1]", "{result:#}");
     assert_restored(&lab);
 }
