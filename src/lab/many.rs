@@ -230,7 +230,7 @@ async fn on_phone(night: &Night, phone: Phone) -> Vec<Done> {
                     tell: &tell,
                 };
                 tokio::select! {
-                    ended = scenario_run::run(&tools, &request) => ended,
+                    ended = Box::pin(scenario_run::run(&tools, &request)) => ended,
                     () = lost(lock.as_ref()) => Err(taken_over(&serial)),
                 }
             }

@@ -117,7 +117,8 @@ pub(super) async fn run_once(
 ) -> Over {
     let began = Instant::now();
     let mut taken = Taken::default();
-    let mut over = attempt(bench, scenario, options, run, &mut taken, on_performed).await;
+    let attempt = attempt(bench, scenario, options, run, &mut taken, on_performed);
+    let mut over = Box::pin(attempt).await;
     (over.labels, over.triggers) = (taken.labels, taken.triggers);
     over.seconds = began.elapsed().as_secs_f64();
     over
@@ -152,18 +153,19 @@ async fn attempt(
             tell(LabEvent::Recording(event));
         })
     };
-    let mut recording = std::pin::pin!(record::record(
+    // On the heap, like the other large futures of a run: a worker's stack is small.
+    let mut recording = Box::pin(record::record(
         bench.device,
         bench.store,
         options,
         &mut controls,
-        &on_event
+        &on_event,
     ));
     let (canceller, cancel) = Cancel::new();
     let hands = hands(bench, &cancel, &ask, &answers, (run, options));
     let has_begun = AtomicBool::new(false);
     let performed = {
-        let mut steps = std::pin::pin!(async {
+        let mut steps = Box::pin(async {
             if is_armed.recv().await.is_none() {
                 return std::future::pending().await;
             }

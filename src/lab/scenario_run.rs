@@ -75,7 +75,14 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
     let restore = || resume::restore(tools.device, tools.journals, own_serial);
     lasting.request(restore).await?;
     if request.resume {
-        resume::complete(tools, &lasting, request, &target, &mut progress).await?;
+        Box::pin(resume::complete(
+            tools,
+            &lasting,
+            request,
+            &target,
+            &mut progress,
+        ))
+        .await?;
     }
     let judging = Judging {
         scenario,
@@ -134,7 +141,7 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
         });
         progress.begin(number);
         progress.write(&request.folder)?;
-        let put = builds::begin(&bench, request, &mut progress).await;
+        let put = Box::pin(builds::begin(&bench, request, &mut progress)).await;
         let on_performed = |performed| {
             let mut progress = progress.clone();
             progress.begin(number).performed = Some(performed);
@@ -147,7 +154,7 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
         let (over, conditions) = match put {
             Ok(()) => {
                 let run = once::run_once(&bench, scenario, &options, number, &on_performed);
-                conditions::watched(&bench, scenario, run).await
+                Box::pin(conditions::watched(&bench, scenario, Box::pin(run))).await
             }
             Err(over) => (*over, None),
         };

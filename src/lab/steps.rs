@@ -218,7 +218,7 @@ impl Hands<'_> {
             true => WAIT,
             false => Duration::ZERO,
         };
-        let mut once = std::pin::pin!(self.once(what, suffix, limit, &ends));
+        let mut once = Box::pin(self.once(what, suffix, limit, &ends));
         let cause = tokio::select! {
             ended = &mut once => return ended,
             () = cancel.wait() => interrupted(),

@@ -40,7 +40,7 @@ impl Hands<'_> {
         let quiet: EventHandler = Arc::new(|_| {});
         let (device, store, controls) = (self.device, self.store, &mut controls);
         let recorded = {
-            let mut recording = std::pin::pin!(async {
+            let mut recording = Box::pin(async {
                 match kind {
                     DumpKind::Java => {
                         let options = self.dump_options(JavaSpec::default(), output.clone());
