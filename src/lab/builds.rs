@@ -9,7 +9,6 @@ use super::events::LabEvent;
 use super::once::{self, Bench, Over};
 use super::request::LabRequest;
 use super::state::Progress;
-use super::steps::error_of;
 use super::{install, phone};
 use crate::error::Failure;
 use crate::provoke::Cancel;
@@ -26,7 +25,7 @@ pub(super) async fn begin(
     let Some(build) = progress.next_build() else {
         return Ok(());
     };
-    let not_begun = |failure: Failure| Box::new(Over::not_begun(failure.class, error_of(&failure)));
+    let not_begun = |failure: Failure| Box::new(Over::of_failure(&failure));
     put(bench, request, progress, build, bench.cancel)
         .await
         .map_err(not_begun)?;
@@ -38,7 +37,7 @@ pub(super) async fn begin(
     }
     once::set_up(bench, &request.scenario.setup, &request.record)
         .await
-        .map_err(|failed| Box::new(Over::not_begun(failed.failure.class, failed.error())))
+        .map_err(|failed| Box::new(Over::of_step(&failed)))
 }
 
 /// Leaves the new build on the device. The results are complete without it.

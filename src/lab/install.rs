@@ -6,6 +6,7 @@ use std::time::Duration;
 use heaptap_lab::scenario::Install;
 
 use super::steps::interrupted;
+use crate::bytes::Bytes;
 use crate::device::{Command, Device, Output};
 use crate::error::{ErrorClass, Failure};
 use crate::provoke::Cancel;
@@ -18,29 +19,25 @@ const CLEANUP: Duration = Duration::from_secs(30);
 /// Permissions of the copies on the device: the package manager reads them as another user.
 const MODE: u32 = 0o644;
 
-/// Opens the APKs.
+/// Opens an APK.
 ///
 /// # Errors
-/// Returns an error if one cannot be read, or is something else.
-pub fn open(app: &Install, base: &Path) -> Result<Vec<Vec<u8>>, Failure> {
+/// Returns an error if it cannot be read, or is something else.
+pub fn open(path: &Path) -> Result<Bytes, Failure> {
     let unreadable = |message, help| {
         Failure::new(ErrorClass::BadInput, "app-unreadable", message).with_help(help)
     };
-    let open = |apk: &String| {
-        let path = base.join(apk);
-        let bytes = std::fs::read(&path).map_err(|error| {
-            let message = format!("cannot read {}: {error}", path.display());
-            let help = "name an APK in `install`; its path is relative to the scenario's file";
-            unreadable(message, help)
-        })?;
-        if !bytes.starts_with(b"PK") {
-            let message = format!("{} is not an APK", path.display());
-            let help = "build APKs of an app bundle with `bundletool build-apks`";
-            return Err(unreadable(message, help));
-        }
-        Ok(bytes)
-    };
-    app.apk.iter().map(open).collect()
+    let bytes = Bytes::map(path).map_err(|error| {
+        let message = format!("cannot read {}: {error}", path.display());
+        let help = "name an APK in `install`; its path is relative to the scenario's file";
+        unreadable(message, help)
+    })?;
+    if !bytes.starts_with(b"PK") {
+        let message = format!("{} is not an APK", path.display());
+        let help = "build APKs of an app bundle with `bundletool build-apks`";
+        return Err(unreadable(message, help));
+    }
+    Ok(bytes)
 }
 
 /// Installs the APKs, one or the parts of a split app, and compiles the app as a store would.
@@ -85,7 +82,8 @@ async fn install_copies(
     copies: &mut Vec<String>,
 ) -> Result<(), Failure> {
     let mut sizes = Vec::new();
-    for (at, bytes) in open(app, base)?.into_iter().enumerate() {
+    for (at, apk) in app.apk.iter().enumerate() {
+        let bytes = open(&base.join(apk))?;
         // `--resume` removes the copies of a killed process, because it has the same names.
         let copy = format!("/data/local/tmp/heaptap-{package}-{at}.apk");
         copies.push(copy.clone());

@@ -153,17 +153,13 @@ impl Judging<'_> {
                     }
                     _ => Vec::new(),
                 };
-                let (judgement, missing) = match judged {
+                let (judgement, why) = match judged {
                     Ok(judgement) => (Some(judgement), None),
                     Err(why) => (None, Some(why)),
                 };
                 BudgetResult {
-                    name: budget.name.clone(),
-                    what: budget.describe(),
-                    unit: budget.figure.unit(),
-                    line: budget.line,
                     judgement,
-                    missing,
+                    missing: why,
                     figures: progress.measured(at),
                     pairs: (pairs.iter())
                         .map(|(old, new)| (old.value, new.value))
@@ -172,9 +168,28 @@ impl Judging<'_> {
                     parts,
                     excess,
                     history,
+                    ..unmeasured(budget, "")
                 }
             })
             .collect()
+    }
+}
+
+/// Returns the result of a budget that no run measured, and why.
+pub(super) fn unmeasured(budget: &Budget, why: &str) -> BudgetResult {
+    BudgetResult {
+        name: budget.name.clone(),
+        what: budget.describe(),
+        unit: budget.figure.unit(),
+        line: budget.line,
+        judgement: None,
+        missing: Some(why.to_owned()),
+        figures: Vec::new(),
+        pairs: Vec::new(),
+        change: None,
+        parts: Vec::new(),
+        excess: Vec::new(),
+        history: Vec::new(),
     }
 }
 

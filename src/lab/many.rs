@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use heaptap_lab::results::{BudgetResult, Device as DeviceRow, SCHEMA_VERSION, ScenarioResult};
+use heaptap_lab::results::{Device as DeviceRow, SCHEMA_VERSION, ScenarioResult};
 use heaptap_lab::scenario::DEFAULT_CLASS;
 use heaptap_lab::verdict;
 use tokio::sync::Semaphore;
@@ -14,10 +14,10 @@ use tokio::task::JoinSet;
 
 use super::device_lock::DeviceLock;
 use super::events::{DeviceEvent, LabEvent, LabEvents};
-use super::files;
 use super::scenario_run::{self, LabRequest, Tools};
 use super::steps::{error_of, interrupted};
 use super::taken;
+use super::{files, judging};
 use crate::device::Device;
 use crate::error::{ErrorClass, Failure};
 use crate::provoke::{Cancel, Journals};
@@ -290,7 +290,9 @@ fn judge_cells(done: &mut [Done], folders: &[PathBuf], tell: &LabEvents) {
             continue;
         }
         let result = &mut one.result;
-        let class = scenario_run::class_of_result(&result.runs, &result.budgets, None);
+        let interrupted = (result.exit_code == ErrorClass::Interrupted.exit_code())
+            .then_some(ErrorClass::Interrupted);
+        let class = scenario_run::class_of_result(&result.runs, &result.budgets, interrupted);
         result.exit_code = class.map_or(0, ErrorClass::exit_code);
         if let Err(failure) = files::write(folder, std::slice::from_ref(result)) {
             tell(LabEvent::Warning {
@@ -319,20 +321,7 @@ fn not_begun(request: &LabRequest, serial: &str, failure: &Failure) -> ScenarioR
         seconds: 0.0,
         runs: vec![taken::failed_run(1, error_of(failure))],
         budgets: budgets
-            .map(|budget| BudgetResult {
-                name: budget.name.clone(),
-                what: budget.describe(),
-                unit: budget.figure.unit(),
-                line: budget.line,
-                judgement: None,
-                missing: Some("no run was completed".to_owned()),
-                figures: Vec::new(),
-                pairs: Vec::new(),
-                change: None,
-                parts: Vec::new(),
-                excess: Vec::new(),
-                history: Vec::new(),
-            })
+            .map(|budget| judging::unmeasured(budget, "no run was completed"))
             .collect(),
         exit_code: failure.class.exit_code(),
     }

@@ -269,14 +269,6 @@ fn run_timeout(limit: Duration) -> (ErrorClass, RunError) {
 }
 
 impl Over {
-    /// A run whose recording did not begin.
-    pub(super) fn not_begun(class: ErrorClass, error: RunError) -> Over {
-        Over {
-            interrupted: class == ErrorClass::Interrupted,
-            ..Over::failed(error, None)
-        }
-    }
-
     fn failed(error: RunError, finished: Option<Box<Finished>>) -> Over {
         let state = match is_infrastructure(&error) {
             true => RunState::Void,
@@ -304,6 +296,14 @@ impl Over {
         Over {
             interrupted: failure.class == ErrorClass::Interrupted,
             ..Over::failed(error_of(failure), None)
+        }
+    }
+
+    /// A run whose setup failed.
+    pub(super) fn of_step(failed: &StepFailure) -> Over {
+        Over {
+            error: Some(failed.error()),
+            ..Over::of_failure(&failed.failure)
         }
     }
 

@@ -1,4 +1,4 @@
-//! Completes what an interrupted run left: its recording, and the settings of the device.
+//! Completes the recording that an interrupted run left.
 
 use std::path::Path;
 
@@ -11,9 +11,8 @@ use super::request::{LabRequest, Tools};
 use super::state::{Begun, Performed, Progress};
 use super::steps::error_of;
 use super::{files, taken};
-use crate::device::Device;
 use crate::error::{ErrorClass, Failure};
-use crate::provoke::{self, Journals, Target};
+use crate::provoke::Target;
 use crate::results::manifest::Manifest;
 use crate::session::{self, Owner};
 
@@ -74,14 +73,10 @@ pub(super) async fn complete(
     let counts = counts && figures.iter().all(|figure| figure.measured.is_ok());
     let run = match counts {
         true => Run {
-            number: run,
-            state: RunState::Done,
             build,
             output: Some(files::run_name(run)),
             seconds,
-            error: None,
-            conditions: None,
-            triggers: Vec::new(),
+            ..Run::new(run, RunState::Done)
         },
         false => {
             figures.clear();
@@ -104,24 +99,4 @@ pub(super) async fn complete(
 fn went_on(tools: &Tools<'_>, output: &Path) -> Result<bool, Failure> {
     let sessions = recover::sessions_of(tools.store, output)?;
     Ok((sessions.iter()).any(|state| !state.ended && state.pulled.is_none()))
-}
-
-/// Restores the settings that an interrupted run changed.
-///
-/// # Errors
-/// Returns an error if the device does not accept a value.
-pub(super) async fn restore(
-    device: &Device,
-    journals: &Journals,
-    hardware_serial: &str,
-) -> Result<(), Failure> {
-    let identity = provoke::identity(device.serial(), hardware_serial);
-    if journals.of(identity)?.is_none() {
-        return Ok(());
-    }
-    let _lock = journals.lock(identity)?;
-    if let Some(saved) = journals.of(identity)? {
-        provoke::put_back(device, journals, &saved).await?;
-    }
-    Ok(())
 }

@@ -19,7 +19,7 @@ use super::steps::{StepFailure, in_step_of};
 use super::{builds, conditions, files, install, phone, resume, taken};
 use crate::eligibility;
 use crate::error::{ErrorClass, Failure};
-use crate::provoke::Target;
+use crate::provoke::{self, Target};
 use crate::recording::capture_kind::CaptureKind;
 use crate::recording::options::RecordOptions;
 
@@ -71,8 +71,8 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
     }
     progress.device = row;
     progress.device_class = phone::class_of(scenario, &facts).to_owned();
-    let own_serial = facts.hardware_serial.as_deref().unwrap_or_default();
-    let restore = || resume::restore(tools.device, tools.journals, own_serial);
+    // What an earlier run or action could not restore.
+    let restore = || async { Ok(provoke::restore(tools.device, tools.journals).await?) };
     lasting.request(restore).await?;
     if request.resume {
         Box::pin(resume::complete(

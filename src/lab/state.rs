@@ -27,8 +27,8 @@ pub struct Progress {
     pub app_version: Option<String>,
     /// The app is installed and the setup done.
     pub is_set_up: bool,
-    /// Two builds alternate: each run installs its own.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    /// Two builds alternate: each run installs its own. The request tells.
+    #[serde(skip)]
     pub two_builds: bool,
     /// The build on the device, of two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -214,14 +214,8 @@ mod tests {
         for (number, state) in (1..).zip(states) {
             let build = progress.next_build();
             progress.runs.push(Run {
-                number,
-                state,
                 build,
-                output: None,
-                seconds: 0.0,
-                error: None,
-                conditions: None,
-                triggers: Vec::new(),
+                ..Run::new(number, state)
             });
             let measured = (state == RunState::Done && number != 6).then_some(Measured {
                 value: number as f64,

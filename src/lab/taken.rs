@@ -62,17 +62,12 @@ pub(super) fn take(progress: &mut Progress, run: Run, figures: Vec<RunFigure>, t
 /// Returns a run without a recording.
 pub(super) fn failed_run(number: usize, error: RunError) -> Run {
     let is_interrupted = error.code == ErrorClass::Interrupted.exit_code();
+    let state = match is_interrupted {
+        true => RunState::Void,
+        false => RunState::Failed,
+    };
     Run {
-        number,
-        state: match is_interrupted {
-            true => RunState::Void,
-            false => RunState::Failed,
-        },
-        build: None,
-        output: None,
-        seconds: 0.0,
         error: Some(error),
-        conditions: None,
-        triggers: Vec::new(),
+        ..Run::new(number, state)
     }
 }

@@ -138,6 +138,22 @@ pub struct Run {
     pub triggers: Vec<TriggerRecord>,
 }
 
+impl Run {
+    /// Returns a run of which nothing is known but its end.
+    pub fn new(number: usize, state: RunState) -> Run {
+        Run {
+            number,
+            state,
+            build: None,
+            output: None,
+            seconds: 0.0,
+            error: None,
+            conditions: None,
+            triggers: Vec::new(),
+        }
+    }
+}
+
 /// A trigger that acted during a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TriggerRecord {

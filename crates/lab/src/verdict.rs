@@ -19,11 +19,11 @@ use heaptap_analyze::sampling::special;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use change::{MIN_NIGHTS, PairedChange, judge_builds, judge_change, judge_pairs};
+pub use change::{MIN_NIGHTS, PairedChange, judge_builds, judge_change};
 pub use growth::slope_of_second_half;
 pub use holm::holm;
 pub use looks::{Looks, MIN_EARLIER_RUNS, MIN_RUNS};
-pub use plan::{MAX_PLANNED_RUNS, Plan, plan, plan_margin, plan_pairs};
+pub use plan::{MAX_PLANNED_RUNS, Plan, plan, plan_pairs};
 
 use spread::{Hits, Sampling, Spread, counted, mean};
 

@@ -1,5 +1,7 @@
 //! `run`: reads a scenario, and prepares it for a device.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::path::{Path, PathBuf};
 
 use heaptap_lab::baseline::Baseline;
@@ -13,10 +15,10 @@ use crate::config::{self, ConfigFile, Options, Targets};
 use crate::error::{ErrorClass, Failure};
 use crate::export::pprof::PprofOptions;
 use crate::flags::context::Context;
-use crate::lab::files;
 use crate::lab::is_of_class;
 use crate::lab::many::Phone;
 use crate::lab::scenario_run::LabRequest;
+use crate::lab::{files, install};
 use crate::naming::names::NameOptions;
 use crate::provoke::{Action, catalog};
 use crate::recording::capture_kind::CaptureKind;
@@ -24,6 +26,7 @@ use crate::recording::companion_options::CompanionOptions;
 use crate::recording::options::RecordOptions;
 use crate::results::output::{default_name, file_name};
 use crate::session::SessionId;
+use crate::units;
 
 /// Maximum size of a scenario or baseline in bytes.
 const MAX_BYTES: u64 = scenario::MAX_BYTES as u64;
@@ -205,6 +208,20 @@ pub async fn phones(
     Ok(phones)
 }
 
+/// What all scenarios of a command share.
+pub struct Shared<'a> {
+    /// Baseline of the only scenario, if it is named.
+    pub baseline: Option<&'a Path>,
+    /// The baselines are written at the end.
+    pub update: bool,
+    /// APKs of the old build.
+    pub against: &'a [String],
+    pub names: NameOptions,
+    pub user: Option<u32>,
+    /// SHA-256 of the APKs so far: cells of a matrix install the same ones.
+    pub hashes: HashMap<PathBuf, String>,
+}
+
 /// Prepares a scenario for a device.
 ///
 /// # Errors
@@ -212,17 +229,14 @@ pub async fn phones(
 pub fn request(
     scenario: Scenario,
     path: &Path,
-    baseline: Option<PathBuf>,
-    update: bool,
-    against: &[String],
-    names: NameOptions,
-    user: Option<u32>,
+    shared: &mut Shared<'_>,
 ) -> Result<LabRequest, Failure> {
-    let baseline = match baseline {
+    let Shared { against, user, .. } = *shared;
+    let baseline = match shared.baseline {
         // The first figures of a new file have nothing to compare with.
-        Some(new) if update && !new.exists() => Baseline::default(),
+        Some(new) if shared.update && !new.exists() => Baseline::default(),
         named => {
-            let path = baseline_path(&scenario, path, named.clone());
+            let path = baseline_path(&scenario, path, named);
             read_baseline(&path, named.is_some())?
         }
     };
@@ -237,17 +251,25 @@ pub fn request(
     hash.update(format!("{scenario:?}"));
     // Figures of another build of the same version do not mix.
     for (app, base) in apps {
-        for bytes in crate::lab::install::open(app, base)? {
-            hash.update(Sha256::digest(&bytes));
+        for apk in &app.apk {
+            let path = base.join(apk);
+            let known = match shared.hashes.entry(path) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => {
+                    let bytes = install::open(new.key())?;
+                    new.insert(units::hex(&Sha256::digest(&bytes)))
+                }
+            };
+            hash.update(known.as_bytes());
         }
     }
     if against.is_some() && scenario.install.is_none() {
         return Err(no_new_build(&scenario));
     }
-    let record = record_options(&scenario, &base, names, user)?;
+    let record = record_options(&scenario, &base, shared.names.clone(), user)?;
     Ok(LabRequest {
         against,
-        sha256: crate::units::hex(&hash.finalize()),
+        sha256: units::hex(&hash.finalize()),
         file: path.display().to_string(),
         base,
         // Chosen for each device.
@@ -273,18 +295,21 @@ fn no_new_build(scenario: &Scenario) -> Failure {
 
 /// Returns the path of the baseline: the named one, or next to the scenario. Each cell of a matrix
 /// has its own: `login[locale=ar-EG].baseline`.
-pub fn baseline_path(scenario: &Scenario, path: &Path, named: Option<PathBuf>) -> PathBuf {
+pub fn baseline_path(scenario: &Scenario, path: &Path, named: Option<&Path>) -> PathBuf {
+    if let Some(named) = named {
+        return named.to_owned();
+    }
     let own = path.with_extension("baseline");
     let cell = scenario
         .name
         .split_once('[')
         .filter(|_| !scenario.cell.is_empty());
-    named.unwrap_or_else(|| match (cell, path.file_stem()) {
+    match (cell, path.file_stem()) {
         (Some((_, cell)), Some(stem)) => {
             own.with_file_name(format!("{}[{cell}.baseline", stem.to_string_lossy()))
         }
         _ => own,
-    })
+    }
 }
 
 /// Reads a baseline. Without a `named` one, a missing file is empty.

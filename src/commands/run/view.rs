@@ -1,5 +1,6 @@
 //! `heaptap run`: progress of a scenario, its verdicts, and where its results are.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -82,19 +83,17 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let names = args.names.options(console)?;
     R8Mappings::check(&names)?;
     let update = args.update_baseline;
-    let named = args.baseline.clone();
+    let mut shared = prepare::Shared {
+        baseline: args.baseline.as_deref(),
+        update,
+        against: &args.against,
+        names,
+        user: ctx.globals.user,
+        hashes: HashMap::new(),
+    };
     let mut requests = Vec::new();
     for (path, scenario) in scenarios {
-        let (names, user) = (names.clone(), ctx.globals.user);
-        requests.push(prepare::request(
-            scenario,
-            &path,
-            named.clone(),
-            update,
-            &args.against,
-            names,
-            user,
-        )?);
+        requests.push(prepare::request(scenario, &path, &mut shared)?);
     }
     let output = args.output.clone();
     let folder = output.unwrap_or_else(|| prepare::default_folder(&requests));
@@ -102,7 +101,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     if update {
         for request in &requests {
             let (scenario, file) = (&request.scenario, Path::new(&request.file));
-            let path = prepare::baseline_path(scenario, file, args.baseline.clone());
+            let path = prepare::baseline_path(scenario, file, args.baseline.as_deref());
             let mut baseline = request.baseline.clone();
             // The figures of a scenario that failed are not those of a build.
             let is_own = |r: &&ScenarioResult| r.scenario == request.scenario.name && is_judged(r);

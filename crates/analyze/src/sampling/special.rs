@@ -49,15 +49,6 @@ pub fn normal_point(tail: f64) -> f64 {
     z
 }
 
-/// Returns the point below which a chi-squared value with `freedom` degrees is with probability
-/// `below`.
-pub fn chi_squared_point(freedom: f64, below: f64) -> f64 {
-    let high = freedom + 20.0 * (2.0 * freedom).sqrt() + 100.0;
-    bisect(0.0, high, |x| {
-        1.0 - gamma_tail(freedom / 2.0, x / 2.0) < below
-    })
-}
-
 /// Returns the probability of `at_least` or more successes in `of` tries with probability `chance`
 /// each.
 pub fn binomial_tail(of: f64, at_least: f64, chance: f64) -> f64 {
@@ -271,13 +262,5 @@ mod tests {
         exactly(normal_point(0.02), 2.053_748_910_631_823);
         exactly(normal_point(0.95), -1.644_853_626_951_472_7);
         exactly(normal_point(0.5), 0.0);
-    }
-
-    #[test]
-    fn chi_squared_points_are_those_of_the_tables() {
-        exactly(chi_squared_point(2.0, 0.1), 0.210_721_031_315_652_73);
-        exactly(chi_squared_point(4.0, 0.9), 7.779_440_339_734_858);
-        exactly(chi_squared_point(9.0, 0.1), 4.168_159_008_146_107);
-        exactly(chi_squared_point(79.0, 0.9), 95.476_186_130_736_24);
     }
 }

@@ -155,6 +155,10 @@ pub async fn restore(device: &Device, journals: &Journals) -> Result<Vec<PutBack
     let identity = identity(device.serial(), &hardware_serial);
     let mut restored = Vec::new();
     for journals in [journals, &journals.of_runs()] {
+        // A device that needs nothing is not locked: another process can be changing it.
+        if journals.of(identity)?.is_none() {
+            continue;
+        }
         let _lock = journals.lock(identity)?;
         if let Some(saved) = journals.of(identity)? {
             restored.push(put_back(device, journals, &saved).await?);

@@ -48,9 +48,6 @@ pub fn budget(name: &str, verdict: Option<(Verdict, f64, f64, f64)>) -> BudgetRe
 
 fn run(number: usize, state: RunState, error: Option<(&str, &str)>) -> Run {
     Run {
-        number,
-        state,
-        build: None,
         output: Some(format!("run-{number}")),
         seconds: 61.25,
         error: error.map(|(kind, message)| RunError {
@@ -61,8 +58,23 @@ fn run(number: usize, state: RunState, error: Option<(&str, &str)>) -> Run {
             step: (state == RunState::Failed).then(|| "steps[3]".to_owned()),
             line: (state == RunState::Failed).then_some(14),
         }),
-        triggers: Vec::new(),
         conditions: (state == RunState::Done).then(conditions),
+        triggers: (state == RunState::Failed)
+            .then(trigger)
+            .into_iter()
+            .collect(),
+        ..Run::new(number, state)
+    }
+}
+
+fn trigger() -> TriggerRecord {
+    TriggerRecord {
+        trigger: "triggers[0]".to_owned(),
+        line: 31,
+        cause: "TOTAL of meminfo: 412.0 MiB".to_owned(),
+        seconds: 12.44,
+        labels: vec!["large".to_owned()],
+        error: None,
     }
 }
 
@@ -146,6 +158,12 @@ pub fn hostile() -> ScenarioResult {
             .iter_mut()
             .flat_map(|all| &mut all.low_memory_kills);
         kills.for_each(|kill| kill.process = text());
+        for acted in &mut run.triggers {
+            acted.trigger = text();
+            acted.cause = text();
+            acted.labels = vec![text()];
+            acted.error = Some(text());
+        }
         if let Some(error) = &mut run.error {
             error.kind = text();
             error.message = text();

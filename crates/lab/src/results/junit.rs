@@ -236,9 +236,10 @@ fn run_line(run: &Run) -> String {
     let build = run
         .build
         .map(|build| format!(" of the {} build", build.name()));
-    let conditions = values::conditions(run).map_or(String::new(), |text| format!("; {text}"));
+    let remarks = values::remarks(run).into_iter();
+    let remarks: String = remarks.map(|text| format!("; {text}")).collect();
     format!(
-        "run {}{}: {state} in {} s{reason}{conditions}",
+        "run {}{}: {state} in {} s{reason}{remarks}",
         run.number,
         build.unwrap_or_default(),
         seconds(run.seconds)

@@ -137,7 +137,7 @@ fn over(result: &ScenarioResult, budget: &BudgetResult) -> String {
     text
 }
 
-/// Returns the failed and the void runs of a result, and unusual conditions, as a list.
+/// Returns the failed and the void runs of a result, and what was unusual, as a list.
 fn troubles(result: &ScenarioResult) -> Option<String> {
     let failures = values::failures(result).into_iter();
     let mut lines: Vec<String> = failures
@@ -151,9 +151,9 @@ fn troubles(result: &ScenarioResult) -> Option<String> {
             run.number
         )
     }));
-    lines.extend(result.runs.iter().filter_map(|run| {
-        let text = code(&values::conditions(run)?);
-        Some(format!("- conditions of run {}: {text}\n", run.number))
+    lines.extend(result.runs.iter().flat_map(|run| {
+        let remarks = values::remarks(run).into_iter();
+        remarks.map(|text| format!("- run {}: {}\n", run.number, code(&text)))
     }));
     (!lines.is_empty()).then(|| {
         let scenario = code(&defang::name(&result.scenario));

@@ -121,7 +121,7 @@ fn overview(
     table_end(html);
 }
 
-/// Returns the verdicts of a result, its errors, unusual conditions, and the links of its runs.
+/// Returns the verdicts of a result, its errors, what was unusual, and the links of its runs.
 fn summary(result: &ScenarioResult, page: RunPage<'_>) -> String {
     let failures = values::failures(result);
     let has = |word: &str| {
@@ -145,8 +145,8 @@ fn summary(result: &ScenarioResult, page: RunPage<'_>) -> String {
         html += &format!("<br><small>{}</small>", markup(&builds));
     }
     for run in &result.runs {
-        if let Some(conditions) = values::conditions(run) {
-            let text = format!("run {}: {conditions}", run.number);
+        for remark in values::remarks(run) {
+            let text = format!("run {}: {remark}", run.number);
             html += &format!("<br><small>{}</small>", markup(&text));
         }
     }

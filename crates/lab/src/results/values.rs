@@ -6,12 +6,14 @@ use heaptap_model::units::{SignedSize, thousands};
 use super::defang::{self, MAX_LINE_CHARS};
 use super::{
     BudgetResult, Build, Device, Excess, PastFigure, Run, RunConditions, RunState, ScenarioResult,
-    Unit,
+    TriggerRecord, Unit,
 };
 use crate::verdict::{Judgement, Verdict};
 
 /// Maximum number of killed processes to name.
 const MAX_KILLS: usize = 5;
+/// Maximum number of triggers of a run to describe.
+const MAX_TRIGGERS: usize = 5;
 /// Exit codes of a scenario that measured: done, incomplete, over, undecided.
 const EXITS_WITH_RESULT: [u8; 4] = [0, 6, 9, 12];
 
@@ -264,9 +266,34 @@ pub(super) fn reason(run: &Run) -> Option<String> {
     })
 }
 
-/// Returns what was unusual about the device in a run: `thermal status 1 (light)`. `None` if
-/// nothing was.
-pub fn conditions(run: &Run) -> Option<String> {
+/// Returns what was unusual in a run, a line each: conditions of the device, triggers that acted.
+pub fn remarks(run: &Run) -> Vec<String> {
+    let mut lines: Vec<String> = conditions(run).into_iter().collect();
+    lines.extend(run.triggers.iter().take(MAX_TRIGGERS).map(trigger));
+    if let Some(more @ 1..) = run.triggers.len().checked_sub(MAX_TRIGGERS) {
+        lines.push(format!("and {more} more triggers"));
+    }
+    lines
+}
+
+/// Describes a trigger that acted: `triggers[0] at 12.4 s: TOTAL of meminfo: 412.0 MiB; labels oom`.
+fn trigger(acted: &TriggerRecord) -> String {
+    let trigger = defang::name(&acted.trigger);
+    let cause = defang::line(&acted.cause, defang::MAX_LINE_CHARS);
+    let mut text = format!("{trigger} at {:.1} s: {cause}", acted.seconds);
+    if !acted.labels.is_empty() {
+        let labels: Vec<String> = acted.labels.iter().map(|one| defang::name(one)).collect();
+        text += &format!("; labels {}", labels.join(", "));
+    }
+    if let Some(error) = &acted.error {
+        let error = defang::line(error, defang::MAX_LINE_CHARS);
+        text += &format!("; its steps failed: {error}");
+    }
+    text
+}
+
+/// Returns what was unusual about the device: `thermal status 1 (light)`. `None` if nothing was.
+fn conditions(run: &Run) -> Option<String> {
     let RunConditions {
         before,
         after,

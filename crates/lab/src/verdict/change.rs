@@ -14,8 +14,8 @@ pub const MIN_NIGHTS: usize = 3;
 /// `floor` as for [`super::judge`].
 ///
 /// The baseline is the runs of each earlier night. From [`MIN_NIGHTS`] nights, a night is the unit:
-/// the new mean is one more, and its error at least that of a night. Fewer nights are compared as
-/// runs, as if nights did not differ.
+/// the new mean is one more, and its error at least that of a night. Fewer nights do not show how
+/// nights differ; they are taken to differ as much as runs do.
 pub fn judge_change(
     runs: &[Measured],
     nights: &[&[Measured]],
@@ -51,10 +51,15 @@ pub fn judge_change(
         return Judgement::unusable(runs.len(), limit, why);
     }
     let values = values(runs);
+    let per_night = 1.0 + 1.0 / means.len() as f64;
     let per_run = 1.0 / runs.len().max(1) as f64 + 1.0 / baseline.len() as f64;
+    let per_run = if is_by_night {
+        per_run
+    } else {
+        per_run + per_night
+    };
     let by_run = Spread::new(&values, &grown).map(|spread| (spread, per_run));
     let by_night = is_by_night.then(|| Spread::new(&means, &[])).flatten();
-    let per_night = 1.0 + 1.0 / means.len() as f64;
     Estimate {
         mean: mean(&values),
         spreads: (by_run.into_iter())
@@ -79,10 +84,13 @@ pub struct PairedChange {
     pub upper: f64,
 }
 
-/// Judges a figure over pairs of runs (old build, new build), like [`judge_pairs`], in the unit of
-/// the values: the new build's typical value against that of the old build grown by `change`. Values
-/// that are not positive have no ratio: then the means are compared like those of a baseline, and
-/// there is no [`PairedChange`]. `floor` as for [`super::judge`].
+/// Judges a figure over pairs of runs (old build, new build) by t on the logarithms of new/old. The
+/// judgement is in the unit of the values: the new build's typical value against that of the old
+/// build grown by `change` (0.02 for 2%). Measure the pairs in the order old new, new old, old new:
+/// a drift of the device then cancels. A pair is a run of the `looks`.
+///
+/// Values that are not positive have no ratio: then the means are compared, and there is no
+/// [`PairedChange`]. `floor` as for [`super::judge`].
 pub fn judge_builds(
     pairs: &[(Measured, Measured)],
     change: f64,
@@ -113,19 +121,6 @@ pub fn judge_builds(
         upper: changes.upper,
     };
     (judgement, Some(change))
-}
-
-/// Judges the change over pairs of runs (A, B) against the accepted one (0.02 for 2%): t on the
-/// logarithms of B/A. Measure them in the order A B, B A, A B …: a drift of the device then cancels.
-/// All values of the judgement are changes; a pair is a run of the `looks`.
-pub fn judge_pairs(pairs: &[(f64, f64)], change: f64, looks: Looks) -> Judgement {
-    match log_ratios(pairs) {
-        Some(logs) => judge_logs(&logs, change, 0.0, looks),
-        None => {
-            let why = "a value is not positive and finite";
-            Judgement::unusable(pairs.len(), change, why)
-        }
-    }
 }
 
 /// Judges logarithms of ratios; `least` is the least spread assumed.
@@ -278,27 +273,21 @@ mod tests {
 
     #[test]
     fn pairs_are_compared_by_their_ratios() {
-        let pairs = [(100.0, 105.0), (200.0, 212.0), (50.0, 52.0)];
+        let values = [(100.0, 105.0), (200.0, 212.0), (50.0, 52.0)];
         let looks = Looks::new(3, 3);
-        let judgement = judge_pairs(&pairs, 0.02, looks);
-        assert!((judgement.mean - 0.05).abs() < 1e-3, "{judgement:?}");
-        assert!(judgement.lower < 0.05 && judgement.upper > 0.05);
+        let judged =
+            |values: &[(f64, f64)], change| judge_builds(&pairs(values), change, 0.0, looks);
+        let (judgement, change) = judged(&values, 0.02);
+        let change = change.unwrap();
+        assert!((change.change - 0.05).abs() < 1e-3, "{change:?}");
+        assert!(change.lower < 0.05 && change.upper > 0.05);
         assert_eq!(judgement.verdict, Verdict::Over);
-        assert_eq!(judge_pairs(&pairs, 0.05, looks).verdict, Verdict::Undecided);
-        assert_eq!(judge_pairs(&pairs, 0.10, looks).verdict, Verdict::Within);
-        for pairs in [
-            &[(1.0, 0.0); 3][..],
-            &[(1.0, f64::NAN); 3],
-            &[(1e300, 1e-300), (1e-300, 1e300), (1.0, 1.0)],
-            &[],
-        ] {
-            assert_eq!(judge_pairs(pairs, 0.02, looks).verdict, Verdict::Undecided);
-        }
-        let judgement = judge_pairs(&pairs, f64::NAN, looks);
-        assert_eq!(
-            (judgement.verdict, judgement.limit),
-            (Verdict::Undecided, 0.0)
-        );
+        let verdict = |values: &[(f64, f64)], change| judged(values, change).0.verdict;
+        assert_eq!(verdict(&values, 0.05), Verdict::Undecided);
+        assert_eq!(verdict(&values, 0.10), Verdict::Within);
+        let wild = [(1e300, 1e-300), (1e-300, 1e300), (1.0, 1.0)];
+        assert_eq!(verdict(&wild, 0.02), Verdict::Undecided);
+        assert_eq!(verdict(&values, f64::NAN), Verdict::Undecided);
     }
 
     /// Pairs of figures that are not sampled.
@@ -313,12 +302,12 @@ mod tests {
         let looks = Looks::new(3, 3);
         let values = [(100.0, 105.0), (200.0, 212.0), (50.0, 52.0)];
         let (judgement, change) = judge_builds(&pairs(&values), 0.02, 1.0, looks);
-        let relative = judge_pairs(&values, 0.02, looks);
+        let change = change.unwrap();
         assert_eq!(judgement.verdict, Verdict::Over);
-        assert_eq!(change.unwrap().lower, relative.lower);
         // The geometric mean of the old build.
         assert!((judgement.limit - 102.0).abs() < 1e-9, "{judgement:?}");
-        assert!((judgement.mean - 100.0 * (1.0 + relative.mean)).abs() < 1e-9);
+        assert!((judgement.mean - 100.0 * (1.0 + change.change)).abs() < 1e-9);
+        assert!((judgement.lower - 100.0 * (1.0 + change.lower)).abs() < 1e-9);
         // Pages of 4 KiB: one more in every run is not known better than a page.
         let page = [(40_960.0, 45_056.0); 3];
         let judged = |floor| judge_builds(&pairs(&page), 0.05, floor, looks).0.verdict;

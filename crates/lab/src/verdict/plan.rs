@@ -70,23 +70,6 @@ pub fn plan(runs: &[Measured], limit: f64) -> Plan {
     Plan::new(ratio, bound(1.0 - OUTSIDE), bound(OUTSIDE))
 }
 
-/// Plans the runs that decide about a build that differs from its limit by `margin`, in the unit of
-/// the values, with the spread of a pilot.
-pub fn plan_margin(runs: &[Measured], margin: f64) -> Plan {
-    let spread = match pilot(runs) {
-        Ok((_, spread)) => spread,
-        Err(why) => return Plan::none(why),
-    };
-    if !margin.is_finite() || margin <= 0.0 {
-        return Plan::none("the margin is not above 0: no number of runs decides");
-    }
-    let ratio = margin / spread.deviation;
-    let bound = |below: f64| {
-        ratio * (special::chi_squared_point(spread.freedom, below) / spread.freedom).sqrt()
-    };
-    Plan::new(ratio, bound(1.0 - OUTSIDE), bound(OUTSIDE))
-}
-
 /// Plans the pairs of runs (old build, new build) that decide about an accepted change, from those
 /// of a pilot. Nothing without pairs, or if a value is not positive: its ratio is not defined.
 pub fn plan_pairs(pairs: &[(f64, f64)], change: f64) -> Option<Plan> {
@@ -195,10 +178,6 @@ mod tests {
             low <= needed && needed <= plan.high.unwrap_or(usize::MAX),
             "{plan:?}"
         );
-        let margin = plan_margin(&runs, 6.0);
-        assert_eq!(margin.needed, plan.needed);
-        // The margin is known, so that its range is narrower.
-        assert!(margin.low >= plan.low && margin.high.unwrap() <= plan.high.unwrap_or(usize::MAX));
     }
 
     #[test]
@@ -233,7 +212,6 @@ mod tests {
     fn equal_runs_need_the_least_number() {
         let equal = plan(&exact(&[9.0; 3]), 10.0);
         assert_eq!((equal.needed, equal.high), (Some(MIN_RUNS), Some(MIN_RUNS)));
-        assert_eq!(plan_margin(&exact(&[9.0; 3]), 1.0).needed, Some(MIN_RUNS));
     }
 
     #[test]
@@ -248,6 +226,5 @@ mod tests {
             let plan = plan(&runs, limit);
             assert!(plan.needed.is_none() && plan.why.is_some(), "{runs:?}");
         }
-        assert!(plan_margin(&exact(&[1.0, 2.0]), 0.0).why.is_some());
     }
 }
