@@ -13,8 +13,9 @@ use super::events::LabEvent;
 use super::once::{Bench, Over};
 use super::steps::{RESTORE, error_of, interrupted};
 use crate::capture::conditions::{Reading, read};
+use crate::device::Device;
 use crate::error::{ErrorClass, Failure};
-use crate::provoke::{self, HeldSettings, HoldOptions};
+use crate::provoke::{self, HeldSettings, HoldOptions, Target};
 use crate::units::ByteSize;
 
 /// Thermal status from which a run does not count: "moderate". Android throttles noticeably then;
@@ -27,11 +28,12 @@ const RESERVE_BYTES: u64 = 128 << 20;
 /// Space for a recording without `max-file`.
 const USUAL_BYTES: u64 = 64 << 20;
 
-/// Performs a run under the conditions of the scenario, and returns those that it met.
-pub(super) async fn watched(
+/// Performs a run under the conditions of the scenario, and returns those that it met. The run gets
+/// those before it.
+pub(super) async fn watched<R: Future<Output = Over>>(
     bench: &Bench<'_>,
     scenario: &Scenario,
-    run: impl Future<Output = Over>,
+    run: impl FnOnce(Conditions) -> R,
 ) -> (Over, Option<RunConditions>) {
     let before = match ready(bench, scenario).await {
         Ok(before) => before,
@@ -41,7 +43,7 @@ pub(super) async fn watched(
         Ok(held) => held,
         Err(failure) => return (Over::of_failure(&failure), None),
     };
-    let mut over = run.await;
+    let mut over = run(before.conditions.clone()).await;
     let package = &bench.target.package;
     let after = read(bench.device, package).await.ok();
     if let Some(held) = held {
@@ -53,13 +55,33 @@ pub(super) async fn watched(
         after: after.map(|after| after.conditions),
         low_memory_kills: kills.unwrap_or_default(),
     };
-    if let Some(failure) = spoiled(&over, &met, &scenario.target)
+    if let Some(failure) = spoiled(over.state, &met, &scenario.target)
         && !over.interrupted
     {
         over.state = RunState::Void;
         over.error = Some(error_of(&failure));
     }
     (over, Some(met))
+}
+
+/// Returns the conditions of a run whose steps were performed by a heaptap that was killed, and the
+/// cause that makes it void. A killed app has ended its recording, too.
+///
+/// # Errors
+/// Returns an error if the device is lost.
+pub(super) async fn after_kill(
+    device: &Device,
+    target: &Target,
+    before: Conditions,
+    of: &scenario::Target,
+) -> Result<(RunConditions, Option<Failure>), Failure> {
+    let met = RunConditions {
+        before,
+        after: Some(read(device, &target.package).await?.conditions),
+        low_memory_kills: Vec::new(),
+    };
+    let spoiled = spoiled(RunState::Done, &met, of);
+    Ok((met, spoiled))
 }
 
 /// Waits until the device is cool, at most as long as the scenario allows.
@@ -139,11 +161,8 @@ async fn release(bench: &Bench<'_>, held: &HeldSettings) {
     }
 }
 
-/// Restores what the runs of a scenario could not restore.
-pub(super) async fn restore(bench: &Bench<'_>, scenario: &Scenario) {
-    if hold_options(&scenario.conditions) == HoldOptions::default() {
-        return;
-    }
+/// Restores what the runs and actions of a scenario could not restore.
+pub(super) async fn restore(bench: &Bench<'_>) {
     let restore = provoke::restore(bench.device, bench.journals);
     match tokio::time::timeout(RESTORE, restore).await {
         Ok(Ok(_)) => {}
@@ -159,7 +178,7 @@ fn warn(bench: &Bench<'_>, why: &str) {
 
 /// Returns the cause that makes a run void: the system killed the app for memory, which also fails
 /// steps, or the device ran hot.
-fn spoiled(over: &Over, met: &RunConditions, target: &scenario::Target) -> Option<Failure> {
+fn spoiled(state: RunState, met: &RunConditions, target: &scenario::Target) -> Option<Failure> {
     let is_own = |kill: &&LowMemoryKill| match target {
         scenario::Target::Name(name) => kill.process == *name,
         scenario::Target::Package(package) => {
@@ -179,7 +198,7 @@ fn spoiled(over: &Over, met: &RunConditions, target: &scenario::Target) -> Optio
         );
     }
     let status = met.after.as_ref().and_then(|after| after.thermal_status)?;
-    (status >= THROTTLED && over.state == RunState::Done).then(|| {
+    (status >= THROTTLED && state == RunState::Done).then(|| {
         let word = thermal_word(status);
         let message = format!("the device ran hot: thermal status {status}, {word}");
         Failure::new(ErrorClass::Device, "device-hot", message)
@@ -190,18 +209,6 @@ fn spoiled(over: &Over, met: &RunConditions, target: &scenario::Target) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn done() -> Over {
-        Over {
-            state: RunState::Done,
-            error: None,
-            finished: None,
-            labels: Vec::new(),
-            triggers: Vec::new(),
-            seconds: 1.0,
-            interrupted: false,
-        }
-    }
 
     fn met(status: u8, killed: &[&str]) -> RunConditions {
         let kill = |process: &&str| LowMemoryKill {
@@ -221,25 +228,22 @@ mod tests {
 
     #[test]
     fn a_run_is_spoiled_by_heat_and_by_kills_of_its_app() {
-        let kind = |over: &Over, met: &RunConditions, target: &scenario::Target| {
-            spoiled(over, met, target).map(|failure| failure.kind)
+        use RunState::{Done, Failed};
+        let kind = |state: RunState, met: &RunConditions, target: &scenario::Target| {
+            spoiled(state, met, target).map(|failure| failure.kind)
         };
         let name = scenario::Target::Name("a.b".to_owned());
         let package = scenario::Target::Package("a.b".to_owned());
-        assert_eq!(kind(&done(), &met(1, &["a.c"]), &name), None);
-        assert_eq!(kind(&done(), &met(2, &[]), &name), Some("device-hot"));
+        assert_eq!(kind(Done, &met(1, &["a.c"]), &name), None);
+        assert_eq!(kind(Done, &met(2, &[]), &name), Some("device-hot"));
         let kill = Some("low-memory-kill");
-        assert_eq!(kind(&done(), &met(0, &["a.b"]), &name), kill);
-        assert_eq!(kind(&done(), &met(0, &["a.b:s"]), &name), None);
-        assert_eq!(kind(&done(), &met(0, &["a.b:s"]), &package), kill);
-        assert_eq!(kind(&done(), &met(0, &["a.bc"]), &package), None);
+        assert_eq!(kind(Done, &met(0, &["a.b"]), &name), kill);
+        assert_eq!(kind(Done, &met(0, &["a.b:s"]), &name), None);
+        assert_eq!(kind(Done, &met(0, &["a.b:s"]), &package), kill);
+        assert_eq!(kind(Done, &met(0, &["a.bc"]), &package), None);
         // A step that failed on a hot device is a failure; one whose app was killed is not.
-        let failed = Over {
-            state: RunState::Failed,
-            ..done()
-        };
-        assert_eq!(kind(&failed, &met(3, &[]), &name), None);
-        assert_eq!(kind(&failed, &met(0, &["a.b"]), &name), kill);
+        assert_eq!(kind(Failed, &met(3, &[]), &name), None);
+        assert_eq!(kind(Failed, &met(0, &["a.b"]), &name), kill);
     }
 
     #[test]

@@ -9,16 +9,18 @@ use std::time::Duration;
 use heaptap_lab::results::{Device as DeviceRow, SCHEMA_VERSION, ScenarioResult};
 use heaptap_lab::scenario::DEFAULT_CLASS;
 use heaptap_lab::verdict;
-use tokio::sync::Semaphore;
+use tokio::sync::{OnceCell, Semaphore};
 use tokio::task::JoinSet;
 
 use super::device_lock::DeviceLock;
 use super::events::{DeviceEvent, LabEvent, LabEvents};
-use super::scenario_run::{self, LabRequest, Tools};
+use super::phone;
+use super::scenario_run::{self, Ended, LabRequest, Tools};
 use super::steps::{error_of, interrupted};
 use super::taken;
 use super::{files, judging};
 use crate::device::Device;
+use crate::eligibility::DeviceFacts;
 use crate::error::{ErrorClass, Failure};
 use crate::provoke::{Cancel, Journals};
 use crate::session::Store;
@@ -49,8 +51,12 @@ pub struct Night {
 #[derive(Debug)]
 pub struct Done {
     pub result: ScenarioResult,
-    /// The error, if no run could begin.
+    /// The user interrupted it.
+    pub interrupted: bool,
+    /// The error, if the scenario could not begin or go on.
     pub failure: Option<Failure>,
+    /// The class of the device is known: it has answered.
+    pub has_class: bool,
 }
 
 /// Runs all scenarios on all devices. A device that fails does not end the others. If one stays
@@ -78,27 +84,39 @@ pub async fn run(night: &Night, phones: Vec<Phone>) -> Vec<Done> {
 async fn side_by_side(night: &Night, phones: Vec<Phone>) -> Vec<Vec<Done>> {
     let gate = Arc::new(Semaphore::new(night.jobs.max(1)));
     let mut work = JoinSet::new();
-    for (at, phone) in phones.into_iter().enumerate() {
+    let mut ids = Vec::new();
+    for phone in phones.iter().cloned() {
         let (night, gate) = (night.clone(), Arc::clone(&gate));
-        work.spawn(async move {
+        let task = work.spawn(async move {
             // The semaphore is never closed.
             let _turn = gate.acquire().await;
-            (at, on_phone(&night, phone).await)
+            on_phone(&night, phone).await
         });
+        ids.push(task.id());
     }
-    let mut done = Vec::new();
-    while let Some(joined) = work.join_next().await {
-        match joined {
-            Ok(one) => done.push(one),
-            Err(error) => {
-                if let Ok(panic) = error.try_into_panic() {
-                    std::panic::resume_unwind(panic);
-                }
-            }
+    let mut done = BTreeMap::new();
+    while let Some(joined) = work.join_next_with_id().await {
+        let (id, all) = match joined {
+            Ok((id, all)) => (id, Some(all)),
+            Err(error) => (error.id(), None),
+        };
+        if let Some(at) = ids.iter().position(|known| *known == id) {
+            // A bug that one device meets does not end the others.
+            done.insert(at, all.unwrap_or_else(|| all_with_bug(&phones[at])));
         }
     }
-    done.sort_by_key(|(at, _)| *at);
-    done.into_iter().map(|(_, done)| done).collect()
+    done.into_values().collect()
+}
+
+/// Returns the results of a device whose task panicked, which has been reported.
+fn all_with_bug(phone: &Phone) -> Vec<Done> {
+    let failed = |request: &LabRequest| {
+        let message = format!("a bug in heaptap ended the runs on {}", phone.name);
+        let failure = Failure::new(ErrorClass::Bug, "bug", message)
+            .with_help("run the same command with `-o DIR --resume`");
+        ended_with(request, &phone.name, None, failure)
+    };
+    phone.requests.iter().map(failed).collect()
 }
 
 /// A device and one of its scenarios.
@@ -118,12 +136,7 @@ fn stand_ins(
 ) -> BTreeMap<usize, (Vec<Place>, Phone)> {
     let mut found: BTreeMap<usize, (Vec<Place>, Phone)> = BTreeMap::new();
     let ended = |place: Place| done.get(place.0).and_then(|done| done.get(place.1));
-    let interrupted = ErrorClass::Interrupted.exit_code();
-    if done
-        .iter()
-        .flatten()
-        .any(|done| done.result.exit_code == interrupted)
-    {
+    if done.iter().flatten().any(|done| done.interrupted) {
         return found;
     }
     for (at, phone) in phones.iter().enumerate() {
@@ -132,7 +145,7 @@ fn stand_ins(
                 continue;
             };
             // The class of a device that never answered is unknown, unless there is only one.
-            if away.failure.is_some() && !request.scenario.devices.is_empty() {
+            if !away.has_class && !request.scenario.devices.is_empty() {
                 continue;
             }
             let is_present = |other: &usize| {
@@ -140,7 +153,7 @@ fn stand_ins(
                 let same = all.find(|done| done.result.scenario == request.scenario.name);
                 same.is_some_and(|same| {
                     !is_away(same)
-                        && same.failure.is_none()
+                        && same.has_class
                         && same.result.device_class == away.result.device_class
                 })
             };
@@ -214,6 +227,7 @@ async fn on_phone(night: &Night, phone: Phone) -> Vec<Done> {
         Ok(lock) => (Some(lock), None),
         Err(failure) => (None, Some(failure)),
     };
+    let facts = OnceCell::new();
     let mut done = Vec::new();
     let mut folders = Vec::new();
     for request in phone.requests {
@@ -224,6 +238,7 @@ async fn on_phone(night: &Night, phone: Phone) -> Vec<Done> {
                 let tools = Tools {
                     device: &phone.device,
                     name: &phone.name,
+                    facts: &facts,
                     store: &night.store,
                     journals: &night.journals,
                     cancel: &night.cancel,
@@ -244,20 +259,20 @@ async fn on_phone(night: &Night, phone: Phone) -> Vec<Done> {
                 || lock.is_none();
             refused = is_lasting.then(|| copy(failure));
         }
-        let is_interrupted =
-            |result: &ScenarioResult| result.exit_code == ErrorClass::Interrupted.exit_code();
-        if ended.as_ref().is_ok_and(is_interrupted) {
+        if ended.as_ref().is_ok_and(|ended| ended.interrupted) {
             refused = Some(interrupted());
         }
         done.push(match ended {
-            Ok(result) => Done {
+            Ok(Ended {
                 result,
+                interrupted,
+            }) => Done {
+                result,
+                interrupted,
                 failure: None,
+                has_class: true,
             },
-            Err(failure) => Done {
-                result: not_begun(&request, &serial, &failure),
-                failure: Some(failure),
-            },
+            Err(failure) => ended_with(&request, &serial, facts.get(), failure),
         });
     }
     judge_cells(&mut done, &folders, &tell);
@@ -280,19 +295,18 @@ fn taken_over(serial: &str) -> Failure {
 /// Judges the budgets of all cells of a matrix as one family: chance alone then fails the family as
 /// rarely as one budget. Writes the results that change.
 fn judge_cells(done: &mut [Done], folders: &[PathBuf], tell: &LabEvents) {
-    let before: Vec<ScenarioResult> = done.iter().map(|one| one.result.clone()).collect();
+    let budgets = |one: &Done| one.result.budgets.clone();
+    let before: Vec<_> = done.iter().map(budgets).collect();
     for cells in done.chunk_by_mut(|a, b| a.result.file == b.result.file) {
         let budgets = cells.iter_mut().flat_map(|cell| &mut cell.result.budgets);
         verdict::holm(budgets.filter_map(|budget| budget.judgement.as_mut()));
     }
     for ((one, before), folder) in done.iter_mut().zip(before).zip(folders) {
-        if one.result == before {
+        if one.result.budgets == before {
             continue;
         }
         let result = &mut one.result;
-        let interrupted = (result.exit_code == ErrorClass::Interrupted.exit_code())
-            .then_some(ErrorClass::Interrupted);
-        let class = scenario_run::class_of_result(&result.runs, &result.budgets, interrupted);
+        let class = scenario_run::class_of_result(&result.runs, &result.budgets, one.interrupted);
         result.exit_code = class.map_or(0, ErrorClass::exit_code);
         if let Err(failure) = files::write(folder, std::slice::from_ref(result)) {
             tell(LabEvent::Warning {
@@ -302,19 +316,54 @@ fn judge_cells(done: &mut [Done], folders: &[PathBuf], tell: &LabEvents) {
     }
 }
 
-/// Returns the result of a scenario that could not begin, so that the results name every device.
-fn not_begun(request: &LabRequest, serial: &str, failure: &Failure) -> ScenarioResult {
-    let budgets = request.scenario.budgets.iter();
+/// Returns the outcome of a scenario that could not begin or go on, so that the results name every
+/// device.
+fn ended_with(
+    request: &LabRequest,
+    name: &str,
+    facts: Option<&DeviceFacts>,
+    failure: Failure,
+) -> Done {
+    let so_far = scenario_run::so_far(request, &failure);
+    let has_class = facts.is_some() || so_far.is_some();
+    let result = so_far.unwrap_or_else(|| not_begun(request, name, facts, &failure));
+    Done {
+        has_class,
+        interrupted: failure.class == ErrorClass::Interrupted,
+        result,
+        failure: Some(failure),
+    }
+}
+
+fn not_begun(
+    request: &LabRequest,
+    name: &str,
+    facts: Option<&DeviceFacts>,
+    failure: &Failure,
+) -> ScenarioResult {
+    let scenario = &request.scenario;
+    let budgets = scenario.budgets.iter();
+    let instead_of = request.instead_of.clone();
+    let (device, class) = match facts {
+        Some(facts) => (
+            phone::device_row(name, facts, instead_of),
+            phone::class_of(scenario, facts),
+        ),
+        None => {
+            let row = DeviceRow {
+                serial: name.to_owned(),
+                instead_of,
+                ..DeviceRow::default()
+            };
+            (row, DEFAULT_CLASS)
+        }
+    };
     ScenarioResult {
         schema_version: SCHEMA_VERSION,
-        scenario: request.scenario.name.clone(),
+        scenario: scenario.name.clone(),
         file: request.file.clone(),
-        device_class: DEFAULT_CLASS.to_owned(),
-        device: DeviceRow {
-            serial: serial.to_owned(),
-            instead_of: request.instead_of.clone(),
-            ..DeviceRow::default()
-        },
+        device_class: class.to_owned(),
+        device,
         app_version: None,
         old_app_version: None,
         started: scenario_run::now(),
@@ -348,6 +397,7 @@ fn copy(failure: &Failure) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use heaptap_lab::results::BudgetResult;
     use heaptap_lab::verdict::{Judgement, Measured, Verdict};
 
     use super::*;
@@ -399,7 +449,9 @@ mod tests {
         };
         Done {
             result,
+            interrupted: false,
             failure: None,
+            has_class: true,
         }
     }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use heaptap_lab::results::{RunError, RunState, TriggerRecord};
 use heaptap_lab::scenario::{Scenario, Step};
+use heaptap_model::conditions::Conditions;
 use tokio::sync::mpsc;
 
 use super::events::{LabEvent, LabEvents};
@@ -108,16 +109,24 @@ pub(super) fn died(target: &Target, scenario: &Scenario, manifest: &Manifest) ->
 }
 
 /// Runs the scenario once. If it starts the app, the app is stopped first, so that runs begin alike.
+/// `before` are the conditions of the device.
 pub(super) async fn run_once(
     bench: &Bench<'_>,
     scenario: &Scenario,
     options: &RecordOptions,
     run: usize,
+    before: Conditions,
     on_performed: OnPerformed<'_>,
 ) -> Over {
     let began = Instant::now();
     let mut taken = Taken::default();
-    let attempt = attempt(bench, scenario, options, run, &mut taken, on_performed);
+    let on_performed = |performed: Performed| {
+        on_performed(Performed {
+            before: Some(before.clone()),
+            ..performed
+        });
+    };
+    let attempt = attempt(bench, scenario, options, run, &mut taken, &on_performed);
     let mut over = Box::pin(attempt).await;
     (over.labels, over.triggers) = (taken.labels, taken.triggers);
     over.seconds = began.elapsed().as_secs_f64();
@@ -200,6 +209,8 @@ async fn attempt(
         on_performed(Performed {
             labels: taken.labels.clone(),
             seconds: began.elapsed().as_secs_f64(),
+            triggers: taken.triggers.clone(),
+            before: None,
         });
     }
     // A failed run keeps its recording, too: it shows what was there. The fetch has its own limits.
@@ -226,19 +237,22 @@ async fn attempt(
                 _ => Over::of_finished(finished, scenario.measure.native),
             }
         }
-        (Err(failure), Some((_, error))) => Over {
-            interrupted,
-            ..Over::failed(
-                RunError {
-                    help: Some(format!(
-                        "the recording was not fetched: {}",
-                        failure.message
-                    )),
-                    ..error
-                },
-                None,
-            )
-        },
+        (Err(failure), Some((_, error))) => {
+            let help = format!("the recording was not fetched: {}", failure.message);
+            let error = RunError {
+                help: Some(help),
+                ..error
+            };
+            // A device that is away fails the step, too.
+            let over = match is_infrastructure(&error_of(&failure)) {
+                true => Over::void(error, None),
+                false => Over::failed(error, None),
+            };
+            Over {
+                interrupted,
+                ..over
+            }
+        }
         (Ok(Recorded::Detached { .. }), Some((_, error))) => Over {
             interrupted,
             ..Over::failed(error, None)

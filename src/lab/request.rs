@@ -5,8 +5,11 @@ use std::path::PathBuf;
 use heaptap_lab::baseline::Baseline;
 use heaptap_lab::scenario::{Install, Scenario};
 
+use tokio::sync::OnceCell;
+
 use super::events::LabEvents;
 use crate::device::Device;
+use crate::eligibility::DeviceFacts;
 use crate::provoke::{Cancel, Journals};
 use crate::recording::options::RecordOptions;
 use crate::session::Store;
@@ -42,6 +45,8 @@ pub struct Tools<'a> {
     pub device: &'a Device,
     /// Name of the device in the results.
     pub name: &'a str,
+    /// Facts of the device, once they are read.
+    pub facts: &'a OnceCell<DeviceFacts>,
     pub store: &'a Store,
     pub journals: &'a Journals,
     pub cancel: &'a Cancel,

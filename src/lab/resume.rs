@@ -8,9 +8,9 @@ use super::events::LabEvent;
 use super::once::died;
 use super::recover::{self, Lasting};
 use super::request::{LabRequest, Tools};
-use super::state::{Begun, Performed, Progress};
+use super::state::{Begun, Progress};
 use super::steps::error_of;
-use super::{files, taken};
+use super::{conditions, files, taken};
 use crate::error::{ErrorClass, Failure};
 use crate::provoke::Target;
 use crate::results::manifest::Manifest;
@@ -60,36 +60,37 @@ pub(super) async fn complete(
         manifest.outcome.complete && died(target, &request.scenario, manifest).is_none()
     };
     let performed = performed.filter(|_| manifest.as_ref().is_some_and(is_whole));
-    let (labels, seconds) = match performed {
-        Some(Performed { labels, seconds }) => (Some(labels), seconds),
-        None => (None, 0.0),
-    };
-    let counts = labels.is_some();
     let mut figures = Vec::new();
     if manifest.is_some() {
+        let labels = performed.as_ref().map(|performed| performed.labels.clone());
         figures = taken::read(request, progress, run, labels, tools.tell).await;
     }
-    let build = progress.next_build();
-    let counts = counts && figures.iter().all(|figure| figure.measured.is_ok());
-    let run = match counts {
-        true => Run {
-            build,
-            output: Some(files::run_name(run)),
-            seconds,
-            ..Run::new(run, RunState::Done)
-        },
-        false => {
-            figures.clear();
-            let message = "heaptap ended during the run";
-            let failure = Failure::new(ErrorClass::Interrupted, "interrupted", message);
-            Run {
-                state: RunState::Void,
-                build,
-                output: manifest.map(|_| files::run_name(run)),
-                ..taken::failed_run(run, error_of(&failure))
-            }
-        }
+    let message = "heaptap ended during the run";
+    let mut why = Failure::new(ErrorClass::Interrupted, "interrupted", message);
+    let output = manifest.map(|_| files::run_name(run));
+    let mut run = Run {
+        build: progress.next_build(),
+        output,
+        ..Run::new(run, RunState::Void)
     };
+    if let Some(performed) = performed
+        && figures.iter().all(|figure| figure.measured.is_ok())
+    {
+        let before = performed.before.unwrap_or_default();
+        let of = &request.scenario.target;
+        let met = || conditions::after_kill(tools.device, target, before.clone(), of);
+        let (met, spoiled) = lasting.request(met).await?;
+        (run.seconds, run.triggers) = (performed.seconds, performed.triggers);
+        run.conditions = Some(met);
+        match spoiled {
+            None => run.state = RunState::Done,
+            Some(failure) => why = failure,
+        }
+    }
+    if run.state == RunState::Void {
+        figures.clear();
+        run.error = Some(error_of(&why));
+    }
     taken::take(progress, run, figures, tools.tell);
     Ok(())
 }

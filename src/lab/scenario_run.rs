@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use heaptap_lab::results::{BudgetResult, Run, RunState, SCHEMA_VERSION, ScenarioResult};
+use heaptap_lab::results::{BudgetResult, Run, RunError, RunState, SCHEMA_VERSION, ScenarioResult};
 use heaptap_lab::scenario::{self, Keep, Scenario};
 use heaptap_lab::verdict::{Judgement, Verdict};
 use time::OffsetDateTime;
@@ -12,12 +12,12 @@ use time::format_description::well_known::Rfc3339;
 use super::events::{LabEvent, LabEvents};
 use super::judging::Judging;
 use super::once::{self, Bench};
-use super::recover::Lasting;
+use super::recover::{self, Lasting};
 pub use super::request::{LabRequest, Tools};
 use super::state::Progress;
-use super::steps::{StepFailure, in_step_of};
+use super::steps::{StepFailure, error_of, in_step_of};
 use super::{builds, conditions, files, install, phone, resume, taken};
-use crate::eligibility;
+use crate::eligibility::{self, DeviceFacts};
 use crate::error::{ErrorClass, Failure};
 use crate::provoke::{self, Target};
 use crate::recording::capture_kind::CaptureKind;
@@ -25,33 +25,40 @@ use crate::recording::options::RecordOptions;
 
 /// Runs that were void and are repeated, at most.
 const VOID_RUNS: usize = 3;
+/// Kinds of errors that the next run would meet, too.
+const NEED_USER: [&str; 2] = ["device-full", "provoke-busy"];
+
+/// A scenario that is over.
+#[derive(Debug)]
+pub struct Ended {
+    pub result: ScenarioResult,
+    /// The user interrupted it.
+    pub interrupted: bool,
+}
 
 /// Runs a scenario on one device. Results of each run are in the directory before the next begins.
 ///
 /// # Errors
-/// Returns an error if no run could begin: a bad target, a full disk of the host.
-pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResult, Failure> {
+/// Returns an error if the scenario could not begin or go on: a bad target, a full disk of the host.
+/// [`so_far`] has the runs before it.
+pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<Ended, Failure> {
     tools.cancel.check()?;
     let began = Instant::now();
     let scenario = &request.scenario;
     let lasting = Lasting::new(tools.device, tools.cancel, scenario.timeout);
-    let facts = lasting.request(|| async { Ok(eligibility::facts(tools.device).await?) });
-    let facts = facts.await?;
-    let mut progress = match request.resume {
-        true => Progress::read(&request.folder, &request.sha256)?,
-        false => Progress::new(request.sha256.clone(), now(), scenario.budgets.len()),
-    };
-    progress.two_builds = request.against.is_some();
-    let name = name_of(scenario);
-    let target = match Target::parse(name, request.user) {
-        // A daemon can be recorded, and not be acted on.
-        Err(_) if !scenario.needs_app() => Target {
-            package: name.to_owned(),
-            process: name.to_owned(),
-            user: request.user,
-        },
-        parsed => parsed?,
-    };
+    let facts = || async { Ok(eligibility::facts(tools.device).await?) };
+    let facts = (tools.facts)
+        .get_or_try_init(|| lasting.request(facts))
+        .await?;
+    let mut progress = begin(tools, request, facts)?;
+    let target = target_of(request)?;
+    // What an earlier run or action could not restore.
+    let restore = || async { Ok(provoke::restore(tools.device, tools.journals).await?) };
+    lasting.request(restore).await?;
+    if request.resume {
+        let complete = resume::complete(tools, &lasting, request, &target, &mut progress);
+        Box::pin(complete).await?;
+    }
     let bench = Bench {
         device: tools.device,
         api: facts.api(),
@@ -61,7 +68,57 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
         cancel: tools.cancel,
         tell: tools.tell,
     };
-    let row = phone::device_row(tools.name, &facts, request.instead_of.clone());
+    let runs = Runs {
+        bench: &bench,
+        lasting: &lasting,
+        request,
+        judging: judging_of(request),
+    };
+    let ended = Box::pin(runs.perform(&mut progress)).await;
+    conditions::restore(&bench).await;
+    builds::end(&bench, request, &mut progress).await;
+    let interrupted = ended?;
+    let result = finish(request, progress, began, interrupted, tools.tell)?;
+    Ok(Ended {
+        result,
+        interrupted,
+    })
+}
+
+/// Returns the result of the runs before an error, which is its last run; `None` if there are none.
+pub fn so_far(request: &LabRequest, failure: &Failure) -> Option<ScenarioResult> {
+    // The runs are of something else.
+    if failure.kind == "cannot-resume" {
+        return None;
+    }
+    let mut progress = Progress::read(&request.folder, &request.sha256).ok()?;
+    if progress.runs.is_empty() {
+        return None;
+    }
+    progress.two_builds = request.against.is_some();
+    let begun = progress.begun.as_ref().map(|begun| begun.run);
+    let number = begun.unwrap_or_else(|| progress.next_run());
+    let failed = taken::failed_run(number, error_of(failure));
+    progress.runs.push(failed);
+    let result = result_of(request, progress, 0.0, false);
+    // If it cannot be written, the results of all devices still have it.
+    let _ = files::write(&request.folder, std::slice::from_ref(&result));
+    Some(result)
+}
+
+/// Returns what is done so far, of the device at hand.
+fn begin(
+    tools: &Tools<'_>,
+    request: &LabRequest,
+    facts: &DeviceFacts,
+) -> Result<Progress, Failure> {
+    let scenario = &request.scenario;
+    let mut progress = match request.resume {
+        true => Progress::read(&request.folder, &request.sha256)?,
+        false => Progress::new(request.sha256.clone(), now(), scenario.budgets.len()),
+    };
+    progress.two_builds = request.against.is_some();
+    let row = phone::device_row(tools.name, facts, request.instead_of.clone());
     if !progress.runs.is_empty() && progress.device != row {
         let why = format!(
             "its runs are of {}, or of another build",
@@ -70,78 +127,117 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
         return Err(files::cannot_resume(&request.folder, &why));
     }
     progress.device = row;
-    progress.device_class = phone::class_of(scenario, &facts).to_owned();
-    // What an earlier run or action could not restore.
-    let restore = || async { Ok(provoke::restore(tools.device, tools.journals).await?) };
-    lasting.request(restore).await?;
-    if request.resume {
-        Box::pin(resume::complete(
-            tools,
-            &lasting,
-            request,
-            &target,
-            &mut progress,
-        ))
-        .await?;
+    progress.device_class = phone::class_of(scenario, facts).to_owned();
+    Ok(progress)
+}
+
+/// Returns what the steps act on.
+fn target_of(request: &LabRequest) -> Result<Target, Failure> {
+    let name = name_of(&request.scenario);
+    match Target::parse(name, request.user) {
+        // A daemon can be recorded, and not be acted on.
+        Err(_) if !request.scenario.needs_app() => Ok(Target {
+            package: name.to_owned(),
+            process: name.to_owned(),
+            user: request.user,
+        }),
+        parsed => Ok(parsed?),
     }
-    let judging = Judging {
-        scenario,
+}
+
+fn judging_of(request: &LabRequest) -> Judging<'_> {
+    Judging {
+        scenario: &request.scenario,
         interval: interval_of(&request.record),
         baseline: &request.baseline,
-    };
-    let mut halt = None;
-    // Of two builds, each run installs its own.
-    if !progress.is_set_up && !progress.two_builds {
-        if let Some(app) = &scenario.install {
-            let (device, package) = (tools.device, &target.package);
-            let install = || install::install(device, app, &request.base, package, tools.cancel);
-            lasting.request(install).await?;
-        }
-        let failed = Mutex::new(None);
-        let note = |failure: StepFailure| {
-            let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
-            *failed = Some(failure.error());
-            failure.failure
-        };
-        let set_up = || async {
-            let ended = once::set_up(&bench, &scenario.setup, &request.record).await;
-            ended.map_err(note)
-        };
-        if let Err(failure) = lasting.request(set_up).await {
-            let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
-            halt = Some(in_step_of(failed, &failure));
-        }
-        progress.is_set_up = halt.is_none();
     }
-    if !progress.two_builds {
-        let version = || phone::app_version(tools.device, &target.package);
-        let version = lasting.request(version).await?;
-        if !progress.runs.is_empty() && progress.app_version != version {
-            let why = "the app has another version than in its runs";
-            return Err(files::cannot_resume(&request.folder, why));
+}
+
+/// The runs of a scenario on one device.
+struct Runs<'a> {
+    bench: &'a Bench<'a>,
+    lasting: &'a Lasting<'a>,
+    request: &'a LabRequest,
+    judging: Judging<'a>,
+}
+
+impl Runs<'_> {
+    /// Performs the setup, and runs until the budgets are decided. Returns whether the user
+    /// interrupted it.
+    async fn perform(&self, progress: &mut Progress) -> Result<bool, Failure> {
+        if let Some(error) = self.set_up(progress).await? {
+            let interrupted = error.code == ErrorClass::Interrupted.exit_code();
+            let number = progress.next_run();
+            progress.runs.push(taken::failed_run(number, error));
+            return Ok(interrupted);
         }
-        progress.app_version = version;
-    }
-    progress.write(&request.folder)?;
-    if let Some(error) = halt {
-        let number = progress.next_run();
-        progress.runs.push(taken::failed_run(number, error));
-        return finish(request, &judging, progress, began, None, tools.tell);
-    }
-    let mut stopped = None;
-    while let Some(number) = next(&judging, &progress) {
-        if tools.cancel.check().is_err() {
-            stopped = Some(ErrorClass::Interrupted);
-            break;
+        while let Some(number) = next(&self.judging, progress) {
+            if self.bench.cancel.check().is_err() || Box::pin(self.one(progress, number)).await? {
+                return Ok(true);
+            }
+            if !self.collect(progress).await? {
+                break;
+            }
+            if !progress.repeats().1 {
+                count(&self.judging, progress, number, self.bench.tell);
+            }
         }
-        (tools.tell)(LabEvent::Run {
+        Ok(false)
+    }
+
+    /// Installs the app and performs the setup, if that is not done. Of two builds, each run
+    /// installs its own. Returns the error of the setup.
+    async fn set_up(&self, progress: &mut Progress) -> Result<Option<RunError>, Failure> {
+        let Runs { bench, request, .. } = *self;
+        let (device, package) = (bench.device, &bench.target.package);
+        let mut halt = None;
+        if !progress.is_set_up && !progress.two_builds {
+            if let Some(app) = &request.scenario.install {
+                let install =
+                    || install::install(device, app, &request.base, package, bench.cancel);
+                self.lasting.request(install).await?;
+            }
+            let failed = Mutex::new(None);
+            let note = |failure: StepFailure| {
+                let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                *failed = Some(failure.error());
+                failure.failure
+            };
+            let set_up = || async {
+                let ended = once::set_up(bench, &request.scenario.setup, &request.record).await;
+                ended.map_err(note)
+            };
+            if let Err(failure) = self.lasting.request(set_up).await {
+                let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+                halt = Some(in_step_of(failed, &failure));
+            }
+            progress.is_set_up = halt.is_none();
+        }
+        if !progress.two_builds {
+            let version = || phone::app_version(device, package);
+            let version = self.lasting.request(version).await?;
+            if !progress.runs.is_empty() && progress.app_version != version {
+                let why = "the app has another version than in its runs";
+                return Err(files::cannot_resume(&request.folder, why));
+            }
+            progress.app_version = version;
+        }
+        progress.write(&request.folder)?;
+        Ok(halt)
+    }
+
+    /// Performs a run, and adds it to the progress. Returns whether the user interrupted it.
+    async fn one(&self, progress: &mut Progress, number: usize) -> Result<bool, Failure> {
+        let Runs { bench, request, .. } = *self;
+        let scenario = &request.scenario;
+        (bench.tell)(LabEvent::Run {
             run: number,
             at_most: progress.runs_of(scenario.repeats.max),
             build: progress.next_build(),
         });
         progress.begin(number);
         progress.write(&request.folder)?;
-        let put = Box::pin(builds::begin(&bench, request, &mut progress)).await;
+        let put = Box::pin(builds::begin(bench, request, progress)).await;
         let on_performed = |performed| {
             let mut progress = progress.clone();
             progress.begin(number).performed = Some(performed);
@@ -153,18 +249,18 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
         vary(&mut options, number);
         let (over, conditions) = match put {
             Ok(()) => {
-                let run = once::run_once(&bench, scenario, &options, number, &on_performed);
-                Box::pin(conditions::watched(&bench, scenario, Box::pin(run))).await
+                let run = |before| {
+                    let on_performed = &on_performed;
+                    once::run_once(bench, scenario, &options, number, before, on_performed)
+                };
+                Box::pin(conditions::watched(bench, scenario, run)).await
             }
             Err(over) => (*over, None),
         };
-        if over.interrupted {
-            stopped = Some(ErrorClass::Interrupted);
-        }
         let figures = match &over.finished {
             Some(_) => {
                 let labels = (over.state == RunState::Done).then_some(over.labels);
-                taken::read(request, &progress, number, labels, tools.tell).await
+                taken::read(request, progress, number, labels, bench.tell).await
             }
             None => Vec::new(),
         };
@@ -178,32 +274,36 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<ScenarioResu
             conditions,
             triggers: over.triggers,
         };
-        taken::take(&mut progress, run, figures, tools.tell);
+        taken::take(progress, run, figures, bench.tell);
         progress.write(&request.folder)?;
         // Only now is the session forgotten.
         drop(over.finished);
-        if stopped.is_some() {
-            break;
+        Ok(over.interrupted)
+    }
+
+    /// Fetches what the last run left on the device. Returns false if the device stays away.
+    async fn collect(&self, progress: &mut Progress) -> Result<bool, Failure> {
+        let (store, folder) = (self.bench.store, &self.request.folder);
+        let Some(run) = progress.runs.last_mut() else {
+            return Ok(true);
+        };
+        let is_void = run.state == RunState::Void || run.output.is_none();
+        let left = || recover::sessions_of(store, &folder.join(files::run_name(run.number)));
+        if !is_void && left()?.is_empty() {
+            return Ok(true);
         }
-        let last = progress.runs.last();
-        if last.is_some_and(|run| run.state == RunState::Void || run.output.is_none()) {
-            let back = lasting
-                .collect(tools.store, &request.folder, tools.tell)
-                .await;
-            if let (Err(away), Some(run)) = (back, progress.runs.last_mut()) {
-                // The others would fail in the same way.
+        let back = self.lasting.collect(store, folder, self.bench.tell).await;
+        match back {
+            Err(away) if is_void => {
+                // The others would fail in the same way; those of `--resume` need not.
+                run.state = RunState::Void;
                 run.error = Some(in_step_of(run.error.take(), &away));
-                progress.write(&request.folder)?;
-                break;
+                progress.write(folder)?;
+                Ok(false)
             }
-        }
-        if !progress.repeats().1 {
-            count(&judging, &progress, number, tools.tell);
+            _ => Ok(true),
         }
     }
-    conditions::restore(&bench, scenario).await;
-    builds::end(&bench, request, &mut progress).await;
-    finish(request, &judging, progress, began, stopped, tools.tell)
 }
 
 /// Returns the number of the next run; `None` if the budgets are decided or cannot be.
@@ -215,12 +315,19 @@ fn next(judging: &Judging<'_>, progress: &Progress) -> Option<usize> {
         return None;
     }
     let (done, is_partial) = progress.repeats();
+    let code_of = |run: &Run| run.error.as_ref().map(|error| error.code);
     let is_spoiled = |run: &&Run| {
-        let code = run.error.as_ref().map(|error| error.code);
-        run.state == RunState::Void && code != Some(ErrorClass::Interrupted.exit_code())
+        let interrupted = ErrorClass::Interrupted.exit_code();
+        run.state == RunState::Void && code_of(run) != Some(interrupted)
     };
-    let voids = runs.iter().filter(is_spoiled).count();
-    let is_over = done >= scenario.repeats.max || voids > VOID_RUNS;
+    // Somebody can have mended what made those before `--resume` void.
+    let own = runs.get(progress.earlier..).unwrap_or_default();
+    let voids = own.iter().filter(is_spoiled).count();
+    let needs_user = own.last().filter(is_spoiled).is_some_and(|run| {
+        let kind = run.error.as_ref().map(|error| error.kind.as_str());
+        kind.is_some_and(|kind| NEED_USER.contains(&kind))
+    });
+    let is_over = done >= scenario.repeats.max || voids > VOID_RUNS || needs_user;
     // A figure that is missing stays so.
     let is_open = |judged: &Result<Judgement, String>| {
         judged
@@ -251,40 +358,50 @@ fn count(judging: &Judging<'_>, progress: &Progress, run: usize, tell: &LabEvent
     });
 }
 
-/// Judges all budgets, writes the results, and removes recordings that need not be kept.
-fn finish(
+/// Judges all budgets.
+fn result_of(
     request: &LabRequest,
-    judging: &Judging<'_>,
-    mut progress: Progress,
-    began: Instant,
-    interrupted: Option<ErrorClass>,
-    tell: &LabEvents,
-) -> Result<ScenarioResult, Failure> {
-    let scenario = &request.scenario;
-    let budgets = judging.results(&progress);
+    progress: Progress,
+    seconds: f64,
+    interrupted: bool,
+) -> ScenarioResult {
+    let budgets = judging_of(request).results(&progress);
     let class = class_of_result(&progress.runs, &budgets, interrupted);
-    let mut dropped = Vec::new();
-    if class.is_none() && scenario.keep == Keep::OnFailure {
-        for run in &mut progress.runs {
-            run.output = None;
-            dropped.push(files::run_name(run.number));
-        }
-        progress.write(&request.folder)?;
-    }
-    let result = ScenarioResult {
+    ScenarioResult {
         schema_version: SCHEMA_VERSION,
-        scenario: scenario.name.clone(),
+        scenario: request.scenario.name.clone(),
         file: request.file.clone(),
         device_class: progress.device_class,
         device: progress.device,
         app_version: progress.app_version,
         old_app_version: progress.old_app_version,
         started: progress.started,
-        seconds: began.elapsed().as_secs_f64(),
+        seconds,
         runs: progress.runs,
         budgets,
         exit_code: class.map_or(0, ErrorClass::exit_code),
-    };
+    }
+}
+
+/// Judges all budgets, writes the results, and removes recordings that need not be kept.
+fn finish(
+    request: &LabRequest,
+    mut progress: Progress,
+    began: Instant,
+    interrupted: bool,
+    tell: &LabEvents,
+) -> Result<ScenarioResult, Failure> {
+    let seconds = began.elapsed().as_secs_f64();
+    let mut result = result_of(request, progress.clone(), seconds, interrupted);
+    let mut dropped = Vec::new();
+    if result.exit_code == 0 && request.scenario.keep == Keep::OnFailure {
+        for run in &mut progress.runs {
+            run.output = None;
+            dropped.push(files::run_name(run.number));
+        }
+        progress.write(&request.folder)?;
+        result.runs = progress.runs;
+    }
     files::write(&request.folder, std::slice::from_ref(&result))?;
     // The results are complete without the recordings, and with those that cannot be removed.
     for output in dropped {
@@ -304,7 +421,7 @@ fn finish(
 pub(super) fn class_of_result(
     runs: &[Run],
     budgets: &[BudgetResult],
-    interrupted: Option<ErrorClass>,
+    interrupted: bool,
 ) -> Option<ErrorClass> {
     let is = |wanted: Verdict| {
         budgets.iter().any(|budget| {
@@ -317,8 +434,8 @@ pub(super) fn class_of_result(
     if is(Verdict::Over) {
         return Some(ErrorClass::Budget);
     }
-    if interrupted.is_some() {
-        return interrupted;
+    if interrupted {
+        return Some(ErrorClass::Interrupted);
     }
     let failed = runs.iter().find(|run| run.state == RunState::Failed);
     let void = runs.last().filter(|run| run.state == RunState::Void);

@@ -3,8 +3,9 @@
 
 use std::path::Path;
 
-use heaptap_lab::results::{Build, Device, Excess, Run, RunState};
+use heaptap_lab::results::{Build, Device, Excess, Run, RunState, TriggerRecord};
 use heaptap_lab::verdict::Measured;
+use heaptap_model::conditions::Conditions;
 use serde::{Deserialize, Serialize};
 
 use super::files::{self, PROGRESS};
@@ -40,6 +41,9 @@ pub struct Progress {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begun: Option<Begun>,
     pub runs: Vec<Run>,
+    /// Number of runs of the commands before this one.
+    #[serde(skip)]
+    pub earlier: usize,
     /// Figures of the budgets, by budget and run; only of runs that count.
     pub figures: Vec<Vec<Figure>>,
 }
@@ -60,6 +64,12 @@ pub struct Performed {
     pub labels: Vec<String>,
     /// Duration so far.
     pub seconds: f64,
+    /// Triggers that acted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub triggers: Vec<TriggerRecord>,
+    /// Conditions of the device before the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Conditions>,
 }
 
 /// Figure of a budget in a run.
@@ -91,6 +101,7 @@ impl Progress {
             old_app_version: None,
             begun: None,
             runs: Vec::new(),
+            earlier: 0,
             figures: vec![Vec::new(); budgets],
         }
     }
@@ -103,7 +114,7 @@ impl Progress {
         let path = folder.join(PROGRESS);
         let unusable = |why: String| files::cannot_resume(folder, &why);
         let text = std::fs::read(&path).map_err(|error| unusable(error.to_string()))?;
-        let read: Progress = serde_json::from_slice(&text)
+        let mut read: Progress = serde_json::from_slice(&text)
             .map_err(|error| unusable(format!("{PROGRESS} is damaged: {error}")))?;
         if read.version != VERSION {
             return Err(unusable(format!("{PROGRESS} has version {}", read.version)));
@@ -113,6 +124,7 @@ impl Progress {
                 "the scenario or its variables changed since it began".to_owned(),
             ));
         }
+        read.earlier = read.runs.len();
         Ok(read)
     }
 

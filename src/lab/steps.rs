@@ -37,13 +37,15 @@ pub(super) const RESTORE: Duration = Duration::from_secs(90);
 const SHOWN: usize = 400;
 
 /// Kinds of errors of class `Device` whose cause is the device or its connection.
-const INFRASTRUCTURE: [&str; 7] = [
+const INFRASTRUCTURE: [&str; 9] = [
     "connection-lost",
     "device-silent",
     "device-garbled",
+    "device-full",
     "device-hot",
     "device-rebooted",
     "device-restarted",
+    "provoke-busy",
     "trace-gone",
 ];
 
@@ -191,8 +193,12 @@ impl Hands<'_> {
                 Ok(()) => return Ok(()),
                 Err(failure) => failure,
             };
-            // A user's interruption is not repeated.
-            if left == 0 || failure.class == ErrorClass::Interrupted {
+            // A user's interruption is not repeated, and what is still on the device is fetched first.
+            let is_final = matches!(
+                failure.class,
+                ErrorClass::Interrupted | ErrorClass::NotFetched
+            );
+            if left == 0 || is_final {
                 return Err(StepFailure {
                     failure,
                     path: step.path.clone(),

@@ -7,7 +7,7 @@ use super::figures::{self, RunFigure};
 use super::request::LabRequest;
 use super::state::{Figure, Progress};
 use super::{files, page};
-use crate::error::ErrorClass;
+use crate::error::{ErrorClass, catch_panic};
 
 /// Writes the page of a run that has a recording, and reads its figures if it has `labels`, those
 /// of its snapshots. Other devices go on meanwhile.
@@ -22,16 +22,25 @@ pub(super) async fn read(
     let output = request.folder.join(files::run_name(number));
     let page = files::page_name(&scenario.name, &progress.device, number);
     let work = tokio::task::spawn_blocking(move || {
-        page::write(&output, &output.with_file_name(page), &tell);
-        labels.map(|labels| figures::of_run(&output, &scenario, &labels))
+        // A bug that one trace meets must not end the night, nor each `--resume` of it.
+        let paged = catch_panic(|| page::write(&output, &output.with_file_name(page), &tell));
+        if let Err(bug) = paged {
+            let text = format!("run {number} has no page, because of a bug in heaptap: {bug}");
+            tell(LabEvent::Warning { text });
+        }
+        let labels = labels?;
+        let figures = catch_panic(|| figures::of_run(&output, &scenario, &labels));
+        Some(figures.unwrap_or_else(|bug| {
+            let why = format!("a bug in heaptap: {bug}");
+            let missing = |_| RunFigure {
+                measured: Err(why.clone()),
+                parts: Vec::new(),
+            };
+            scenario.budgets.iter().map(missing).collect()
+        }))
     });
-    match work.await {
-        Ok(figures) => figures.unwrap_or_default(),
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => Vec::new(),
-        },
-    }
+    // The work catches its panics; only the end of the program cancels it.
+    work.await.ok().flatten().unwrap_or_default()
 }
 
 /// Adds a run and its figures; no run is going on then.

@@ -171,7 +171,7 @@ fn discard(output: &Path) -> bool {
 }
 
 /// Returns the directory for an attempt that is repeated: `out-incomplete`, next to `out`.
-fn aside(output: &Path, attempt: u32) -> PathBuf {
+pub fn aside(output: &Path, attempt: u32) -> PathBuf {
     let name = output.file_name().unwrap_or_default().to_string_lossy();
     let number = |n: u32| match n {
         1 => format!("{name}-incomplete"),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use heaptap_lab::results::ScenarioResult;
+use heaptap_lab::results::{Run, RunState, ScenarioResult};
 use heaptap_lab::scenario::{Limit, Scenario, first_scenario};
 use heaptap_lab::verdict::{self, MAX_PLANNED_RUNS, Plan};
 use serde_json::json;
@@ -208,13 +208,19 @@ fn left(store: &Store, folder: &Path) -> Failure {
     failure
 }
 
-/// Returns whether the runs ended, so that only the budgets decide the exit code.
+/// Returns whether all runs ended well, so that only the budgets decide the exit code. A budget can
+/// be over although a later run failed.
 fn is_judged(result: &ScenarioResult) -> bool {
     let class = ErrorClass::of_exit_code(result.exit_code);
-    matches!(
+    let is_over = matches!(
         class,
         None | Some(ErrorClass::Budget | ErrorClass::Inconclusive)
-    )
+    );
+    let is_failed = |run: &Run| run.state == RunState::Failed;
+    let last = result.runs.last();
+    is_over
+        && !result.runs.iter().any(is_failed)
+        && last.is_some_and(|run| run.state == RunState::Done)
 }
 
 /// Prints how many runs each budget needs.

@@ -18,6 +18,8 @@ use crate::recording::heap_files::{self, HeapFileOptions};
 use crate::recording::outcome::{Finished, Recorded};
 use crate::session::{Control, SessionEvent};
 
+use super::super::recover;
+
 /// Time for a process that writes nothing of its HPROF, as for `heaptap dump`.
 const SILENCE: Duration = Duration::from_secs(60);
 
@@ -27,7 +29,8 @@ pub(in crate::lab) fn folder_of(run: &Path, label: &str) -> PathBuf {
 }
 
 impl Hands<'_> {
-    /// Dumps the Java heap, and fetches it. If it is interrupted, nothing of it remains.
+    /// Dumps the Java heap, and fetches it. What it leaves after an error moves aside, because a retry
+    /// needs the directory.
     pub(super) async fn dump(
         &self,
         kind: DumpKind,
@@ -36,6 +39,32 @@ impl Hands<'_> {
     ) -> Result<(), Failure> {
         let _only = self.capture.lock().await;
         let output = self.dump_folder(&label);
+        if let Err(failure) = self.dump_into(&output, kind, &label, ends).await {
+            return Err(match recover::sessions_of(self.store, &output)?.first() {
+                None => {
+                    move_aside(&output);
+                    failure
+                }
+                Some(_) if failure.class == ErrorClass::Interrupted => failure,
+                Some(left) => {
+                    let id = &left.header.id;
+                    let message = format!("the dump {label} is in session {id}: {failure}");
+                    Failure::new(ErrorClass::NotFetched, "not-fetched", message)
+                }
+            });
+        }
+        self.note(|taken| taken.labels.push(label));
+        Ok(())
+    }
+
+    async fn dump_into(
+        &self,
+        output: &Path,
+        kind: DumpKind,
+        label: &str,
+        ends: &Cancel,
+    ) -> Result<(), Failure> {
+        let output = output.to_owned();
         let (ask, mut controls) = mpsc::unbounded_channel();
         let quiet: EventHandler = Arc::new(|_| {});
         let (device, store, controls) = (self.device, self.store, &mut controls);
@@ -43,11 +72,11 @@ impl Hands<'_> {
             let mut recording = Box::pin(async {
                 match kind {
                     DumpKind::Java => {
-                        let options = self.dump_options(JavaSpec::default(), output.clone());
+                        let options = self.dump_options(JavaSpec::default(), output);
                         dump::dump(device, store, &options, controls, &quiet).await
                     }
                     DumpKind::Hprof => {
-                        let options = self.file_options(output.clone());
+                        let options = self.file_options(output);
                         heap_files::dump(device, store, &options, controls, &quiet).await
                     }
                 }
@@ -62,14 +91,13 @@ impl Hands<'_> {
             }
         };
         let finished = finished(recorded?)?;
-        if let Some(why) = missing(&finished) {
-            // A retry needs the directory.
-            let _ = std::fs::remove_dir_all(&output);
-            let message = format!("the dump {label} failed: {why}");
-            return Err(Failure::new(ErrorClass::Device, "dump-failed", message));
+        match missing(&finished) {
+            None => Ok(()),
+            Some(why) => {
+                let message = format!("the dump {label} failed: {why}");
+                Err(Failure::new(ErrorClass::Device, "dump-failed", message))
+            }
         }
-        self.note(|taken| taken.labels.push(label));
-        Ok(())
     }
 
     fn dump_folder(&self, label: &str) -> PathBuf {
@@ -205,9 +233,18 @@ impl OomDump {
         let ended = tokio::time::timeout(RESTORE, self.ended()).await;
         let finished = ended.ok()?.ok();
         if finished.is_none() {
-            let _ = std::fs::remove_dir_all(&self.output);
+            // It is empty if no error came.
+            let _ = std::fs::remove_dir(&self.output);
         }
         finished
+    }
+}
+
+/// Moves the directory of a dump that failed aside; removes an empty one.
+fn move_aside(output: &Path) {
+    if std::fs::remove_dir(output).is_err() {
+        // A retry reports that the directory is not empty.
+        let _ = std::fs::rename(output, dump::aside(output, 1));
     }
 }
 

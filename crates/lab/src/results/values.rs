@@ -229,6 +229,15 @@ pub(super) fn failures(result: &ScenarioResult) -> Vec<Failure> {
     let failed = |run: &&Run| run.state == RunState::Failed;
     let failures: Vec<Failure> = result.runs.iter().filter(failed).map(failure).collect();
     let is_done = result.runs.iter().any(|run| run.state == RunState::Done);
+    let is_cause = |run: &&Run| {
+        let code = run.error.as_ref().map(|error| error.code);
+        run.state == RunState::Void && code == Some(result.exit_code)
+    };
+    if failures.is_empty()
+        && let Some(last) = result.runs.last().filter(is_cause)
+    {
+        return vec![failure(last)];
+    }
     if !failures.is_empty() || (is_done && EXITS_WITH_RESULT.contains(&result.exit_code)) {
         return failures;
     }
