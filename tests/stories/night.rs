@@ -278,4 +278,15 @@ fn a_device_that_stays_away_is_reported_if_it_is_the_only_one_of_its_class() {
         result["runs"][0]["error"]["kind"], "device-away",
         "{result:#}"
     );
+    // It goes on when the device is back, as the help of the error says.
+    lab.phone.plug_in(0);
+    let again = ["run", "one.yaml", "-o", "out", "--resume", "--json"];
+    let result = lab.expect(12, &again).json()["results"][0].clone();
+    let states: Vec<&Value> = result["runs"]
+        .as_array()
+        .expect("runs")
+        .iter()
+        .map(|run| &run["state"])
+        .collect();
+    assert_eq!(states, ["void", "done"], "{result:#}");
 }
