@@ -220,6 +220,16 @@ async fn attempt(
         false => Control::Stop,
     });
     let recorded = recording.await;
+    over_of(bench, scenario, recorded, step_failure)
+}
+
+/// Returns the run of a recording that ended after its steps.
+fn over_of(
+    bench: &Bench<'_>,
+    scenario: &Scenario,
+    recorded: Result<Recorded, Failure>,
+    step_failure: Option<(ErrorClass, RunError)>,
+) -> Over {
     let interrupted = matches!(step_failure, Some((ErrorClass::Interrupted, _)));
     match (recorded, step_failure) {
         // A step can fail because the recording ended, such as a snapshot.

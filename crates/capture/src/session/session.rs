@@ -12,7 +12,10 @@ use super::id::SessionId;
 use super::journal::{Entry, Journal, ProcessKey, SessionHeader, SessionState};
 use super::probe::{self, QUICK};
 use super::store::{SessionLock, Store};
-use heaptap_adb::{Command, Device};
+use heaptap_adb::{Command, Device, DeviceError};
+
+/// Time for a device to return before its trace stays on it.
+const RETURN: Duration = Duration::from_secs(10);
 
 /// Bounds of the duration of a followed recording, by the device's clock. A disconnected cable or
 /// a busy host leaves an interval in which the recording ended.
@@ -257,7 +260,14 @@ impl Session {
             return;
         }
         let command = Command::program("rm").arg("-f").args(self.remote_paths());
-        let why = match self.device.run(&command, QUICK).await {
+        let mut removed = self.device.run(&command, QUICK).await;
+        if removed.as_ref().is_err_and(DeviceError::is_connection)
+            && self.device.wait_ready(RETURN).await.is_ok()
+        {
+            // Nothing else would remove it later.
+            removed = self.device.run(&command, QUICK).await;
+        }
+        let why = match removed {
             Ok(output) if output.exit == 0 => return,
             Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
             Err(error) => error.to_string(),
