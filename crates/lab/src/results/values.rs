@@ -285,14 +285,15 @@ pub fn remarks(run: &Run) -> Vec<String> {
     lines
 }
 
-/// Describes a trigger that acted: `triggers[0] at 12.4 s: TOTAL of meminfo: 412.0 MiB; labels oom`.
+/// Describes a trigger that acted: `triggers[0] at 12.4 s: TOTAL of meminfo: 412.0 MiB; label oom`.
 fn trigger(acted: &TriggerRecord) -> String {
     let trigger = defang::name(&acted.trigger);
     let cause = defang::line(&acted.cause, defang::MAX_LINE_CHARS);
     let mut text = format!("{trigger} at {:.1} s: {cause}", acted.seconds);
     if !acted.labels.is_empty() {
         let labels: Vec<String> = acted.labels.iter().map(|one| defang::name(one)).collect();
-        text += &format!("; labels {}", labels.join(", "));
+        let word = if labels.len() == 1 { "label" } else { "labels" };
+        text += &format!("; {word} {}", labels.join(", "));
     }
     if let Some(error) = &acted.error {
         let error = defang::line(error, defang::MAX_LINE_CHARS);
