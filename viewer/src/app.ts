@@ -14,7 +14,6 @@ import { helpSheet } from "./help";
 import { infoPage } from "./info";
 import { JavaView } from "./java";
 import { libraryName, rawLabel, type Keys } from "./keys";
-import { bindKeys } from "./keyboard";
 import { MemoryPanel } from "./memory";
 import { recordings } from "./readings";
 import { sanitize } from "./names";
@@ -42,7 +41,7 @@ export class App {
   readonly toolbar: Toolbar;
   readonly theme: ThemeSwitch;
   readonly tabs: Tab[];
-  private readonly help = helpSheet();
+  readonly help = helpSheet();
   private readonly found = h("output", { class: "found" });
   private readonly live = h("div", { class: "off-screen", role: "status", "aria-live": "polite" });
   private readonly toast = h("div", { class: "toast", "aria-hidden": "true" });
@@ -133,7 +132,6 @@ export class App {
     fill(this.javaPick, ...(header.java ?? []).map((heap, i) => h("option", { value: i }, `${sanitize(heap.name)}${heap.label ? ` @${sanitize(heap.label)}` : heap.number !== null ? ` #${heap.number}` : ""}`)));
     this.build();
     addEventListener("popstate", (event) => this.restore(event.state as { at?: number } | null));
-    bindKeys(this, this.help);
     addEventListener("beforeprint", () => this.theme.printing(true));
     addEventListener("afterprint", () => this.theme.printing(false));
   }

@@ -15,7 +15,8 @@ const ON_BOX: Record<string, Action | "HF lib"> = {
   y: "folded",
 };
 
-export function bindKeys(app: App, help: HTMLDialogElement): void {
+export function bindKeys(app: App): void {
+  const { help } = app;
   addEventListener("keydown", (event) => {
     if (event.defaultPrevented || help.open) return;
     const target = event.target as HTMLElement;

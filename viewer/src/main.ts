@@ -4,6 +4,7 @@
 import { App } from "./app";
 import { parseReport, readJava, readProfile, takeBlocks, DataError } from "./decode";
 import { h, put } from "./dom";
+import { bindKeys } from "./keyboard";
 import type { Profile } from "./profile";
 
 function showError(root: HTMLElement, error: unknown): void {
@@ -24,6 +25,7 @@ async function begin(root: HTMLElement): Promise<void> {
   const javas = (opened.header.java ?? []).map((java) => readJava(opened, java.section));
   document.documentElement.classList.add("heaptap-live");
   const app = new App(root, opened.header, profile, javas);
+  bindKeys(app);
   // For tests and for the browser console.
   Object.defineProperty(root, "heaptap", { value: app });
   await app.begin();
