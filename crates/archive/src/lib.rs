@@ -36,16 +36,15 @@ mod callsite;
 mod compact;
 mod partition;
 mod recording;
+mod rows;
 mod store;
 mod table;
 
 pub use callsite::{Callsites, hash_text};
 pub use compact::Compacted;
-pub use recording::{
-    Callsite, ClassRow, Dump, LeakName, LeakRow, Names, Recording, SampleRow, recording_id,
-};
+pub use recording::{Callsite, ClassRow, Dump, LeakName, LeakRow, Names, Recording, SampleRow};
 pub use store::{Store, StoreError};
-pub use table::{SCHEMA, Table};
+pub use table::Table;
 
 #[cfg(test)]
 mod tests;

@@ -35,7 +35,7 @@ pub struct Recording {
 }
 
 /// Returns the number of a recording in the rows of its tables.
-pub fn recording_id(sha256: &str) -> i64 {
+pub(crate) fn recording_id(sha256: &str) -> i64 {
     let byte = |at: usize| {
         sha256
             .get(at..at + 2)

@@ -1,12 +1,12 @@
 //! A store on disk: its lock, its files, and appending a recording.
 
 use crate::partition::Partition;
-use crate::recording::first_bytes;
-use crate::recording::{Dump, Recording, recording_id};
+use crate::recording::{Recording, first_bytes};
+use crate::rows;
 use crate::table::{SCHEMA, SHA256, Table};
-use heaptap_tables::{Cell, Columns, Table as Writer, unless_empty, unless_zero};
+use heaptap_tables::{Column, Columns, Table as Writer};
 use sha2::{Digest as _, Sha256};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -162,15 +162,15 @@ impl Store {
         let unit = unit(&partition, [file.as_str()]);
         self.append_names(recording, &partition.of_names())?;
         for table in Table::ROWS {
-            if !rows_of(recording, table) {
+            if !rows::has(recording, table) {
                 continue;
             }
             self.write(table, &partition, file, |out| {
-                write_rows(out, table, recording, unit)
+                rows::write(out, table, recording, unit)
             })?;
         }
         self.write(Table::Recording, &partition, file, |out| {
-            write_recording(out, recording, unit)
+            rows::write_recording(out, recording, unit)
         })?;
         self.recordings.insert(file.clone());
         Ok(true)
@@ -190,38 +190,13 @@ impl Store {
                 self.named.insert(key.clone(), known);
             }
             let known = &self.named[&key];
-            let is_new = |hash: &i64| !known.contains(hash);
-            let new: Vec<i64> = match table {
-                Table::Callsite => names.callsites.keys().copied().filter(is_new).collect(),
-                Table::ClassName => names.classes.keys().copied().filter(is_new).collect(),
-                _ => names.leaks.keys().copied().filter(is_new).collect(),
-            };
+            let mut new = rows::named(table, names);
+            new.retain(|hash| !known.contains(hash));
             if new.is_empty() {
                 continue;
             }
             self.write(table, partition, &recording.sha256, |out| {
-                for hash in &new {
-                    match table {
-                        Table::Callsite => {
-                            let name = &names.callsites[hash];
-                            out.row(&[
-                                Cell::Int(*hash),
-                                name.leaf.as_str().into(),
-                                unless_empty(&name.library),
-                                name.stack.as_str().into(),
-                            ])?;
-                        }
-                        Table::ClassName => {
-                            out.row(&[Cell::Int(*hash), names.classes[hash].as_str().into()])?;
-                        }
-                        _ => {
-                            let name = &names.leaks[hash];
-                            let texts = [name.class.as_str().into(), name.path.as_str().into()];
-                            out.row(&[Cell::Int(*hash), texts[0], texts[1]])?;
-                        }
-                    }
-                }
-                Ok(())
+                rows::write_names(out, table, names, &new)
             })?;
             self.named.entry(key).or_default().extend(new);
         }
@@ -372,150 +347,4 @@ pub(crate) fn unit<'a>(partition: &Partition, of: impl IntoIterator<Item = &'a s
         digest.update(file);
     }
     first_bytes(&digest.finalize())
-}
-
-/// Returns whether a recording has rows of a table.
-fn rows_of(recording: &Recording, table: Table) -> bool {
-    let mut dumps = recording.dumps.iter();
-    match table {
-        Table::Sample => dumps.any(|dump| !dump.samples.is_empty()),
-        Table::Class => dumps.any(|dump| !dump.classes.is_empty()),
-        Table::Leak => dumps.any(|dump| !dump.leaks.is_empty()),
-        _ => dumps.len() > 0,
-    }
-}
-
-fn write_recording(out: &mut Writer<File>, recording: &Recording, unit: i64) -> io::Result<()> {
-    out.row(&[
-        Cell::Int(unit),
-        Cell::Int(0),
-        recording.sha256.as_str().into(),
-        Cell::Int(recording_id(&recording.sha256)),
-        recording.sha256.as_str().into(),
-        recording.started_ms.map_or(Cell::Null, Cell::Int),
-        recording.phone.as_deref().into(),
-        recording.model.as_deref().into(),
-        recording.sdk.into(),
-        recording.device_class.as_str().into(),
-        recording.scenario.as_deref().into(),
-        recording.run.into(),
-        recording.verdict.as_deref().into(),
-        Cell::Bool(recording.complete),
-        recording.heaptap.as_str().into(),
-    ])
-}
-
-/// Writes the rows of a table. Rows of several dumps with one key come one after the other.
-fn write_rows(
-    out: &mut Writer<File>,
-    table: Table,
-    recording: &Recording,
-    unit: i64,
-) -> io::Result<()> {
-    let rec = recording_id(&recording.sha256);
-    let dumps = || (0u32..).zip(&recording.dumps);
-    match table {
-        Table::Dump => {
-            for (at, dump) in dumps() {
-                let start = [Cell::Int(unit), Cell::Int(rec), at.into()];
-                write_dump(out, start, dump)?;
-            }
-        }
-        Table::Sample => {
-            for ((is_last, callsite, dump), row) in
-                sorted(dumps(), |dump| &dump.samples, |row| row.callsite)
-            {
-                let [alloc_bytes, alloc_n] = pair(row.alloc);
-                let [live_bytes, live_n] = pair(row.live);
-                out.row(&[
-                    Cell::Int(unit),
-                    Cell::Bool(is_last),
-                    Cell::Int(callsite),
-                    Cell::Int(rec),
-                    dump.into(),
-                    alloc_bytes,
-                    alloc_n,
-                    live_bytes,
-                    live_n,
-                ])?;
-            }
-        }
-        Table::Class => {
-            for ((is_last, class, dump), row) in
-                sorted(dumps(), |dump| &dump.classes, |row| row.class)
-            {
-                out.row(&[
-                    Cell::Int(unit),
-                    Cell::Bool(is_last),
-                    Cell::Int(class),
-                    Cell::Int(rec),
-                    dump.into(),
-                    row.objects.into(),
-                    row.shallow_bytes.into(),
-                    row.native_bytes.into(),
-                    row.retained_bytes.into(),
-                ])?;
-            }
-        }
-        _ => {
-            for ((is_last, leak, dump), row) in sorted(dumps(), |dump| &dump.leaks, |row| row.leak)
-            {
-                out.row(&[
-                    Cell::Int(unit),
-                    Cell::Bool(is_last),
-                    Cell::Int(leak),
-                    Cell::Int(rec),
-                    dump.into(),
-                    row.certainty.into(),
-                    row.objects.into(),
-                    row.retained_bytes.into(),
-                ])?;
-            }
-        }
-    }
-    Ok(())
-}
-
-fn write_dump(out: &mut Writer<File>, start: [Cell<'_>; 3], dump: &Dump) -> io::Result<()> {
-    let [unit, rec, at] = start;
-    let [alloc_bytes, alloc_n] = pair(dump.alloc);
-    let [live_bytes, live_n] = pair(dump.live);
-    out.row(&[
-        unit,
-        rec,
-        at,
-        dump.number.into(),
-        dump.label.as_deref().into(),
-        dump.pid.into(),
-        unless_empty(&dump.process),
-        dump.heap.as_str().into(),
-        dump.kind.as_str().into(),
-        dump.time_ns.into(),
-        unless_zero(dump.interval_bytes),
-        Cell::Bool(dump.is_last),
-        alloc_bytes,
-        alloc_n,
-        live_bytes,
-        live_n,
-    ])
-}
-
-/// Rows of all dumps by last dump, hash, and dump.
-fn sorted<'a, T>(
-    dumps: impl Iterator<Item = (u32, &'a Dump)>,
-    rows: impl Fn(&'a Dump) -> &'a Vec<T>,
-    hash: impl Fn(&T) -> i64,
-) -> BTreeMap<(bool, i64, u32), &'a T> {
-    let rows = &rows;
-    dumps
-        .flat_map(|(at, dump)| rows(dump).iter().map(move |row| (at, dump.is_last, row)))
-        .map(|(at, is_last, row)| ((is_last, hash(row), at), row))
-        .collect()
-}
-
-fn pair(values: Option<(i64, i64)>) -> [Cell<'static>; 2] {
-    match values {
-        Some((bytes, count)) => [Cell::Int(bytes), Cell::Int(count)],
-        None => [Cell::Null, Cell::Null],
-    }
 }

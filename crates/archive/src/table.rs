@@ -3,7 +3,7 @@
 use heaptap_tables::{Column, Holds, Schema, always, maybe};
 
 /// Schema of the dataset. Its version is the directory `v1`.
-pub const SCHEMA: Schema = Schema {
+pub(crate) const SCHEMA: Schema = Schema {
     name: "heaptap-archive",
     version: 1,
     level: 9,
@@ -27,6 +27,8 @@ pub(crate) const UNIT: usize = 0;
 pub(crate) const GENERATION: usize = 1;
 pub(crate) const FILE: usize = 2;
 pub(crate) const SHA256: usize = 4;
+/// Column of the hash in the tables of names.
+pub(crate) const HASH: usize = 0;
 
 impl Table {
     /// All tables.
@@ -62,7 +64,7 @@ impl Table {
     }
 
     /// Returns whether the table is of names, whose partitions have no day.
-    pub fn is_of_names(self) -> bool {
+    pub(crate) fn is_of_names(self) -> bool {
         Table::NAMES.contains(&self)
     }
 
@@ -162,6 +164,35 @@ impl Table {
             // Neighbors have a common beginning.
             Table::Callsite => &[3, 0],
             Table::ClassName | Table::LeakName => &[1, 0],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_of_the_commit_protocol_are_at_their_positions() {
+        let recording = Table::Recording.columns();
+        let positions = [
+            (UNIT, "unit"),
+            (GENERATION, "generation"),
+            (FILE, "file"),
+            (SHA256, "sha256"),
+        ];
+        for (position, name) in positions {
+            assert_eq!(recording[position].name, name);
+        }
+        for table in Table::ROWS {
+            assert_eq!(table.columns()[UNIT].name, "unit", "{table:?}");
+        }
+        for table in Table::NAMES {
+            let columns = table.columns();
+            assert_eq!(columns[HASH].holds, Holds::Int, "{table:?}");
+            let rows = [Table::Sample, Table::Class, Table::Leak];
+            let is_in = |rows: Table| rows.columns().iter().any(|c| c.name == columns[HASH].name);
+            assert!(rows.into_iter().any(is_in), "{table:?}");
         }
     }
 }
