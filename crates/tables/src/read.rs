@@ -1,7 +1,7 @@
 //! Reader for one Parquet file that [`Table`](crate::Table) wrote: the whole file as columns.
 
 use crate::as_io;
-use crate::write::{Cell, Column, Holds};
+use crate::write::{Cell, Column, Holds, fields};
 use parquet::column::reader::get_typed_column_reader;
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int64Type};
 use parquet::file::reader::{FileReader as _, RowGroupReader, SerializedFileReader};
@@ -68,10 +68,26 @@ impl Columns {
     /// # Errors
     /// Returns an error if the file is not a Parquet file, is damaged, or has other columns.
     pub fn append(&mut self, file: File) -> io::Result<()> {
+        let all: Vec<usize> = (0..self.schema.len()).collect();
+        self.append_columns(file, &self.schema.clone(), &all)
+    }
+
+    /// Adds all rows of a file with exactly the columns of `schema`, but only these of its columns,
+    /// which are those of this table. The others are not read.
+    ///
+    /// # Errors
+    /// Returns an error if the file is not a Parquet file, is damaged, or has other columns.
+    pub fn append_columns(
+        &mut self,
+        file: File,
+        schema: &[Column],
+        columns: &[usize],
+    ) -> io::Result<()> {
+        debug_assert_eq!(columns.len(), self.data.len(), "a column for each");
         let reader = SerializedFileReader::new(file).map_err(as_io)?;
         let found = reader.metadata().file_metadata().schema_descr();
-        let names = found.columns().iter().map(|column| column.name());
-        if !names.eq(self.schema.iter().map(|column| column.name.as_str())) {
+        // The readers of columns panic if the type or the nullability is another one.
+        if found.root_schema().get_fields() != fields(schema)? {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
                 "the table has other columns",
@@ -80,18 +96,15 @@ impl Columns {
         for at in 0..reader.num_row_groups() {
             let group = reader.get_row_group(at).map_err(as_io)?;
             let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
-            for (column, is) in self.schema.iter().enumerate() {
-                let defined = is.nullable.then_some(&mut self.defined[column]);
-                match &mut self.data[column] {
-                    Data::Ints(values) => {
-                        read::<Int64Type>(&*group, column, rows, defined, values)?;
-                    }
+            for (into, &from) in columns.iter().enumerate() {
+                let is_nullable = self.schema[into].nullable;
+                let defined = is_nullable.then_some(&mut self.defined[into]);
+                match &mut self.data[into] {
+                    Data::Ints(values) => read::<Int64Type>(&*group, from, rows, defined, values)?,
                     Data::Texts(values) => {
-                        read::<ByteArrayType>(&*group, column, rows, defined, values)?;
+                        read::<ByteArrayType>(&*group, from, rows, defined, values)?;
                     }
-                    Data::Bools(values) => {
-                        read::<BoolType>(&*group, column, rows, defined, values)?;
-                    }
+                    Data::Bools(values) => read::<BoolType>(&*group, from, rows, defined, values)?,
                 }
             }
             self.rows += rows;
@@ -189,13 +202,6 @@ fn read<T: DataType>(
     into: &mut Vec<T::T>,
 ) -> io::Result<()> {
     let column = group.get_column_reader(column).map_err(as_io)?;
-    let is_type = column_type(&column) == T::get_physical_type();
-    if !is_type {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            "a column of the table has another type",
-        ));
-    }
     let mut reader = get_typed_column_reader::<T>(column);
     let (mut values, mut levels) = (Vec::new(), Vec::new());
     let mut read = 0;
@@ -220,21 +226,6 @@ fn read<T: DataType>(
         }
     }
     Ok(())
-}
-
-fn column_type(reader: &parquet::column::reader::ColumnReader) -> parquet::basic::Type {
-    use parquet::basic::Type;
-    use parquet::column::reader::ColumnReader as Reader;
-    match reader {
-        Reader::BoolColumnReader(_) => Type::BOOLEAN,
-        Reader::Int32ColumnReader(_) => Type::INT32,
-        Reader::Int64ColumnReader(_) => Type::INT64,
-        Reader::Int96ColumnReader(_) => Type::INT96,
-        Reader::FloatColumnReader(_) => Type::FLOAT,
-        Reader::DoubleColumnReader(_) => Type::DOUBLE,
-        Reader::ByteArrayColumnReader(_) => Type::BYTE_ARRAY,
-        Reader::FixedLenByteArrayColumnReader(_) => Type::FIXED_LEN_BYTE_ARRAY,
-    }
 }
 
 #[cfg(test)]
@@ -302,6 +293,39 @@ mod tests {
         assert_eq!(row_count(file(&[(1, None, None, true)])).unwrap(), 1);
     }
 
+    /// A file whose text column has no logical type: its bytes can be anything.
+    fn bytes_as_text() -> File {
+        use parquet::schema::types::Type;
+        let mut all = fields(&columns()).unwrap();
+        let bytes = Type::primitive_type_builder("text", parquet::basic::Type::BYTE_ARRAY);
+        let bytes = bytes.with_repetition(parquet::basic::Repetition::OPTIONAL);
+        all[1] = bytes.build().unwrap().into();
+        let root = Type::group_type_builder("t").with_fields(all);
+        let out = tempfile::tempfile().unwrap();
+        let root = root.build().unwrap().into();
+        let file = parquet::file::writer::SerializedFileWriter::new(out, root, Default::default());
+        let mut file = file.unwrap().into_inner().unwrap();
+        file.rewind().unwrap();
+        file
+    }
+
+    #[test]
+    fn some_columns_of_a_file_are_read() {
+        let all = columns();
+        let mut read = Columns::new(&[all[2].clone(), all[0].clone()]);
+        for _ in 0..2 {
+            let file = file(&[(3, Some("c"), None, true), (1, None, Some(-7), false)]);
+            read.append_columns(file, &all, &[2, 0]).unwrap();
+        }
+        assert_eq!(read.len(), 4);
+        assert_eq!((read.int(2, 0), read.int(2, 1)), (None, Some(3)));
+        assert_eq!((read.int(3, 0), read.int(3, 1)), (Some(-7), Some(1)));
+        let rest = read
+            .append_columns(file(&[]), &all[1..], &[1, 0])
+            .unwrap_err();
+        assert_eq!(rest.to_string(), "the table has other columns");
+    }
+
     #[test]
     fn rows_of_several_groups_are_read() {
         let rows: Vec<_> = (0..300_000)
@@ -320,11 +344,24 @@ mod tests {
         let mut other = Columns::new(&columns()[..2]);
         let error = other.append(file(&[(1, None, None, true)])).unwrap_err();
         assert_eq!(error.to_string(), "the table has other columns");
-        let mut typed = columns();
-        typed[0].holds = Holds::Text;
-        let mut typed = Columns::new(&typed);
-        let error = typed.append(file(&[(1, None, None, true)])).unwrap_err();
-        assert!(error.to_string().contains("another type"), "{error}");
+        // Files with the same names, but another type or nullability.
+        for (at, change) in [
+            (0, always("n", Holds::Text)),
+            (0, maybe("n", Holds::Int)),
+            (1, always("text", Holds::Text)),
+            (2, always("live", Holds::Int)),
+        ] {
+            let mut other = columns();
+            other[at] = change;
+            let mut other = Columns::new(&other);
+            let error = other.append(file(&[(1, None, None, true)])).unwrap_err();
+            assert_eq!(error.to_string(), "the table has other columns");
+            assert!(other.is_empty());
+        }
+        let bytes = Columns::new(&columns())
+            .append(bytes_as_text())
+            .unwrap_err();
+        assert_eq!(bytes.to_string(), "the table has other columns");
         let mut text = tempfile::tempfile().unwrap();
         text.write_all(b"PAR1 but nothing more").unwrap();
         assert!(Columns::new(&columns()).append(text).is_err());

@@ -167,9 +167,8 @@ impl<W: Write + Send> Table<W> {
     /// # Errors
     /// Returns an error if the file cannot be written.
     pub fn new(out: W, schema: Schema, name: &str, columns: Vec<Column>) -> io::Result<Table<W>> {
-        let fields: Result<Vec<_>, _> = columns.iter().map(|c| field(c).map(Arc::new)).collect();
         let root = Type::group_type_builder(name)
-            .with_fields(fields.map_err(as_io)?)
+            .with_fields(fields(&columns)?)
             .build()
             .map_err(as_io)?;
         let known = [
@@ -292,6 +291,12 @@ impl<W: Write + Send> Table<W> {
         self.flush()?;
         self.file.into_inner().map_err(as_io)
     }
+}
+
+/// Returns the columns as Parquet has them: names, types and nullability.
+pub(crate) fn fields(columns: &[Column]) -> io::Result<Vec<Arc<Type>>> {
+    let fields = columns.iter().map(|column| field(column).map(Arc::new));
+    fields.collect::<Result<_, _>>().map_err(as_io)
 }
 
 fn field(column: &Column) -> Result<Type, ParquetError> {
