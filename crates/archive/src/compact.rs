@@ -2,7 +2,8 @@
 //! commit protocol.
 
 use crate::partition::Partition;
-use crate::store::{COMPACTED, EMPTY, Store, StoreError, TEMPORARY, unit, unreadable, unwritable};
+use crate::store::{COMPACTED, EMPTY, Store, StoreError, TEMPORARY};
+use crate::store::{names_in, unit, unreadable, unwritable};
 use crate::table::{FILE, GENERATION, SHA256, Table, UNIT};
 use heaptap_tables::{Cell, Columns, row_count};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -119,13 +120,14 @@ impl Store {
     fn remove_temporary(&self, table: Table, partition: &Partition) -> Result<(), StoreError> {
         let path = self.path(table, partition, EMPTY);
         let folder = path.parent().unwrap_or(&path);
-        let entries = match fs::read_dir(folder) {
+        let names = match names_in(folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            entries => entries.map_err(unreadable(folder))?,
+            names => names.map_err(unreadable(folder))?,
         };
-        for entry in entries.flatten() {
-            if entry.file_name().to_string_lossy().starts_with(TEMPORARY) {
-                fs::remove_file(entry.path()).map_err(unwritable(&entry.path()))?;
+        for name in names {
+            if name.to_string_lossy().starts_with(TEMPORARY) {
+                let path = folder.join(name);
+                fs::remove_file(&path).map_err(unwritable(&path))?;
             }
         }
         Ok(())
@@ -173,10 +175,13 @@ impl Store {
         let unit = unit(partition, group.iter().map(String::as_str));
         let name = format!("{COMPACTED}{unit:016x}");
         for table in Table::ROWS {
-            let there = group.iter().map(String::as_str);
-            let there: Vec<&str> = there
-                .filter(|file| self.path(table, partition, file).is_file())
-                .collect();
+            let mut there = Vec::new();
+            for file in group.iter().map(String::as_str) {
+                let path = self.path(table, partition, file);
+                if path.try_exists().map_err(unreadable(&path))? {
+                    there.push(file);
+                }
+            }
             if there.is_empty() {
                 continue;
             }

@@ -7,6 +7,7 @@ use crate::table::{SCHEMA, SHA256, Table};
 use heaptap_tables::{Column, Columns, Table as Writer};
 use sha2::{Digest as _, Sha256};
 use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -70,9 +71,11 @@ impl Store {
         let root = folder.join(VERSION);
         fs::create_dir_all(folder).map_err(unwritable(folder))?;
         if !root.is_dir() {
-            let entries = fs::read_dir(folder).map_err(unreadable(folder))?;
-            if entries.flatten().any(|entry| entry.file_name() != LOCK) {
-                return Err(StoreError::NotAStore(folder.to_owned()));
+            for name in names_in(folder).map_err(unreadable(folder))? {
+                // Another process can create the store meanwhile.
+                if name != LOCK && name != VERSION {
+                    return Err(StoreError::NotAStore(folder.to_owned()));
+                }
             }
         }
         let path = folder.join(LOCK);
@@ -234,12 +237,12 @@ impl Store {
     ) -> Result<Vec<String>, StoreError> {
         let path = self.path(table, partition, EMPTY);
         let folder = path.parent().unwrap_or(&path);
-        let entries = match fs::read_dir(folder) {
+        let names = match names_in(folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries.map_err(unreadable(folder))?,
+            names => names.map_err(unreadable(folder))?,
         };
-        let names = entries.flatten().map(|entry| entry.file_name());
         let mut files: Vec<String> = names
+            .into_iter()
             .filter_map(|name| Some(name.to_str()?.strip_suffix(".parquet")?.to_owned()))
             .filter(|name| !name.starts_with('.'))
             .collect();
@@ -301,7 +304,15 @@ impl Store {
     }
 }
 
-/// Gives a temporary file, which is private, the mode of other new files, as far as its directory is open to others.
+/// Returns the names in a directory. An entry that cannot be read is an error: a compaction removes
+/// files that others do not refer to.
+pub(crate) fn names_in(folder: &Path) -> io::Result<Vec<OsString>> {
+    let entries = fs::read_dir(folder)?;
+    entries.map(|entry| Ok(entry?.file_name())).collect()
+}
+
+/// Gives a temporary file, which is private, the mode of other new files, as far as its directory
+/// is open to others.
 #[cfg(unix)]
 fn readable(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;

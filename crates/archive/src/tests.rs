@@ -334,3 +334,32 @@ fn other_directories_are_refused_and_damaged_files_are_reported() {
     let error = opened.compact().unwrap_err();
     assert!(matches!(error, StoreError::Read { .. }), "{error}");
 }
+
+/// Two processes that create a store at the same time both get it.
+#[test]
+fn a_new_store_is_opened_by_several_at_once() {
+    for _ in 0..20 {
+        let folder = tempfile::tempdir().unwrap();
+        let path = &folder.path().join("store");
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| drop(Store::open(path).unwrap()));
+            }
+        });
+    }
+}
+
+/// Otherwise, the merged file would lack its rows, and the next compaction would remove it.
+#[cfg(unix)]
+#[test]
+fn a_compaction_ends_at_a_file_that_it_cannot_look_at() {
+    let folder = tempfile::tempdir().unwrap();
+    filled(folder.path(), 4);
+    let mut leaks = files(folder.path(), Table::Leak);
+    leaks.retain(|path| !path.ends_with("empty.parquet"));
+    fs::remove_file(&leaks[0]).unwrap();
+    std::os::unix::fs::symlink(&leaks[0], &leaks[0]).unwrap();
+    let error = Store::open(folder.path()).unwrap().compact().unwrap_err();
+    let is_it = matches!(&error, StoreError::Read { path, .. } if path == &leaks[0]);
+    assert!(is_it, "{error}");
+}
