@@ -4,7 +4,7 @@ use crate::partition::Partition;
 use crate::recording::{Recording, first_bytes};
 use crate::rows;
 use crate::table::{SCHEMA, SHA256, Table};
-use heaptap_tables::{Column, Columns, Table as Writer};
+use heaptap_tables::{Columns, Table as Writer};
 use sha2::{Digest as _, Sha256};
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
@@ -166,6 +166,7 @@ impl Store {
         self.append_names(recording, &partition.of_names())?;
         for table in Table::ROWS {
             if !rows::has(recording, table) {
+                self.remove_uncommitted(table, &partition, file)?;
                 continue;
             }
             self.write(table, &partition, file, |out| {
@@ -177,6 +178,26 @@ impl Store {
         })?;
         self.recordings.insert(file.clone());
         Ok(true)
+    }
+
+    /// Removes rows of an interrupted writer, whose unit is that of the recording: they would become
+    /// live with it.
+    fn remove_uncommitted(
+        &self,
+        table: Table,
+        partition: &Partition,
+        file: &str,
+    ) -> Result<(), StoreError> {
+        let path = self.path(table, partition, file);
+        let remove = || match fs::remove_file(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+            Ok(()) => {
+                sync(path.parent().unwrap_or(&path))?;
+                self.step()
+            }
+        };
+        remove().map_err(unwritable(&path))
     }
 
     /// Writes the names that the partition does not have.

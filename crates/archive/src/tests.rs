@@ -335,6 +335,39 @@ fn other_directories_are_refused_and_damaged_files_are_reported() {
     assert!(matches!(error, StoreError::Read { .. }), "{error}");
 }
 
+/// What a recording lacks can differ from the attempt before: another version of heaptap reads it.
+#[cfg(unix)]
+#[test]
+fn rows_of_an_interrupted_writer_do_not_come_with_the_next_attempt() {
+    let mut without = recording(3, "1");
+    for dump in &mut without.dumps {
+        dump.leaks.clear();
+        dump.classes.clear();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    filled(folder.path(), 1);
+    let expected = tempfile::tempdir().unwrap();
+    filled(expected.path(), 1);
+    let rows = |folder: &Path| {
+        let mut rows = seen(folder);
+        // Names without a use are harmless.
+        rows.retain(|row, _| !row.contains("Name") && !row.starts_with("Callsite"));
+        rows
+    };
+    let mut store = Store::open(expected.path()).unwrap();
+    store.append(&without).unwrap();
+    let expected = rows(expected.path());
+    let add = |store: &mut Store| store.append(&recording(3, "1")).map(drop);
+    crash_at_each_step(folder.path(), add, |copy, is_done| {
+        let mut store = Store::open(copy).unwrap();
+        if store.append(&without).unwrap() {
+            assert!(rows(copy) == expected, "rows of the attempt before");
+        } else {
+            assert!(is_done || rows(copy).len() > expected.len());
+        }
+    });
+}
+
 /// Two processes that create a store at the same time both get it.
 #[test]
 fn a_new_store_is_opened_by_several_at_once() {
