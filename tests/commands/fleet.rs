@@ -1,10 +1,11 @@
 //! The questions of `fleet/` on generated stores: DuckDB and Spark SQL give the answers that the
 //! generator counted, before, during and after a compaction.
 
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use heaptap_archive::Store;
+use heaptap_archive::{Recording, Store};
 use serde_json::Value;
 
 use crate::judge;
@@ -78,6 +79,58 @@ fn judge_by(python: &str, engine: &str) {
 #[ignore = "needs DuckDB: tests/run.sh runs it"]
 fn judged_by_duckdb_fleet_questions_have_the_answers_of_the_generator() {
     judge_by(&judge::duckdb(), "duckdb");
+}
+
+/// Counts the rows of each table, again after each line on stdin, in one session of DuckDB.
+const COUNT: &str = r#"
+import duckdb, json, sys
+connection = duckdb.connect()
+for path in sys.argv[2:]:
+    with open(path, encoding="utf-8") as file:
+        text = file.read().replace("${store}", sys.argv[1])
+    lines = [line for line in text.splitlines() if not line.startswith("--")]
+    connection.execute("\n".join(lines))
+tables = ["recording", "dump", "sample", "class", "leak"]
+count = lambda table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+print(json.dumps([count(table) for table in tables]), flush=True)
+for line in sys.stdin:
+    print(json.dumps([count(table) for table in tables]), flush=True)
+"#;
+
+/// A recording that a compaction moves between two listings must not lose its rows: the rows are
+/// those of the recordings that were listed first.
+#[test]
+#[ignore = "needs DuckDB: tests/run.sh runs it"]
+fn judged_by_duckdb_a_session_has_the_rows_of_the_recordings_that_it_listed() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let path = folder.path().join("store");
+    let mut store = Store::open(&path).expect("a store");
+    generate::generate(&mut store, 40, SHAPE).expect("a store");
+    let fleet = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fleet");
+    let mut session = Command::new(judge::duckdb())
+        .args(["-c", COUNT])
+        .arg(&path)
+        .args(["prologue.duckdb.sql", "views.sql"].map(|name| fleet.join(name)))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("Python runs");
+    let mut lines = BufReader::new(session.stdout.take().expect("a pipe")).lines();
+    let mut next = || lines.next().expect("a line").expect("a text");
+    let before = next();
+    assert!(before.starts_with("[40, "), "{before}");
+    let later = Recording {
+        sha256: "ab".repeat(32),
+        app: APP.to_owned(),
+        ..Recording::default()
+    };
+    store.append(&later).expect("a store");
+    store.compact().expect("a store");
+    let mut stdin = session.stdin.take().expect("a pipe");
+    stdin.write_all(b"again\n").expect("a pipe");
+    assert_eq!(next(), before);
+    drop(stdin);
+    assert!(session.wait().expect("Python ends").success());
 }
 
 #[test]

@@ -16,6 +16,9 @@
 //! - Every row has the `unit` of the file that it was written with. A unit is live if a row of
 //!   `recording` has it: the row with the highest `generation` of each `sha256`, then the highest
 //!   unit. Readers ignore rows of other units.
+//! - Readers list the files of `recording` first, then those of other tables. The units of the listed
+//!   recordings remain during one compaction. In the other order, a recording that a compaction moves
+//!   in between has no rows.
 //! - A writer renames and syncs the names first, then the rows, and the file of `recording` last.
 //!   That rename is the commit, of an appended recording as of a compaction.
 //! - A compaction keeps the files that it replaced, because a query may have listed them. The next
