@@ -162,6 +162,49 @@ fn runs_of_a_night_are_archived_once_with_the_totals_of_their_manifests() {
     assert_eq!(again["recordings"], 2, "{again}");
 }
 
+/// Reads, changes and writes a JSON file.
+fn change(path: &Path, how: impl FnOnce(&mut Value)) {
+    let text = fs::read(path).expect("a file");
+    let mut value = serde_json::from_slice(&text).expect("JSON");
+    how(&mut value);
+    fs::write(path, value.to_string()).expect("a file");
+}
+
+#[test]
+fn runs_of_two_builds_on_a_stand_in_are_of_their_builds() {
+    let lab = Lab::new("speed=8");
+    let night = lab.work().join("night");
+    fs::write(lab.work().join("s.yaml"), SCENARIO).expect("a scenario");
+    lab.expect(0, &["run", "s.yaml", "-o", "night"]);
+    // As of `run --against` with several devices, one of which stayed away.
+    let mut part = PathBuf::new();
+    change(&night.join("result.json"), |result| {
+        result["app_version"] = "1.43 (43)".into();
+        result["old_app_version"] = "1.41 (41)".into();
+        result["runs"][0]["build"] = "old".into();
+        result["runs"][1]["build"] = "new".into();
+        result["device"]["instead_of"] = "away".into();
+        let serial = result["device"]["serial"].as_str().expect("a serial");
+        part = night.join(format!("story-{serial} for away").replace(':', "_"));
+        *result = Value::Array(vec![result.take()]);
+    });
+    fs::create_dir(&part).expect("a directory");
+    for run in ["run-1", "run-2"] {
+        fs::rename(night.join(run), part.join(run)).expect("a run");
+    }
+    let builds = |store: &str, more: &[&str]| {
+        lab.expect(0, &[&["archive", "night", "--to", store], more].concat());
+        let found = partitions(&lab.work().join(store));
+        let names = found.iter().filter_map(|path| path.file_name()?.to_str());
+        let mut names: Vec<String> = names.map(str::to_owned).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(builds("fleet", &[]), ["build=41", "build=43"]);
+    // `--build` is the one that the job built.
+    assert_eq!(builds("typed", &["--build", "7"]), ["build=41", "build=7"]);
+}
+
 #[test]
 fn a_recording_by_itself_is_of_the_build_that_was_typed() {
     let lab = Lab::new("speed=8");

@@ -19,6 +19,8 @@ pub struct Args {
     #[arg(long, value_name = "STORE", required = true, value_hint = clap::ValueHint::DirPath)]
     pub to: PathBuf,
     /// Build of the app, such as its version code [default: that of `heaptap run`]
+    ///
+    /// Of two builds that `heaptap run --against` compared, the new one.
     #[arg(long, value_name = "BUILD")]
     pub build: Option<String>,
     /// Merge small files into large sorted ones

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use heaptap_archive::Recording;
-use heaptap_lab::results::{Run, RunState, ScenarioResult};
+use heaptap_lab::results::{Build, Run, RunState, ScenarioResult};
 use sha2::{Digest as _, Sha256};
 
 use super::error::ArchiveError;
@@ -59,7 +59,7 @@ pub(super) fn of(input: &Path, build: Option<&str>) -> Result<Found, ArchiveErro
     };
     let (results, has_parts) = files::read_all(input).map_err(ArchiveError::Results)?;
     for result in &results {
-        let part = files::part_name(&result.scenario, &result.device.serial);
+        let part = files::part_name(&result.scenario, &result.device.name());
         let folder = match has_parts {
             true => input.join(part),
             false => input.to_owned(),
@@ -103,8 +103,12 @@ fn of_run(
     if !folder.join(manifest::FILE_NAME).is_file() {
         return Ok(None);
     }
-    let version = result.app_version.as_deref();
-    let Some(mut recording) = of_manifest(&folder, build.or(version.map(version_code)))? else {
+    // `--build` is the build under test.
+    let build = match run.build {
+        Some(Build::Old) => result.old_app_version.as_deref().map(version_code),
+        Some(Build::New) | None => build.or(result.app_version.as_deref().map(version_code)),
+    };
+    let Some(mut recording) = of_manifest(&folder, build)? else {
         return Ok(None);
     };
     recording.device_class.clone_from(&result.device_class);
