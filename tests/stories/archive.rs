@@ -205,6 +205,29 @@ fn runs_of_two_builds_on_a_stand_in_are_of_their_builds() {
     assert_eq!(builds("typed", &["--build", "7"]), ["build=41", "build=7"]);
 }
 
+#[cfg(unix)]
+#[test]
+fn paths_that_are_not_utf_8_are_in_json_with_replacements() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+    let lab = Lab::new("speed=8");
+    lab.expect(
+        0,
+        &["record", "-n", "com.example.app", "-d", "5s", "-o", "rec"],
+    );
+    let name = OsStr::from_bytes(b"r\xffc");
+    fs::rename(lab.work().join("rec"), lab.work().join(name)).expect("a recording");
+    let mut command = crate::program::heaptap();
+    let arguments = ["archive", "--json", "--to"].map(OsStr::new);
+    command.current_dir(lab.work()).args(arguments);
+    let to = OsStr::from_bytes(b"fl\xffet");
+    let output = command.args([to, name]).output().expect("heaptap runs");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    let told: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(told["added"][0]["path"], "r\u{fffd}c", "{told}");
+}
+
 #[test]
 fn a_recording_by_itself_is_of_the_build_that_was_typed() {
     let lab = Lab::new("speed=8");

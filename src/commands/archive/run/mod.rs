@@ -7,7 +7,6 @@ mod sources;
 use std::path::PathBuf;
 
 use heaptap_archive::{Compacted, Store};
-use serde::Serialize;
 
 use crate::error::{Classified as _, ErrorClass};
 use crate::heaps::java::ProgressReporter;
@@ -29,7 +28,7 @@ pub struct ArchiveRequest {
 }
 
 /// A recording of the archive.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     pub path: PathBuf,
     pub sha256: String,

@@ -18,7 +18,7 @@ const DETAILED: usize = 3;
 pub(super) fn show(console: &Console, folder: &Path, results: &[ScenarioResult]) {
     annotate(console, results);
     if console.is_json() {
-        console.json(&json!({ "output": folder, "results": results }));
+        console.json(&json!({ "output": folder.to_string_lossy(), "results": results }));
         return;
     }
     for result in results {
