@@ -203,6 +203,15 @@ fn runs_of_two_builds_on_a_stand_in_are_of_their_builds() {
     assert_eq!(builds("fleet", &[]), ["build=41", "build=43"]);
     // `--build` is the one that the job built.
     assert_eq!(builds("typed", &["--build", "7"]), ["build=41", "build=7"]);
+
+    // A damaged run does not keep the others out.
+    fs::write(part.join("run-1/manifest.json"), "{").expect("a file");
+    let rest = lab.expect(8, &["archive", "night", "--to", "rest", "--json"]);
+    assert_eq!(rest.json()["recordings"], 1, "{rest}");
+    assert!(rest.stderr.contains("run-1"), "{rest}");
+    fs::write(part.join("run-2/manifest.json"), "{").expect("a file");
+    let none = lab.expect(8, &["archive", "night", "--to", "none", "--json"]);
+    assert_eq!(none.json()["recordings"], 0, "{none}");
 }
 
 #[cfg(unix)]

@@ -4,7 +4,7 @@
 use crate::partition::Partition;
 use crate::store::{COMPACTED, EMPTY, Store, StoreError, TEMPORARY};
 use crate::store::{names_in, unit, unreadable, unwritable};
-use crate::table::{FILE, GENERATION, SHA256, Table, UNIT};
+use crate::table::{FILE, GENERATION, HASH, SHA256, Table, UNIT};
 use heaptap_tables::{Cell, Columns, row_count};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::{self, File};
@@ -257,7 +257,7 @@ impl Store {
         let rows = self.read(table, partition, files.iter().copied())?;
         let mut all = HashSet::new();
         let mut distinct = Columns::new(&table.columns());
-        let hash = |row: usize| rows.int(row, 0).unwrap_or_default();
+        let hash = |row: usize| rows.int(row, HASH).unwrap_or_default();
         let is_first: Vec<bool> = (0..rows.len()).map(|row| all.insert(hash(row))).collect();
         // Ids of the names, so that the file is the same however often it is written.
         let mut ids: Vec<String> = all.iter().map(|hash| format!("{hash:016x}")).collect();

@@ -3,7 +3,7 @@
 use crate::partition::Partition;
 use crate::recording::{Recording, first_bytes};
 use crate::rows;
-use crate::table::{SCHEMA, SHA256, Table};
+use crate::table::{HASH, SCHEMA, SHA256, Table};
 use heaptap_tables::{Columns, Table as Writer};
 use sha2::{Digest as _, Sha256};
 use std::collections::{HashMap, HashSet};
@@ -117,8 +117,9 @@ impl Store {
         for partition in self.partitions(Table::Recording)? {
             for file in self.files(Table::Recording, &partition)? {
                 if file.starts_with(COMPACTED) {
-                    let rows = self.read(Table::Recording, &partition, [file.as_str()])?;
-                    let hashes = (0..rows.len()).filter_map(|row| rows.text(row, SHA256));
+                    let files = [file.as_str()];
+                    let rows = self.read_column(Table::Recording, SHA256, &partition, files)?;
+                    let hashes = (0..rows.len()).filter_map(|row| rows.text(row, 0));
                     self.recordings.extend(hashes.map(str::to_owned));
                 } else if file != EMPTY {
                     self.recordings.insert(file);
@@ -126,6 +127,11 @@ impl Store {
             }
         }
         Ok(())
+    }
+
+    /// Returns the SHA-256 of all recordings, and unlocks the store. Writers only add recordings.
+    pub fn into_recordings(self) -> HashSet<String> {
+        self.recordings
     }
 
     /// Returns whether the store has a recording.
@@ -230,7 +236,8 @@ impl Store {
     /// Returns the hashes that a partition has names for.
     fn hashes(&self, table: Table, partition: &Partition) -> Result<HashSet<i64>, StoreError> {
         let files = self.files(table, partition)?;
-        let rows = self.read(table, partition, files.iter().map(String::as_str))?;
+        let files = files.iter().map(String::as_str);
+        let rows = self.read_column(table, HASH, partition, files)?;
         let hashes = (0..rows.len()).filter_map(|row| rows.int(row, 0));
         Ok(hashes.collect())
     }
@@ -282,6 +289,25 @@ impl Store {
         for file in files {
             let path = self.path(table, partition, file);
             let read = File::open(&path).and_then(|file| rows.append(file));
+            read.map_err(unreadable(&path))?;
+        }
+        Ok(rows)
+    }
+
+    /// Reads one column of files of a partition.
+    fn read_column<'a>(
+        &self,
+        table: Table,
+        column: usize,
+        partition: &Partition,
+        files: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Columns, StoreError> {
+        let columns = table.columns();
+        let mut rows = Columns::new(&columns[column..=column]);
+        for file in files {
+            let path = self.path(table, partition, file);
+            let read =
+                File::open(&path).and_then(|file| rows.append_columns(file, &columns, &[column]));
             read.map_err(unreadable(&path))?;
         }
         Ok(rows)

@@ -25,8 +25,10 @@ pub(super) struct Source {
 /// Recordings of an input.
 pub(super) struct Found {
     pub sources: Vec<Source>,
-    /// Runs that are left out.
+    /// Runs without a recording.
     pub findings: Vec<Finding>,
+    /// Errors of runs whose recording cannot be read.
+    pub errors: Vec<ArchiveError>,
 }
 
 /// Finds the recordings of an input.
@@ -42,10 +44,10 @@ pub(super) fn of(input: &Path, build: Option<&str>) -> Result<Found, ArchiveErro
         let recording =
             of_manifest(input, build)?.ok_or_else(|| not("it has no trace or HPROF"))?;
         let folder = input.to_owned();
-        let findings = Vec::new();
         return Ok(Found {
             sources: vec![Source { folder, recording }],
-            findings,
+            findings: Vec::new(),
+            errors: Vec::new(),
         });
     }
     if !input.join(files::RESULT).is_file() {
@@ -56,6 +58,7 @@ pub(super) fn of(input: &Path, build: Option<&str>) -> Result<Found, ArchiveErro
     let mut found = Found {
         sources: Vec::new(),
         findings: Vec::new(),
+        errors: Vec::new(),
     };
     let (results, has_parts) = files::read_all(input).map_err(ArchiveError::Results)?;
     for result in &results {
@@ -65,17 +68,19 @@ pub(super) fn of(input: &Path, build: Option<&str>) -> Result<Found, ArchiveErro
             false => input.to_owned(),
         };
         for run in result.runs.iter().filter(|run| run.state == RunState::Done) {
-            match of_run(&folder, result, run, build)? {
-                Some(source) => found.sources.push(source),
-                None => found.findings.push(not_kept(result, run)),
+            match of_run(&folder, result, run, build) {
+                Ok(Some(source)) => found.sources.push(source),
+                Ok(None) => found.findings.push(not_kept(result, run)),
+                Err(error) => found.errors.push(error),
             }
         }
     }
-    match found.sources.is_empty() {
-        true => Err(not(
+    match (found.sources.is_empty(), found.errors.len()) {
+        (true, 0) => Err(not(
             "none of its runs kept a recording; set `keep: always` in the scenario",
         )),
-        false => Ok(found),
+        (true, 1) => Err(found.errors.remove(0)),
+        _ => Ok(found),
     }
 }
 
