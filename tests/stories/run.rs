@@ -174,7 +174,7 @@ fn a_scenario_is_within_its_budgets_and_then_within_its_baseline() {
 
     let baseline = lab.work().join("s.baseline");
     let was = fs::read_to_string(&baseline).expect("a baseline");
-    assert!(was.contains("Z: 1 object = 1 1 1; 1.42 (42)\n"), "{was}");
+    assert!(was.contains(": 1 object = 1 1 1; 1.42 (42)\n"), "{was}");
     let part = "details default part: 1 object = 1 com.example.app.ui.DetailActivity\n";
     assert!(was.contains(part), "{was}");
     let change = Scenario {
