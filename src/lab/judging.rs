@@ -3,7 +3,7 @@
 use heaptap_lab::baseline::Baseline;
 use heaptap_lab::excess::{account_for, mean_parts};
 use heaptap_lab::results::{BudgetResult, Build, Excess};
-use heaptap_lab::scenario::{Budget, DEFAULT_CLASS, Figure, Limit, Scenario};
+use heaptap_lab::scenario::{Budget, DEFAULT_CLASS, Figure, Limit, Scenario, Step, What};
 use heaptap_lab::verdict::{self, Judgement, Looks, PairedChange, Verdict};
 
 use super::state::{self, Progress};
@@ -75,12 +75,14 @@ impl Judging<'_> {
                 return Ok(judgement);
             }
             Limit::Change(change) => {
-                return match nights.is_empty() {
+                let serial = &progress.device.serial;
+                let past = (self.baseline).past(&budget.name, class, &progress.started, serial);
+                return match past.is_empty() {
                     true => Err(format!(
                         "the baseline has no figure of it for the device class {class}; \
                          `--update-baseline` adds it"
                     )),
-                    false => Ok(verdict::judge_change(&runs, &nights, *change, floor, looks)),
+                    false => Ok(verdict::judge_change(&runs, &past, *change, floor, looks)),
                 };
             }
             Limit::Value(limits) => {
@@ -97,12 +99,20 @@ impl Judging<'_> {
         })
     }
 
-    /// Returns the least step of a budget's values.
+    /// Returns the least step of a budget's values; of a growth, that of its slope.
     fn floor(&self, budget: &Budget) -> f64 {
-        match budget.figure {
+        let step = match budget.figure {
             Figure::Meminfo { .. } => PAGE,
             Figure::Native { .. } => self.interval as f64,
             _ => 1.0,
+        };
+        match &budget.per {
+            None => step,
+            // Triggers can act in fewer rounds, so that those do not count.
+            Some(label) => {
+                let rounds = rounds(&self.scenario.steps, label).unwrap_or_default();
+                verdict::slope_step(step, rounds)
+            }
         }
     }
 
@@ -135,7 +145,8 @@ impl Judging<'_> {
                 };
                 let looks = Looks::new(self.scenario.repeats.min, self.scenario.repeats.max);
                 let compared = self.compared(budget, at, progress, looks.last());
-                let history = (self.baseline).history(&budget.name, class, &progress.started);
+                let kind = (self.floor(budget), budget.per.is_some());
+                let history = (self.baseline).history(&budget.name, class, &progress.started, kind);
                 let parts = parts(progress.figures(at));
                 let excess = match &judged {
                     Ok(judged) if judged.verdict == Verdict::Over => {
@@ -146,7 +157,8 @@ impl Judging<'_> {
                             }
                             false => {
                                 let growth = pairs.iter().map(|(old, new)| new.value - old.value);
-                                (parts_of_old(progress, at), growth.sum())
+                                let growth = growth.sum::<f64>() / pairs.len() as f64;
+                                (parts_of_old(progress, at), growth)
                             }
                         };
                         account_for(&parts, &before, growth)
@@ -193,6 +205,23 @@ pub(super) fn unmeasured(budget: &Budget, why: &str) -> BudgetResult {
     }
 }
 
+/// Returns the number of rounds of the `repeat` that contains a label.
+fn rounds(steps: &[Step], label: &str) -> Option<usize> {
+    steps.iter().find_map(|step| {
+        let What::Repeat { times, steps } = &step.what else {
+            return None;
+        };
+        let has = |step: &Step| match &step.what {
+            What::Snapshot(own) | What::Dump { label: own, .. } => own == label,
+            _ => false,
+        };
+        match steps.iter().any(has) {
+            true => Some(*times as usize),
+            false => rounds(steps, label),
+        }
+    })
+}
+
 /// Returns the largest parts of a budget's figure in all runs that have it.
 fn parts<'a>(figures: impl Iterator<Item = &'a state::Figure>) -> Vec<Excess> {
     let measured = figures.filter(|figure| figure.measured.is_some());
@@ -209,6 +238,7 @@ fn parts_of_old(progress: &Progress, budget: usize) -> Vec<Excess> {
 
 #[cfg(test)]
 mod tests {
+    use heaptap_lab::results::{Run, RunState};
     use heaptap_lab::scenario::Actions;
     use heaptap_lab::verdict::Measured;
 
@@ -216,8 +246,8 @@ mod tests {
 
     fn scenario(budget: &str) -> Scenario {
         let text = format!(
-            "version: 1\nname: a\ntarget: {{name: com.a}}\nmeasure: [native, java]\nsteps: \
-             [start]\nbudgets:\n- {budget}\n"
+            "version: 1\nname: a\ntarget: {{name: com.a}}\nmeasure: [native, java, meminfo]\n\
+             steps: [start, {{repeat: 20, steps: [snapshot: round]}}]\nbudgets:\n- {budget}\n"
         );
         let actions = Actions {
             all: &[("start", "starts")],
@@ -228,9 +258,8 @@ mod tests {
             .remove(0)
     }
 
-    /// The verdict of one budget from these figures; `None` is a run without it.
-    fn verdict(budget: &str, figures: &[Option<f64>]) -> Result<Verdict, String> {
-        let scenario = scenario(budget);
+    /// Figures of one budget; `None` is a run without it.
+    fn progress(figures: &[Option<f64>]) -> Progress {
         let mut progress = Progress::new(String::new(), String::new(), 1);
         progress.device_class = DEFAULT_CLASS.to_owned();
         let figure = |(at, value): (usize, &Option<f64>)| state::Figure {
@@ -243,6 +272,12 @@ mod tests {
             parts: Vec::new(),
         };
         progress.figures[0] = figures.iter().enumerate().map(figure).collect();
+        progress
+    }
+
+    /// The verdict of one budget from these figures.
+    fn verdict(budget: &str, figures: &[Option<f64>]) -> Result<Verdict, String> {
+        let (scenario, progress) = (scenario(budget), progress(figures));
         let judging = Judging {
             scenario: &scenario,
             interval: 4096,
@@ -263,6 +298,60 @@ mod tests {
         );
         let all = [Some(0.0); 3];
         assert_eq!(verdict(leaks, &all), Ok(Verdict::Within));
+    }
+
+    #[test]
+    fn a_growth_has_the_step_of_its_slope() {
+        // Slopes of pages and samples of 4 KiB over 10 of 20 rounds.
+        for figure in ["native: {}", "meminfo: {row: Graphics}"] {
+            let budget = format!("{{name: a, {figure}, per: round, limit: 4KiB}}");
+            let of = |values: [f64; 3]| verdict(&budget, &values.map(Some));
+            assert_eq!(of([1000.0, 1100.0, 900.0]), Ok(Verdict::Within));
+            assert_eq!(of([8000.0, 8200.0, 7900.0]), Ok(Verdict::Over));
+            assert_eq!(of([4000.0, 4100.0, 4050.0]), Ok(Verdict::Undecided));
+        }
+        let scenario = scenario("{name: a, leaks: {}, limit: 0}");
+        assert_eq!(rounds(&scenario.steps, "round"), Some(20));
+        assert_eq!(rounds(&scenario.steps, "other"), None);
+    }
+
+    #[test]
+    fn the_parts_of_two_builds_grew_by_the_mean_of_the_pairs() {
+        let scenario = scenario("{name: a, native: {}, change: 2%}");
+        let mut progress = progress(&[]);
+        progress.two_builds = true;
+        let part = |what: &str, value| Excess::new(what, value);
+        for pair in 0..3 {
+            for (build, cache, code) in [(Build::Old, 1e6, 1e6), (Build::New, 2e6, 1.1e6)] {
+                let number = 2 * pair + if build == Build::Old { 1 } else { 2 };
+                progress.runs.push(Run {
+                    build: Some(build),
+                    ..Run::new(number, RunState::Done)
+                });
+                progress.figures[0].push(state::Figure {
+                    run: number,
+                    measured: Some(Measured {
+                        value: cache + code,
+                        samples: None,
+                    }),
+                    missing: None,
+                    parts: vec![part("cache", cache), part("code", code)],
+                });
+            }
+        }
+        let judging = Judging {
+            scenario: &scenario,
+            interval: 4096,
+            baseline: &Baseline::default(),
+        };
+        let result = judging.results(&progress).remove(0);
+        // 0.1 MB is 9% of the growth of a pair, and 3% of that of all.
+        let named: Vec<&str> = result
+            .excess
+            .iter()
+            .map(|part| part.what.as_str())
+            .collect();
+        assert_eq!(named, ["cache", "code"], "{result:?}");
     }
 
     #[test]

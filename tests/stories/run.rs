@@ -174,7 +174,7 @@ fn a_scenario_is_within_its_budgets_and_then_within_its_baseline() {
 
     let baseline = lab.work().join("s.baseline");
     let was = fs::read_to_string(&baseline).expect("a baseline");
-    assert!(was.contains("Z: 1 object = 1 1 1; 1.42 (42)\n"), "{was}");
+    assert!(was.contains(": 1 object = 1 1 1; 1.42 (42)\n"), "{was}");
     let part = "details default part: 1 object = 1 com.example.app.ui.DetailActivity\n";
     assert!(was.contains(part), "{was}");
     let change = Scenario {
@@ -214,6 +214,21 @@ fn a_scenario_is_within_its_budgets_and_then_within_its_baseline() {
     assert_eq!(
         details["history"][0]["app_version"], "1.42 (42)",
         "{details:#}"
+    );
+    // Nights that differ by more than the figure does from their mean: runs cannot decide.
+    let night = |day: usize, value: usize| {
+        format!("details default 2026-01-0{day}T00:00:00Z: x = {value} {value} {value}\n")
+    };
+    let nights = [night(1, 1), night(2, 2), night(3, 1)].concat();
+    fs::write(lab.work().join("nights"), nights).unwrap();
+    let differ = compare("nights", "differ", 12);
+    assert_eq!(verdict(&differ, "details"), "undecided", "{differ:#}");
+    let plan = ["run", "change.yaml", "--plan", "differ", "--json"];
+    let planned = lab.expect(0, &plan).json();
+    let why = planned["plans"][0]["plan"]["why"].as_str();
+    assert!(
+        why.is_some_and(|why| why.starts_with("more nights")),
+        "{planned:#}"
     );
     let read = |file: &str| fs::read_to_string(lab.work().join("grown").join(file)).unwrap();
     assert!(read("summary.md").contains("| +0.5 objects to 1 object |"));

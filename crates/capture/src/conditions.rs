@@ -32,11 +32,16 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Returns the kills since an earlier reading, of each process once.
+    /// Returns the kills since an earlier reading, of each process once. The log and `exit-info`
+    /// record the same kill; one of them can be late.
     pub fn kills_since(&self, earlier: &Reading) -> Vec<LowMemoryKill> {
         let mut new: Vec<LowMemoryKill> = Vec::new();
         for record in &self.kills {
-            let is_known = earlier.kills.iter().any(|known| known.id == record.id)
+            let is_same = |known: &KillRecord| {
+                let (kill, other) = (&known.kill, &record.kill);
+                known.id == record.id || (kill.pid == other.pid && kill.process == other.process)
+            };
+            let is_known = earlier.kills.iter().any(is_same)
                 || new.iter().any(|kill| kill.pid == record.kill.pid);
             if !is_known {
                 new.push(record.kill.clone());
@@ -114,5 +119,21 @@ mod tests {
             .collect();
         assert_eq!(pids, [2, 3]);
         assert!(after.kills_since(&after).is_empty());
+    }
+
+    #[test]
+    fn a_kill_that_another_source_records_later_is_not_new() {
+        let log = "@@heaptap exits\n@@heaptap log\n\
+                   11-20 09:00 560 560 I lowmemorykiller: Kill 'a' (2), uid 1\n";
+        let exits = "@@heaptap exits\nApplicationExitInfo #0:\n timestamp=2026 pid=2 realUid=1\n \
+                     process=a reason=3 (LOW_MEMORY)\n@@heaptap log\n";
+        let [log, exits] = [log, exits].map(|text| Reading::parse(text.as_bytes()));
+        assert_eq!((log.kills.len(), exits.kills.len()), (1, 1));
+        assert!(exits.kills_since(&log).is_empty());
+        assert!(log.kills_since(&exits).is_empty());
+        // Another process can get the same ID.
+        let mut other = exits.clone();
+        other.kills[0].kill.process = "b".to_owned();
+        assert_eq!(exits.kills_since(&other).len(), 1);
     }
 }

@@ -3,26 +3,30 @@
 //! parts of the last night's figure follow.
 //!
 //! ```text
-//! cache default 2026-11-19T01:02:03Z: 12.4 MiB (11.9 to 12.8) = 13003212/412 12998000/409; 2.0 (200)
+//! cache default 2026-11-19T01:02:03Z 3fa2b1: 12.4 MiB (11.9 to 12.8) = 13003212/412 12998000/409; 2.0
 //! cache default part: 3.0 MiB = 3145728 Cache::insert
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use crate::excess::mean_parts;
 use crate::results::{BudgetResult, Excess, PastFigure, ScenarioResult, defang, values};
-use crate::verdict::{Looks, Measured, judge_growth};
+use crate::verdict::{Looks, Measured, Past, judge, judge_growth};
 
 /// First line of a file, up to the version.
 const MARK: &str = "# heaptap baseline ";
 /// Version of the format, and what its lines are.
-const VERSION: &str = "2: budget, device class, start: mean (bounds) = value/samples of each run; \
-                       version of the app. `heaptap run --update-baseline` writes it";
+const VERSION: &str = "3: budget, device class, start, device: mean (bounds) = value/samples of \
+                       each run; version of the app. `heaptap run --update-baseline` writes it";
+/// Versions that are read; lines of version 2 do not have a device.
+const READ: [&str; 2] = ["2:", "3:"];
 /// Word for a time in the line of a part.
 const PART: &str = "part";
-/// Maximum number of nights of a device.
+/// Maximum number of nights of a device class.
 const MAX_NIGHTS: usize = 10;
+/// Maximum number of lines of a budget on a device class: one for each device in each night.
+const MAX_LINES: usize = 100;
 
 /// Figures by budget and device class.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -44,6 +48,8 @@ struct Figure {
 struct Night {
     /// RFC 3339 in UTC.
     started: String,
+    /// The device as [`device_id`]; absent if it is unknown.
+    device: Option<String>,
     version: Option<String>,
     /// Mean and bounds, as written.
     text: String,
@@ -69,7 +75,7 @@ impl Baseline {
         for (at, line) in text.lines().enumerate() {
             let fail = |why| BaselineError { line: at + 1, why };
             if let Some(version) = line.strip_prefix(MARK)
-                && !version.starts_with("2:")
+                && !READ.iter().any(|read| version.starts_with(read))
             {
                 return Err(fail(
                     "has another version; remove the file to write a new one",
@@ -85,11 +91,14 @@ impl Baseline {
     fn parse_line(&mut self, line: &str) -> Result<(), &'static str> {
         let (key, rest) = line.split_once(": ").ok_or("has no `: `")?;
         let mut words = key.split(' ');
-        let (Some(budget), Some(class), Some(time), None) =
-            (words.next(), words.next(), words.next(), words.next())
+        let (Some(budget), Some(class), Some(time)) = (words.next(), words.next(), words.next())
         else {
             return Err("does not begin with a budget, a device class and a time");
         };
+        let device = words.next();
+        if words.next().is_some() || device.is_some_and(|device| !is_device_id(device)) {
+            return Err("has a device that is not 6 hexadecimal digits");
+        }
         let (text, rest) = rest.split_once(" = ").ok_or("has no ` = `")?;
         let key = (budget.to_owned(), class.to_owned());
         let figure = self.figures.entry(key).or_default();
@@ -108,11 +117,12 @@ impl Baseline {
         let runs = runs.split_whitespace().map(measured).collect::<Option<_>>();
         figure.nights.push(Night {
             started: time.to_owned(),
+            device: device.map(str::to_owned),
             version,
             text: text.to_owned(),
             runs: runs.ok_or("has a value that is not a number")?,
         });
-        figure.nights.sort_by(|a, b| a.started.cmp(&b.started));
+        figure.sort();
         Ok(())
     }
 
@@ -123,14 +133,28 @@ impl Baseline {
         nights.iter().map(|night| night.runs.as_slice()).collect()
     }
 
+    /// Returns [`Self::nights`] by device, for the device with this serial number.
+    pub fn past(&self, budget: &str, class: &str, now: &str, serial: &str) -> Past<&[Measured]> {
+        let nights = self.earlier(budget, class, now).into_iter();
+        let nights = nights.map(|night| (night.device.as_deref(), night.runs.as_slice()));
+        Past::new(&device_id(serial), nights)
+    }
+
     fn earlier(&self, budget: &str, class: &str, now: &str) -> Vec<&Night> {
         let figure = self.figures.get(&(budget.to_owned(), class.to_owned()));
         let nights = figure.into_iter().flat_map(|figure| &figure.nights);
         nights.filter(|night| night.started != now).collect()
     }
 
-    /// Returns the figure of each night with its bounds, as [`Self::nights`].
-    pub fn history(&self, budget: &str, class: &str, now: &str) -> Vec<PastFigure> {
+    /// Returns the figure of each night with its bounds, as [`Self::nights`]. `floor` is that of the
+    /// budget's [`judge`], or of [`judge_growth`] if `is_growth`.
+    pub fn history(
+        &self,
+        budget: &str,
+        class: &str,
+        now: &str,
+        (floor, is_growth): (f64, bool),
+    ) -> Vec<PastFigure> {
         let nights = self.earlier(budget, class, now);
         let all = nights.iter().enumerate();
         let past = all.map(|(at, night)| {
@@ -138,10 +162,12 @@ impl Baseline {
             let others = nights.iter().enumerate().filter(is_other);
             let others: Vec<&[Measured]> = others.map(|(_, night)| night.runs.as_slice()).collect();
             let runs = night.runs.len();
-            // The limit does not matter for the bounds.
-            let judged = judge_growth(&night.runs, &others, 0.0, 1.0, Looks::new(runs, runs));
+            let judge = if is_growth { judge_growth } else { judge };
+            // The limit does not matter for the bounds, except a limit of 0.
+            let judged = judge(&night.runs, &others, 1.0, floor, Looks::new(runs, runs));
             PastFigure {
                 started: night.started.clone(),
+                device: night.device.clone(),
                 app_version: night.version.clone(),
                 mean: judged.mean,
                 lower: judged.lower,
@@ -158,8 +184,8 @@ impl Baseline {
         parts.map(|(_, part)| part.clone()).collect()
     }
 
-    /// Adds a night of the budgets of these results, and drops the oldest. A night that is there
-    /// already is replaced.
+    /// Adds a night of the budgets of these results, and drops the oldest. A night of a device that
+    /// is there already is replaced.
     pub fn update(&mut self, results: &[&ScenarioResult]) {
         let mut new: BTreeMap<(String, String), Vec<(&ScenarioResult, &BudgetResult)>> =
             BTreeMap::new();
@@ -172,18 +198,13 @@ impl Baseline {
         }
         for (key, devices) in new {
             let figure = self.figures.entry(key).or_default();
-            let is_new = |night: &Night| devices.iter().any(|(r, _)| r.started == night.started);
-            figure.nights.retain(|night| !is_new(night));
-            let nights = devices
-                .iter()
-                .map(|(result, budget)| Night::new(result, budget));
-            figure.nights.extend(nights);
-            figure.nights.sort_by(|a, b| a.started.cmp(&b.started));
-            let old = figure
-                .nights
-                .len()
-                .saturating_sub(MAX_NIGHTS * devices.len());
-            figure.nights.drain(..old);
+            for (result, budget) in &devices {
+                let new = Night::new(result, budget);
+                figure.nights.retain(|night| !night.is_replaced_by(&new));
+                figure.nights.push(new);
+            }
+            figure.sort();
+            figure.drop_old();
             let parts: Vec<&[Excess]> = devices.iter().map(|(_, b)| b.parts.as_slice()).collect();
             let unit = devices[0].1.unit;
             figure.parts = (mean_parts(&parts).into_iter())
@@ -203,7 +224,11 @@ impl Baseline {
         let mut text = format!("{MARK}{VERSION}\n");
         for ((budget, class), figure) in &self.figures {
             for night in &figure.nights {
-                let _ = write!(text, "{budget} {class} {}: {} =", night.started, night.text);
+                let _ = write!(text, "{budget} {class} {}", night.started);
+                if let Some(device) = &night.device {
+                    let _ = write!(text, " {device}");
+                }
+                let _ = write!(text, ": {} =", night.text);
                 for run in &night.runs {
                     let _ = match run.samples {
                         Some(samples) => write!(text, " {}/{samples}", run.value),
@@ -229,11 +254,55 @@ impl Baseline {
     }
 }
 
+impl Figure {
+    fn sort(&mut self) {
+        let key = |night: &Night| (night.started.clone(), night.device.clone());
+        self.nights.sort_by_key(key);
+    }
+
+    /// Drops what is older than the last nights. The devices of a night begin at different times: an
+    /// earlier night ends where one of its devices occurs again.
+    fn drop_old(&mut self) {
+        let (mut devices, mut nights, mut kept) = (BTreeSet::new(), 1, 0);
+        for night in self.nights.iter().rev() {
+            if !devices.insert(&night.device) {
+                devices = BTreeSet::from([&night.device]);
+                nights += 1;
+            }
+            if nights > MAX_NIGHTS || kept == MAX_LINES {
+                break;
+            }
+            kept += 1;
+        }
+        let old = self.nights.len() - kept;
+        self.nights.drain(..old);
+    }
+}
+
+/// Returns a short name of a device, stable for its serial number: 6 hexadecimal digits.
+pub fn device_id(serial: &str) -> String {
+    // FNV-1a: any hash of few bits serves to tell the devices of a class apart.
+    let hash = serial.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    });
+    format!("{:06x}", (hash >> 24) ^ (hash & 0xff_ffff))
+}
+
+fn is_device_id(text: &str) -> bool {
+    text.len() == 6 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
 impl Night {
+    fn is_replaced_by(&self, new: &Night) -> bool {
+        let is_same_device = self.device.is_none() || self.device == new.device;
+        self.started == new.started && is_same_device
+    }
+
     fn new(result: &ScenarioResult, budget: &BudgetResult) -> Night {
         let version = result.app_version.as_deref().map(defang::name);
         Night {
             started: result.started.clone(),
+            device: Some(device_id(&result.device.serial)),
             version: version.filter(|version| !version.is_empty()),
             text: match &budget.judgement {
                 Some(judged) => values::estimate(budget.unit, judged),
@@ -264,10 +333,10 @@ mod tests {
     use super::*;
 
     const TEXT: &str = "\
-        a default 2026-11-19T01:02:03Z: 12.4 MiB (11.9 to 12.8) = 13003212/412 12998000.5/409; 2.0 (200)\n\
+        a default 2026-11-19T01:02:03Z: 12.4 MiB (11.9 to 12.8) = 13003212/412 12998000.5/409; 2.0\n\
         a default 2026-11-20T01:02:03Z: 12.4 MiB = 13003212/412\n\
         a default part: 3.0 MiB = 3145728 Cache::insert(int) : x = y; z\n\
-        b low-ram 2026-11-20T01:02:03Z: 2 objects = 2 2 2; 2; 1\n";
+        b low-ram 2026-11-20T01:02:03Z 3fa2b1: 2 objects = 2 2 2; 2; 1\n";
 
     #[test]
     fn a_baseline_is_what_was_written() {
@@ -284,16 +353,90 @@ mod tests {
             read.parts("a", "default")[0].what,
             "Cache::insert(int) : x = y; z"
         );
-        let history = read.history("b", "low-ram", "now");
+        let history = read.history("b", "low-ram", "now", (1.0, false));
         assert_eq!(history[0].app_version.as_deref(), Some("2; 1"));
+        assert_eq!(history[0].device.as_deref(), Some("3fa2b1"));
         assert_eq!((history[0].mean, history[0].upper), (2.0, 2.0));
+    }
+
+    #[test]
+    fn bounds_of_a_night_have_the_floor_of_the_budget() {
+        let read = Baseline::parse("a default 1: x = 0/0\nb default 1: x = 0 1 0 2\n").unwrap();
+        let bounds = |budget, floor, is_growth| {
+            let night = read
+                .history(budget, "default", "now", (floor, is_growth))
+                .remove(0);
+            (night.lower, night.upper)
+        };
+        // Nothing sampled is less than three samples.
+        let (lower, upper) = bounds("a", 4096.0, false);
+        assert!(
+            lower == 0.0 && (upper / 4096.0 - 3.0).abs() < 0.05,
+            "{upper}"
+        );
+        assert_eq!(bounds("b", 1.0, false).0, 0.0);
+        assert!(bounds("b", 1.0, true).0 < 0.0);
+    }
+
+    #[test]
+    fn nights_of_a_device_are_its_own() {
+        let id = device_id("R58M123");
+        assert!(is_device_id(&id), "{id}");
+        let text =
+            format!("a default 1 {id}: x = 1\na default 2 3fa2b1: x = 2\na default 3: x = 3\n");
+        let read = Baseline::parse(&text).unwrap();
+        let past = read.past("a", "default", "now", "R58M123");
+        let values = |nights: &[&[Measured]]| -> Vec<f64> {
+            nights
+                .iter()
+                .flat_map(|night| night.iter())
+                .map(|run| run.value)
+                .collect()
+        };
+        // The night of an unknown device counts.
+        assert_eq!(values(&past.own), [1.0, 3.0]);
+        assert_eq!(
+            past.others.iter().map(|n| values(n)).collect::<Vec<_>>(),
+            [[2.0]]
+        );
+        let old = Baseline::parse(&format!("{MARK}2: as before\na default 1: x = 1\n")).unwrap();
+        assert!(old.text().starts_with(&format!("{MARK}3: ")));
+    }
+
+    #[test]
+    fn a_night_with_fewer_devices_drops_no_more_than_the_oldest() {
+        let mut baseline = Baseline::default();
+        let result = |serial: &str, night: usize, minute: usize| {
+            let mut result = crate::results::fixture::all_states();
+            result.device.serial = serial.to_owned();
+            result.started = format!("2026-11-{night:02}T01:{minute:02}:00Z");
+            result
+        };
+        for night in 1..=12 {
+            // The devices begin in any order.
+            let (a, b) = (result("a", night, night % 3), result("b", night, 1));
+            baseline.update(&[&a, &b]);
+        }
+        let (name, class) = (
+            result("a", 1, 1).budgets[0].name.clone(),
+            result("a", 1, 1).device_class,
+        );
+        let count = |baseline: &Baseline| baseline.nights(&name, &class, "now").len();
+        assert_eq!(count(&baseline), 2 * MAX_NIGHTS);
+        baseline.update(&[&result("a", 13, 1)]);
+        assert_eq!(count(&baseline), 2 * MAX_NIGHTS - 1);
+        // A class whose devices are always others is bounded, too.
+        for night in 0..2 * MAX_LINES {
+            baseline.update(&[&result(&night.to_string(), 14, 1)]);
+        }
+        assert_eq!(count(&baseline), MAX_LINES);
     }
 
     #[test]
     fn a_night_of_one_run_has_the_spread_of_the_others() {
         let history = Baseline::parse(TEXT)
             .unwrap()
-            .history("a", "default", "now");
+            .history("a", "default", "now", (1.0, false));
         let [first, second] = &history[..] else {
             panic!("{history:?}")
         };
@@ -312,10 +455,12 @@ mod tests {
         for night in 10..25 {
             result.started = format!("2026-11-{night}T01:02:03Z");
             // Two devices of a class.
-            baseline.update(&[&result, &result]);
-            baseline.update(&[&result, &result]);
+            let mut other = result.clone();
+            other.device.serial = "other".to_owned();
+            baseline.update(&[&result, &other]);
+            baseline.update(&[&result, &other]);
         }
-        let nights = baseline.history(&name, &class, "now");
+        let nights = baseline.history(&name, &class, "now", (1.0, false));
         assert_eq!(nights.len(), 2 * MAX_NIGHTS);
         assert_eq!(nights[0].started, "2026-11-15T01:02:03Z");
         assert_eq!(nights[19].started, "2026-11-24T01:02:03Z");
@@ -353,7 +498,10 @@ mod tests {
             ("a default 1 = 2", "has no `: `"),
             ("a: 1 = 2", key),
             ("a default: 1 = 2", key),
-            ("a default 1 2: 1 = 2", key),
+            (
+                "a default 1 2: 1 = 2",
+                "has a device that is not 6 hexadecimal digits",
+            ),
             ("a default 1: 1", "has no ` = `"),
             ("a default 1: 1 = x", "has a value that is not a number"),
             ("a default 1: 1 = inf", "has a value that is not a number"),

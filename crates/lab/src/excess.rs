@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::results::{Excess, defang};
 
 /// Maximum number of parts of a figure in results and baselines.
-pub const MAX_PARTS: usize = 10;
+pub(crate) const MAX_PARTS: usize = 10;
 /// Maximum number of parts that are named for an excess.
 const MAX_NAMED: usize = 5;
 /// Least share of the growth of a figure: less is not worth a name.

@@ -309,6 +309,9 @@ impl Excess {
 pub struct PastFigure {
     /// Start, RFC 3339 in UTC.
     pub started: String,
+    /// Short name of the device in the baseline; absent in lines of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app_version: Option<String>,
     /// Mean over the runs.

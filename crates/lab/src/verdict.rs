@@ -19,11 +19,11 @@ use heaptap_analyze::sampling::special;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use change::{MIN_NIGHTS, PairedChange, judge_builds, judge_change};
-pub use growth::slope_of_second_half;
+pub use change::{PairedChange, Past, judge_builds, judge_change};
+pub use growth::{slope_of_second_half, slope_step};
 pub use holm::holm;
-pub use looks::{Looks, MIN_EARLIER_RUNS, MIN_RUNS};
-pub use plan::{MAX_PLANNED_RUNS, Plan, plan, plan_pairs};
+pub use looks::{Looks, MIN_RUNS};
+pub use plan::{MAX_PLANNED_RUNS, Plan, plan, plan_change, plan_pairs};
 
 use spread::{Hits, Sampling, Spread, counted, mean};
 
@@ -76,10 +76,10 @@ pub struct Judgement {
 
 /// Judges a figure of 0 or more against a limit.
 ///
-/// `nights` are the same figure's runs of each earlier night: their spread is pooled in. `floor` is the smallest step of the
-/// values: 4,096 for PSS, 1 for counts and exact bytes, the sampling interval for sampled bytes.
-/// Above 1, it is the least spread assumed; if it is at most 1, equal values are exact, and one
-/// object where the limit is 0 is over at once.
+/// `nights` are the same figure's runs of each earlier night: their spread is pooled in. `floor` is
+/// the smallest step of the values: 4,096 for PSS, 1 for counts and exact bytes, the sampling
+/// interval for sampled bytes. Above 1, it is the least spread assumed; if it is at most 1, equal
+/// values are exact, and one object where the limit is 0 is over at once.
 pub fn judge(
     runs: &[Measured],
     nights: &[&[Measured]],
@@ -112,6 +112,7 @@ pub fn judge(
 
 /// Judges a figure that can be negative, such as the slope of [`slope_of_second_half`], like
 /// [`judge`]. A slope does not have `samples`: the spread of the runs contains its sampling error.
+/// Its `floor` is that of [`slope_step`].
 pub fn judge_growth(
     runs: &[Measured],
     nights: &[&[Measured]],
@@ -125,9 +126,11 @@ pub fn judge_growth(
     }
     let values = values(runs);
     let past: Vec<Vec<f64>> = nights.iter().map(|night| self::values(night)).collect();
+    let spreads = Estimate::by_run(Spread::new(&values, &past), runs.len());
     Estimate {
         mean: mean(&values),
-        spreads: Estimate::by_run(Spread::new(&values, &past), runs.len()),
+        objection: untried(&values, &past, &spreads, floor),
+        spreads,
         sampling: Sampling {
             own: Hits::new(runs, floor),
             other: None,
@@ -154,6 +157,23 @@ fn objection<'a>(mut runs: impl Iterator<Item = &'a Measured>) -> Option<&'stati
     })
 }
 
+/// Returns why too few runs do not decide if their value is new among equal ones: those do not show
+/// how the new value spreads.
+fn untried(
+    values: &[f64],
+    past: &[Vec<f64>],
+    spreads: &[(Spread, f64)],
+    floor: f64,
+) -> Option<String> {
+    let is_exact = floor <= 1.0 && spreads.iter().all(|(spread, _)| spread.deviation == 0.0);
+    let is_new = values
+        .iter()
+        .any(|value| !past.iter().flatten().any(|old| old == value));
+    (is_exact && is_new && values.len() < MIN_RUNS).then(|| {
+        format!("the value differs from all earlier ones: a verdict needs {MIN_RUNS} runs")
+    })
+}
+
 /// A mean with its errors.
 struct Estimate {
     mean: f64,
@@ -161,6 +181,8 @@ struct Estimate {
     /// widest bounds count.
     spreads: Vec<(Spread, f64)>,
     sampling: Sampling,
+    /// Reason why it does not decide, whatever the bounds are.
+    objection: Option<String>,
 }
 
 impl Estimate {
@@ -178,37 +200,18 @@ impl Estimate {
             return Judgement::unusable(runs, limit, "the limit is not finite");
         }
         let confidence = looks.confidence(earlier);
-        let (mut below, mut above) = (0.0_f64, 0.0_f64);
-        let mut p_over = if self.spreads.is_empty() {
-            1.0
-        } else {
-            0.0_f64
-        };
-        for (spread, variance) in &self.spreads {
-            let least = if floor > 1.0 { floor } else { 0.0 };
-            let error = spread.deviation.max(least) * variance.sqrt();
-            below = below.max(student::point(confidence, spread.freedom) * error);
-            above = below;
-            p_over = p_over.max(match self.mean - limit {
-                excess if error > 0.0 => student::tail(excess / error, spread.freedom),
-                excess if excess > 0.0 => 0.0,
-                _ => 1.0,
-            });
-        }
-        let mut sampling_decides = true;
-        if self.sampling.is_some() {
-            let z = special::normal_point(1.0 - confidence);
-            let (low, high) = (self.sampling.below(z), self.sampling.above(z));
-            sampling_decides = self.mean - low > limit || self.mean + high <= limit;
-            below = below.max(low);
-            above = above.max(high);
-            p_over = p_over.max(self.sampling.tail(self.mean - limit));
-        }
-        let (lower, upper) = (self.mean - below, self.mean + above);
+        let by_run = self.by_spread(confidence, limit, floor);
+        let by_sample = self.by_sample(confidence, limit);
+        let lower = self.mean - by_run.below.max(by_sample.below);
+        let upper = self.mean + by_run.above.max(by_sample.above);
+        let p_over = by_run.p_over.max(by_sample.p_over);
         if ![lower, upper, p_over].iter().all(|x| x.is_finite()) {
             return Judgement::unusable(runs, limit, "a value is too large");
         }
-        let (verdict, why) = match looks.objection(runs, earlier) {
+        let sampling_decides =
+            self.mean - by_sample.below > limit || self.mean + by_sample.above <= limit;
+        let objection = looks.objection(runs, earlier).or(self.objection);
+        let (verdict, why) = match objection {
             Some(why) => (Verdict::Undecided, Some(why)),
             None if lower > limit => (Verdict::Over, None),
             None if upper <= limit => (Verdict::Within, None),
@@ -234,6 +237,48 @@ impl Estimate {
             why,
         }
     }
+
+    /// Returns the widest error by the spreads, which are at least `floor` if that is above 1.
+    fn by_spread(&self, confidence: f64, limit: f64, floor: f64) -> MeanError {
+        let mut widest = MeanError::default();
+        if self.spreads.is_empty() {
+            widest.p_over = 1.0;
+        }
+        for (spread, variance) in &self.spreads {
+            let least = if floor > 1.0 { floor } else { 0.0 };
+            let error = spread.deviation.max(least) * variance.sqrt();
+            let width = student::point(confidence, spread.freedom) * error;
+            widest.below = widest.below.max(width);
+            widest.above = widest.below;
+            widest.p_over = widest.p_over.max(match self.mean - limit {
+                excess if error > 0.0 => student::tail(excess / error, spread.freedom),
+                excess if excess > 0.0 => 0.0,
+                _ => 1.0,
+            });
+        }
+        widest
+    }
+
+    /// Returns the error by sampling; 0 if the figure is not sampled.
+    fn by_sample(&self, confidence: f64, limit: f64) -> MeanError {
+        if !self.sampling.is_some() {
+            return MeanError::default();
+        }
+        let z = special::normal_point(1.0 - confidence);
+        MeanError {
+            below: self.sampling.below(z),
+            above: self.sampling.above(z),
+            p_over: self.sampling.tail(self.mean - limit),
+        }
+    }
+}
+
+/// Distances of the bounds from the mean, and the probability of a mean this far above the limit.
+#[derive(Default)]
+struct MeanError {
+    below: f64,
+    above: f64,
+    p_over: f64,
 }
 
 impl Judgement {

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use heaptap_lab::baseline::device_id;
 use heaptap_lab::results::{Run, RunState, ScenarioResult};
 use heaptap_lab::scenario::{Limit, Scenario, first_scenario};
-use heaptap_lab::verdict::{self, MAX_PLANNED_RUNS, Plan};
+use heaptap_lab::verdict::{self, MAX_PLANNED_RUNS, Past, Plan};
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -238,13 +239,19 @@ fn plan(console: &Console, scenario: &Scenario, folder: &Path) -> Result<Outcome
             .find(|known| known.name == budget.name);
         let judged = found.and_then(|found| found.judgement.as_ref());
         let planned = match (found, judged) {
-            (Some(found), Some(judged)) => {
-                let pairs = match budget.limit {
-                    Limit::Change(change) => verdict::plan_pairs(&found.pairs, change),
-                    Limit::Value(_) => None,
-                };
-                Ok(pairs.unwrap_or_else(|| verdict::plan(&found.figures, judged.limit)))
-            }
+            (Some(found), Some(judged)) => Ok(match budget.limit {
+                Limit::Value(_) => verdict::plan(&found.figures, judged.limit),
+                Limit::Change(change) if !found.pairs.is_empty() => {
+                    let pairs = verdict::plan_pairs(&found.pairs, change);
+                    pairs.unwrap_or_else(|| verdict::plan(&found.figures, judged.limit))
+                }
+                Limit::Change(change) => {
+                    let nights = found.history.iter();
+                    let nights = nights.map(|night| (night.device.as_deref(), night.mean));
+                    let past = Past::new(&device_id(&result.device.serial), nights);
+                    verdict::plan_change(&found.figures, judged.limit, &past, change)
+                }
+            }),
             _ => Err(format!(
                 "the runs in {} have no figure of it",
                 folder.display()

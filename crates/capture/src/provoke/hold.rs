@@ -56,7 +56,8 @@ impl HoldOptions {
     }
 }
 
-/// A device with changed settings. [`HeldSettings::release`] restores them; without it, [`restore`] does.
+/// A device with changed settings. [`HeldSettings::release`] restores them; without it, [`restore`]
+/// does.
 #[derive(Debug)]
 pub struct HeldSettings {
     saved: Saved,

@@ -5,9 +5,9 @@
 use heaptap_model::untrusted::is_unsafe;
 
 /// Maximum length of a name, characters.
-pub const MAX_NAME_CHARS: usize = 200;
+pub(crate) const MAX_NAME_CHARS: usize = 200;
 /// Maximum length of a line, characters.
-pub const MAX_LINE_CHARS: usize = 1_000;
+pub(crate) const MAX_LINE_CHARS: usize = 1_000;
 
 const ATTACHMENT: &str = "attachment";
 

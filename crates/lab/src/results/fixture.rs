@@ -183,6 +183,7 @@ pub fn hostile() -> ScenarioResult {
         }
         budget.history = vec![PastFigure {
             started: text(),
+            device: None,
             app_version: Some(text()),
             mean: 1.0,
             lower: 0.0,

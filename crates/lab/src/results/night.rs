@@ -381,6 +381,7 @@ mod tests {
         let mib = f64::from(1 << 20);
         result.budgets[1].history = vec![PastFigure {
             started: "2026-11-19T01:02:03Z".to_owned(),
+            device: None,
             app_version: Some("2.0 (200)".to_owned()),
             mean: 6.0 * mib,
             lower: 5.5 * mib,

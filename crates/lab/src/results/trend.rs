@@ -59,6 +59,7 @@ mod tests {
     fn past(mean: f64) -> PastFigure {
         PastFigure {
             started: "2026-11-19T01:02:03Z".to_owned(),
+            device: None,
             app_version: None,
             mean,
             lower: mean,

@@ -180,9 +180,12 @@ pub(super) fn run_count(budget: &BudgetResult, judgement: &Judgement) -> String 
 
 /// Returns the heading of the parts of an excess.
 pub fn excess_heading(budget: &BudgetResult) -> &'static str {
-    match budget.excess.iter().any(|part| part.growth.is_some()) {
-        true => "grew since the baseline",
-        false => "largest parts",
+    if budget.excess.iter().all(|part| part.growth.is_none()) {
+        "largest parts"
+    } else if budget.pairs.is_empty() {
+        "grew since the baseline"
+    } else {
+        "grew since the old build"
     }
 }
 
@@ -345,6 +348,18 @@ mod tests {
             p_over: 0.5,
             why: None,
         }
+    }
+
+    #[test]
+    fn heading_of_an_excess_names_what_it_is_compared_with() {
+        let mut result = crate::results::fixture::two_builds();
+        let budget = &mut result.budgets[0];
+        budget.excess = vec![Excess::new("x", 3.0)];
+        assert_eq!(excess_heading(budget), "largest parts");
+        budget.excess[0].growth = Some(1.0);
+        assert_eq!(excess_heading(budget), "grew since the old build");
+        budget.pairs.clear();
+        assert_eq!(excess_heading(budget), "grew since the baseline");
     }
 
     #[test]

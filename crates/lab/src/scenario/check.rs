@@ -150,7 +150,10 @@ impl Check<'_> {
             if let (Some(first), Some(second)) = (first, present.next()) {
                 let names = [first, second].map(|key| key.text().unwrap_or_default());
                 let message = format!("`{}` and `{}` exclude each other", names[0], names[1]);
-                self.report.add(second, path, message);
+                match choice.help {
+                    "" => self.report.add(second, path, message),
+                    help => self.report.add_with_help(second, path, message, help),
+                }
             }
             let is_misspelled = choice.keys.iter().any(|key| misspelled.contains(key));
             if first.is_none() && choice.required && !is_misspelled {

@@ -62,6 +62,8 @@ pub(super) struct Choice {
     pub keys: &'static [&'static str],
     /// One of the keys is required.
     pub required: bool,
+    /// Help if two of them are present; can be empty.
+    pub help: &'static str,
 }
 
 #[derive(Debug)]

@@ -1,44 +1,174 @@
 //! Changes: against a baseline, and of two builds measured in pairs.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::spread::{Hits, Sampling, Spread, counted, mean};
-use super::{Estimate, Judgement, Looks, Measured, objection, values};
+use super::{Estimate, Judgement, Looks, Measured, objection, student, untried, values};
 
 /// Least number of nights whose means show how nights differ.
-pub const MIN_NIGHTS: usize = 3;
+pub(crate) const MIN_NIGHTS: usize = 3;
+/// Least number of other devices whose means show how devices differ.
+const MIN_DEVICES: usize = 2;
+
+/// Figures of earlier nights, by device.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Past<T> {
+    /// Nights of the measured device.
+    pub own: Vec<T>,
+    /// Nights of each other device.
+    pub others: Vec<Vec<T>>,
+}
+
+impl<T> Past<T> {
+    /// Sorts nights by device. One of an unknown device is taken as one of the measured device.
+    pub fn new<'a>(device: &str, nights: impl IntoIterator<Item = (Option<&'a str>, T)>) -> Self {
+        let (mut own, mut others) = (Vec::new(), BTreeMap::<&str, Vec<T>>::new());
+        for (of, night) in nights {
+            match of {
+                Some(other) if other != device => others.entry(other).or_default().push(night),
+                _ => own.push(night),
+            }
+        }
+        Self {
+            own,
+            others: others.into_values().collect(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.own.is_empty() && self.others.is_empty()
+    }
+
+    fn all(&self) -> impl Iterator<Item = &T> {
+        self.own.iter().chain(self.others.iter().flatten())
+    }
+
+    pub(super) fn map<U>(&self, each: impl Fn(&T) -> U) -> Past<U> {
+        let others = self.others.iter();
+        Past {
+            own: self.own.iter().map(&each).collect(),
+            others: others
+                .map(|nights| nights.iter().map(&each).collect())
+                .collect(),
+        }
+    }
+}
 
 /// Judges a figure against the mean of a baseline that may grow by `change` (0.02 for 2%). The
 /// limit of the judgement is that of the mean; the bounds contain the error of the baseline too.
 /// `floor` as for [`super::judge`].
 ///
-/// The baseline is the runs of each earlier night. From [`MIN_NIGHTS`] nights, a night is the unit:
+/// The baseline is the runs of each earlier night of the device. From 3 nights, a night is the unit:
 /// the new mean is one more, and its error at least that of a night. Fewer nights do not show how
-/// nights differ; they are taken to differ as much as runs do.
+/// nights differ, unless those of other devices do; they are taken to differ as much as runs do. A
+/// device without nights is one more of the others.
 pub fn judge_change(
     runs: &[Measured],
-    nights: &[&[Measured]],
+    past: &Past<&[Measured]>,
     change: f64,
     floor: f64,
     looks: Looks,
 ) -> Judgement {
-    // A baseline that grew by the accepted change: what the runs are at the limit.
+    let mut past = past.clone();
+    past.own.retain(|night| !night.is_empty());
+    for nights in &mut past.others {
+        nights.retain(|night| !night.is_empty());
+    }
+    past.others.retain(|nights| !nights.is_empty());
     let factor = 1.0 + change;
-    let baseline = nights.concat();
-    let grown: Vec<Vec<f64>> = (nights.iter())
-        .filter(|night| !night.is_empty())
-        .map(|night| night.iter().map(|run| run.value * factor).collect())
-        .collect();
-    let means: Vec<f64> = grown.iter().map(|night| mean(night)).collect();
-    let is_by_night = means.len() >= MIN_NIGHTS;
-    let limit = mean(&if is_by_night {
-        means.clone()
-    } else {
-        grown.concat()
-    });
-    let all = || runs.iter().chain(&baseline);
-    let why = if baseline.is_empty() {
+    let grown = past.map(|night| night.iter().map(|run| run.value * factor).collect());
+    let nights: Vec<&[Measured]> = past.all().copied().collect();
+    let compared = match past.own.is_empty() {
+        true => past.others.concat().concat(),
+        false => past.own.concat(),
+    };
+    let limit = Reference::new(&grown);
+    compare(runs, &nights, &compared, factor, limit, floor, looks)
+}
+
+/// What a figure is compared with: a mean with its error.
+struct Reference {
+    mean: f64,
+    /// Variance of the mean in those of a run, and of what is taken to differ as much as runs do.
+    per_run: f64,
+    /// Spread of nights or devices, with the variance of one more, less the mean, in it.
+    units: Option<(Spread, f64)>,
+    objection: Option<String>,
+}
+
+impl Reference {
+    /// Returns the reference for a device's next night.
+    fn new(past: &Past<Vec<f64>>) -> Self {
+        let means = past.map(|night| mean(night));
+        let own = &means.own[..];
+        let others: Vec<&[f64]> = means.others.iter().map(Vec::as_slice).collect();
+        // Of few nights, those of other devices show the spread.
+        let by_night = match own.len() >= MIN_NIGHTS {
+            true => Spread::new(own, &means.others),
+            false => Spread::of_nights(&[&others[..], &[own]].concat()),
+        };
+        let by_night = by_night.filter(|spread| spread.freedom >= (MIN_NIGHTS - 1) as f64);
+        if own.is_empty() && !others.is_empty() {
+            return Self::of_devices(past, &others, by_night);
+        }
+        let per_night = 1.0 + 1.0 / own.len() as f64;
+        let per_run = per_run(&past.own);
+        Self {
+            mean: mean(own),
+            per_run: match by_night {
+                Some(_) => per_run,
+                None => per_run + per_night,
+            },
+            units: by_night.map(|spread| (spread.of_units(), per_night)),
+            objection: None,
+        }
+    }
+
+    /// Returns the reference for a device without nights, from the means of the nights of others.
+    fn of_devices(past: &Past<Vec<f64>>, devices: &[&[f64]], by_night: Option<Spread>) -> Self {
+        let means: Vec<f64> = devices.iter().map(|nights| mean(nights)).collect();
+        let count = means.len() as f64;
+        let runs: f64 = past.others.iter().map(|nights| per_run(nights)).sum();
+        // The new mean is that of one night; a device's mean contains less of the nights' spread.
+        let night = by_night.map_or(0.0, |spread| spread.deviation);
+        let units = Spread::of_nights(&[&means]).map(|spread| Spread {
+            deviation: spread.deviation.hypot(night),
+            ..spread.of_units()
+        });
+        Self {
+            mean: mean(&means),
+            per_run: runs / (count * count),
+            units: units.map(|spread| (spread, 1.0 + 1.0 / count)),
+            objection: (means.len() < MIN_DEVICES).then(|| {
+                "the baseline has only another device, and does not show how devices differ"
+                    .to_owned()
+            }),
+        }
+    }
+}
+
+/// Returns the variance of the mean of nights' means, in those of a run.
+fn per_run(nights: &[Vec<f64>]) -> f64 {
+    let of_night = nights.iter().map(|night| 1.0 / night.len().max(1) as f64);
+    of_night.sum::<f64>() / (nights.len() * nights.len()).max(1) as f64
+}
+
+/// Compares a figure with a reference. `nights` have the spread of runs, and `compared` are the
+/// runs of the reference before it grew by `factor`.
+fn compare(
+    runs: &[Measured],
+    nights: &[&[Measured]],
+    compared: &[Measured],
+    factor: f64,
+    limit: Reference,
+    floor: f64,
+    looks: Looks,
+) -> Judgement {
+    let all = || runs.iter().chain(nights.iter().copied().flatten());
+    let why = if compared.is_empty() {
         Some("the baseline does not have runs")
     } else if all().any(|run| run.value < 0.0) {
         Some("a value is negative")
@@ -48,29 +178,41 @@ pub fn judge_change(
         objection(all())
     };
     if let Some(why) = why {
-        return Judgement::unusable(runs.len(), limit, why);
+        return Judgement::unusable(runs.len(), limit.mean, why);
     }
-    let values = values(runs);
-    let per_night = 1.0 + 1.0 / means.len() as f64;
-    let per_run = 1.0 / runs.len().max(1) as f64 + 1.0 / baseline.len() as f64;
-    let per_run = if is_by_night {
-        per_run
-    } else {
-        per_run + per_night
-    };
-    let by_run = Spread::new(&values, &grown).map(|spread| (spread, per_run));
-    let by_night = is_by_night.then(|| Spread::new(&means, &[])).flatten();
+    let own = values(runs);
+    let past: Vec<Vec<f64>> = nights.iter().map(|night| values(night)).collect();
+    let grow = |night: &Vec<f64>| night.iter().map(|value| value * factor).collect();
+    let grown: Vec<Vec<f64>> = past.iter().map(grow).collect();
+    let per_run = 1.0 / runs.len().max(1) as f64 + limit.per_run;
+    let by_run = Spread::new(&own, &grown).map(|spread| (spread, per_run));
+    let spreads: Vec<_> = by_run.into_iter().chain(limit.units).collect();
     Estimate {
-        mean: mean(&values),
-        spreads: (by_run.into_iter())
-            .chain(by_night.map(|spread| (spread, per_night)))
-            .collect(),
+        mean: mean(&own),
+        objection: (limit.objection).or_else(|| untried(&own, &past, &spreads, floor)),
+        spreads,
         sampling: Sampling {
             own: Hits::new(runs, floor),
-            other: Hits::new(&baseline, floor).map(|hits| hits.scaled(factor)),
+            other: Hits::new(compared, floor).map(|hits| hits.scaled(factor)),
         },
     }
-    .judge(runs.len(), counted(nights), limit, floor, looks)
+    .judge(runs.len(), counted(nights), limit.mean, floor, looks)
+}
+
+/// Returns the part of the error of a change that more runs do not reduce, at 95%: that of the
+/// nights or devices of the baseline, of which `past` has the means. Nothing if they cannot decide.
+pub(super) fn lasting_error(runs: &[f64], past: &Past<f64>, change: f64) -> Option<f64> {
+    let limit = Reference::new(&past.map(|night| vec![night * (1.0 + change)]));
+    let (spread, variance) = match limit.units {
+        Some(units) => units,
+        // Without the variance of the nights' own runs, whose number is not known.
+        None => (
+            Spread::new(runs, &[])?,
+            1.0 + 1.0 / past.own.len().max(1) as f64,
+        ),
+    };
+    let error = student::point(0.95, spread.freedom) * spread.deviation * variance.sqrt();
+    limit.objection.is_none().then_some(error)
 }
 
 /// Change between two builds, measured in pairs.
@@ -100,7 +242,17 @@ pub fn judge_builds(
     let (old, new): (Vec<Measured>, Vec<Measured>) = pairs.iter().copied().unzip();
     let values: Vec<(f64, f64)> = pairs.iter().map(|(a, b)| (a.value, b.value)).collect();
     let Some(logs) = log_ratios(&values).filter(|logs| !logs.is_empty()) else {
-        return (judge_change(&new, &[&old], change, floor, looks), None);
+        let factor = 1.0 + change;
+        let grown: Vec<f64> = old.iter().map(|run| run.value * factor).collect();
+        // Both builds are of the same night.
+        let limit = Reference {
+            mean: mean(&grown),
+            per_run: per_run(&[grown]),
+            units: None,
+            objection: None,
+        };
+        let judged = compare(&new, &[&old], &old, factor, limit, floor, looks);
+        return (judged, None);
     };
     let old: Vec<f64> = values.iter().map(|(old, _)| old.ln()).collect();
     let typical = mean(&old).exp();
@@ -133,6 +285,7 @@ fn judge_logs(logs: &[f64], change: f64, least: f64, looks: Looks) -> Judgement 
         mean: mean(logs),
         spreads: Estimate::by_run(spread, logs.len()),
         sampling: Sampling::default(),
+        objection: None,
     }
     .judge(logs.len(), 0, change.ln_1p(), 0.0, looks);
     let changes = Judgement {
@@ -169,24 +322,96 @@ mod tests {
         values.iter().map(run).collect()
     }
 
+    fn own<'a>(nights: &[&'a [Measured]]) -> Past<&'a [Measured]> {
+        Past {
+            own: nights.to_vec(),
+            others: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn nights_are_sorted_by_device() {
+        let nights = [
+            (Some("b"), 1),
+            (None, 2),
+            (Some("a"), 3),
+            (Some("c"), 4),
+            (Some("b"), 5),
+        ];
+        let past = Past::new("a", nights);
+        assert_eq!(
+            (past.own, past.others),
+            (vec![2, 3], vec![vec![1, 5], vec![4]])
+        );
+        assert!(Past::<u8>::new("a", []).is_empty());
+    }
+
+    #[test]
+    fn a_device_without_nights_is_one_more_of_the_others() {
+        let nights = [100.0, 110.0].map(|at| exact(&[at - 1.0, at, at + 1.0]));
+        let devices = [0, 1].map(|device| vec![&nights[device][..]]);
+        let looks = Looks::new(3, 3);
+        let judge = |others: &[Vec<&[Measured]>]| {
+            let past = Past {
+                own: Vec::new(),
+                others: others.to_vec(),
+            };
+            judge_change(&exact(&[149.0, 150.0, 151.0]), &past, 0.0, 1.0, looks)
+        };
+        let judgement = judge(&devices);
+        // t(95%, 1) = 6.314; the means spread by 7.07.
+        let error = 6.3138 * 50.0_f64.sqrt() * 1.5_f64.sqrt();
+        assert!(
+            (judgement.lower - (150.0 - error)).abs() < 1e-2,
+            "{judgement:?}"
+        );
+        assert_eq!(
+            (judgement.verdict, judgement.limit),
+            (Verdict::Undecided, 105.0)
+        );
+        let judgement = judge(&devices[..1]);
+        assert_eq!(judgement.verdict, Verdict::Undecided);
+        assert!(judgement.why.unwrap().contains("how devices differ"));
+        // A night of its own is compared instead, with the spread of the others' nights.
+        let mut past = own(&[&nights[0]]);
+        past.others = vec![vec![&nights[0], &nights[1], &nights[0]]];
+        let judged = judge_change(&exact(&[104.0, 105.0, 106.0]), &past, 0.0, 1.0, looks);
+        // t(95%, 2) = 2.920; the other's means spread by 5.77.
+        let error = 2.9200 * (100.0 / 3.0_f64).sqrt() * 2.0_f64.sqrt();
+        assert!((judged.lower - (105.0 - error)).abs() < 1e-2, "{judged:?}");
+        assert_eq!(judged.limit, 100.0);
+    }
+
+    #[test]
+    fn a_new_value_after_equal_ones_needs_three_runs() {
+        let nights = vec![exact(&[5.0; 4]); 3];
+        let past = own(&nights.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let judge =
+            |runs: &[f64]| judge_change(&exact(runs), &past, 0.02, 1.0, Looks::new(1, 3)).verdict;
+        assert_eq!(judge(&[5.0]), Verdict::Within);
+        assert_eq!(judge(&[6.0]), Verdict::Undecided);
+        assert_eq!(judge(&[6.0; 3]), Verdict::Over);
+    }
+
     #[test]
     fn change_has_the_error_of_the_baseline() {
         let runs = exact(&[109.0, 110.0, 111.0]);
         let baseline = exact(&[99.0, 100.0, 101.0]);
         let looks = Looks::new(3, 3);
-        let judgement = judge_change(&runs, &[&baseline], 0.02, 1.0, looks);
+        let judgement = judge_change(&runs, &own(&[&baseline]), 0.02, 1.0, looks);
         assert_eq!(judgement.verdict, Verdict::Over);
         assert!((judgement.limit - 102.0).abs() < 1e-9);
-        // t(95%, 4) = 2.132; deviations 1 and 1.02.
-        let error = 2.1318 * ((1.0 + 1.02 * 1.02) / 2.0_f64).sqrt() * (2.0_f64 / 3.0).sqrt();
+        // t(95%, 4) = 2.132; deviations 1 and 1.02. Nights are taken to differ as much as runs do.
+        let variance: f64 = 2.0 + 2.0 / 3.0;
+        let error = 2.1318 * ((1.0 + 1.02 * 1.02) / 2.0_f64).sqrt() * variance.sqrt();
         assert!(
             (judgement.lower - (110.0 - error)).abs() < 1e-3,
             "{judgement:?}"
         );
         assert_eq!(judgement.earlier_runs, 3);
-        let judgement = judge_change(&runs, &[&baseline], 0.10, 1.0, looks);
+        let judgement = judge_change(&runs, &own(&[&baseline]), 0.10, 1.0, looks);
         assert_eq!(judgement.verdict, Verdict::Undecided);
-        let judgement = judge_change(&runs, &[&baseline], 0.15, 1.0, looks);
+        let judgement = judge_change(&runs, &own(&[&baseline]), 0.15, 1.0, looks);
         assert_eq!(judgement.verdict, Verdict::Within);
     }
 
@@ -204,7 +429,7 @@ mod tests {
         let looks = Looks::new(3, 3);
         let judge = |samples| {
             let baseline = sampled(100.0, samples);
-            judge_change(&sampled(110.0, 1e9), &[&baseline], 0.0, 1.0, looks).verdict
+            judge_change(&sampled(110.0, 1e9), &own(&[&baseline]), 0.0, 1.0, looks).verdict
         };
         assert_eq!(judge(1e9), Verdict::Over);
         assert_eq!(judge(30.0), Verdict::Undecided);
@@ -214,7 +439,7 @@ mod tests {
     fn equal_counts_are_compared_exactly() {
         let looks = Looks::new(3, 3);
         let judge = |runs: &[f64], baseline: &[f64]| {
-            judge_change(&exact(runs), &[&exact(baseline)], 0.02, 1.0, looks).verdict
+            judge_change(&exact(runs), &own(&[&exact(baseline)]), 0.02, 1.0, looks).verdict
         };
         assert_eq!(judge(&[0.0; 3], &[0.0; 3]), Verdict::Within);
         assert_eq!(judge(&[1.0; 3], &[0.0; 3]), Verdict::Over);
@@ -232,7 +457,7 @@ mod tests {
         let all = nights.each_ref().map(Vec::as_slice);
         let looks = Looks::new(3, 3);
         let judge = |runs: &[f64], nights: &[&[Measured]]| {
-            judge_change(&exact(runs), nights, 0.0, 1.0, looks)
+            judge_change(&exact(runs), &own(nights), 0.0, 1.0, looks)
         };
         // t(95%, 2) = 2.920; the means spread by 10.
         let judgement = judge(&[129.0, 130.0, 131.0], &all);
@@ -265,7 +490,7 @@ mod tests {
             (exact(&[1.0]), f64::NAN),
             (exact(&[1.0]), -2.0),
         ] {
-            let judgement = judge_change(&runs, &[&baseline], change, 1.0, looks);
+            let judgement = judge_change(&runs, &own(&[&baseline]), change, 1.0, looks);
             assert_eq!(judgement.verdict, Verdict::Undecided, "{baseline:?}");
             assert!(judgement.why.is_some() && judgement.limit.is_finite());
         }
@@ -327,6 +552,14 @@ mod tests {
             let (judgement, change) = judge_builds(&pairs(&values), 0.05, 1.0, looks);
             assert_eq!((judgement.verdict, change), (verdict, None), "{values:?}");
         }
+        // t(95%, 4) = 2.132: the builds are of one night, whatever others are like.
+        let values = [(0.0, 10.0), (1.0, 11.0), (2.0, 12.0)];
+        let (judgement, _) = judge_builds(&pairs(&values), 0.0, 1.0, looks);
+        let error = 2.1318 * (2.0_f64 / 3.0).sqrt();
+        assert!(
+            (judgement.lower - (11.0 - error)).abs() < 1e-3,
+            "{judgement:?}"
+        );
         let (judgement, _) = judge_builds(&[], 0.05, 1.0, looks);
         assert_eq!(judgement.verdict, Verdict::Undecided);
     }

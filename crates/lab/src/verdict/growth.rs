@@ -25,9 +25,28 @@ pub fn slope_of_second_half(values: &[f64]) -> Option<f64> {
     (slope.is_finite() && values.iter().all(|value| value.is_finite())).then_some(slope)
 }
 
+/// Returns the least step of a slope over so many rounds of values with this step: the deviation of
+/// the slope if that of each value is the step. Fewer than 4 rounds count as 4.
+pub fn slope_step(step: f64, rounds: usize) -> f64 {
+    let rounds = rounds.max(MIN_ROUNDS);
+    let points = (rounds - rounds / 2).max(MIN_POINTS) as f64;
+    // The sum of squared distances from the middle round.
+    step / (points * (points * points - 1.0) / 12.0).sqrt()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn step_of_a_slope_is_the_deviation_of_its_line() {
+        for rounds in [0, 4, 5] {
+            assert_eq!(slope_step(2.0, rounds), 2.0 / 2.0_f64.sqrt(), "{rounds}");
+        }
+        // 10 points: distances of 0.5 to 4.5 on both sides, squared.
+        assert_eq!(slope_step(1.0, 20), 1.0 / 82.5_f64.sqrt());
+        assert_eq!(slope_step(1.0, 21), 1.0 / 110.0_f64.sqrt());
+    }
 
     #[test]
     fn slope_is_that_of_the_second_half() {

@@ -4,7 +4,7 @@
 /// Least number of runs without a history.
 pub const MIN_RUNS: usize = 3;
 /// Least number of earlier runs with which fewer than [`MIN_RUNS`] runs are judged.
-pub const MIN_EARLIER_RUNS: usize = 10;
+pub(crate) const MIN_EARLIER_RUNS: usize = 10;
 
 /// Plan of the looks of a scenario with a minimum and maximum number of runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

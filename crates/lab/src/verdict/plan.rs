@@ -3,7 +3,7 @@
 use heaptap_analyze::sampling::special;
 use serde::{Deserialize, Serialize};
 
-use super::change::log_ratios;
+use super::change::{Past, lasting_error, log_ratios};
 use super::spread::{Spread, mean};
 use super::{MIN_RUNS, Measured, objection, student, values};
 
@@ -68,6 +68,19 @@ pub fn plan(runs: &[Measured], limit: f64) -> Plan {
         special::bisect(-5.0, 5.0 + 5.0 * t, is_below) / root
     };
     Plan::new(ratio, bound(1.0 - OUTSIDE), bound(OUTSIDE))
+}
+
+/// Plans the runs that decide between the grown mean of a baseline, `limit`, and the mean of a pilot.
+/// `past` has the means of earlier nights: more runs do not make nights or devices more alike.
+pub fn plan_change(runs: &[Measured], limit: f64, past: &Past<f64>, change: f64) -> Plan {
+    let values = values(runs);
+    let margin = (mean(&values) - limit).abs();
+    // 0 of 0 is within, as for any number of nights.
+    match lasting_error(&values, past, change) {
+        _ if values.len() < 2 => plan(runs, limit),
+        Some(error) if error <= 0.0 || error < margin => plan(runs, limit),
+        _ => Plan::none("more nights are needed: more runs do not show how nights differ"),
+    }
 }
 
 /// Plans the pairs of runs (old build, new build) that decide about an accepted change, from those
@@ -191,6 +204,36 @@ mod tests {
         assert_eq!(plan_pairs(&pairs, 0.02), Some(by_ratio));
         assert_eq!(plan_pairs(&[(0.0, 1.0); 3], 0.02), None);
         assert_eq!(plan_pairs(&[], 0.02), None);
+    }
+
+    #[test]
+    fn change_within_the_spread_of_nights_needs_nights_and_not_runs() {
+        let runs = exact(&[109.0, 110.0, 111.0]);
+        let needed = |own: &[f64], others: Vec<Vec<f64>>, limit| {
+            let past = Past {
+                own: own.to_vec(),
+                others,
+            };
+            plan_change(&runs, limit, &past, 0.0)
+        };
+        // t(95%, 2) * sqrt(4/3) = 3.37 spreads of nights.
+        let near = needed(&[95.0, 100.0, 105.0], Vec::new(), 100.0);
+        assert_eq!(near.needed, None);
+        assert!(near.why.unwrap().starts_with("more nights are needed"));
+        let far = needed(&[99.0, 100.0, 101.0], Vec::new(), 100.0);
+        assert_eq!(far, plan(&runs, 100.0));
+        // One night is taken to differ as runs do, and another device is not comparable.
+        assert_eq!(needed(&[100.0], Vec::new(), 100.0), plan(&runs, 100.0));
+        assert_eq!(needed(&[107.0], Vec::new(), 107.0).needed, None);
+        assert_eq!(needed(&[], vec![vec![100.0; 3]], 100.0).needed, None);
+        let equal = Past {
+            own: vec![0.0; 3],
+            others: Vec::new(),
+        };
+        assert_eq!(
+            plan_change(&exact(&[0.0; 3]), 0.0, &equal, 0.02).needed,
+            Some(3)
+        );
     }
 
     #[test]

@@ -260,6 +260,8 @@ fn growth(random: &mut fastrand::Rng, leak: f64) -> Measured {
 
 #[test]
 fn growth_is_decided_by_the_slopes_of_runs() {
+    const INTERVAL: f64 = 4096.0;
+    let step = slope_step(INTERVAL, 20);
     let budgets = budgets(600);
     // Runs, decided at twice the limit.
     for (count, decided) in [(3, 41.0), (5, 76.0), (10, 99.0)] {
@@ -267,9 +269,10 @@ fn growth_is_decided_by_the_slopes_of_runs() {
         let mut rates_of = |leak| {
             let mut rates = Rates::default();
             for _ in 0..budgets {
-                let runs: Vec<_> = (0..count).map(|_| growth(&mut random, leak)).collect();
+                let run = |_| exact(INTERVAL * growth(&mut random, leak).value);
+                let runs: Vec<_> = (0..count).map(run).collect();
                 let looks = Looks::new(count, count);
-                let verdict = judge_growth(&runs, &[], 1.0, 0.0, looks).verdict;
+                let verdict = judge_growth(&runs, &[], INTERVAL, step, looks).verdict;
                 rates.add(verdict, count, budgets);
             }
             report(format_args!("growth {leak}, {count} runs: {rates:.1?}"));
@@ -282,8 +285,8 @@ fn growth_is_decided_by_the_slopes_of_runs() {
     }
 }
 
-/// Returns pairs of runs (old build, new build) under drift of 0.5% a run, wander of 3% and noise of 2%, alternately in
-/// the order A B and B A.
+/// Returns pairs of runs (old build, new build) under drift of 0.5% a run, wander of 3% and noise of
+/// 2%, alternately in the order A B and B A.
 fn pairs(random: &mut fastrand::Rng, change: f64, count: usize) -> Vec<(Measured, Measured)> {
     let mut wander = 0.03 * normal(random);
     let mut run = 0.0;

@@ -38,8 +38,17 @@ impl Spread {
         })
     }
 
-    /// Returns the spread of runs around the mean of their night: builds differ from night to night.
-    fn of_nights(nights: &[&[f64]]) -> Option<Self> {
+    /// Makes it the spread of nights or devices, which are not runs.
+    pub(super) fn of_units(self) -> Self {
+        Self {
+            earlier_runs: 0,
+            ..self
+        }
+    }
+
+    /// Returns the spread of runs around the mean of their night: builds differ from night to
+    /// night.
+    pub(super) fn of_nights(nights: &[&[f64]]) -> Option<Self> {
         let (mut squares, mut freedom, mut earlier_runs) = (0.0, 0.0, 0);
         for night in nights {
             if let Some(deviation) = deviation(night) {

@@ -152,6 +152,27 @@ fn one_run_is_judged_with_ten_earlier_ones() {
 }
 
 #[test]
+fn one_run_that_differs_from_equal_ones_is_not_certain() {
+    let earlier = exact(&[2.0; 10]);
+    let judge =
+        |runs: &[f64], limit| judge(&exact(runs), &[&earlier], limit, 1.0, Looks::new(1, 3));
+    assert_eq!(judge(&[2.0], 2.0).verdict, Verdict::Within);
+    assert_eq!(judge(&[2.0], 1.0).verdict, Verdict::Over);
+    for limit in [2.0, 4.0] {
+        let judgement = judge(&[3.0], limit);
+        assert_eq!(judgement.verdict, Verdict::Undecided);
+        assert_eq!(
+            judgement.why.as_deref(),
+            Some("the value differs from all earlier ones: a verdict needs 3 runs")
+        );
+    }
+    assert_eq!(judge(&[3.0; 3], 2.0).verdict, Verdict::Over);
+    assert_eq!(judge(&[3.0; 3], 4.0).verdict, Verdict::Within);
+    // A leak is a leak.
+    assert_eq!(judge(&[1.0], 0.0).verdict, Verdict::Over);
+}
+
+#[test]
 fn unusable_figures_are_undecided_with_a_reason() {
     let good = exact(&[1.0, 2.0, 3.0]);
     let samples = |samples| {
@@ -210,11 +231,16 @@ fn any_figures_are_judged_without_a_panic() {
         let runs = figures(7);
         let nights = [figures(7), figures(3), figures(5), figures(2)];
         let nights = &nights.each_ref().map(Vec::as_slice)[random.usize(..4)..];
+        let devices = [None, Some("a"), Some("b"), Some("own")];
+        let past = nights
+            .iter()
+            .map(|night| (devices[random.usize(..4)], *night));
+        let past = Past::new("own", past.collect::<Vec<_>>());
         let looks = Looks::new(1, 5).last();
         for judgement in [
             judge(&runs, nights, limit, floor, looks),
             judge_growth(&runs, nights, -limit, floor, looks),
-            judge_change(&runs, nights, first, floor, looks),
+            judge_change(&runs, &past, first, floor, looks),
         ] {
             let numbers = [
                 judgement.mean,
@@ -228,7 +254,9 @@ fn any_figures_are_judged_without_a_panic() {
             let is_undecided = judgement.verdict == Verdict::Undecided;
             assert_eq!(is_undecided, judgement.why.is_some(), "{judgement:?}");
         }
-        let plan = plan(&runs, limit);
-        assert_eq!(plan.needed.is_none(), plan.why.is_some(), "{plan:?}");
+        let means = past.map(|night| spread::mean(&values(night)));
+        for plan in [plan(&runs, limit), plan_change(&runs, limit, &means, first)] {
+            assert_eq!(plan.needed.is_none(), plan.why.is_some(), "{plan:?}");
+        }
     }
 }

@@ -7,14 +7,23 @@ pub(super) static BUDGET: Group = Group {
         Choice {
             keys: &["native", "java", "leaks", "meminfo", "live-set"],
             required: true,
+            help: "",
         },
         Choice {
             keys: &["limit", "change"],
             required: true,
+            help: "",
         },
         Choice {
             keys: &["at", "per"],
             required: false,
+            help: "",
+        },
+        // A slope is often around 0: it does not have a share by which it can grow.
+        Choice {
+            keys: &["per", "change"],
+            required: false,
+            help: "use `limit`",
         },
     ],
     keys: &[

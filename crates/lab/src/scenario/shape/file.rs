@@ -121,6 +121,7 @@ static TARGET: Group = Group {
     choices: &[Choice {
         keys: &["name", "package"],
         required: true,
+        help: "",
     }],
     keys: &[
         key(

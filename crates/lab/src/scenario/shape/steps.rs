@@ -74,6 +74,7 @@ static DUMP: Group = Group {
     choices: &[Choice {
         keys: &["java", "hprof"],
         required: true,
+        help: "",
     }],
     keys: &[
         key(
@@ -90,6 +91,7 @@ pub(super) static TRIGGER: Group = Group {
     choices: &[Choice {
         keys: &["log", "oom", "meminfo", "perfetto"],
         required: true,
+        help: "",
     }],
     keys: &[
         key(
@@ -137,6 +139,7 @@ static WAIT_FOR: Group = Group {
     choices: &[Choice {
         keys: &["activity", "log", "quiet"],
         required: true,
+        help: "",
     }],
     keys: &[
         key(

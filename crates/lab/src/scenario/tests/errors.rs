@@ -186,6 +186,18 @@ fn keys_that_exclude_each_other() {
             "6:46: budgets[0]: `limit` and `change` exclude each other",
         ],
     );
+    let steps = "steps:\n- repeat: 5\n  steps: [snapshot: round]\n";
+    fails(
+        &format!(
+            "version: 1\nname: a\ntarget: {{name: a}}\n{steps}budgets:\n\
+             - {{name: c, native: {{}}, per: round, change: 2%}}\n\
+             - {{name: d, native: {{}}, change: 2%, per: round}}\n"
+        ),
+        &[
+            "8:37: budgets[0]: `per` and `change` exclude each other (use `limit`)",
+            "9:37: budgets[1]: `change` and `per` exclude each other (use `limit`)",
+        ],
+    );
 }
 
 #[test]

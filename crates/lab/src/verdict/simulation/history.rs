@@ -4,6 +4,7 @@
 use super::*;
 
 const CV: f64 = 0.02;
+const PAGE: f64 = 4096.0;
 
 fn looks() -> Looks {
     Looks::new(1, 5)
@@ -107,8 +108,130 @@ fn changes_are_right_against_nights() {
             let level = truth * (1.0 + night_cv * normal(random));
             let all = runs(random, 1.05 * level, CV, None, 5);
             until_decided(looks(), 3 * count, |look| {
-                judge_change(&all[..look], &borrowed(&nights), 0.05, 0.0, looks())
+                let past = Past {
+                    own: borrowed(&nights),
+                    others: Vec::new(),
+                };
+                judge_change(&all[..look], &past, 0.05, 0.0, looks())
             })
         });
     }
+}
+
+/// Devices of a class, and the one that is measured.
+struct Devices {
+    name: &'static str,
+    /// Nights of each device.
+    nights: &'static [usize],
+    /// The measured device is one of them.
+    is_own: bool,
+    device_cv: f64,
+    night_cv: f64,
+    /// Least share decided at 10% above the limit, percent.
+    decided: f64,
+}
+
+#[test]
+fn changes_are_right_for_a_class_of_devices() {
+    let other = Devices {
+        name: "another of 2 devices with 5 nights",
+        nights: &[5, 5],
+        is_own: false,
+        device_cv: 0.05,
+        night_cv: 0.01,
+        decided: 0.0,
+    };
+    for devices in [
+        Devices {
+            name: "one of 2 devices with 5 nights",
+            is_own: true,
+            decided: 97.0,
+            ..other
+        },
+        Devices {
+            name: "one of 2 devices with 1 and 5 nights",
+            nights: &[1, 5],
+            is_own: true,
+            decided: 85.0,
+            ..other
+        },
+        Devices {
+            name: "another of 2 devices that are alike",
+            device_cv: 0.0,
+            night_cv: CV,
+            ..other
+        },
+        Devices {
+            name: "another of 6 devices with 2 nights",
+            nights: &[2; 6],
+            decided: 22.0,
+            ..other
+        },
+        Devices {
+            name: "another of 6 devices with a night",
+            nights: &[1; 6],
+            ..other
+        },
+        Devices {
+            name: "another than the only device",
+            nights: &[5],
+            ..other
+        },
+        other,
+    ] {
+        let Devices { night_cv, .. } = devices;
+        assert_right(devices.name, devices.decided, |random, truth| {
+            let mut device = || 1.0 + devices.device_cv * normal(random);
+            let levels: Vec<f64> = (0..=devices.nights.len()).map(|_| device()).collect();
+            let mut night = |level: f64, truth: f64, count| {
+                let level = truth * level * (1.0 + night_cv * normal(random));
+                runs(random, level, CV, None, count)
+            };
+            let mut all: Vec<Vec<Vec<_>>> = std::iter::zip(devices.nights, &levels)
+                .map(|(&nights, level)| (0..nights).map(|_| night(*level, 1.0, 3)).collect())
+                .collect();
+            // The limit of another device is that of the class.
+            let (own, level) = match devices.is_own {
+                true => (all.remove(0), levels[0]),
+                false => (Vec::new(), levels[levels.len() - 1]),
+            };
+            let new = night(level, 1.05 * truth, 5);
+            until_decided(looks(), 3 * devices.nights.iter().sum::<usize>(), |look| {
+                let past = Past {
+                    own: borrowed(&own),
+                    others: all.iter().map(|nights| borrowed(nights)).collect(),
+                };
+                judge_change(&new[..look], &past, 0.05, 0.0, looks())
+            })
+        });
+    }
+}
+
+#[test]
+fn growth_in_pages_is_decided_with_the_step_of_its_slope() {
+    // A leak of a fifth of a page in a round.
+    let limit = PAGE / 5.0;
+    let step = slope_step(PAGE, 20);
+    // Runs, decided at twice the limit.
+    for (count, decided) in [(3, 65.0), (5, 97.0), (10, 99.0)] {
+        let name = format!("growth in pages, {count} runs");
+        let judged = |random: &mut fastrand::Rng, truth: f64| {
+            let runs = pages(random, truth * limit, count);
+            judge_growth(&runs, &[], limit, step, Looks::new(count, count))
+        };
+        assert_right(&name, 0.0, judged);
+        let twice = of_kind(&name, 2.0, judged);
+        assert!(twice.over >= decided, "{count}: {twice:?}");
+    }
+}
+
+/// Returns the growth of runs of 20 rounds, whose values are whole pages. The rate spreads by 10%.
+fn pages(random: &mut fastrand::Rng, leak: f64, count: usize) -> Vec<Measured> {
+    let mut run = || {
+        let (rate, start) = (leak * (1.0 + 0.1 * normal(random)), random.f64());
+        let value = |round: u32| (f64::from(round) * rate / PAGE + start).floor() * PAGE;
+        let rounds: Vec<f64> = (1..=20).map(value).collect();
+        exact(slope_of_second_half(&rounds).unwrap())
+    };
+    (0..count).map(|_| run()).collect()
 }
