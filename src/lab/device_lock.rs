@@ -12,6 +12,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -39,7 +40,8 @@ const GONE: Duration = Duration::from_secs(30);
 struct Owner {
     /// Name of its host, for messages.
     host: String,
-    /// ID of the host's boot; empty if the system has none.
+    /// ID of the host's boot. Linux has one without a privilege; it is empty elsewhere, and there
+    /// the next process waits as for another host if the owner was killed.
     boot: String,
     pid: u32,
     beat: u64,
@@ -80,6 +82,9 @@ pub struct DeviceLock {
     _file: Option<File>,
     files: Files,
     number: u64,
+    /// Whether the device is released. Held while the owner's file is written, because aborting the
+    /// beats does not stop a write.
+    is_over: Arc<Mutex<bool>>,
     beats: tokio::task::JoinHandle<()>,
     lost: watch::Receiver<bool>,
 }
@@ -119,14 +124,14 @@ impl DeviceLock {
                 .with_help("make the state directory writable, or set HEAPTAP_STATE_DIR")
         };
         std::fs::create_dir_all(&files.folder).map_err(unwritable)?;
-        let until = Instant::now() + limit;
+        let until = Instant::now().checked_add(limit);
         let mut tell = Some(tell);
         let mut watched = Watched::default();
         loop {
             if let Some(lock) = files.try_acquire(&mut watched).map_err(unwritable)? {
                 return Ok(lock);
             }
-            if Instant::now() >= until {
+            if until.is_some_and(|until| Instant::now() >= until) {
                 let message = format!(
                     "another heaptap runs a scenario on {serial}{}",
                     watched.by()
@@ -158,6 +163,8 @@ impl Drop for DeviceLock {
                 free: true,
                 ..Owner::this_process()
             };
+            let mut is_over = self.is_over.lock().unwrap_or_else(PoisonError::into_inner);
+            *is_over = true;
             // Otherwise others wait until it is gone.
             let _ = std::fs::write(self.files.owner(self.number), owner.text());
         }
@@ -167,8 +174,9 @@ impl Drop for DeviceLock {
 /// Returns the name of a device for all hosts. Emulators share their own serial number: adb's serial
 /// at their server tells them apart.
 fn key(serial: &str, own_serial: &str, server: &str) -> String {
-    if !own_serial.is_empty() && provoke::identity(serial, own_serial) == own_serial {
-        return own_serial.to_owned();
+    let identity = provoke::identity(serial, own_serial, server);
+    if identity == own_serial {
+        return identity;
     }
     let is_local = Address::parse(server, "the adb server").is_ok_and(|at| at.is_local());
     let host = match is_local {
@@ -265,12 +273,14 @@ impl Files {
             return Ok(None);
         }
         let (lose, lost) = watch::channel(false);
-        let beats = tokio::spawn(beat(self.clone(), last + 1, own, lose));
+        let is_over = Arc::new(Mutex::new(false));
+        let beats = beat(self.clone(), last + 1, own, lose, Arc::clone(&is_over));
         Ok(Some(DeviceLock {
             _file: file,
             files: self.clone(),
             number: last + 1,
-            beats,
+            is_over,
+            beats: tokio::spawn(beats),
             lost,
         }))
     }
@@ -298,7 +308,13 @@ impl Files {
 }
 
 /// Changes the owner's file at intervals, until another process is the owner.
-async fn beat(files: Files, number: u64, mut owner: Owner, lose: watch::Sender<bool>) {
+async fn beat(
+    files: Files,
+    number: u64,
+    mut owner: Owner,
+    lose: watch::Sender<bool>,
+    is_over: Arc<Mutex<bool>>,
+) {
     loop {
         tokio::time::sleep(BEAT).await;
         if files.last().is_ok_and(|last| last > number) {
@@ -306,6 +322,10 @@ async fn beat(files: Files, number: u64, mut owner: Owner, lose: watch::Sender<b
             return;
         }
         owner.beat += 1;
+        let is_over = is_over.lock().unwrap_or_else(PoisonError::into_inner);
+        if *is_over {
+            return;
+        }
         // A file system that is away for a moment loses some beats.
         let _ = std::fs::write(files.owner(number), owner.text());
     }

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use heaptap_lab::results::{self, Device, Run, ScenarioResult};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{ErrorClass, Failure};
 use crate::folder::UNFINISHED_PREFIX;
 use crate::results::output::file_name;
-use crate::results::whole_file::WholeFile;
+use crate::results::whole_file;
 
 /// Names of the files.
 pub const RESULT: &str = "result.json";
@@ -28,27 +28,24 @@ pub fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
 
 /// Writes bytes under their final name when they are complete.
 fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    use std::io::Write as _;
-    let write = || {
-        let mut file = WholeFile::named(path)?;
-        file.write_all(bytes)?;
-        file.finish()
-    };
-    write().map_err(|error| {
-        let message = format!("cannot write {}: {error}", path.display());
-        Failure::new(ErrorClass::HostWrite, "host-write", message)
-            .with_help("free space on the host, then run the command again with `--resume`")
-    })
+    whole_file::write_named(path, bytes).map_err(|error| unwritable(path, &error))
 }
 
-/// Writes a value as JSON.
+fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+    let message = format!("cannot write {}: {error}", path.display());
+    Failure::new(ErrorClass::HostWrite, "host-write", message)
+        .with_help("free space on the host, then run the command again with `--resume`")
+}
+
+/// Writes a value as JSON. It survives a power loss, as the journals of recordings do: `--resume`
+/// reads it.
 pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_vec_pretty(value)
         .map_err(|error| Failure::new(ErrorClass::Bug, "bug", error.to_string()))?;
-    write_whole(path, &text)
+    whole_file::write_synced(path, &text).map_err(|error| unwritable(path, &error))
 }
 
-/// Writes all files of the results of a directory.
+/// Writes all files of the result of one scenario on one device.
 ///
 /// # Errors
 /// Returns an error if the directory cannot be written.
@@ -57,6 +54,21 @@ pub fn write(folder: &Path, all: &[ScenarioResult]) -> Result<(), Failure> {
         [only] => write_json(&folder.join(RESULT), only)?,
         all => write_json(&folder.join(RESULT), &all)?,
     }
+    write_others(folder, all)
+}
+
+/// Writes all files of the results whose runs are in directories below. `result.json` is a list,
+/// also of one result.
+///
+/// # Errors
+/// Returns an error if the directory cannot be written.
+pub fn write_together(folder: &Path, all: &[ScenarioResult]) -> Result<(), Failure> {
+    write_json(&folder.join(RESULT), &all)?;
+    write_others(folder, all)
+}
+
+/// Writes the files that other systems and people read.
+fn write_others(folder: &Path, all: &[ScenarioResult]) -> Result<(), Failure> {
     let text = |name: &str, text: String| write_whole(&folder.join(name), text.as_bytes());
     let page = |result: &ScenarioResult, run: &Run| {
         let name = page_name(&result.scenario, &result.device, run.number);
@@ -100,15 +112,22 @@ pub(super) fn run_name(run: usize) -> String {
 /// Returns the name of a run's page. CI systems copy attachments into one directory, so it is
 /// unique among the runs of all scenarios and devices.
 pub(super) fn page_name(scenario: &str, device: &Device, run: usize) -> String {
-    file_name(&format!("{scenario}-{}-run-{run}.html", device.name()))
+    format!("{}-run-{run}.html", part_name(scenario, &device.name()))
 }
 
-/// Reads the result in a directory.
+/// Reads the only result in a directory.
 ///
 /// # Errors
-/// Returns an error if there is none of one scenario, or if it is damaged.
+/// Returns an error if there is not exactly one, or if it is damaged.
 pub fn read(folder: &Path) -> Result<ScenarioResult, Failure> {
-    read_json(folder)
+    let (mut results, _) = read_all(folder)?;
+    match results.pop() {
+        Some(only) if results.is_empty() => Ok(only),
+        _ => Err(unusable(
+            &folder.join(RESULT),
+            "it does not have exactly one result",
+        )),
+    }
 }
 
 /// Reads the results in a directory, and whether each has a directory of its own.
@@ -116,26 +135,44 @@ pub fn read(folder: &Path) -> Result<ScenarioResult, Failure> {
 /// # Errors
 /// Returns an error if there are none, or if they are damaged.
 pub fn read_all(folder: &Path) -> Result<(Vec<ScenarioResult>, bool), Failure> {
-    let value: serde_json::Value = read_json(folder)?;
-    let has_parts = value.is_array();
-    let results = match has_parts {
-        true => serde_json::from_value(value),
-        false => serde_json::from_value(value).map(|result| vec![result]),
-    };
-    let results = results.map_err(|error| unusable(&folder.join(RESULT), &error.to_string()))?;
-    Ok((results, has_parts))
-}
-
-fn read_json<T: serde::de::DeserializeOwned>(folder: &Path) -> Result<T, Failure> {
     let path = folder.join(RESULT);
     let text = std::fs::read(&path).map_err(|error| unusable(&path, &error.to_string()))?;
-    serde_json::from_slice(&text).map_err(|error| unusable(&path, &error.to_string()))
+    let read = || {
+        let value: serde_json::Value = serde_json::from_slice(&text)?;
+        let has_parts = value.is_array();
+        let results = match has_parts {
+            true => serde_json::from_value(value)?,
+            false => vec![serde_json::from_value(value)?],
+        };
+        Ok((results, has_parts))
+    };
+    read().map_err(|error: serde_json::Error| unusable(&path, &error.to_string()))
 }
 
 fn unusable(path: &Path, why: &str) -> Failure {
     let message = format!("cannot read {}: {why}", path.display());
     Failure::new(ErrorClass::BadInput, "input-unreadable", message)
         .with_help("name the output directory of `heaptap run`")
+}
+
+/// The device and the scenario whose runs a directory has.
+#[derive(Debug, Deserialize)]
+pub struct Begun {
+    pub scenario_sha256: String,
+    pub device: Device,
+}
+
+/// Returns whose runs a directory has; `None` if it does not have runs of its own.
+///
+/// # Errors
+/// Returns an error if its progress cannot be read.
+pub fn begun_in(folder: &Path) -> Result<Option<Begun>, Failure> {
+    let damaged = |why: String| cannot_resume(folder, &format!("{PROGRESS} is damaged: {why}"));
+    match std::fs::read(folder.join(PROGRESS)) {
+        Ok(text) => serde_json::from_slice(&text).map_err(|error| damaged(error.to_string())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(damaged(error.to_string())),
+    }
 }
 
 /// Returns the failure of `--resume` in a directory.
@@ -198,4 +235,28 @@ pub fn claim(folder: &Path, resume: bool) -> Result<(), Failure> {
             .with_help("name a new directory, or go on with its runs with `--resume`"));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_of_two_devices_differ_and_pages_keep_their_ending() {
+        let scenario = "s".repeat(64);
+        let device = |serial: &str| Device {
+            serial: serial.to_owned(),
+            ..Device::default()
+        };
+        let [one, other] = ["10.20.30.40:5555", "10.20.30.40:5556"].map(device);
+        assert_ne!(
+            part_name(&scenario, &one.serial),
+            part_name(&scenario, &other.serial)
+        );
+        let pages = [(&one, 1), (&one, 2), (&other, 1)];
+        let pages = pages.map(|(device, run)| page_name(&scenario, device, run));
+        assert!(pages[0] != pages[1] && pages[0] != pages[2], "{pages:?}");
+        assert!(pages[1].ends_with("-run-2.html"), "{pages:?}");
+        assert_eq!(page_name("a", &device("b"), 3), "a-b-run-3.html");
+    }
 }

@@ -4,10 +4,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use heaptap_lab::scenario::Install;
+use tokio::task::JoinHandle;
 
 use super::steps::interrupted;
 use crate::bytes::Bytes;
-use crate::device::{Command, Device, Output};
+use crate::device::{Command, Device, DeviceError, Output};
 use crate::error::{ErrorClass, Failure};
 use crate::provoke::Cancel;
 use crate::untrusted::sanitize;
@@ -52,18 +53,13 @@ pub(super) async fn install(
     package: &str,
     cancel: &Cancel,
 ) -> Result<(), Failure> {
-    let mut copies = Vec::new();
+    let mut left = Left::default();
     let installed = tokio::select! {
-        installed = install_copies(device, app, base, package, &mut copies) => installed,
+        installed = install_copies(device, app, base, package, &mut left) => installed,
         // The package manager completes or drops what it has begun.
         () = cancel.wait() => Err(interrupted()),
     };
-    for copy in &copies {
-        // The results do not depend on it.
-        let _ = device
-            .run(&Command::program("rm").args(["-f", copy]), CLEANUP)
-            .await;
-    }
+    left.remove(device).await;
     installed?;
     let compile = Command::program("cmd").args(["package", "compile", "-m", "speed-profile", "-f"]);
     let compile = compile.arg(package);
@@ -74,54 +70,104 @@ pub(super) async fn install(
     }
 }
 
+/// What an installation leaves on the device.
+#[derive(Default)]
+struct Left {
+    copies: Vec<String>,
+    /// The device creates a session, also if nobody waits for its ID.
+    created: Option<JoinHandle<Result<Output, DeviceError>>>,
+    /// Session of the package manager with copies of the parts, until it is committed.
+    session: Option<String>,
+}
+
+impl Left {
+    /// Removes everything. The results do not depend on it.
+    async fn remove(self, device: &Device) {
+        let mut session = self.session;
+        if let Some(created) = self.created {
+            let created = created.await.ok().and_then(Result::ok);
+            session = created.and_then(|created| session_of(&created));
+        }
+        if let Some(session) = session {
+            let abandon = pm(&["install-abandon", &session]);
+            let _ = device.run(&abandon, CLEANUP).await;
+        }
+        for copy in &self.copies {
+            let _ = device
+                .run(&Command::program("rm").args(["-f", copy]), CLEANUP)
+                .await;
+        }
+    }
+
+    /// Creates a session for the parts.
+    async fn create(&mut self, device: &Device) -> Result<String, Failure> {
+        let own = device.clone();
+        let created = self.created.insert(tokio::spawn(async move {
+            let create = pm(&["install-create", "-r", "-t", "-d"]);
+            own.run(&create, CLEANUP).await
+        }));
+        let created = created.await;
+        self.created = None;
+        let created =
+            created.map_err(|error| Failure::new(ErrorClass::Bug, "bug", error.to_string()))??;
+        succeeded(device, &created)?;
+        self.session = session_of(&created);
+        self.session.clone().ok_or_else(|| {
+            let said = String::from_utf8_lossy(&created.stdout);
+            refused(device, &said)
+        })
+    }
+}
+
+/// Returns the ID in `Success: created install session [1405000001]`.
+fn session_of(created: &Output) -> Option<String> {
+    let text = String::from_utf8_lossy(&created.stdout);
+    let (_, rest) = text.split_once('[')?;
+    let (session, _) = rest.split_once(']')?;
+    Some(session.to_owned())
+}
+
+fn pm(words: &[&str]) -> Command {
+    Command::program("pm").args(words)
+}
+
 async fn install_copies(
     device: &Device,
     app: &Install,
     base: &Path,
     package: &str,
-    copies: &mut Vec<String>,
+    left: &mut Left,
 ) -> Result<(), Failure> {
     let mut sizes = Vec::new();
     for (at, apk) in app.apk.iter().enumerate() {
         let bytes = open(&base.join(apk))?;
         // `--resume` removes the copies of a killed process, because it has the same names.
         let copy = format!("/data/local/tmp/heaptap-{package}-{at}.apk");
-        copies.push(copy.clone());
+        left.copies.push(copy.clone());
         sizes.push(bytes.len());
         device.push(&bytes, &copy, MODE, LIMIT).await?;
     }
     if !app.keep_data {
         // It is not installed before the first run of a scenario.
-        let _ = device
-            .run(&Command::program("pm").args(["uninstall", package]), LIMIT)
-            .await?;
+        let _ = device.run(&pm(&["uninstall", package]), LIMIT).await?;
     }
-    let pm = |words: &[&str]| Command::program("pm").args(words);
     // `-d`: an older build keeps the data, too, if the device permits it.
-    if let [only] = copies.as_slice() {
+    if let [only] = left.copies.as_slice() {
         let output = device
             .run(&pm(&["install", "-r", "-t", "-d", only]), LIMIT)
             .await?;
         return succeeded(device, &output);
     }
-    let created = device
-        .run(&pm(&["install-create", "-r", "-t", "-d"]), LIMIT)
-        .await?;
-    succeeded(device, &created)?;
-    let text = String::from_utf8_lossy(&created.stdout);
-    let session = text
-        .split_once('[')
-        .and_then(|(_, rest)| rest.split_once(']'));
-    let Some((session, _)) = session else {
-        return Err(refused(device, &text));
-    };
-    for (at, (copy, size)) in copies.iter().zip(&sizes).enumerate() {
+    let session = left.create(device).await?;
+    for (at, (copy, size)) in left.copies.iter().zip(&sizes).enumerate() {
         let (size, name) = (size.to_string(), format!("part-{at}"));
-        let write = pm(&["install-write", "-S", &size, session, &name, copy]);
+        let write = pm(&["install-write", "-S", &size, &session, &name, copy]);
         succeeded(device, &device.run(&write, LIMIT).await?)?;
     }
-    let commit = pm(&["install-commit", session]);
-    succeeded(device, &device.run(&commit, LIMIT).await?)
+    let commit = pm(&["install-commit", &session]);
+    succeeded(device, &device.run(&commit, LIMIT).await?)?;
+    left.session = None;
+    Ok(())
 }
 
 /// The package manager says `Success`, and on some releases exits with 0 after a failure.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::events::{LabEvent, LabEvents};
+use super::files;
 use super::steps::{error_of, interrupted, is_infrastructure};
 use crate::device::Device;
 use crate::error::{ErrorClass, Failure};
@@ -102,7 +103,7 @@ impl<'a> Lasting<'a> {
 /// # Errors
 /// Returns an error if the sessions cannot be listed, or the first that cannot be fetched.
 pub(super) async fn collect(device: &Device, store: &Store, folder: &Path) -> Result<(), Failure> {
-    for state in sessions_of(store, folder)? {
+    for state in own_sessions(store, folder)? {
         let id = state.header.id;
         let (_ask, mut controls) = mpsc::unbounded_channel();
         let ignored: EventHandler = Arc::new(|_| {});
@@ -125,7 +126,7 @@ pub(super) async fn collect(device: &Device, store: &Store, folder: &Path) -> Re
             _ => Err(failure),
         });
         if let Err(failure) = stopped {
-            let left = sessions_of(store, folder)?;
+            let left = own_sessions(store, folder)?;
             // The recording had not begun on the device, or a restart removed it.
             if left.iter().any(|state| state.header.id == id) {
                 return Err(failure);
@@ -133,6 +134,19 @@ pub(super) async fn collect(device: &Device, store: &Store, folder: &Path) -> Re
         }
     }
     Ok(())
+}
+
+/// Returns the sessions of `folder` without those of other devices and scenarios, which can have
+/// directories below it.
+fn own_sessions(store: &Store, folder: &Path) -> Result<Vec<SessionState>, Failure> {
+    let mut own = sessions_of(store, folder)?;
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    own.retain(|state| {
+        let above = state.header.output.ancestors();
+        let mut between = above.take_while(|above| *above != folder);
+        !between.any(|above| above.join(files::PROGRESS).is_file())
+    });
+    Ok(own)
 }
 
 /// Returns the sessions whose results belong into `folder`, without those of which another one

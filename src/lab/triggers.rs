@@ -191,7 +191,7 @@ impl Hands<'_> {
                 let line = match log.line().await {
                     Ok(line) => line,
                     Err(failure) if failure.kind == "command-failed" => return Err(failure),
-                    // The device went away.
+                    // The device went away, or refuses; the log pauses before it is read again.
                     Err(_) => {
                         self.device.wait_ready(RETURN).await?;
                         continue;

@@ -5,6 +5,7 @@
 use std::io::{self, BufRead as _};
 use std::path::{Component, Path, PathBuf};
 
+use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 use time::macros::format_description;
 
@@ -12,9 +13,12 @@ use super::manifest::{self, Manifest};
 use crate::folder::UNFINISHED_PREFIX;
 use crate::session::unfinished::place;
 use crate::session::{self, ForeignReason, Owner, SessionError, SessionId, Unclaimed};
+use crate::units;
 
 /// Longest part of a name that came from outside, bytes of UTF-8. File systems end at 255.
 const LONGEST: usize = 80;
+/// Bytes of the SHA-256 at the end of a name that was cut.
+const HASH_BYTES: usize = 4;
 
 /// Returns `heaptap-<target>-<time>-<id>`, with the time as `20261120T074300Z`. The ID
 /// distinguishes recordings that begin within the same second.
@@ -35,9 +39,9 @@ pub fn is_below(file: &str) -> bool {
 }
 
 /// Makes `name` valid as part of a file name on every system: `: * / \ < > | ?`, quotes, control
-/// characters and Windows device names become `_`.
+/// characters and Windows device names become `_`. A long name is cut, and ends with a hash of the
+/// whole name: names that begin alike stay different.
 pub fn file_name(name: &str) -> String {
-    let mut bytes = 0;
     let mut clean: String = name
         .chars()
         .map(|c| match c {
@@ -45,11 +49,15 @@ pub fn file_name(name: &str) -> String {
             c if c.is_control() || is_invisible(c) => '_',
             c => c,
         })
-        .take_while(|c| {
-            bytes += c.len_utf8();
-            bytes <= LONGEST
-        })
         .collect();
+    if clean.len() > LONGEST {
+        let hash = units::hex(&Sha256::digest(name)[..HASH_BYTES]);
+        while clean.len() + 1 + hash.len() > LONGEST {
+            clean.pop();
+        }
+        clean.push('-');
+        clean.push_str(&hash);
+    }
     // Windows drops blanks and dots at the end; leading dots hide a file elsewhere.
     while clean.ends_with([' ', '.']) {
         clean.pop();
@@ -414,7 +422,17 @@ mod tests {
         assert_eq!(file_name("..."), "_");
         assert_eq!(file_name(""), "_");
         assert_eq!(file_name(&"x".repeat(500)).len(), LONGEST);
-        assert_eq!(file_name(&"\u{1f9e0}".repeat(500)).len(), LONGEST);
+        assert!(file_name(&"\u{1f9e0}".repeat(500)).len() <= LONGEST);
+    }
+
+    #[test]
+    fn names_that_are_cut_stay_different() {
+        let long = "x".repeat(LONGEST);
+        assert_eq!(file_name(&long), long, "it fits");
+        let [one, other] = ["a", "b"].map(|end| file_name(&format!("{long}{end}")));
+        assert_ne!(one, other);
+        assert_eq!(one, file_name(&format!("{long}a")));
+        assert_eq!(one.len(), LONGEST);
     }
 
     #[test]

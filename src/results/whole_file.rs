@@ -90,6 +90,21 @@ pub(crate) fn write_named(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.finish()
 }
 
+/// Writes a file with a name chosen by heaptap atomically. It survives a power loss: without that,
+/// the new name can be on disk before the content.
+pub(crate) fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = WholeFile::named(path)?;
+    file.write_all(bytes)?;
+    file.flushed()?.sync_all()?;
+    file.finish()?;
+    // Windows has no such call, and NTFS journals its names.
+    #[cfg(unix)]
+    if let Some(folder) = path.parent().filter(|it| !it.as_os_str().is_empty()) {
+        File::open(folder)?.sync_all()?;
+    }
+    Ok(())
+}
+
 /// Returns the directory `name` inside `folder`, creating it if it is missing.
 ///
 /// # Errors

@@ -124,7 +124,7 @@ fn a_job_does_not_wait_for_a_device_for_ever() {
 fn devices_of_several_adb_servers_run_side_by_side() {
     let lab = Lab::new("speed=8");
     // Both devices have the same serial.
-    let spec = heaptap::phone::PhoneSpec::parse("speed=8").expect("a valid spec");
+    let spec = heaptap::phone::PhoneSpec::parse("speed=8,seed=7").expect("a valid spec");
     let other = heaptap::phone::VirtualPhone::start(spec).expect("a virtual phone");
     write(&lab, "one");
     let (here, there) = (lab.phone.addr().to_string(), other.addr().to_string());
@@ -289,4 +289,78 @@ fn a_device_that_stays_away_is_reported_if_it_is_the_only_one_of_its_class() {
         .map(|run| &run["state"])
         .collect();
     assert_eq!(states, ["void", "done"], "{result:#}");
+}
+
+#[test]
+fn a_device_at_two_servers_is_used_once() {
+    let lab = Lab::new("speed=8");
+    // The same serial number and boot: one phone on USB and on the network.
+    let spec = heaptap::phone::PhoneSpec::parse("speed=8").expect("a valid spec");
+    let other = heaptap::phone::VirtualPhone::start(spec).expect("a virtual phone");
+    write(&lab, "one");
+    let servers = format!("{},{}", lab.phone.addr(), other.addr());
+    let mut command = crate::program::heaptap();
+    command
+        .args(["run", "one.yaml", "--all-devices", "-o", "out", "--json"])
+        .args(["--adb-server", &servers])
+        .current_dir(lab.work())
+        .env("HEAPTAP_STATE_DIR", lab.dir.path().join("state"))
+        .env("HEAPTAP_CACHE_DIR", lab.dir.path().join("cache"));
+    command.stdout(std::process::Stdio::piped());
+    command.stderr(std::process::Stdio::piped());
+    let running = crate::lab::Running::new(command.spawn().expect("heaptap starts"), &["run"]);
+    let ended = running.end();
+    assert_eq!(outcomes(&ended).len(), 1, "{ended}");
+    assert!(ended.stderr.contains("on another connection"), "{ended}");
+    assert_eq!((lab.phone.truth().len(), other.truth().len()), (3, 0));
+}
+
+#[test]
+fn what_one_device_began_goes_on_beside_more_devices() {
+    let lab = Lab::new("devices=2,speed=8");
+    write(&lab, "one");
+    let run = ["run", "one.yaml", "-o", "night", "--json-lines"];
+    let mut running = lab.start(&[&run[..], &["-s", "virtual-1"]].concat());
+    running.until_line("the second run", |e| e["event"] == "run" && e["run"] == 2);
+    running.signal("KILL");
+    running.end();
+    let run = ["run", "one.yaml", "-o", "night", "--json", "--resume"];
+    let resume = [&run[..], &["--all-devices"]].concat();
+    for _ in 0..2 {
+        let found = outcomes(&lab.expect(0, &resume));
+        assert!(found["one virtual-1"].contains("done"), "{found:?}");
+        assert_eq!(found["one virtual-1-2"], "0 done done done");
+        let night = lab.work().join("night");
+        assert!(night.join("run-1/manifest.json").is_file() || night.join("run-2").exists());
+        assert!(!night.join("one-virtual-1").exists());
+        assert!(night.join("one-virtual-1-2/progress.json").is_file());
+        let text = fs::read_to_string(night.join("result.json")).expect("results");
+        let results: Value = text.parse().expect("JSON");
+        assert_eq!(results.as_array().map(Vec::len), Some(2), "{results:#}");
+    }
+    lab.assert_tidy("night");
+}
+
+#[test]
+fn one_result_of_several_scenarios_is_a_list_and_is_archived() {
+    let lab = Lab::new("speed=8");
+    write(&lab, "one");
+    write(&lab, "two");
+    for (name, class) in [("one", "old"), ("two", "new")] {
+        let path = lab.work().join(format!("{name}.yaml"));
+        let text = fs::read_to_string(&path).expect("a scenario");
+        let sdk = if class == "new" { ">=30" } else { "<30" };
+        let more = format!("keep: always\ndevices: {{{class}: {{sdk: \"{sdk}\"}}}}\nsteps");
+        fs::write(&path, text.replacen("steps", &more, 1)).expect("a scenario");
+    }
+    let run = ["run", "one.yaml", "two.yaml", "--device-class", "new"];
+    lab.expect(0, &[&run[..], &["-o", "out", "--json"]].concat());
+    let text = fs::read_to_string(lab.work().join("out/result.json")).expect("results");
+    let results: Value = text.parse().expect("JSON");
+    assert_eq!(results[0]["scenario"], "two", "{results:#}");
+    let archived = lab.expect(0, &["archive", "out", "--to", "fleet", "--json"]);
+    let added = &archived.json()["added"];
+    assert_eq!(added.as_array().map(Vec::len), Some(3), "{archived}");
+    let planned = lab.expect(0, &["run", "two.yaml", "--plan", "out"]);
+    assert!(planned.stdout.contains("native: "), "{planned}");
 }

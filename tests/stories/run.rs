@@ -628,6 +628,18 @@ fn a_recording_with_missing_data_makes_a_run_void() {
 }
 
 #[test]
+fn a_dry_run_is_for_the_user_of_the_flag() {
+    let lab = Lab::new("speed=8");
+    Scenario {
+        steps: &["start"],
+        ..Scenario::default()
+    }
+    .write(&lab);
+    let planned = lab.expect(0, &["run", "s.yaml", "--dry-run", "--user", "10"]);
+    assert!(planned.stdout.contains("--user 10"), "{planned}");
+}
+
+#[test]
 fn the_scenarios_of_the_pages_are_valid() {
     let lab = Lab::new(FAST);
     let pages = [

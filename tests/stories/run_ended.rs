@@ -132,3 +132,30 @@ fn an_interruption_of_the_setup_is_no_failure() {
         e["event"] == "step" && e["what"] == "shell sleep 4000"
     });
 }
+
+#[test]
+fn an_interrupted_installation_leaves_nothing_and_can_be_resumed() {
+    let lab = Lab::new("speed=8");
+    let properties = format!("package={APP}\nversion=43\nseconds=60\n");
+    crate::builds::apk(&lab.work(), "new.apk", &properties);
+    crate::builds::apk(&lab.work(), "split.apk", "");
+    let text = format!(
+        "version: 1\nname: story\ntarget: {{name: {APP}}}\ninstall: {{apk: [new.apk, \
+         split.apk]}}\nrepeats: 1\nsteps:\n- start\n"
+    );
+    fs::write(lab.work().join("s.yaml"), text).expect("a scenario");
+    let run = ["run", "s.yaml", "-o", "out", "--json"];
+    let sessions = |lab: &Lab| lab.shell("dumpsys package installs").contains("Session ");
+    let running = lab.start(&run);
+    lab.until("a session of the installer", sessions);
+    assert_eq!(lab.phone.list("/data/local/tmp").len(), 2);
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(130), "{ended}");
+    assert_eq!(lab.phone.list("/data/local/tmp"), Vec::<String>::new());
+    assert!(!sessions(&lab), "{ended}");
+    lab.expect(0, &[&run[..], &["--resume"]].concat());
+    let installed = lab.shell("dumpsys package com.example.app");
+    assert!(installed.contains("versionCode=43"), "{installed}");
+    lab.assert_tidy("out");
+}

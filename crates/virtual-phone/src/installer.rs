@@ -37,11 +37,7 @@ pub(crate) fn read(parts: &[Vec<u8>]) -> Result<Apk, String> {
     }
     let text =
         found.ok_or("INSTALL_FAILED_INVALID_APK: Full install must include a base package")?;
-    let value = |key: &str| {
-        let lines = text.lines().filter_map(|line| line.split_once('='));
-        let mut values = lines.filter(|(name, _)| name.trim() == key);
-        values.next().map(|(_, value)| value.trim())
-    };
+    let value = |key: &str| value_of(&text, key);
     let number = |key: &str, default: u64| match value(key) {
         None => Ok(default),
         Some(text) => text
@@ -56,6 +52,19 @@ pub(crate) fn read(parts: &[Vec<u8>]) -> Result<Apk, String> {
         version: number("version", 1)?,
         memory_percent: number("memory", 100)?.clamp(1, 10_000),
     })
+}
+
+/// Returns how long the package manager reads a part, in seconds of the phone.
+pub(crate) fn seconds(part: &[u8]) -> u64 {
+    let text = properties(part).ok().flatten().unwrap_or_default();
+    let seconds = value_of(&text, "seconds").and_then(|text| text.parse().ok());
+    seconds.unwrap_or(0)
+}
+
+fn value_of<'a>(properties: &'a str, key: &str) -> Option<&'a str> {
+    let lines = properties.lines().filter_map(|line| line.split_once('='));
+    let mut values = lines.filter(|(name, _)| name.trim() == key);
+    values.next().map(|(_, value)| value.trim())
 }
 
 fn properties(part: &[u8]) -> Result<Option<String>, String> {

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use crate::device::{Device, DeviceState, Selector, Server};
+use crate::device::{Address, Device, DeviceState, Selector, Server};
 use crate::error::{ErrorClass, Failure};
 use crate::provoke::{
     self, Cancel, Event, Journals, Plan, ProvokeError, PutBack, Report, Saved, Step,
@@ -130,7 +130,7 @@ pub async fn restore(
     let mut failed = None;
     // A device can have two journals, which are restored together.
     let mut left = journals.all();
-    left.sort_by(|a, b| a.phone().cmp(b.phone()));
+    left.sort_by_key(Saved::phone);
     left.dedup_by(|a, b| a.phone() == b.phone());
     for saved in left {
         let put_back = match find(server, &saved).await {
@@ -151,14 +151,22 @@ pub async fn restore(
 }
 
 /// Finds the device of a journal: by its former serial, otherwise by its hardware serial on any
-/// connection.
+/// connection. An emulator of another server is looked for there.
 async fn find(server: &Server, saved: &Saved) -> Result<Device, Failure> {
+    let own;
+    let server = match saved.phone() == format!("{}@{}", saved.serial, saved.server) {
+        true => {
+            own = Server::at(Address::parse(&saved.server, "the journal")?);
+            &own
+        }
+        false => server,
+    };
     let noted = Selector::Serial(saved.serial.clone());
     let why = match server.select(&noted).await {
         Ok(device) if is_of(&device, saved).await? => return Ok(device),
         Ok(device) => ProvokeError::OtherPhone {
             serial: device.serial().to_owned(),
-            noted: saved.hardware_serial.clone(),
+            noted: saved.phone(),
         }
         .into(),
         Err(error) => Failure::from(error),
@@ -177,7 +185,8 @@ async fn find(server: &Server, saved: &Saved) -> Result<Device, Failure> {
 
 async fn is_of(device: &Device, saved: &Saved) -> Result<bool, ProvokeError> {
     let own = provoke::hardware_serial(device).await?;
-    Ok(provoke::identity(device.serial(), &own) == saved.phone())
+    let server = device.server().address();
+    Ok(provoke::identity(device.serial(), &own, &server) == saved.phone())
 }
 
 #[cfg(test)]

@@ -1,8 +1,11 @@
 //! The devices of `run`: of one adb server or several.
 
+use tokio::task::JoinSet;
+
 use crate::device::{Device, DeviceState, ListedDevice, Selector, Server};
 use crate::error::Failure;
 use crate::flags::context::Context;
+use crate::provoke;
 
 /// A selected device.
 pub struct Chosen {
@@ -20,7 +23,7 @@ impl Chosen {
     }
 }
 
-/// Returns the devices of the flags; with `all`, those that are ready.
+/// Returns the devices of the flags; with `all`, those that are ready, each once.
 ///
 /// # Errors
 /// Returns an error if there is none, or if one is missing or ambiguous.
@@ -49,8 +52,25 @@ pub async fn choose(ctx: &Context, all: bool) -> Result<Vec<Chosen>, Failure> {
                 _ => listed.find(&servers, "").map(|_| Vec::new()),
             };
         }
+        let is_usb: Vec<bool> = (ready.iter())
+            .map(|at| listed.devices[*at].usb.is_some())
+            .collect();
         let chosen = ready.into_iter().map(|at| listed.chosen(at, servers.len()));
-        return Ok(chosen.collect());
+        let chosen: Vec<Chosen> = chosen.collect();
+        let ids = physical_ids(&chosen).await;
+        let kept = kept_connections(&ids, &is_usb);
+        for (one, kept) in chosen.iter().zip(&kept) {
+            let kept = &chosen[*kept].name;
+            if one.name != *kept {
+                ctx.console.note(format_args!(
+                    "{} is the device {kept} on another connection; it is left out",
+                    one.name
+                ));
+            }
+        }
+        let chosen = chosen.into_iter().enumerate().zip(kept);
+        let chosen = chosen.filter(|((at, _), kept)| at == kept);
+        return Ok(chosen.map(|((_, one), _)| one).collect());
     }
     let typed = typed.unwrap_or_default();
     let mut places = Vec::new();
@@ -65,6 +85,45 @@ pub async fn choose(ctx: &Context, all: bool) -> Result<Vec<Chosen>, Failure> {
     }
     let chosen = places.into_iter();
     Ok(chosen.map(|at| listed.chosen(at, servers.len())).collect())
+}
+
+/// Returns what tells devices apart, however they are connected; `None` for one that does not
+/// answer. Emulators on several hosts can share a serial number, but not the ID of the boot.
+async fn physical_ids(chosen: &[Chosen]) -> Vec<Option<(String, String)>> {
+    let mut ids = vec![None; chosen.len()];
+    if chosen.len() < 2 {
+        return ids;
+    }
+    let mut reading = JoinSet::new();
+    for (at, one) in chosen.iter().enumerate() {
+        let device = one.device.clone();
+        reading.spawn(async move {
+            let serial = provoke::hardware_serial(&device).await.ok()?;
+            let boot = provoke::boot(&device).await.ok()?;
+            let server = device.server().address();
+            Some((
+                at,
+                provoke::identity(device.serial(), &serial, &server),
+                boot,
+            ))
+        });
+    }
+    while let Some(read) = reading.join_next().await {
+        if let Ok(Some((at, identity, boot))) = read {
+            ids[at] = Some((identity, boot));
+        }
+    }
+    ids
+}
+
+/// Returns for each connection the one to use for its device: USB if there is one, otherwise the
+/// first.
+fn kept_connections(ids: &[Option<(String, String)>], is_usb: &[bool]) -> Vec<usize> {
+    let kept = |at: usize| {
+        let same = (0..ids.len()).filter(|other| ids[at].is_some() && ids[*other] == ids[at]);
+        same.min_by_key(|other| !is_usb[*other]).unwrap_or(at)
+    };
+    (0..ids.len()).map(kept).collect()
 }
 
 /// The devices of all servers, each with its server.
@@ -115,5 +174,27 @@ impl Listed<'_> {
                 device,
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_phone_on_usb_and_on_the_network_is_one_device() {
+        let id = |serial: &str, boot: &str| Some((serial.to_owned(), boot.to_owned()));
+        let ids = [
+            id("R5", "a"),
+            id("R6", "b"),
+            id("R5", "a"),
+            // Another device that reports the same serial number.
+            id("R5", "c"),
+            None,
+            None,
+        ];
+        let usb = [false, true, true, false, false, false];
+        assert_eq!(kept_connections(&ids, &usb), [2, 1, 2, 3, 4, 5]);
+        assert_eq!(kept_connections(&ids, &[false; 6]), [0, 1, 0, 3, 4, 5]);
     }
 }

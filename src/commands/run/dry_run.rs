@@ -4,38 +4,43 @@ use heaptap_lab::scenario::{Scenario, Step, What};
 
 use crate::device::Device;
 use crate::error::Failure;
-use crate::provoke::{self, Plan, dry_run};
+use crate::provoke::{self, Plan, ProvokeError, dry_run};
 use crate::untrusted::shell::quoted;
 
 /// Returns what each step would do, as lines to print.
 ///
 /// # Errors
 /// Returns an error if the device cannot be reached, or lacks an action.
-pub async fn commands(device: &Device, scenario: &Scenario) -> Result<Vec<String>, Failure> {
+pub async fn commands(
+    device: &Device,
+    scenario: &Scenario,
+    user: Option<u32>,
+) -> Result<Vec<String>, Failure> {
+    let name = crate::lab::scenario_run::name_of(scenario);
+    let target = || provoke::Target::parse(name, user);
     let mut lines = crate::lab::hold_options(&scenario.conditions).commands();
     if !lines.is_empty() {
         lines.insert(0, "# conditions".to_owned());
     }
     let all = scenario.setup.iter().chain(&scenario.steps);
     let all: Vec<&Step> = all.collect();
-    commands_of(device, scenario, &all, 0, &mut lines).await?;
+    commands_of(device, &target, &all, 0, &mut lines).await?;
     for trigger in &scenario.triggers {
         let condition = crate::lab::describe_condition(&trigger.condition);
         lines.push(format!("# {}: {condition}", trigger.path));
         let steps: Vec<&Step> = trigger.steps.iter().collect();
-        commands_of(device, scenario, &steps, 1, &mut lines).await?;
+        commands_of(device, &target, &steps, 1, &mut lines).await?;
     }
     Ok(lines)
 }
 
 async fn commands_of(
     device: &Device,
-    scenario: &Scenario,
+    target: &dyn Fn() -> Result<provoke::Target, ProvokeError>,
     steps: &[&Step],
     depth: usize,
     lines: &mut Vec<String>,
 ) -> Result<(), Failure> {
-    let name = crate::lab::scenario_run::name_of(scenario);
     let mut pending: Vec<(&Step, usize)> = Vec::new();
     pending.extend(steps.iter().rev().map(|step| (*step, depth)));
     while let Some((step, depth)) = pending.pop() {
@@ -47,8 +52,7 @@ async fn commands_of(
             }
             What::Act(text) => {
                 lines.push(format!("{indent}# {}: {text}", step.path));
-                let target = provoke::Target::parse(name, None)?;
-                let plan = Plan::new(target, vec![crate::lab::action(text)?]);
+                let plan = Plan::new(target()?, vec![crate::lab::action(text)?]);
                 let planned = dry_run(device, &plan).await?;
                 lines.extend(planned.iter().map(|one| format!("{indent}{}", one.command)));
             }

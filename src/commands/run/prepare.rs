@@ -147,10 +147,10 @@ pub fn of_result(
 }
 
 /// Returns the devices with their scenarios, each with its directory: `folder` itself for one
-/// scenario on one device.
+/// scenario on one device, and for the one whose runs it has already.
 ///
 /// # Errors
-/// Returns an error if no device is selected.
+/// Returns an error if no device is selected, or if what is resumed cannot be read.
 pub async fn phones(
     ctx: &Context,
     args: &Args,
@@ -190,11 +190,24 @@ pub async fn phones(
         );
     }
     let is_one = phones.len() == 1 && requests.len() == 1;
+    let begun = match args.resume {
+        true => files::begun_in(folder)?,
+        false => None,
+    };
     for phone in &mut phones {
-        for request in &mut phone.requests {
+        // What is resumed can have begun with fewer devices or scenarios.
+        let begun = begun.as_ref().filter(|it| it.device.serial == phone.name);
+        let own = begun.map(|begun| {
+            let mut all = phone.requests.iter();
+            // Of a scenario that changed, the first one reports that.
+            all.position(|request| request.sha256 == begun.scenario_sha256)
+                .unwrap_or(0)
+        });
+        for (at, request) in phone.requests.iter_mut().enumerate() {
             let part = folder.join(files::part_name(&request.scenario.name, &phone.name));
-            // What is resumed can have begun with more devices.
-            request.folder = match is_one && !(args.resume && part.is_dir()) {
+            // It can have begun with more, too.
+            let is_alone = is_one && !(args.resume && part.is_dir());
+            request.folder = match is_alone || own == Some(at) {
                 true => folder.to_owned(),
                 false => part,
             };

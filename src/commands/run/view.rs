@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use heaptap_lab::baseline::device_id;
 use heaptap_lab::results::{Run, RunState, ScenarioResult};
@@ -146,11 +147,7 @@ async fn perform(
         journals,
         cancel,
         jobs: args.jobs,
-        patience: requests
-            .iter()
-            .map(|one| one.scenario.timeout)
-            .max()
-            .unwrap_or_default(),
+        patience: patience(requests),
         // The receiver lives as long as the work.
         tell: Arc::new(move |event| drop(happened.send(event))),
     };
@@ -181,9 +178,21 @@ async fn perform(
     let results: Vec<ScenarioResult> = done.into_iter().map(|one| one.result).collect();
     if !is_one {
         files::remove_unfinished(folder);
-        files::write(folder, &results)?;
+        files::write_together(folder, &results)?;
     }
     Ok(results)
+}
+
+/// Returns the time to wait for a device that another heaptap uses, which can have the same
+/// scenarios to run.
+fn patience(requests: &[LabRequest]) -> Duration {
+    let each = requests.iter().map(|one| {
+        let builds = if one.against.is_some() { 2 } else { 1 };
+        let runs = one.scenario.repeats.max.saturating_mul(builds);
+        let runs = u32::try_from(runs).unwrap_or(u32::MAX);
+        one.scenario.timeout.saturating_mul(runs)
+    });
+    each.fold(Duration::ZERO, Duration::saturating_add)
 }
 
 /// Returns the failure after a second signal. Recordings stay on their devices.
@@ -295,7 +304,8 @@ async fn dry_run(ctx: &Context, scenarios: &[(PathBuf, Scenario)]) -> Result<Out
         if scenarios.len() > 1 {
             lines.push(format!("# {}", scenario.name));
         }
-        lines.extend(super::dry_run::commands(ctx.device().await?, scenario).await?);
+        let device = ctx.device().await?;
+        lines.extend(super::dry_run::commands(device, scenario, ctx.globals.user).await?);
     }
     if ctx.console.is_json() {
         ctx.console.json(&json!({ "commands": lines }));

@@ -97,6 +97,21 @@ async fn an_owner_that_slept_notices_the_next_one() {
     assert_eq!(busy.kind, "device-busy");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_beat_does_not_overwrite_the_release() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = Files {
+        folder: folder.path().to_owned(),
+        key: "a".to_owned(),
+    };
+    std::fs::write(files.owner(1), "released").unwrap();
+    let (lose, _lost) = watch::channel(false);
+    let is_over = Arc::new(Mutex::new(true));
+    let beats = beat(files.clone(), 1, foreign(0), lose, is_over);
+    tokio::time::timeout(2 * BEAT, beats).await.unwrap();
+    assert_eq!(std::fs::read(files.owner(1)).unwrap(), b"released");
+}
+
 #[test]
 fn of_two_hosts_that_take_a_device_at_one_moment_one_has_it_in_200_rounds() {
     let folder = tempfile::tempdir().unwrap();

@@ -9,7 +9,7 @@ use super::error::ProvokeError;
 use super::event::PutBack;
 use super::phone_state::{self, SLOW, hardware_serial, run_quick};
 use super::run::dismiss;
-use super::saved::{DOZE, Journals, Lock, Saved, Setting, identity, put_back};
+use super::saved::{DOZE, Journals, Lock, Saved, Setting, identity_of, put_back};
 
 /// Wanted settings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -91,13 +91,14 @@ pub async fn hold(
 ) -> Result<HeldSettings, ProvokeError> {
     let journals = &journals.of_runs();
     let hardware_serial = hardware_serial(device).await?;
-    let identity = identity(device.serial(), &hardware_serial);
-    let lock = journals.lock(identity)?;
-    if let Some(left) = journals.of(identity)? {
+    let identity = identity_of(device, &hardware_serial);
+    let lock = journals.lock(&identity)?;
+    if let Some(left) = journals.of(&identity)? {
         put_back(device, journals, &left).await?;
     }
     let mut saved = Saved {
         serial: device.serial().to_owned(),
+        server: device.server().address(),
         hardware_serial,
         package: package.to_owned(),
         settings: Vec::new(),
@@ -153,15 +154,15 @@ async fn change(
 /// Returns the errors of [`put_back`], or an error if another process changes the device.
 pub async fn restore(device: &Device, journals: &Journals) -> Result<Vec<PutBack>, ProvokeError> {
     let hardware_serial = hardware_serial(device).await?;
-    let identity = identity(device.serial(), &hardware_serial);
+    let identity = identity_of(device, &hardware_serial);
     let mut restored = Vec::new();
     for journals in [journals, &journals.of_runs()] {
         // A device that needs nothing is not locked: another process can be changing it.
-        if journals.of(identity)?.is_none() {
+        if journals.of(&identity)?.is_none() {
             continue;
         }
-        let _lock = journals.lock(identity)?;
-        if let Some(saved) = journals.of(identity)? {
+        let _lock = journals.lock(&identity)?;
+        if let Some(saved) = journals.of(&identity)? {
             restored.push(put_back(device, journals, &saved).await?);
         }
     }

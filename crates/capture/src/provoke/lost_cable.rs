@@ -86,7 +86,7 @@ impl Runner<'_> {
         &self,
         failed: Option<&ProvokeError>,
     ) -> Result<Option<PutBack>, ProvokeError> {
-        let Some(saved) = self.journals.of(self.saved.phone())? else {
+        let Some(saved) = self.journals.of(&self.saved.phone())? else {
             return Ok(None);
         };
         let mut unrestored = saved.all_unrestored();

@@ -45,7 +45,7 @@ pub use dry::{Planned, dry_run};
 pub use error::ProvokeError;
 pub use event::{Death, Effect, Event, Launch, PutBack, Report, Step};
 pub use hold::{HeldSettings, HoldOptions, hold, restore};
-pub use phone_state::{foreground, hardware_serial};
+pub use phone_state::{boot, foreground, hardware_serial};
 pub use run::run;
 pub use saved::{Journals, Lock, Saved, Setting, identity, put_back};
 pub use settle::Settle;

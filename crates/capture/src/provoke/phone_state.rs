@@ -149,7 +149,10 @@ pub(super) async fn rotation(device: &Device) -> Result<Option<u32>, ProvokeErro
 const BOOT: &str = "cat /proc/sys/kernel/random/boot_id 2>/dev/null";
 
 /// Reads the ID of the device's boot; empty if the device does not report it.
-pub(super) async fn boot(device: &Device) -> Result<String, ProvokeError> {
+///
+/// # Errors
+/// Returns an error if the device cannot be reached.
+pub async fn boot(device: &Device) -> Result<String, ProvokeError> {
     let script = Command::script(BOOT).called("reading the boot ID");
     let output = device.run(&script, QUICK).await?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())

@@ -11,7 +11,7 @@ use super::error::ProvokeError;
 use super::event::{Effect, Event, Report, Step};
 use super::phone_state::{self, Facts, Reading, SLOW};
 use super::read::Pulse;
-use super::saved::{Journals, Saved, Setting, identity, put_back};
+use super::saved::{Journals, Saved, Setting, identity_of, put_back};
 use super::settle::{PAUSE, Resting, Sample, Settle};
 use super::trend::{FEWEST, Held, Trend};
 use heaptap_adb::{Command, Device};
@@ -36,9 +36,9 @@ pub async fn run(
     tell: &(dyn Fn(&Event) + Send + Sync),
 ) -> Result<Report, ProvokeError> {
     let hardware_serial = phone_state::hardware_serial(device).await?;
-    let identity = identity(device.serial(), &hardware_serial);
-    let _lock = journals.lock(identity)?;
-    if let Some(left) = journals.of(identity)? {
+    let identity = identity_of(device, &hardware_serial);
+    let _lock = journals.lock(&identity)?;
+    if let Some(left) = journals.of(&identity)? {
         tell(&Event::PutBackFirst(
             put_back(device, journals, &left).await?,
         ));
@@ -126,6 +126,7 @@ pub(super) fn saved(
     }
     Ok(Saved {
         serial: device.serial().to_owned(),
+        server: device.server().address(),
         hardware_serial: hardware_serial.to_owned(),
         package: plan.target.package.clone(),
         settings,

@@ -15,8 +15,9 @@ use super::phone_state::{QUICK, hardware_serial, refused, run_quick};
 use super::read;
 use super::unrestored::UnrestoredSetting;
 use crate::session::Store;
-use heaptap_adb::{Command, Device};
-use heaptap_model::untrusted;
+use heaptap_adb::{Address, Command, Device};
+use heaptap_model::{units, untrusted};
+use sha2::{Digest as _, Sha256};
 
 /// The namespace of doze, whose keys are `deep` and `light`, with the values 1 and 0. It is not one
 /// of `settings`, and a restart of the device resets it.
@@ -115,11 +116,17 @@ fn told(value: Option<&str>) -> String {
 /// Maximum length of a value in a message; a valid one has one or two digits.
 const MOST_TOLD: usize = 40;
 
+/// Bytes of a device's ID in a file name; each can take three.
+const MAX_NAME_BYTES: usize = 60;
+
 /// Everything to restore on one device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Saved {
     /// Serial that adb used.
     pub serial: String,
+    /// Address of the adb server.
+    #[serde(default)]
+    pub server: String,
     /// `ro.serialno`: the serial that adb uses might be an address of another device by now.
     pub hardware_serial: String,
     /// Package for which the settings were changed.
@@ -135,18 +142,32 @@ pub struct Saved {
 
 impl Saved {
     /// Returns the [`identity`] of its device.
-    pub fn phone(&self) -> &str {
-        identity(&self.serial, &self.hardware_serial)
+    pub fn phone(&self) -> String {
+        identity(&self.serial, &self.hardware_serial, &self.server)
     }
 }
 
+/// Returns the [`identity`] of a device that reports this serial number of its own.
+pub(super) fn identity_of(device: &Device, hardware_serial: &str) -> String {
+    let server = device.server().address();
+    identity(device.serial(), hardware_serial, &server)
+}
+
 /// Returns the ID of a device independent of cable and address: its own serial number. Emulators
-/// of one image share theirs, so adb's serial is used; likewise if a device does not report one.
-pub fn identity<'a>(serial: &'a str, hardware_serial: &'a str) -> &'a str {
+/// of one image share theirs, so adb's serial at its server is used; likewise if a device does not
+/// report one.
+pub fn identity(serial: &str, hardware_serial: &str, server: &str) -> String {
     let tells = !matches!(hardware_serial, "" | "unknown" | "0123456789ABCDEF");
-    match tells && !serial.starts_with("emulator-") {
-        true => hardware_serial,
-        false => serial,
+    let is_emulator = serial.starts_with("emulator-") || hardware_serial.starts_with("EMULATOR");
+    if tells && !is_emulator {
+        return hardware_serial.to_owned();
+    }
+    // Most hosts have only this server.
+    let is_usual =
+        Address::parse(server, "the adb server").is_ok_and(|at| at.is_same(&Address::local()));
+    match is_usual || server.is_empty() {
+        true => serial.to_owned(),
+        false => format!("{serial}@{server}"),
     }
 }
 
@@ -200,11 +221,16 @@ impl Journals {
         // A serial can contain characters that a file name cannot.
         let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
         let mut name = String::new();
-        for byte in phone.bytes().take(60) {
+        for byte in phone.bytes().take(MAX_NAME_BYTES) {
             match plain(byte) {
                 true => name.push(char::from(byte)),
                 false => name.push_str(&format!("_{byte:02x}")),
             }
+        }
+        // The address of a server can be long, and differ at its end only.
+        if phone.len() > MAX_NAME_BYTES {
+            let hash = units::hex(&Sha256::digest(phone)[..4]);
+            name.push_str(&format!("-{hash}"));
         }
         self.folder.join(format!("{name}.{ending}"))
     }
@@ -236,7 +262,7 @@ impl Journals {
     /// # Errors
     /// Returns an error if this host cannot write.
     pub fn note(&self, saved: &Saved) -> Result<(), ProvokeError> {
-        let path = self.path(saved.phone(), "json");
+        let path = self.path(&saved.phone(), "json");
         let write = || -> io::Result<()> {
             let bytes = serde_json::to_vec_pretty(saved)?;
             let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
@@ -290,7 +316,7 @@ impl Journals {
     /// # Errors
     /// Returns an error if the journal cannot be removed.
     pub fn forget(&self, saved: &Saved) -> Result<(), ProvokeError> {
-        let path = self.path(saved.phone(), "json");
+        let path = self.path(&saved.phone(), "json");
         match std::fs::remove_file(&path) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => {
                 Err(ProvokeError::Journal { path, source })
@@ -455,6 +481,7 @@ mod tests {
         let journals = Journals::in_folder(folder.path()).unwrap();
         let saved = Saved {
             serial: "10.0.0.7:5555/../x".to_owned(),
+            server: String::new(),
             hardware_serial: "R5".to_owned(),
             package: "a.b".to_owned(),
             settings: vec![Setting {
@@ -482,6 +509,7 @@ mod tests {
         };
         Saved {
             serial: "S".to_owned(),
+            server: "127.0.0.1:5037".to_owned(),
             hardware_serial: "R5".to_owned(),
             package: "a.b".to_owned(),
             settings: vec![
@@ -662,13 +690,49 @@ mod tests {
 
     #[test]
     fn a_phone_is_the_same_by_any_cable_and_an_emulator_is_not_another() {
-        assert_eq!(identity("R5", "R5"), identity("10.0.0.7:5555", "R5"));
-        let shared = "EMULATOR34X1X5X0";
-        assert_ne!(
-            identity("emulator-5554", shared),
-            identity("emulator-5556", shared)
+        let [here, there] = ["127.0.0.1:5037", "10.0.0.2:5037"];
+        assert_eq!(
+            identity("R5", "R5", here),
+            identity("10.0.0.7:5555", "R5", there)
         );
-        assert_eq!(identity("10.0.0.7:5555", ""), "10.0.0.7:5555");
+        let shared = "EMULATOR34X1X5X0";
+        for (serial, server, id) in [
+            ("emulator-5554", here, "emulator-5554"),
+            ("emulator-5554", "localhost:5037", "emulator-5554"),
+            // Journals of earlier versions do not have an address.
+            ("emulator-5554", "", "emulator-5554"),
+            ("emulator-5556", here, "emulator-5556"),
+            ("emulator-5554", there, "emulator-5554@10.0.0.2:5037"),
+            (
+                "emulator-5554",
+                "localhost:5038",
+                "emulator-5554@localhost:5038",
+            ),
+            ("10.0.0.7:5555", here, "10.0.0.7:5555"),
+        ] {
+            assert_eq!(identity(serial, shared, server), id);
+        }
+        assert_eq!(identity("10.0.0.7:5555", "", here), "10.0.0.7:5555");
+    }
+
+    #[test]
+    fn emulators_of_two_servers_have_their_own_journals() {
+        let folder = tempfile::tempdir().unwrap();
+        let journals = Journals::in_folder(folder.path()).unwrap();
+        let host = "h".repeat(MAX_NAME_BYTES);
+        let saved = |port: u16| Saved {
+            serial: "emulator-5554".to_owned(),
+            server: format!("{host}:{port}"),
+            hardware_serial: "EMULATOR34X1X5X0".to_owned(),
+            ..noted()
+        };
+        let [one, other] = [5037, 5038].map(saved);
+        journals.note(&one).unwrap();
+        assert_eq!(journals.of(&other.phone()).unwrap(), None);
+        let _held = journals.lock(&one.phone()).unwrap();
+        journals.lock(&other.phone()).unwrap();
+        journals.note(&other).unwrap();
+        assert_eq!(journals.of(&one.phone()).unwrap(), Some(one));
     }
 
     #[test]

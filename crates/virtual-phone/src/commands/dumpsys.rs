@@ -121,6 +121,13 @@ fn package(cmd: &Cmd, rest: &[String]) -> Result<(), super::Halt> {
     if rest.first().is_some_and(|word| word == "dexopt") {
         return dexopt(cmd);
     }
+    if rest.first().is_some_and(|word| word == "installs") {
+        let state = cmd.kernel.state();
+        let ids = state.installs.keys().map(|id| format!("  Session {id}:\n"));
+        let sessions: String = ids.collect();
+        drop(state);
+        return cmd.out(&format!("Active install sessions:\n{sessions}\n"));
+    }
     let wanted = rest.iter().rev().find(|a| !a.starts_with('-'));
     let all = cmd.kernel.state().packages.clone();
     let shown: Vec<&Package> = all

@@ -156,7 +156,16 @@ fn install(cmd: &Cmd, args: &[String]) -> Done {
             Err(_) => return unreadable(cmd, path),
         },
     };
+    read_slowly(cmd, &session.parts[0])?;
     commit(cmd, &session)
+}
+
+/// Takes the time that a part needs.
+fn read_slowly(cmd: &Cmd, part: &[u8]) -> Result<(), super::Halt> {
+    match installer::seconds(part) {
+        0 => Ok(()),
+        seconds => super::activity::wait(cmd, seconds.saturating_mul(1000)),
+    }
 }
 
 fn unreadable(cmd: &Cmd, path: &str) -> Done {
@@ -177,6 +186,7 @@ fn install_write(cmd: &Cmd, args: &[String]) -> Done {
     if flag != "-S" || size.parse() != Ok(len) {
         return failed(cmd, "INSTALL_FAILED_INTERNAL_ERROR: size does not match");
     }
+    read_slowly(cmd, &bytes)?;
     let id = id.parse().unwrap_or(0);
     let mut state = cmd.kernel.state();
     let Some(session) = state.installs.get_mut(&id) else {
