@@ -74,7 +74,7 @@ pub(super) async fn install(
 #[derive(Default)]
 struct Left {
     copies: Vec<String>,
-    /// The device creates a session, also if nobody waits for its ID.
+    /// The device creates a session even if the wait for its ID is interrupted.
     created: Option<JoinHandle<Result<Output, DeviceError>>>,
     /// Session of the package manager with copies of the parts, until it is committed.
     session: Option<String>,

@@ -316,7 +316,7 @@ fn a_device_at_two_servers_is_used_once() {
 }
 
 #[test]
-fn what_one_device_began_goes_on_beside_more_devices() {
+fn what_one_device_began_goes_on_with_more_devices() {
     let lab = Lab::new("devices=2,speed=8");
     write(&lab, "one");
     let run = ["run", "one.yaml", "-o", "night", "--json-lines"];

@@ -631,6 +631,8 @@ fn a_recording_with_missing_data_makes_a_run_void() {
 fn a_dry_run_is_for_the_user_of_the_flag() {
     let lab = Lab::new("speed=8");
     Scenario {
+        // It is installed for this user only.
+        target: "com.example.work",
         steps: &["start"],
         ..Scenario::default()
     }

@@ -252,7 +252,7 @@ mod tests {
         for wanted in ["1001.000 one", "500.000 two"] {
             assert_eq!(log.line().await.unwrap(), wanted);
         }
-        // The last line before is not told from a new one.
+        // The last line before it cannot be distinguished from a new one.
         assert_eq!(log.line().await.unwrap(), "500.000 two");
         assert_eq!(log.line().await.unwrap(), "91.000 three");
         assert_eq!(scripted.complaints(), Vec::<String>::new());
