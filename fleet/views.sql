@@ -1,9 +1,4 @@
--- The tables of a store, for both engines. A compaction leaves the files that it replaced for a
--- while: a recording is in the unit of its highest generation, and other units are ignored.
-CREATE OR REPLACE TEMPORARY VIEW recording AS
-SELECT * FROM recording_file
-QUALIFY row_number() OVER (PARTITION BY sha256 ORDER BY generation DESC, unit DESC) = 1;
-
+-- The tables of an app, for both engines. Units that `recording` does not name were replaced.
 CREATE OR REPLACE TEMPORARY VIEW dump AS
 SELECT * FROM dump_file WHERE unit IN (SELECT unit FROM recording);
 
