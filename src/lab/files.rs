@@ -175,6 +175,17 @@ pub fn begun_in(folder: &Path) -> Result<Option<Begun>, Failure> {
     }
 }
 
+/// Returns the directory with the runs of one of several results: one below `folder`, or `folder`
+/// itself if the device began there alone.
+pub fn folder_of(folder: &Path, result: &ScenarioResult) -> PathBuf {
+    let part = folder.join(part_name(&result.scenario, &result.device.name()));
+    let began = || begun_in(folder).ok().flatten();
+    match part.is_dir() || began().is_none_or(|begun| begun.device != result.device) {
+        true => part,
+        false => folder.to_owned(),
+    }
+}
+
 /// Returns the failure of `--resume` in a directory.
 pub(super) fn cannot_resume(folder: &Path, why: &str) -> Failure {
     let message = format!("cannot resume {}: {why}", folder.display());

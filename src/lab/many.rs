@@ -191,7 +191,7 @@ fn in_place_of(request: &LabRequest, away: &str, name: &str) -> LabRequest {
         ..DeviceRow::default()
     };
     let part = files::part_name(&request.scenario.name, &row.name());
-    let folder = request.folder.with_file_name(part);
+    let folder = request.night.join(part);
     // If it cannot be created, the first write reports that.
     let _ = std::fs::create_dir_all(&folder);
     LabRequest {

@@ -28,6 +28,8 @@ pub struct LabRequest {
     pub sha256: String,
     /// Directory of the results.
     pub folder: PathBuf,
+    /// Directory of the results of all devices and scenarios.
+    pub night: PathBuf,
     /// Go on with what the directory has.
     pub resume: bool,
     /// Figures of an earlier build; empty if there are none.

@@ -319,6 +319,9 @@ fn a_device_at_two_servers_is_used_once() {
 fn what_one_device_began_goes_on_with_more_devices() {
     let lab = Lab::new("devices=2,speed=8");
     write(&lab, "one");
+    let path = lab.work().join("one.yaml");
+    let text = fs::read_to_string(&path).expect("a scenario");
+    fs::write(&path, text.replacen("steps", "keep: always\nsteps", 1)).expect("a scenario");
     let run = ["run", "one.yaml", "-o", "night", "--json-lines"];
     let mut running = lab.start(&[&run[..], &["-s", "virtual-1"]].concat());
     running.until_line("the second run", |e| e["event"] == "run" && e["run"] == 2);
@@ -339,6 +342,10 @@ fn what_one_device_began_goes_on_with_more_devices() {
         assert_eq!(results.as_array().map(Vec::len), Some(2), "{results:#}");
     }
     lab.assert_tidy("night");
+    // Its runs are found where they are.
+    let archived = lab.expect(0, &["archive", "night", "--to", "fleet", "--json"]);
+    let added = archived.json()["added"].as_array().map(Vec::len);
+    assert!(added >= Some(6), "{archived}");
 }
 
 #[test]

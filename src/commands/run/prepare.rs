@@ -211,6 +211,7 @@ pub async fn phones(
                 true => folder.to_owned(),
                 false => part,
             };
+            request.night = folder.to_owned();
             request.resume = args.resume && request.folder.join(files::PROGRESS).is_file();
             std::fs::create_dir_all(&request.folder).map_err(|error| {
                 let message = format!("cannot write {}: {error}", request.folder.display());
@@ -287,6 +288,7 @@ pub fn request(
         base,
         // Chosen for each device.
         folder: PathBuf::new(),
+        night: PathBuf::new(),
         resume: false,
         baseline,
         record,

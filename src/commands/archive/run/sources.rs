@@ -62,9 +62,8 @@ pub(super) fn of(input: &Path, build: Option<&str>) -> Result<Found, ArchiveErro
     };
     let (results, has_parts) = files::read_all(input).map_err(ArchiveError::Results)?;
     for result in &results {
-        let part = files::part_name(&result.scenario, &result.device.name());
         let folder = match has_parts {
-            true => input.join(part),
+            true => files::folder_of(input, result),
             false => input.to_owned(),
         };
         for run in result.runs.iter().filter(|run| run.state == RunState::Done) {
