@@ -33,7 +33,7 @@ pub(crate) fn show(ctx: &Context, goal: &Path, outcome: &ReportOutcome) {
         return;
     }
     if console.is_json() {
-        console.json(&json!({ "output": goal, "bytes": outcome.bytes }));
+        console.json(&json!({ "output": goal.to_string_lossy(), "bytes": outcome.bytes }));
     }
     console.say(format_args!(
         "wrote {} ({}); open it in any browser",

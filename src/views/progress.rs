@@ -645,8 +645,8 @@ pub(crate) fn finished(
         console.json(&json!({
             "event": "finished",
             "session": finished.session,
-            "output": output,
-            "report": page,
+            "output": output.to_string_lossy(),
+            "report": page.map(Path::to_string_lossy),
             "manifest": manifest,
             "java_heaps": java_heaps,
         }));

@@ -61,7 +61,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         } => {
             if ctx.console.is_json() {
                 ctx.console
-                    .json(&json!({ "session": session, "output": output }));
+                    .json(&json!({ "session": session, "output": output.to_string_lossy() }));
             } else {
                 ctx.console.laid_out(output.display());
             }
