@@ -133,6 +133,7 @@ mod tests {
         assert!(log.kills_since(&exits).is_empty());
         // Another process can get the same ID.
         let mut other = exits.clone();
+        other.kills[0].id = "timestamp=2025".to_owned();
         other.kills[0].kill.process = "b".to_owned();
         assert_eq!(exits.kills_since(&other).len(), 1);
     }
