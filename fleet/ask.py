@@ -98,7 +98,14 @@ def main():
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     args = parser.parse_args()
     store = str(pathlib.Path(args.store).resolve())
+    if not pathlib.Path(store, "v1").is_dir():
+        parser.error(f"{args.store} is not a store of heaptap archive")
     values = {"store": store, "app": args.app, "from": args.old, "to": args.new}
+    asked = QUESTIONS if args.question == "all" else [args.question]
+    for option, key in [("--from", "from"), ("--to", "to")]:
+        uses = [name for name in asked if "${%s}" % key in text(f"{name}.sql", {})]
+        if uses and not values[key]:
+            parser.error(f"{uses[0]} needs {option}")
     for value in values.values():
         if any(c in value for c in "'\\$;") or not value.isprintable():
             parser.error(f"{value!r} cannot be part of a statement")
@@ -107,8 +114,15 @@ def main():
     for name in [f"prologue.{args.engine}.sql", "views.sql"]:
         for statement in statements(text(name, values)):
             engine.run(statement)
+    _, rows = engine.ask("SELECT build FROM recording GROUP BY build ORDER BY build")
+    builds = [build for (build,) in rows]
+    if not builds:
+        parser.error(f"the store has no recording of {args.app}")
+    for build in filter(None, [args.old, args.new]):
+        if build not in builds:
+            parser.error(f"the store has no build {build!r} of {args.app}: {shown(', '.join(builds))}")
     report = {"engine": args.engine, "start_s": round(time.monotonic() - began, 2)}
-    for name in QUESTIONS if args.question == "all" else [args.question]:
+    for name in asked:
         began = time.monotonic()
         (statement,) = statements(text(f"{name}.sql", values))
         columns, rows = engine.ask(statement)

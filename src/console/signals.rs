@@ -2,10 +2,17 @@
 //! differences between operating systems.
 
 use std::io;
+#[cfg(unix)]
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
 use crate::error::{ErrorClass, Failure};
+
+/// Signals that follow another one this soon are the same: `timeout` and CI systems signal a process
+/// and then its group. Nobody presses a key twice as fast.
+#[cfg(unix)]
+const ECHO: Duration = Duration::from_millis(100);
 
 /// A received signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +49,7 @@ fn watch() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
     let mut hangup = signal(SignalKind::hangup())?;
     let (sender, receiver) = mpsc::unbounded_channel();
     tokio::spawn(async move {
+        let mut last: Option<Instant> = None;
         loop {
             let received = tokio::select! {
                 Some(()) = interrupt.recv() => Signal::Interrupt,
@@ -49,7 +57,9 @@ fn watch() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
                 Some(()) = hangup.recv() => Signal::Terminate,
                 else => return,
             };
-            if sender.send(received).is_err() {
+            let is_echo = last.is_some_and(|last| last.elapsed() < ECHO);
+            last = Some(Instant::now());
+            if !is_echo && sender.send(received).is_err() {
                 return;
             }
         }

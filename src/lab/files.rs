@@ -33,8 +33,12 @@ fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
     let message = format!("cannot write {}: {error}", path.display());
-    Failure::new(ErrorClass::HostWrite, "host-write", message)
-        .with_help("free space on the host, then run the command again with `--resume`")
+    let mend = match error.kind() {
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => "free space on it",
+        _ => "make it writable",
+    };
+    let help = format!("{mend}, then run the command again with `--resume`");
+    Failure::new(ErrorClass::HostWrite, "host-write", message).with_help(help)
 }
 
 /// Writes a value as JSON. It survives a power loss, as the journals of recordings do: `--resume`
@@ -123,10 +127,15 @@ pub fn read(folder: &Path) -> Result<ScenarioResult, Failure> {
     let (mut results, _) = read_all(folder)?;
     match results.pop() {
         Some(only) if results.is_empty() => Ok(only),
-        _ => Err(unusable(
-            &folder.join(RESULT),
-            "it does not have exactly one result",
-        )),
+        Some(last) => {
+            let part = folder.join(part_name(&last.scenario, &last.device.name()));
+            let why = unusable(&folder.join(RESULT), "it has several results");
+            Err(why.with_help(format!(
+                "name the directory of one, such as {}",
+                part.display()
+            )))
+        }
+        None => Err(unusable(&folder.join(RESULT), "it has no result")),
     }
 }
 

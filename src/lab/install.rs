@@ -30,7 +30,7 @@ pub fn open(path: &Path) -> Result<Bytes, Failure> {
     };
     let bytes = Bytes::map(path).map_err(|error| {
         let message = format!("cannot read {}: {error}", path.display());
-        let help = "name an APK in `install`; its path is relative to the scenario's file";
+        let help = "name an APK; a path in `install` is relative to the scenario's file";
         unreadable(message, help)
     })?;
     if !bytes.starts_with(b"PK") {

@@ -236,6 +236,10 @@ fn over_of(
         (Ok(Recorded::Finished(finished)), Some(_)) if !interrupted && is_cut(&finished) => {
             Over::early(Recorded::Finished(finished))
         }
+        // So does a snapshot whose data are lost.
+        (Ok(Recorded::Finished(finished)), Some(_)) if !interrupted && has_overrun(&finished) => {
+            Over::incomplete(finished)
+        }
         (Ok(Recorded::Finished(finished)), Some((_, error))) => Over {
             interrupted,
             ..Over::failed(error, Some(finished))
@@ -279,6 +283,12 @@ fn over_of(
 fn is_cut(finished: &Finished) -> bool {
     let ended_by = finished.manifest.outcome.ended_by.as_deref();
     matches!(ended_by, Some("lost" | "size-limit"))
+}
+
+/// Returns whether the app allocated faster than heapprofd read.
+fn has_overrun(finished: &Finished) -> bool {
+    let mut dumps = finished.manifest.dumps.native.iter();
+    dumps.any(|dump| dump.flags.buffer_overran)
 }
 
 fn of_class(failure: &Failure) -> (ErrorClass, RunError) {
@@ -348,6 +358,15 @@ impl Over {
         }
     }
 
+    fn incomplete(finished: Box<Finished>) -> Over {
+        let warning = finished.manifest.warnings.first();
+        let why = warning.map(|warning| format!(": {}", warning.message));
+        let message = format!("the recording is incomplete{}", why.unwrap_or_default());
+        let mut failure = Failure::new(ErrorClass::Incomplete, "recording-incomplete", message);
+        failure.help = warning.and_then(|warning| warning.help.clone());
+        Over::void(error_of(&failure), Some(finished))
+    }
+
     /// A recording with missing data is void: its figures are too low. Without samples, only the
     /// figures of the native heap are.
     fn of_finished(finished: Box<Finished>, measures_native: bool) -> Over {
@@ -356,12 +375,7 @@ impl Over {
             class => class.is_some(),
         };
         if is_missing {
-            let warning = finished.manifest.warnings.first();
-            let why = warning.map(|warning| format!(": {}", warning.message));
-            let message = format!("the recording is incomplete{}", why.unwrap_or_default());
-            let mut failure = Failure::new(ErrorClass::Incomplete, "recording-incomplete", message);
-            failure.help = warning.and_then(|warning| warning.help.clone());
-            return Over::void(error_of(&failure), Some(finished));
+            return Over::incomplete(finished);
         }
         Over {
             state: RunState::Done,

@@ -7,8 +7,9 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::events::{LabEvent, LabEvents};
-use super::files;
+use super::request::Tools;
 use super::steps::{error_of, interrupted, is_infrastructure};
+use super::{files, state};
 use crate::device::Device;
 use crate::error::{ErrorClass, Failure};
 use crate::provoke::Cancel;
@@ -135,6 +136,41 @@ pub(super) async fn collect(device: &Device, store: &Store, folder: &Path) -> Re
     }
     Ok(())
 }
+
+/// Ends and fetches the recordings that killed runs with other directories left on the device: they
+/// would refuse another one of the app. The caller has the device's lock, so none of them is alive.
+pub(super) async fn fetch_abandoned(tools: &Tools<'_>, own: &Path) {
+    let Tools { device, store, .. } = *tools;
+    let own = std::path::absolute(own).unwrap_or_else(|_| own.to_owned());
+    let Ok((all, _)) = store.list() else {
+        return;
+    };
+    for session in all {
+        let output = &session.header.output;
+        // A recording that a user detached has its own directory.
+        let Some(night) = (output.ancestors().take(MAX_DEPTH))
+            .find(|above| above.join(files::PROGRESS).is_file())
+            .filter(|_| session.header.serial == device.serial() && !output.starts_with(&own))
+        else {
+            continue;
+        };
+        if !session.ended {
+            // It goes on after its steps.
+            state::void_begun(night);
+        }
+        let text = match collect(device, store, output).await {
+            Ok(()) => format!(
+                "fetched the recording of a killed run into {}",
+                output.display()
+            ),
+            Err(error) => format!("a killed run is still being recorded: {error}"),
+        };
+        (tools.tell)(LabEvent::Warning { text });
+    }
+}
+
+/// Directories from a recording up to that of its scenario: `run-N/dumps/LABEL`.
+const MAX_DEPTH: usize = 4;
 
 /// Returns the sessions of `folder` without those of other devices and scenarios, which can have
 /// directories below it.

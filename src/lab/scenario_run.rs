@@ -55,6 +55,7 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<Ended, Failu
     // What an earlier run or action could not restore.
     let restore = || async { Ok(provoke::restore(tools.device, tools.journals).await?) };
     lasting.request(restore).await?;
+    recover::fetch_abandoned(tools, &request.folder).await;
     if request.resume {
         let complete = resume::complete(tools, &lasting, request, &target, &mut progress);
         Box::pin(complete).await?;

@@ -48,6 +48,22 @@ pub struct Progress {
     pub figures: Vec<Vec<Figure>>,
 }
 
+/// Makes the run that is going on in a directory count no more: its recording does not end with its
+/// steps. Without the file, nothing of it counts.
+pub(super) fn void_begun(folder: &Path) {
+    let read = || -> Option<Progress> {
+        let text = std::fs::read(folder.join(PROGRESS)).ok()?;
+        serde_json::from_slice(&text).ok()
+    };
+    if let Some(mut progress) = read()
+        && let Some(begun) = &mut progress.begun
+    {
+        begun.performed = None;
+        // If it cannot be written, the host's disk is full, and `--resume` reports that.
+        let _ = progress.write(folder);
+    }
+}
+
 /// A run that is going on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Begun {

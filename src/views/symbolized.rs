@@ -62,7 +62,7 @@ pub(crate) fn show(console: &Console, again: &str, goal: Option<&Path>, symboliz
     } = symbolized;
     if console.is_json() {
         console.json(&json!({
-            "output": goal.to_string_lossy(),
+            "output": goal.map(Path::to_string_lossy),
             "packets": written.packets,
             "addresses": written.addresses,
             "bytes": written.bytes,

@@ -157,7 +157,7 @@ fn written<T>(
     if console.is_json() {
         let mut document = json!({
             "input": made.name,
-            "output": goal.to_string_lossy(),
+            "output": goal.map(Path::to_string_lossy),
             "bytes": file.bytes,
             "records": file.records,
             "whole": file.is_whole() && made.findings.is_empty(),

@@ -122,7 +122,9 @@ fn print_config(ctx: &Context, spec: &CaptureSpec) -> Result<Outcome, Failure> {
 fn detached(ctx: &Context, session: &SessionId, output: &Path, snapshots: &SnapshotMethod) {
     let console = &ctx.console;
     if console.is_json() {
-        console.json(&json!({ "session": session, "output": output.to_string_lossy(), "detached": true }));
+        console.json(
+            &json!({ "session": session, "output": output.to_string_lossy(), "detached": true }),
+        );
         return;
     }
     console.data(session);

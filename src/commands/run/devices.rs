@@ -32,7 +32,9 @@ pub async fn choose(ctx: &Context, all: bool) -> Result<Vec<Chosen>, Failure> {
     let typed = flag.or_else(|| std::env::var("ANDROID_SERIAL").ok());
     let typed = typed.filter(|_| !all && ctx.globals.virtual_phone.is_none());
     let servers = ctx.servers().await?;
-    if servers.len() == 1 && !all && !typed.as_ref().is_some_and(|typed| typed.contains(',')) {
+    // Several devices, or one that is named with its server.
+    let is_listed = |typed: &String| typed.contains([',', '/']);
+    if servers.len() == 1 && !all && !typed.as_ref().is_some_and(is_listed) {
         return Ok(vec![Chosen::of_one_server(ctx.device().await?.clone())]);
     }
     let mut listed = Listed::default();

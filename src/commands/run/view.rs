@@ -67,7 +67,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         return plan(console, &prepare::of_result(scenarios, folder)?, folder);
     }
     if args.dry_run {
-        return dry_run(ctx, &scenarios).await;
+        return dry_run(ctx, args.all_devices, &scenarios).await;
     }
     if args.baseline.is_some() && scenarios.len() > 1 {
         return Err(Failure::new(
@@ -146,7 +146,7 @@ async fn perform(
         store: store.clone(),
         journals,
         cancel,
-        jobs: args.jobs,
+        jobs: args.jobs.get(),
         patience: patience(requests),
         // The receiver lives as long as the work.
         tell: Arc::new(move |event| drop(happened.send(event))),
@@ -261,7 +261,11 @@ fn plan(console: &Console, scenario: &Scenario, folder: &Path) -> Result<Outcome
                     verdict::plan_change(&found.figures, judged.limit, &past, change)
                 }
             }),
-            _ => Err(format!(
+            (Some(found), None) => Err(match &found.missing {
+                Some(why) => why.clone(),
+                None => "it has no verdict".to_owned(),
+            }),
+            (None, _) => Err(format!(
                 "the runs in {} have no figure of it",
                 folder.display()
             )),
@@ -298,14 +302,25 @@ fn planned_words(plan: &Plan, [one, many]: [&str; 2]) -> String {
     format!("{runs} ({} to {})", end(plan.low), end(plan.high))
 }
 
-async fn dry_run(ctx: &Context, scenarios: &[(PathBuf, Scenario)]) -> Result<Outcome, Failure> {
+async fn dry_run(
+    ctx: &Context,
+    all_devices: bool,
+    scenarios: &[(PathBuf, Scenario)],
+) -> Result<Outcome, Failure> {
     let mut lines = Vec::new();
     for (_, scenario) in scenarios {
         if scenarios.len() > 1 {
             lines.push(format!("# {}", scenario.name));
         }
-        let device = ctx.device().await?;
-        lines.extend(super::dry_run::commands(device, scenario, ctx.globals.user).await?);
+        // Devices of one release have the same commands.
+        let chosen = super::devices::choose(ctx, all_devices).await?;
+        for one in &chosen {
+            if chosen.len() > 1 {
+                lines.push(format!("# on {}", one.name));
+            }
+            let user = ctx.globals.user;
+            lines.extend(super::dry_run::commands(&one.device, scenario, user).await?);
+        }
     }
     if ctx.console.is_json() {
         ctx.console.json(&json!({ "commands": lines }));

@@ -10,7 +10,9 @@ use super::super::steps::folder_of;
 use super::{RunFigure, selector};
 use crate::analyze::filter::Filter;
 use crate::analyze::histogram::{self, HistogramKey, ObjectScope, Row};
+use crate::analyze::label;
 use crate::analyze::leaks::{self, Certainty};
+use crate::heap_graph::ClassIndex;
 use crate::heaps::java::{JavaFile, JavaHeap, JavaOptions, OpenedJava, ProgressReporter};
 use crate::heaps::selector::DumpSelector;
 
@@ -74,6 +76,12 @@ impl<'a> Heaps<'a> {
             focus,
             ..Filter::default()
         };
+        let graph = &heap.graph;
+        let mut classes = (0..).map(ClassIndex).take(graph.classes.len());
+        let is_named = |class| filter.focus[0].is_match(&label::class_name(graph, class));
+        if !classes.any(is_named) {
+            return RunFigure::missing(format!("no class of the heap matches {pattern}"));
+        }
         let scope = ObjectScope::Reachable(heap.dominators());
         let found = histogram::histogram(&heap.graph, scope, HistogramKey::Class, &filter);
         let value = |row: &Row| match measure {

@@ -91,7 +91,22 @@ impl Opened {
                 return RunFigure::missing(why);
             }
         }
+        if total.value == 0.0 && !filter.focus.is_empty() && !self.is_sampled(&filter) {
+            let of = library.or(function).unwrap_or_default();
+            return RunFigure::missing(format!("no sampled stack of the run goes through {of}"));
+        }
         RunFigure::new(total.value, total.samples, parts)
+    }
+
+    /// Returns whether any dump has an allocation that the filter keeps, freed or not: a pattern that
+    /// keeps none is likely a typing error.
+    fn is_sampled(&self, filter: &Filter) -> bool {
+        let profile = &self.0.profile;
+        profile.dumps.iter().any(|dump| {
+            let shown = Shown::of(&profile.table, filter, &[&dump.values]);
+            let sums = shown.sums(&dump.values);
+            sums.cumulative.iter().any(|column| column[0] != 0)
+        })
     }
 
     /// Returns the dump of each process and heap at a label; at the end, the last ones.

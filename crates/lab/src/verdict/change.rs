@@ -187,7 +187,7 @@ fn compare(
     let per_run = 1.0 / runs.len().max(1) as f64 + limit.per_run;
     let by_run = Spread::new(&own, &grown).map(|spread| (spread, per_run));
     let spreads: Vec<_> = by_run.into_iter().chain(limit.units).collect();
-    Estimate {
+    let judged = Estimate {
         mean: mean(&own),
         objection: (limit.objection).or_else(|| untried(&own, &past, &spreads, floor)),
         spreads,
@@ -196,7 +196,11 @@ fn compare(
             other: Hits::new(compared, floor).map(|hits| hits.scaled(factor)),
         },
     }
-    .judge(runs.len(), counted(nights), limit.mean, floor, looks)
+    .judge(runs.len(), counted(nights), limit.mean, floor, looks);
+    Judgement {
+        lower: judged.lower.max(0.0),
+        ..judged
+    }
 }
 
 /// Returns the part of the error of a change that more runs do not reduce, at 95%: that of the

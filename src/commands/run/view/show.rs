@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::console::table::Table;
 use crate::console::{Console, Style};
+use crate::error::ErrorClass;
 use crate::lab::files;
 use crate::untrusted::shell::quoted_path;
 
@@ -27,6 +28,13 @@ pub(super) fn show(console: &Console, folder: &Path, results: &[ScenarioResult])
             true => show_one(console, result),
             false => console.data(headline(result)),
         }
+    }
+    let interrupted = ErrorClass::Interrupted.exit_code();
+    if results.iter().any(|result| result.exit_code == interrupted) {
+        let folder = quoted_path(folder.to_owned());
+        console.note(format_args!(
+            "to go on, run the same command with `-o {folder} --resume`"
+        ));
     }
     console.next(&[
         ("see all runs", quoted_path(folder.join(files::INDEX))),
