@@ -2,6 +2,8 @@
 //! against the phone over a real socket. Owns deadlines and the comparison of a recording with the
 //! actual allocations.
 
+#[cfg(unix)]
+use std::cell::Cell;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
@@ -241,6 +243,8 @@ pub struct Running {
     lines: Receiver<String>,
     seen: Vec<String>,
     stderr: Receiver<String>,
+    #[cfg(unix)]
+    is_signaled: Cell<bool>,
 }
 
 /// A heaptap that has ended.
@@ -308,6 +312,8 @@ impl Running {
             lines,
             seen: Vec::new(),
             stderr,
+            #[cfg(unix)]
+            is_signaled: Cell::new(false),
         }
     }
 
@@ -388,9 +394,18 @@ impl Running {
         self.child.id()
     }
 
-    /// Sends a signal (`INT`, `TERM`, `HUP`, `KILL`).
+    /// Sends a signal (`INT`, `TERM`, `HUP`, `KILL`), as a person does: a second one takes a moment.
     #[cfg(unix)]
     pub fn signal(&self, signal: &str) {
+        if self.is_signaled.replace(true) {
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        self.signal_at_once(signal);
+    }
+
+    /// Sends a signal.
+    #[cfg(unix)]
+    pub fn signal_at_once(&self, signal: &str) {
         use rustix::process::{Pid, Signal, kill_process};
         let signal = match signal {
             "INT" => Signal::INT,

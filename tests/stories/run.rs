@@ -551,6 +551,56 @@ fn after_a_kill_it_goes_on_where_it_was() {
 }
 
 #[test]
+fn a_new_job_fetches_what_a_killed_one_left_on_the_device() {
+    let lab = Lab::new(FAST);
+    Scenario {
+        steps: &["start", "rotate: 20"],
+        ..Scenario::default()
+    }
+    .write(&lab);
+    let mut running = begin(&lab, &[]);
+    running.until_line("rotation", |e| {
+        e["event"] == "step" && e["what"] == "rotate:20"
+    });
+    lab.wait_on_phone(1.0);
+    running.signal("KILL");
+    running.end();
+    let ended = lab.expect(0, &["run", "s.yaml", "-o", "new"]);
+    assert!(ended.stderr.contains("of a killed run into"), "{ended}");
+    let manifest = lab.work().join("out/run-1/manifest.json");
+    assert!(manifest.is_file(), "{ended}");
+    assert_restored(&lab);
+    // The first job can still go on.
+    let result = run(&lab, 0, &["--resume"]);
+    assert_eq!(runs(&result), ["1 void interrupted", "2 done"]);
+}
+
+#[test]
+fn what_a_run_has_nowhere_is_not_measured() {
+    let lab = Lab::new(FAST);
+    Scenario {
+        measure: "[native, java]",
+        steps: &["start", "wait-for: {activity: .FeedActivity}", "snapshot: up"],
+        budgets: &[
+            "{name: library, native: {library: libexampel.so}, at: up, limit: 1GiB}",
+            "{name: class, java: {class: \"*.FeedActivty\", measure: instances}, at: up, limit: 9}",
+            // Its class is loaded.
+            "{name: right, java: {class: \"*.FeedActivity\", measure: instances}, at: up, limit: 9}",
+        ],
+        ..Scenario::default()
+    }
+    .write(&lab);
+    let result = run(&lab, 12, &[]);
+    let missing = |at: usize| result["budgets"][at]["missing"].clone();
+    assert_eq!(
+        missing(0),
+        "no sampled stack of the run goes through libexampel.so"
+    );
+    assert_eq!(missing(1), "no class of the heap matches *.FeedActivty");
+    assert!(missing(2).is_null(), "{result:#}");
+}
+
+#[test]
 fn an_interrupted_run_is_fetched_and_can_be_resumed() {
     let lab = Lab::new(FAST);
     Scenario {
@@ -609,6 +659,7 @@ fn a_recording_with_missing_data_makes_a_run_void() {
     for (fault, kind) in [
         ("truncate#1", "recording-incomplete"),
         ("perfetto-dies@1500#1", "recording-ended"),
+        ("overrun@500#1", "recording-incomplete"),
     ] {
         let lab = Lab::new(FAST);
         Scenario {

@@ -3,6 +3,7 @@
 
 use std::fs;
 
+use heaptap::phone::{Fault, FaultKind};
 use serde_json::Value;
 
 use crate::lab::{APP, Lab, Running, files};
@@ -88,14 +89,32 @@ fn the_first_interruption_ends_all_devices_cleanly() {
 }
 
 #[test]
+fn signals_of_a_supervisor_to_a_process_and_its_group_are_one() {
+    let lab = lab("");
+    let mut running = lab.start(&RUN);
+    until_both_rotate(&mut running);
+    running.signal_at_once("TERM");
+    // The first one is received before the second one.
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    running.signal_at_once("TERM");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(130), "{ended}");
+    assert_eq!(runs(&lab), ["1 void interrupted"; 2], "{ended}");
+    lab.assert_tidy("out");
+}
+
+#[test]
 fn the_second_interruption_leaves_the_recordings_on_the_devices() {
     let lab = lab("");
     let mut running = lab.start(&RUN);
     until_both_rotate(&mut running);
+    // Otherwise the end takes less time than a second key press.
+    lab.phone.faults().add(Fault::parse("slow@2000").unwrap());
     running.signal("INT");
     running.until("stopping");
     running.signal("INT");
     let ended = running.end();
+    lab.phone.faults().remove(FaultKind::Slow);
     assert_eq!(ended.code(), Some(10), "{ended}");
     let status = lab.expect(0, &["status", "--json"]).json();
     let sessions = status["sessions"].as_array().expect("sessions");
