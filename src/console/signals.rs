@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use crate::error::{ErrorClass, Failure};
 
 /// Signals that follow another one this soon are the same: `timeout` and CI systems signal a process
-/// and then its group. Nobody presses a key twice as fast.
+/// and then its group. A key is pressed twice more slowly.
 #[cfg(unix)]
 const ECHO: Duration = Duration::from_millis(100);
 

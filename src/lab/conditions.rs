@@ -10,8 +10,9 @@ use heaptap_model::conditions::{Conditions, LowMemoryKill, thermal_word};
 use tokio::time::Instant;
 
 use super::events::LabEvent;
+use super::failures::{error_of, interrupted};
 use super::once::{Bench, Over};
-use super::steps::{RESTORE, error_of, interrupted};
+use super::steps::RESTORE;
 use crate::capture::conditions::{Reading, read};
 use crate::device::Device;
 use crate::error::{ErrorClass, Failure};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use heaptap_lab::scenario::Install;
 use tokio::task::JoinHandle;
 
-use super::steps::interrupted;
+use super::failures::interrupted;
 use crate::bytes::Bytes;
 use crate::device::{Command, Device, DeviceError, Output};
 use crate::error::{ErrorClass, Failure};

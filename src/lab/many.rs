@@ -14,9 +14,9 @@ use tokio::task::JoinSet;
 
 use super::device_lock::DeviceLock;
 use super::events::{DeviceEvent, LabEvent, LabEvents};
+use super::failures::{error_of, interrupted};
 use super::phone;
 use super::scenario_run::{self, Ended, LabRequest, Tools};
-use super::steps::{error_of, interrupted};
 use super::taken;
 use super::{files, judging};
 use crate::device::Device;

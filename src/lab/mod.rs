@@ -15,6 +15,7 @@
 //! | `request`, `scenario_run` | a scenario; runs until its budgets are decided, and the results |
 //! | `resume` | completing the run of a killed process |
 //! | `state`, `taken` | what is done so far, for a later `--resume` |
+//! | `failures` | errors of runs, and whether the device is their cause |
 //! | `files`, `page` | writing the results, and the page of a run |
 //! | `phone` | facts of the device and the app |
 
@@ -22,6 +23,7 @@ mod builds;
 mod conditions;
 mod device_lock;
 pub mod events;
+mod failures;
 pub mod figures;
 pub mod files;
 pub mod install;

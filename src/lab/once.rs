@@ -10,10 +10,9 @@ use heaptap_model::conditions::Conditions;
 use tokio::sync::mpsc;
 
 use super::events::{LabEvent, LabEvents};
+use super::failures::{error_of, interrupted, is_infrastructure};
 use super::state::Performed;
-use super::steps::{
-    Answers, Hands, RESTORE, StepFailure, Taken, error_of, interrupted, is_infrastructure,
-};
+use super::steps::{Answers, Hands, RESTORE, StepFailure, Taken};
 use crate::device::Device;
 use crate::error::{ErrorClass, Failure};
 use crate::provoke::{Cancel, Journals, Target};

@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::events::{LabEvent, LabEvents};
+use super::failures::{error_of, interrupted, is_infrastructure};
 use super::request::Tools;
-use super::steps::{error_of, interrupted, is_infrastructure};
 use super::{files, state};
 use crate::device::Device;
 use crate::error::{ErrorClass, Failure};

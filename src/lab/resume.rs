@@ -5,11 +5,11 @@ use std::path::Path;
 use heaptap_lab::results::{Run, RunState};
 
 use super::events::LabEvent;
+use super::failures::error_of;
 use super::once::died;
 use super::recover::{self, Lasting};
 use super::request::{LabRequest, Tools};
 use super::state::{Begun, Progress};
-use super::steps::error_of;
 use super::{conditions, files, taken};
 use crate::error::{ErrorClass, Failure};
 use crate::provoke::Target;

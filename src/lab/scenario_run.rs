@@ -10,12 +10,13 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::events::{LabEvent, LabEvents};
+use super::failures::{error_of, in_step_of};
 use super::judging::Judging;
 use super::once::{self, Bench};
 use super::recover::{self, Lasting};
 pub use super::request::{LabRequest, Tools};
 use super::state::Progress;
-use super::steps::{StepFailure, error_of, in_step_of};
+use super::steps::StepFailure;
 use super::{builds, conditions, files, install, phone, resume, taken};
 use crate::eligibility::{self, DeviceFacts};
 use crate::error::{ErrorClass, Failure};

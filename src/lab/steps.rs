@@ -20,6 +20,7 @@ pub(super) use self::log::LogTail;
 pub(super) use self::waits::regex;
 
 use super::events::{LabEvent, LabEvents};
+use super::failures::{error_of, interrupted, is_outside};
 use crate::device::{Command, Device};
 use crate::error::{ErrorClass, Failure};
 use crate::provoke::{self, Action, Cancel, Event, Journals, Plan, Target};
@@ -35,34 +36,6 @@ const ACTION: Duration = Duration::from_secs(600);
 pub(super) const RESTORE: Duration = Duration::from_secs(90);
 /// Maximum number of characters of a command's output in an error.
 const SHOWN: usize = 400;
-
-/// Kinds of errors of class `Device` whose cause is the device or its connection.
-const INFRASTRUCTURE: [&str; 9] = [
-    "connection-lost",
-    "device-silent",
-    "device-garbled",
-    "device-full",
-    "device-hot",
-    "device-rebooted",
-    "device-restarted",
-    "provoke-busy",
-    "trace-gone",
-];
-
-/// Returns whether the cause of an error is neither the app nor the scenario, so that another run
-/// can succeed.
-pub(super) fn is_infrastructure(error: &RunError) -> bool {
-    ErrorClass::of_exit_code(error.code).is_some_and(|class| is_outside(class, &error.kind))
-}
-
-fn is_outside(class: ErrorClass, kind: &str) -> bool {
-    let outside = [
-        ErrorClass::NoDevice,
-        ErrorClass::NotFetched,
-        ErrorClass::Interrupted,
-    ];
-    outside.contains(&class) || INFRASTRUCTURE.contains(&kind)
-}
 
 /// The hands of a run: what its steps and triggers act through, at the same time.
 pub(super) struct Hands<'a> {
@@ -112,28 +85,6 @@ impl StepFailure {
             line: Some(self.line),
             ..error_of(&self.failure)
         }
-    }
-}
-
-/// Returns a failure as the error of a run.
-pub(super) fn error_of(failure: &Failure) -> RunError {
-    RunError {
-        code: failure.class.exit_code(),
-        kind: failure.kind.to_owned(),
-        message: failure.message.clone(),
-        help: failure.help.clone(),
-        step: None,
-        line: None,
-    }
-}
-
-/// Returns a failure that followed an error, with the step of that error.
-pub(super) fn in_step_of(error: Option<RunError>, failure: &Failure) -> RunError {
-    let (step, line) = error.map_or((None, None), |error| (error.step, error.line));
-    RunError {
-        step,
-        line,
-        ..error_of(failure)
     }
 }
 
@@ -366,10 +317,6 @@ fn is_wait(what: &What) -> bool {
         what,
         What::WaitForActivity(_) | What::WaitForLog(_) | What::WaitForQuiet(_)
     )
-}
-
-pub(super) fn interrupted() -> Failure {
-    Failure::new(ErrorClass::Interrupted, "interrupted", "interrupted")
 }
 
 fn step_timeout(what: &str, limit: Duration) -> Failure {

@@ -78,7 +78,7 @@ impl<'a> Heaps<'a> {
         };
         let graph = &heap.graph;
         let mut classes = (0..).map(ClassIndex).take(graph.classes.len());
-        let is_named = |class| filter.focus[0].is_match(&label::class_name(graph, class));
+        let is_named = |class| filter.focus[0].is_match(label::class_name(graph, class));
         if !classes.any(is_named) {
             return RunFigure::missing(format!("no class of the heap matches {pattern}"));
         }

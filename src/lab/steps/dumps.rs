@@ -8,7 +8,7 @@ use heaptap_lab::scenario::DumpKind;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::{Hands, RESTORE, interrupted};
+use super::{Hands, RESTORE};
 use crate::config::{HeapFileSpec, JavaSpec};
 use crate::error::{ErrorClass, Failure};
 use crate::provoke::Cancel;
@@ -18,6 +18,7 @@ use crate::recording::heap_files::{self, HeapFileOptions};
 use crate::recording::outcome::{Finished, Recorded};
 use crate::session::{Control, SessionEvent};
 
+use super::super::failures::interrupted;
 use super::super::recover;
 
 /// Time for a process that writes nothing of its HPROF, as for `heaptap dump`.

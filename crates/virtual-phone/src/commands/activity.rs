@@ -414,7 +414,7 @@ fn start(cmd: &mut Cmd, rest: &[String], user: u32) -> Done {
             Launch::Hot => ("HOT", 51),
             Launch::Nothing => ("UNKNOWN (0)", 0),
         };
-        wait(cmd, ms)?;
+        super::wait(cmd, ms)?;
         cmd.out(&format!(
             "Status: ok\nLaunchState: {word}\nActivity: {}/{class}\nTotalTime: {ms}\nWaitTime: {}\nComplete\n",
             package.name,
@@ -422,11 +422,4 @@ fn start(cmd: &mut Cmd, rest: &[String], user: u32) -> Done {
         ))?;
     }
     Ok(0)
-}
-
-/// Waits some milliseconds on the phone's clock.
-pub(super) fn wait(cmd: &Cmd, ms: u64) -> Result<(), super::Halt> {
-    let until = cmd.kernel.clock.boot() + ms * crate::clock::MILLI;
-    cmd.kernel.block(cmd.pid, Some(until), || None::<()>)?;
-    Ok(())
 }

@@ -1,6 +1,6 @@
 //! input, wm, settings, svc, monkey: keys and touches, the display, and settings of a phone.
 
-use super::activity::wait;
+use super::wait;
 use super::{Cmd, Done};
 use crate::foreground;
 use crate::packages::APP;

@@ -164,7 +164,7 @@ fn install(cmd: &Cmd, args: &[String]) -> Done {
 fn read_slowly(cmd: &Cmd, part: &[u8]) -> Result<(), super::Halt> {
     match installer::seconds(part) {
         0 => Ok(()),
-        seconds => super::activity::wait(cmd, seconds.saturating_mul(1000)),
+        seconds => super::wait(cmd, seconds.saturating_mul(1000)),
     }
 }
 

@@ -31,7 +31,7 @@ pub(super) fn show(console: &Console, folder: &Path, results: &[ScenarioResult])
     }
     let interrupted = ErrorClass::Interrupted.exit_code();
     if results.iter().any(|result| result.exit_code == interrupted) {
-        let folder = quoted_path(folder.to_owned());
+        let folder = quoted_path(folder);
         console.note(format_args!(
             "to go on, run the same command with `-o {folder} --resume`"
         ));

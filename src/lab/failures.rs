@@ -1,0 +1,60 @@
+//! Failures of runs: as the errors of results, and whether the device or the user is their cause.
+
+use heaptap_lab::results::RunError;
+
+use crate::error::{ErrorClass, Failure};
+
+/// Kinds of errors of class `Device` whose cause is the device or its connection.
+const INFRASTRUCTURE: [&str; 9] = [
+    "connection-lost",
+    "device-silent",
+    "device-garbled",
+    "device-full",
+    "device-hot",
+    "device-rebooted",
+    "device-restarted",
+    "provoke-busy",
+    "trace-gone",
+];
+
+/// Returns whether the cause of an error is neither the app nor the scenario, so that another run
+/// can succeed.
+pub(super) fn is_infrastructure(error: &RunError) -> bool {
+    ErrorClass::of_exit_code(error.code).is_some_and(|class| is_outside(class, &error.kind))
+}
+
+pub(super) fn is_outside(class: ErrorClass, kind: &str) -> bool {
+    let outside = [
+        ErrorClass::NoDevice,
+        ErrorClass::NotFetched,
+        ErrorClass::Interrupted,
+    ];
+    outside.contains(&class) || INFRASTRUCTURE.contains(&kind)
+}
+
+/// Returns a failure as the error of a run.
+pub(super) fn error_of(failure: &Failure) -> RunError {
+    RunError {
+        code: failure.class.exit_code(),
+        kind: failure.kind.to_owned(),
+        message: failure.message.clone(),
+        help: failure.help.clone(),
+        step: None,
+        line: None,
+    }
+}
+
+/// Returns a failure that followed an error, with the step of that error.
+pub(super) fn in_step_of(error: Option<RunError>, failure: &Failure) -> RunError {
+    let (step, line) = error.map_or((None, None), |error| (error.step, error.line));
+    RunError {
+        step,
+        line,
+        ..error_of(failure)
+    }
+}
+
+/// Returns the failure of what the user interrupted.
+pub(super) fn interrupted() -> Failure {
+    Failure::new(ErrorClass::Interrupted, "interrupted", "interrupted")
+}
