@@ -16,6 +16,7 @@ use super::device_lock::DeviceLock;
 use super::events::{DeviceEvent, LabEvent, LabEvents};
 use super::failures::{error_of, interrupted};
 use super::phone;
+use super::recover::Lasting;
 use super::scenario_run::{self, Ended, LabRequest, Tools};
 use super::taken;
 use super::{files, judging};
@@ -65,15 +66,20 @@ pub async fn run(night: &Night, phones: Vec<Phone>) -> Vec<Done> {
     let mut done = side_by_side(night, phones.clone()).await;
     let substitutes = stand_ins(night, &phones, &done);
     let places: Vec<&Vec<Place>> = substitutes.values().map(|(places, _)| places).collect();
-    let phones = substitutes
+    let stand_ins = substitutes
         .values()
         .map(|(_, phone)| phone.clone())
         .collect();
-    for (places, ended) in places.into_iter().zip(side_by_side(night, phones).await) {
+    for (places, ended) in places.into_iter().zip(side_by_side(night, stand_ins).await) {
         for (&(phone, at), ended) in places.iter().zip(ended) {
             // Of two that stayed away, the first is reported.
             if !is_away(&ended) {
-                done[phone][at] = ended;
+                let away = std::mem::replace(&mut done[phone][at], ended);
+                let folder = &phones[phone].requests[at].folder;
+                if !folder.join(files::RESULT).exists() {
+                    // It could not begin. The results of all devices do not contain it.
+                    let _ = files::write(folder, std::slice::from_ref(&away.result));
+                }
             }
         }
     }
@@ -219,8 +225,12 @@ async fn on_phone(night: &Night, phone: Phone) -> Vec<Done> {
             text: "another heaptap runs a scenario on the device; waiting for it".to_owned(),
         });
     };
+    let limits = phone.requests.iter().map(|one| one.scenario.timeout);
+    let longest = limits.max().unwrap_or_default();
+    let lasting = Lasting::new(&phone.device, &night.cancel, longest);
+    let acquire = || DeviceLock::acquire(&night.store, &phone.device, night.patience, waits);
     let lock = tokio::select! {
-        lock = DeviceLock::acquire(&night.store, &phone.device, night.patience, waits) => lock,
+        lock = lasting.request(acquire) => lock,
         () = night.cancel.wait() => Err(interrupted()),
     };
     let (lock, mut refused) = match lock {

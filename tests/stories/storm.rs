@@ -98,11 +98,20 @@ impl Night {
             ..Found::default()
         };
         for (phone, serial) in lab.phone.serials().iter().enumerate() {
-            let result = results.iter().find(|r| r["device"]["serial"] == **serial);
+            let is_own = |result: &&Value| {
+                let device = &result["device"];
+                device["serial"] == serial.as_str() && device["instead_of"].is_null()
+            };
+            let replaced = own_result(lab, serial);
+            let result = results.iter().find(is_own).or(replaced.as_ref());
             let before = found.wrong.len();
             match result {
                 Some(result) => self.check_result(lab, result, phone, &mut found),
                 None => found.wrong.push("no result".to_owned()),
+            }
+            let is_replaced = |result: &Value| result["device"]["instead_of"] == serial.as_str();
+            if results.iter().any(is_replaced) {
+                found.count("replaced", 1);
             }
             let drawn = lab.phone.drawn_faults(phone);
             found.count("faults", drawn.len());
@@ -223,6 +232,13 @@ fn runs_of(result: Option<&Value>) -> String {
     let runs = result.and_then(|result| result["runs"].as_array());
     let lines = runs.into_iter().flatten().map(ToString::to_string);
     lines.collect::<Vec<_>>().join("\n  ")
+}
+
+/// Returns the result of a device that another one stands in for, from its own directory.
+fn own_result(lab: &Lab, serial: &str) -> Option<Value> {
+    let path = lab.work().join(format!("out/storm-{serial}/result.json"));
+    let text = fs::read_to_string(path).ok()?;
+    Some(text.parse().expect("a result is JSON"))
 }
 
 /// What the phone recorded for the trace in a directory.
