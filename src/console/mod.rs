@@ -463,11 +463,12 @@ impl Console {
     /// Returns a status line at the bottom of the terminal; invisible if progress is off. Set its
     /// text with [`Console::set_status`], and remove it with `finish_and_clear`.
     pub fn status(&self) -> ProgressBar {
-        let bar = ProgressBar::new_spinner();
-        if let Ok(style) = indicatif::ProgressStyle::with_template("{msg}") {
-            bar.set_style(style);
-        }
-        self.bars.add(bar)
+        self.bars.add(status_bar())
+    }
+
+    /// Returns a status line above another one.
+    pub fn status_above(&self, other: &ProgressBar) -> ProgressBar {
+        self.bars.insert_before(other, status_bar())
     }
 
     /// Sets the sanitized text of a status line or a progress bar.
@@ -608,6 +609,14 @@ pub(super) fn visible(text: &str) -> Cow<'_, str> {
 fn stderr_width() -> Option<usize> {
     let (_, columns) = console::Term::stderr().size_checked()?;
     (io::stderr().is_terminal() && columns > 0).then_some(usize::from(columns))
+}
+
+fn status_bar() -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    if let Ok(style) = indicatif::ProgressStyle::with_template("{msg}") {
+        bar.set_style(style);
+    }
+    bar
 }
 
 #[cfg(test)]

@@ -11,6 +11,14 @@ use crate::recording::events::RecordEvent;
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum LabEvent {
+    /// A scenario begins on a device.
+    Scenario { scenario: String },
+    /// It ended.
+    ScenarioEnded {
+        scenario: String,
+        /// As in its result.
+        exit_code: u8,
+    },
     /// A run begins.
     Run {
         /// Number, from 1.

@@ -5,7 +5,7 @@ use heaptap_lab::results::RunError;
 use crate::error::{ErrorClass, Failure};
 
 /// Kinds of errors of class `Device` whose cause is the device or its connection.
-const INFRASTRUCTURE: [&str; 9] = [
+const INFRASTRUCTURE: [&str; 11] = [
     "connection-lost",
     "device-silent",
     "device-garbled",
@@ -13,7 +13,9 @@ const INFRASTRUCTURE: [&str; 9] = [
     "device-hot",
     "device-rebooted",
     "device-restarted",
+    "perfetto-failed",
     "provoke-busy",
+    "session-rejected",
     "trace-gone",
 ];
 

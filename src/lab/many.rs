@@ -242,6 +242,10 @@ async fn on_phone(night: &Night, phone: Phone) -> Vec<Done> {
     let mut folders = Vec::new();
     for request in phone.requests {
         folders.push(request.folder.clone());
+        let scenario = request.scenario.name.clone();
+        tell(LabEvent::Scenario {
+            scenario: scenario.clone(),
+        });
         let ended = match refused.take() {
             Some(failure) => Err(failure),
             None => {
@@ -283,6 +287,11 @@ async fn on_phone(night: &Night, phone: Phone) -> Vec<Done> {
                 has_class: true,
             },
             Err(failure) => ended_with(&request, &serial, facts.get(), failure),
+        });
+        let exit_code = done.last().map_or(0, |done| done.result.exit_code);
+        tell(LabEvent::ScenarioEnded {
+            scenario,
+            exit_code,
         });
     }
     judge_cells(&mut done, &folders, &tell);

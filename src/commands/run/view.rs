@@ -141,7 +141,10 @@ async fn perform(
     let is_one = folders.all(|request| request.folder == folder);
     let (canceller, cancel) = Cancel::new();
     let (happened, mut events) = mpsc::unbounded_channel();
-    let mut shown = Shown::new(&ctx.console, phones.len() > 1);
+    let devices = phones
+        .iter()
+        .map(|phone| (phone.name.as_str(), phone.requests.len()));
+    let mut shown = Shown::new(&ctx.console, &devices.collect::<Vec<_>>());
     let night = Night {
         store: store.clone(),
         journals,

@@ -1,6 +1,9 @@
-//! Progress of scenarios: a line for each run, the step in the status line.
+//! Progress of scenarios: a line for each run; the steps in the status line, or in a table of devices.
+
+use std::collections::BTreeMap;
 
 use heaptap_lab::results::{Build, RunState};
+use indicatif::ProgressBar;
 
 use crate::console::Console;
 use crate::lab::events::{DeviceEvent, LabEvent};
@@ -10,16 +13,43 @@ use crate::session::SessionEvent;
 /// Shows the events of scenarios.
 pub(super) struct Shown<'a> {
     console: &'a Console,
-    status: indicatif::ProgressBar,
+    status: ProgressBar,
     at: String,
-    /// Lines begin with the serial of the device.
-    names_devices: bool,
+    /// Several devices.
+    table: Option<Table>,
+    /// Lines name the scenario.
+    names_scenarios: bool,
+}
+
+/// The live table: a row for each device that runs a scenario; the status line below has the total.
+struct Table {
+    rows: BTreeMap<String, Row>,
+    /// Characters of the longest name of a device.
+    width: usize,
+    /// Scenarios on devices.
+    done: usize,
+    all: usize,
+}
+
+struct Row {
+    bar: ProgressBar,
+    scenario: String,
+    run: String,
 }
 
 impl<'a> Shown<'a> {
-    pub(super) fn new(console: &'a Console, names_devices: bool) -> Shown<'a> {
+    /// `devices` have their names and numbers of scenarios.
+    pub(super) fn new(console: &'a Console, devices: &[(&str, usize)]) -> Shown<'a> {
+        let count = devices.iter().map(|(_, scenarios)| *scenarios);
+        let widths = devices.iter().map(|(name, _)| name.chars().count());
         Shown {
-            names_devices,
+            names_scenarios: count.clone().any(|scenarios| scenarios > 1),
+            table: (devices.len() > 1).then(|| Table {
+                rows: BTreeMap::new(),
+                width: widths.max().unwrap_or(0),
+                done: 0,
+                all: count.sum(),
+            }),
             status: console.status(),
             console,
             at: String::new(),
@@ -28,28 +58,13 @@ impl<'a> Shown<'a> {
 
     pub(super) fn event(&mut self, event: &DeviceEvent) {
         self.console.event(event);
-        let on = match self.names_devices {
-            true => format!("{}: ", event.serial),
-            false => String::new(),
-        };
+        self.status_of(event);
+        let on = self.place(&event.serial);
         match &event.event {
-            LabEvent::Run {
-                run,
-                at_most,
-                build,
-            } => {
-                let text = format!("{on}run {run} of at most {at_most}{}", of(*build));
-                self.console.set_status(&self.status, &text);
-                self.at = text;
-            }
-            LabEvent::Step { step, what, .. } => {
-                let at = match self.names_devices {
-                    true => on.trim_end_matches(": "),
-                    false => &self.at,
-                };
-                self.console
-                    .set_status(&self.status, format_args!("{at}: {step}: {what}"));
-            }
+            LabEvent::Scenario { .. }
+            | LabEvent::ScenarioEnded { .. }
+            | LabEvent::Run { .. }
+            | LabEvent::Step { .. } => {}
             LabEvent::Trigger { trigger, cause, .. } => {
                 self.console.say(format_args!("{on}{trigger}: {cause}"));
             }
@@ -96,7 +111,84 @@ impl<'a> Shown<'a> {
         }
     }
 
+    /// Returns the begin of a line: the device and the scenario, if there are several.
+    fn place(&self, serial: &str) -> String {
+        let Some(table) = &self.table else {
+            return match self.names_scenarios {
+                true => format!("{}: ", self.at),
+                false => String::new(),
+            };
+        };
+        match table.rows.get(serial).filter(|_| self.names_scenarios) {
+            Some(row) => format!("{serial}: {}: ", row.scenario),
+            None => format!("{serial}: "),
+        }
+    }
+
+    /// Shows where a device is.
+    fn status_of(&mut self, event: &DeviceEvent) {
+        let console = self.console;
+        let Some(table) = &mut self.table else {
+            return self.status_of_one(&event.event);
+        };
+        let row = table.rows.get_mut(&event.serial);
+        let step = match (&event.event, row) {
+            (LabEvent::Scenario { scenario }, _) => {
+                let row = Row {
+                    bar: console.status_above(&self.status),
+                    scenario: scenario.clone(),
+                    run: String::new(),
+                };
+                table.rows.insert(event.serial.clone(), row);
+                String::new()
+            }
+            (LabEvent::ScenarioEnded { .. }, Some(_)) => {
+                if let Some(row) = table.rows.remove(&event.serial) {
+                    row.bar.finish_and_clear();
+                }
+                table.done += 1;
+                String::new()
+            }
+            (LabEvent::Run { run, build, .. }, Some(row)) => {
+                row.run = format!("run {run}{}", of(*build));
+                String::new()
+            }
+            (LabEvent::Step { step, what, .. }, Some(_)) => format!("{step}: {what}"),
+            _ => return,
+        };
+        if let Some(Row { bar, scenario, run }) = table.rows.get(&event.serial) {
+            let (serial, width) = (&event.serial, table.width);
+            console.set_status(
+                bar,
+                format_args!("{serial:width$}  {scenario}  {run}  {step}"),
+            );
+        }
+        let (done, all) = (table.done, table.all);
+        console.set_status(&self.status, format_args!("{done} of {all} done"));
+    }
+
+    fn status_of_one(&mut self, event: &LabEvent) {
+        match event {
+            LabEvent::Scenario { scenario } => self.at.clone_from(scenario),
+            LabEvent::Run {
+                run,
+                at_most,
+                build,
+            } => {
+                let text = format!("run {run} of at most {at_most}{}", of(*build));
+                self.console.set_status(&self.status, &text);
+            }
+            LabEvent::Step { run, step, what } => {
+                let text = format_args!("run {run}: {step}: {what}");
+                self.console.set_status(&self.status, text);
+            }
+            _ => {}
+        }
+    }
+
     pub(super) fn end(&self) {
+        let rows = self.table.iter().flat_map(|table| table.rows.values());
+        rows.for_each(|row| row.bar.finish_and_clear());
         self.status.finish_and_clear();
     }
 }
