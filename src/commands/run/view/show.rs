@@ -109,6 +109,9 @@ fn headline(result: &ScenarioResult) -> String {
     let verdict = match (over, open) {
         (0, _) if failed => "a run failed".to_owned(),
         (0, 0) if all == 0 => "no budgets".to_owned(),
+        (0, 0) if all == 1 => "the budget is within its limit".to_owned(),
+        (0, _) if all == 1 => "the budget is undecided".to_owned(),
+        (_, _) if all == 1 => "the budget is over its limit".to_owned(),
         (0, 0) => format!("all {all} budgets are within their limits"),
         (0, open) => format!("{open} of {all} budgets are undecided"),
         (over, _) => format!("{over} of {all} budgets are over their limits"),
