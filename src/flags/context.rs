@@ -97,11 +97,11 @@ impl Context {
 
     /// Returns the device selector of the flags.
     pub fn selector(&self) -> Selector {
-        if self.globals.virtual_phone.is_some() {
+        let flag = self.globals.serial.as_deref();
+        match &self.globals.virtual_phone {
             // ANDROID_SERIAL selects a real device.
-            Selector::Only
-        } else {
-            Selector::from_flag_or_env(self.globals.serial.as_deref())
+            Some(_) if flag.is_none() => Selector::Only,
+            _ => Selector::from_flag_or_env(flag),
         }
     }
 

@@ -42,7 +42,7 @@ pub struct Globals {
             num_args = 0..=1,
             require_equals = true,
             default_missing_value = "",
-            conflicts_with_all = ["serial", "adb_server"],
+            conflicts_with = "adb_server",
         )
     )]
     pub virtual_phone: Option<String>,

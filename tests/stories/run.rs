@@ -693,6 +693,37 @@ fn a_dry_run_is_for_the_user_of_the_flag() {
 }
 
 #[test]
+fn a_dry_run_is_for_each_device_and_classes_are_known() {
+    let lab = Lab::new("devices=2,speed=8");
+    Scenario::default().write(&lab);
+    let dry = |more: &[&str]| {
+        let args = [&["run", "s.yaml", "--dry-run"], more].concat();
+        let ended = lab.expect(0, &args);
+        ended.stdout.matches("am start").count()
+    };
+    assert_eq!(dry(&["--all-devices"]), 2);
+    assert_eq!(dry(&["-s", "virtual-1-2"]), 1);
+    let of_class = ["run", "s.yaml", "--all-devices", "--device-class", "nosuch"];
+    let ended = lab.expect(2, &of_class);
+    assert!(ended.stderr.contains("device class nosuch"), "{ended}");
+    // A device of the built-in phone is selected, too.
+    let of_its_own = [
+        "run",
+        "s.yaml",
+        "--dry-run",
+        "--virtual=devices=2,speed=8",
+        "-s",
+        "virtual-1-2",
+    ];
+    let output = crate::program::heaptap()
+        .args(of_its_own)
+        .current_dir(lab.work())
+        .output()
+        .expect("heaptap runs");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+}
+
+#[test]
 fn the_scenarios_of_the_pages_are_valid() {
     let lab = Lab::new(FAST);
     let pages = [

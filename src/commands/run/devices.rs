@@ -28,9 +28,10 @@ impl Chosen {
 /// # Errors
 /// Returns an error if there is none, or if one is missing or ambiguous.
 pub async fn choose(ctx: &Context, all: bool) -> Result<Vec<Chosen>, Failure> {
-    let flag = ctx.globals.serial.clone();
-    let typed = flag.or_else(|| std::env::var("ANDROID_SERIAL").ok());
-    let typed = typed.filter(|_| !all && ctx.globals.virtual_phone.is_none());
+    let is_virtual = ctx.globals.virtual_phone.is_some();
+    // The variable selects a real device.
+    let named = || std::env::var("ANDROID_SERIAL").ok().filter(|_| !is_virtual);
+    let typed = ctx.globals.serial.clone().or_else(named).filter(|_| !all);
     let servers = ctx.servers().await?;
     // Several devices, or one that is named with its server.
     let is_listed = |typed: &String| typed.contains([',', '/']);

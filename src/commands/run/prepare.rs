@@ -157,6 +157,9 @@ pub async fn phones(
     folder: &Path,
     requests: &[LabRequest],
 ) -> Result<Vec<Phone>, Failure> {
+    if let Some(class) = &args.device_class {
+        check_class(class, requests)?;
+    }
     let mut phones = Vec::new();
     for Chosen { device, name } in devices::choose(ctx, args.all_devices).await? {
         let mut own = Vec::new();
@@ -234,6 +237,25 @@ pub struct Shared<'a> {
     pub user: Option<u32>,
     /// SHA-256 of the APKs so far: cells of a matrix install the same ones.
     pub hashes: HashMap<PathBuf, String>,
+}
+
+/// Refuses a device class that no scenario defines.
+fn check_class(class: &str, requests: &[LabRequest]) -> Result<(), Failure> {
+    let of = |request: &LabRequest| request.scenario.devices.clone();
+    let known: Vec<String> = requests.iter().flat_map(of).map(|one| one.name).collect();
+    if class == scenario::DEFAULT_CLASS || known.iter().any(|name| name == class) {
+        return Ok(());
+    }
+    let message = format!("no scenario has the device class {class}");
+    let help = match known.is_empty() {
+        true => "`devices` in a scenario defines classes".to_owned(),
+        false => format!(
+            "use one of {}, {}",
+            known.join(", "),
+            scenario::DEFAULT_CLASS
+        ),
+    };
+    Err(Failure::new(ErrorClass::Usage, "bad-value", message).with_help(help))
 }
 
 /// Prepares a scenario for a device.

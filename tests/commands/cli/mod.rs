@@ -60,7 +60,7 @@ fn wrong_usage_exits_2_with_a_hint_on_stderr() {
         &["record", "-n", "a", "--block-client", "--no-block-client"],
         &["record", "-n", "a", "-d", "soon"],
         &["devices", "--json", "--json-lines"],
-        &["devices", "--virtual", "-s", "x"],
+        &["devices", "--virtual", "--adb-server", "x:1"],
         &["completions", "tcsh"],
     ] {
         let output = heaptap(args);
