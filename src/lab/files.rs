@@ -12,6 +12,8 @@ use crate::results::whole_file;
 
 /// Names of the files.
 pub const RESULT: &str = "result.json";
+/// Begin of the name of a run's directory.
+pub(super) const RUN_PREFIX: &str = "run-";
 pub const JUNIT: &str = "junit.xml";
 pub const SUMMARY: &str = "summary.md";
 pub const METRICS: &str = "metrics.txt";
@@ -110,7 +112,7 @@ pub fn part_name(scenario: &str, serial: &str) -> String {
 
 /// Returns the name of the directory of a run's recording.
 pub(super) fn run_name(run: usize) -> String {
-    format!("run-{run}")
+    format!("{RUN_PREFIX}{run}")
 }
 
 /// Returns the name of a run's page. CI systems copy attachments into one directory, so it is

@@ -1,10 +1,12 @@
 //! Installs the app of a scenario.
 
+use std::io::{Cursor, Read as _};
 use std::path::Path;
 use std::time::Duration;
 
 use heaptap_lab::scenario::Install;
 use tokio::task::JoinHandle;
+use zip::ZipArchive;
 
 use super::failures::interrupted;
 use crate::bytes::Bytes;
@@ -20,7 +22,7 @@ const CLEANUP: Duration = Duration::from_secs(30);
 /// Permissions of the copies on the device: the package manager reads them as another user.
 const MODE: u32 = 0o644;
 
-/// Opens an APK.
+/// Opens an APK, or the one in a set of `bundletool build-apks --mode=universal`.
 ///
 /// # Errors
 /// Returns an error if it cannot be read, or is something else.
@@ -33,12 +35,57 @@ pub fn open(path: &Path) -> Result<Bytes, Failure> {
         let help = "name an APK; a path in `install` is relative to the scenario's file";
         unreadable(message, help)
     })?;
+    const BUILD: &str = "build an app bundle with `bundletool build-apks --mode=universal`, and \
+                         name the `.apks` file";
     if !bytes.starts_with(b"PK") {
         let message = format!("{} is not an APK", path.display());
-        let help = "build APKs of an app bundle with `bundletool build-apks`";
-        return Err(unreadable(message, help));
+        return Err(unreadable(message, BUILD));
     }
-    Ok(bytes)
+    let Some(set) = ApkSet::of(&bytes) else {
+        return Ok(bytes);
+    };
+    set.universal().map_err(|why| {
+        let message = format!("cannot install {}: {why}", path.display());
+        unreadable(message, BUILD)
+    })
+}
+
+/// A ZIP file of bundletool: an app bundle, or a set of APKs.
+struct ApkSet<'a> {
+    zip: ZipArchive<Cursor<&'a [u8]>>,
+    bytes: u64,
+}
+
+impl<'a> ApkSet<'a> {
+    /// Name of the APK for all devices.
+    const UNIVERSAL: &'static str = "universal.apk";
+    /// Most bytes of an APK for each byte of its set. APKs are compressed already.
+    const RATIO: u64 = 4;
+
+    /// Returns the set; nothing if the file has a manifest, as an APK does, or is damaged, which the
+    /// package manager reports.
+    fn of(bytes: &'a [u8]) -> Option<ApkSet<'a>> {
+        let zip = ZipArchive::new(Cursor::new(bytes)).ok()?;
+        let has = |name: &str| zip.index_for_name(name).is_some();
+        let is_set = has("toc.pb") || has("BundleConfig.pb") || has(Self::UNIVERSAL);
+        (is_set && !has("AndroidManifest.xml")).then_some(ApkSet {
+            bytes: bytes.len() as u64,
+            zip,
+        })
+    }
+
+    fn universal(mut self) -> Result<Bytes, String> {
+        let entry = self.zip.by_name(Self::UNIVERSAL);
+        let entry = entry.map_err(|_| format!("it has no {}", Self::UNIVERSAL))?;
+        let most = self.bytes.saturating_mul(Self::RATIO);
+        let mut apk = Vec::new();
+        let read = entry.take(most + 1).read_to_end(&mut apk);
+        read.map_err(|error| error.to_string())?;
+        match apk.len() as u64 > most {
+            true => Err(format!("{} is damaged", Self::UNIVERSAL)),
+            false => Ok(Bytes::from(apk)),
+        }
+    }
 }
 
 /// Installs the APKs, one or the parts of a split app, and compiles the app as a store would.
@@ -188,4 +235,52 @@ fn refused(device: &Device, said: &str) -> Failure {
         false => "install it with `adb install` to see whether the APK fits the device",
     };
     Failure::new(ErrorClass::Device, "install-failed", message).with_help(help)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    fn zip_of(entries: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        for (name, content) in entries {
+            let options = zip::write::SimpleFileOptions::default();
+            zip.start_file(*name, options).unwrap();
+            zip.write_all(content).unwrap();
+        }
+        zip.finish().unwrap().into_inner()
+    }
+
+    #[test]
+    fn an_apk_is_opened_as_it_is_or_from_its_set() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = |bytes: &[u8]| {
+            let path = folder.path().join("app");
+            std::fs::write(&path, bytes).unwrap();
+            super::open(&path).map(|bytes| bytes.to_vec())
+        };
+        let apk = zip_of(&[("AndroidManifest.xml", b"m"), ("universal.apk", b"x")]);
+        assert_eq!(open(&apk).unwrap(), apk);
+        let set = zip_of(&[("toc.pb", b""), ("universal.apk", &apk)]);
+        assert_eq!(open(&set).unwrap(), apk);
+        let zeros = vec![0; 1 << 20];
+        for (bytes, why) in [
+            (
+                zip_of(&[("toc.pb", b""), ("splits/base.apk", &apk)]),
+                "has no universal.apk",
+            ),
+            (zip_of(&[("BundleConfig.pb", b"")]), "has no universal.apk"),
+            (
+                zip_of(&[("universal.apk", &zeros)]),
+                "universal.apk is damaged",
+            ),
+            (b"text".to_vec(), "is not an APK"),
+        ] {
+            let error = open(&bytes).unwrap_err();
+            assert!(error.message.contains(why), "{}", error.message);
+            assert_eq!(error.kind, "app-unreadable");
+        }
+    }
 }

@@ -147,9 +147,14 @@ pub(super) async fn fetch_abandoned(tools: &Tools<'_>, own: &Path) {
     };
     for session in all {
         let output = &session.header.output;
-        // A recording that a user detached has its own directory.
-        let Some(night) = (output.ancestors().take(MAX_DEPTH))
-            .find(|above| above.join(files::PROGRESS).is_file())
+        // A recording that a user detached has another directory.
+        let is_run = |dir: &Path| {
+            let name = dir.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with(files::RUN_PREFIX)
+        };
+        let above = output.ancestors().take(MAX_DEPTH).filter(|dir| is_run(dir));
+        let Some(night) = (above.filter_map(Path::parent))
+            .find(|night| night.join(files::PROGRESS).is_file())
             .filter(|_| session.header.serial == device.serial() && !output.starts_with(&own))
         else {
             continue;
@@ -169,8 +174,8 @@ pub(super) async fn fetch_abandoned(tools: &Tools<'_>, own: &Path) {
     }
 }
 
-/// Directories from a recording up to that of its scenario: `run-N/dumps/LABEL`.
-const MAX_DEPTH: usize = 4;
+/// Directories from a recording up to that of its run: `run-N/dumps/LABEL`.
+const MAX_DEPTH: usize = 3;
 
 /// Returns the sessions of `folder` without those of other devices and scenarios, which can have
 /// directories below it.

@@ -142,7 +142,7 @@ static INSTALL: Group = Group {
     keys: &[
         required(
             "apk",
-            "APK file, or the files of a split app; relative to the scenario",
+            "APK, universal .apks, or the files of a split app; relative to the scenario",
             Shape::Either(
                 &TEXT,
                 &Shape::List {

@@ -141,7 +141,7 @@ fn missing_keys_are_named() {
     keys_fail(
         "install: {data: keep}\nbudgets:\n- {name: a}\n- {native: {}, limit: 1}\n",
         &[
-            "5:10: install: `apk` is missing (APK file, or the files of a split app; relative to \
+            "5:10: install: `apk` is missing (APK, universal .apks, or the files of a split app; relative to \
              the scenario)",
             "7:3: budgets[0]: `native`, `java`, `leaks`, `meminfo` or `live-set` is missing",
             "7:3: budgets[0]: `limit` or `change` is missing",
