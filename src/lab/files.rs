@@ -12,8 +12,6 @@ use crate::results::whole_file;
 
 /// Names of the files.
 pub const RESULT: &str = "result.json";
-/// Begin of the name of a run's directory.
-pub(super) const RUN_PREFIX: &str = "run-";
 pub const JUNIT: &str = "junit.xml";
 pub const SUMMARY: &str = "summary.md";
 pub const METRICS: &str = "metrics.txt";
@@ -112,7 +110,14 @@ pub fn part_name(scenario: &str, serial: &str) -> String {
 
 /// Returns the name of the directory of a run's recording.
 pub(super) fn run_name(run: usize) -> String {
-    format!("{RUN_PREFIX}{run}")
+    format!("run-{run}")
+}
+
+/// Returns whether a directory has the name of a run's.
+pub(super) fn is_run(folder: &Path) -> bool {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let number = name.strip_prefix("run-");
+    number.is_some_and(|number| number.parse::<usize>().is_ok())
 }
 
 /// Returns the name of a run's page. CI systems copy attachments into one directory, so it is

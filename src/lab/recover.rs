@@ -148,11 +148,8 @@ pub(super) async fn fetch_abandoned(tools: &Tools<'_>, own: &Path) {
     for session in all {
         let output = &session.header.output;
         // A recording that a user detached has another directory.
-        let is_run = |dir: &Path| {
-            let name = dir.file_name().unwrap_or_default().to_string_lossy();
-            name.starts_with(files::RUN_PREFIX)
-        };
-        let above = output.ancestors().take(MAX_DEPTH).filter(|dir| is_run(dir));
+        let above = output.ancestors().take(MAX_DEPTH);
+        let above = above.filter(|folder| files::is_run(folder));
         let Some(night) = (above.filter_map(Path::parent))
             .find(|night| night.join(files::PROGRESS).is_file())
             .filter(|_| session.header.serial == device.serial() && !output.starts_with(&own))
