@@ -50,7 +50,8 @@ fn a_phone_that_stays_stalled_is_given_up() {
     phone.signal("STOP", "adbd");
     run.signal("INT");
     until("the end", SOON, || run.said().contains("Ctrl-C leaves it"));
-    // The second one means: do not wait.
+    // The second one means: do not wait. Signals within 100 ms are one.
+    std::thread::sleep(std::time::Duration::from_millis(200));
     run.signal("INT");
     let given_up = run.end(PATIENCE);
     assert_eq!(given_up.code(), Some(exit::NOT_FETCHED), "{given_up:?}");
