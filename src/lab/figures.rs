@@ -40,7 +40,7 @@ impl RunFigure {
         }
     }
 
-    fn missing(why: impl Into<String>) -> RunFigure {
+    pub(super) fn missing(why: impl Into<String>) -> RunFigure {
         RunFigure {
             measured: Err(why.into()),
             parts: Vec::new(),

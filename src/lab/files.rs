@@ -53,12 +53,9 @@ pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Fail
 ///
 /// # Errors
 /// Returns an error if the directory cannot be written.
-pub fn write(folder: &Path, all: &[ScenarioResult]) -> Result<(), Failure> {
-    match all {
-        [only] => write_json(&folder.join(RESULT), only)?,
-        all => write_json(&folder.join(RESULT), &all)?,
-    }
-    write_others(folder, all)
+pub fn write(folder: &Path, only: &ScenarioResult) -> Result<(), Failure> {
+    write_json(&folder.join(RESULT), only)?;
+    write_others(folder, std::slice::from_ref(only))
 }
 
 /// Writes all files of the results whose runs are in directories below. `result.json` is a list,

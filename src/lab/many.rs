@@ -78,7 +78,7 @@ pub async fn run(night: &Night, phones: Vec<Phone>) -> Vec<Done> {
                 let folder = &phones[phone].requests[at].folder;
                 if !folder.join(files::RESULT).exists() {
                     // It could not begin. The results of all devices do not contain it.
-                    let _ = files::write(folder, std::slice::from_ref(&away.result));
+                    let _ = files::write(folder, &away.result);
                 }
             }
         }
@@ -327,7 +327,7 @@ fn judge_cells(done: &mut [Done], folders: &[PathBuf], tell: &LabEvents) {
         let result = &mut one.result;
         let class = scenario_run::class_of_result(&result.runs, &result.budgets, one.interrupted);
         result.exit_code = class.map_or(0, ErrorClass::exit_code);
-        if let Err(failure) = files::write(folder, std::slice::from_ref(result)) {
+        if let Err(failure) = files::write(folder, result) {
             tell(LabEvent::Warning {
                 text: failure.message,
             });

@@ -236,7 +236,9 @@ fn over_of(
             Over::early(Recorded::Finished(finished))
         }
         // So does a snapshot whose data are lost.
-        (Ok(Recorded::Finished(finished)), Some(_)) if !interrupted && has_overrun(&finished) => {
+        (Ok(Recorded::Finished(finished)), Some(_))
+            if !interrupted && finished.manifest.has_overrun() =>
+        {
             Over::incomplete(finished)
         }
         (Ok(Recorded::Finished(finished)), Some((_, error))) => Over {
@@ -282,12 +284,6 @@ fn over_of(
 fn is_cut(finished: &Finished) -> bool {
     let ended_by = finished.manifest.outcome.ended_by.as_deref();
     matches!(ended_by, Some("lost" | "size-limit"))
-}
-
-/// Returns whether the app allocated faster than heapprofd read.
-fn has_overrun(finished: &Finished) -> bool {
-    let mut dumps = finished.manifest.dumps.native.iter();
-    dumps.any(|dump| dump.flags.buffer_overran)
 }
 
 fn of_class(failure: &Failure) -> (ErrorClass, RunError) {

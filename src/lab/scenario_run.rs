@@ -104,7 +104,7 @@ pub fn so_far(request: &LabRequest, failure: &Failure) -> Option<ScenarioResult>
     progress.runs.push(failed);
     let result = result_of(request, progress, 0.0, false);
     // If it cannot be written, the results of all devices still have it.
-    let _ = files::write(&request.folder, std::slice::from_ref(&result));
+    let _ = files::write(&request.folder, &result);
     Some(result)
 }
 
@@ -322,7 +322,7 @@ fn next(judging: &Judging<'_>, progress: &Progress) -> Option<usize> {
         let interrupted = ErrorClass::Interrupted.exit_code();
         run.state == RunState::Void && code_of(run) != Some(interrupted)
     };
-    // Somebody can have mended what made those before `--resume` void.
+    // What made those before `--resume` void can be mended.
     let own = runs.get(progress.earlier..).unwrap_or_default();
     let voids = own.iter().filter(is_spoiled).count();
     let needs_user = own.last().filter(is_spoiled).is_some_and(|run| {
@@ -404,7 +404,7 @@ fn finish(
         progress.write(&request.folder)?;
         result.runs = progress.runs;
     }
-    files::write(&request.folder, std::slice::from_ref(&result))?;
+    files::write(&request.folder, &result)?;
     // The results are complete without the recordings, and with those that cannot be removed.
     for output in dropped {
         let folder = request.folder.join(output);

@@ -32,10 +32,7 @@ pub(super) async fn read(
         let figures = catch_panic(|| figures::of_run(&output, &scenario, &labels));
         Some(figures.unwrap_or_else(|bug| {
             let why = format!("a bug in heaptap: {bug}");
-            let missing = |_| RunFigure {
-                measured: Err(why.clone()),
-                parts: Vec::new(),
-            };
+            let missing = |_| RunFigure::missing(why.as_str());
             scenario.budgets.iter().map(missing).collect()
         }))
     });

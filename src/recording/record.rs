@@ -51,12 +51,7 @@ pub async fn record(
         let Recorded::Finished(finished) = &recorded else {
             return Ok(recorded);
         };
-        let overran = finished
-            .manifest
-            .dumps
-            .native
-            .iter()
-            .any(|d| d.flags.buffer_overran);
+        let overran = finished.manifest.has_overrun();
         let CaptureKind::Native(spec) = &mut options.kind else {
             return Ok(recorded);
         };

@@ -15,6 +15,12 @@ use crate::untrusted::shell::quoted_path;
 pub const FILE_NAME: &str = "manifest.json";
 
 impl Manifest {
+    /// Returns whether a process allocated faster than heapprofd read, so that data are missing.
+    pub fn has_overrun(&self) -> bool {
+        let mut dumps = self.dumps.native.iter();
+        dumps.any(|dump| dump.flags.buffer_overran)
+    }
+
     /// Writes the manifest into `folder` atomically: a temporary file in the same directory is
     /// synced and renamed. Call this last, so that the manifest implies that the other files exist.
     ///
