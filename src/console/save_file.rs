@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::Console;
 use crate::error::{ErrorClass, Failure};
+use crate::session::unfinished::replace;
 
 /// Checks whether the file can be written, before the device is queried.
 pub(crate) fn check(file: Option<&Path>, force: bool) -> Result<(), Failure> {
@@ -34,9 +35,7 @@ pub(crate) fn write(console: &Console, file: &Path, text: &[u8]) -> Result<(), F
     };
     let mut temporary = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
     temporary.write_all(text).map_err(failed)?;
-    temporary
-        .persist(file)
-        .map_err(|error| failed(error.error))?;
+    replace(temporary.into_temp_path(), file).map_err(failed)?;
     console.say(format_args!("wrote {}", file.display()));
     Ok(())
 }

@@ -7,6 +7,7 @@ use crate::deobfuscate::{
     self, AppMap, Discovered, MapError, MapFile, MapSource, Scope, SeenIn, is_same_map,
 };
 use crate::error::{Classified, ErrorClass, ErrorFacts};
+use crate::host::Host;
 use crate::profile::{NameMaps, Recording};
 use crate::results::findings::Finding;
 use crate::results::manifest;
@@ -25,8 +26,8 @@ pub use packets::{WrittenPackage, write_known, write_packets};
 
 /// Perfetto's variable: `package=path`, several of them separated as lists of paths are.
 pub const VARIABLE: &str = "PERFETTO_PROGUARD_MAP";
-/// Separator of entries: Windows paths can contain a colon.
-const SEPARATOR: char = if cfg!(windows) { ';' } else { ':' };
+/// Separator of entries.
+const SEPARATOR: char = Host::CURRENT.list_separator();
 
 /// Mapping files that cannot be used.
 #[derive(Debug, thiserror::Error)]

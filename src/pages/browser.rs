@@ -11,6 +11,7 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 use crate::error::{Classified, ErrorClass, ErrorFacts};
+use crate::host::Host;
 use crate::untrusted::sanitize;
 
 /// Time limit for an opener to report a failure. Some end immediately, others with the browser
@@ -80,7 +81,7 @@ async fn ask(program: &OsStr, arguments: &[OsString]) -> io::Result<()> {
 /// `%s` for the argument, as in xdg-open and Python.
 fn openers(named: Option<&OsStr>, what: &OsStr) -> Vec<Vec<OsString>> {
     let mut all: Vec<Vec<OsString>> = Vec::new();
-    let separator = if cfg!(windows) { ';' } else { ':' };
+    let separator = Host::CURRENT.list_separator();
     for command in named.and_then(OsStr::to_str).unwrap_or("").split(separator) {
         let mut words: Vec<OsString> = command.split_whitespace().map(OsString::from).collect();
         if words.is_empty() {
@@ -92,15 +93,7 @@ fn openers(named: Option<&OsStr>, what: &OsStr) -> Vec<Vec<OsString>> {
         }
         all.push(words);
     }
-    let usual: &[&[&str]] = if cfg!(target_os = "macos") {
-        &[&["open"]]
-    } else if cfg!(windows) {
-        // `start` and `explorer` misinterpret parts of an address.
-        &[&["rundll32", "url.dll,FileProtocolHandler"]]
-    } else {
-        &[&["xdg-open"], &["gio", "open"], &["wslview"]]
-    };
-    for opener in usual {
+    for opener in Host::CURRENT.browsers() {
         let words = opener.iter().map(OsString::from);
         all.push(words.chain([what.to_owned()]).collect());
     }

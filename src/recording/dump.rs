@@ -19,6 +19,7 @@ use crate::error::{ErrorClass, Failure};
 use crate::export::pprof::PprofOptions;
 use crate::folder::RAW_TRACE;
 use crate::naming::names::NameOptions;
+use crate::patience;
 use crate::results::manifest::{FILE_NAME, JavaDump, Manifest};
 use crate::session::{Controls, Store};
 
@@ -83,7 +84,7 @@ pub async fn dump(
             RetryReason::NothingCame if discard(&output) => None,
             _ => Some(aside(&output, attempt)),
         };
-        let moved = kept.as_ref().map(|kept| std::fs::rename(&output, kept));
+        let moved = kept.as_ref().map(|kept| patience::rename(&output, kept));
         let (kept, next) = match (kept, moved) {
             // The requested directory gets the complete dump.
             (kept, None | Some(Ok(()))) => (kept, output),

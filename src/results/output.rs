@@ -11,9 +11,11 @@ use time::macros::format_description;
 
 use super::manifest::{self, Manifest};
 use crate::folder::UNFINISHED_PREFIX;
+use crate::patience;
 use crate::session::unfinished::place;
 use crate::session::{self, ForeignReason, Owner, SessionError, SessionId, Unclaimed};
 use crate::units;
+use crate::untrusted::windows;
 
 /// Longest part of a name that came from outside, bytes of UTF-8. File systems end at 255.
 const LONGEST: usize = 80;
@@ -34,8 +36,11 @@ pub fn default_name(target: &str, at: OffsetDateTime, id: &SessionId) -> String 
 /// Returns whether a file name stays within its directory: manifests from elsewhere can contain any
 /// path.
 pub fn is_below(file: &str) -> bool {
-    let mut parts = Path::new(file).components();
-    !file.is_empty() && parts.all(|part| matches!(part, Component::Normal(_)))
+    let is_plain = |part: Component<'_>| match part {
+        Component::Normal(name) => !cfg!(windows) || name.to_str().is_some_and(windows::is_plain),
+        _ => false,
+    };
+    !file.is_empty() && Path::new(file).components().all(is_plain)
 }
 
 /// Makes `name` valid as part of a file name on every system: `: * / \ < > | ?`, quotes, control
@@ -65,16 +70,7 @@ pub fn file_name(name: &str) -> String {
     if clean.starts_with('.') {
         clean.replace_range(..1, "_");
     }
-    let stem = clean.split('.').next().unwrap_or("");
-    let stem = stem.trim_end().to_ascii_uppercase();
-    // Windows counts the superscripts among the digits here.
-    let digit = |c: char| c.is_ascii_digit() || matches!(c, '¹' | '²' | '³');
-    let port = |prefix: &str| {
-        let mut number = stem.strip_prefix(prefix).unwrap_or("").chars();
-        number.next().is_some_and(digit) && number.next().is_none()
-    };
-    let device = ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"].contains(&stem.as_str());
-    if device || port("COM") || port("LPT") {
+    if windows::is_device(&clean) {
         clean.insert(0, '_');
     }
     if clean.is_empty() {
@@ -309,7 +305,7 @@ impl Staging {
         }
         for (from, goal, replaced) in moves {
             let moved = match replaced {
-                true => std::fs::rename(&from, &goal),
+                true => patience::rename(&from, &goal),
                 false => {
                     let from = tempfile::TempPath::try_from_path(from);
                     from.and_then(|from| place(from, &goal).map_err(|(error, _)| error))

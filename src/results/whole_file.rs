@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::bytes::open_regular;
 use crate::folder::UNFINISHED_PREFIX;
+use crate::session::unfinished::replace;
 
 /// A file that gets its name only when it is complete; dropping it earlier leaves nothing.
 #[derive(Debug)]
@@ -67,7 +68,7 @@ impl WholeFile {
     pub fn finish(self) -> io::Result<()> {
         drop(self.file.into_inner().map_err(|error| error.into_error())?);
         if let Some((path, goal)) = self.unfinished {
-            path.persist(goal)?;
+            replace(path, &goal)?;
         }
         Ok(())
     }

@@ -42,6 +42,7 @@ pub fn heaptap() -> Command {
 pub fn cleaned(program: &str) -> Command {
     let mut command = Command::new(program);
     command.stdin(Stdio::null());
+    lead_a_group(&mut command);
     for (name, _) in std::env::vars_os() {
         if is_read(&name) {
             command.env_remove(name);
@@ -53,6 +54,17 @@ pub fn cleaned(program: &str) -> Command {
     );
     command
 }
+
+/// Ctrl-Break goes to a whole group, which otherwise includes the tests.
+#[cfg(windows)]
+fn lead_a_group(command: &mut Command) {
+    use std::os::windows::process::CommandExt as _;
+    const CREATE_NEW_PROCESS_GROUP: u32 = 0x200;
+    command.creation_flags(CREATE_NEW_PROCESS_GROUP);
+}
+
+#[cfg(not(windows))]
+fn lead_a_group(_: &mut Command) {}
 
 fn is_read(name: &OsStr) -> bool {
     let name = name.to_string_lossy();

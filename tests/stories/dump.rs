@@ -183,7 +183,6 @@ fn an_app_that_does_not_run_out_of_memory_leaves_an_empty_hand() {
     assert_eq!(lab.traces(), Vec::<String>::new());
 }
 
-#[cfg(unix)]
 #[test]
 fn waiting_for_an_out_of_memory_error_ends_with_ctrl_c() {
     let lab = Lab::new(FAST);
@@ -196,7 +195,6 @@ fn waiting_for_an_out_of_memory_error_ends_with_ctrl_c() {
     assert!(files(&lab.work()).is_empty(), "{:?}", files(&lab.work()));
 }
 
-#[cfg(unix)]
 #[test]
 fn ctrl_c_waits_for_the_dump_that_is_being_written() {
     let lab = Lab::new(&format!("{FAST},fault=java-dump-slow@8000"));
@@ -208,7 +206,6 @@ fn ctrl_c_waits_for_the_dump_that_is_being_written() {
     assert_whole(&lab);
 }
 
-#[cfg(unix)]
 /// The service stops waiting for it; the cause is not heapprofd.
 #[test]
 fn a_dump_that_never_ends_is_tried_again_and_called_so() {
@@ -238,7 +235,6 @@ fn continuous_dumps_go_on_until_ctrl_c_and_take_labels() {
     lab.assert_tidy("out");
 }
 
-#[cfg(unix)]
 #[test]
 fn a_snapshot_of_a_single_dump_is_refused_with_the_way_to_have_one() {
     let lab = Lab::new(&format!("{FAST},fault=java-dump-slow@20000"));
@@ -249,7 +245,6 @@ fn a_snapshot_of_a_single_dump_is_refused_with_the_way_to_have_one() {
     assert_eq!(running.end().code(), Some(0));
 }
 
-#[cfg(unix)]
 #[test]
 fn a_pulled_cable_costs_nothing() {
     for more in [&[][..], &["--hprof"]] {
@@ -269,7 +264,6 @@ fn a_pulled_cable_costs_nothing() {
     }
 }
 
-#[cfg(unix)]
 #[test]
 fn killed_anywhere_the_dump_is_collected_whole() {
     let stages = [

@@ -80,7 +80,6 @@ fn who_cannot_collect_is_told_why_and_gets_no_signal() {
     assert_eq!(refused["error"]["kind"], "gc-no-java", "{refused:#}");
 }
 
-#[cfg(unix)]
 #[test]
 fn a_log_is_followed_and_summed_up_when_it_is_interrupted() {
     let lab = Lab::new("android=14");
@@ -271,7 +270,6 @@ fn a_slip_in_the_name_of_a_file_is_told_without_asking_for_a_phone() {
     );
 }
 
-#[cfg(unix)]
 #[test]
 fn a_recording_is_told_between_two_labels() {
     // A collection in both the log and the trace counts once if they cover the same time.

@@ -79,7 +79,6 @@ fn the_trace_holds_figures_of_memory_and_the_dumps_are_as_without() {
     }
 }
 
-#[cfg(unix)]
 #[test]
 fn a_java_heap_is_taken_at_each_label_and_found_by_who_looks_for_it() {
     let lab = Lab::new(FAST);

@@ -82,13 +82,11 @@ fn assert_told(lab: &Lab, dump: &Value, truth: &TrackedTruth) {
     assert_eq!(profile(lab, file, true), truth.sites);
 }
 
-#[cfg(unix)]
 fn until_tracking(lab: &Lab) {
     until_tracked_for(lab, 1);
 }
 
 /// Waits until allocations were tracked for that long, on the phone's clock.
-#[cfg(unix)]
 fn until_tracked_for(lab: &Lab, seconds: u64) {
     lab.until("tracking", |lab| !lab.phone.tracking().is_empty());
     let since = lab.phone.boot_ns();
@@ -97,7 +95,6 @@ fn until_tracked_for(lab: &Lab, seconds: u64) {
     });
 }
 
-#[cfg(unix)]
 #[test]
 fn what_is_tracked_at_labels_and_the_end_is_what_the_phone_planted() {
     let lab = Lab::new(OLD);
@@ -141,7 +138,6 @@ fn what_is_tracked_at_labels_and_the_end_is_what_the_phone_planted() {
     lab.expect(0, &["report", &file, "-o", "page.html"]);
 }
 
-#[cfg(unix)]
 #[test]
 fn a_runtime_keeps_the_last_allocations_alone_and_that_is_said() {
     let lab = Lab::new("android=10,build=userdebug,speed=5");
@@ -169,7 +165,6 @@ fn a_runtime_keeps_the_last_allocations_alone_and_that_is_said() {
     assert_eq!(*with, serde_json::json!(["meminfo", "java-allocations"]));
 }
 
-#[cfg(unix)]
 #[test]
 fn obfuscated_names_become_those_of_the_source() {
     let lab = Lab::new("android=11,build=user,speed=10,obfuscated=yes");
@@ -238,7 +233,6 @@ fn a_debugger_in_the_way_is_named() {
     assert!(!lab.work().join("out").exists());
 }
 
-#[cfg(unix)]
 #[test]
 fn a_lost_cable_and_an_app_that_ends_lose_nothing_that_was_fetched() {
     let lab = Lab::new("android=14,build=user,speed=10");
@@ -263,7 +257,6 @@ fn a_lost_cable_and_an_app_that_ends_lose_nothing_that_was_fetched() {
     assert!(warnings.contains("no target was running"), "{warnings}");
 }
 
-#[cfg(unix)]
 #[test]
 fn of_a_recorder_that_was_killed_there_is_what_it_had_fetched() {
     let lab = Lab::new(OLD);
@@ -286,7 +279,6 @@ fn of_a_recorder_that_was_killed_there_is_what_it_had_fetched() {
     assert!(warnings.contains("java-allocations-end"), "{warnings}");
 }
 
-#[cfg(unix)]
 #[test]
 fn a_cable_lost_within_a_list_has_it_fetched_again() {
     for fault in ["allocations-blink@1500#1", "allocations-cut@100#1"] {
@@ -311,7 +303,6 @@ fn a_cable_lost_within_a_list_has_it_fetched_again() {
     }
 }
 
-#[cfg(unix)]
 #[test]
 fn tracking_is_switched_off_also_where_the_last_list_was_lost() {
     let lab = Lab::new(&format!("{OLD},fault=allocations-cut@100"));
@@ -332,7 +323,6 @@ fn tracking_is_switched_off_also_where_the_last_list_was_lost() {
     assert!(lab.phone.tracking().is_empty(), "switched off again");
 }
 
-#[cfg(unix)]
 #[test]
 fn tracking_that_cannot_be_switched_off_is_told() {
     use heaptap::phone::Fault;

@@ -2,7 +2,6 @@
 //! against the phone over a real socket. Owns deadlines and the comparison of a recording with the
 //! actual allocations.
 
-#[cfg(unix)]
 use std::cell::Cell;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
@@ -243,7 +242,6 @@ pub struct Running {
     lines: Receiver<String>,
     seen: Vec<String>,
     stderr: Receiver<String>,
-    #[cfg(unix)]
     is_signaled: Cell<bool>,
 }
 
@@ -312,7 +310,6 @@ impl Running {
             lines,
             seen: Vec::new(),
             stderr,
-            #[cfg(unix)]
             is_signaled: Cell::new(false),
         }
     }
@@ -395,7 +392,6 @@ impl Running {
     }
 
     /// Sends a signal (`INT`, `TERM`, `HUP`, `KILL`), as a person does: a second one takes a moment.
-    #[cfg(unix)]
     pub fn signal(&self, signal: &str) {
         if self.is_signaled.replace(true) {
             std::thread::sleep(Duration::from_millis(200));
@@ -404,22 +400,11 @@ impl Running {
     }
 
     /// Sends a signal.
-    #[cfg(unix)]
     pub fn signal_at_once(&self, signal: &str) {
-        use rustix::process::{Pid, Signal, kill_process};
-        let signal = match signal {
-            "INT" => Signal::INT,
-            "TERM" => Signal::TERM,
-            "HUP" => Signal::HUP,
-            "KILL" => Signal::KILL,
-            other => panic!("no signal {other}"),
-        };
-        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        kill_process(pid.expect("a pid"), signal).expect("our own child");
+        crate::signals::send(self.id(), signal);
     }
 
     /// Interrupts it, and again while it is ending, so that it leaves the recording on the phone.
-    #[cfg(unix)]
     pub fn interrupt_twice(mut self) -> Ended {
         self.until_recorded();
         self.signal("INT");

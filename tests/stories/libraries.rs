@@ -189,7 +189,6 @@ fn a_cable_pulled_while_libraries_come_costs_names_only() {
     lab.assert_tidy("out");
 }
 
-#[cfg(unix)]
 #[test]
 fn ctrl_c_while_libraries_come_goes_on_without() {
     let lab = Lab::new("speed=20,names=exported,fault=pull-hang@0#2");

@@ -19,7 +19,6 @@ fn a_duration_ends_by_itself_and_leaves_profiles() {
     assert_eq!(manifest["trace"]["size"], trace.len());
 }
 
-#[cfg(unix)]
 #[test]
 fn each_signal_ends_it_in_good_order() {
     for signal in ["INT", "TERM", "HUP"] {
@@ -47,7 +46,6 @@ fn continuous_dumps_are_all_there() {
     lab.assert_tidy("out");
 }
 
-#[cfg(unix)]
 #[test]
 fn an_app_is_recorded_from_its_launch() {
     let lab = Lab::new("android=14,build=userdebug,speed=10,app=stopped");

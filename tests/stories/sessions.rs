@@ -1,6 +1,5 @@
 //! A recording that outlives its process, terminal and host.
 
-#[cfg(unix)]
 use crate::claims::{blocked_by_a_file, profile_name};
 use crate::lab::{APP, Lab};
 
@@ -385,7 +384,6 @@ fn nothing_is_forgotten_because_another_phone_does_not_have_it() {
     lab.assert_tidy("out");
 }
 
-#[cfg(unix)]
 #[test]
 fn a_stop_collects_where_its_recorder_is_killed() {
     let lab = Lab::new("android=14,build=userdebug,speed=20,fault=stop-timeout");
@@ -431,7 +429,6 @@ fn a_reboot_is_named_by_whoever_collects() {
     lab.assert_tidy("out");
 }
 
-#[cfg(unix)]
 #[test]
 fn what_was_fetched_comes_along_to_another_folder() {
     let lab = Lab::new(FAST);

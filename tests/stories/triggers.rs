@@ -74,7 +74,6 @@ fn a_dump_without_a_heap_fails_its_step() {
     assert_restored(&lab);
 }
 
-#[cfg(unix)]
 #[test]
 fn an_interrupted_dump_leaves_nothing_on_the_phone() {
     let lab = Lab::new(&format!("{FAST},fault=java-dump-slow@30000"));
@@ -249,7 +248,6 @@ fn a_trigger_that_cannot_be_watched_ends_the_run() {
     }
 }
 
-#[cfg(unix)]
 #[test]
 fn after_a_kill_triggers_that_waited_leave_nothing() {
     let lab = Lab::new(FAST);

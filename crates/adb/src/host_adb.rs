@@ -1,10 +1,10 @@
 //! The adb program on the host: searches for it and starts a server if none is running. Never runs
 //! adb against a running server, because adb kills servers of other versions.
 
-use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use heaptap_model::host::Host;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::connect::{Address, Connect};
@@ -26,49 +26,18 @@ pub enum HostAdb {
     Missing(Vec<PathBuf>),
 }
 
-/// Searches for adb in PATH, then in `ANDROID_HOME` and `ANDROID_SDK_ROOT`, then in the default SDK
-/// paths of Android Studio and Linux distributions.
+/// Searches for adb in PATH, then in the SDKs of [`Host::sdks`].
 pub fn find_adb() -> HostAdb {
     if let Ok(path) = which::which("adb") {
         return HostAdb::Found(path);
     }
-    let places = sdk_places(|name| std::env::var_os(name), std::env::home_dir());
+    let sdks = Host::CURRENT.sdks(|name| std::env::var_os(name), std::env::home_dir());
+    let program = Path::new("platform-tools").join(Host::CURRENT.program("adb"));
+    let places: Vec<PathBuf> = sdks.iter().map(|sdk| sdk.join(&program)).collect();
     match places.iter().find(|path| which::which(path).is_ok()) {
         Some(path) => HostAdb::Found(path.clone()),
         None => HostAdb::Missing(places),
     }
-}
-
-fn sdk_places(variable: impl Fn(&str) -> Option<OsString>, home: Option<PathBuf>) -> Vec<PathBuf> {
-    let mut sdks: Vec<PathBuf> = ["ANDROID_HOME", "ANDROID_SDK_ROOT"]
-        .iter()
-        .filter_map(|name| variable(name))
-        .filter(|value| !value.is_empty())
-        .map(PathBuf::from)
-        .collect();
-    if cfg!(windows) {
-        sdks.extend(variable("LOCALAPPDATA").map(|p| PathBuf::from(p).join("Android").join("Sdk")));
-        sdks.push(PathBuf::from(r"C:\Android\android-sdk"));
-    } else if cfg!(target_os = "macos") {
-        sdks.extend(home.map(|p| p.join("Library/Android/sdk")));
-        sdks.push(PathBuf::from(
-            "/opt/homebrew/share/android-commandlinetools",
-        ));
-        sdks.push(PathBuf::from("/usr/local/share/android-commandlinetools"));
-    } else {
-        sdks.extend(home.map(|p| p.join("Android/Sdk")));
-        sdks.push(PathBuf::from("/usr/lib/android-sdk"));
-        sdks.push(PathBuf::from("/opt/android-sdk"));
-    }
-    let name = if cfg!(windows) { "adb.exe" } else { "adb" };
-    let mut places: Vec<PathBuf> = Vec::new();
-    for sdk in sdks {
-        let place = sdk.join("platform-tools").join(name);
-        if !places.contains(&place) {
-            places.push(place);
-        }
-    }
-    places
 }
 
 /// Starts a server at `address`, where nothing answered, and waits until a server answers.
@@ -125,27 +94,5 @@ pub(super) async fn start_server(
             return Err(failed(format!("no answer within {} s", START.as_secs())));
         }
         sleep(POLL).await;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_sdk_is_looked_for_where_variables_point_first() {
-        let places = sdk_places(
-            |name| match name {
-                "ANDROID_HOME" => Some("/sdk".into()),
-                "ANDROID_SDK_ROOT" => Some("/sdk".into()),
-                _ => None,
-            },
-            Some("/home/u".into()),
-        );
-        let name = if cfg!(windows) { "adb.exe" } else { "adb" };
-        let first: PathBuf = ["/sdk", "platform-tools", name].iter().collect();
-        assert_eq!(places[0], first);
-        assert_eq!(places.iter().filter(|p| **p == first).count(), 1);
-        assert!(places.len() >= 2, "and the default paths: {places:?}");
     }
 }

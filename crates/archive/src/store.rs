@@ -4,6 +4,7 @@ use crate::partition::Partition;
 use crate::recording::{Recording, first_bytes};
 use crate::rows;
 use crate::table::{HASH, SCHEMA, SHA256, Table};
+use heaptap_model::patience::patiently;
 use heaptap_tables::{Columns, Table as Writer};
 use sha2::{Digest as _, Sha256};
 use std::collections::{HashMap, HashSet};
@@ -343,7 +344,10 @@ impl Store {
             out.finish()?.sync_all()?;
             readable(temporary.path())?;
             self.step()?;
-            temporary.persist(&path)?;
+            patiently(temporary.into_temp_path(), |file| {
+                file.persist(&path).map_err(|e| (e.error, e.path))
+            })
+            .map_err(|(error, _)| error)?;
             sync(folder)?;
             self.step()
         };

@@ -13,8 +13,10 @@
 //! | [`names`] | demangling, names of libraries, classes of the platform |
 //! | [`units`] | sizes, durations, build IDs; the memory limit of a reader for its input |
 //! | [`bytes`] | bytes of a file, mapped or owned |
+//! | [`host`] | differences between Linux, macOS and Windows, as data |
 //! | [`near`] | similar names for misspelled ones |
 //! | [`folder`] | names of files in a recording's directory |
+//! | [`patience`] | renames while another program has the file open |
 //! | [`untrusted`] | sanitized text from a device |
 //! | [`mod@error`] | exit class and stable kind of every error |
 //!
@@ -62,8 +64,10 @@ pub mod counter;
 pub mod error;
 pub mod folder;
 pub mod heap_graph;
+pub mod host;
 pub mod names;
 pub mod near;
+pub mod patience;
 pub mod profile;
 pub mod smaps;
 pub mod stacks;

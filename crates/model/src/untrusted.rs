@@ -2,6 +2,7 @@
 //! characters, and invisible characters that reorder or hide the text around them.
 
 pub mod shell;
+pub mod windows;
 
 use std::borrow::Cow;
 

@@ -34,6 +34,7 @@ use crate::results::manifest::Manifest;
 use crate::results::recorded;
 use crate::results::timeline as readings;
 use crate::results::timeline::LoadedTimeline;
+use crate::session::unfinished::{place, replace};
 use crate::timeline::{Entry, Observation, Timeline};
 use crate::trace::MemoryWanted;
 use crate::untrusted::shell::quoted_path;
@@ -661,9 +662,9 @@ pub fn copy(
         .into_temp_path();
     let copied = database.copy_to(&temporary, told)?;
     let persisted = match force {
-        true => temporary.persist(file),
-        false => temporary.persist_noclobber(file),
+        true => replace(temporary, file),
+        false => place(temporary, file).map_err(|(error, _)| error),
     };
-    persisted.map_err(|error| unwritable(error.error.to_string()))?;
+    persisted.map_err(|error| unwritable(error.to_string()))?;
     Ok(copied)
 }

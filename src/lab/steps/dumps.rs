@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use super::{Hands, RESTORE};
 use crate::config::{HeapFileSpec, JavaSpec};
 use crate::error::{ErrorClass, Failure};
+use crate::patience;
 use crate::provoke::Cancel;
 use crate::recording::dump;
 use crate::recording::events::{EventHandler, RecordEvent};
@@ -245,7 +246,7 @@ impl OomDump {
 fn move_aside(output: &Path) {
     if std::fs::remove_dir(output).is_err() {
         // A retry reports that the directory is not empty.
-        let _ = std::fs::rename(output, dump::aside(output, 1));
+        let _ = patience::rename(output, &dump::aside(output, 1));
     }
 }
 

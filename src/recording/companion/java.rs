@@ -25,6 +25,7 @@ use crate::folder::{RAW_TRACE, SYMBOLIZED_TRACE};
 use crate::heaps::java::FOLDER;
 use crate::naming::names::NameOptions;
 use crate::naming::packet_files::{DEOBFUSCATION, PacketFiles, SYMBOLS, join_maps};
+use crate::patience;
 use crate::recording::outcome::{Finished, Recorded};
 use crate::recording::plan::Plan;
 use crate::results::manifest::{
@@ -238,7 +239,7 @@ fn join(
         dump.number = renumbered(dump.pid, dump.number);
         if let Some(file) = &dump.file {
             let name = format!("java_heap_dump.{}.{}.pb.gz", dump.number, dump.pid);
-            std::fs::rename(from.join(file), folder.join(&name))?;
+            patience::rename(&from.join(file), &folder.join(&name))?;
             dump.file = Some(name);
         }
         let made = dump.time_ns.unwrap_or(moment.asked_ns);

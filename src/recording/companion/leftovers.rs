@@ -12,6 +12,7 @@ use super::{java, logcat};
 use crate::device::Device;
 use crate::heaps::java::FOLDER;
 use crate::observe::OurWindows;
+use crate::patience;
 use crate::recording::outcome::Finished;
 use crate::results::output::is_below;
 use crate::session::{SessionState, Store};
@@ -106,7 +107,7 @@ fn beside(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn relocate(from: &Path, to: &Path) -> io::Result<()> {
-    if fs::rename(from, to).is_ok() {
+    if patience::rename(from, to).is_ok() {
         return Ok(());
     }
     // Another disk.

@@ -9,6 +9,7 @@ use crate::bytes::open_regular;
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::folder::RAW_TRACE;
 use crate::results::whole_file::{temporary_in, unless_link};
+use crate::session::unfinished::replace;
 use crate::untrusted::shell::quoted_path;
 
 /// Name of the manifest in a recording directory.
@@ -33,7 +34,7 @@ impl Manifest {
             serde_json::to_writer_pretty(&mut file, self)?;
             file.write_all(b"\n")?;
             file.as_file().sync_all()?;
-            file.persist(&goal)?;
+            replace(file.into_temp_path(), &goal)?;
             Ok(())
         };
         match written() {

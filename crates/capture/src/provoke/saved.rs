@@ -15,6 +15,7 @@ use super::phone_state::{QUICK, hardware_serial, refused, run_quick};
 use super::read;
 use super::unrestored::UnrestoredSetting;
 use crate::session::Store;
+use crate::session::unfinished::replace;
 use heaptap_adb::{Address, Command, Device};
 use heaptap_model::{units, untrusted};
 use sha2::{Digest as _, Sha256};
@@ -268,7 +269,7 @@ impl Journals {
             let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
             file.write_all(&bytes)?;
             file.as_file().sync_all()?;
-            file.persist(&path).map_err(|e| e.error)?;
+            replace(file.into_temp_path(), &path)?;
             #[cfg(unix)]
             File::open(&self.folder)?.sync_all()?;
             Ok(())

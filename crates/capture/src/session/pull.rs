@@ -19,6 +19,7 @@ use super::unfinished;
 use heaptap_adb::{Command, DeviceError};
 use heaptap_model::bytes::sha256_of;
 use heaptap_model::folder::OWN_PREFIX;
+use heaptap_model::patience;
 use heaptap_model::units::hex;
 
 /// Maximum silence between two blocks of a pull.
@@ -427,7 +428,7 @@ fn set_aside(path: &Path) -> io::Result<PathBuf> {
     while std::fs::symlink_metadata(name(n)).is_ok() {
         n += 1;
     }
-    std::fs::rename(path, name(n))?;
+    patience::rename(path, &name(n))?;
     Ok(name(n))
 }
 

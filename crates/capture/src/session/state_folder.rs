@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use etcetera::AppStrategy as _;
+use heaptap_model::host::Host;
 
 /// Environment variable for the state directory.
 pub const STATE_DIR_VAR: &str = "HEAPTAP_STATE_DIR";
@@ -16,11 +16,5 @@ pub(super) fn of_user() -> io::Result<PathBuf> {
     if let Some(folder) = std::env::var_os(STATE_DIR_VAR).filter(|v| !v.is_empty()) {
         return std::path::absolute(folder);
     }
-    let strategy = etcetera::choose_app_strategy(etcetera::AppStrategyArgs {
-        top_level_domain: String::new(),
-        author: String::new(),
-        app_name: "heaptap".to_owned(),
-    })
-    .map_err(io::Error::other)?;
-    Ok(strategy.state_dir().unwrap_or_else(|| strategy.data_dir()))
+    Ok(Host::CURRENT.user_folders()?.state)
 }

@@ -4,6 +4,7 @@
 use std::io;
 use std::path::Path;
 
+use heaptap_model::patience::patiently;
 use tempfile::TempPath;
 
 /// Creates a temporary file in `folder`, with a name that begins with `prefix`. Temporary files are
@@ -23,21 +24,31 @@ pub fn file_in(folder: &Path, prefix: &str) -> io::Result<tempfile::NamedTempFil
     builder.tempfile_in(folder)
 }
 
+/// Renames `file` to `goal`, and replaces a file of that name.
+///
+/// # Errors
+/// Returns the error of the system.
+pub fn replace(file: TempPath, goal: &Path) -> io::Result<()> {
+    let persist = |file: TempPath| file.persist(goal).map_err(|e| (e.error, e.path));
+    patiently(file, persist).map_err(|(error, _)| error)
+}
+
 /// Renames `file` to `goal`, unless that file exists.
 ///
 /// # Errors
 /// Returns the file with an error: `AlreadyExists` if the name is taken.
 pub fn place(file: TempPath, goal: &Path) -> Result<(), (io::Error, TempPath)> {
-    match file.persist_noclobber(goal) {
+    let persist = |file: TempPath| file.persist_noclobber(goal);
+    match patiently(file, |file| persist(file).map_err(|e| (e.error, e.path))) {
         Ok(()) => Ok(()),
         // Not every file system supports this in one step.
-        Err(failed)
-            if failed.error.kind() != io::ErrorKind::AlreadyExists
+        Err((error, file))
+            if error.kind() != io::ErrorKind::AlreadyExists
                 && std::fs::symlink_metadata(goal)
                     .is_err_and(|error| error.kind() == io::ErrorKind::NotFound) =>
         {
-            failed.path.persist(goal).map_err(|e| (e.error, e.path))
+            file.persist(goal).map_err(|e| (e.error, e.path))
         }
-        Err(failed) => Err((failed.error, failed.path)),
+        Err(failed) => Err(failed),
     }
 }

@@ -2,6 +2,7 @@
 //! and nothing in it is executed. The printed text itself does not have unsafe characters.
 
 use super::is_unsafe;
+use crate::host::Host;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
 use std::path::Path;
@@ -17,9 +18,9 @@ pub enum Shell {
 
 impl Shell {
     /// The usual shell of this system.
-    pub const HOST: Shell = match cfg!(windows) {
-        true => Shell::PowerShell,
-        false => Shell::Sh,
+    pub const HOST: Shell = match Host::CURRENT {
+        Host::Windows => Shell::PowerShell,
+        Host::Linux | Host::MacOs => Shell::Sh,
     };
 
     /// Returns the argument, in the shell's quotes if necessary.

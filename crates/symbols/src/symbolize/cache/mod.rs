@@ -22,8 +22,8 @@ mod libraries;
 pub use answers::Answers;
 pub use libraries::{Incoming, Libraries, NotKept, Origin};
 
-use etcetera::AppStrategy as _;
 use file_cache::FileCache;
+use heaptap_model::host::Host;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -71,7 +71,7 @@ impl Cache {
     pub fn from_env(get: impl Fn(&str) -> Option<OsString>) -> io::Result<Self> {
         let folder = match get(CACHE_DIR_VAR).filter(|value| !value.is_empty()) {
             Some(folder) => std::path::absolute(folder),
-            None => of_platform(),
+            None => Host::CURRENT.user_folders().map(|folders| folders.cache),
         };
         match folder.and_then(|folder| Self::in_folder(&folder)) {
             Ok(cache) => Ok(cache),
@@ -147,17 +147,6 @@ impl Cache {
     pub fn is_of_process(&self) -> bool {
         self._own.is_some()
     }
-}
-
-fn of_platform() -> io::Result<PathBuf> {
-    let strategy = etcetera::choose_app_strategy(etcetera::AppStrategyArgs {
-        top_level_domain: String::new(),
-        author: String::new(),
-        app_name: "heaptap".to_owned(),
-    });
-    strategy
-        .map(|strategy| strategy.cache_dir())
-        .map_err(|error| io::Error::new(io::ErrorKind::NotFound, error))
 }
 
 /// Creates a directory that only its user can read, because answers contain names and paths.

@@ -3,6 +3,7 @@
 
 use crate::symbolize::file::debug_id;
 use crate::symbolize::library::Library;
+use heaptap_model::untrusted::windows;
 use std::path::{Path, PathBuf};
 
 /// Maximum length of a file name on most file systems.
@@ -221,22 +222,7 @@ pub(super) fn is_plain(name: &str) -> bool {
     {
         return false;
     }
-    !cfg!(windows) || is_plain_on_windows(name)
-}
-
-/// Returns whether Windows does not use a name for a device, stream or wildcard.
-fn is_plain_on_windows(name: &str) -> bool {
-    if name.contains([':', '*', '?', '"', '<', '>', '|']) || name.ends_with([' ', '.']) {
-        return false;
-    }
-    let stem = name.split('.').next().unwrap_or(name).trim_end();
-    let stem = stem.to_ascii_uppercase();
-    let numbered = |prefix: &str| {
-        let rest = stem.strip_prefix(prefix).map(str::chars);
-        rest.is_some_and(|mut rest| rest.next().is_some() && rest.next().is_none())
-    };
-    let device = ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"].contains(&stem.as_str());
-    !(device || numbered("COM") || numbered("LPT"))
+    !cfg!(windows) || windows::is_plain(name)
 }
 
 #[cfg(test)]
@@ -304,16 +290,6 @@ mod tests {
         let deep = "/x".repeat(5000);
         assert_eq!(five(&deep), ["x", id]);
         assert_eq!(five(&format!("/{}", "y".repeat(5000))), [id]);
-    }
-
-    #[test]
-    fn windows_devices_and_streams_are_no_names() {
-        for name in ["nul", "COM1.so", "aux .so", "a:b", "x.", "LPT¹"] {
-            assert!(!is_plain_on_windows(name), "{name}");
-        }
-        for name in ["libc.so", "com10.so", "console.so", "base.apk!liba.so"] {
-            assert!(is_plain_on_windows(name), "{name}");
-        }
     }
 
     #[test]
