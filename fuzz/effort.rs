@@ -20,16 +20,16 @@ pub fn count() {
     let seconds = START.get_or_init(Instant::now).elapsed().as_secs();
     if seconds >= PRINTED.load(Relaxed) + INTERVAL_SECONDS {
         PRINTED.store(seconds, Relaxed);
-        let cpu = cpu_seconds().unwrap_or(seconds);
+        let cpu = cpu_ticks().unwrap_or(seconds * 100) as f64 / 100.0;
         eprintln!("heaptap-fuzz: cpu {cpu} executions {executions}");
     }
 }
 
 /// CPU time of this process on Linux: fields 14 and 15 of its `stat`, hundredths of a second.
-fn cpu_seconds() -> Option<u64> {
+fn cpu_ticks() -> Option<u64> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace().skip(11);
     let mut ticks = || fields.next()?.parse::<u64>().ok();
-    Some((ticks()? + ticks()?) / 100)
+    Some(ticks()? + ticks()?)
 }

@@ -18,7 +18,8 @@ page=docs/internals/fuzzing.md
 # Limits of a corpus in fuzz/corpus.
 max_files=64
 max_bytes=$((256 << 10))
-common=(-rss_limit_mb=2048 -timeout=10 -print_final_stats=1)
+# libFuzzer measures wall time: a busy machine needs more.
+common="-rss_limit_mb=2048 -timeout=${HEAPTAP_FUZZ_TIMEOUT:-10} -print_final_stats=1"
 
 fail() { echo "error: $*" >&2; exit 2; }
 
@@ -57,7 +58,7 @@ figures() { # log
   awk '/^heaptap-fuzz: cpu / { cpu = $3; runs = $5 }
     / cov: / { for (at = 1; at < NF; at++) if ($at == "cov:") edges = $(at + 1) }
     /^stat::number_of_executed_units:/ { runs = $2 }
-    END { printf "%d %d %d\n", cpu, runs, edges }' "$1"
+    END { printf "%.1f %d %d\n", cpu, runs, edges }' "$1"
 }
 
 # Adds a log to the ledger, then removes it.
@@ -96,7 +97,7 @@ run() { # target, seconds, libFuzzer's options
   # The process that runs is this one's child; a log with a dead process is counted later.
   log=$work/logs/$target.$$.log
   local dict; dict=$(dictionary "$target")
-  "$program" "$target" "${common[@]}" -max_len="$(max_len "$target")" -dict="$dict" \
+  "$program" "$target" $common -max_len="$(max_len "$target")" -dict="$dict" \
     -max_total_time="$seconds" -artifact_prefix="$artifacts/$target-" "$@" \
     "$work/$target" "fuzz/corpus/$target" >"$log" 2>&1 &
   local child=$!
@@ -125,7 +126,7 @@ again() { # target
 smoke_one() { # target, seconds
   local target=$1 log=$work/smoke/$1.log
   mkdir -p "$TMPDIR/$target"
-  if "$program" "$target" "${common[@]}" -max_len="$(max_len "$target")" \
+  if "$program" "$target" $common -max_len="$(max_len "$target")" \
     -dict="$(dictionary "$target")" -max_total_time="$2" \
     -artifact_prefix="$artifacts/$target-" "$TMPDIR/$target" "fuzz/corpus/$target" \
     >"$log" 2>&1; then
@@ -147,9 +148,8 @@ smoke() { # seconds
   local each=$(($1 * 2 / $(wc -w <<<"$all")))
   [ $each -gt 0 ] || each=1
   export -f smoke_one figures again max_len sources dictionary
-  export program work artifacts each
-  xargs -P 2 -I{} bash -euo pipefail -c \
-    'common=(-rss_limit_mb=2048 -timeout=10 -print_final_stats=1); smoke_one {} '$each <<<"$all" ||
+  export program work artifacts common
+  xargs -P 2 -I{} bash -euo pipefail -c "smoke_one {} $each" <<<"$all" ||
     { echo "error: fuzzing found something, see above" >&2; exit 1; }
 }
 
@@ -165,7 +165,7 @@ minimise() {
     mkdir "$merged"
     # Named seeds stay; libFuzzer's files have hashes as names.
     find "fuzz/corpus/$target" -type f ! -regex '.*/[0-9a-f]\{40\}' -exec cp {} "$merged" \;
-    "$program" "$target" "${common[@]}" -max_len="$(max_len "$target")" -merge=1 \
+    "$program" "$target" $common -max_len="$(max_len "$target")" -merge=1 \
       "$merged" "fuzz/corpus/$target" "$work/$target" >"$work/merge-$target.log" 2>&1 ||
       { tail -n 20 "$work/merge-$target.log"; fail "the merge of $target failed"; }
     find "fuzz/corpus/$target" -type f -regex '.*/[0-9a-f]\{40\}' -delete
