@@ -25,6 +25,7 @@ fn files(target: &str) -> Vec<PathBuf> {
     files
 }
 
+#[allow(clippy::print_stdout, reason = "a failure shows its input")]
 fn replay(name: &str) {
     let target = TARGETS.iter().find(|target| target.name == name);
     let target = target.expect("it is a target");

@@ -95,18 +95,10 @@ pub fn scenario(bytes: &[u8]) {
     };
     let environment = |name: &str| (name != "NONE").then(|| format!("value of {name}"));
     match Scenario::parse(text, "fuzz", &environment, &actions) {
-        Ok(scenarios) => {
-            for scenario in &scenarios {
-                let _ = format!("{scenario:?}");
-            }
-        }
+        Ok(scenarios) => assert!(!scenarios.is_empty()),
         Err(problems) => {
             assert!(!problems.list.is_empty());
-            let lines = text.lines().count() + 1;
-            for problem in &problems.list {
-                assert!(!problem.to_string().is_empty());
-            }
-            assert!(lines > 0 && !problems.to_string().is_empty());
+            assert!(problems.to_string().starts_with("fuzz"));
         }
     }
 }
@@ -156,9 +148,7 @@ pub fn arguments(bytes: &[u8]) {
         let again = ByteSize::parse(&size.to_string());
         assert!(again.is_ok() || size.0 >> 49 > 0);
     }
-    if let Ok(duration) = parse_duration(text, Duration::from_secs(1)) {
-        assert!(duration.as_nanos() < u128::MAX);
-    }
+    let _ = parse_duration(text, Duration::from_secs(1));
     let _ = parse_time(text);
     let _ = Address::parse(text, "fuzz");
     Selector::parse(text);
