@@ -1,103 +1,131 @@
-//! Replays the seeds and findings of the fuzz targets in `fuzz/`. `cargo fuzz run trace` searches
-//! for more and stores its findings in `fuzz/corpus`.
+//! Replays the seeds and findings of the fuzz targets, and checks that targets, corpora and the page
+//! of `docs/internals` belong together. `fuzz/run.sh TARGET SECONDS` searches for more.
 
-#[path = "../fuzz/targets.rs"]
+#[path = "../fuzz/targets/mod.rs"]
 mod targets;
 
-fn replay(name: &str, target: fn(&[u8])) {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("fuzz/corpus")
-        .join(name);
-    let mut count = 0;
-    for entry in std::fs::read_dir(&folder).expect("a corpus") {
-        let path = entry.expect("the folder can be read").path();
-        target(&std::fs::read(&path).expect("a file"));
-        count += 1;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use targets::TARGETS;
+
+/// Limits of one corpus, as in `fuzz/run.sh`.
+const MAX_FILES: usize = 64;
+const MAX_BYTES: usize = 256 << 10;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn files(target: &str) -> Vec<PathBuf> {
+    let folder = root().join("fuzz/corpus").join(target);
+    let entries = fs::read_dir(&folder).expect("a corpus");
+    let mut files: Vec<_> = entries.map(|e| e.expect("an entry").path()).collect();
+    files.sort();
+    files
+}
+
+#[allow(clippy::print_stdout, reason = "a failure shows its input")]
+fn replay(name: &str) {
+    let target = TARGETS.iter().find(|target| target.name == name);
+    let target = target.expect("it is a target");
+    let files = files(name);
+    assert!(files.len() > 3, "{name} has a corpus");
+    let mut total = 0;
+    for path in &files {
+        let bytes = fs::read(path).expect("a file");
+        total += bytes.len();
+        assert!(
+            bytes.len() <= target.max_len,
+            "{}: too long",
+            path.display()
+        );
+        println!("{}", path.display());
+        (target.run)(&bytes);
     }
-    assert!(count > 3, "{name} has a corpus");
+    assert!(files.len() <= MAX_FILES, "{name}: {} files", files.len());
+    assert!(total <= MAX_BYTES, "{name}: {total} bytes");
+}
+
+/// One test for each corpus, and the list of them.
+macro_rules! replays {
+    ($($name:ident)*) => {
+        const REPLAYED: &[&str] = &[$(stringify!($name)),*];
+
+        $(
+            #[test]
+            fn $name() {
+                replay(stringify!($name));
+            }
+        )*
+    };
+}
+
+replays! {
+    adb archive arguments baseline eligibility gc_log heap_graph hprof_graph hprof_records
+    hprof_tools input java_allocations journal lab_results malloc_info manifest mapping meminfo
+    observation pprof provoke scenario session_answers smaps sql status symbol_file symbols_zip
+    timeline_lines trace trace_config
 }
 
 #[test]
-fn traces() {
-    replay("trace", targets::trace);
+fn every_target_has_a_corpus_a_replay_and_a_row() {
+    let targets: BTreeSet<String> = TARGETS.iter().map(|t| t.name.to_owned()).collect();
+    assert_eq!(targets.len(), TARGETS.len(), "names are unique");
+    let corpora = fs::read_dir(root().join("fuzz/corpus")).expect("the corpora");
+    let corpora: BTreeSet<String> = corpora
+        .map(|e| {
+            e.expect("an entry")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
+        .collect();
+    assert_eq!(corpora, targets, "directories of fuzz/corpus");
+    let replayed: BTreeSet<String> = REPLAYED.iter().map(|name| (*name).to_owned()).collect();
+    assert_eq!(replayed, targets, "replays of this file");
+    let page = fs::read_to_string(root().join("docs/internals/fuzzing.md")).expect("the page");
+    let rows: BTreeSet<String> = page
+        .lines()
+        .filter_map(|line| Some(line.strip_prefix("| `")?.split_once('`')?.0.to_owned()))
+        .collect();
+    assert_eq!(rows, targets, "rows of docs/internals/fuzzing.md");
+    for target in TARGETS {
+        let row = format!("| `{}` | {} |", target.name, target.covers);
+        assert!(page.contains(&row), "no row {row}: run fuzz/run.sh table");
+        for folder in target.sources.split(',') {
+            assert!(root().join(folder).exists(), "{}: {folder}", target.name);
+        }
+    }
 }
 
 #[test]
-fn profiles() {
-    replay("pprof", targets::pprof);
+fn every_find_of_the_ledger_became_a_test() {
+    let ledger = fs::read_to_string(root().join("fuzz/ledger.csv")).expect("the ledger");
+    let mut sources = String::new();
+    for folder in ["src", "crates", "tests"] {
+        append(&root().join(folder), &mut sources);
+    }
+    for line in ledger.lines().skip(1) {
+        let cells: Vec<&str> = line.split(',').collect();
+        assert_eq!(cells.len(), 5, "{line}");
+        assert!(
+            TARGETS.iter().any(|target| target.name == cells[0]),
+            "{line}"
+        );
+        for test in cells[4].split_whitespace() {
+            assert!(sources.contains(&format!("fn {test}()")), "{line}: {test}");
+        }
+    }
 }
 
-#[test]
-fn heap_graphs() {
-    replay("heap_graph", targets::heap_graph);
-}
-
-#[test]
-fn inputs() {
-    replay("input", targets::input);
-}
-
-#[test]
-fn archives_of_symbols() {
-    replay("symbols_zip", targets::symbols_zip);
-}
-
-#[test]
-fn answers_to_provoking() {
-    replay("provoke", targets::provoke);
-}
-
-#[test]
-fn mappings() {
-    replay("mapping", targets::mapping);
-}
-
-#[test]
-fn symbol_files() {
-    replay("symbol_file", targets::symbol_file);
-}
-
-#[test]
-fn records_of_heap_dumps() {
-    replay("hprof_records", targets::hprof_records);
-}
-
-#[test]
-fn graphs_of_heap_dumps() {
-    replay("hprof_graph", targets::hprof_graph);
-}
-
-#[test]
-fn rewritten_heap_dumps() {
-    replay("hprof_tools", targets::hprof_tools);
-}
-
-#[test]
-fn logs_of_collections() {
-    replay("gc_log", targets::gc_log);
-}
-
-#[test]
-fn mappings_of_memory() {
-    replay("smaps", targets::smaps);
-}
-
-#[test]
-fn words_of_allocators() {
-    replay("malloc_info", targets::malloc_info);
-}
-
-#[test]
-fn texts_of_meminfo() {
-    replay("meminfo", targets::meminfo);
-}
-
-#[test]
-fn texts_that_are_read_all_along() {
-    replay("status", targets::status);
-}
-
-#[test]
-fn allocations_of_runtimes() {
-    replay("java_allocations", targets::java_allocations);
+fn append(folder: &Path, sources: &mut String) {
+    for entry in fs::read_dir(folder).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            append(&path, sources);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            sources.push_str(&fs::read_to_string(&path).expect("a text"));
+        }
+    }
 }

@@ -117,7 +117,7 @@ packages_in() {
 }
 # Folders of the packages that files belong to: a crate's, or the program's.
 folders_of() { sed -E 's|^crates/([^/]+)/.*|crates/\1|; t; s|.*|.|' | sort -u; }
-# Packages of the workspace that depend on those, themselves left out.
+# Packages of the workspace that depend on those, themselves and the fuzzer left out.
 dependents_of() {
   local package all=""
   for package in "$@"; do
@@ -125,7 +125,7 @@ dependents_of() {
     all+=$'\n'
   done
   sed -nE 's|^([a-z0-9-]+) v[^ ]+ \(/.*|\1|p' <<<"$all" | sort -u |
-    { grep -vxFf <(printf '%s\n' "$@") || true; }
+    { grep -vxFf <(printf '%s\n' "$@" heaptap-fuzz) || true; }
 }
 
 if [ "$tier" = fast ]; then
@@ -168,6 +168,7 @@ need() { command -v "$1" >/dev/null || apt_install "$2"; } # command, package
 say "tools"
 command -v cc >/dev/null || apt_install gcc libc6-dev ||
   { echo "no C compiler, and none could be installed" >&2; exit 1; }
+need g++ g++ || true
 need adb adb || true
 need go golang-go || true
 need sqlite3 sqlite3 || true
@@ -228,6 +229,15 @@ say "tests"
 export HEAPTAP_ROUNDS=${HEAPTAP_ROUNDS:-40}
 cargo test --workspace --locked --profile ci
 judged --workspace --profile ci
+
+# Some seconds for each reader of outside bytes: docs/internals/fuzzing.md
+say "fuzzing"
+if command -v g++ >/dev/null; then
+  fuzz/run.sh build
+  fuzz/run.sh smoke 60
+else
+  lacks "fuzzing" "no C++ compiler, and none could be installed"
+fi
 
 # Before the viewer, whose build makes files of the program anew.
 say "the real bench: adb, adbd, perfetto and traced"

@@ -1,9 +1,20 @@
-//! An allocator that counts live bytes and their maximum.
+//! An allocator that counts live bytes and their maximum, and the limit for readers of hostile
+//! input. `fuzz/` uses both, too.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 pub struct Counting;
+
+/// Constant part of the limit for a reader.
+const BASE: usize = 64 << 20;
+/// Bytes of memory for each byte read.
+const PER_BYTE: usize = 16;
+
+/// Returns the memory that a reader may use for an input of `bytes` bytes.
+pub fn limit(bytes: usize) -> usize {
+    BASE + PER_BYTE * bytes
+}
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);

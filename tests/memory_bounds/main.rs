@@ -21,10 +21,6 @@ static ALLOCATOR: Counting = Counting;
 static ALONE: Mutex<()> = Mutex::new(());
 
 const MIB: usize = 1 << 20;
-/// Constant part of the limit for a reader.
-const BASE: usize = 64 * MIB;
-/// Bytes of memory for each byte read.
-const PER_BYTE: usize = 16;
 
 /// The shapes of one kind of input, and the memory used by its reader.
 struct Shapes {
@@ -50,7 +46,7 @@ impl Shapes {
         let model = read();
         let peak = counting::peak() - before;
         drop(model);
-        let most = BASE + PER_BYTE * bytes;
+        let most = counting::limit(bytes);
         let line = format!(
             "{}, {shape}: {} KiB for {} KiB, at most {} KiB",
             self.of,

@@ -114,7 +114,12 @@ impl Baseline {
             Some((runs, version)) => (runs, Some(version.to_owned())),
             None => (rest, None),
         };
-        let runs = runs.split_whitespace().map(measured).collect::<Option<_>>();
+        let runs = runs.split_whitespace().map(measured);
+        let runs: Option<Vec<_>> = runs.collect();
+        // The text would not be read again.
+        if runs.as_ref().is_some_and(Vec::is_empty) {
+            return Err("has no values");
+        }
         figure.nights.push(Night {
             started: time.to_owned(),
             device: device.map(str::to_owned),
@@ -357,6 +362,14 @@ mod tests {
         assert_eq!(history[0].app_version.as_deref(), Some("2; 1"));
         assert_eq!(history[0].device.as_deref(), Some("3fa2b1"));
         assert_eq!((history[0].mean, history[0].upper), (2.0, 2.0));
+    }
+
+    #[test]
+    fn baseline_night_without_values_is_refused() {
+        let error = Baseline::parse("a default 1: x = 1\na default 0: x = ").unwrap_err();
+        assert_eq!((error.line, error.why), (2, "has no values"));
+        let error = Baseline::parse("a default 0: x = ; 2.0").unwrap_err();
+        assert_eq!(error.why, "has no values");
     }
 
     #[test]

@@ -250,6 +250,11 @@ impl Session {
     }
 }
 
+/// Runs every parser of this module.
+pub(super) fn every_reader(text: &str) {
+    read_fates(text);
+}
+
 fn read_fates(text: &str) -> BTreeMap<String, HeapFileFate> {
     let mut fates: BTreeMap<String, HeapFileFate> = BTreeMap::new();
     let mut said: Option<(String, String)> = None;

@@ -350,6 +350,14 @@ fn parse_free(line: &str) -> Option<u64> {
         .checked_mul(1024)
 }
 
+/// Runs every parser of this module.
+pub(super) fn every_reader(output: &[u8]) {
+    let mut reader = LineReader::default();
+    for line in output.chunks(50).flat_map(|piece| reader.push(piece)) {
+        parse_free(&line);
+    }
+}
+
 /// Splits blocks of bytes into whole lines. Overlong lines are cut off.
 #[derive(Default)]
 pub(super) struct LineReader {

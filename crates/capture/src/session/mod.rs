@@ -66,3 +66,10 @@ pub use stop::{Ending, stop_for_another};
 pub use store::{SessionLock, Store};
 pub use target_app::{Activity, force_stop, launch, launcher_activity};
 pub use targets::matching_processes;
+
+/// Runs every parser of this module over an output of the device, for fuzzing.
+pub fn every_reader(output: &[u8]) {
+    dump_heaps::every_reader(&String::from_utf8_lossy(output));
+    follow::every_reader(output);
+    probe::every_reader(output);
+}

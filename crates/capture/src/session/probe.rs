@@ -245,6 +245,16 @@ fn split_args(cmdline: &[u8]) -> Vec<Vec<u8>> {
     cmdline.split(|b| *b == 0).map(<[u8]>::to_vec).collect()
 }
 
+/// Runs every parser of this module.
+pub(super) fn every_reader(output: &[u8]) {
+    split_args(output);
+    for line in String::from_utf8_lossy(output).lines() {
+        let _ = (message_of_log_line(line), parse_ps_line(line));
+        let _ = (parse_boot_id(line), parse_uptime(line));
+        parse_start_ticks(line);
+    }
+}
+
 pub(super) fn unexpected_output(device: &Device, what: &'static str, text: &str) -> SessionError {
     SessionError::OddAnswer {
         serial: device.serial().to_owned(),

@@ -1,0 +1,35 @@
+//! CPU time and executions so far, printed from time to time: a run that is killed has its figures in
+//! its log. libFuzzer prints only wall time.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+/// Seconds between two lines.
+const INTERVAL_SECONDS: u64 = 5;
+
+static START: OnceLock<Instant> = OnceLock::new();
+static EXECUTIONS: AtomicU64 = AtomicU64::new(0);
+/// Seconds since the start at the last line.
+static PRINTED: AtomicU64 = AtomicU64::new(0);
+
+/// Counts one execution.
+#[allow(clippy::print_stderr)]
+pub fn count() {
+    let executions = EXECUTIONS.fetch_add(1, Relaxed) + 1;
+    let seconds = START.get_or_init(Instant::now).elapsed().as_secs();
+    if seconds >= PRINTED.load(Relaxed) + INTERVAL_SECONDS {
+        PRINTED.store(seconds, Relaxed);
+        let cpu = cpu_ticks().unwrap_or(seconds * 100) as f64 / 100.0;
+        eprintln!("heaptap-fuzz: cpu {cpu} executions {executions}");
+    }
+}
+
+/// CPU time of this process on Linux: fields 14 and 15 of its `stat`, hundredths of a second.
+fn cpu_ticks() -> Option<u64> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut fields = rest.split_whitespace().skip(11);
+    let mut ticks = || fields.next()?.parse::<u64>().ok();
+    Some(ticks()? + ticks()?)
+}
