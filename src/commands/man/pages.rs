@@ -18,6 +18,7 @@ pub(super) struct Page {
 /// # Errors
 /// None in practice: the pages are written to memory.
 pub(super) fn pages(mut root: clap::Command) -> io::Result<Vec<Page>> {
+    root = without_help(root);
     // Propagates names and global options to the commands.
     root.build();
     let mut found = Vec::new();
@@ -28,24 +29,27 @@ pub(super) fn pages(mut root: clap::Command) -> io::Result<Vec<Page>> {
 fn add(command: &clap::Command, found: &mut Vec<Page>) -> io::Result<()> {
     found.push(page(command)?);
     for command in command.get_subcommands() {
-        if command.get_name() != "help" && !command.is_hide_set() {
-            add(command, found)?;
-        }
+        add(command, found)?;
     }
     Ok(())
+}
+
+/// The commands without `help`, which would need a page.
+fn without_help(command: clap::Command) -> clap::Command {
+    let command = command.disable_help_subcommand(true);
+    command.mut_subcommands(without_help)
 }
 
 fn page(command: &clap::Command) -> io::Result<Page> {
     let version = crate::results::manifest::version();
     // The pages leave out help that is hidden from `-h`.
-    let shown = command.clone().mut_args(|arg| arg.hide_short_help(false));
+    let mut shown = command.clone().mut_args(|arg| arg.hide_short_help(false));
+    let usage = shown.render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage: ").to_owned();
     let has_commands = shown.get_subcommands().next().is_some();
-    let man = Man::new(shown)
-        .source(format!("heaptap {version}"))
-        .manual("heaptap manual");
+    let man = Man::new(shown.override_usage(usage));
     let name = man.get_filename();
     let mut text = Vec::new();
-    man.render_title(&mut text)?;
     man.render_name_section(&mut text)?;
     man.render_synopsis_section(&mut text)?;
     let examples = command.get_before_long_help().map(ToString::to_string);
@@ -62,7 +66,27 @@ fn page(command: &clap::Command) -> io::Result<Page> {
     if let Some(notes) = notes.filter(|notes| !notes.trim().is_empty()) {
         write_verbatim(&mut text, "NOTES", notes.lines())?;
     }
+    let title = name.trim_end_matches(".1");
+    let title = format!(".TH \"{title}\" 1 \"\" \"heaptap {version}\" \"heaptap manual\"\n");
+    let text = tidied(&title, &String::from_utf8_lossy(&text));
     Ok(Page { name, text })
+}
+
+/// Definition of the apostrophe, which each section repeats.
+const APOSTROPHE: &str = ".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n";
+
+/// The page below its title, in ASCII and without breaks that formatters warn of.
+fn tidied(title: &str, sections: &str) -> Vec<u8> {
+    let sections = sections.replace(APOSTROPHE, "");
+    let sections = sections.replace("\n.br\n\n.br\n", "\n.sp\n");
+    let mut text = format!("{APOSTROPHE}{title}");
+    for c in sections.chars() {
+        match c.is_ascii() {
+            true => text.push(c),
+            false => text += &format!("\\[u{:04X}]", u32::from(c)),
+        }
+    }
+    text.into_bytes()
 }
 
 /// Writes a section whose lines stay as they are.
