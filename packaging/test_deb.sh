@@ -3,7 +3,7 @@
 # Needs Debian or Ubuntu and root. HEAPTAP_DEB_SUITE is the suite (default bookworm).
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-deb=$(realpath "${1:?a .deb}")
+given=$(realpath "${1:?a .deb}")
 place=${HEAPTAP_DEB_DIR:-$here/../target/deb-root}
 suite=${HEAPTAP_DEB_SUITE:-bookworm}
 . "$here/../tests/bench/debian.sh"
@@ -24,8 +24,11 @@ mkdir -p "$root"/{proc,dev,tmp,root,etc,var/lib/dpkg/info,var/lib/dpkg/updates,v
 for package in "$place"/apt/cache/archives/*.deb; do
   dpkg-deb --field "$package" | sed '/^Package:/a Status: install ok installed' >> "$root/var/lib/dpkg/status"
   echo >> "$root/var/lib/dpkg/status"
+  name=$(dpkg-deb --field "$package" Package)
+  : > "$root/var/lib/dpkg/info/$name.list"
+  : > "$root/var/lib/dpkg/info/$name:$(dpkg --print-architecture).list"
 done
-cp "$deb" "$root/tmp/heaptap.deb"
+cp "$given" "$root/tmp/heaptap.deb"
 
 unshare --mount --pid --fork --kill-child --propagation private bash -c '
   set -eu
@@ -35,12 +38,15 @@ unshare --mount --pid --fork --kill-child --propagation private bash -c '
   exec env -i PATH=/usr/bin:/usr/sbin:/bin:/sbin HOME=/root TERM=dumb chroot "$root" bash -euc "
     cd /
     list() { find / -xdev \\( -path /proc -o -path /dev -o -path /tmp -o -path /var/lib/dpkg -o -path /var/log \\) -prune -o -print | sort; }
+    # Packages of a whole Debian own these.
+    touch /usr/share/doc/.keep /usr/share/man/.keep
     ldconfig
     list > /tmp/before
     dpkg --install /tmp/heaptap.deb
     list > /tmp/installed
-    ! cmp -s /tmp/before /tmp/installed
-    diff /tmp/before /tmp/installed | grep -c ^\\> || true
+    test -x /usr/bin/heaptap
+    test -s /usr/share/man/man1/heaptap-record.1.gz
+    test -s /usr/share/doc/heaptap/copyright
     cd /tmp
     HEAPTAP_STATE_DIR=/tmp/state HEAPTAP_CACHE_DIR=/tmp/cache heaptap demo -o /tmp/demo > /tmp/demo.txt
     tail -n 3 /tmp/demo.txt
@@ -50,4 +56,4 @@ unshare --mount --pid --fork --kill-child --propagation private bash -c '
     diff /tmp/before /tmp/after
   "
 ' bash "$root"
-echo "test_deb.sh: $(basename "$deb") was installed, ran, and left no file"
+echo "test_deb.sh: $(basename "$given") was installed, ran, and left no file"
