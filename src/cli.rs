@@ -11,8 +11,9 @@ use crate::commands::archive;
 #[cfg(feature = "sql")]
 use crate::commands::query;
 use crate::commands::{
-    apps, check, completions, convert, devices, diff, doctor, dump, gc, hprof, leaks, meminfo,
-    open, paths, provoke, record, report, run, smaps, snapshot, status, stop, symbolize, top,
+    apps, check, completions, convert, devices, diff, doctor, dump, gc, hprof, leaks, licenses,
+    man, meminfo, open, paths, provoke, record, report, run, smaps, snapshot, status, stop,
+    symbolize, top,
 };
 #[cfg(feature = "virtual-phone")]
 use crate::commands::{demo, virtual_phone};
@@ -39,8 +40,8 @@ fn root_help() -> String {
         false => "",
     };
     let also = match cfg!(feature = "virtual-phone") {
-        true => "demo, virtual-phone, completions",
-        false => "completions",
+        true => "demo, virtual-phone, ",
+        false => "",
     };
     format!(
         "\
@@ -85,8 +86,8 @@ Files:
   convert    To pprof, flame graphs, tables
   symbolize  Add function and Java names to a trace
 
-Also: hprof, {archive}{also}. All options: --help.
-For scripts: --json everywhere; exit codes: heaptap --help{{after-help}}"
+Also: hprof, {archive}{also}completions, man, licenses.
+All options: --help. For scripts: --json everywhere; exit codes: heaptap --help{{after-help}}"
     )
 }
 
@@ -253,6 +254,10 @@ pub enum Command {
     Demo(demo::Args),
     /// Print a completion script for your shell
     Completions(completions::Args),
+    /// Write man pages, one for each command
+    Man(man::Args),
+    /// Print the licenses of the software in heaptap
+    Licenses(licenses::Args),
 }
 
 /// Runs the program on the arguments of this process.
@@ -337,5 +342,7 @@ async fn dispatch(ctx: &Context, command: Command) -> Result<Outcome, Failure> {
         #[cfg(feature = "virtual-phone")]
         Command::Demo(args) => demo::run(ctx, args).await,
         Command::Completions(args) => completions::run(ctx, args, tree()).await,
+        Command::Man(args) => man::run(ctx, args, tree()).await,
+        Command::Licenses(args) => licenses::run(ctx, args).await,
     }
 }

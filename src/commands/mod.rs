@@ -15,6 +15,8 @@ pub mod dump;
 pub mod gc;
 pub mod hprof;
 pub mod leaks;
+pub mod licenses;
+pub mod man;
 pub mod meminfo;
 pub mod open;
 pub mod paths;

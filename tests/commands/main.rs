@@ -21,6 +21,7 @@ mod judges;
 mod leaks;
 mod look;
 mod native_tables;
+mod packaging;
 mod printed;
 mod query;
 mod texts;

@@ -93,7 +93,7 @@ fn short_help() {
     };
     let mut shown = 0;
     let words: std::collections::BTreeSet<String> = list(&all).into_iter().collect();
-    let also = ["demo", "virtual-phone", "completions"];
+    let also = ["demo", "virtual-phone", "completions", "man", "licenses"];
     for word in words.iter().map(String::as_str).chain(also) {
         if word != "heaptap" {
             all = format!("{all}\n\n{}", seen(&format!("{word} -h")));

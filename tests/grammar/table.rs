@@ -158,6 +158,8 @@ pub(crate) const COMMANDS: &[Row] = &[
     row("demo", "", "O", "no-report"),
     row("virtual-phone", "SPEC", "", "port"),
     row("completions", "SHELL", "", ""),
+    row("man", "", "O", ""),
+    row("licenses", "", "", ""),
 ];
 
 /// Permitted differences of an option between commands, with reasons.

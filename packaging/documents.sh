@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Writes what is installed next to the program: packaging/documents.sh HEAPTAP DIR
+# Man pages, completions, licenses and README. HEAPTAP is a program that runs here.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+heaptap=${1:?a program that runs here} out=${2:?a directory}
+
+mkdir -p "$out/completions"
+"$heaptap" -q man -o "$out/man"
+"$heaptap" completions bash > "$out/completions/heaptap.bash"
+"$heaptap" completions zsh > "$out/completions/_heaptap"
+"$heaptap" completions fish > "$out/completions/heaptap.fish"
+"$heaptap" completions powershell > "$out/completions/_heaptap.ps1"
+"$heaptap" licenses > "$out/THIRD-PARTY-LICENSES.txt"
+cp "$root/LICENSE-APACHE" "$root/LICENSE-MIT" "$root/README.md" "$root/CHANGELOG.md" "$out/"
