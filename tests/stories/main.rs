@@ -64,6 +64,7 @@ mod snapshots;
 #[cfg(unix)]
 mod storm;
 mod symbols;
+mod tried;
 #[cfg(unix)]
 mod triggers;
 #[cfg(unix)]

@@ -285,7 +285,7 @@ fn contents(report: &TryReport) -> String {
     if has(StepId::Hprof) {
         text += " The HPROF is a copy without the contents of strings and arrays.";
     }
-    text += " Names of the device, its processes, and the files, classes and functions of the app \
+    text += " Serial numbers, paths of this host, and names of apps, files, classes and functions \
              can be private: look before you publish it.";
     text
 }

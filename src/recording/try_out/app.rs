@@ -15,6 +15,9 @@ use crate::provoke;
 /// Candidates that are assessed; a device has few apps that can be profiled.
 const MAX_CANDIDATES: usize = 24;
 
+/// Lowest `oom_score_adj` of processes that Android keeps only to start them faster; they do little.
+const CACHED: i32 = 900;
+
 /// The app to try.
 pub(super) struct App {
     pub(super) pid: u32,
@@ -22,6 +25,7 @@ pub(super) struct App {
     package: Option<String>,
     chosen: Chosen,
     answers: [Answer; 3],
+    has_art: bool,
     kind: Option<AppType>,
     /// Of its name.
     assessment: Assessment,
@@ -45,6 +49,11 @@ impl App {
 
     pub(super) fn name(&self) -> &str {
         &self.process
+    }
+
+    /// Returns whether it has a Java heap.
+    pub(super) fn has_art(&self) -> bool {
+        self.has_art
     }
 
     /// Returns why its native heap cannot be profiled; `None` if it might be.
@@ -83,17 +92,17 @@ impl App {
     }
 
     pub(super) fn words(&self) -> String {
-        let why = match self.chosen {
-            Chosen::Named => "named",
-            Chosen::InFront => "in front",
-            Chosen::Running => "running; the app in front cannot be profiled",
-        };
         let kind = match self.kind {
             Some(AppType::Debuggable) => ", debuggable",
             Some(AppType::Profileable) => ", profileable",
             _ => "",
         };
-        format!("{} ({}), {why}{kind}", self.process, self.pid)
+        let why = match self.chosen {
+            Chosen::Named => "",
+            Chosen::InFront => ", in front",
+            Chosen::Running => ", running (no app in front can be profiled)",
+        };
+        format!("{} ({}){kind}{why}", self.process, self.pid)
     }
 
     pub(super) fn tried(&self) -> TriedApp {
@@ -133,10 +142,7 @@ pub(super) async fn choose(
                 let report = report.clone();
                 one(device, facts, options, report, Chosen::Named).await
             }
-            None => Err(match assessment.heap_file_refusal() {
-                Some(refusal) => refusal.into(),
-                None => nothing_runs(),
-            }),
+            None => Err(not_running(&assessment, &options.targets)),
         };
     }
     // Without it, there is no app in front; the choice is among the others.
@@ -207,6 +213,7 @@ async fn one(
         .find(|package| Some(&package.name) == report.package.as_ref())
         .and_then(|package| package.app_type);
     Ok(App {
+        has_art: report.process.has_art(),
         pid: report.process.pid,
         process: report.process.name,
         package: report.package,
@@ -232,12 +239,26 @@ fn best<'a>(assessment: &'a Assessment, front: Option<&str>) -> Option<&'a Proce
             process.frozen == Some(true),
             !is_of(report, front),
             report.native,
+            process.oom_score_adj.is_some_and(|adj| adj >= CACHED),
             report.hprof,
             report.package.as_deref() != Some(&process.name),
             process.oom_score_adj.unwrap_or(i32::MAX),
             process.pid,
         )
     })
+}
+
+fn not_running(assessment: &Assessment, targets: &Targets) -> Failure {
+    let is_known = assessment.targets.iter().any(|target| target.found);
+    match assessment.heap_file_refusal() {
+        Some(refusal) if !is_known => refusal.into(),
+        _ => Failure::new(
+            ErrorClass::NotEligible,
+            "not-running",
+            format!("{targets} is not running"),
+        )
+        .with_help("start it, then run the command again; `heaptap apps` lists running apps"),
+    }
 }
 
 fn nothing_runs() -> Failure {

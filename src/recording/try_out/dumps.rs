@@ -232,7 +232,7 @@ impl Bench<'_> {
             .filter_map(|dump| Some(dump.original.as_ref()?.size))
             .sum();
         Ok(format!(
-            "{words}, {}; kept without contents",
+            "{words}; file of {}, kept without contents",
             ByteSize(size)
         ))
     }

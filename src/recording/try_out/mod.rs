@@ -207,6 +207,26 @@ impl Bench<'_> {
         tried.over = None;
         self.step(StepId::PutBack, tried, self.put_back(before, pid, facts))
             .await;
+        tried
+            .steps
+            .iter_mut()
+            .for_each(|step| self.look_again(step));
+    }
+
+    /// Updates a step after the device is put back, which can fetch its recording.
+    fn look_again(&self, step: &mut TriedStep) {
+        step.files = document::files_of(self.folder, step.step);
+        step.sessions = pilot::sessions_below(self.store, &self.folder.join(step.step.word()));
+        let not_fetched = ErrorClass::NotFetched.exit_code();
+        let error = step.error.as_mut();
+        if let Some(error) = error.filter(|error| error.exit_code == not_fetched)
+            && step.sessions.is_empty()
+        {
+            error.exit_code = ErrorClass::Incomplete.exit_code();
+            error.message += "; it was fetched later";
+            error.help = None;
+            error.hints.clear();
+        }
     }
 
     /// Runs a step, unless nothing more can be tried.
@@ -234,8 +254,8 @@ impl Bench<'_> {
             seconds: (began.elapsed().as_secs_f64() * 10.0).round() / 10.0,
             result,
             error,
-            files: document::files_of(self.folder, id),
-            sessions: pilot::sessions_below(self.store, &self.folder.join(id.word())),
+            files: Vec::new(),
+            sessions: Vec::new(),
         });
         self.tell(StepEvent::TryEnds { step: id, verdict });
     }

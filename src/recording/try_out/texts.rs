@@ -86,6 +86,11 @@ impl Bench<'_> {
     /// Reads the collections in the log. `meminfo` has requested one.
     pub(super) async fn gc(&self, app: Option<&App>) -> Outcome {
         let app = self.needs(app)?;
+        if !app.has_art() {
+            let message = format!("{} does not have a Java heap", app.name());
+            let failure = Failure::new(ErrorClass::NotEligible, "not-eligible", message);
+            return Err(Ended::Impossible(failure.into()));
+        }
         let lines = limited(LOG, self.cancel, log_of(self.device, app.pid)).await?;
         let mut log = GcLog::default();
         log.call(app.pid, app.name());
@@ -96,7 +101,7 @@ impl Bench<'_> {
                 "the log has no garbage collection of {}, although meminfo requested one",
                 app.name()
             );
-            let failure = Failure::new(ErrorClass::Device, "no-gc-lines", message).with_help(
+            let failure = Failure::new(ErrorClass::Device, "gc-not-logged", message).with_help(
                 "run `adb logcat -d`; if it has no line of the app, raise the log level in the \
                  developer options of the device",
             );
@@ -157,7 +162,7 @@ fn incomplete(message: String) -> Ended {
 }
 
 fn of_allocator(why: String) -> Ended {
-    let failure = Failure::new(ErrorClass::Device, "no-malloc-info", why)
+    let failure = Failure::new(ErrorClass::Device, "dumpheap-empty", why)
         .with_help("bring the app to the front, then run the command again");
     failure.into()
 }

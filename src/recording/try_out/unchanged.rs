@@ -203,7 +203,7 @@ impl Bench<'_> {
                 "the device is not as before: {}",
                 join_list(changes.into_iter())
             );
-            let failure = Failure::new(ErrorClass::Device, "not-put-back", message).with_help(
+            let failure = Failure::new(ErrorClass::Device, "not-restored", message).with_help(
                 "`heaptap status` lists recordings that are still on it, and `heaptap stop` \
                  fetches and removes them; a restart of the device resets its properties",
             );
