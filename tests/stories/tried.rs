@@ -180,7 +180,7 @@ fn the_folder_has_what_the_steps_recorded() {
     assert_eq!(document["app"]["process"], APP);
     // Each is an input of other commands.
     for (command, input, words) in [
-        ("top", "native", "EventHistory"),
+        ("top", "native", "libexample.so"),
         ("top", "java-heap", "com.example.app"),
         ("meminfo", "meminfo/meminfo.txt", "Native Heap"),
         ("smaps", "smaps/smaps.txt", "mappings"),
@@ -297,12 +297,13 @@ fn a_step_that_fails_does_not_end_the_others() {
         (
             "heapprofd-dead",
             7,
-            "wfwwwwwww",
+            "wffwwwwww",
             "native",
             "heapprofd-silent",
         ),
-        ("java-dump-cut", 6, "wwfwwwwww", "java-heap", ""),
-        ("dumpheap-short", 6, "wwwfwwwfw", "hprof", ""),
+        ("java-dump-cut", 7, "wwfwwwwww", "java-heap", "no-dump"),
+        ("dumpheap-short", 6, "wwwfwwwww", "hprof", ""),
+        ("traced-off", 4, "wffwwwwww", "java-heap", "not-eligible"),
     ] {
         let lab = Lab::new(&format!(
             "android=14,build=userdebug,speed=20,fault={fault}"
@@ -318,6 +319,17 @@ fn a_step_that_fails_does_not_end_the_others() {
         assert_eq!(state(&lab), before, "{fault}");
         assert_left_nothing(&lab);
     }
+}
+
+#[test]
+fn an_app_that_dies_is_named() {
+    let lab = Lab::new("android=14,build=userdebug,speed=20,fault=target-dies");
+    let ended = lab.expect(5, &["doctor", "--try", "-o", "out", "--json"]);
+    let document = ended.json();
+    assert_eq!(verdicts(&document), "wffffffff", "{ended}");
+    let last = step(&document, "put-back");
+    assert_eq!(kind_of(last), "target-gone", "{ended}");
+    assert_left_nothing(&lab);
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! Choice of the app to try: the named one, the one in front, or another running one that can be
 //! profiled. Never starts or restarts an app.
 
+use super::Ended;
 use super::TryOptions;
 use super::document::TriedApp;
 use crate::config::Targets;
 use crate::device::Device;
 use crate::eligibility::{
-    self, Answer, AppType, AssessOptions, Assessment, DeviceFacts, EligibilityError, ListOptions,
-    ProcessReport, Scope, Startup,
+    self, Answer, AppType, AssessOptions, Assessment, DeviceFacts, EligibilityError, Finding,
+    FindingId, ListOptions, ProcessReport, Scope, Severity, Startup,
 };
 use crate::error::{ErrorClass, Failure};
 use crate::provoke;
@@ -56,19 +57,30 @@ impl App {
         self.has_art
     }
 
-    /// Returns why its native heap cannot be profiled; `None` if it might be.
-    pub(super) fn native_refusal(&self) -> Option<Failure> {
-        self.refused(0, self.assessment.refusal(Scope::Native))
+    /// Returns an error if its native heap cannot be profiled.
+    pub(super) fn check_native(&self) -> Result<(), Ended> {
+        self.check_traced(0, Scope::Native)
     }
 
-    /// Likewise for a heap graph.
-    pub(super) fn java_refusal(&self) -> Option<Failure> {
-        self.refused(1, self.assessment.refusal(Scope::Java))
+    /// Returns an error if its heap graph cannot be dumped.
+    pub(super) fn check_java(&self) -> Result<(), Ended> {
+        self.check_traced(1, Scope::Java)
     }
 
-    /// Likewise for `am dumpheap`.
-    pub(super) fn hprof_refusal(&self) -> Option<Failure> {
-        self.refused(2, self.assessment.heap_file_refusal())
+    /// Returns an error if `am dumpheap` refuses it.
+    pub(super) fn check_hprof(&self) -> Result<(), Ended> {
+        match self.refused(2, self.assessment.heap_file_refusal()) {
+            Some(failure) => Err(Ended::Impossible(failure.into())),
+            None => Ok(()),
+        }
+    }
+
+    fn check_traced(&self, answer: usize, scope: Scope) -> Result<(), Ended> {
+        match self.refused(answer, self.assessment.refusal(scope)) {
+            Some(failure) if can_be_fixed(&self.assessment.device) => Err(failure.into()),
+            Some(failure) => Err(Ended::Impossible(failure.into())),
+            None => Ok(()),
+        }
     }
 
     fn refused(&self, answer: usize, refusal: Option<EligibilityError>) -> Option<Failure> {
@@ -86,7 +98,9 @@ impl App {
     /// Returns why it is of no use: neither heap can be recorded.
     pub(super) fn refusal(&self) -> Option<Failure> {
         match self.answers {
-            [Answer::No, Answer::No, Answer::No] => self.native_refusal(),
+            [Answer::No, Answer::No, Answer::No] => {
+                self.refused(0, self.assessment.refusal(Scope::Native))
+            }
             _ => None,
         }
     }
@@ -153,7 +167,9 @@ pub(super) async fn choose(
         ..ListOptions::default()
     };
     let apps = eligibility::list_apps(device, facts, &list).await?;
-    let can = |app: &&eligibility::InstalledApp| app.native == Answer::Yes;
+    // A tracing service that is off refuses all of them, and the other steps need an app, too.
+    let is_off = can_be_fixed(&eligibility::about_device(facts));
+    let can = |app: &&eligibility::InstalledApp| app.native == Answer::Yes || is_off;
     let running = apps.iter().filter(can).flat_map(|app| &app.processes);
     let mut names: Vec<String> = front.iter().cloned().collect();
     names.extend(running.map(|process| process.name.clone()));
@@ -169,7 +185,8 @@ pub(super) async fn choose(
     };
     let assessment = assess(device, facts, &targets, options).await?;
     let found = best(&assessment, front.as_deref());
-    let found = found.filter(|report| report.native != Answer::No);
+    let is_of_use = |r: &&ProcessReport| r.native != Answer::No || r.hprof != Answer::No;
+    let found = found.filter(is_of_use);
     let report = found.ok_or_else(nothing_runs)?.clone();
     let chosen = match is_of(&report, front.as_deref()) {
         true => Chosen::InFront,
@@ -221,6 +238,15 @@ async fn one(
         answers: [report.native, report.java, report.hprof],
         kind,
         assessment,
+    })
+}
+
+/// Returns whether the device refuses every recording for a reason that does not last: neither its
+/// release nor its processor.
+fn can_be_fixed(findings: &[Finding]) -> bool {
+    findings.iter().any(|finding| {
+        let lasts = matches!(finding.id, FindingId::SdkLow | FindingId::Arch);
+        finding.severity == Severity::Blocks && finding.scope == Scope::Both && !lasts
     })
 }
 

@@ -56,9 +56,7 @@ impl Bench<'_> {
     /// Records a native heap with a labeled snapshot.
     pub(super) async fn native(&self, app: Option<&App>) -> Outcome {
         let app = self.needs(app)?;
-        if let Some(refusal) = app.native_refusal() {
-            return Err(Ended::Impossible(refusal.into()));
-        }
+        app.check_native()?;
         let options = RecordOptions {
             kind: CaptureKind::Native(Box::new(CaptureSpec {
                 targets: app.targets(),
@@ -153,9 +151,7 @@ impl Bench<'_> {
     /// Dumps the heap graph.
     pub(super) async fn java(&self, app: Option<&App>) -> Outcome {
         let app = self.needs(app)?;
-        if let Some(refusal) = app.java_refusal() {
-            return Err(Ended::Impossible(refusal.into()));
-        }
+        app.check_java()?;
         let spec = JavaSpec {
             targets: app.targets(),
             ..JavaSpec::default()
@@ -180,9 +176,7 @@ impl Bench<'_> {
     /// Dumps an HPROF, parses it, and keeps a copy without contents.
     pub(super) async fn hprof(&self, app: Option<&App>) -> Outcome {
         let app = self.needs(app)?;
-        if let Some(refusal) = app.hprof_refusal() {
-            return Err(Ended::Impossible(refusal.into()));
-        }
+        app.check_hprof()?;
         let output = self.step_folder(StepId::Hprof);
         let options = HeapFileOptions {
             spec: HeapFileSpec {

@@ -118,9 +118,7 @@ impl Bench<'_> {
     /// Asks the allocator of the app.
     pub(super) async fn malloc_info(&self, app: Option<&App>) -> Outcome {
         let app = self.needs(app)?;
-        if let Some(refusal) = app.hprof_refusal() {
-            return Err(Ended::Impossible(refusal.into()));
-        }
+        app.check_hprof()?;
         let fetched = async { Ok(fetch::malloc_info(self.device, app.pid).await?) };
         let fetched = limited(TEXT, self.cancel, fetched).await?;
         let fetched = fetched.map_err(of_allocator)?;

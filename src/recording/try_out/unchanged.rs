@@ -117,6 +117,10 @@ impl DeviceState {
         }
     }
 
+    fn has_lost_app(&self, after: &DeviceState) -> bool {
+        !self.app.is_empty() && self.app != after.app
+    }
+
     /// Returns the differences that a try can be the cause of. `fixed` is a file that the shell
     /// cannot remove.
     fn changes(&self, after: &DeviceState, fixed: Option<&str>) -> Vec<String> {
@@ -137,9 +141,6 @@ impl DeviceState {
         }
         for pid in after.perfetto.difference(&self.perfetto) {
             changes.push(format!("perfetto ({pid}) is still running"));
-        }
-        if !self.app.is_empty() && self.app != after.app {
-            changes.push("the app exited or was restarted".to_owned());
         }
         let names: BTreeSet<&String> = self
             .properties
@@ -193,6 +194,12 @@ impl Bench<'_> {
             let after = DeviceState::read(self.device, pid).await;
             let after = after.map_err(|error| Ended::Failed(Failure::from(error).into()))?;
             let changes = before.changes(&after, fixed.as_deref());
+            if changes.is_empty() && before.has_lost_app(&after) {
+                let message = "the app exited or was restarted during the try";
+                let failure = Failure::new(ErrorClass::Device, "target-gone", message)
+                    .with_help("check `adb logcat -b crash`, then run the command again");
+                return Err(failure.into());
+            }
             if changes.is_empty() || Instant::now() >= until {
                 break changes;
             }
@@ -282,18 +289,18 @@ mod tests {
             .replace("4711", "9999")
             .replace("heapprofd]: []", "heapprofd]: [1]")
             .replace("[sys.x]: [1", "[sys.x]: [2");
-        let changes = before.changes(&DeviceState::parse(&after), None);
+        let after = DeviceState::parse(&after);
+        assert!(before.has_lost_app(&after) && !before.has_lost_app(&before));
         assert_eq!(
-            changes,
+            before.changes(&after, None),
             [
                 "the file /data/local/tmp/heaptap-1.hprof is new",
                 "SELinux was Enforcing and is Permissive",
                 "perfetto (78) is still running",
-                "the app exited or was restarted",
                 "the property traced.lazy.heapprofd was \"\" and is \"1\"",
             ]
         );
         let fixed = Some("/data/local/tmp/heaptap-1.hprof");
-        assert_eq!(before.changes(&DeviceState::parse(&after), fixed).len(), 4);
+        assert_eq!(before.changes(&after, fixed).len(), 3);
     }
 }
