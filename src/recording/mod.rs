@@ -10,6 +10,7 @@
 //! | `sessions` | sessions of other processes |
 //! | `attempt` | one recording from its check to its directory |
 //! | `record`, `dump`, `heap_files` | the commands: as many attempts as necessary |
+//! | `try_out` | a few seconds of everything, with verdicts |
 
 pub(crate) mod advice;
 mod attempt;
@@ -27,3 +28,4 @@ pub mod outcome;
 pub mod plan;
 pub mod record;
 pub mod sessions;
+pub mod try_out;

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::phone::{Phone, SERIAL, SOON, until};
-use crate::{PATIENCE, TARGET, exit, kind};
+use crate::{PATIENCE, TARGET, exit, json, kind};
 
 #[test]
 #[ignore = "needs the bench: tests/bench/bench.sh test"]
@@ -163,4 +163,33 @@ fn a_silent_phone_is_told_from_an_absent_one() {
         .end(PATIENCE);
     assert_eq!(absent.code(), Some(exit::NO_DEVICE), "{absent:?}");
     assert_ne!(kind(&silent), kind(&absent));
+}
+
+#[test]
+#[ignore = "needs the bench: tests/bench/bench.sh test"]
+fn a_try_ends_with_verdicts_and_puts_everything_back() {
+    let phone = Phone::boot("try");
+    let ended = phone
+        .heaptap(&["doctor", "--try", "-n", TARGET, "-o", "out", "--json"])
+        .end(PATIENCE * 4);
+    let document = json(&ended);
+    let steps = document["steps"].as_array().expect("steps");
+    let step = |name: &str| {
+        let found = steps.iter().find(|step| step["step"] == name);
+        found.unwrap_or_else(|| panic!("no step {name}: {ended:?}"))
+    };
+    assert_eq!(step("app")["verdict"], "works", "{ended:?}");
+    // heapprofd is missing, and the trace says so.
+    let native = step("native");
+    assert_eq!(native["verdict"], "fails", "{ended:?}");
+    assert_eq!(native["error"]["kind"], "heapprofd-silent", "{ended:?}");
+    assert!(phone.work().join("out/native/raw-trace").is_file());
+    assert_eq!(step("put-back")["verdict"], "works", "{ended:?}");
+    assert_eq!(phone.traces(), [], "{ended:?}");
+    assert!(phone.work().join("out/try.json").is_file());
+    assert_eq!(
+        document["exit_code"].as_i64(),
+        ended.code().map(i64::from),
+        "{ended:?}"
+    );
 }

@@ -75,7 +75,7 @@ pub(crate) const RETIRED: &[&str] = &[
 
 /// Every command.
 pub(crate) const COMMANDS: &[Row] = &[
-    row("doctor", "", "O", ""),
+    row("doctor", "", "O", "try name"),
     row("devices", "", "", "connect disconnect pair mdns"),
     row("apps", "FILTER", "", "all"),
     row("check", "", "TH", ""),

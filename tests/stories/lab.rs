@@ -109,7 +109,8 @@ impl Lab {
         self.on_phone(&sleep.arg(format!("{seconds:.3}")));
     }
 
-    fn on_phone(&self, command: &heaptap::device::Command) -> String {
+    /// Returns the output of a command in the phone's shell.
+    pub fn on_phone(&self, command: &heaptap::device::Command) -> String {
         use heaptap::device::{Address, Selector, Server};
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

@@ -47,5 +47,6 @@ mod smaps;
 mod snapshots;
 mod storm;
 mod symbols;
+mod tried;
 mod triggers;
 mod whole_picture;

@@ -2,6 +2,7 @@
 
 mod args;
 pub mod run;
+mod try_view;
 mod view;
 
 pub use args::Args;

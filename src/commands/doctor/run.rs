@@ -8,6 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::device::{Device, HostAdb, Selector, Server, find_adb};
@@ -32,7 +33,7 @@ const QUERY_SDK: u32 = 30;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Result of a check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     Ok,
@@ -43,7 +44,7 @@ pub enum Status {
 }
 
 /// Side that a check is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
     /// The host.
@@ -53,7 +54,7 @@ pub enum Side {
 }
 
 /// Finding of one check.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Check {
     /// Stable ID for scripts.
     pub id: String,
@@ -66,7 +67,7 @@ pub struct Check {
 }
 
 /// All findings, in the order of the checks.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Diagnosis {
     /// Whether no check failed.
     pub ready: bool,

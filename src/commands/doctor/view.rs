@@ -1,7 +1,10 @@
 //! `heaptap doctor`: shows the readiness of the host and the device.
 
+use std::path::Path;
+
 use super::args::Args;
 use super::run::{Check, Side, Status, diagnose};
+use super::try_view;
 use crate::console::Style;
 use crate::error::Failure;
 use crate::exit::Outcome;
@@ -10,9 +13,14 @@ use crate::flags::context::Context;
 /// Runs the command.
 ///
 /// # Errors
-/// None. Problems are shown and set the exit code.
+/// Without `--try` none: problems are shown and set the exit code. With it, an error if nothing
+/// could be tried or written.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
-    let diagnosis = diagnose(ctx.server().await, &ctx.selector(), &args.output).await;
+    if args.tries {
+        return try_view::run(ctx, args).await;
+    }
+    let output = args.output.as_deref().unwrap_or(Path::new("."));
+    let diagnosis = diagnose(ctx.server().await, &ctx.selector(), output).await;
     if ctx.console.is_json() {
         ctx.console.json(&diagnosis);
     } else {

@@ -1,0 +1,291 @@
+//! `heaptap doctor --try`: shows the steps and their verdicts, and writes `try.json` and `try.txt`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tokio::sync::mpsc;
+
+use super::args::Args;
+use super::run::{Check, Status, diagnose};
+use crate::config::Targets;
+use crate::console::Style;
+use crate::console::signals::watch_signals;
+use crate::error::{ErrorClass, Failure};
+use crate::exit::Outcome;
+use crate::flags::context::Context;
+use crate::flags::names::NamesArgs;
+use crate::provoke::Cancel;
+use crate::recording::events::RecordEvent;
+use crate::recording::try_out::{
+    StepEvent, StepId, TriedAdb, TriedStep, TryEvent, TryHandler, TryOptions, TryReport, Verdict,
+    try_out,
+};
+use crate::results::whole_file::write_named;
+use crate::session::{SessionError, SessionEvent, Store};
+use crate::untrusted::shell::quoted_path;
+
+/// Names of the files of the report.
+const DOCUMENT: &str = "try.json";
+const TEXT: &str = "try.txt";
+
+/// The complete `try.json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TryDocument {
+    #[serde(flatten)]
+    pub report: TryReport,
+    /// Findings of `doctor` before the steps.
+    pub checks: Vec<Check>,
+}
+
+/// Runs `doctor --try`.
+///
+/// # Errors
+/// Returns an error if there is no device, or the results cannot be written.
+pub(super) async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    let names = NamesArgs::default().options(&ctx.console)?;
+    // From here on, a signal ends the current step and puts everything back.
+    let mut signals = watch_signals()?;
+    let store = Store::of_user()?;
+    let device = tokio::select! {
+        device = ctx.device() => device?,
+        _ = signals.recv() => return Err(SessionError::Interrupted.into()),
+    };
+    let output = args.output.as_deref().map_or(Path::new("."), parent);
+    let selector = ctx.selector();
+    let diagnosis = tokio::select! {
+        diagnosis = diagnose(ctx.server().await, &selector, output) => diagnosis,
+        _ = signals.recv() => return Err(SessionError::Interrupted.into()),
+    };
+    let options = TryOptions {
+        targets: Targets {
+            names: args.name.into_iter().collect(),
+            ..Targets::default()
+        },
+        user: ctx.globals.user,
+        output: args.output,
+        names,
+        adb: TriedAdb {
+            server: device.server().address(),
+            protocol: device.server().version().await.ok(),
+        },
+    };
+    let (happened, mut events) = mpsc::unbounded_channel();
+    let on_event: TryHandler = Arc::new(move |event| {
+        // The receiver lives as long as the work.
+        let _ = happened.send(event);
+    });
+    let (canceller, cancel) = Cancel::new();
+    let bar = ctx.console.status();
+    let report = {
+        let mut work = Box::pin(try_out(device, &store, &options, &cancel, &on_event));
+        let mut current = StepId::App;
+        loop {
+            tokio::select! {
+                biased;
+                Some(event) = events.recv() => {
+                    ctx.console.event(&event);
+                    if let Some(text) = status(&event, &mut current) {
+                        ctx.console.set_status(&bar, text);
+                    }
+                }
+                Some(_) = signals.recv() => {
+                    canceller.cancel();
+                    ctx.console.say("stopping: ending the step, and putting back what was changed …");
+                }
+                report = &mut work => break report,
+            }
+        }
+    };
+    while let Ok(event) = events.try_recv() {
+        ctx.console.event(&event);
+    }
+    bar.finish_and_clear();
+    let document = TryDocument {
+        report: report?,
+        checks: diagnosis.checks,
+    };
+    finish(ctx, &document)
+}
+
+/// Returns the existing directory in which `output` is created.
+fn parent(output: &Path) -> &Path {
+    let parent = output
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    parent.unwrap_or(Path::new("."))
+}
+
+/// Returns the status line after an event.
+fn status(event: &TryEvent, current: &mut StepId) -> Option<String> {
+    match event {
+        TryEvent::Step(StepEvent::TryBegins { step }) => {
+            *current = *step;
+            Some(format!("trying {} …", step.word()))
+        }
+        TryEvent::Recording(RecordEvent::Session(SessionEvent::Progress(progress))) => {
+            let seconds = progress.elapsed.as_secs_f64();
+            Some(format!(
+                "trying {}: recording for {seconds:.0} s …",
+                current.word()
+            ))
+        }
+        _ => None,
+    }
+}
+
+/// Writes the files and shows the verdicts.
+fn finish(ctx: &Context, document: &TryDocument) -> Result<Outcome, Failure> {
+    let folder = PathBuf::from(&document.report.output);
+    let lines = lines(document);
+    let text: String = lines
+        .iter()
+        .map(|line| format!("{}{}\n", line.lead, line.text))
+        .collect();
+    let json = serde_json::to_vec_pretty(document).unwrap_or_default();
+    for (name, bytes) in [(DOCUMENT, json.as_slice()), (TEXT, text.as_bytes())] {
+        let path = folder.join(name);
+        write_named(&path, bytes).map_err(|error| {
+            let message = format!("cannot write {}: {error}", path.display());
+            Failure::new(ErrorClass::HostWrite, "output-unwritable", message)
+                .with_help("free disk space, or use another directory with `-o DIR`")
+        })?;
+    }
+    if ctx.console.is_json() {
+        ctx.console.json(document);
+    } else {
+        for line in &lines {
+            let lead = match line.style {
+                Some(style) => ctx.console.styled(style, &line.lead).to_string(),
+                None => line.lead.clone(),
+            };
+            ctx.console.hanging(lead, &line.text);
+        }
+    }
+    Ok(Outcome::from(document.report.class()))
+}
+
+/// A line of the output.
+struct Line {
+    style: Option<Style>,
+    lead: String,
+    text: String,
+}
+
+impl Line {
+    fn new(style: Option<Style>, lead: impl Into<String>, text: impl Into<String>) -> Line {
+        Line {
+            style,
+            lead: lead.into(),
+            text: text.into(),
+        }
+    }
+}
+
+fn lines(document: &TryDocument) -> Vec<Line> {
+    let report = &document.report;
+    let mut lines = vec![
+        Line::new(
+            None,
+            "heaptap  ",
+            format!(
+                "{} on {} ({}), adb protocol {}",
+                report.heaptap,
+                report.host.os,
+                report.host.arch,
+                report
+                    .adb
+                    .protocol
+                    .map_or_else(|| "unknown".to_owned(), |version| version.to_string()),
+            ),
+        ),
+        Line::new(
+            None,
+            "device   ",
+            format!("{}, {}", report.device.serial, report.device.description),
+        ),
+    ];
+    for check in document
+        .checks
+        .iter()
+        .filter(|check| check.status != Status::Ok)
+    {
+        let style = match check.status {
+            Status::Fail => Style::Error,
+            _ => Style::Warn,
+        };
+        lines.push(Line::new(Some(style), "warning  ", check.what.clone()));
+    }
+    lines.push(Line::new(
+        Some(Style::Dim),
+        format!("{:<12}  {:>6}  {:<13}", "verdict", "time", "step"),
+        "result",
+    ));
+    for step in &report.steps {
+        add_step(&mut lines, step);
+    }
+    lines.push(Line::new(None, "", contents(report)));
+    lines
+}
+
+fn add_step(lines: &mut Vec<Line>, step: &TriedStep) {
+    let style = match step.verdict {
+        Verdict::Works => Style::Good,
+        Verdict::Fails => Style::Error,
+        Verdict::NotPossible => Style::Dim,
+        Verdict::NotTried => Style::Warn,
+    };
+    let reason = step.error.as_ref().map(|error| error.message.clone());
+    let text = step.result.clone().or(reason).unwrap_or_default();
+    let time = format!("{:.1} s", step.seconds);
+    let lead = format!(
+        "{:<12}  {time:>6}  {:<13}",
+        step.verdict.words(),
+        step.step.word()
+    );
+    lines.push(Line::new(Some(style), lead, text));
+    let error = step.error.iter();
+    let helps = error.flat_map(|error| error.help.iter().chain(&error.hints));
+    // What is not possible needs no step, and the step of an interrupt is known.
+    for help in helps.filter(|_| step.verdict == Verdict::Fails || step.step == StepId::App) {
+        lines.push(Line::new(
+            Some(Style::Help),
+            "              help: ",
+            help.clone(),
+        ));
+    }
+    for session in &step.sessions {
+        let text = format!("its data are on the device; run `heaptap stop {session}`");
+        lines.push(Line::new(Some(Style::Help), "              help: ", text));
+    }
+}
+
+/// Returns what the directory contains, and what to think of before it is published.
+fn contents(report: &TryReport) -> String {
+    let folder = quoted_path(Path::new(&report.output));
+    let has = |step: StepId| {
+        let mut steps = report.steps.iter();
+        steps.any(|tried| tried.step == step && !tried.files.is_empty())
+    };
+    let recordings: Vec<&str> = report
+        .steps
+        .iter()
+        .filter(|step| !step.files.is_empty())
+        .map(|step| step.step.word())
+        .collect();
+    let mut text = match recordings.is_empty() {
+        true => format!("{folder} has {DOCUMENT} and {TEXT}"),
+        false => format!(
+            "{folder} has {DOCUMENT}, {TEXT}, and the data of {}",
+            recordings.join(", ")
+        ),
+    };
+    text += " for a bug report.";
+    if has(StepId::Hprof) {
+        text += " The HPROF is a copy without the contents of strings and arrays.";
+    }
+    text += " Serial numbers, paths of this host, and names of apps, files, classes and functions \
+             can be private: look before you publish it.";
+    text
+}

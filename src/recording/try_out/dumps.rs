@@ -1,0 +1,348 @@
+//! The steps that record: native heap, heap graph, HPROF. Each checks its result: samples, the
+//! label, names, the views of the pprof; objects; a parsed HPROF. Of the HPROF, only a copy
+//! without contents is kept, because strings of the app are in it.
+
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use flate2::read::MultiGzDecoder;
+use prost::Message as _;
+
+use super::app::App;
+use super::pilot::Piloted;
+use super::{Bench, Ended, Outcome, StepError, StepId};
+use crate::config::{CaptureSpec, HeapFileSpec, JavaSpec, Snapshots};
+use crate::error::{ErrorClass, Failure};
+use crate::folder::MARKER;
+use crate::hprof::strip::{StripError, StripOptions, strip};
+use crate::proto::pprof::Profile;
+use crate::recording::blocking::blocking;
+use crate::recording::capture_kind::CaptureKind;
+use crate::recording::companion_options::CompanionOptions;
+use crate::recording::dump;
+use crate::recording::events::RecordEvent;
+use crate::recording::heap_files::{self, HeapFileOptions};
+use crate::recording::options::RecordOptions;
+use crate::recording::outcome::Finished;
+use crate::recording::record;
+use crate::results::manifest::{Dump, JavaDump};
+use crate::results::whole_file::WholeFile;
+use crate::session::{Control, SessionEvent};
+use crate::units::{ByteSize, counted, thousands};
+
+/// Time limits of the steps, until they are ended.
+const NATIVE: Duration = Duration::from_secs(40);
+const JAVA: Duration = Duration::from_secs(40);
+const HPROF: Duration = Duration::from_secs(60);
+/// Time for a process that writes nothing of its HPROF.
+const SILENCE: Duration = Duration::from_secs(20);
+/// Time by the clock of the device until the snapshot.
+const SAMPLES: Duration = Duration::from_secs(3);
+/// Period of the dumps of builds that do not dump on request.
+const PERIOD: Duration = Duration::from_secs(2);
+/// Label of the snapshot.
+const LABEL: &str = "try";
+/// Views of a native pprof.
+const VIEWS: usize = 4;
+/// Largest pprof that is checked, unpacked.
+const MAX_PPROF_BYTES: u64 = 256 << 20;
+
+impl Bench<'_> {
+    fn step_folder(&self, step: StepId) -> PathBuf {
+        self.folder.join(step.word())
+    }
+
+    /// Records a native heap with a labeled snapshot.
+    pub(super) async fn native(&self, app: Option<&App>) -> Outcome {
+        let app = self.needs(app)?;
+        app.check_native()?;
+        let options = RecordOptions {
+            kind: CaptureKind::Native(Box::new(CaptureSpec {
+                targets: app.targets(),
+                ..CaptureSpec::default()
+            })),
+            companions: CompanionOptions::default(),
+            output: Some(self.step_folder(StepId::Native)),
+            stem: None,
+            force: false,
+            launch: false,
+            snapshots: Snapshots::Every(PERIOD),
+            detach: false,
+            retry_overrun: false,
+            disable_selinux: false,
+            user: self.options.user,
+            pprof: crate::export::pprof::PprofOptions::default(),
+            names: self.options.names.clone(),
+        };
+        let mut is_asked = false;
+        let mut missed: Option<StepError> = None;
+        let requests = |event: &RecordEvent| match event {
+            RecordEvent::Session(SessionEvent::Progress(progress))
+                if progress.elapsed >= SAMPLES && !is_asked =>
+            {
+                is_asked = true;
+                let label = LABEL.to_owned();
+                Some(Control::Snapshot { label })
+            }
+            RecordEvent::Session(SessionEvent::SnapshotTaken { no_dump, .. }) => {
+                missed = no_dump
+                    .clone()
+                    .map(|why| of_snapshot("snapshot-failed", why, ErrorClass::Device));
+                Some(Control::End)
+            }
+            RecordEvent::Session(SessionEvent::SnapshotFailed {
+                why, kind, class, ..
+            }) => {
+                missed = Some(of_snapshot(kind, why.clone(), *class));
+                Some(Control::End)
+            }
+            _ => None,
+        };
+        let piloted = self
+            .pilot(NATIVE, requests, async |controls, on_event| {
+                record::record(self.device, self.store, &options, controls, on_event).await
+            })
+            .await?;
+        let finished = whole(piloted)?;
+        let manifest = &finished.manifest;
+        if let Some(missed) = missed {
+            return Err(Ended::Failed(missed));
+        }
+        let dumps = &manifest.dumps.native;
+        let files: Vec<&Dump> = dumps.iter().filter(|dump| dump.file.is_some()).collect();
+        let Some(last) = files.last() else {
+            return Err(incomplete("the recording has no pprof".to_owned()));
+        };
+        let is_bound = manifest.labels.iter().any(|label| !label.dumps.is_empty());
+        if !is_bound {
+            return Err(incomplete("no dump belongs to the label".to_owned()));
+        }
+        let pprof = finished
+            .output
+            .join(last.file.as_deref().unwrap_or_default());
+        let views = blocking(move || views(&pprof)).await;
+        match views {
+            Ok(VIEWS) => {}
+            Ok(found) => {
+                let has = counted(found as u64, "view", "views");
+                return Err(incomplete(format!(
+                    "the pprof has {has} instead of {VIEWS}"
+                )));
+            }
+            Err(error) => return Err(incomplete(format!("cannot read the pprof: {error}"))),
+        }
+        let names = manifest.symbolization.clone().unwrap_or_default();
+        let all = names.frames_named + names.frames_unnamed;
+        let samples: u64 = dumps
+            .iter()
+            .map(|dump| dump.heap_samples)
+            .max()
+            .unwrap_or(0);
+        Ok(format!(
+            "{}, {}, label bound, {VIEWS} views, {} of {} named",
+            counted(samples, "sample", "samples"),
+            counted(dumps.len() as u64, "dump", "dumps"),
+            thousands(names.frames_named),
+            counted(all, "frame", "frames"),
+        ))
+    }
+
+    /// Dumps the heap graph.
+    pub(super) async fn java(&self, app: Option<&App>) -> Outcome {
+        let app = self.needs(app)?;
+        app.check_java()?;
+        let spec = JavaSpec {
+            targets: app.targets(),
+            ..JavaSpec::default()
+        };
+        let pprof = crate::export::pprof::PprofOptions::default();
+        let output = self.step_folder(StepId::JavaHeap);
+        let mut options = dump::options(spec, output, pprof, self.options.names.clone());
+        options.user = self.options.user;
+        let piloted = self
+            .pilot(
+                JAVA,
+                |_| None,
+                async |controls, on_event| {
+                    dump::dump(self.device, self.store, &options, controls, on_event).await
+                },
+            )
+            .await?;
+        let finished = whole(piloted)?;
+        objects(&finished.manifest.dumps.java)
+    }
+
+    /// Dumps an HPROF, parses it, and keeps a copy without contents.
+    pub(super) async fn hprof(&self, app: Option<&App>) -> Outcome {
+        let app = self.needs(app)?;
+        app.check_hprof()?;
+        let output = self.step_folder(StepId::Hprof);
+        let options = HeapFileOptions {
+            spec: HeapFileSpec {
+                targets: app.targets(),
+                hprof: true,
+                malloc_info: false,
+                gc: true,
+                bitmaps: None,
+                user: self.options.user,
+            },
+            output: Some(output.clone()),
+            force: false,
+            detach: false,
+            silence: SILENCE,
+            names: self.options.names.clone(),
+        };
+        let piloted = self
+            .pilot(
+                HPROF,
+                |_| None,
+                async |controls, on_event| {
+                    heap_files::dump(self.device, self.store, &options, controls, on_event).await
+                },
+            )
+            .await;
+        let piloted = match piloted {
+            Ok(piloted) => piloted,
+            Err(failure) => {
+                // A part that was fetched has contents; a session that is left fetches it again.
+                clear(&output, None).map_err(|error| unwritten(&output, &error))?;
+                return Err(failure.into());
+            }
+        };
+        let dumps = piloted.finished.manifest.dumps.java.clone();
+        let files: Vec<PathBuf> = dumps
+            .iter()
+            .filter_map(|d| d.file.as_deref())
+            .map(PathBuf::from)
+            .collect();
+        let folder = output.clone();
+        let stripped = blocking(move || keep_stripped(&folder, files.first())).await;
+        stripped.map_err(|error| unwritten(&output, &error))?;
+        whole(piloted)?;
+        let words = objects(&dumps)?;
+        let size = dumps
+            .iter()
+            .filter_map(|dump| Some(dump.original.as_ref()?.size))
+            .sum();
+        Ok(format!(
+            "{words}; file of {}, kept without contents",
+            ByteSize(size)
+        ))
+    }
+}
+
+/// Returns a recording that is complete and was not cut.
+fn whole(piloted: Piloted) -> Result<Box<Finished>, Ended> {
+    let Piloted { finished, cut } = piloted;
+    if let Some(cut) = cut {
+        return Err(cut.into());
+    }
+    let Some(class) = finished.class else {
+        return Ok(finished);
+    };
+    let warnings = &finished.manifest.warnings;
+    let Some(warning) = warnings.first() else {
+        return Err(incomplete("the recording is incomplete".to_owned()));
+    };
+    Err(Ended::Failed(StepError {
+        kind: warning.kind.clone(),
+        message: warning.message.clone(),
+        help: warning.help.clone(),
+        hints: Vec::new(),
+        exit_code: class.exit_code(),
+    }))
+}
+
+fn incomplete(message: String) -> Ended {
+    let failure = Failure::new(ErrorClass::Incomplete, "recording-incomplete", message);
+    Ended::Failed(failure.into())
+}
+
+fn of_snapshot(kind: &str, why: String, class: ErrorClass) -> StepError {
+    StepError {
+        kind: kind.to_owned(),
+        message: format!("no snapshot: {why}"),
+        help: None,
+        hints: Vec::new(),
+        exit_code: class.exit_code(),
+    }
+}
+
+fn unwritten(path: &Path, error: &io::Error) -> Ended {
+    let message = format!("cannot write to {}: {error}", path.display());
+    let failure = Failure::new(ErrorClass::HostWrite, "output-unwritable", message)
+        .with_help("free disk space, or use another directory with `-o DIR`");
+    Ended::Failed(failure.into())
+}
+
+/// Returns the objects of complete dumps in words.
+fn objects(dumps: &[JavaDump]) -> Outcome {
+    let mut totals = dumps
+        .iter()
+        .filter(|dump| dump.complete)
+        .filter_map(|dump| dump.totals);
+    let Some(totals) = totals.next().filter(|totals| totals.objects > 0) else {
+        return Err(incomplete("the dump has no objects".to_owned()));
+    };
+    Ok(format!(
+        "{}, {}",
+        counted(totals.objects, "object", "objects"),
+        ByteSize(totals.space)
+    ))
+}
+
+/// Returns the number of sample types of a pprof.
+fn views(path: &Path) -> io::Result<usize> {
+    let file = std::fs::File::open(path)?;
+    let mut bytes = Vec::new();
+    MultiGzDecoder::new(file)
+        .take(MAX_PPROF_BYTES)
+        .read_to_end(&mut bytes)?;
+    let profile = Profile::decode(&*bytes).map_err(io::Error::other)?;
+    Ok(profile.sample_type.len())
+}
+
+/// Writes a copy of `file` without contents, and removes everything else in `folder`. If there is
+/// no copy, nothing is left.
+pub(super) fn keep_stripped(folder: &Path, file: Option<&PathBuf>) -> io::Result<()> {
+    let stripped = file.map_or(Ok(None), |file| {
+        write_stripped(&folder.join(file)).map(Some)
+    });
+    let kept = stripped.as_ref().ok().cloned().flatten();
+    clear(folder, kept.as_deref())?;
+    stripped.map(|_| ())
+}
+
+fn write_stripped(file: &Path) -> io::Result<PathBuf> {
+    let goal = file.with_extension("stripped.hprof");
+    let bytes = crate::bytes::Bytes::from_file(&std::fs::File::open(file)?, file)?;
+    let mut out = WholeFile::named(&goal)?;
+    let options = StripOptions {
+        keep_strings: false,
+        fields: true,
+    };
+    strip(&bytes, options, &mut out).map_err(|error| match error {
+        StripError::Write(error) => error,
+        other => io::Error::other(other),
+    })?;
+    out.finish()?;
+    Ok(goal)
+}
+
+/// Removes what a step left in its directory, but for `kept`.
+fn clear(folder: &Path, kept: Option<&Path>) -> io::Result<()> {
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let path = entry?.path();
+        // The mark of a session that is still to be fetched stays.
+        let is_mark = path.file_name().is_some_and(|name| name == MARKER);
+        if path.is_file() && Some(&*path) != kept && !is_mark {
+            std::fs::remove_file(&path)?;
+        }
+    }
+    Ok(())
+}

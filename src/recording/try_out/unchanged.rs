@@ -1,0 +1,306 @@
+//! The state of the device that recordings can change, read before and after, and the step that
+//! compares both. Recordings that a failed step left are fetched first.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep};
+
+use super::dumps::keep_stripped;
+use super::pilot::sessions_below;
+use super::{Bench, Ended, Outcome, RETURN, StepId};
+use crate::device::{Command, Device, DeviceError};
+use crate::eligibility::DeviceFacts;
+use crate::error::{ErrorClass, Failure};
+use crate::recording::blocking::blocking;
+use crate::recording::events::EventHandler;
+use crate::recording::sessions::{self, SessionSelector};
+use crate::results::lists::join_list;
+use crate::session::fixed_path;
+use crate::untrusted::sanitize;
+
+/// Time limit for reading the state.
+const LOOK: Duration = Duration::from_secs(15);
+/// Time until lazy services have reset their properties, and scripts have removed their files.
+const SETTLE: Duration = Duration::from_secs(8);
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+/// Time limit for fetching what a failed step left.
+const FETCH: Duration = Duration::from_secs(30);
+
+/// Prefixes of the properties that recordings, heapprofd and heaptap's own commands can change.
+const PROPERTIES: [&str; 9] = [
+    "heapprofd.",
+    "persist.heapprofd.",
+    "traced.",
+    "persist.traced",
+    "wrap.",
+    "libc.debug.",
+    "log.tag",
+    "debug.atrace.",
+    "security.perf_harden",
+];
+
+/// `$1` PID of the app. Properties come last, because their values can have any line.
+const STATE: &str = r#"for d in /data/misc/perfetto-traces /data/local/tmp; do
+  echo "heaptap-part files $d"; ls -a "$d" 2>/dev/null
+done
+echo "heaptap-part selinux"; getenforce
+echo "heaptap-part perfetto"; pidof perfetto
+echo "heaptap-part app"; cat "/proc/$1/stat" 2>/dev/null
+echo "heaptap-part properties"; getprop"#;
+
+/// State of a device.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct DeviceState {
+    /// Paths of files in the directories that recordings write.
+    files: BTreeSet<String>,
+    selinux: String,
+    perfetto: BTreeSet<String>,
+    /// Start time of the app since boot, in ticks; empty if it is not running.
+    app: String,
+    properties: BTreeMap<String, String>,
+}
+
+impl DeviceState {
+    pub(super) async fn read(
+        device: &Device,
+        pid: Option<u32>,
+    ) -> Result<DeviceState, DeviceError> {
+        let command = Command::script(STATE)
+            .called("reading the state of the device")
+            .arg(pid.map_or_else(|| "none".to_owned(), |pid| pid.to_string()));
+        let output = device.run(&command, LOOK).await?;
+        Ok(DeviceState::parse(&String::from_utf8_lossy(&output.stdout)))
+    }
+
+    fn parse(text: &str) -> DeviceState {
+        let mut state = DeviceState::default();
+        let mut part = "";
+        for line in text.lines().map(|line| line.trim_end_matches('\r')) {
+            if part != "properties"
+                && let Some(next) = line.strip_prefix("heaptap-part ")
+            {
+                part = next;
+                continue;
+            }
+            match part.split_once(' ').unwrap_or((part, "")) {
+                ("files", folder) if !matches!(line, "." | ".." | "") => {
+                    state.files.insert(format!("{folder}/{line}"));
+                }
+                ("selinux", _) => state.selinux = line.to_owned(),
+                ("perfetto", _) => {
+                    let pids = line.split_whitespace().map(str::to_owned);
+                    state.perfetto.extend(pids);
+                }
+                ("app", _) => state.app = started(line).unwrap_or_default().to_owned(),
+                ("properties", _) => state.property(line),
+                _ => {}
+            }
+        }
+        state
+    }
+
+    /// Parses `[name]: [value]`. Android does not distinguish an empty property from a missing one.
+    fn property(&mut self, line: &str) {
+        let parts = line
+            .strip_prefix('[')
+            .and_then(|rest| rest.split_once("]: ["));
+        if let Some((name, value)) = parts
+            && PROPERTIES.iter().any(|prefix| name.starts_with(prefix))
+            && value != "]"
+        {
+            let value = value.trim_end_matches(']');
+            self.properties.insert(name.to_owned(), value.to_owned());
+        }
+    }
+
+    fn has_lost_app(&self, after: &DeviceState) -> bool {
+        !self.app.is_empty() && self.app != after.app
+    }
+
+    /// Returns the differences that a try can be the cause of. `fixed` is a file that the shell
+    /// cannot remove.
+    fn changes(&self, after: &DeviceState, fixed: Option<&str>) -> Vec<String> {
+        let mut changes = Vec::new();
+        for file in after.files.difference(&self.files) {
+            if Some(&**file) != fixed {
+                changes.push(format!("the file {file} is new"));
+            }
+        }
+        for file in self.files.difference(&after.files) {
+            changes.push(format!("the file {file} is gone"));
+        }
+        if self.selinux != after.selinux {
+            changes.push(format!(
+                "SELinux was {} and is {}",
+                self.selinux, after.selinux
+            ));
+        }
+        for pid in after.perfetto.difference(&self.perfetto) {
+            changes.push(format!("perfetto ({pid}) is still running"));
+        }
+        let names: BTreeSet<&String> = self
+            .properties
+            .keys()
+            .chain(after.properties.keys())
+            .collect();
+        for name in names {
+            let value =
+                |state: &DeviceState| state.properties.get(name).cloned().unwrap_or_default();
+            let (before, now) = (value(self), value(after));
+            if before != now {
+                changes.push(format!("the property {name} was {before:?} and is {now:?}"));
+            }
+        }
+        changes
+            .iter()
+            .map(|change| sanitize(change).into_owned())
+            .collect()
+    }
+}
+
+/// Returns the start time in a line of `/proc/PID/stat`; the name before it can contain anything.
+fn started(line: &str) -> Option<&str> {
+    let (_, fields) = line.rsplit_once(')')?;
+    fields.split_whitespace().nth(19)
+}
+
+impl Bench<'_> {
+    /// Fetches what failed steps left on the device, and compares its state with that before.
+    pub(super) async fn put_back(
+        &self,
+        before: Result<DeviceState, DeviceError>,
+        pid: Option<u32>,
+        facts: &DeviceFacts,
+    ) -> Outcome {
+        if let Err(obstacle) = self.device.wait_ready(RETURN).await {
+            let message = format!("{} is not connected: {obstacle}", self.device.serial());
+            let failure = Failure::new(ErrorClass::NoDevice, "device-away", message).with_help(
+                "connect it; `heaptap status` lists recordings that are still on it, and \
+                 `heaptap stop` fetches and removes them",
+            );
+            return Err(failure.into());
+        }
+        let fetched = self.fetch_left().await;
+        let before = before.map_err(|error| Ended::Failed(Failure::from(error).into()))?;
+        // The shell of Android 10 cannot remove its one trace file.
+        let is_old = facts.api().is_some_and(|api| api < 30);
+        let fixed = is_old.then(|| fixed_path(facts.shell_uid == Some(0)));
+        let until = Instant::now() + SETTLE;
+        let changes = loop {
+            let after = DeviceState::read(self.device, pid).await;
+            let after = after.map_err(|error| Ended::Failed(Failure::from(error).into()))?;
+            let changes = before.changes(&after, fixed.as_deref());
+            if changes.is_empty() && before.has_lost_app(&after) {
+                let message = "the app exited or was restarted during the try";
+                let failure = Failure::new(ErrorClass::Device, "target-gone", message)
+                    .with_help("check `adb logcat -b crash`, then run the command again");
+                return Err(failure.into());
+            }
+            if changes.is_empty() || Instant::now() >= until {
+                break changes;
+            }
+            sleep(LOOK_AGAIN).await;
+        };
+        if !changes.is_empty() {
+            let message = format!(
+                "the device is not as before: {}",
+                join_list(changes.into_iter())
+            );
+            let failure = Failure::new(ErrorClass::Device, "not-restored", message).with_help(
+                "`heaptap status` lists recordings that are still on it, and `heaptap stop` \
+                 fetches and removes them; a restart of the device resets its properties",
+            );
+            return Err(failure.into());
+        }
+        let mut words = "files, properties, SELinux and the app are as before".to_owned();
+        if let Some(fixed) = fixed.filter(|fixed| !before.files.contains(fixed)) {
+            words += &format!(" but for {fixed}, which the shell of Android 10 cannot remove");
+        }
+        match fetched {
+            0 => {}
+            1 => words += "; fetched a recording that a step left",
+            count => words += &format!("; fetched {count} recordings that steps left"),
+        }
+        Ok(words)
+    }
+
+    /// Ends, fetches and removes sessions of steps; returns how many.
+    async fn fetch_left(&self) -> usize {
+        let mut fetched = 0;
+        for id in sessions_below(self.store, self.folder) {
+            let (_ask, mut controls) = mpsc::unbounded_channel();
+            let ignored: EventHandler = Arc::new(|_| {});
+            let selector = SessionSelector::Id(id.clone());
+            let device = self.device.clone();
+            let stopped = sessions::stop(
+                self.store,
+                async || Ok(device),
+                &selector,
+                None,
+                None,
+                &mut controls,
+                &ignored,
+            );
+            // One that fails is named in the report.
+            let ended = tokio::time::timeout(FETCH, Box::pin(stopped)).await;
+            fetched += usize::from(matches!(ended, Ok(Ok(_))));
+        }
+        let folder = self.folder.join(StepId::Hprof.word());
+        let _ = blocking(move || {
+            let files = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+            let names = files.map(|entry| PathBuf::from(entry.file_name()));
+            let is_raw = |name: &PathBuf| {
+                let name = name.to_string_lossy();
+                name.ends_with(".hprof") && !name.ends_with(".stripped.hprof")
+            };
+            let raw: Vec<PathBuf> = names.filter(is_raw).collect();
+            raw.first()
+                .map_or(Ok(()), |raw| keep_stripped(&folder, Some(raw)))
+        })
+        .await;
+        fetched
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BEFORE: &str = "heaptap-part files /data/misc/perfetto-traces\n.\n..\n\
+        heaptap-part files /data/local/tmp\n.\n..\nmine.txt\nheaptap-part selinux\nEnforcing\n\
+        heaptap-part perfetto\n77\nheaptap-part app\n2050 (a) b c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 \
+        14 15 16 17 18 4711 20\nheaptap-part properties\n[persist.traced.enable]: [1]\n\
+        [traced.lazy.heapprofd]: []\n[sys.x]: [1\nheaptap-part files /\n]\n";
+
+    #[test]
+    fn the_state_is_compared_by_what_recordings_change() {
+        let before = DeviceState::parse(BEFORE);
+        assert_eq!(before.app, "4711");
+        assert_eq!(before.files.len(), 1, "{before:?}");
+        assert_eq!(before.changes(&before, None), Vec::<String>::new());
+        let after = BEFORE
+            .replace("mine.txt", "mine.txt\nheaptap-1.hprof")
+            .replace("Enforcing", "Permissive")
+            .replace("\n77\n", "\n77 78\n")
+            .replace("4711", "9999")
+            .replace("heapprofd]: []", "heapprofd]: [1]")
+            .replace("[sys.x]: [1", "[sys.x]: [2");
+        let after = DeviceState::parse(&after);
+        assert!(before.has_lost_app(&after) && !before.has_lost_app(&before));
+        assert_eq!(
+            before.changes(&after, None),
+            [
+                "the file /data/local/tmp/heaptap-1.hprof is new",
+                "SELinux was Enforcing and is Permissive",
+                "perfetto (78) is still running",
+                "the property traced.lazy.heapprofd was \"\" and is \"1\"",
+            ]
+        );
+        let fixed = Some("/data/local/tmp/heaptap-1.hprof");
+        assert_eq!(before.changes(&after, fixed).len(), 3);
+    }
+}
