@@ -82,7 +82,9 @@ sh "$root/install.sh" --from "$copy" --prefix "$prefix"
 )
 say "man pages"
 if has mandoc "man pages"; then
-  mandoc -T lint -W warning "$prefix"/share/man/man1/*.1
+  # The pages have no date, because the same program writes the same pages.
+  words=$(mandoc -T lint -W warning "$prefix"/share/man/man1/*.1 | grep -v 'missing date' || true)
+  [ -z "$words" ] || fail "$words"
 fi
 if has groff "man pages"; then
   for page in "$prefix"/share/man/man1/*.1; do
