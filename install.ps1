@@ -37,6 +37,8 @@ $released = '@VERSION@'
 if ($address.StartsWith('@')) { $address = ''; $released = '' }
 
 $target = 'x86_64-pc-windows-msvc'
+# .NET does not know the current location of PowerShell.
+$Prefix = $ExecutionContext.SessionState.Path.GetUnresolvedProviderPathFromPSPath($Prefix)
 # Paths of the installed files below the prefix; directories that were made for them end in /.
 $list = Join-Path $Prefix 'installed.txt'
 

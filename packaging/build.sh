@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds the program of a release: packaging/build.sh [TARGET]   (default: this computer's)
 #
-# The same commit and compiler give the same bytes: no path of the computer and no time is in the
-# program, see packaging/reproducible.sh. The path of the program is the last line of the output.
+# The same commit and compilers are meant to give the same bytes: paths of the computer are replaced,
+# see packaging/reproducible.sh. The path of the program is the last line of the output.
 # CARGO_TARGET_DIR is the directory of the build (default target), HEAPTAP_COMMIT the commit that
 # `heaptap --version` shows.
 set -euo pipefail

@@ -2,7 +2,8 @@
 # Builds the program of a release twice and compares the bytes: packaging/reproducible.sh [TARGET]
 #
 # The two copies of the committed files are in directories of different names and lengths, their
-# files have different times, and nothing is shared but the sources of the dependencies.
+# files have different times, and nothing is shared but the sources of the dependencies. In a checkout
+# of a release's tag, the SHA-256 that it prints is that of the program in the release.
 # HEAPTAP_REPRODUCIBLE_DIR is the place (default target/reproducible); the programs stay there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -20,7 +21,7 @@ build() { # name, time of the files
   rm -rf "$copy"
   mkdir -p "$copy"
   git archive --mtime="$2" "$commit" | tar -x -C "$copy"
-  (unset HEAPTAP_COMMIT; CARGO_TARGET_DIR=$copy/target bash "$copy/packaging/build.sh" "$target")
+  HEAPTAP_COMMIT=${commit::12} CARGO_TARGET_DIR=$copy/target bash "$copy/packaging/build.sh" "$target"
 }
 build one 2024-01-01T00:00:00Z
 build another-directory-with-a-longer-name 2025-06-07T08:09:10Z

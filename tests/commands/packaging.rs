@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 use crate::judge;
-use crate::program::{cleaned, heaptap};
+use crate::program::heaptap;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -135,6 +135,7 @@ mod installer {
     use sha2::{Digest as _, Sha256};
 
     use super::*;
+    use crate::program::cleaned;
 
     const TARGETS: [&str; 3] = [
         "x86_64-unknown-linux-musl",
