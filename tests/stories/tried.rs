@@ -53,6 +53,7 @@ fn state(lab: &Lab) -> BTreeMap<&'static str, String> {
         names.join("\n")
     };
     let pids = lab.on_phone(&Command::program("ps").args(["-A", "-o", "PID,NAME"]));
+    // The columns are as wide as the highest PID.
     let is_app = |line: &&str| line.contains("com.example.") || line.contains("perfetto");
     BTreeMap::from([
         ("traces", list("/data/misc/perfetto-traces")),
@@ -61,7 +62,11 @@ fn state(lab: &Lab) -> BTreeMap<&'static str, String> {
         ("SELinux", lab.shell("getenforce")),
         (
             "apps",
-            pids.lines().filter(is_app).collect::<Vec<_>>().join("\n"),
+            pids.lines()
+                .map(str::trim)
+                .filter(is_app)
+                .collect::<Vec<_>>()
+                .join("\n"),
         ),
     ])
 }

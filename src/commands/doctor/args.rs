@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use clap::builder::NonEmptyStringValueParser;
-
 /// Flags of `doctor`.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -16,14 +14,19 @@ pub struct Args {
     ///
     /// Records the native heap, dumps the Java heap in both forms, reads meminfo, memory mappings,
     /// the GC log and the allocator, and checks that the device is as before. Does not start,
-    /// restart or end an app. Without -n, tries the app in front, or another running app that can
-    /// be profiled. Of the HPROF, only a copy without the contents of strings and arrays is kept.
+    /// restart or end an app. Tries one app: that of -n, otherwise the one in front, otherwise
+    /// another running app that can be profiled. Of the HPROF, only a copy without the contents of strings and arrays is kept.
     #[arg(long = "try")]
     pub tries: bool,
-    /// App to try
-    #[arg(short = 'n', long, value_name = "NAME", requires = "tries",
-          value_parser = NonEmptyStringValueParser::new())]
-    pub name: Option<String>,
+    /// Process names, with *; several with commas
+    #[arg(
+        short = 'n',
+        long = "name",
+        value_name = "NAME",
+        value_delimiter = ',',
+        requires = "tries"
+    )]
+    pub names: Vec<String>,
     /// Directory of recordings to check [default: .]; of the results of --try
     /// [default: heaptap-try-TIME]
     #[arg(short, long, value_name = "DIR")]

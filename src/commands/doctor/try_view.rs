@@ -60,7 +60,7 @@ pub(super) async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     };
     let options = TryOptions {
         targets: Targets {
-            names: args.name.into_iter().collect(),
+            names: args.names,
             ..Targets::default()
         },
         user: ctx.globals.user,
@@ -255,7 +255,11 @@ fn add_step(lines: &mut Vec<Line>, step: &TriedStep) {
             help.clone(),
         ));
     }
-    for session in &step.sessions {
+    let is_named = |session: &&String| {
+        let help = step.error.as_ref().and_then(|error| error.help.as_ref());
+        help.is_some_and(|help| help.contains(session.as_str()))
+    };
+    for session in step.sessions.iter().filter(|session| !is_named(session)) {
         let text = format!("its data are on the device; run `heaptap stop {session}`");
         lines.push(Line::new(Some(Style::Help), "              help: ", text));
     }

@@ -221,6 +221,7 @@ impl Bench<'_> {
         let error = step.error.as_mut();
         if let Some(error) = error.filter(|error| error.exit_code == not_fetched)
             && step.sessions.is_empty()
+            && !step.files.is_empty()
         {
             error.exit_code = ErrorClass::Incomplete.exit_code();
             error.message += "; it was fetched later";
