@@ -166,6 +166,9 @@ static void read_whole(void *to, size_t size) {
     }
 }
 
+// Request of the last received frame, and the one that traced answers with its commands.
+static uint64_t answered = 0, commands = 0;
+
 // Reads a frame; returns the field of its message.
 static struct field receive(void) {
     static uint8_t *data;
@@ -175,8 +178,10 @@ static struct field receive(void) {
     read_whole(data, size);
     struct field field, found = {0};
     const uint8_t *at = data;
-    while (next(&at, data + size, &field))
+    while (next(&at, data + size, &field)) {
+        if (field.number == 2) answered = field.value;
         if (field.number > 2) found = field;
+    }
     return found;
 }
 
@@ -351,6 +356,7 @@ static void heapprofd(int client) {
     invoke("InitializeConnection", &b);
     b.size = 0;
     invoke("GetAsyncCommand", &b);
+    commands = request;
     text(&descriptor, 1, "android.heapprofd");
     number(&descriptor, 2, 1);
     message(&b, 1, &descriptor);
@@ -359,7 +365,7 @@ static void heapprofd(int client) {
     while (poll(fds, 2, -1) >= 0) {
         if (fds[0].revents) {
             struct field reply = receive();
-            if (!command(&reply, client)) break;
+            if (answered == commands && !command(&reply, client)) break;
         }
         if (fds[1].fd >= 0 && fds[1].revents) {
             // The program is gone.
