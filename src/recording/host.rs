@@ -164,7 +164,15 @@ pub async fn record(
     };
     let unnamed = appended.result.err();
     let finished = result::write(
-        options, &checked, &encoded, run, unnamed, id, folder, staging, &mut signals,
+        options,
+        &checked,
+        &encoded,
+        run,
+        unnamed,
+        id,
+        folder,
+        staging,
+        &mut signals,
     )
     .await?;
     Ok(finished)
@@ -255,9 +263,11 @@ async fn follow(
         None => {
             steps.push(plan::step("stop-requested"));
             // A signal ends the wait for the final dump.
-            tracing.stop(async {
+            tracing
+                .stop(async {
                     let _ = signals.next().await;
-                }).await
+                })
+                .await
         }
     };
     steps.push(plan::step("trace-complete"));

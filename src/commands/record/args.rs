@@ -120,7 +120,12 @@ pub struct Args {
     )]
     pub perfetto_dir: Option<PathBuf>,
     /// Program to record with --host, and its arguments
-    #[arg(last = true, value_name = "PROGRAM", requires = "host", hide_short_help = true)]
+    #[arg(
+        last = true,
+        value_name = "PROGRAM",
+        requires = "host",
+        hide_short_help = true
+    )]
     pub program: Vec<OsString>,
     /// Option to skip the page.
     #[command(flatten, next_help_heading = "How to record")]

@@ -38,7 +38,10 @@ const REFUSED: [(&str, &str); 22] = [
     ("retry-overrun", "heaptap does not run the program twice"),
     ("no-startup", LOADED),
     ("no-running", LOADED),
-    ("disable-fork-teardown", "a child without exec is not recorded"),
+    (
+        "disable-fork-teardown",
+        "a child without exec is not recorded",
+    ),
     ("no-versions", ANDROID),
     ("pull-libs", "the libraries are on this host"),
     ("mapping", ANDROID),
@@ -128,7 +131,9 @@ fn conflict(option: &str, why: &str) -> Failure {
 
 /// Refuses options that have no effect on a program of this host.
 fn refuse(ctx: &Context) -> Result<(), Failure> {
-    let typed = ctx.typed.first_of(REFUSED.iter().map(|(option, _)| *option));
+    let typed = ctx
+        .typed
+        .first_of(REFUSED.iter().map(|(option, _)| *option));
     let refused = REFUSED.iter().find(|(option, _)| Some(*option) == typed);
     if let Some((option, why)) = refused {
         return Err(conflict(&format!("--{option}"), why));

@@ -63,7 +63,9 @@ pub(super) async fn write(
         Err(error) => unreadable(error)?,
     };
     facts.steps.push(plan::step("converted"));
-    converted.findings.retain(|finding| applies(finding, &facts));
+    converted
+        .findings
+        .retain(|finding| applies(finding, &facts));
     for finding in &mut converted.findings {
         // A device's log does not exist here.
         finding.help.take_if(|help| help.contains("adb logcat"));
@@ -93,7 +95,9 @@ pub(super) async fn write(
     };
     manifest.warnings.extend(lost_warning(&facts, sampled));
     if !sampled {
-        manifest.warnings.push(why_empty(checked, &converted, options, &facts));
+        manifest
+            .warnings
+            .push(why_empty(checked, &converted, options, &facts));
     }
     manifest.warnings.extend(left_running(&facts));
     if let Some(error) = unnamed.filter(|_| sampled) {
@@ -207,7 +211,9 @@ fn applies(finding: &Finding, facts: &Facts) -> bool {
 fn program(options: &HostOptions, checked: &Checked, facts: &Facts) -> manifest::HostProgram {
     let command = options.request.command.iter();
     manifest::HostProgram {
-        command: command.map(|word| word.to_string_lossy().into_owned()).collect(),
+        command: command
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect(),
         pid: facts.pid,
         status: facts.end.status(),
         signal: match facts.end {
@@ -334,7 +340,11 @@ fn left_running(facts: &Facts) -> Option<manifest::Warning> {
     }
     let shown = facts.left.iter().take(SHOWN);
     let shown: Vec<String> = shown.map(|(pid, name)| format!("{name} ({pid})")).collect();
-    let pids = facts.left.iter().take(SHOWN).map(|(pid, _)| pid.to_string());
+    let pids = facts
+        .left
+        .iter()
+        .take(SHOWN)
+        .map(|(pid, _)| pid.to_string());
     Some(warning(
         "host-left-running",
         format!(

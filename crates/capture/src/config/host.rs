@@ -32,7 +32,9 @@ impl CaptureSpec {
         }
         let heapprofd = heapprofd_in(&mut spec.template);
         heapprofd.all = Some(true);
-        spec.template.flush_timeout_ms.get_or_insert(FLUSH_TIMEOUT_MS);
+        spec.template
+            .flush_timeout_ms
+            .get_or_insert(FLUSH_TIMEOUT_MS);
         // With it, traced rejects `all`.
         spec.template.enable_extra_guardrails = None;
         spec.encode(&DeviceLimits::default())
@@ -68,13 +70,19 @@ mod tests {
         let heapprofd = heapprofd_of(config).unwrap();
         assert!(heapprofd.all() && heapprofd.block_client());
         assert_eq!(heapprofd.block_client_timeout_us, Some(1_000_000));
-        assert_eq!(heapprofd.continuous_dump_config.unwrap().dump_interval_ms, Some(1000));
+        assert_eq!(
+            heapprofd.continuous_dump_config.unwrap().dump_interval_ms,
+            Some(1000)
+        );
         assert_eq!(config.duration_ms, None);
         assert_eq!(config.write_into_file, Some(true));
         assert_eq!(config.flush_timeout_ms, Some(5000));
         assert_eq!(config.data_sources.len(), 1, "{}", encoded.text);
         let release = CaptureSpec::encode_release().unwrap();
         let heapprofd = heapprofd_of(&release.config).unwrap();
-        assert_eq!((heapprofd.all(), heapprofd.sampling_interval_bytes), (true, Some(NEVER)));
+        assert_eq!(
+            (heapprofd.all(), heapprofd.sampling_interval_bytes),
+            (true, Some(NEVER))
+        );
     }
 }

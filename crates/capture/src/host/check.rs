@@ -95,7 +95,9 @@ pub fn check(request: &Request) -> Result<Checked, HostError> {
             }
             Look::Unfit { why, help } => {
                 let about = match &checked.interpreter {
-                    Some(interpreter) => format!("its interpreter {}: {why}", interpreter.display()),
+                    Some(interpreter) => {
+                        format!("its interpreter {}: {why}", interpreter.display())
+                    }
                     None => why,
                 };
                 if !request.force {
@@ -192,7 +194,10 @@ fn read_library(path: &Path) -> Result<Library, HostError> {
 /// Result of reading an executable file.
 enum Look {
     Fits(Vec<Caution>),
-    Unfit { why: String, help: String },
+    Unfit {
+        why: String,
+        help: String,
+    },
     /// A script with this first line.
     Script(String),
 }
@@ -260,7 +265,10 @@ fn unfit_facts(facts: &ElfFacts, library: &Library) -> Option<(String, String)> 
                 "it is a {}-bit program, and the preload library has {} bits",
                 facts.bits, lib.bits
             ),
-            format!("build it with {} bits, or name a library of its own kind", lib.bits),
+            format!(
+                "build it with {} bits, or name a library of its own kind",
+                lib.bits
+            ),
         ));
     }
     if facts.machine != lib.machine {
@@ -320,13 +328,16 @@ fn missing_version(linker: &str, library: &ElfFacts) -> Option<String> {
     let mut missing: Vec<&String> = library.version_needs.difference(&libc.versions).collect();
     missing.sort_by_key(|version| {
         let digits = version.split(|c: char| !c.is_ascii_digit());
-        digits.filter_map(|d| d.parse::<u32>().ok()).collect::<Vec<_>>()
+        digits
+            .filter_map(|d| d.parse::<u32>().ok())
+            .collect::<Vec<_>>()
     });
     missing.last().map(|version| (*version).clone())
 }
 
 fn cautions(path: &Path, facts: &ElfFacts) -> Vec<Caution> {
-    let linked = |prefix: &&(&str, &str)| facts.needed.iter().any(|name| name.starts_with(prefix.0));
+    let linked =
+        |prefix: &&(&str, &str)| facts.needed.iter().any(|name| name.starts_with(prefix.0));
     ALLOCATORS
         .iter()
         .filter(linked)

@@ -4,10 +4,10 @@
 
 use std::collections::BTreeSet;
 
+use object::elf;
 use object::elf::{FileHeader32, FileHeader64};
 use object::endian::Endianness;
 use object::read::elf::{Dyn as _, FileHeader, ProgramHeader as _};
-use object::elf;
 
 /// Facts of an ELF file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,12 +37,8 @@ pub(super) fn read(bytes: &[u8]) -> Option<Result<ElfFacts, String>> {
         return None;
     }
     let facts = match bytes.get(4) {
-        Some(&class) if class == elf::ELFCLASS32.0 => {
-            facts::<FileHeader32<Endianness>>(bytes, 32)
-        }
-        Some(&class) if class == elf::ELFCLASS64.0 => {
-            facts::<FileHeader64<Endianness>>(bytes, 64)
-        }
+        Some(&class) if class == elf::ELFCLASS32.0 => facts::<FileHeader32<Endianness>>(bytes, 32),
+        Some(&class) if class == elf::ELFCLASS64.0 => facts::<FileHeader64<Endianness>>(bytes, 64),
         _ => return Some(Err("its class is neither 32 nor 64 bits".to_owned())),
     };
     Some(facts)
@@ -100,7 +96,9 @@ fn parse<H: FileHeader<Endian = Endianness>>(bytes: &[u8], bits: u8) -> object::
                 continue;
             }
             while let Some(version) = versions.next()? {
-                facts.version_needs.insert(text(version.name(endian, strings)?));
+                facts
+                    .version_needs
+                    .insert(text(version.name(endian, strings)?));
             }
         }
     }

@@ -9,7 +9,9 @@ use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
     /// The system is not Linux.
-    #[error("cannot record a program of this host: heapprofd's preload library needs Linux with glibc, and this is {system}")]
+    #[error(
+        "cannot record a program of this host: heapprofd's preload library needs Linux with glibc, and this is {system}"
+    )]
     NotLinux { system: &'static str },
     /// A part of the Perfetto build is missing.
     #[error("cannot find {what}; searched {}", places.join(", "))]
@@ -69,11 +71,10 @@ const GET: &str = "Perfetto's releases have both for Linux: unpack linux-amd64.z
 impl Classified for HostError {
     fn facts(&self) -> ErrorFacts {
         match self {
-            HostError::NotLinux { .. } => {
-                ErrorFacts::new(ErrorClass::Usage, "host-unsupported").with_help(
+            HostError::NotLinux { .. } => ErrorFacts::new(ErrorClass::Usage, "host-unsupported")
+                .with_help(
                     "record an app on a device (`heaptap record -n NAME`), or run heaptap on Linux",
-                )
-            }
+                ),
             HostError::ToolsMissing { .. } => {
                 ErrorFacts::new(ErrorClass::BadInput, "host-tools-missing").with_help(GET)
             }

@@ -114,9 +114,11 @@ fn in_folder(folder: &Path, stem: &str, end: &str, executable: bool) -> Option<P
         return Some(plain);
     }
     let hashed = |name: &OsStr| {
-        let hash = name
-            .to_str()
-            .and_then(|name| name.strip_prefix(stem)?.strip_prefix('-')?.strip_suffix(end));
+        let hash = name.to_str().and_then(|name| {
+            name.strip_prefix(stem)?
+                .strip_prefix('-')?
+                .strip_suffix(end)
+        });
         hash.is_some_and(|hash| {
             hash.len() == HASH_DIGITS && hash.bytes().all(|b| b.is_ascii_hexdigit())
         })

@@ -19,10 +19,10 @@ mod find;
 mod os;
 mod tree;
 
-#[cfg(target_os = "linux")]
-mod linux;
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
+#[cfg(target_os = "linux")]
+mod linux;
 
 #[cfg(not(target_os = "linux"))]
 pub use elsewhere::{Origin, Program, Signals, Tracing};

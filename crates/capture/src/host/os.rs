@@ -20,9 +20,19 @@ pub(super) fn is_executable(metadata: &Metadata) -> bool {
 #[cfg(unix)]
 pub(super) fn changes_user(metadata: &Metadata) -> bool {
     use std::os::unix::fs::MetadataExt as _;
-    let mode = metadata.mode();
-    let user = mode & 0o4000 != 0 && metadata.uid() != rustix::process::geteuid().as_raw();
-    let group = mode & 0o2010 == 0o2010 && metadata.gid() != rustix::process::getegid().as_raw();
+    let own = (
+        rustix::process::geteuid().as_raw(),
+        rustix::process::getegid().as_raw(),
+    );
+    elevates(metadata.mode(), (metadata.uid(), metadata.gid()), own)
+}
+
+/// `owner` and `own` are a user and a group.
+#[cfg(unix)]
+fn elevates(mode: u32, owner: (u32, u32), own: (u32, u32)) -> bool {
+    let user = mode & 0o4000 != 0 && owner.0 != own.0;
+    // Without the right to execute, the group bit means something else.
+    let group = mode & 0o2010 == 0o2010 && owner.1 != own.1;
     user || group
 }
 
@@ -35,11 +45,33 @@ pub(super) fn changes_user(_: &Metadata) -> bool {
 /// Returns whether files can be created in the directory.
 #[cfg(unix)]
 pub(super) fn is_writable(folder: &std::path::Path) -> bool {
-    rustix::fs::access(folder, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK).is_ok()
+    rustix::fs::access(
+        folder,
+        rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK,
+    )
+    .is_ok()
 }
 
 /// Returns whether files can be created in the directory.
 #[cfg(not(unix))]
 pub(super) fn is_writable(_: &std::path::Path) -> bool {
     true
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_set_id_program_of_another_owner_changes_the_user() {
+        let (mine, root) = ((1000, 1000), (0, 0));
+        assert!(elevates(0o104_755, root, mine));
+        assert!(elevates(0o102_755, root, mine));
+        assert!(!elevates(0o104_755, mine, mine));
+        assert!(!elevates(0o100_755, root, mine));
+        assert!(
+            !elevates(0o102_745, root, mine),
+            "a locked file, not a program"
+        );
+    }
 }

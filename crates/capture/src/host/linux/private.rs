@@ -118,7 +118,11 @@ mod tests {
             let base = dir.path().join(name);
             std::fs::create_dir(&base).unwrap();
             assert!(in_base(&base).unwrap().is_none(), "{}", base.display());
-            assert_eq!(std::fs::read_dir(&base).unwrap().count(), 0, "nothing stays");
+            assert_eq!(
+                std::fs::read_dir(&base).unwrap().count(),
+                0,
+                "nothing stays"
+            );
         }
     }
 

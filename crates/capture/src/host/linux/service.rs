@@ -231,7 +231,10 @@ async fn start_traced(tools: &Tools, private: &PrivateDirectory) -> Result<Child
         Ok(Some(b'1')) => Ok(traced),
         Ok(_) => {
             end(&mut traced).await;
-            Err(failed(format!("it ended before it listened{}", words(&log))))
+            Err(failed(format!(
+                "it ended before it listened{}",
+                words(&log)
+            )))
         }
         Err(_) => {
             end(&mut traced).await;
@@ -295,7 +298,11 @@ fn words(log: &Path) -> String {
     };
     let bytes = read().unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
-    let lines: Vec<&str> = text.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|l| !l.is_empty())
+        .collect();
     match lines.is_empty() {
         true => String::new(),
         false => format!(": {}", sanitize(&lines.join("; "))),
