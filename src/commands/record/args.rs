@@ -94,7 +94,7 @@ pub struct Args {
     /// It needs Perfetto's tracebox (or traced and perfetto) and libheapprofd_glibc_preload.so.
     /// heaptap starts the program after `--` with the library, records it and its children, and
     /// exits with the status of the program. docs/guide/host.md has the limits.
-    #[arg(long, help_heading = "Programs of this host", hide_short_help = true)]
+    #[arg(long, help_heading = "Programs of this host")]
     pub host: bool,
     /// heapprofd's preload library for glibc [default: that of --perfetto-dir]
     #[arg(

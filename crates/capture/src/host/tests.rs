@@ -314,7 +314,7 @@ fn a_library_that_would_fail_silently_or_crash_is_refused() {
         ..PROGRAM
     }
     .bytes();
-    let cut = whole[..300].to_vec();
+    let cut = whole[..200].to_vec();
     for (bytes, why) in [
         (cut, "bytes are missing"),
         (b"text".to_vec(), "not an ELF file"),
