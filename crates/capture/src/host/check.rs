@@ -2,7 +2,7 @@
 //! whether it would record it. A failed load is silent for the program, or ends it, so heaptap
 //! reads the headers of both files instead of trying.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -13,25 +13,7 @@ use super::elf::ElfFacts;
 use super::error::HostError;
 use super::find::{self, Tools};
 use super::os;
-
-/// Program to record, with the environment that decides what is found.
-#[derive(Debug, Clone, Default)]
-pub struct Request {
-    /// The program and its arguments.
-    pub command: Vec<OsString>,
-    /// Preload library, if named.
-    pub library: Option<PathBuf>,
-    /// Directory of a Perfetto build, if named.
-    pub perfetto_dir: Option<PathBuf>,
-    /// `PATH`.
-    pub path: Option<OsString>,
-    /// Home directory.
-    pub home: Option<PathBuf>,
-    /// `TMPDIR`.
-    pub tmp: Option<PathBuf>,
-    /// Record even if the program is unsuitable.
-    pub force: bool,
-}
+use super::request::Request;
 
 /// Remark about a program that can be recorded, but not completely.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,9 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::check::Request;
 use super::error::HostError;
 use super::os;
+use super::request::Request;
 
 /// Directory of Perfetto's scripts, in the home directory.
 const PREBUILTS: &str = ".local/share/perfetto/prebuilts";

@@ -17,6 +17,7 @@ mod elf;
 mod error;
 mod find;
 mod os;
+mod request;
 mod tree;
 
 #[cfg(not(target_os = "linux"))]
@@ -29,9 +30,10 @@ pub use elsewhere::{Origin, Program, Signals, Tracing};
 #[cfg(target_os = "linux")]
 pub use linux::{Origin, Program, Signals, Tracing};
 
-pub use check::{Caution, Checked, Request, check};
+pub use check::{Caution, Checked, check};
 pub use error::HostError;
 pub use find::Tools;
+pub use request::Request;
 pub use tree::Processes;
 
 /// Returns whether this system can profile its own programs.

@@ -10,6 +10,9 @@ use std::process::{Command, Stdio};
 
 use super::super::HostError;
 
+/// Names of the sockets.
+pub(super) const PRODUCER: &str = "producer";
+pub(super) const CONSUMER: &str = "consumer";
 /// Maximum length of a socket's path, bytes; a longer one crashes tracebox.
 const MAX_SOCKET_BYTES: usize = 106;
 /// Bytes that separate libraries in LD_PRELOAD, or begin a variable of the dynamic linker.
@@ -75,7 +78,7 @@ fn in_base(base: &Path) -> io::Result<Option<tempfile::TempDir>> {
         .prefix("heaptap-")
         .permissions(Permissions::from_mode(0o700))
         .tempdir_in(base)?;
-    let longest = folder.path().join(super::service::CONSUMER);
+    let longest = folder.path().join(CONSUMER);
     let fits = longest.as_os_str().len() <= MAX_SOCKET_BYTES && !has_separator(folder.path());
     Ok(fits.then_some(folder))
 }

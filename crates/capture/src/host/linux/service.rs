@@ -14,14 +14,12 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 use super::super::{Checked, HostError, SessionEnd, Tools};
-use super::private::PrivateDirectory;
+use super::private::{CONSUMER, PRODUCER, PrivateDirectory};
 use super::program::Program;
 use super::{bound, raw, send};
 
 const PRODUCER_SOCKET: &str = "PERFETTO_PRODUCER_SOCK_NAME";
 const CONSUMER_SOCKET: &str = "PERFETTO_CONSUMER_SOCK_NAME";
-const PRODUCER: &str = "producer";
-pub(super) const CONSUMER: &str = "consumer";
 /// Makes the library wait at its start until a session matches, without limit.
 const BLOCKING_INIT: &str = "PERFETTO_HEAPPROFD_BLOCKING_INIT";
 /// Time for traced to listen, and for perfetto to start its session.
