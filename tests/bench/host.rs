@@ -187,7 +187,7 @@ fn a_program_is_recorded_into_a_directory_that_convert_repeats() {
     assert_eq!(manifest["host"]["status"], 3);
     assert_eq!(manifest["outcome"]["exit_code"], 0);
     assert_eq!(manifest["outcome"]["ended_by"], "target-exited");
-    let dump = &manifest["dumps"]["native"][0];
+    let dump = &manifest["dumps"][0];
     assert_eq!(dump["process"], "leaky", "{dump}");
     assert_eq!(dump["totals"]["space"], 8000);
     assert!(host.path("out/report.html").is_file());
@@ -283,7 +283,7 @@ fn children_that_start_after_the_time_limit_do_not_hang() {
     assert_eq!(ended.stdout, "late\n");
     let manifest = host.manifest();
     assert_eq!(manifest["outcome"]["ended_by"], "duration");
-    let dumps = manifest["dumps"]["native"].as_array().expect("a list");
+    let dumps = manifest["dumps"].as_array().expect("a list");
     assert!(
         dumps.iter().all(|dump| dump["process"] != "leaky"),
         "{dumps:?}"
