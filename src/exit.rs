@@ -20,6 +20,8 @@ pub enum Outcome {
     Done,
     /// Shown completely, but the exit code is not 0: incomplete, empty, not eligible.
     Ended(ErrorClass),
+    /// A program that heaptap ran on this host ended with this status, which is not 0.
+    Program(u8),
 }
 
 impl Outcome {
@@ -139,7 +141,7 @@ fn settle(
         (Err(failure), [first, rest @ ..]) if failure.class == ErrorClass::Bug => {
             (Some(input_cut(first)), None, rest)
         }
-        (Ok(Outcome::Done), _) => (None, None, cut_short),
+        (Ok(Outcome::Done | Outcome::Program(_)), _) => (None, None, cut_short),
         (Ok(Outcome::Ended(class)), _) => (None, Some(class), cut_short),
         (Err(failure), _) => {
             let class = failure.class;
@@ -151,6 +153,10 @@ fn settle(
 /// Shows a failure, and turns the result into the exit code.
 pub(super) fn finish(console: &Console, result: Result<Outcome, Failure>) -> ExitCode {
     let cut_short = bytes::cut_short();
+    let status = match result {
+        Ok(Outcome::Program(status)) => status,
+        _ => 0,
+    };
     let (failure, class, untold) = settle(result, &cut_short);
     if let Some(failure) = &failure {
         render::failure(console, failure);
@@ -173,7 +179,7 @@ pub(super) fn finish(console: &Console, result: Result<Outcome, Failure>) -> Exi
         failure.class
     });
     match ErrorClass::first_of(class.into_iter().chain(unwritten)) {
-        None => ExitCode::SUCCESS,
+        None => ExitCode::from(status),
         Some(class) => ExitCode::from(class.exit_code()),
     }
 }

@@ -136,6 +136,8 @@ struct Settings {
     stdout_color: bool,
     stderr_color: bool,
     progress: bool,
+    /// Text for stdout goes to stderr: stdout belongs to another program.
+    stdout_is_foreign: bool,
 }
 
 /// State of stdout.
@@ -235,11 +237,21 @@ impl Console {
                     console::Term::stderr().features().colors_supported(),
                 ),
                 progress,
+                stdout_is_foreign: false,
             },
             stdout: Arc::default(),
             documented: Arc::default(),
             bars: MultiProgress::with_draw_target(target),
         }
+    }
+
+    /// Returns a console that leaves stdout to another program: its text goes to stderr. A JSON
+    /// document still goes to stdout.
+    pub fn beside_program(&self) -> Console {
+        let mut console = self.clone();
+        console.settings.stdout_is_foreign = true;
+        console.settings.stdout_color = console.settings.stderr_color;
+        console
     }
 
     /// Returns whether stdout contains JSON (a document or lines), not text.
@@ -264,6 +276,9 @@ impl Console {
 
     /// Returns the width of the terminal on stdout, in columns; `None` without a terminal.
     pub fn stdout_width(&self) -> Option<usize> {
+        if self.settings.stdout_is_foreign {
+            return stderr_width();
+        }
         let (_, columns) = console::Term::stdout().size_checked()?;
         (io::stdout().is_terminal() && columns > 0).then_some(usize::from(columns))
     }
@@ -329,6 +344,9 @@ impl Console {
     fn print(&self, line: impl Display, columns: Option<usize>) {
         if self.is_json() {
             return;
+        }
+        if self.settings.stdout_is_foreign {
+            return self.tell(line, columns);
         }
         let text = self.cleaned(&line.to_string());
         match columns {

@@ -106,7 +106,7 @@ pub struct Plain {
 }
 
 /// Results of a conversion.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Converted {
     /// All selected dumps, in order; those with samples have a file.
     pub dumps: Vec<manifest::Dump>,
@@ -200,17 +200,7 @@ pub fn convert_with(request: &Request, maps: &R8Mappings) -> Result<Converted, C
         java: Vec::new(),
         packets: PacketFiles::new(&request.output),
         whole_bytes: 0,
-        all: Converted {
-            dumps: Vec::new(),
-            java: Vec::new(),
-            heaps: Vec::new(),
-            java_heaps: Vec::new(),
-            findings: Vec::new(),
-            symbolization: manifest::Symbolization::default(),
-            packets: Vec::new(),
-            health: Vec::new(),
-            packages: Vec::new(),
-        },
+        all: Converted::default(),
     };
     for trace in traces {
         run.trace(trace)?;

@@ -150,7 +150,7 @@ fn help_of_word(command: &clap::Command, word: &str) -> Option<String> {
             quoted(word)
         ));
     }
-    let takes_words = command.get_positionals().next().is_some();
+    let takes_words = command.get_positionals().any(|word| !word.is_last_set());
     (takes(command, "-n") && !takes_words).then(|| {
         let option = if word.parse::<u32>().is_ok() {
             "-p"

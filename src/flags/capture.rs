@@ -151,10 +151,28 @@ impl CaptureArgs {
         Ok(resolved)
     }
 
+    /// As [`CaptureArgs::resolve`], for all processes of a program of this host.
+    ///
+    /// # Errors
+    /// As [`CaptureArgs::resolve`].
+    pub fn resolve_for_host(&self, console: &Console) -> Result<Resolved, Failure> {
+        let file = self.config.as_deref().map(ConfigFile::load).transpose()?;
+        let options = Options {
+            all: true,
+            ..self.options(&TargetArgs::default())?
+        };
+        let resolved = config::resolve(file.as_ref(), &options)?;
+        for notice in &resolved.notices {
+            console.warn(&notice.message);
+        }
+        Ok(resolved)
+    }
+
     fn options(&self, target: &TargetArgs) -> Result<Options, Failure> {
         let on = |flag: bool| flag.then_some(true);
         let settings: Result<Vec<_>, _> = self.set.iter().map(|s| FieldSetting::parse(s)).collect();
         Ok(Options {
+            all: false,
             targets: target.targets(),
             interval_bytes: self.interval.map(|s| s.0),
             duration: self.duration,

@@ -49,6 +49,16 @@ impl Context {
         }
     }
 
+    /// Returns a context whose console leaves stdout to a program that heaptap runs; without a
+    /// device.
+    pub fn beside_program(&self) -> Context {
+        Context::new(
+            self.console.beside_program(),
+            self.globals.clone(),
+            self.typed.clone(),
+        )
+    }
+
     /// Returns the selected adb server, found or started on first use; with `--virtual`, that of a
     /// virtual phone in this process, reached over loopback like any other.
     ///

@@ -35,6 +35,12 @@ impl TypedOptions {
         TypedOptions { names }
     }
 
+    /// Returns the first of these options that was typed.
+    pub fn first_of<'a>(&self, options: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+        let typed = |name: &&str| self.names.iter().any(|typed| typed == name);
+        options.into_iter().find(typed)
+    }
+
     /// Refuses every option but `allowed`, as one that does not apply to `subject`.
     ///
     /// # Errors

@@ -9,6 +9,7 @@
 //! | `finish`, `causes`, `advice` | from an ended session to its directory |
 //! | `sessions` | sessions of other processes |
 //! | `attempt` | one recording from its check to its directory |
+//! | `host` | programs of this host |
 //! | `record`, `dump`, `heap_files` | the commands: as many attempts as necessary |
 //! | `try_out` | a few seconds of everything, with verdicts |
 
@@ -23,6 +24,7 @@ pub mod dump;
 pub mod events;
 pub mod finish;
 pub mod heap_files;
+pub mod host;
 pub mod options;
 pub mod outcome;
 pub mod plan;

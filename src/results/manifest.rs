@@ -4,6 +4,7 @@
 
 mod companion;
 mod file;
+mod host;
 mod java;
 mod native;
 mod recording;
@@ -14,6 +15,7 @@ pub use companion::{
     CompanionUnread, Companions,
 };
 pub use file::{FILE_NAME, ManifestError};
+pub use host::HostProgram;
 pub use java::{
     DumpKey, Dumps, JAVA_HEAP, JavaAllocations, JavaDump, JavaFlags, JavaKind, JavaSums,
     JavaTotals, Original, TrackedDump,
@@ -47,6 +49,9 @@ pub struct Manifest {
     pub session: Option<Session>,
     /// Device; absent after `convert` of a trace alone.
     pub device: Option<Device>,
+    /// The recorded program of this host; absent for devices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostProgram>,
     /// Requested and matched targets.
     pub targets: Vec<Target>,
     /// The config sent to perfetto.
@@ -138,6 +143,7 @@ impl Default for Manifest {
             },
             session: None,
             device: None,
+            host: None,
             targets: Vec::new(),
             config: None,
             steps: Vec::new(),

@@ -200,6 +200,10 @@ fn grouped<'a>(warnings: impl IntoIterator<Item = &'a manifest::Warning>) -> Vec
 
 /// Returns a note about processes that were running before profiling: most of most recordings.
 fn hooked_late(manifest: &Manifest) -> Option<String> {
+    if manifest.host.is_some() {
+        // The library waits for its session before the program's main function.
+        return None;
+    }
     let mut late: Vec<&manifest::Dump> = Vec::new();
     for dump in &manifest.dumps.native {
         let hooked = !dump.flags.from_startup && dump.file.is_some();

@@ -6,6 +6,7 @@
 
 mod beside;
 mod faults;
+mod host;
 mod phone;
 mod phones;
 mod provoked;

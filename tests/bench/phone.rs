@@ -213,7 +213,7 @@ impl Ended {
 }
 
 impl Run {
-    fn start(mut command: Command, words: String) -> Self {
+    pub fn start(mut command: Command, words: String) -> Self {
         let mut child = command.spawn().expect("bench.sh starts");
         let stdout = Stream::drain(child.stdout.take().expect("piped"));
         let stderr = Stream::drain(child.stderr.take().expect("piped"));

@@ -81,13 +81,13 @@ pub(crate) const COMMANDS: &[Row] = &[
     row("check", "", "TH", ""),
     row(
         "record",
-        "",
+        "PROGRAM",
         "TDOSMN",
         "continuous-dump interval heaps all-heaps java-allocations shmem-size block-client \
          no-block-client block-client-timeout no-startup no-running dump-at-max \
          disable-fork-teardown no-annotations no-versions config set print-config with \
          sample-names no-check launch snapshots no-snapshots detach retry-overrun disable-selinux \
-         no-report",
+         no-report host preload-library perfetto-dir",
     ),
     row(
         "dump",

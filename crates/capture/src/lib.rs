@@ -7,6 +7,7 @@
 //! | [`conditions`] | heat, battery, free space, kills for memory |
 //! | [`config`] | options, presets, txtproto, YAML; their rules; the encoded TraceConfig |
 //! | [`eligibility`] | processes that can be profiled, the reasons if not, and the fixes |
+//! | [`host`] | programs of this host, through heapprofd's preload library |
 //! | [`session`] | lifecycle of a session on the device: start, snapshot, stop, pull; its journal on the host |
 //! | [`observe`] | samples of memory and the log, during a recording or alone |
 //! | [`jdwp`] | recent allocations of a Java runtime, over its debugger connection |
@@ -51,6 +52,7 @@
 pub mod conditions;
 pub mod config;
 pub mod eligibility;
+pub mod host;
 pub mod jdwp;
 pub mod observe;
 pub mod provoke;

@@ -91,6 +91,11 @@ impl DumpScanner {
         &self.dumps
     }
 
+    /// Returns whether the bytes so far end within a packet.
+    pub fn has_rest(&self) -> bool {
+        !self.rest.is_empty()
+    }
+
     /// Returns whether the bytes are not consecutive packets: they did not begin at a packet's
     /// start.
     pub fn is_lost(&self) -> bool {

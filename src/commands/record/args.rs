@@ -7,6 +7,7 @@ use crate::flags::sample_names::SampleNamesArg;
 use crate::flags::target::TargetArgs;
 use crate::flags::time::time;
 use crate::recording::companion_options::Source;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -17,7 +18,8 @@ use std::time::Duration;
     heaptap record -n com.example.app -d 30s        30 seconds\n  \
     heaptap record -n com.example.app --launch --no-running    from its start on\n  \
     heaptap record -n com.example.app --with all    and Java, meminfo, gc …\n  \
-    heaptap record -n com.example.app --java-allocations")]
+    heaptap record -n com.example.app --java-allocations\n  \
+    heaptap record --host -o out -- ./server --port 80    a program of this Linux host")]
 pub struct Args {
     /// Selected processes.
     #[command(flatten)]
@@ -87,6 +89,44 @@ pub struct Args {
     /// Make SELinux permissive while recording (needs root)
     #[arg(long, help_heading = "How to record", hide_short_help = true)]
     pub disable_selinux: bool,
+    /// Record a program of this Linux host: -- PROGRAM ARGUMENTS
+    ///
+    /// It needs Perfetto's tracebox (or traced and perfetto) and libheapprofd_glibc_preload.so.
+    /// heaptap starts the program after `--` with the library, records it and its children, and
+    /// exits with the status of the program. docs/guide/host.md has the limits.
+    #[arg(long, help_heading = "Programs of this host")]
+    pub host: bool,
+    /// heapprofd's preload library for glibc [default: that of --perfetto-dir]
+    #[arg(
+        long,
+        value_name = "LIB",
+        value_hint = clap::ValueHint::FilePath,
+        requires = "host",
+        help_heading = "Programs of this host",
+        hide_short_help = true
+    )]
+    pub preload_library: Option<PathBuf>,
+    /// Directory of a Perfetto build [default: PATH, then that of Perfetto's scripts]
+    ///
+    /// Perfetto's scripts keep their downloads in ~/.local/share/perfetto/prebuilts.
+    #[arg(
+        long,
+        value_name = "DIR",
+        value_hint = clap::ValueHint::DirPath,
+        value_parser = crate::flags::names::existing(),
+        requires = "host",
+        help_heading = "Programs of this host",
+        hide_short_help = true
+    )]
+    pub perfetto_dir: Option<PathBuf>,
+    /// Program to record with --host, and its arguments
+    #[arg(
+        last = true,
+        value_name = "PROGRAM",
+        requires = "host",
+        hide_short_help = true
+    )]
+    pub program: Vec<OsString>,
     /// Option to skip the page.
     #[command(flatten, next_help_heading = "How to record")]
     pub leave: NoReportArgs,

@@ -1,6 +1,7 @@
 //! `heaptap record`.
 
 mod args;
+mod host;
 mod view;
 
 pub use args::Args;

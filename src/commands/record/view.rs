@@ -26,6 +26,9 @@ use crate::views::progress::{self, Show};
 /// # Errors
 /// Returns an error if the recording or its transfer fails.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    if args.host {
+        return super::host::run(ctx, args).await;
+    }
     ctx.check_detach(args.detach)?;
     let companions: CompanionOptions = args.with.iter().flat_map(|with| with.sources()).collect();
     let mut resolved = args.capture.resolve(&args.target, &ctx.console)?;

@@ -55,6 +55,14 @@ fn full() -> Manifest {
             build_type: some("user"),
             abi: some("arm64-v8a"),
         }),
+        host: Some(HostProgram {
+            command: vec!["./server".to_owned()],
+            pid: 4242,
+            status: 137,
+            signal: Some(9),
+            library: "/opt/libheapprofd_glibc_preload.so".to_owned(),
+            traced: "/opt/tracebox".to_owned(),
+        }),
         targets: vec![Target {
             name: "com.example.app".to_owned(),
             pid: Some(4242),

@@ -14,6 +14,7 @@ mod error;
 mod fields;
 mod file;
 mod heap_file;
+mod host;
 mod java;
 mod options;
 mod preset;

@@ -67,6 +67,8 @@ impl Snapshots {
 /// Options as given by flags or by a YAML config; `None` and empty mean not given.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Options {
+    /// All processes that connect to the tracing service: for programs of this host.
+    pub all: bool,
     /// Processes; those of a file and of flags are combined.
     pub targets: Targets,
     /// Bytes between two samples.

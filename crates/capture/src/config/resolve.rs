@@ -71,6 +71,7 @@ impl Options {
                 mine.clone_from(theirs);
             }
         }
+        self.all |= flags.all;
         add(&mut self.targets.names, &flags.targets.names);
         add(&mut self.targets.pids, &flags.targets.pids);
         add(&mut self.targets.packages, &flags.targets.packages);
@@ -111,6 +112,9 @@ impl Options {
             if let Some(value) = from {
                 to.clone_from(value);
             }
+        }
+        if self.all {
+            heapprofd_in(&mut spec.template).all = Some(true);
         }
         add(&mut spec.targets.names, &self.targets.names);
         add(&mut spec.targets.pids, &self.targets.pids);

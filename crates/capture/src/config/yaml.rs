@@ -98,6 +98,7 @@ impl Document {
             flatten(name, value, &mut settings)?;
         }
         Ok(Options {
+            all: false,
             targets: Targets {
                 names: self.names,
                 pids: self.pids,

@@ -1,0 +1,118 @@
+//! Twin of `linux` for systems without the preload library. Nothing of it can be reached, because
+//! `supported` refuses these systems first.
+
+use std::convert::Infallible;
+use std::ffi::OsString;
+use std::path::Path;
+
+use super::{Checked, HostError, ProgramEnd, SessionEnd};
+
+/// Sender of a signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The terminal, which signals all processes of the foreground group.
+    Terminal,
+    /// A process, which signals heaptap alone.
+    Process,
+}
+
+/// Signals to heaptap.
+#[derive(Debug)]
+pub struct Signals(Infallible);
+
+impl Signals {
+    /// Refuses.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn watch() -> Result<Signals, HostError> {
+        Err(unsupported())
+    }
+
+    /// Returns the next signal.
+    pub async fn next(&mut self) -> (i32, Origin) {
+        match self.0 {}
+    }
+}
+
+/// A tracing service and its session.
+#[derive(Debug)]
+pub struct Tracing(Infallible);
+
+impl Tracing {
+    /// Refuses.
+    ///
+    /// # Errors
+    /// Always.
+    pub async fn start(_: &Checked) -> Result<Tracing, HostError> {
+        Err(unsupported())
+    }
+
+    /// Starts a session.
+    ///
+    /// # Errors
+    /// Always.
+    pub async fn record(&mut self, _: &[u8], _: &Path) -> Result<(), HostError> {
+        match self.0 {}
+    }
+
+    /// Starts the program.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn run(&self, _: &Checked, _: &[OsString]) -> Result<Program, HostError> {
+        match self.0 {}
+    }
+
+    /// Returns the variable that marks the processes of this recording.
+    pub fn marker(&self) -> Vec<u8> {
+        match self.0 {}
+    }
+
+    /// Waits until perfetto ends by itself.
+    pub async fn ended(&mut self) {
+        match self.0 {}
+    }
+
+    /// Ends the session.
+    pub async fn stop(&mut self, _: impl Future<Output = ()>) -> SessionEnd {
+        match self.0 {}
+    }
+
+    /// Starts a session that records nothing.
+    pub async fn release(&mut self, _: &[u8]) -> bool {
+        match self.0 {}
+    }
+
+    /// Ends the service.
+    pub async fn end(self) {
+        match self.0 {}
+    }
+}
+
+/// A running program.
+#[derive(Debug)]
+pub struct Program(Infallible);
+
+impl Program {
+    /// Returns the process ID.
+    pub fn pid(&self) -> u32 {
+        match self.0 {}
+    }
+
+    /// Waits for its end.
+    pub async fn wait(&mut self) -> ProgramEnd {
+        match self.0 {}
+    }
+
+    /// Forwards a signal.
+    pub fn signal(&self, _: i32) {
+        match self.0 {}
+    }
+}
+
+fn unsupported() -> HostError {
+    HostError::NotLinux {
+        system: std::env::consts::OS,
+    }
+}

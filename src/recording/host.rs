@@ -1,0 +1,302 @@
+//! `record --host`: a program of this host, from its check to its directory. Orders the steps;
+//! `capture::host` owns the processes.
+
+mod result;
+mod trace;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use time::OffsetDateTime;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+use super::blocking::blocking;
+use super::outcome::Finished;
+use super::plan;
+use crate::capture::host::{
+    self, Caution, Checked, Origin, Processes, Program, ProgramEnd, SessionEnd, Signals, Tracing,
+};
+use crate::config::{CaptureSpec, EncodedConfig};
+use crate::error::Failure;
+use crate::export::pprof::PprofOptions;
+use crate::folder::RAW_TRACE;
+use crate::naming::names::NameOptions;
+use crate::results::manifest;
+use crate::results::output::{OutputFolder, default_name};
+use crate::session::SessionId;
+
+/// Period at which the names of running processes are read: the trace does not have them.
+const LOOK_PERIOD: Duration = Duration::from_millis(100);
+/// Time for the heapprofds to end after their session.
+const LEFTOVER_LOOKS: u32 = 20;
+const LEFTOVER_PERIOD: Duration = Duration::from_millis(50);
+
+/// Options of a recording.
+#[derive(Debug, Clone)]
+pub struct HostOptions {
+    /// Data to record.
+    pub spec: CaptureSpec,
+    /// The program, and where its tools are.
+    pub request: host::Request,
+    /// Directory for the results; `None` for a default name.
+    pub output: Option<PathBuf>,
+    /// Profile options.
+    pub pprof: PprofOptions,
+    /// Sources of symbols.
+    pub names: NameOptions,
+}
+
+/// An event of a recording, for display.
+#[derive(Debug, Clone, Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum HostEvent {
+    /// The program can be recorded, with these remarks.
+    HostChecked {
+        program: String,
+        library: String,
+        cautions: Vec<String>,
+    },
+    /// The program runs.
+    HostStarted {
+        program: String,
+        pid: u32,
+        output: String,
+    },
+    /// The recording time is over; the program continues.
+    HostTimeOver,
+    /// The tracing service ended; the program continues.
+    HostServiceLost,
+    /// The program ended.
+    HostProgramEnded {
+        /// As a shell reports it.
+        status: u8,
+    },
+    /// The trace is being converted.
+    Converting,
+}
+
+/// A finished recording of a program.
+#[derive(Debug)]
+pub struct HostRecorded {
+    pub finished: Finished,
+    /// End of the program.
+    pub end: ProgramEnd,
+}
+
+/// A recording up to the end of its program and its trace.
+struct Run {
+    pid: u32,
+    end: ProgramEnd,
+    /// End of the session; `None` if it ended before the program.
+    session: SessionEnd,
+    time_over: bool,
+    lasted: Duration,
+    processes: Processes,
+    steps: Vec<manifest::Step>,
+}
+
+/// Records a program.
+///
+/// # Errors
+/// Returns an error if the program cannot be recorded or started, or if the results cannot be
+/// written. The program's own failure is not an error.
+pub async fn record(
+    options: &HostOptions,
+    on_event: &(dyn Fn(HostEvent) + Sync),
+) -> Result<HostRecorded, Failure> {
+    host::supported()?;
+    let mut steps = Vec::new();
+    let checked = host::check(&options.request)?;
+    let encoded = options.spec.encode_for_host()?;
+    on_event(HostEvent::HostChecked {
+        program: checked.name.clone(),
+        library: checked.tools.library.to_string_lossy().into_owned(),
+        cautions: checked.cautions.iter().map(describe).collect(),
+    });
+    steps.push(plan::step("checked"));
+    let id = SessionId::random();
+    let wanted = options.output.clone().unwrap_or_else(|| {
+        PathBuf::from(default_name(&checked.name, OffsetDateTime::now_utc(), &id))
+    });
+    let folder = OutputFolder::hold(&wanted)?;
+    let staging = match folder.stage() {
+        Ok(staging) => staging,
+        Err(error) => {
+            folder.discard();
+            return Err(error.into());
+        }
+    };
+    let trace = staging.path().join(RAW_TRACE);
+    let mut signals = Signals::watch()?;
+    let output = folder.path().to_string_lossy().into_owned();
+    let started = start(options, &checked, &encoded, &trace, &mut signals).await;
+    let (tracing, program) = match started {
+        Ok(started) => started,
+        Err(failure) => {
+            drop(staging);
+            folder.discard();
+            return Err(failure);
+        }
+    };
+    steps.push(plan::step("started"));
+    on_event(HostEvent::HostStarted {
+        program: checked.name.clone(),
+        pid: program.pid(),
+        output,
+    });
+    let run = follow(tracing, program, options, steps, &mut signals, on_event).await?;
+    on_event(HostEvent::Converting);
+    let names = run.processes;
+    let appended = {
+        let trace = trace.clone();
+        blocking(move || trace::append_names(&trace, &names)).await
+    };
+    let run = result::Facts {
+        pid: run.pid,
+        end: run.end,
+        session: run.session,
+        time_over: run.time_over,
+        lasted: run.lasted,
+        left: appended.left,
+        steps: run.steps,
+    };
+    let unnamed = appended.result.err();
+    let finished = result::write(
+        options,
+        &checked,
+        &encoded,
+        run,
+        unnamed,
+        id,
+        folder,
+        staging,
+        &mut signals,
+    )
+    .await?;
+    Ok(finished)
+}
+
+fn describe(caution: &Caution) -> String {
+    caution.message.clone()
+}
+
+/// Starts the service, the session and then the program. A signal before the program runs cancels.
+async fn start(
+    options: &HostOptions,
+    checked: &Checked,
+    encoded: &EncodedConfig,
+    trace: &std::path::Path,
+    signals: &mut Signals,
+) -> Result<(Tracing, Program), Failure> {
+    let starting = async {
+        let mut tracing = Tracing::start(checked).await?;
+        tracing.record(&encoded.bytes, trace).await?;
+        Ok::<_, Failure>(tracing)
+    };
+    let tracing = tokio::select! {
+        started = starting => started?,
+        _ = signals.next() => return Err(crate::session::SessionError::Interrupted.into()),
+    };
+    match tracing.run(checked, &options.request.command) {
+        Ok(program) => Ok((tracing, program)),
+        Err(error) => {
+            tracing.end().await;
+            Err(error.into())
+        }
+    }
+}
+
+/// Follows the program to its end, and ends the session after it, or at the time limit.
+async fn follow(
+    mut tracing: Tracing,
+    mut program: Program,
+    options: &HostOptions,
+    mut steps: Vec<manifest::Step>,
+    signals: &mut Signals,
+    on_event: &(dyn Fn(HostEvent) + Sync),
+) -> Result<Run, Failure> {
+    let release = CaptureSpec::encode_release()?;
+    let pid = program.pid();
+    let mut processes = Processes::marked(tracing.marker());
+    let begun = Instant::now();
+    let mut tick = interval(LOOK_PERIOD);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let limit = sleep(options.spec.duration.unwrap_or_default());
+    tokio::pin!(limit);
+    let mut session = None;
+    let mut time_over = false;
+    let end = loop {
+        let recording = session.is_none();
+        tokio::select! {
+            end = program.wait() => break end,
+            () = tracing.ended(), if recording => {
+                session = Some(SessionEnd::Early);
+                on_event(HostEvent::HostServiceLost);
+                // Without a session, processes that start from now on would wait forever.
+                tracing.release(&release.bytes).await;
+            }
+            () = &mut limit, if recording && options.spec.duration.is_some() => {
+                time_over = true;
+                steps.push(plan::step("stop-requested"));
+                session = Some(tracing.stop(forward(signals, &program)).await);
+                on_event(HostEvent::HostTimeOver);
+                tracing.release(&release.bytes).await;
+            }
+            (signal, origin) = signals.next() => {
+                // The terminal has signaled the program already.
+                if origin == Origin::Process {
+                    program.signal(signal);
+                }
+            }
+            _ = tick.tick() => processes.look(),
+        }
+    };
+    let lasted = begun.elapsed();
+    on_event(HostEvent::HostProgramEnded {
+        status: end.status(),
+    });
+    processes.look();
+    let session = match session {
+        Some(session) => session,
+        None => {
+            steps.push(plan::step("stop-requested"));
+            // A signal ends the wait for the final dump.
+            tracing
+                .stop(async {
+                    let _ = signals.next().await;
+                })
+                .await
+        }
+    };
+    steps.push(plan::step("trace-complete"));
+    tracing.end().await;
+    // The heapprofds end with their session; what stays is the user's.
+    for _ in 0..LEFTOVER_LOOKS {
+        processes.look();
+        if processes.alive().next().is_none() {
+            break;
+        }
+        sleep(LEFTOVER_PERIOD).await;
+    }
+    Ok(Run {
+        pid,
+        end,
+        session,
+        time_over,
+        lasted,
+        processes,
+        steps,
+    })
+}
+
+/// Forwards signals, without an end.
+async fn forward(signals: &mut Signals, program: &Program) {
+    loop {
+        let (signal, origin) = signals.next().await;
+        if origin == Origin::Process {
+            program.signal(signal);
+        }
+    }
+}

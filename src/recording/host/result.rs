@@ -1,0 +1,358 @@
+//! Results of a recorded program: profiles, warnings, manifest.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::{HostOptions, HostRecorded};
+use crate::capture::host::{Checked, ProgramEnd, SessionEnd, Signals};
+use crate::config::EncodedConfig;
+use crate::conversion::convert::{self, Converted, Input, Plain, Request};
+use crate::conversion::error::ConvertError;
+use crate::conversion::selection::Selection;
+use crate::error::{ErrorClass, Failure};
+use crate::folder::RAW_TRACE;
+use crate::heaps::trace_findings::{GUESSES, NOT_ASKED_FOR, NOT_PROFILEABLE};
+use crate::naming::frames::{LookupControl, LookupScope};
+use crate::recording::blocking::blocking;
+use crate::recording::outcome::{Finished, LastJournal};
+use crate::recording::plan;
+use crate::results::findings::Finding;
+use crate::results::manifest::{self, Manifest};
+use crate::results::output::{OutputFolder, Staging, Unpublished};
+use crate::session::SessionId;
+use crate::units::{HumanDuration, counted};
+use heaptap_model::bytes::Bytes;
+use sha2::{Digest as _, Sha256};
+
+/// A program below this duration can lose all callstacks.
+const SHORT: Duration = Duration::from_millis(30);
+
+/// Facts of a run.
+pub(super) struct Facts {
+    pub(super) pid: u32,
+    pub(super) end: ProgramEnd,
+    pub(super) session: SessionEnd,
+    pub(super) time_over: bool,
+    pub(super) lasted: Duration,
+    /// Processes of the program that still run.
+    pub(super) left: Vec<(u32, String)>,
+    pub(super) steps: Vec<manifest::Step>,
+}
+
+/// Converts the trace, and publishes the results.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the manifest gathers from everywhere"
+)]
+pub(super) async fn write(
+    options: &HostOptions,
+    checked: &Checked,
+    encoded: &EncodedConfig,
+    mut facts: Facts,
+    unnamed: Option<std::io::Error>,
+    id: SessionId,
+    folder: OutputFolder,
+    staging: Staging,
+    signals: &mut Signals,
+) -> Result<HostRecorded, Failure> {
+    let trace = staging.path().join(RAW_TRACE);
+    let converted = convert(options, &trace, staging.path(), signals).await;
+    let mut converted = match converted {
+        Ok(converted) => converted,
+        Err(ConvertError::Interrupted) => return Err(kept(folder, staging)),
+        Err(error) => unreadable(error)?,
+    };
+    facts.steps.push(plan::step("converted"));
+    converted
+        .findings
+        .retain(|finding| applies(finding, &facts));
+    for finding in &mut converted.findings {
+        // A device's log does not exist here.
+        finding.help.take_if(|help| help.contains("adb logcat"));
+    }
+    let sampled = converted.dumps.iter().any(|dump| dump.file.is_some());
+    let lost = facts.session != SessionEnd::Complete;
+    let class = match (sampled, lost) {
+        (false, _) => Some(ErrorClass::Empty),
+        (true, true) => Some(ErrorClass::Incomplete),
+        (true, false) => converted.class(),
+    };
+    let mut manifest = Manifest {
+        host: Some(program(options, checked, &facts)),
+        targets: targets(&converted, checked, &facts),
+        config: Some(manifest::Config {
+            text: encoded.text.clone(),
+            sha256: crate::units::hex(&Sha256::digest(&encoded.bytes)),
+        }),
+        trace: trace_file(&trace),
+        outcome: manifest::Outcome {
+            exit_code: class.map_or(0, ErrorClass::exit_code),
+            complete: class.is_none(),
+            ended_by: Some(ended_by(&facts).to_owned()),
+        },
+        profiles: Some(options.pprof.into()),
+        ..Manifest::default()
+    };
+    manifest.warnings.extend(lost_warning(&facts, sampled));
+    if !sampled {
+        manifest
+            .warnings
+            .push(why_empty(checked, &converted, options, &facts));
+    }
+    manifest.warnings.extend(left_running(&facts));
+    if let Some(error) = unnamed.filter(|_| sampled) {
+        manifest.warnings.push(warning(
+            "host-names-missing",
+            format!("cannot add process names to the trace: {error}"),
+            None,
+        ));
+    }
+    manifest.warnings.extend(converted.warnings());
+    manifest.symbolization = Some(converted.symbolization);
+    manifest.dumps = manifest::Dumps {
+        native: converted.dumps,
+        java: converted.java,
+    };
+    manifest.steps = facts.steps;
+    manifest.write(staging.path())?;
+    let output = folder.path().to_owned();
+    staging.publish(false).map_err(Unpublished::of_command)?;
+    drop(folder);
+    Ok(HostRecorded {
+        end: facts.end,
+        finished: Finished {
+            session: id,
+            output,
+            manifest,
+            packets: converted.packets,
+            heaps: converted.heaps,
+            java_heaps: converted.java_heaps,
+            java: None,
+            class,
+            journal: LastJournal::default(),
+        },
+    })
+}
+
+async fn convert(
+    options: &HostOptions,
+    trace: &Path,
+    goal: &Path,
+    signals: &mut Signals,
+) -> Result<Converted, ConvertError> {
+    let control = LookupControl::default();
+    let request = Request {
+        input: Input::Path(trace.to_owned()),
+        output: goal.to_owned(),
+        selection: Selection::default(),
+        pprof: options.pprof,
+        java_summaries: false,
+        dominators: false,
+        names: options.names.clone(),
+        control: control.clone(),
+        bad_maps_fail: false,
+        scope: LookupScope::Missing,
+        packets_for: Some(Plain {
+            path: trace.to_owned(),
+            whole_bytes: None,
+        }),
+        process_names: Default::default(),
+        only_process: None,
+    };
+    let converting = blocking(move || convert::convert(&request));
+    tokio::pin!(converting);
+    loop {
+        tokio::select! {
+            converted = &mut converting => return converted,
+            _ = signals.next() => control.cancel(),
+        }
+    }
+}
+
+/// Publishes the trace alone, after an interruption of its conversion.
+fn kept(folder: OutputFolder, staging: Staging) -> Failure {
+    let output = folder.path().join(RAW_TRACE);
+    let moved = std::fs::rename(staging.path().join(RAW_TRACE), &output);
+    let failure = Failure::new(
+        ErrorClass::Interrupted,
+        "interrupted",
+        "interrupted before the trace was converted",
+    );
+    match moved {
+        Ok(()) => failure.with_help(format!(
+            "heaptap convert {}",
+            crate::untrusted::shell::quoted_path(&output)
+        )),
+        Err(_) => failure,
+    }
+}
+
+/// A trace without packets is a result of the recording; other errors are the host's.
+fn unreadable(error: ConvertError) -> Result<Converted, Failure> {
+    match error {
+        ConvertError::Import(_) => Ok(Converted::default()),
+        other => Err(other.into()),
+    }
+}
+
+/// Returns whether a finding of the trace applies to a program of this host.
+fn applies(finding: &Finding, facts: &Facts) -> bool {
+    match finding.kind {
+        // `why_empty` knows more.
+        kind if GUESSES.contains(&kind) => false,
+        NOT_ASKED_FOR | NOT_PROFILEABLE => false,
+        // Every program that ends disconnects.
+        "disconnected" => false,
+        crate::results::findings::TRACE_CUT => facts.session == SessionEnd::Complete,
+        _ => true,
+    }
+}
+
+fn program(options: &HostOptions, checked: &Checked, facts: &Facts) -> manifest::HostProgram {
+    let command = options.request.command.iter();
+    manifest::HostProgram {
+        command: command
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect(),
+        pid: facts.pid,
+        status: facts.end.status(),
+        signal: match facts.end {
+            ProgramEnd::Signaled(signal) => Some(signal),
+            ProgramEnd::Exited(_) => None,
+        },
+        library: checked.tools.library.to_string_lossy().into_owned(),
+        traced: checked.tools.traced.0.to_string_lossy().into_owned(),
+    }
+}
+
+/// Returns the program, and the other processes that have a profile.
+fn targets(converted: &Converted, checked: &Checked, facts: &Facts) -> Vec<manifest::Target> {
+    let target = |name: &str, pid| manifest::Target {
+        name: name.to_owned(),
+        pid: Some(pid),
+        eligibility: None,
+        from_startup: None,
+    };
+    let mut targets = vec![target(&checked.name, facts.pid)];
+    for dump in &converted.dumps {
+        let pid = u32::try_from(dump.pid).unwrap_or(u32::MAX);
+        if targets.iter().all(|known| known.pid != Some(pid)) {
+            targets.push(target(&dump.process, pid));
+        }
+    }
+    targets
+}
+
+/// Returns the trace for the manifest; `None` if there is none.
+fn trace_file(path: &Path) -> Option<manifest::TraceFile> {
+    let bytes = Bytes::map(path).ok()?;
+    Some(manifest::TraceFile {
+        file: RAW_TRACE.to_owned(),
+        size: bytes.len() as u64,
+        sha256: crate::units::hex(&Sha256::digest(&bytes[..])),
+    })
+}
+
+fn ended_by(facts: &Facts) -> &'static str {
+    match (facts.session, facts.time_over) {
+        (SessionEnd::Early, _) => "lost",
+        (_, true) => "duration",
+        (SessionEnd::Killed, false) => "interrupted",
+        (SessionEnd::Complete, false) => "target-exited",
+    }
+}
+
+fn warning(kind: &str, message: String, help: Option<&str>) -> manifest::Warning {
+    manifest::Warning {
+        kind: kind.to_owned(),
+        message,
+        help: help.map(str::to_owned),
+        pid: None,
+        dumps: Vec::new(),
+    }
+}
+
+fn lost_warning(facts: &Facts, sampled: bool) -> Option<manifest::Warning> {
+    let what = match facts.session {
+        SessionEnd::Complete => return None,
+        SessionEnd::Early => "perfetto or traced ended during the recording",
+        SessionEnd::Killed => "perfetto was ended before it had written the final dump",
+    };
+    let missing = match sampled {
+        true => "data after its last write are missing",
+        false => "it wrote no dump",
+    };
+    Some(warning(
+        "host-session-lost",
+        format!("{what}; {missing}"),
+        Some("record again; -c 5s writes dumps during the recording"),
+    ))
+}
+
+/// Returns the most likely reason for an empty profile.
+fn why_empty(
+    checked: &Checked,
+    converted: &Converted,
+    options: &HostOptions,
+    facts: &Facts,
+) -> manifest::Warning {
+    let name = &checked.name;
+    let silent = converted.dumps.is_empty();
+    let (why, help) = match checked.cautions.first() {
+        Some(caution) => (caution.message.clone(), caution.help.clone()),
+        None if facts.session == SessionEnd::Early => (
+            "the tracing service ended too early".to_owned(),
+            "record again".to_owned(),
+        ),
+        None if silent && facts.lasted < SHORT => (
+            format!("it ran for {} only", HumanDuration(facts.lasted)),
+            "give it more work, or record again".to_owned(),
+        ),
+        None if silent => (
+            "its heapprofd never connected: the program could not start it (`ulimit -n`, \
+             `ulimit -v`, a PID namespace of its own), or removed LD_PRELOAD or the variables \
+             PERFETTO_* for its children"
+                .to_owned(),
+            "run the program without these limits, and look for messages of heapprofd above"
+                .to_owned(),
+        ),
+        None => (
+            format!(
+                "it allocated nothing that was sampled; the interval is {}",
+                crate::units::ByteSize(options.spec.interval_bytes)
+            ),
+            "sample more often, such as with -i 1".to_owned(),
+        ),
+    };
+    warning(
+        "host-nothing-recorded",
+        format!("{name}: no samples: {why}"),
+        Some(&help),
+    )
+}
+
+/// Returns a warning about processes that outlive the program: their new children would wait for a
+/// session that never comes.
+fn left_running(facts: &Facts) -> Option<manifest::Warning> {
+    const SHOWN: usize = 6;
+    if facts.left.is_empty() {
+        return None;
+    }
+    let shown = facts.left.iter().take(SHOWN);
+    let shown: Vec<String> = shown.map(|(pid, name)| format!("{name} ({pid})")).collect();
+    let pids = facts
+        .left
+        .iter()
+        .take(SHOWN)
+        .map(|(pid, _)| pid.to_string());
+    Some(warning(
+        "host-left-running",
+        format!(
+            "{} of the program still run: {}; programs that they start from now on wait forever \
+             for a recording",
+            counted(facts.left.len() as u64, "process", "processes"),
+            shown.join(", ")
+        ),
+        Some(&format!("kill {}", pids.collect::<Vec<_>>().join(" "))),
+    ))
+}
