@@ -23,6 +23,8 @@ mod claims;
 #[cfg(unix)]
 mod conditions;
 mod documents;
+#[cfg(unix)]
+mod fault_table;
 mod dump;
 #[cfg(unix)]
 mod faults;
