@@ -75,9 +75,11 @@ impl std::fmt::Debug for LastJournal {
 }
 
 impl LastJournal {
-    /// Wraps the journal of `session`.
-    pub(super) fn of(session: Session) -> LastJournal {
-        LastJournal(Some(session))
+    /// Removes the device's copy and wraps the journal of `session`. If the device cannot be
+    /// reached, the journal stays on disk, so that `stop` removes the copy.
+    pub(super) async fn after_removal(session: Session) -> LastJournal {
+        let is_over = session.remove_remote().await;
+        LastJournal(is_over.then_some(session))
     }
 
     /// Forgets the session, once.

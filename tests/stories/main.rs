@@ -23,9 +23,9 @@ mod claims;
 #[cfg(unix)]
 mod conditions;
 mod documents;
+mod dump;
 #[cfg(unix)]
 mod fault_table;
-mod dump;
 #[cfg(unix)]
 mod faults;
 mod foreign;

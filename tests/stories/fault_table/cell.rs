@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::faults::Fault;
 use super::steps::{After, Step};
-use crate::lab::{APP, Ended, LIMIT, Lab, files};
+use crate::lab::{APP, LIMIT, Lab, files};
 
 const PHONE: &str = "android=14,build=userdebug,speed=20";
 /// Silence of a command after which a person with a lasting fault presses Ctrl-C.
@@ -98,12 +98,25 @@ fn shown(over: &Over) -> String {
 
 fn record(lab: &Lab, step: &Step, fault: Fault) -> Result<Over, String> {
     let args = [
-        "record", "-n", APP, "-o", "out", "--with", "all", "--no-report", "--json-lines",
+        "record",
+        "-n",
+        APP,
+        "-o",
+        "out",
+        "--with",
+        "all",
+        "--no-report",
+        "--json-lines",
     ];
     let mut command = crate::program::cleaned("sh");
     command
         // A process whose files cannot grow gets an error instead of this signal.
-        .args(["-c", "trap '' XFSZ; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_heaptap")])
+        .args([
+            "-c",
+            "trap '' XFSZ; exec \"$@\"",
+            "sh",
+            env!("CARGO_BIN_EXE_heaptap"),
+        ])
         .args(args)
         .arg("--adb-server")
         .arg(lab.phone.addr().to_string())
@@ -158,7 +171,9 @@ fn record(lab: &Lab, step: &Step, fault: Fault) -> Result<Over, String> {
 /// Closes the gate of a step's request, and sends an event when one is stopped there.
 fn close(lab: &Lab, step: &Step, at: usize, id: &str, sender: &Sender<Event>) -> Arc<Gate> {
     let parts = step.requests[at].iter();
-    let parts: Vec<&str> = parts.map(|part| if *part == "ID" { id } else { part }).collect();
+    let parts: Vec<&str> = parts
+        .map(|part| if *part == "ID" { id } else { part })
+        .collect();
     let gate = Arc::new(lab.phone.faults().close_gate(&parts));
     let (waiting, sender) = (Arc::clone(&gate), sender.clone());
     std::thread::spawn(move || {
@@ -278,6 +293,10 @@ impl Cell<'_> {
             self.ignores.store(true, Ordering::SeqCst);
         }
         let answer = self.fault.strike_phone(self.lab);
+        if !signals.is_empty() {
+            // heaptap takes a signal while its request is stopped.
+            std::thread::sleep(Duration::from_millis(300));
+        }
         if let Some(gate) = self.gate.take() {
             gate.answer(answer);
         }
@@ -343,15 +362,21 @@ impl Cell<'_> {
 /// Finds what a person sees, runs the command that goes on, and checks that nothing is lost.
 fn judge(lab: &Lab, fault: Fault, over: &Over) -> Result<Seen, String> {
     let mut seen = Seen {
-        says: says(over),
-        exit: over.code.map_or("killed".to_owned(), |code| code.to_string()),
+        says: says(over, fault),
+        exit: over
+            .code
+            .map_or("killed".to_owned(), |code| code.to_string()),
         kept: String::new(),
         next: String::new(),
     };
     if over.code == Some(1) || over.code.is_none() && over.signal != Some(9) {
         return Err("it crashed".to_owned());
     }
-    let has_dumps = lab.phone.truth().iter().any(|truth| !truth.dumps.is_empty());
+    let has_dumps = lab
+        .phone
+        .truth()
+        .iter()
+        .any(|truth| !truth.dumps.is_empty());
     let is_fetched = lab.work().join("out/raw-trace").exists();
     let has_results = lab.work().join("out/manifest.json").exists();
     let is_left = lab.is_left();
@@ -373,14 +398,18 @@ fn judge(lab: &Lab, fault: Fault, over: &Over) -> Result<Seen, String> {
     .to_owned();
     let command = command(over);
     if let Some(command) = &command {
-        seen.next = command.clone();
+        seen.next = with_id(command);
     }
     let mut folder = "out";
     if is_left {
         let words = match (&command, over.signal) {
             (Some(command), _) if command.starts_with("heaptap stop") => command.clone(),
             (_, Some(_)) => "heaptap stop".to_owned(),
-            _ => return Err(format!("a session is left, and no command goes on: {command:?}")),
+            _ => {
+                return Err(format!(
+                    "a session is left, and no command goes on: {command:?}"
+                ));
+            }
         };
         if over.signal.is_some() {
             seen.next = "heaptap stop".to_owned();
@@ -399,7 +428,10 @@ fn judge(lab: &Lab, fault: Fault, over: &Over) -> Result<Seen, String> {
             false => matches!(ended.code(), Some(0 | 5 | 6 | 7 | 8)),
         };
         if !good {
-            return Err(format!("`heaptap {}` does not go on: {ended}", words.join(" ")));
+            return Err(format!(
+                "`heaptap {}` does not go on: {ended}",
+                words.join(" ")
+            ));
         }
     }
     let has_results = lab.work().join(folder).join("manifest.json").exists();
@@ -456,6 +488,17 @@ fn tidy(lab: &Lab, folder: &str) -> Result<(), String> {
     }
 }
 
+/// Returns a command with `ID` instead of a session.
+fn with_id(command: &str) -> String {
+    let mut words: Vec<&str> = command.split(' ').collect();
+    if let [_, "stop", id, ..] = words.as_mut_slice()
+        && id.len() == 8
+    {
+        *id = "ID";
+    }
+    words.join(" ")
+}
+
 /// Returns the first command of a message that goes on with the recording, otherwise the first one.
 fn command(over: &Over) -> Option<String> {
     let commands: Vec<&str> = over
@@ -473,31 +516,114 @@ fn command(over: &Over) -> Option<String> {
     found.map(|command| (*command).to_owned())
 }
 
-/// Returns the kind and the first line of the error, or the kinds of the warnings.
-fn says(over: &Over) -> String {
+/// Returns the kind and the message of the error, or the kinds of the warnings. What depends on the
+/// moment is left out: names, the request in parentheses, and warnings about companion data.
+fn says(over: &Over, fault: Fault) -> String {
     let values: Vec<Value> = over
         .lines
         .iter()
         .filter_map(|line| serde_json::from_str(line).ok())
         .collect();
-    if let Some(error) = values.iter().rev().find_map(|value| value["error"].as_object()) {
+    if let Some(error) = values
+        .iter()
+        .rev()
+        .find_map(|value| value["error"].as_object())
+    {
         let text = |key: &str| error[key].as_str().unwrap_or_default();
-        return format!("`{}`: {}", text("kind"), text("message"));
+        return format!("`{}`: {}", text("kind"), general(text("message")));
     }
-    let Some(last) = values.iter().rev().find(|value| value["event"] == "finished") else {
+    let Some(last) = values
+        .iter()
+        .rev()
+        .find(|value| value["event"] == "finished")
+    else {
         return String::new();
     };
-    let manifest = &last["manifest"];
-    let mut kinds: Vec<String> = Vec::new();
-    for warning in manifest["warnings"].as_array().into_iter().flatten() {
-        kinds.push(format!("`{}`", warning["kind"].as_str().unwrap_or_default()));
+    let mut kinds = BTreeSet::new();
+    for warning in last["manifest"]["warnings"]
+        .as_array()
+        .into_iter()
+        .flatten()
+    {
+        let kind = warning["kind"].as_str().unwrap_or_default();
+        if !kind.starts_with("companion-") {
+            kinds.insert(format!("`{kind}`"));
+        }
     }
-    for missed in manifest["companion"]["missed"].as_array().into_iter().flatten() {
-        kinds.push(format!("missed {}", missed["what"].as_str().unwrap_or_default()));
+    for value in &values {
+        let text = value["text"].as_str().unwrap_or_default();
+        if text.starts_with("cannot remove") {
+            kinds.insert("cannot remove the trace from the device".to_owned());
+        }
     }
-    kinds.dedup();
-    kinds.join(", ")
+    if over.stderr.contains("the recording is complete, but ") {
+        kinds.insert("cannot access the session journal".to_owned());
+    }
+    if kinds.is_empty() {
+        return match fault.is_signal() {
+            true => "ends the recording",
+            false => "no effect on the recording",
+        }
+        .to_owned();
+    }
+    kinds.into_iter().collect::<Vec<_>>().join(", ")
 }
 
-#[expect(unused, reason = "shown by a failing command")]
-type Shown = Ended;
+/// Replaces names of this run in a message, and leaves out what is in parentheses.
+fn general(message: &str) -> String {
+    let mut text = String::new();
+    let mut depth = 0_usize;
+    for c in message.chars() {
+        match c {
+            '(' => {
+                depth += 1;
+                text.truncate(text.trim_end().len());
+            }
+            ')' => depth = depth.saturating_sub(1),
+            c if depth == 0 => text.push(c),
+            _ => {}
+        }
+    }
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        let body = word.trim_end_matches([':', ',', ';', '.']);
+        let end = &word[body.len()..];
+        let name = match body {
+            "virtual-1" => "SERIAL",
+            "out" => "DIR",
+            _ if body.contains("/state/sessions") => "STATE",
+            _ if body.ends_with("/raw-trace") => "DIR/raw-trace",
+            _ if body.contains("/.tmp") => "DIR",
+            _ if body.starts_with("127.0.0.1:") => "HOST:PORT",
+            _ if words.last().is_some_and(|last| last == "session") && body.len() == 8 => "ID",
+            _ if body.starts_with(|c: char| c.is_ascii_digit()) && body.len() > 3 => "N",
+            body => body,
+        };
+        words.push(format!("{name}{end}"));
+    }
+    words.join(" ")
+}
+
+#[test]
+fn messages_lose_the_names_of_their_run() {
+    for (message, expected) in [
+        (
+            "the connection to virtual-1 was lost (pull (x) y)",
+            "the connection to SERIAL was lost",
+        ),
+        (
+            "cannot write /tmp/.tmpX/work/out/raw-trace: File too large",
+            "cannot write DIR/raw-trace: File too large",
+        ),
+        (
+            "session u95hdu8z was not fetched from virtual-1: received 314899 bytes",
+            "session ID was not fetched from SERIAL: received N bytes",
+        ),
+        (
+            "cannot access the session journal in /a/.tmp/state/sessions/x.jsonl: no",
+            "cannot access the session journal in STATE: no",
+        ),
+    ] {
+        assert_eq!(general(message), expected);
+    }
+}

@@ -39,18 +39,49 @@ use Fault::*;
 impl Fault {
     /// All faults, in the order of the page.
     pub const ALL: &'static [Fault] = &[
-        CableBack, CableOut, ServerRestart, ServerHangs, Adbd, Reboot, Perfetto, Traced, AppKilled,
-        DeviceFull, Refused, Garbled, Nonsense, PullCut, PullShort, PullFlip, HostFull, NoOutput,
-        NoState, Interrupt, InterruptTwice, Terminate, HangUp, Kill, Stdout,
+        CableBack,
+        CableOut,
+        ServerRestart,
+        ServerHangs,
+        Adbd,
+        Reboot,
+        Perfetto,
+        Traced,
+        AppKilled,
+        DeviceFull,
+        Refused,
+        Garbled,
+        Nonsense,
+        PullCut,
+        PullShort,
+        PullFlip,
+        HostFull,
+        NoOutput,
+        NoState,
+        Interrupt,
+        InterruptTwice,
+        Terminate,
+        HangUp,
+        Kill,
+        Stdout,
     ];
 
     /// Name in the command line of the test, and title in the page.
     pub fn names(self) -> (&'static str, &'static str) {
         match self {
             CableBack => ("cable-back", "The cable is pulled and plugged in again"),
-            CableOut => ("cable-out", "The cable is pulled; after a while you press Ctrl-C twice"),
-            ServerRestart => ("server-restart", "The adb server is killed and started again"),
-            ServerHangs => ("server-hangs", "The adb server hangs; after a while you press Ctrl-C twice"),
+            CableOut => (
+                "cable-out",
+                "The cable is pulled; after a while you press Ctrl-C twice",
+            ),
+            ServerRestart => (
+                "server-restart",
+                "The adb server is killed and started again",
+            ),
+            ServerHangs => (
+                "server-hangs",
+                "The adb server hangs; after a while you press Ctrl-C twice",
+            ),
             Adbd => ("adbd", "adbd restarts"),
             Reboot => ("reboot", "The device restarts"),
             Perfetto => ("perfetto", "perfetto is killed"),

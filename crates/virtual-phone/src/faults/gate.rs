@@ -66,9 +66,7 @@ impl Gate {
 impl Drop for Gate {
     fn drop(&mut self) {
         lock(&self.gates.closed).retain(|closed| !Arc::ptr_eq(closed, &self.closed));
-        lock(&self.closed.state)
-            .answer
-            .get_or_insert(Answer::Serve);
+        lock(&self.closed.state).answer.get_or_insert(Answer::Serve);
         self.closed.changed.notify_all();
     }
 }
