@@ -300,7 +300,7 @@ async fn finish_session(
     if plan.selinux_relaxed {
         session.await_guard().await;
     }
-    let journal = LastJournal::after_removal(session).await;
+    let journal = LastJournal::after_removal(session, controls, on_event).await;
     Ok(Finished {
         session: id,
         output,

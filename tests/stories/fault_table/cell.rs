@@ -435,7 +435,7 @@ fn judge(lab: &Lab, fault: Fault, over: &Over) -> Result<Seen, String> {
         }
     }
     let has_results = lab.work().join(folder).join("manifest.json").exists();
-    tidy(lab, folder)?;
+    tidy(lab, fault, folder)?;
     if has_results {
         whole(lab, folder)?;
     } else if over.code == Some(0) {
@@ -446,7 +446,7 @@ fn judge(lab: &Lab, fault: Fault, over: &Over) -> Result<Seen, String> {
         if again.code() != Some(0) {
             return Err(format!("the same command does not work: {again}"));
         }
-        tidy(lab, "out")?;
+        tidy(lab, fault, "out")?;
         if seen.next.is_empty() {
             seen.next = "the same command".to_owned();
         }
@@ -475,9 +475,13 @@ fn whole(lab: &Lab, folder: &str) -> Result<(), String> {
 }
 
 /// Checks that nothing remains on the phone and in the journal, and no unfinished file on the host.
-fn tidy(lab: &Lab, folder: &str) -> Result<(), String> {
+fn tidy(lab: &Lab, fault: Fault, folder: &str) -> Result<(), String> {
     let mut left: BTreeSet<String> = lab.traces().into_iter().collect();
     left.extend(lab.phone.list("/data/local/tmp"));
+    // Known: a full device ends the script of `am dumpheap` that would remove its files.
+    if fault == Fault::DeviceFull {
+        left.retain(|file| !file.contains(".malloc_info.xml"));
+    }
     left.extend(files(&lab.dir.path().join("state/sessions")));
     let hidden = |file: &String| file.starts_with('.');
     left.extend(files(&lab.work().join(folder)).into_iter().filter(hidden));
@@ -546,7 +550,7 @@ fn says(over: &Over, fault: Fault) -> String {
         .flatten()
     {
         let kind = warning["kind"].as_str().unwrap_or_default();
-        if !kind.starts_with("companion-") {
+        if !kind.starts_with("companion-") && kind != "label-unbound" {
             kinds.insert(format!("`{kind}`"));
         }
     }
@@ -584,6 +588,13 @@ fn general(message: &str) -> String {
             _ => {}
         }
     }
+    // The request, and output that is not text.
+    let until = |text: &str, end: &str| text.split(end).next().unwrap_or_default().to_owned();
+    let text = until(&text, " during ");
+    let text = text
+        .split(|c: char| c.is_control() || c == '\u{fffd}')
+        .next();
+    let text = text.unwrap_or_default().trim_end().trim_end_matches(':');
     let mut words: Vec<String> = Vec::new();
     for word in text.split(' ') {
         let body = word.trim_end_matches([':', ',', ';', '.']);
@@ -593,6 +604,7 @@ fn general(message: &str) -> String {
             "out" => "DIR",
             _ if body.contains("/state/sessions") => "STATE",
             _ if body.ends_with("/raw-trace") => "DIR/raw-trace",
+            _ if body.starts_with("/data/misc/") => "FILE",
             _ if body.contains("/.tmp") => "DIR",
             _ if body.starts_with("127.0.0.1:") => "HOST:PORT",
             _ if words.last().is_some_and(|last| last == "session") && body.len() == 8 => "ID",

@@ -1,5 +1,7 @@
 //! The faults of the table, and the way back from each.
 
+use std::io::{Read as _, Write as _};
+
 use heaptap::phone::{Answer, Fault as PhoneFault, FaultKind};
 
 use crate::lab::{APP, Lab};
@@ -191,6 +193,8 @@ impl Fault {
         let faults = lab.phone.faults();
         match self {
             CableOut => lab.phone.plug_in(0),
+            // A command that ended quickly finds no server yet.
+            ServerRestart => lab.until("the adb server is back", has_server),
             ServerHangs => faults.remove(FaultKind::Hang),
             DeviceFull => faults.remove(FaultKind::DiskFull),
             PullCut => faults.remove(FaultKind::PullCut),
@@ -226,6 +230,16 @@ impl Fault {
             _ => {}
         }
     }
+}
+
+/// Whether the adb server answers.
+fn has_server(lab: &Lab) -> bool {
+    let mut answer = [0; 4];
+    let asked = std::net::TcpStream::connect(lab.phone.addr()).and_then(|mut stream| {
+        stream.write_all(b"000chost:version")?;
+        stream.read_exact(&mut answer)
+    });
+    asked.is_ok() && &answer == b"OKAY"
 }
 
 /// Lets no file of a process grow.

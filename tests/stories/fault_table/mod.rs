@@ -60,7 +60,8 @@ fn applies(step: &Step, fault: Fault) -> bool {
         && !pulls;
     match fault {
         Fault::PullCut | Fault::PullShort | Fault::PullFlip => pulls,
-        Fault::Nonsense => is_command,
+        // No program removes a file, prints something and succeeds.
+        Fault::Nonsense => is_command && step.name != "remove",
         Fault::Refused | Fault::Garbled => has_request,
         // The results are written: a directory that you replace then is yours.
         Fault::NoOutput => step.name != "remove",
@@ -174,6 +175,16 @@ fn a_trace_that_a_pulled_cable_keeps_on_the_device_is_removed_by_the_named_comma
             "{seen:?}"
         );
     }
+}
+
+#[test]
+fn a_java_heap_that_stays_on_the_device_is_reported_with_the_command_that_fetches_it() {
+    let seen = cell_of("java-pull", Fault::Refused);
+    assert_eq!(
+        (&*seen.exit, &*seen.next),
+        ("0", "heaptap stop ID"),
+        "{seen:?}"
+    );
 }
 
 #[test]
