@@ -4,7 +4,9 @@
 
 mod cell;
 mod faults;
+mod judge;
 mod page;
+mod report;
 mod steps;
 
 use std::sync::Mutex;
