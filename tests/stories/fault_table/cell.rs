@@ -213,7 +213,7 @@ impl Cell<'_> {
                     }
                     if self.is_struck && self.fault.lasts() {
                         self.ask_end(&["INT", "INT"]);
-                    } else if self.ignores.load(Ordering::SeqCst) {
+                    } else if self.is_struck && !self.is_ending {
                         self.ask_end(&["INT"]);
                     }
                     continue;
@@ -285,6 +285,10 @@ impl Cell<'_> {
         self.fault.strike_host(self.lab, self.child.id());
         let signals = self.fault.signals();
         if !signals.is_empty() {
+            if self.is_ending {
+                // heaptap takes signals that follow each other at once as one.
+                std::thread::sleep(Duration::from_millis(200));
+            }
             self.is_asked = true;
             self.is_ending = true;
             self.signal(signals);
@@ -351,6 +355,10 @@ impl Cell<'_> {
     /// Ends the recording once the label has everything.
     fn end_when_captured(&mut self) {
         let is_captured = self.lines.iter().any(|line| line.contains("\"captured\""));
+        let ends_itself = self.is_struck && !self.id.is_empty() && self.fault.ends_recording();
+        if ends_itself {
+            return;
+        }
         if self.is_labeled && (is_captured || self.is_struck) && !self.is_ending {
             self.arm(After::End);
             self.is_ending = true;

@@ -13,7 +13,6 @@ pub enum Fault {
     CableOut,
     ServerRestart,
     ServerHangs,
-    Adbd,
     Reboot,
     Perfetto,
     Traced,
@@ -45,7 +44,6 @@ impl Fault {
         CableOut,
         ServerRestart,
         ServerHangs,
-        Adbd,
         Reboot,
         Perfetto,
         Traced,
@@ -84,7 +82,6 @@ impl Fault {
                 "server-hangs",
                 "The adb server hangs; after a while you press Ctrl-C twice",
             ),
-            Adbd => ("adbd", "adbd restarts"),
             Reboot => ("reboot", "The device restarts"),
             Perfetto => ("perfetto", "perfetto is killed"),
             Traced => ("traced", "traced is killed"),
@@ -111,6 +108,11 @@ impl Fault {
     /// Whether the fault lasts until you do something.
     pub fn lasts(self) -> bool {
         matches!(self, CableOut | ServerHangs)
+    }
+
+    /// Whether it ends a recording.
+    pub fn ends_recording(self) -> bool {
+        matches!(self, Reboot | Perfetto | Traced | DeviceFull)
     }
 
     /// Whether this is a request of yours, after which no other one follows.
@@ -152,10 +154,6 @@ impl Fault {
                 arm("hang");
                 phone.restart_adbd(0);
                 Answer::Silence
-            }
-            Adbd => {
-                phone.restart_adbd(0);
-                Answer::Close
             }
             Reboot => {
                 phone.reboot(0);

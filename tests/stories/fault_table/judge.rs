@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::cell::{Over, Seen};
 use super::faults::Fault;
-use super::report::{command, says, with_id};
+use super::report::{command, goes_on, says, with_id};
 use crate::lab::{APP, Lab, files};
 
 /// Finds what a person sees, runs the command that goes on, and checks that nothing is lost.
@@ -50,36 +50,36 @@ pub fn judge(lab: &Lab, fault: Fault, over: &Over) -> Result<Seen, String> {
     }
     let mut folder = "out";
     if is_left {
-        let words = match (&command, over.signal) {
-            (Some(command), _) if command.starts_with("heaptap stop") => command.clone(),
-            (_, Some(_)) => "heaptap stop".to_owned(),
-            _ => {
-                return Err(format!(
-                    "a session is left, and no command goes on: {command:?}"
-                ));
-            }
-        };
+        let mut commands = goes_on(over);
         if over.signal.is_some() {
-            seen.next = "heaptap stop".to_owned();
+            commands = vec!["heaptap stop".to_owned()];
+            seen.next.clone_from(&commands[0]);
         }
-        let mut words: Vec<&str> = words.split_whitespace().skip(1).collect();
-        if let Some(last) = words.last_mut()
-            && *last == "DIR"
-        {
-            *last = "elsewhere";
-            folder = "elsewhere";
-        }
-        let ended = lab.run(&words);
-        let good = match has_dumps || on_phone {
-            true => matches!(ended.code(), Some(0 | 6 | 7)),
-            // Nothing had reached the phone.
-            false => matches!(ended.code(), Some(0 | 5 | 6 | 7 | 8)),
-        };
-        if !good {
+        if commands.is_empty() {
             return Err(format!(
-                "`heaptap {}` does not go on: {ended}",
-                words.join(" ")
+                "a session is left, and no command goes on: {command:?}"
             ));
+        }
+        for (n, command) in commands.iter().enumerate() {
+            // The first one can collect all.
+            if n > 0 && !lab.is_left() {
+                break;
+            }
+            let goal = ["elsewhere", "elsewhere-2", "elsewhere-3"][n.min(2)];
+            let words = command.replace("-o DIR", &format!("-o {goal}"));
+            let words: Vec<&str> = words.split_whitespace().skip(1).collect();
+            if n == 0 && words.contains(&goal) {
+                folder = goal;
+            }
+            let ended = lab.run(&words);
+            let good = match has_dumps || on_phone {
+                true => matches!(ended.code(), Some(0 | 6 | 7)),
+                // Nothing had reached the phone.
+                false => matches!(ended.code(), Some(0 | 5 | 6 | 7 | 8)),
+            };
+            if !good {
+                return Err(format!("`{command}` does not go on: {ended}"));
+            }
         }
     }
     let has_results = lab.work().join(folder).join("manifest.json").exists();

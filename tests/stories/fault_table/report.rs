@@ -20,21 +20,33 @@ pub fn with_id(command: &str) -> String {
     words.join(" ")
 }
 
-/// Returns the first command of a message that goes on with the recording, otherwise the first one.
+/// Returns the commands of the messages, without repetitions.
+fn commands(over: &Over) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for text in over.stderr.split('`').skip(1).step_by(2) {
+        if text.starts_with("heaptap ") && !found.iter().any(|other| other == text) {
+            found.push(text.to_owned());
+        }
+    }
+    found
+}
+
+/// Returns the commands that go on with what was recorded, that of the recording first.
+pub fn goes_on(over: &Over) -> Vec<String> {
+    let mut found = commands(over);
+    found.retain(|command| command.starts_with("heaptap stop"));
+    found.reverse();
+    found
+}
+
+/// Returns the command of a person: one that goes on with the recording, otherwise the first one
+/// of an error.
 pub fn command(over: &Over) -> Option<String> {
-    let commands: Vec<&str> = over
-        .stderr
-        .split('`')
-        .skip(1)
-        .step_by(2)
-        .filter(|text| text.starts_with("heaptap "))
-        .collect();
-    let goes_on = |command: &&&str| command.starts_with("heaptap stop");
-    let found = commands.iter().find(goes_on).or(match over.code {
+    let first = || match over.code {
         Some(0 | 6 | 7) => None,
-        _ => commands.first(),
-    });
-    found.map(|command| (*command).to_owned())
+        _ => commands(over).into_iter().next(),
+    };
+    goes_on(over).into_iter().next().or_else(first)
 }
 
 /// Returns the kind and the message of the error, or the kinds of the warnings. What depends on the
