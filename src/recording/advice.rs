@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::error::{ErrorClass, Failure};
 use crate::folder::RAW_TRACE;
 use crate::results::output::is_own;
-use crate::session::{SessionId, Store};
+use crate::session::{SessionId, SessionState, Store};
 use crate::untrusted::shell::quoted_path;
 
 fn names_collect(text: &str) -> bool {
@@ -35,8 +35,9 @@ pub(super) fn of_unwritten(
     if failure.class != ErrorClass::HostWrite {
         return failure;
     }
-    let sessions = store.list().map_or_else(|_| Vec::new(), |(known, _)| known);
-    let is_kept = sessions.iter().any(|known| known.header.id == *id);
+    // A journal that cannot be read now is kept, too.
+    let has = |known: &[SessionState]| known.iter().any(|known| known.header.id == *id);
+    let is_kept = store.list().map_or(true, |(known, _)| has(&known));
     if is_kept && !advises_collect(&failure) {
         let hint = format!("what was recorded is not lost; run `heaptap stop {id} -o DIR`");
         failure.hints.push(hint);

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 
+use super::advice;
 use super::capture_kind::{Fitted, Labels};
 use super::companion::{self, Companion, DumpHeaps};
 use super::events::{Checked, EventHandler, RecordEvent, Step, session_events, warn};
@@ -107,6 +108,17 @@ pub(super) async fn record_once(
 /// # Errors
 /// Returns the error of the stage that failed.
 pub(super) async fn run_to_end(
+    session: Session,
+    dump_heaps: DumpHeaps,
+    controls: &mut Controls,
+    on_event: &EventHandler,
+) -> Result<Finished, Failure> {
+    let (store, header) = (session.store().clone(), session.header().clone());
+    let finished = follow_to_end(session, dump_heaps, controls, on_event).await;
+    finished.map_err(|failure| advice::of_unwritten(failure, &store, &header.id, &header.output))
+}
+
+async fn follow_to_end(
     mut session: Session,
     dump_heaps: DumpHeaps,
     controls: &mut Controls,
@@ -374,9 +386,11 @@ async fn start_uninterrupted(
             return Err(error.into());
         }
     }
+    let (id, output) = (session.id().clone(), session.header().output.clone());
     let session = session
         .start(&prepared.encoded.bytes, prepared.background)
-        .await?;
+        .await
+        .map_err(|error| advice::of_unwritten(error.into(), store, &id, &output))?;
     for activity in activities {
         if let Err(error) = session::launch(device, &activity, options.user).await {
             return Ok((session, Some(error.into())));

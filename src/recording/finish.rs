@@ -176,8 +176,9 @@ async fn finish_session(
         // Companion files do not belong to anything now.
         let _ = std::fs::remove_file(&trace.path);
         drop(staging);
-        session.remove_remote().await;
-        session.forget()?;
+        if session.remove_remote().await {
+            session.forget()?;
+        }
         let _ = std::fs::remove_dir(&output);
         return Err(none.into());
     }
@@ -299,7 +300,7 @@ async fn finish_session(
     if plan.selinux_relaxed {
         session.await_guard().await;
     }
-    session.remove_remote().await;
+    let journal = LastJournal::after_removal(session, controls, on_event).await;
     Ok(Finished {
         session: id,
         output,
@@ -309,7 +310,7 @@ async fn finish_session(
         java_heaps: converted.java_heaps,
         java: plan.java,
         class,
-        journal: LastJournal::of(session),
+        journal,
     })
 }
 

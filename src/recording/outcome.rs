@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
+use super::events::{EventHandler, warn};
 use super::plan::JavaPlan;
 use crate::conversion::java_summary::JavaSummary;
 use crate::error::ErrorClass;
 use crate::results::manifest::Manifest;
 use crate::results::summary::HeapSummary;
-use crate::session::{Session, SessionError, SessionId, SnapshotMethod};
+use crate::session::{Controls, Session, SessionError, SessionId, SnapshotMethod, stop_asked};
 
 /// Outcome of `record`.
 #[derive(Debug)]
@@ -75,9 +76,29 @@ impl std::fmt::Debug for LastJournal {
 }
 
 impl LastJournal {
-    /// Wraps the journal of `session`.
-    pub(super) fn of(session: Session) -> LastJournal {
-        LastJournal(Some(session))
+    /// Removes the device's copy and wraps the journal of `session`. If the device cannot be reached
+    /// or the user does not wait for it, the journal stays on disk, so that `stop` removes the copy.
+    pub(super) async fn after_removal(
+        session: Session,
+        controls: &mut Controls,
+        on_event: &EventHandler,
+    ) -> LastJournal {
+        let is_over = tokio::select! {
+            is_over = session.remove_remote() => is_over,
+            () = stop_asked(controls) => {
+                let (path, id) = (&session.header().remote_path, session.id());
+                let serial = session.device().serial();
+                warn(
+                    on_event,
+                    format!(
+                        "cannot remove {path} from {serial}: interrupted. Run `heaptap stop {id}` \
+                         to remove it."
+                    ),
+                );
+                false
+            }
+        };
+        LastJournal(is_over.then_some(session))
     }
 
     /// Forgets the session, once.

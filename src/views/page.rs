@@ -42,13 +42,28 @@ pub(crate) fn show(ctx: &Context, goal: &Path, outcome: &ReportOutcome) {
     ));
 }
 
-/// Writes the page of a recording of native heaps into its directory, as the last step; the
-/// recording is complete without it. Returns the path of the page if it was written.
+/// Ends a recording of native heaps: writes the page into its directory, then removes its journal.
+/// The recording is complete without both. Returns the path of the page if it was written.
 pub(crate) async fn leave(
     ctx: &Context,
     args: NoReportArgs,
     finished: &mut Finished,
 ) -> Option<PathBuf> {
+    let page = leave_page(ctx, args, finished).await;
+    if let Err(error) = finished.journal.forget() {
+        let help = format!(
+            "run `heaptap stop {}` to remove its session",
+            finished.session
+        );
+        ctx.console.warn_with_help(
+            format!("the recording is complete, but {error}"),
+            Some(&help),
+        );
+    }
+    page
+}
+
+async fn leave_page(ctx: &Context, args: NoReportArgs, finished: &mut Finished) -> Option<PathBuf> {
     let dumps = &finished.manifest.dumps.native;
     if args.no_report || dumps.iter().all(|dump| dump.file.is_none()) {
         return None;

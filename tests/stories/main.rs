@@ -20,6 +20,9 @@ mod claims;
 mod conditions;
 mod documents;
 mod dump;
+// Limits the size of files, as a full disk.
+#[cfg(target_os = "linux")]
+mod fault_table;
 mod faults;
 mod foreign;
 mod gc;

@@ -6,11 +6,13 @@
 //! that a seed chooses.
 
 pub(crate) mod draws;
+pub(crate) mod gate;
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use self::draws::Draws;
+use self::gate::{Answer, Gate, Gates};
 use super::events::lock;
 
 macro_rules! fault_kinds {
@@ -271,6 +273,7 @@ struct Armed {
 #[derive(Default)]
 pub struct Faults {
     armed: Arc<Mutex<Vec<Armed>>>,
+    gates: Arc<Gates>,
     draws: Option<Arc<Draws>>,
 }
 
@@ -286,6 +289,7 @@ impl Faults {
     pub(crate) fn with_draws(&self, draws: Option<Arc<Draws>>) -> Faults {
         Faults {
             armed: Arc::clone(&self.armed),
+            gates: Arc::clone(&self.gates),
             draws,
         }
     }
@@ -302,6 +306,17 @@ impl Faults {
     /// Disarms all faults of a kind.
     pub fn remove(&self, kind: FaultKind) {
         lock(&self.armed).retain(|a| a.fault.kind != kind);
+    }
+
+    /// Closes a gate for the next request that contains all `parts`, such as `shell` and `perfetto`,
+    /// `RECV:PATH` or `host:version`.
+    pub fn close_gate(&self, parts: &[&str]) -> Gate {
+        self.gates.close(parts)
+    }
+
+    /// Waits at the gate that stops `request`, and returns the answer.
+    pub(crate) fn pass(&self, request: &str) -> Answer {
+        self.gates.pass(request)
     }
 
     /// Returns the number of times that a kind has struck.

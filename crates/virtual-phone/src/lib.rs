@@ -92,6 +92,7 @@ use std::sync::Arc;
 
 use self::faults::draws::Draws;
 pub use self::faults::draws::Odds;
+pub use self::faults::gate::{Answer, Gate};
 pub use self::faults::{Fault, FaultError, FaultKind, Faults};
 pub use self::image::{MAPPING, unstripped_libraries};
 pub use self::java::{JavaDumpKind, JavaDumpTruth, PlantTruth, Retained};
@@ -282,6 +283,34 @@ impl VirtualPhone {
             kernel.reboot();
             self.server.cut_device(phone);
         }
+    }
+
+    /// Cuts the connections of a phone, as a restart of its adbd does: it stays listed, and its
+    /// processes go on.
+    pub fn restart_adbd(&self, phone: usize) {
+        self.server.cut_device(phone);
+    }
+
+    /// Ends the adb server, and starts it again after `ms` on the host's clock.
+    pub fn restart_server(&self, ms: u64) {
+        self.server.restart(ms);
+    }
+
+    /// Kills the processes of the first phone with this name, regardless of permissions. Returns
+    /// their number.
+    pub fn kill(&self, name: &str) -> usize {
+        let Some(kernel) = self.phones.first() else {
+            return 0;
+        };
+        let found: Vec<u32> = {
+            let state = kernel.state();
+            let named = state.processes.iter().filter(|p| p.name() == name);
+            named.map(|p| p.pid).collect()
+        };
+        for pid in &found {
+            kernel.signal(&access::Cred::root(), *pid, 9);
+        }
+        found.len()
     }
 
     /// Waits until a client ends the server (`host:kill`, if the specification has `killable`).

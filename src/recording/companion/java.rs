@@ -96,6 +96,15 @@ impl Heaps {
     }
 }
 
+/// Returns the message of a failure, with the command that fetches a heap that is still on the device.
+fn with_command(failure: &Failure) -> String {
+    let mut advice = failure.help.iter().chain(&failure.hints);
+    match advice.find(|text| text.contains("heaptap stop")) {
+        Some(help) => format!("{}; {help}", failure.message),
+        None => failure.message.clone(),
+    }
+}
+
 /// Captures the heaps.
 pub(super) async fn capture(at: &At, heaps: &Arc<Heaps>) -> Result<(), NotTaken> {
     let folder = at.folder.join(FOLDER);
@@ -127,7 +136,7 @@ pub(super) async fn capture(at: &At, heaps: &Arc<Heaps>) -> Result<(), NotTaken>
     let finished = match recorded {
         Ok(Recorded::Finished(finished)) => *finished,
         Ok(Recorded::Detached { .. }) => return Err(because("its recording was left running")),
-        Err(failure) => return Err(because(&failure.message)),
+        Err(failure) => return Err(because(&with_command(&failure))),
     };
     if finished.manifest.dumps.java.is_empty() {
         let why = finished

@@ -31,6 +31,12 @@ pub(crate) fn parts_of(store: &Store, whole: &SessionState) -> Vec<SessionState>
     parts.collect()
 }
 
+/// Returns the directory of a part within that of `whole`.
+pub(crate) fn part_output(part: &SessionState, whole: &SessionState) -> PathBuf {
+    let name = part.header.output.file_name().unwrap_or_default();
+    whole.header.output.join(FOLDER).join(name)
+}
+
 /// Merges a finished part as its recorder would have done. Blocks. If that fails, returns the
 /// reason and leaves the part separate.
 pub(crate) fn join(device: &Device, whole: &SessionState, part: Finished) -> Result<(), String> {

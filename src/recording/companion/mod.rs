@@ -44,7 +44,7 @@ pub(super) use self::java::{
     DumpHeaps, HeapsAtLabel, impossible as java_impossible, put_names as put_java_names,
 };
 pub(crate) use self::leftovers::is_part_of;
-pub(super) use self::leftovers::{join as join_part, move_along, parts_of};
+pub(super) use self::leftovers::{join as join_part, move_along, part_output, parts_of};
 pub(super) use self::summary::{section, warnings};
 pub(super) use self::unobserved::complete;
 pub(crate) use self::watching::Shares;

@@ -91,8 +91,9 @@ pub(super) async fn finish(
     steps.push(plan::step("pulled"));
     if came.iter().all(|c| c.pulled.is_none()) {
         let failure = why_nothing(&session, &came, Duration::from_millis(wanted.silence_ms));
-        session.remove_remote().await;
-        session.forget()?;
+        if session.remove_remote().await {
+            session.forget()?;
+        }
         // It is empty, or contains files of others.
         let _ = std::fs::remove_dir(&output);
         return Err(failure);
@@ -164,8 +165,7 @@ pub(super) async fn finish(
     published.map_err(|unpublished| unpublished.of_session(&id))?;
     // The value of an unreadable file is unknown: the copy on the device and the journal are kept,
     // so that `collect` can try again.
-    if !unread {
-        session.remove_remote().await;
+    if !unread && session.remove_remote().await {
         session.forget()?;
     }
     Ok(Finished {

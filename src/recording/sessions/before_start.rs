@@ -49,7 +49,13 @@ pub(crate) async fn abandon(
     if running {
         session.stop(controls).await?;
     }
-    session.remove_remote().await;
+    if !session.remove_remote().await {
+        return Err(SessionError::NotFetched {
+            serial: device.serial().to_owned(),
+            id: id.clone(),
+            why: "cannot undo it (the device could not be reached)".to_owned(),
+        });
+    }
     session.forget()
 }
 

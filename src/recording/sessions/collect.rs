@@ -220,7 +220,15 @@ pub(super) async fn collect_known(
     }
     let is_own = is_own(&from, &id);
     if is_own {
-        collect_parts(store, session.device(), &session_state, controls, on_event).await;
+        collect_parts(
+            store,
+            session.device(),
+            &session_state,
+            None,
+            controls,
+            on_event,
+        )
+        .await;
     }
     if let Some(output) = other {
         let folder = OutputFolder::prepare(&output)?;
@@ -250,27 +258,45 @@ pub(super) async fn collect_known(
         if let Err(text) = along {
             warn(on_event, text);
         }
+        if !is_own {
+            let moved = Some(session.state());
+            collect_parts(
+                store,
+                session.device(),
+                &session_state,
+                moved,
+                controls,
+                on_event,
+            )
+            .await;
+        }
     }
     let ended_by = end(&mut session, how.wait, controls).await?;
     finish::finish(session, ended_by, how.names, controls, on_event).await
 }
 
-/// Collects unfinished companion data of a killed recorder. Failures are reported and ignored,
-/// because the recording does not depend on them.
+/// Collects unfinished companion data of a killed recorder. If its directory is gone, `moved` is the
+/// recording in another one. Failures are reported and ignored, because the recording does not
+/// depend on them.
 async fn collect_parts(
     store: &Store,
     device: &Device,
     whole: &SessionState,
+    moved: Option<&SessionState>,
     controls: &mut Controls,
     on_event: &EventHandler,
 ) {
     for part in companion::parts_of(store, whole) {
         let id = part.header.id.clone();
-        let how = How::default();
+        let goal = moved.map(|moved| companion::part_output(&part, moved));
+        let how = How {
+            output: goal.as_deref(),
+            ..How::default()
+        };
         let collecting = collect_known(store, device.clone(), part, how, controls, on_event);
         let joined = match Box::pin(collecting).await {
             Ok(finished) => {
-                let (device, whole) = (device.clone(), whole.clone());
+                let (device, whole) = (device.clone(), moved.unwrap_or(whole).clone());
                 blocking(move || companion::join_part(&device, &whole, finished)).await
             }
             Err(failure) => Err(failure.message),

@@ -92,8 +92,9 @@ impl Session {
             Ok(()) => Ok(self),
             Err(error @ SessionError::NotFetched { .. }) => Err(error),
             Err(error) => {
-                self.remove_remote().await;
-                self.forget()?;
+                if self.remove_remote().await {
+                    self.forget()?;
+                }
                 Err(error)
             }
         }

@@ -252,12 +252,15 @@ impl Session {
         }
     }
 
-    /// Removes the trace from the device. A failure is only reported as a warning.
-    pub async fn remove_remote(&self) {
+    /// Removes the trace from the device. A failure is only reported as a warning. Returns false if
+    /// the device could not be reached: then the session must stay in the journal, so that `stop`
+    /// removes the trace later.
+    #[must_use]
+    pub async fn remove_remote(&self) -> bool {
         let path = &self.header().remote_path;
         if !self.header().removable {
             self.note_collected().await;
-            return;
+            return true;
         }
         let command = Command::program("rm").arg("-f").args(self.remote_paths());
         let mut removed = self.device.run(&command, QUICK).await;
@@ -267,15 +270,23 @@ impl Session {
             // Nothing else would remove it later.
             removed = self.device.run(&command, QUICK).await;
         }
-        let why = match removed {
-            Ok(output) if output.exit == 0 => return,
-            Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-            Err(error) => error.to_string(),
-        };
-        self.warn(format!(
-            "cannot remove {path} from {}: {why}",
-            self.device.serial()
-        ));
+        let serial = self.device.serial();
+        match removed {
+            Ok(output) if output.exit == 0 => true,
+            Ok(output) => {
+                let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+                self.warn(format!("cannot remove {path} from {serial}: {why}"));
+                true
+            }
+            Err(error) => {
+                let id = self.id();
+                self.warn(format!(
+                    "cannot remove {path} from {serial}: {error}. Run `heaptap stop {id}` to remove \
+                     it."
+                ));
+                false
+            }
+        }
     }
 
     /// Returns all files of this session on the device.

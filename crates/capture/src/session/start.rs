@@ -62,8 +62,9 @@ impl Session {
             }
             Err(error @ SessionError::NotFetched { .. }) => Err(error),
             Err(error) => {
-                self.remove_new_remote().await;
-                self.forget()?;
+                if self.remove_new_remote().await {
+                    self.forget()?;
+                }
                 Err(error)
             }
         }
@@ -207,15 +208,14 @@ impl Session {
         }
         let rejection = self.rejection().await;
         // perfetto is gone, and its file is empty: otherwise `status` would list a trace to fetch.
-        self.remove_new_remote().await;
+        let _ = self.remove_new_remote().await;
         Err(rejection)
     }
 
     /// Removes the trace of a failed start, except Android 10's single file, which existed before.
-    async fn remove_new_remote(&self) {
-        if self.header().removable {
-            self.remove_remote().await;
-        }
+    /// Returns false if the device could not be reached.
+    async fn remove_new_remote(&self) -> bool {
+        !self.header().removable || self.remove_remote().await
     }
 
     /// Returns the reason why the service rejected the session, from the device log.

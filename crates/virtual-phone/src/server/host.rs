@@ -9,6 +9,7 @@ use super::wire::Wire;
 use super::{Forward, Link, Server, jdwp, shell, sync};
 use crate::events::lock;
 use crate::faults::FaultKind;
+use crate::faults::gate::Answer;
 use crate::properties;
 
 /// Protocol version of adb 1.0.41.
@@ -44,6 +45,13 @@ impl Server {
             }
             if faults.strikes(FaultKind::Drop).is_some() {
                 return Err(io::Error::other("dropped on request"));
+            }
+            match faults.pass(&service) {
+                Answer::Serve => {}
+                Answer::Nonsense if service.starts_with("shell,v2") => {
+                    return shell::nonsense(wire);
+                }
+                other => return wire.give(other),
             }
             if let Some(port) = device
                 && !service.starts_with("host:")
@@ -179,7 +187,7 @@ impl Server {
     }
 
     /// Restarts the server, which is away for `ms` on the host's clock.
-    fn restart(self: &Arc<Self>, ms: u64) {
+    pub(crate) fn restart(self: &Arc<Self>, ms: u64) {
         self.away.fetch_add(1, Ordering::SeqCst);
         self.cut(|_| true);
         self.after(ms, |server| {

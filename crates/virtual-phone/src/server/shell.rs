@@ -131,6 +131,17 @@ fn packet(id: u8, length: usize) -> Vec<u8> {
     packet
 }
 
+/// Answers a command of shell v2 with output that no command writes.
+pub(super) fn nonsense(wire: &Wire) -> io::Result<()> {
+    let bytes = b"\xff\xfe 0x nonsense \x1b[31m: -1 -1 -1\n\0\n";
+    wire.okay()?;
+    let mut output = packet(STDOUT, bytes.len());
+    output.extend_from_slice(bytes);
+    output.extend(packet(EXIT, 1));
+    output.push(0);
+    wire.write(&output)
+}
+
 /// Runs a command, or an interactive shell, and transfers its streams.
 pub(super) fn serve(
     kernel: &Arc<Kernel>,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::wire::Wire;
 use crate::access::Cred;
 use crate::faults::FaultKind;
+use crate::faults::gate::Answer;
 use crate::fs::{Errno, Stat};
 use crate::io::{Fd, WriteError};
 use crate::kernel::Kernel;
@@ -30,7 +31,13 @@ pub(super) fn serve(kernel: &Arc<Kernel>, wire: &Wire) -> io::Result<()> {
         let mut path = vec![0; length];
         wire.read_exact(&mut path)?;
         let path = String::from_utf8_lossy(&path).into_owned();
-        kernel.note_request(&String::from_utf8_lossy(&id), &path);
+        let name = String::from_utf8_lossy(&id).into_owned();
+        kernel.note_request(&name, &path);
+        match kernel.faults.pass(&format!("{name}:{path}")) {
+            Answer::Serve => {}
+            Answer::Refuse => return fail(wire, "I/O error"),
+            other => return wire.give(other),
+        }
         match &id {
             b"STAT" => {
                 let entry = kernel.entry(&cred, "/", &path, false).ok();

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use crate::events::lock;
+use crate::faults::gate::Answer;
 
 /// Maximum length of a request.
 const MAX_REQUEST: usize = 64 << 10;
@@ -112,6 +113,19 @@ impl Wire {
 
     pub(super) fn fail(&self, text: &str) -> io::Result<()> {
         self.write(format!("FAIL{:04x}{text}", text.len()).as_bytes())
+    }
+
+    /// Gives a request an answer that is not the right one.
+    pub(super) fn give(&self, answer: Answer) -> io::Result<()> {
+        match answer {
+            Answer::Serve | Answer::Close => Err(io::Error::other("closed at a gate")),
+            Answer::Refuse => self.fail("closed"),
+            Answer::Garble | Answer::Nonsense => self.write(b"\x7fELF\xff\xff\xff\xff????"),
+            Answer::Silence => {
+                self.silence(None);
+                Ok(())
+            }
+        }
     }
 
     /// Returns a second handle of the connection, to cut it from another thread.
