@@ -244,6 +244,7 @@ impl Recorded {
             .collect();
         goal.session = from.session;
         goal.device = from.device;
+        goal.host = from.host;
         goal.targets = from.targets;
         goal.config = from.config;
         goal.steps = from.steps;

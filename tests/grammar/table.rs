@@ -229,6 +229,8 @@ pub(crate) const MISSING: &[&str] = &[
     "record -n x --symbols nope",
     "record -n x --mapping nope",
     "record -n x --project nope",
+    "record --host --perfetto-dir nope",
+    "record --host --preload-library nope",
     "dump -n x --mapping nope",
     "run nope",
     "run SCENARIO --baseline nope",

@@ -100,7 +100,8 @@ pub struct Args {
     #[arg(
         long,
         value_name = "LIB",
-        value_hint = clap::ValueHint::FilePath,
+        value_hint = clap::ValueHint::AnyPath,
+        value_parser = crate::flags::names::existing(),
         requires = "host",
         help_heading = "Programs of this host",
         hide_short_help = true
