@@ -219,11 +219,9 @@ impl Fault {
                 let _ = std::fs::remove_dir_all(&out);
                 std::fs::write(&out, b"in the way").unwrap();
             }
-            NoState => {
-                if state.exists() {
-                    std::fs::rename(&state, lab.dir.path().join("state.away")).unwrap();
-                    std::fs::write(&state, b"in the way").unwrap();
-                }
+            NoState if state.exists() => {
+                std::fs::rename(&state, lab.dir.path().join("state.away")).unwrap();
+                std::fs::write(&state, b"in the way").unwrap();
             }
             _ => {}
         }

@@ -103,8 +103,8 @@ fn assert_in_page(seen: &[(Fault, usize, cell::Seen)]) {
 #[test]
 fn a_part_of_the_table_that_has_every_step_and_every_fault() {
     let part = cells(|step, fault| (step + 3 * fault) % 8 == 0 || fault_is_rare(fault));
-    for step in 0..STEPS.len() {
-        assert!(part.iter().any(|(s, _)| *s == step), "{}", STEPS[step].name);
+    for (number, step) in STEPS.iter().enumerate() {
+        assert!(part.iter().any(|(s, _)| *s == number), "{}", step.name);
     }
     for fault in Fault::ALL {
         let is_here = part.iter().any(|(_, f)| f == fault);
