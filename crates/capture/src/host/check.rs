@@ -95,7 +95,7 @@ pub fn check(request: &Request) -> Result<Checked, HostError> {
                 });
                 break;
             }
-            Look::Script(line) => match interpreter(&line, &search) {
+            Look::Script(line) => match interpreter(&line, search) {
                 Some(interpreter) => {
                     checked.interpreter = Some(interpreter.clone());
                     file = interpreter;
