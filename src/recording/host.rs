@@ -31,6 +31,8 @@ const LOOK_PERIOD: Duration = Duration::from_millis(100);
 /// Time for the heapprofds to end after their session.
 const LEFTOVER_LOOKS: u32 = 20;
 const LEFTOVER_PERIOD: Duration = Duration::from_millis(50);
+/// Time for processes that have just started to find a session.
+const RELEASE: Duration = Duration::from_millis(500);
 
 /// Options of a recording.
 #[derive(Debug, Clone)]
@@ -146,7 +148,17 @@ pub async fn record(
         pid: program.pid(),
         output,
     });
-    let run = follow(tracing, program, options, steps, &mut signals, on_event).await?;
+    let name = &checked.name;
+    let run = follow(
+        tracing,
+        program,
+        name,
+        options,
+        steps,
+        &mut signals,
+        on_event,
+    )
+    .await?;
     on_event(HostEvent::Converting);
     let names = run.processes;
     let appended = {
@@ -212,6 +224,7 @@ async fn start(
 async fn follow(
     mut tracing: Tracing,
     mut program: Program,
+    name: &str,
     options: &HostOptions,
     mut steps: Vec<manifest::Step>,
     signals: &mut Signals,
@@ -220,6 +233,7 @@ async fn follow(
     let release = CaptureSpec::encode_release()?;
     let pid = program.pid();
     let mut processes = Processes::marked(tracing.marker());
+    processes.add(pid, name);
     let begun = Instant::now();
     let mut tick = interval(LOOK_PERIOD);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -271,15 +285,13 @@ async fn follow(
         }
     };
     steps.push(plan::step("trace-complete"));
-    tracing.end().await;
-    // The heapprofds end with their session; what stays is the user's.
-    for _ in 0..LEFTOVER_LOOKS {
-        processes.look();
-        if processes.alive().next().is_none() {
-            break;
-        }
-        sleep(LEFTOVER_PERIOD).await;
+    // The heapprofds end with their session; what stays is the user's. What has just started waits
+    // for another session.
+    if !all_end(&mut processes).await && !time_over && tracing.release(&release.bytes).await {
+        sleep(RELEASE).await;
     }
+    tracing.end().await;
+    all_end(&mut processes).await;
     Ok(Run {
         pid,
         end,
@@ -289,6 +301,18 @@ async fn follow(
         processes,
         steps,
     })
+}
+
+/// Waits a moment for all processes of the program to end; returns whether they did.
+async fn all_end(processes: &mut Processes) -> bool {
+    for _ in 0..LEFTOVER_LOOKS {
+        processes.look();
+        if processes.alive().next().is_none() {
+            return true;
+        }
+        sleep(LEFTOVER_PERIOD).await;
+    }
+    false
 }
 
 /// Forwards signals, without an end.

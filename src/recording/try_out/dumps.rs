@@ -232,18 +232,20 @@ impl Bench<'_> {
     }
 }
 
-/// Returns a recording that is complete and was not cut.
+/// Returns a recording that is complete and was not cut. What it lacks says more than that its time
+/// was over.
 fn whole(piloted: Piloted) -> Result<Box<Finished>, Ended> {
     let Piloted { finished, cut } = piloted;
-    if let Some(cut) = cut {
-        return Err(cut.into());
-    }
-    let Some(class) = finished.class else {
-        return Ok(finished);
-    };
-    let warnings = &finished.manifest.warnings;
-    let Some(warning) = warnings.first() else {
-        return Err(incomplete("the recording is incomplete".to_owned()));
+    let warning = finished.manifest.warnings.first();
+    let (class, warning) = match (cut, finished.class, warning) {
+        (Some(cut), class, warning)
+            if cut.kind != "step-timeout" || class.is_none() || warning.is_none() =>
+        {
+            return Err(cut.into());
+        }
+        (_, None, _) => return Ok(finished),
+        (_, Some(_), None) => return Err(incomplete("the recording is incomplete".to_owned())),
+        (_, Some(class), Some(warning)) => (class, warning),
     };
     Err(Ended::Failed(StepError {
         kind: warning.kind.clone(),

@@ -28,6 +28,11 @@ impl Processes {
         }
     }
 
+    /// Adds a process whose name is known, however short its life is.
+    pub fn add(&mut self, pid: u32, name: &str) {
+        self.names.insert(pid, name.to_owned());
+    }
+
     /// Reads the names of the running processes.
     pub fn look(&mut self) {
         let proc = Path::new("/proc");
@@ -43,12 +48,13 @@ impl Processes {
                 continue;
             }
             let environment = fs::read(item.path().join("environ")).unwrap_or_default();
+            // Within exec, and at its end, a process has no environment.
+            if environment.is_empty() {
+                continue;
+            }
             let mut variables = environment.split(|b| *b == 0);
             if !variables.any(|variable| variable == self.marker) {
-                // A process that is ending has no environment any more.
-                if !self.names.contains_key(&pid) {
-                    self.foreign.insert(pid);
-                }
+                self.foreign.insert(pid);
                 continue;
             }
             self.alive.insert(pid);
