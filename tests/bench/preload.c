@@ -205,17 +205,18 @@ static void bind_service(void) {
     }
 }
 
-static void connect_to_traced(void) {
+static void connect_to_traced(int client) {
     const char *name = getenv("PERFETTO_PRODUCER_SOCK_NAME");
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (!name || strlen(name) >= sizeof address.sun_path) _exit(1);
     strcpy(address.sun_path, name);
-    // heapprofd keeps trying too.
-    for (useconds_t wait = 100000;; wait = wait < 5000000 ? wait * 2 : wait) {
+    // heapprofd keeps trying too, even without its program.
+    for (int wait = 100;; wait = wait < 5000 ? wait * 2 : wait) {
         traced = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
         if (!connect(traced, (struct sockaddr *)&address, sizeof address)) return;
         close(traced);
-        usleep(wait);
+        struct pollfd program = {.fd = client, .events = POLLIN};
+        if (poll(&program, 1, wait) > 0) _exit(0);
     }
 }
 
@@ -349,7 +350,7 @@ static int command(const struct field *reply, int client) {
 }
 
 static void heapprofd(int client) {
-    connect_to_traced();
+    connect_to_traced(client);
     bind_service();
     struct buffer b = {.size = 0}, descriptor = {.size = 0};
     text(&b, 3, "perfetto.heapprofd");
