@@ -22,7 +22,7 @@ say() { printf '%s\n' "$*"; }
 fail() { printf 'install.sh: %s\n' "$*" >&2; exit 1; }
 usage() { printf 'install.sh: %s (see --help)\n' "$*" >&2; exit 2; }
 
-prefix=${PREFIX:-"${HOME:?}/.local"}
+prefix=${PREFIX:-}
 released=$version version=
 address=${HEAPTAP_FROM:-$address}
 action=install
@@ -46,6 +46,7 @@ while [ $# -gt 0 ]; do
     --from) address=$value ;;
   esac
 done
+[ -n "$prefix" ] || prefix=${HOME:?}/.local
 case $version in *[!0-9A-Za-z.-]*) usage "not a version: $version" ;; esac
 case $prefix in
   /*) ;;
@@ -170,7 +171,9 @@ fetch() {
       else
         fail "curl or wget is needed"
       fi ;;
-    *) cp "${base#file://}/$1" "$stage/$1" ;;
+    *)
+      [ -f "${base#file://}/$1" ] || fail "$base has no $1: --from names a directory or an address with the files of a release"
+      cp "${base#file://}/$1" "$stage/$1" ;;
   esac || fail "cannot get $base/$1"
 }
 

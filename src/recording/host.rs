@@ -22,6 +22,7 @@ use crate::error::Failure;
 use crate::export::pprof::PprofOptions;
 use crate::folder::RAW_TRACE;
 use crate::naming::names::NameOptions;
+use crate::patience;
 use crate::results::manifest;
 use crate::results::output::{OutputFolder, default_name};
 use crate::session::SessionId;
@@ -31,6 +32,8 @@ const LOOK_PERIOD: Duration = Duration::from_millis(100);
 /// Time for the heapprofds to end after their session.
 const LEFTOVER_LOOKS: u32 = 20;
 const LEFTOVER_PERIOD: Duration = Duration::from_millis(50);
+/// Time after the end of the program in which signals do not count.
+const CALM: Duration = Duration::from_millis(500);
 /// Time for processes that have just started to find a session.
 const RELEASE: Duration = Duration::from_millis(500);
 
@@ -91,7 +94,7 @@ pub struct HostRecorded {
 struct Run {
     pid: u32,
     end: ProgramEnd,
-    /// End of the session; `None` if it ended before the program.
+    /// End of the session.
     session: SessionEnd,
     time_over: bool,
     lasted: Duration,
@@ -112,6 +115,8 @@ pub async fn record(
     let mut steps = Vec::new();
     let checked = host::check(&options.request)?;
     let encoded = options.spec.encode_for_host()?;
+    let release = CaptureSpec::encode_release()?;
+    let mut signals = Signals::watch()?;
     on_event(HostEvent::HostChecked {
         program: checked.name.clone(),
         library: checked.tools.library.to_string_lossy().into_owned(),
@@ -130,10 +135,9 @@ pub async fn record(
             return Err(error.into());
         }
     };
-    let trace = staging.path().join(RAW_TRACE);
-    let mut signals = Signals::watch()?;
+    let staged = staging.path().join(RAW_TRACE);
     let output = folder.path().to_string_lossy().into_owned();
-    let started = start(options, &checked, &encoded, &trace, &mut signals).await;
+    let started = start(options, &checked, &encoded, &staged, &mut signals).await;
     let (tracing, program) = match started {
         Ok(started) => started,
         Err(failure) => {
@@ -148,17 +152,25 @@ pub async fn record(
         pid: program.pid(),
         output,
     });
-    let name = &checked.name;
+    let mut processes = Processes::marked(tracing.marker());
+    processes.add(program.pid(), &checked.name);
     let run = follow(
         tracing,
         program,
-        name,
         options,
+        &release.bytes,
+        processes,
         steps,
         &mut signals,
         on_event,
     )
-    .await?;
+    .await;
+    // From now on the trace is the user's, whatever fails.
+    let trace = folder.path().join(RAW_TRACE);
+    let trace = match patience::rename(&staged, &trace) {
+        Ok(()) => trace,
+        Err(_) => staged,
+    };
     on_event(HostEvent::Converting);
     let names = run.processes;
     let appended = {
@@ -173,6 +185,7 @@ pub async fn record(
         lasted: run.lasted,
         left: appended.left,
         steps: run.steps,
+        trace,
     };
     let unnamed = appended.result.err();
     let finished = result::write(
@@ -221,19 +234,18 @@ async fn start(
 }
 
 /// Follows the program to its end, and ends the session after it, or at the time limit.
+#[expect(clippy::too_many_arguments, reason = "what a run consists of")]
 async fn follow(
     mut tracing: Tracing,
     mut program: Program,
-    name: &str,
     options: &HostOptions,
+    release: &[u8],
+    mut processes: Processes,
     mut steps: Vec<manifest::Step>,
     signals: &mut Signals,
     on_event: &(dyn Fn(HostEvent) + Sync),
-) -> Result<Run, Failure> {
-    let release = CaptureSpec::encode_release()?;
+) -> Run {
     let pid = program.pid();
-    let mut processes = Processes::marked(tracing.marker());
-    processes.add(pid, name);
     let begun = Instant::now();
     let mut tick = interval(LOOK_PERIOD);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -249,14 +261,14 @@ async fn follow(
                 session = Some(SessionEnd::Early);
                 on_event(HostEvent::HostServiceLost);
                 // Without a session, processes that start from now on would wait forever.
-                tracing.release(&release.bytes).await;
+                tracing.release(release).await;
             }
             () = &mut limit, if recording && options.spec.duration.is_some() => {
                 time_over = true;
                 steps.push(plan::step("stop-requested"));
                 session = Some(tracing.stop(forward(signals, &program)).await);
                 on_event(HostEvent::HostTimeOver);
-                tracing.release(&release.bytes).await;
+                tracing.release(release).await;
             }
             (signal, origin) = signals.next() => {
                 // The terminal has signaled the program already.
@@ -272,27 +284,23 @@ async fn follow(
         status: end.status(),
     });
     processes.look();
+    let is_released = session.is_some();
     let session = match session {
         Some(session) => session,
         None => {
             steps.push(plan::step("stop-requested"));
-            // A signal ends the wait for the final dump.
-            tracing
-                .stop(async {
-                    let _ = signals.next().await;
-                })
-                .await
+            tracing.stop(impatience(signals)).await
         }
     };
     steps.push(plan::step("trace-complete"));
     // The heapprofds end with their session; what stays is the user's. What has just started waits
     // for another session.
-    if !all_end(&mut processes).await && !time_over && tracing.release(&release.bytes).await {
+    if !all_end(&mut processes).await && !is_released && tracing.release(release).await {
         sleep(RELEASE).await;
     }
     tracing.end().await;
     all_end(&mut processes).await;
-    Ok(Run {
+    Run {
         pid,
         end,
         session,
@@ -300,7 +308,21 @@ async fn follow(
         lasted,
         processes,
         steps,
-    })
+    }
+}
+
+/// Waits for a signal that ends the wait for the final dump. One that came with the end of the
+/// program was meant for it.
+async fn impatience(signals: &mut Signals) {
+    let calm = sleep(CALM);
+    tokio::pin!(calm);
+    loop {
+        tokio::select! {
+            () = &mut calm => break,
+            _ = signals.next() => {}
+        }
+    }
+    let _ = signals.next().await;
 }
 
 /// Waits a moment for all processes of the program to end; returns whether they did.

@@ -143,7 +143,7 @@ fn finish(ctx: &Context, document: &TryDocument) -> Result<Outcome, Failure> {
         .iter()
         .map(|line| format!("{}{}\n", line.lead, line.text))
         .collect();
-    let json = serde_json::to_vec_pretty(document).unwrap_or_default();
+    let json = serde_json::to_vec_pretty(document).expect("plain data");
     for (name, bytes) in [(DOCUMENT, json.as_slice()), (TEXT, text.as_bytes())] {
         let path = folder.join(name);
         write_named(&path, bytes).map_err(|error| {

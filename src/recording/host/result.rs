@@ -1,6 +1,6 @@
 //! Results of a recorded program: profiles, warnings, manifest.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{HostOptions, HostRecorded};
@@ -12,6 +12,7 @@ use crate::conversion::selection::Selection;
 use crate::error::{ErrorClass, Failure};
 use crate::folder::RAW_TRACE;
 use crate::heaps::trace_findings::{GUESSES, NOT_ASKED_FOR, NOT_PROFILEABLE};
+use crate::import::ImportError;
 use crate::naming::frames::{LookupControl, LookupScope};
 use crate::recording::blocking::blocking;
 use crate::recording::outcome::{Finished, LastJournal};
@@ -21,6 +22,7 @@ use crate::results::manifest::{self, Manifest};
 use crate::results::output::{OutputFolder, Staging, Unpublished};
 use crate::session::SessionId;
 use crate::units::{HumanDuration, counted};
+use crate::untrusted::shell::quoted_path;
 use heaptap_model::bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 
@@ -37,14 +39,44 @@ pub(super) struct Facts {
     /// Processes of the program that still run.
     pub(super) left: Vec<(u32, String)>,
     pub(super) steps: Vec<manifest::Step>,
+    /// The trace, which stays if anything fails from now on.
+    pub(super) trace: PathBuf,
 }
 
-/// Converts the trace, and publishes the results.
+/// Converts the trace, and publishes the results. The trace stays if that fails.
 #[expect(
     clippy::too_many_arguments,
     reason = "the manifest gathers from everywhere"
 )]
 pub(super) async fn write(
+    options: &HostOptions,
+    checked: &Checked,
+    encoded: &EncodedConfig,
+    facts: Facts,
+    unnamed: Option<std::io::Error>,
+    id: SessionId,
+    folder: OutputFolder,
+    staging: Staging,
+    signals: &mut Signals,
+) -> Result<HostRecorded, Failure> {
+    let trace = facts.trace.clone();
+    let is_apart = !trace.starts_with(staging.path());
+    let written = results(
+        options, checked, encoded, facts, unnamed, id, folder, staging, signals,
+    );
+    written
+        .await
+        .map_err(|failure| match is_apart && trace.is_file() {
+            true => failure.with_help(format!("heaptap convert {}", quoted_path(&trace))),
+            false => failure,
+        })
+}
+
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the manifest gathers from everywhere"
+)]
+async fn results(
     options: &HostOptions,
     checked: &Checked,
     encoded: &EncodedConfig,
@@ -55,12 +87,22 @@ pub(super) async fn write(
     staging: Staging,
     signals: &mut Signals,
 ) -> Result<HostRecorded, Failure> {
-    let trace = staging.path().join(RAW_TRACE);
-    let converted = convert(options, &trace, staging.path(), signals).await;
-    let mut converted = match converted {
+    let trace = &facts.trace;
+    let mut converted = match convert(options, trace, staging.path(), signals).await {
         Ok(converted) => converted,
-        Err(ConvertError::Interrupted) => return Err(kept(folder, staging)),
-        Err(error) => unreadable(error)?,
+        Err(ConvertError::Interrupted) => {
+            let message = "interrupted before the trace was converted";
+            return Err(Failure::new(
+                ErrorClass::Interrupted,
+                "interrupted",
+                message,
+            ));
+        }
+        // A trace without packets is a result of the recording; other errors are the host's.
+        Err(ConvertError::Import(error)) if is_empty(&error) || !trace.is_file() => {
+            Converted::default()
+        }
+        Err(error) => return Err(error.into()),
     };
     facts.steps.push(plan::step("converted"));
     converted
@@ -84,7 +126,7 @@ pub(super) async fn write(
             text: encoded.text.clone(),
             sha256: crate::units::hex(&Sha256::digest(&encoded.bytes)),
         }),
-        trace: trace_file(&trace),
+        trace: trace_file(&facts.trace),
         outcome: manifest::Outcome {
             exit_code: class.map_or(0, ErrorClass::exit_code),
             complete: class.is_none(),
@@ -169,30 +211,11 @@ async fn convert(
     }
 }
 
-/// Publishes the trace alone, after an interruption of its conversion.
-fn kept(folder: OutputFolder, staging: Staging) -> Failure {
-    let output = folder.path().join(RAW_TRACE);
-    let moved = std::fs::rename(staging.path().join(RAW_TRACE), &output);
-    let failure = Failure::new(
-        ErrorClass::Interrupted,
-        "interrupted",
-        "interrupted before the trace was converted",
-    );
-    match moved {
-        Ok(()) => failure.with_help(format!(
-            "heaptap convert {}",
-            crate::untrusted::shell::quoted_path(&output)
-        )),
-        Err(_) => failure,
-    }
-}
-
-/// A trace without packets is a result of the recording; other errors are the host's.
-fn unreadable(error: ConvertError) -> Result<Converted, Failure> {
-    match error {
-        ConvertError::Import(_) => Ok(Converted::default()),
-        other => Err(other.into()),
-    }
+fn is_empty(error: &ImportError) -> bool {
+    matches!(
+        error,
+        ImportError::NotATrace { .. } | ImportError::NotAHeap { .. }
+    )
 }
 
 /// Returns whether a finding of the trace applies to a program of this host.

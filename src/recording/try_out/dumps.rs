@@ -256,7 +256,7 @@ fn whole(piloted: Piloted) -> Result<Box<Finished>, Ended> {
     }))
 }
 
-fn incomplete(message: String) -> Ended {
+pub(super) fn incomplete(message: String) -> Ended {
     let failure = Failure::new(ErrorClass::Incomplete, "recording-incomplete", message);
     Ended::Failed(failure.into())
 }
@@ -271,7 +271,7 @@ fn of_snapshot(kind: &str, why: String, class: ErrorClass) -> StepError {
     }
 }
 
-fn unwritten(path: &Path, error: &io::Error) -> Ended {
+pub(super) fn unwritten(path: &Path, error: &io::Error) -> Ended {
     let message = format!("cannot write to {}: {error}", path.display());
     let failure = Failure::new(ErrorClass::HostWrite, "output-unwritable", message)
         .with_help("free disk space, or use another directory with `-o DIR`");

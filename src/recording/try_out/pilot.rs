@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-use super::{Bench, TryEvent, interrupted};
+use super::{Bench, RETURN, TryEvent, interrupted};
 use crate::error::{ErrorClass, Failure};
 use crate::provoke::Cancel;
 use crate::recording::companion::is_part_of;
@@ -20,8 +20,6 @@ use crate::session::{Control, Controls, SessionEvent, Store};
 const ENDING: Duration = Duration::from_secs(20);
 /// Time to give up after that.
 const GIVING_UP: Duration = Duration::from_secs(5);
-/// Time for a device that vanished to return.
-const RETURN: Duration = Duration::from_secs(5);
 
 /// End of a recording that was not its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,6 +116,9 @@ impl Bench<'_> {
                 }
             }
         };
+        while let Ok(event) = events.try_recv() {
+            (self.on_event)(TryEvent::Recording(event));
+        }
         // Without its future, the session is for `heaptap stop`.
         drop(work);
         let cut = cut.map(|cut| self.cut(cut, limit));

@@ -1,10 +1,10 @@
 //! The steps that read texts: meminfo, memory mappings, collections in the log, the allocator.
 //! Nothing is kept of the log but lines of the garbage collector.
 
-use std::path::Path;
 use std::time::Duration;
 
 use super::app::App;
+use super::dumps::{incomplete, unwritten};
 use super::pilot::limited;
 use super::{Bench, Ended, Outcome, StepId};
 use crate::config::Targets;
@@ -155,19 +155,8 @@ async fn log_of(device: &Device, pid: u32) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-fn incomplete(message: String) -> Ended {
-    Failure::new(ErrorClass::Incomplete, "recording-incomplete", message).into()
-}
-
 fn of_allocator(why: String) -> Ended {
     let failure = Failure::new(ErrorClass::Device, "dumpheap-empty", why)
         .with_help("bring the app to the front, then run the command again");
-    failure.into()
-}
-
-fn unwritten(folder: &Path, error: &std::io::Error) -> Ended {
-    let message = format!("cannot write to {}: {error}", folder.display());
-    let failure = Failure::new(ErrorClass::HostWrite, "output-unwritable", message)
-        .with_help("free disk space, or use another directory with `-o DIR`");
     failure.into()
 }

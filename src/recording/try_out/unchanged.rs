@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
-use super::dumps::keep_stripped;
+use super::dumps::{keep_stripped, unwritten};
 use super::pilot::sessions_below;
 use super::{Bench, Ended, Outcome, RETURN, StepId};
 use crate::device::{Command, Device, DeviceError};
@@ -184,7 +184,7 @@ impl Bench<'_> {
             );
             return Err(failure.into());
         }
-        let fetched = self.fetch_left().await;
+        let fetched = self.fetch_left().await?;
         let before = before.map_err(|error| Ended::Failed(Failure::from(error).into()))?;
         // The shell of Android 10 cannot remove its one trace file.
         let is_old = facts.api().is_some_and(|api| api < 30);
@@ -229,7 +229,7 @@ impl Bench<'_> {
     }
 
     /// Ends, fetches and removes sessions of steps; returns how many.
-    async fn fetch_left(&self) -> usize {
+    async fn fetch_left(&self) -> Result<usize, Ended> {
         let mut fetched = 0;
         for id in sessions_below(self.store, self.folder) {
             let (_ask, mut controls) = mpsc::unbounded_channel();
@@ -250,7 +250,8 @@ impl Bench<'_> {
             fetched += usize::from(matches!(ended, Ok(Ok(_))));
         }
         let folder = self.folder.join(StepId::Hprof.word());
-        let _ = blocking(move || {
+        let path = folder.clone();
+        let stripped = blocking(move || {
             let files = std::fs::read_dir(&folder).into_iter().flatten().flatten();
             let names = files.map(|entry| PathBuf::from(entry.file_name()));
             let is_raw = |name: &PathBuf| {
@@ -262,7 +263,9 @@ impl Bench<'_> {
                 .map_or(Ok(()), |raw| keep_stripped(&folder, Some(raw)))
         })
         .await;
-        fetched
+        stripped
+            .map(|()| fetched)
+            .map_err(|error| unwritten(&path, &error))
     }
 }
 

@@ -82,7 +82,7 @@ impl std::fmt::Display for ProgramEnd {
 pub enum SessionEnd {
     /// It wrote its trace and exited.
     Complete,
-    /// It exited before it was asked to.
+    /// It exited before it was asked to, or failed.
     Early,
     /// It was killed, because it did not end in time or the user did not want to wait.
     Killed,

@@ -19,6 +19,8 @@ use super::program::Program;
 use super::{bound, raw, send};
 
 const PRODUCER_SOCKET: &str = "PERFETTO_PRODUCER_SOCK_NAME";
+/// Marks the processes of one recording; they inherit it.
+const MARKER: &str = "HEAPTAP_RECORDING";
 const CONSUMER_SOCKET: &str = "PERFETTO_CONSUMER_SOCK_NAME";
 /// Makes the library wait at its start until a session matches, without limit.
 const BLOCKING_INIT: &str = "PERFETTO_HEAPPROFD_BLOCKING_INIT";
@@ -133,6 +135,7 @@ impl Tracing {
             .args(arguments.iter().skip(1))
             .env(PRODUCER_SOCKET, self.private.file(PRODUCER))
             .env_remove(CONSUMER_SOCKET)
+            .env(MARKER, self.private.file(PRODUCER))
             .env("LD_PRELOAD", preload)
             .env(BLOCKING_INIT, "1")
             .kill_on_drop(true);
@@ -147,7 +150,7 @@ impl Tracing {
     /// Returns the variable that marks the processes of this recording.
     pub fn marker(&self) -> Vec<u8> {
         use std::os::unix::ffi::OsStrExt as _;
-        let mut marker = format!("{PRODUCER_SOCKET}=").into_bytes();
+        let mut marker = format!("{MARKER}=").into_bytes();
         marker.extend(self.private.file(PRODUCER).as_os_str().as_bytes());
         marker
     }
@@ -170,13 +173,15 @@ impl Tracing {
             return SessionEnd::Early;
         }
         send(&perfetto, Signal::INT);
-        let over = tokio::select! {
-            ended = timeout(STOP_TIMEOUT, perfetto.wait()) => ended.is_ok(),
-            () = impatient => false,
+        let ended = tokio::select! {
+            ended = timeout(STOP_TIMEOUT, perfetto.wait()) => ended.ok(),
+            () = impatient => None,
         };
-        match over {
-            true => SessionEnd::Complete,
-            false => {
+        match ended {
+            Some(Ok(status)) if status.success() => SessionEnd::Complete,
+            // It failed before it had written everything.
+            Some(_) => SessionEnd::Early,
+            None => {
                 end(&mut perfetto).await;
                 SessionEnd::Killed
             }
