@@ -284,8 +284,6 @@ impl Memory {
         if process.role == Role::Kernel {
             return None;
         }
-        // A recording that a restart has not ended yet still counts from the boot before.
-        let at = at.min(self.clock.boot());
         let opened = self.open(state, process, at);
         let zygote = process.role == Role::Zygote;
         let before = match has_java(process) || zygote {
