@@ -40,7 +40,7 @@ run_tests() { # suite, names...
         cp "$out/bcryptprimitives.dll" "$folder/"
     done
     cd "$repo"
-    run "${@:2}"
+    console=yes run "${@:2}"
 }
 
 # wine 8 lacks bcryptprimitives.dll, which std takes its random numbers from; this one passes
@@ -73,8 +73,16 @@ run() {
     wine_installed
     local wine
     wine=$(command -v wine64 || echo /usr/lib/wine/wine64)
-    WINEPREFIX=$ports/wine WINEDEBUG=${WINEDEBUG:--all} \
-        timeout -s KILL "${HEAPTAP_WINE_SECONDS:-180}" "$wine" "${program:-$out/heaptap.exe}" "$@"
+    set -- env "WINEPREFIX=$ports/wine" "WINEDEBUG=${WINEDEBUG:--all}" \
+        timeout --foreground -s KILL "${HEAPTAP_WINE_SECONDS:-180}" \
+        "$wine" "${program:-$out/heaptap.exe}" "$@"
+    if [ "${console:-no}" = yes ]; then
+        # Ctrl-C needs a console, which wine makes of a terminal. It draws each character alone.
+        script -qefc "$(printf '%q ' "$@")" /dev/null </dev/null |
+            sed -u 's/\x1b\[[?0-9;]*[a-zA-Z]//g; s/\x1b([A-Z]//g; s/\r$//'
+    else
+        "$@"
+    fi
 }
 
 demo() {

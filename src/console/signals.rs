@@ -67,6 +67,21 @@ fn watch() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
     Ok(receiver)
 }
 
+/// Receives Ctrl-C also in a process group of its own, where Windows ignores it by default: programs
+/// that start others put them there.
+#[cfg(windows)]
+fn take_ctrl_c() {
+    type Handler = Option<unsafe extern "system" fn(u32) -> i32>;
+    #[link(name = "kernel32")]
+    unsafe extern "system" {
+        fn SetConsoleCtrlHandler(handler: Handler, add: i32) -> i32;
+    }
+    // SAFETY: without a handler, the call only clears a flag of this process.
+    unsafe {
+        SetConsoleCtrlHandler(None, 0);
+    }
+}
+
 /// Sends every signal from now on; signals no longer end the process.
 ///
 /// # Errors
@@ -74,6 +89,7 @@ fn watch() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
 #[cfg(windows)]
 fn watch() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
     use tokio::signal::windows::{ctrl_break, ctrl_c, ctrl_close, ctrl_logoff, ctrl_shutdown};
+    take_ctrl_c();
     let mut interrupt = ctrl_c()?;
     let mut break_ = ctrl_break()?;
     let mut close = ctrl_close()?;

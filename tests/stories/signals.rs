@@ -1,5 +1,4 @@
-//! Signals to a child. On Windows, a process group other than one's own only receives Ctrl-Break,
-//! which therefore stands for the three signals that ask a process to end.
+//! Signals to a child. On Windows these are Ctrl-C and Ctrl-Break, which need a console.
 
 pub use system::send;
 
@@ -26,6 +25,7 @@ mod system {
     use std::ffi::c_void;
     use std::io::Error;
 
+    const CTRL_C_EVENT: u32 = 0;
     const CTRL_BREAK_EVENT: u32 = 1;
     const PROCESS_TERMINATE: u32 = 1;
 
@@ -40,14 +40,18 @@ mod system {
     /// Sends `INT`, `TERM`, `HUP` or `KILL` to a child of this process that leads a group.
     pub fn send(child: u32, signal: &str) {
         let sent = match signal {
-            "INT" | "TERM" | "HUP" => {
-                // SAFETY: takes two numbers.
-                unsafe { GenerateConsoleCtrlEvent(CTRL_BREAK_EVENT, child) != 0 }
-            }
+            "INT" => key(CTRL_C_EVENT, child),
+            // wine 8 has no Ctrl-Break.
+            "TERM" | "HUP" => key(CTRL_BREAK_EVENT, child) || key(CTRL_C_EVENT, child),
             "KILL" => terminate(child),
             other => panic!("no signal {other}"),
         };
         assert!(sent, "{signal} to {child}: {}", Error::last_os_error());
+    }
+
+    fn key(event: u32, group: u32) -> bool {
+        // SAFETY: takes two numbers.
+        unsafe { GenerateConsoleCtrlEvent(event, group) != 0 }
     }
 
     fn terminate(child: u32) -> bool {
