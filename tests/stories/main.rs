@@ -26,6 +26,8 @@ mod fault_table;
 mod faults;
 mod foreign;
 mod gc;
+// Their commands are for `sh`.
+#[cfg(unix)]
 mod guides;
 mod java_beside;
 mod java_tracking;
