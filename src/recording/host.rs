@@ -26,6 +26,7 @@ use crate::patience;
 use crate::results::manifest;
 use crate::results::output::{OutputFolder, default_name};
 use crate::session::SessionId;
+use crate::untrusted::shell::quoted_path;
 
 /// Period at which the names of running processes are read: the trace does not have them.
 const LOOK_PERIOD: Duration = Duration::from_millis(100);
@@ -188,7 +189,9 @@ pub async fn record(
         trace,
     };
     let unnamed = appended.result.err();
-    let finished = result::write(
+    let is_apart = !run.trace.starts_with(staging.path());
+    let trace = run.trace.clone();
+    let written = result::write(
         options,
         &checked,
         &encoded,
@@ -199,8 +202,11 @@ pub async fn record(
         staging,
         &mut signals,
     )
-    .await?;
-    Ok(finished)
+    .await;
+    written.map_err(|failure| match is_apart && trace.is_file() {
+        true => failure.with_help(format!("heaptap convert {}", quoted_path(&trace))),
+        false => failure,
+    })
 }
 
 fn describe(caution: &Caution) -> String {

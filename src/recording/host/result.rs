@@ -22,7 +22,6 @@ use crate::results::manifest::{self, Manifest};
 use crate::results::output::{OutputFolder, Staging, Unpublished};
 use crate::session::SessionId;
 use crate::units::{HumanDuration, counted};
-use crate::untrusted::shell::quoted_path;
 use heaptap_model::bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 
@@ -43,40 +42,12 @@ pub(super) struct Facts {
     pub(super) trace: PathBuf,
 }
 
-/// Converts the trace, and publishes the results. The trace stays if that fails.
+/// Converts the trace, and publishes the results.
 #[expect(
     clippy::too_many_arguments,
     reason = "the manifest gathers from everywhere"
 )]
 pub(super) async fn write(
-    options: &HostOptions,
-    checked: &Checked,
-    encoded: &EncodedConfig,
-    facts: Facts,
-    unnamed: Option<std::io::Error>,
-    id: SessionId,
-    folder: OutputFolder,
-    staging: Staging,
-    signals: &mut Signals,
-) -> Result<HostRecorded, Failure> {
-    let trace = facts.trace.clone();
-    let is_apart = !trace.starts_with(staging.path());
-    let written = results(
-        options, checked, encoded, facts, unnamed, id, folder, staging, signals,
-    );
-    written
-        .await
-        .map_err(|failure| match is_apart && trace.is_file() {
-            true => failure.with_help(format!("heaptap convert {}", quoted_path(&trace))),
-            false => failure,
-        })
-}
-
-#[expect(
-    clippy::too_many_arguments,
-    reason = "the manifest gathers from everywhere"
-)]
-async fn results(
     options: &HostOptions,
     checked: &Checked,
     encoded: &EncodedConfig,

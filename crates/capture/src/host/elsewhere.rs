@@ -5,16 +5,7 @@ use std::convert::Infallible;
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::{Checked, HostError, ProgramEnd, SessionEnd};
-
-/// Sender of a signal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
-    /// The terminal, which signals all processes of the foreground group.
-    Terminal,
-    /// A process, which signals heaptap alone.
-    Process,
-}
+use super::{Checked, HostError, Origin, ProgramEnd, SessionEnd, unsupported};
 
 /// Signals to heaptap.
 #[derive(Debug)]
@@ -108,11 +99,5 @@ impl Program {
     /// Forwards a signal.
     pub fn signal(&self, _: i32) {
         match self.0 {}
-    }
-}
-
-fn unsupported() -> HostError {
-    HostError::NotLinux {
-        system: std::env::consts::OS,
     }
 }

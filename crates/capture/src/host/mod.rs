@@ -26,9 +26,9 @@ mod elsewhere;
 mod linux;
 
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{Origin, Program, Signals, Tracing};
+pub use elsewhere::{Program, Signals, Tracing};
 #[cfg(target_os = "linux")]
-pub use linux::{Origin, Program, Signals, Tracing};
+pub use linux::{Program, Signals, Tracing};
 
 pub use check::{Caution, Checked, check};
 pub use error::HostError;
@@ -43,10 +43,23 @@ pub use tree::Processes;
 pub fn supported() -> Result<(), HostError> {
     match cfg!(target_os = "linux") {
         true => Ok(()),
-        false => Err(HostError::NotLinux {
-            system: std::env::consts::OS,
-        }),
+        false => Err(unsupported()),
     }
+}
+
+fn unsupported() -> HostError {
+    HostError::NotLinux {
+        system: std::env::consts::OS,
+    }
+}
+
+/// Sender of a signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The terminal, which signals all processes of the foreground group.
+    Terminal,
+    /// A process, which signals heaptap alone.
+    Process,
 }
 
 /// End of a program.

@@ -8,7 +8,7 @@ mod signals;
 
 pub use program::Program;
 pub use service::Tracing;
-pub use signals::{Origin, Signals};
+pub use signals::Signals;
 
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, RawFd};

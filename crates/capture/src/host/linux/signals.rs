@@ -8,19 +8,10 @@ use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-use super::super::HostError;
+use super::super::{HostError, Origin};
 
 /// `si_code` of signals that the kernel sends, such as those of a terminal.
 const SI_KERNEL: i32 = 0x80;
-
-/// Sender of a signal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
-    /// The terminal, which signals all processes of the foreground group.
-    Terminal,
-    /// A process, which signals heaptap alone.
-    Process,
-}
 
 /// Signals that are watched.
 const WATCHED: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT];
