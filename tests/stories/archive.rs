@@ -93,7 +93,7 @@ fn runs_of_a_night_are_archived_once_with_the_totals_of_their_manifests() {
         .unwrap_or(version)
         .trim_end_matches(')');
     for partition in partitions(&store) {
-        let text = partition.display().to_string();
+        let text = partition.display().to_string().replace('\\', "/");
         assert!(text.starts_with("app=com.example.app/day=20"), "{text}");
         assert!(text.ends_with(&format!("/build={build}")), "{text}");
     }

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeSet;
 
+use heaptap::phone::Answer;
 use heaptap::timeline::{Collection, Observation};
 use heaptap::trace::{MemoryWanted, Trace, TraceMemory};
 use serde_json::Value;
 
-use crate::lab::{APP, Lab, recording};
+use crate::lab::{APP, LIMIT, Lab, recording};
 
 const FAST: &str = "android=14,build=userdebug,speed=10";
 
@@ -215,4 +216,27 @@ fn one_native_dump_points_to_the_java_heaps_beside_it() {
     assert!(there.stdout.contains("DetailActivity"), "{there}");
     let same = lab.expect(0, &["diff", "out/java", "out/java@last"]);
     assert!(same.stderr.contains("both sides are the same"), "{same}");
+}
+
+#[test]
+fn a_java_heap_that_a_second_interruption_leaves_on_the_device_is_reported_with_its_command() {
+    let lab = Lab::new(FAST);
+    let with = ["--with", "java", "--json-lines"];
+    let mut running = lab.start(&[&["record", "-n", APP, "-o", "out"][..], &with].concat());
+    running.until_recorded();
+    let pull = ["RECV:/data/misc/perfetto-traces"];
+    let gate = lab.phone.faults().close_gate(&pull);
+    running.signal("INT");
+    assert!(gate.is_reached_within(LIMIT), "no Java heap at the end");
+    running.signal("INT");
+    let ended = running.end();
+    gate.answer(Answer::Close);
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    let status = lab.expect(0, &["status", "--json"]).json();
+    let id = status["sessions"][0]["session"].as_str().expect("an ID");
+    let command = format!("`heaptap stop {id}`");
+    assert!(ended.stderr.contains(&command), "{ended}");
+    lab.expect(0, &["stop", id]);
+    assert!(lab.work().join("out/java/01-end/raw-trace").is_file());
+    lab.assert_tidy("out");
 }

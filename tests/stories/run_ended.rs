@@ -88,6 +88,8 @@ fn the_first_interruption_ends_all_devices_cleanly() {
     );
 }
 
+/// A console of Windows has no signals to a process and its group.
+#[cfg(unix)]
 #[test]
 fn signals_of_a_supervisor_to_a_process_and_its_group_are_one() {
     let lab = lab("");

@@ -32,7 +32,7 @@ use crate::results::manifest::{
     self, BoundLabel, JavaDump, Label, LabelledDump, Manifest, MappingFile, Symbolization,
 };
 use crate::results::whole_file::unless_link;
-use crate::session::{self, Owner, Session, Store};
+use crate::session::{self, Owner, Session, SessionId, Store};
 use crate::units::hex;
 
 /// Returns why Java heaps cannot be dumped at any label, before the recording begins; `None` if
@@ -96,11 +96,11 @@ impl Heaps {
     }
 }
 
-/// Returns the message of a failure, with the command that fetches a heap that is still on the device.
-fn with_command(failure: &Failure) -> String {
-    let mut advice = failure.help.iter().chain(&failure.hints);
-    match advice.find(|text| text.contains("heaptap stop")) {
-        Some(help) => format!("{}; {help}", failure.message),
+/// Returns the message of a failure, with the command that fetches the heap if its session `left`
+/// something on the device.
+fn with_command(failure: &Failure, left: Option<&SessionId>) -> String {
+    match left {
+        Some(id) => format!("{}; run `heaptap stop {id}` to fetch it", failure.message),
         None => failure.message.clone(),
     }
 }
@@ -120,7 +120,7 @@ pub(super) async fn capture(at: &At, heaps: &Arc<Heaps>) -> Result<(), NotTaken>
         device: at.device.clone(),
         store: heaps.store.clone(),
         pids: pids.clone(),
-        output: own,
+        output: own.clone(),
         pprof: heaps.pprof,
         names: heaps.names.clone(),
     };
@@ -136,7 +136,12 @@ pub(super) async fn capture(at: &At, heaps: &Arc<Heaps>) -> Result<(), NotTaken>
     let finished = match recorded {
         Ok(Recorded::Finished(finished)) => *finished,
         Ok(Recorded::Detached { .. }) => return Err(because("its recording was left running")),
-        Err(failure) => return Err(because(&with_command(&failure))),
+        Err(failure) => {
+            let left = heaps.store.list().map(|(all, _)| all).unwrap_or_default();
+            let left = left.iter().find(|one| one.header.output == own);
+            let left = left.map(|one| &one.header.id);
+            return Err(because(&with_command(&failure, left)));
+        }
     };
     if finished.manifest.dumps.java.is_empty() {
         let why = finished

@@ -32,7 +32,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use self::allocations::Tracking;
@@ -54,7 +54,7 @@ use super::events::{CompanionEvent, EventHandler, RecordEvent, warn};
 use super::plan::Plan;
 use crate::device::Device;
 use crate::observe::OurWindows;
-use crate::session::{self, Controls, FollowEnd, LabelWatch, Session, SessionState};
+use crate::session::{self, Controls, FollowEnd, LabelWatch, Session, SessionState, Store};
 use crate::timeline::{self, Label, Missed, MissedReason, Observation, Unread};
 use crate::units::counted;
 
@@ -75,6 +75,7 @@ pub(super) struct Companion {
 
 struct Running {
     ask: mpsc::UnboundedSender<()>,
+    give_up: oneshot::Sender<()>,
     tasks: JoinSet<()>,
 }
 
@@ -109,6 +110,7 @@ impl Companion {
             timeline.see(at, 0, Observation::Unreadable(unread));
         }
         let (ask, asked) = mpsc::unbounded_channel();
+        let (give_up, given_up) = oneshot::channel();
         let spine = Spine {
             device: session.device().clone(),
             session_state: session.state().clone(),
@@ -116,15 +118,20 @@ impl Companion {
             labels: session.watch_labels(),
             timeline,
             windows: OurWindows::default(),
+            store: session.store().clone(),
             heaps: Arc::new(Heaps::of(session, plan, dump_heaps)),
             on_event: EventHandler::clone(on_event),
             waiting: VecDeque::new(),
             tracking: None,
         };
         let mut tasks = JoinSet::new();
-        tasks.spawn(spine.run(asked));
+        tasks.spawn(spine.run(asked, given_up));
         Companion {
-            running: Some(Running { ask, tasks }),
+            running: Some(Running {
+                ask,
+                give_up,
+                tasks,
+            }),
         }
     }
 
@@ -138,16 +145,19 @@ impl Companion {
         }
     }
 
-    /// Waits for running captures, until a second stop request.
+    /// Waits for running captures. A second stop request ends them.
     pub(super) async fn end(self, controls: &mut Controls) {
-        let Some(Running { ask, mut tasks }) = self.running else {
+        let Some(mut running) = self.running else {
             return;
         };
-        drop(ask);
+        drop(running.ask);
         tokio::select! {
-            _ = tasks.join_next() => {}
+            _ = running.tasks.join_next() => return,
             () = session::stop_asked(controls) => {}
         }
+        // It might have ended meanwhile.
+        let _ = running.give_up.send(());
+        running.tasks.join_next().await;
     }
 }
 
@@ -165,6 +175,7 @@ struct Spine {
     labels: LabelWatch,
     timeline: TimelineFile,
     windows: OurWindows,
+    store: Store,
     heaps: Arc<Heaps>,
     on_event: EventHandler,
     waiting: VecDeque<CaptureRequest>,
@@ -172,7 +183,11 @@ struct Spine {
 }
 
 impl Spine {
-    async fn run(mut self, mut asked: mpsc::UnboundedReceiver<()>) {
+    async fn run(
+        mut self,
+        mut asked: mpsc::UnboundedReceiver<()>,
+        mut given_up: oneshot::Receiver<()>,
+    ) {
         let mut taking: JoinSet<()> = JoinSet::new();
         if self.companions.smaps {
             // Before the first label, so that users know early that nothing will be captured.
@@ -211,6 +226,13 @@ impl Spine {
             tokio::select! {
                 _ = look.tick() => self.look(),
                 Some(_) = taking.join_next() => {}
+                _ = &mut given_up => {
+                    taking.shutdown().await;
+                    attaching.shutdown().await;
+                    self.report_left_heaps();
+                    self.finish();
+                    return;
+                }
                 last = asked.recv(), if !ending => {
                     self.look();
                     ending = true;
@@ -230,6 +252,22 @@ impl Spine {
             watching.end().await;
         }
         self.look();
+        self.finish();
+    }
+
+    /// Reports the Java heaps whose dump was ended by a second stop request.
+    fn report_left_heaps(&self) {
+        for part in parts_of(&self.store, &self.session_state) {
+            let text = format!(
+                "a Java heap stays on the device, because you stopped heaptap; \
+                 run `heaptap stop {}` to fetch it",
+                part.header.id
+            );
+            warn(&self.on_event, text);
+        }
+    }
+
+    fn finish(&self) {
         match self.timeline.finish() {
             Ok(0) => {}
             Ok(lost) => warn(

@@ -20,6 +20,8 @@ use crate::lab::{APP, LIMIT, Lab};
 const PHONE: &str = "android=14,build=userdebug,speed=20";
 /// Silence of a command after which a person with a lasting fault presses Ctrl-C.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// Silence after which a person presses it without such a fault.
+const LONG_PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a person sees in a cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +53,8 @@ struct Cell<'a> {
     gate: Option<Arc<Gate>>,
     reached: usize,
     is_struck: bool,
+    /// The fault ends the recording, because it was running.
+    ends_itself: bool,
     is_asked: bool,
     is_labeled: bool,
     is_ending: bool,
@@ -150,6 +154,7 @@ fn record(lab: &Lab, step: &Step, fault: Fault) -> Result<Over, String> {
         gate,
         reached: 0,
         is_struck: false,
+        ends_itself: false,
         is_asked: false,
         is_labeled: false,
         is_ending: false,
@@ -205,7 +210,11 @@ impl Cell<'_> {
             if begun.elapsed() > LIMIT * 2 {
                 return Err(format!("it hangs: {:#?}", self.lines));
             }
-            let event = match self.events.recv_timeout(PATIENCE) {
+            let patience = match self.fault.lasts() {
+                true => PATIENCE,
+                false => LONG_PATIENCE,
+            };
+            let event = match self.events.recv_timeout(patience) {
                 Ok(event) => event,
                 Err(RecvTimeoutError::Timeout) => {
                     if let Ok(Some(status)) = self.child.try_wait() {
@@ -282,6 +291,9 @@ impl Cell<'_> {
 
     fn strike(&mut self) {
         self.is_struck = true;
+        let is_running = !self.lab.traces().is_empty();
+        self.ends_itself =
+            self.fault.ends_recording() && (is_running || self.fault == Fault::DeviceFull);
         self.fault.strike_host(self.lab, self.child.id());
         let signals = self.fault.signals();
         if !signals.is_empty() {
@@ -355,8 +367,7 @@ impl Cell<'_> {
     /// Ends the recording once the label has everything.
     fn end_when_captured(&mut self) {
         let is_captured = self.lines.iter().any(|line| line.contains("\"captured\""));
-        let ends_itself = self.is_struck && !self.id.is_empty() && self.fault.ends_recording();
-        if ends_itself {
+        if self.ends_itself {
             return;
         }
         if self.is_labeled && (is_captured || self.is_struck) && !self.is_ending {

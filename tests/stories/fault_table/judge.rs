@@ -56,8 +56,9 @@ pub fn judge(lab: &Lab, fault: Fault, over: &Over) -> Result<Seen, String> {
             seen.next.clone_from(&commands[0]);
         }
         if commands.is_empty() {
+            let status = lab.run(&["status", "--json"]);
             return Err(format!(
-                "a session is left, and no command goes on: {command:?}"
+                "a session is left, and no command goes on: {command:?}\n{status}"
             ));
         }
         for (n, command) in commands.iter().enumerate() {
@@ -72,7 +73,7 @@ pub fn judge(lab: &Lab, fault: Fault, over: &Over) -> Result<Seen, String> {
                 folder = goal;
             }
             let ended = lab.run(&words);
-            let good = match has_dumps || on_phone {
+            let good = match was_recorded(lab, command, has_dumps || on_phone) {
                 true => matches!(ended.code(), Some(0 | 6 | 7)),
                 // Nothing had reached the phone.
                 false => matches!(ended.code(), Some(0 | 5 | 6 | 7 | 8)),
@@ -100,6 +101,14 @@ pub fn judge(lab: &Lab, fault: Fault, over: &Over) -> Result<Seen, String> {
         }
     }
     Ok(seen)
+}
+
+/// Whether the phone recorded the session of a command; `any` if the command names none.
+fn was_recorded(lab: &Lab, command: &str, any: bool) -> bool {
+    match command.split(' ').nth(2).filter(|id| !id.starts_with('-')) {
+        Some(id) => lab.phone.truth().iter().any(|t| t.path.contains(id)),
+        None => any,
+    }
 }
 
 /// Checks that the directory has each dump that the phone wrote, and no other.

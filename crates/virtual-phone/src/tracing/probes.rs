@@ -210,6 +210,10 @@ impl Processes {
         for &pid in &all {
             // Other threads can run between two processes.
             let state = kernel.state();
+            // The phone restarted: the memory of its new processes at this time is far ahead.
+            if kernel.clock.boot() < at {
+                return;
+            }
             let Some(process) = state.processes.get(pid) else {
                 continue;
             };
@@ -303,6 +307,10 @@ impl Ftrace {
         for pid in apps {
             // Other threads can run between two processes.
             let state = kernel.state();
+            // As above: the phone restarted.
+            if kernel.clock.boot() < now {
+                return;
+            }
             let Some(process) = state.processes.get(pid) else {
                 continue;
             };
