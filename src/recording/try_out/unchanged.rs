@@ -11,10 +11,11 @@ use tokio::time::{Instant, sleep};
 
 use super::dumps::{keep_stripped, unwritten};
 use super::pilot::sessions_below;
-use super::{Bench, Ended, Outcome, RETURN, StepId};
+use super::{Bench, Ended, LEFT_ON_DEVICE, Outcome, RETURN, StepId};
 use crate::device::{Command, Device, DeviceError};
 use crate::eligibility::DeviceFacts;
 use crate::error::{ErrorClass, Failure};
+use crate::recording::advice::device_away;
 use crate::recording::blocking::blocking;
 use crate::recording::events::EventHandler;
 use crate::recording::sessions::{self, SessionSelector};
@@ -168,6 +169,35 @@ fn started(line: &str) -> Option<&str> {
     fields.split_whitespace().nth(19)
 }
 
+/// Recordings that failed steps left on the device.
+#[derive(Default)]
+struct Left {
+    fetched: usize,
+    /// Sessions that this host cannot write, with the reason.
+    unwritten: Vec<(String, Failure)>,
+}
+
+/// Returns why the device is not as before: because of this host, if nothing but recordings that it
+/// cannot write stays.
+fn not_restored(changes: Vec<String>, left: Left) -> Failure {
+    let is_unwritten = |change: &String| left.unwritten.iter().any(|(id, _)| change.contains(id));
+    let is_host = changes.iter().all(is_unwritten);
+    let Some((id, mut failure)) = left.unwritten.into_iter().next().filter(|_| is_host) else {
+        let changes = join_list(changes.into_iter());
+        let message = format!("the device is not as before: {changes}");
+        return Failure::new(ErrorClass::Device, "not-restored", message).with_help(
+            "`heaptap status` lists recordings that are still on it, and `heaptap stop` \
+             fetches and removes them; a restart of the device resets its properties",
+        );
+    };
+    failure.message = format!(
+        "data of failed steps stay on the device, because this host cannot write them: {}",
+        failure.message
+    );
+    failure.hints.clear();
+    failure.with_help(format!("free disk space, then run `heaptap stop {id}`"))
+}
+
 impl Bench<'_> {
     /// Fetches what failed steps left on the device, and compares its state with that before.
     pub(super) async fn put_back(
@@ -178,13 +208,9 @@ impl Bench<'_> {
     ) -> Outcome {
         if let Err(obstacle) = self.device.wait_ready(RETURN).await {
             let message = format!("{} is not connected: {obstacle}", self.device.serial());
-            let failure = Failure::new(ErrorClass::NoDevice, "device-away", message).with_help(
-                "connect it; `heaptap status` lists recordings that are still on it, and \
-                 `heaptap stop` fetches and removes them",
-            );
-            return Err(failure.into());
+            return Err(device_away(message, LEFT_ON_DEVICE).into());
         }
-        let fetched = self.fetch_left().await?;
+        let left = self.fetch_left().await?;
         let before = before.map_err(|error| Ended::Failed(Failure::from(error).into()))?;
         // The shell of Android 10 cannot remove its one trace file.
         let is_old = facts.api().is_some_and(|api| api < 30);
@@ -206,31 +232,27 @@ impl Bench<'_> {
             sleep(LOOK_AGAIN).await;
         };
         if !changes.is_empty() {
-            let message = format!(
-                "the device is not as before: {}",
-                join_list(changes.into_iter())
-            );
-            let failure = Failure::new(ErrorClass::Device, "not-restored", message).with_help(
-                "`heaptap status` lists recordings that are still on it, and `heaptap stop` \
-                 fetches and removes them; a restart of the device resets its properties",
-            );
-            return Err(failure.into());
+            return Err(not_restored(changes, left).into());
         }
         let mut words = "files, properties, SELinux and the app are as before".to_owned();
-        if let Some(fixed) = fixed.filter(|fixed| !before.files.contains(fixed)) {
-            words += &format!(" but for {fixed}, which the shell of Android 10 cannot remove");
-        }
-        match fetched {
+        match left.fetched {
             0 => {}
             1 => words += "; fetched a recording that a step left",
             count => words += &format!("; fetched {count} recordings that steps left"),
         }
+        // It stays if the first recording of this device was one of the steps.
+        if let Some(fixed) = fixed.filter(|fixed| !before.files.contains(fixed)) {
+            let message =
+                format!("{fixed} stays: the shell of Android 10 cannot remove it; other {words}");
+            let failure = Failure::new(ErrorClass::Device, "not-restored", message);
+            return Err(Ended::Impossible(failure.into()));
+        }
         Ok(words)
     }
 
-    /// Ends, fetches and removes sessions of steps; returns how many.
-    async fn fetch_left(&self) -> Result<usize, Ended> {
-        let mut fetched = 0;
+    /// Ends, fetches and removes sessions of steps.
+    async fn fetch_left(&self) -> Result<Left, Ended> {
+        let mut left = Left::default();
         for id in sessions_below(self.store, self.folder) {
             let (_ask, mut controls) = mpsc::unbounded_channel();
             let ignored: EventHandler = Arc::new(|_| {});
@@ -246,8 +268,13 @@ impl Bench<'_> {
                 &ignored,
             );
             // One that fails is named in the report.
-            let ended = tokio::time::timeout(FETCH, Box::pin(stopped)).await;
-            fetched += usize::from(matches!(ended, Ok(Ok(_))));
+            match tokio::time::timeout(FETCH, Box::pin(stopped)).await {
+                Ok(Ok(_)) => left.fetched += 1,
+                Ok(Err(failure)) if failure.class == ErrorClass::HostWrite => {
+                    left.unwritten.push((id, failure));
+                }
+                _ => {}
+            }
         }
         let folder = self.folder.join(StepId::Hprof.word());
         let path = folder.clone();
@@ -264,7 +291,7 @@ impl Bench<'_> {
         })
         .await;
         stripped
-            .map(|()| fetched)
+            .map(|()| left)
             .map_err(|error| unwritten(&path, &error))
     }
 }
