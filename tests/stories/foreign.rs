@@ -418,6 +418,21 @@ fn nothing_is_promised_of_a_virtual_phone_that_is_gone() {
 }
 
 #[test]
+fn the_demo_announces_nothing_that_cannot_begin() {
+    let desk = Desk::new();
+    std::fs::create_dir(desk.path("full")).unwrap();
+    std::fs::write(desk.path("full/mine"), "").unwrap();
+    let ended = desk.expect(2, &["demo", "-o", "full"]);
+    let shown = text(&ended.stderr);
+    assert!(
+        shown.starts_with("error: the directory full is not empty"),
+        "{shown}"
+    );
+    let short = desk.expect(0, &["licenses", "-h"]);
+    assert!(!text(&short.stdout).contains("\n\n\n"), "{short:?}");
+}
+
+#[test]
 fn a_try_on_a_virtual_phone_advises_nothing_about_a_phone_that_is_gone() {
     let desk = Desk::new();
     let phone = "--virtual=android=14,build=userdebug,speed=20,fault=pull-flip";

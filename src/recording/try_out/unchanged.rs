@@ -51,7 +51,11 @@ done
 echo "heaptap-part selinux"; getenforce
 echo "heaptap-part perfetto"; pidof perfetto
 echo "heaptap-part app"; cat "/proc/$1/stat" 2>/dev/null
-echo "heaptap-part properties"; getprop"#;
+echo "heaptap-part properties"; getprop
+echo "heaptap-part end""#;
+const WHAT: &str = "reading the state of the device";
+/// Last line of a complete state.
+const END: &str = "heaptap-part end";
 
 /// State of a device.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -71,13 +75,21 @@ impl DeviceState {
         pid: Option<u32>,
     ) -> Result<DeviceState, DeviceError> {
         let command = Command::script(STATE)
-            .called("reading the state of the device")
+            .called(WHAT)
             .arg(pid.map_or_else(|| "none".to_owned(), |pid| pid.to_string()));
         let output = device.run(&command, LOOK).await?;
-        Ok(DeviceState::parse(&String::from_utf8_lossy(&output.stdout)))
+        let text = String::from_utf8_lossy(&output.stdout);
+        DeviceState::parse(&text).ok_or_else(|| DeviceError::Garbled {
+            serial: device.serial().to_owned(),
+            what: WHAT.to_owned(),
+            detail: "the end is missing".to_owned(),
+        })
     }
 
-    fn parse(text: &str) -> DeviceState {
+    /// Returns `None` for a text that is not whole: what is missing would look as if the
+    /// recordings had removed it.
+    fn parse(text: &str) -> Option<DeviceState> {
+        let text = text.trim_end().strip_suffix(END)?;
         let mut state = DeviceState::default();
         let mut part = "";
         for line in text.lines().map(|line| line.trim_end_matches('\r')) {
@@ -101,7 +113,7 @@ impl DeviceState {
                 _ => {}
             }
         }
-        state
+        Some(state)
     }
 
     /// Parses `[name]: [value]`. Android does not distinguish an empty property from a missing one.
@@ -304,11 +316,11 @@ mod tests {
         heaptap-part files /data/local/tmp\n.\n..\nmine.txt\nheaptap-part selinux\nEnforcing\n\
         heaptap-part perfetto\n77\nheaptap-part app\n2050 (a) b c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 \
         14 15 16 17 18 4711 20\nheaptap-part properties\n[persist.traced.enable]: [1]\n\
-        [traced.lazy.heapprofd]: []\n[sys.x]: [1\nheaptap-part files /\n]\n";
+        [traced.lazy.heapprofd]: []\n[sys.x]: [1\nheaptap-part files /\n]\nheaptap-part end\n";
 
     #[test]
     fn the_state_is_compared_by_what_recordings_change() {
-        let before = DeviceState::parse(BEFORE);
+        let before = DeviceState::parse(BEFORE).unwrap();
         assert_eq!(before.app, "4711");
         assert_eq!(before.files.len(), 1, "{before:?}");
         assert_eq!(before.changes(&before, None), Vec::<String>::new());
@@ -319,7 +331,7 @@ mod tests {
             .replace("4711", "9999")
             .replace("heapprofd]: []", "heapprofd]: [1]")
             .replace("[sys.x]: [1", "[sys.x]: [2");
-        let after = DeviceState::parse(&after);
+        let after = DeviceState::parse(&after).unwrap();
         assert!(before.has_lost_app(&after) && !before.has_lost_app(&before));
         assert_eq!(
             before.changes(&after, None),
@@ -330,6 +342,9 @@ mod tests {
                 "the property traced.lazy.heapprofd was \"\" and is \"1\"",
             ]
         );
+        // Half of a state is not compared.
+        let cut = BEFORE.find("[traced.lazy").unwrap();
+        assert_eq!(DeviceState::parse(&BEFORE[..cut]), None);
         let fixed = Some("/data/local/tmp/heaptap-1.hprof");
         assert_eq!(before.changes(&after, fixed).len(), 3);
     }
