@@ -147,7 +147,9 @@ pub fn short_tree() -> clap::Command {
         let is_bare = !command.has_subcommands() && command.get_arguments().all(is_hidden);
         match is_bare {
             // Without options, their place would be a blank block.
-            true => command.help_template(COMMAND_HELP.replace("{all-args}", "")),
+            true => {
+                command.help_template(COMMAND_HELP.replace("{all-args}{after-help}", MORE_HELP))
+            }
             false => command,
         }
     }
