@@ -64,6 +64,7 @@ if ($Uninstall) {
         }
     }
     Remove-Item -LiteralPath $list -Force
+    if (Test-Path -LiteralPath "$list.new") { Remove-Item -LiteralPath "$list.new" -Force }
     $directories = @($paths | Where-Object { $_.EndsWith('/') } | Sort-Object -Descending)
     foreach ($directory in @($directories | ForEach-Object { Join-Path $Prefix $_ }) + $Prefix) {
         if ((Test-Path -LiteralPath $directory) -and
@@ -140,11 +141,26 @@ try {
     if (Test-Path -LiteralPath $list) {
         $installed.AddRange([string[]]@(Get-Content -LiteralPath $list -Encoding UTF8))
     }
+    $directories = @('bin', 'completions' | ForEach-Object { Join-Path $Prefix $_ })
     foreach ($directory in 'bin', 'completions') {
-        $path = Join-Path $Prefix $directory
+        if (-not (Test-Path -LiteralPath (Join-Path $Prefix $directory))) {
+            $installed.Add("$directory/")
+        }
+    }
+    foreach ($path in $files.Values) {
+        # The program that is replaced is renamed, and stays while it runs.
+        $installed.AddRange([string[]]@($path, "$path.new", "$path.old"))
+    }
+    # The list is there before the files: an install that is interrupted can be uninstalled.
+    if (-not (Test-Path -LiteralPath $Prefix)) {
+        New-Item -ItemType Directory -Path $Prefix | Out-Null
+    }
+    $unique = [string[]]@($installed | Sort-Object -Unique)
+    [IO.File]::WriteAllLines("$list.new", $unique)
+    Move-Item -LiteralPath "$list.new" -Destination $list -Force
+    foreach ($path in $directories) {
         if (-not (Test-Path -LiteralPath $path)) {
             New-Item -ItemType Directory -Path $path | Out-Null
-            $installed.Add("$directory/")
         }
     }
     foreach ($file in $files.GetEnumerator()) {
@@ -157,15 +173,10 @@ try {
             Move-Item -LiteralPath $goal -Destination $old -Force
             Move-Item -LiteralPath "$goal.new" -Destination $goal
             Remove-Item -LiteralPath $old -Force -ErrorAction SilentlyContinue
-            if (Test-Path -LiteralPath $old) { $installed.Add("$($file.Value).old") }
         } else {
             Move-Item -LiteralPath "$goal.new" -Destination $goal
         }
-        $installed.Add($file.Value)
     }
-    $unique = [string[]]@($installed | Sort-Object -Unique)
-    [IO.File]::WriteAllLines("$list.new", $unique)
-    Move-Item -LiteralPath "$list.new" -Destination $list -Force
 
     $program = Join-Path $Prefix 'bin\heaptap.exe'
     Write-Output "installed: $(& $program --version) in $(Join-Path $Prefix 'bin')"

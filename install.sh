@@ -62,11 +62,11 @@ uninstall() {
     case $path in
       '' | /* | *..*) fail "$prefix/$list has a path that this script does not write: $path" ;;
       */) ;;
-      *) rm -f "$prefix/$path" ;;
+      *) rm -f "$prefix/$path" "$prefix/$path.new" ;;
     esac
   done <"$prefix/$list"
   directories=$(grep '/$' "$prefix/$list" | LC_ALL=C sort -r || true)
-  rm -f "$prefix/$list"
+  rm -f "$prefix/$list" "$prefix/$list.new"
   printf '%s\n' "$directories" | while IFS= read -r path; do
     case $path in
       '') ;;
@@ -77,45 +77,54 @@ uninstall() {
   say "removed: heaptap below $prefix"
 }
 
-# make_directory PATH: makes a directory below the prefix, and each that is missing above it.
-make_directory() {
+# plan_directory PATH: lists a directory below the prefix, and each above it, if it is missing.
+plan_directory() {
   [ -d "$prefix/$1" ] && return
-  case $1 in */*) make_directory "${1%/*}" ;; esac
-  mkdir "$prefix/$1"
+  case $1 in */*) plan_directory "${1%/*}" ;; esac
   say "$1/" >>"$stage/installed"
+}
+
+# plan FILE PATH MODE: lists a file, and the directories that have to be made for it.
+plan() {
+  plan_directory "${2%/*}"
+  say "$2" >>"$stage/installed"
 }
 
 # place FILE PATH MODE: under its final name only when it is whole, so a running heaptap keeps its
 # old file.
 place() {
-  make_directory "${2%/*}"
+  mkdir -p "$prefix/${2%/*}"
   cp "$1" "$prefix/$2.new"
   chmod "$3" "$prefix/$2.new"
   mv -f "$prefix/$2.new" "$prefix/$2"
-  say "$2" >>"$stage/installed"
+}
+
+# each DO DIR: calls DO with the file, path and mode of each file to install.
+each() {
+  "$1" "$2/heaptap" bin/heaptap 755
+  if [ "$completions" = yes ]; then
+    "$1" "$2/completions/heaptap.bash" share/bash-completion/completions/heaptap 644
+    "$1" "$2/completions/_heaptap" share/zsh/site-functions/_heaptap 644
+    "$1" "$2/completions/heaptap.fish" share/fish/vendor_completions.d/heaptap.fish 644
+  fi
+  for page in "$2"/man/*.1; do "$1" "$page" "share/man/man1/${page##*/}" 644; done
+  for file in LICENSE-APACHE LICENSE-MIT THIRD-PARTY-LICENSES.txt README.md; do
+    "$1" "$2/$file" "share/doc/heaptap/$file" 644
+  done
 }
 
 # place_all DIR: the files of an archive, or of a build and packaging/documents.sh.
 place_all() {
-  if [ ! -d "$prefix" ]; then
-    mkdir -p "$prefix" || fail "cannot make $prefix"
-    say "./" >>"$stage/installed"
-  fi
+  if [ ! -d "$prefix" ]; then say "./" >>"$stage/installed"; fi
   # What an earlier version installed is in the new list too, so that --uninstall removes it.
   if [ -f "$prefix/$list" ]; then cat "$prefix/$list" >>"$stage/installed"; fi
-  place "$1/heaptap" bin/heaptap 755
-  if [ "$completions" = yes ]; then
-    place "$1/completions/heaptap.bash" share/bash-completion/completions/heaptap 644
-    place "$1/completions/_heaptap" share/zsh/site-functions/_heaptap 644
-    place "$1/completions/heaptap.fish" share/fish/vendor_completions.d/heaptap.fish 644
-  fi
-  for page in "$1"/man/*.1; do place "$page" "share/man/man1/${page##*/}" 644; done
-  for file in LICENSE-APACHE LICENSE-MIT THIRD-PARTY-LICENSES.txt README.md; do
-    place "$1/$file" "share/doc/heaptap/$file" 644
-  done
-  make_directory share/heaptap
+  each plan "$1"
+  plan_directory "${list%/*}"
+  # The list is there before the files: an install that is interrupted can be uninstalled.
+  mkdir -p "$prefix/${list%/*}" || fail "cannot make $prefix/${list%/*}"
   LC_ALL=C sort -u "$stage/installed" >"$prefix/$list.new"
   mv -f "$prefix/$list.new" "$prefix/$list"
+  each place "$1"
 
   say "installed: $("$prefix/bin/heaptap" --version) in $prefix/bin"
   case ":$PATH:" in

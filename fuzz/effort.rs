@@ -5,22 +5,25 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-/// Seconds between two lines.
-const INTERVAL_SECONDS: u64 = 5;
+/// Longest time between two lines. Until then the time of the run doubles from line to line, so that
+/// also a short run that is killed has figures.
+const MAX_INTERVAL_MS: u64 = 5000;
+const MIN_INTERVAL_MS: u64 = 100;
 
 static START: OnceLock<Instant> = OnceLock::new();
 static EXECUTIONS: AtomicU64 = AtomicU64::new(0);
-/// Seconds since the start at the last line.
-static PRINTED: AtomicU64 = AtomicU64::new(0);
+/// Time of the next line since the start.
+static NEXT_MS: AtomicU64 = AtomicU64::new(0);
 
 /// Counts one execution.
 #[allow(clippy::print_stderr)]
 pub fn count() {
     let executions = EXECUTIONS.fetch_add(1, Relaxed) + 1;
-    let seconds = START.get_or_init(Instant::now).elapsed().as_secs();
-    if seconds >= PRINTED.load(Relaxed) + INTERVAL_SECONDS {
-        PRINTED.store(seconds, Relaxed);
-        let cpu = cpu_ticks().unwrap_or(seconds * 100) as f64 / 100.0;
+    let elapsed = START.get_or_init(Instant::now).elapsed().as_millis() as u64;
+    if elapsed >= NEXT_MS.load(Relaxed) {
+        let interval = elapsed.clamp(MIN_INTERVAL_MS, MAX_INTERVAL_MS);
+        NEXT_MS.store(elapsed + interval, Relaxed);
+        let cpu = cpu_ticks().unwrap_or(elapsed / 10) as f64 / 100.0;
         eprintln!("heaptap-fuzz: cpu {cpu} executions {executions}");
     }
 }

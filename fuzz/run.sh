@@ -15,6 +15,8 @@ work=target/fuzz
 artifacts=$work/artifacts
 ledger=fuzz/ledger.csv
 page=docs/internals/fuzzing.md
+# Names of libFuzzer's files for `find`, whose own expressions have no intervals.
+hashed=(-regextype posix-basic -regex '.*/[0-9a-f]\{40\}')
 # Limits of a corpus in fuzz/corpus.
 max_files=64
 max_bytes=$((256 << 10))
@@ -55,10 +57,16 @@ temporary() {
 
 # The last figures in a log: CPU seconds, executions, edges.
 figures() { # log
-  awk '/^heaptap-fuzz: cpu / { cpu = $3; runs = $5 }
+  awk '/^heaptap-fuzz: cpu / { cpu = $3; if (NF > 3) runs = $5 }
     / cov: / { for (at = 1; at < NF; at++) if ($at == "cov:") edges = $(at + 1) }
     /^stat::number_of_executed_units:/ { runs = $2 }
     END { printf "%.1f %d %d\n", cpu, runs, edges }' "$1"
+}
+
+# CPU seconds of the children that have ended.
+children() {
+  times >"$TMPDIR/times"
+  tail -n 1 "$TMPDIR/times" | tr 'ms' '  ' | awk '{ printf "%.2f\n", $1 * 60 + $2 + $3 * 60 + $4 }'
 }
 
 # Adds a log to the ledger, then removes it.
@@ -97,6 +105,7 @@ run() { # target, seconds, libFuzzer's options
   # The process that runs is this one's child; a log with a dead process is counted later.
   log=$work/logs/$target.$$.log
   local dict; dict=$(dictionary "$target")
+  local before; children >"$TMPDIR/before"; before=$(cat "$TMPDIR/before")
   "$program" "$target" $common -max_len="$(max_len "$target")" -dict="$dict" \
     -max_total_time="$seconds" -artifact_prefix="$artifacts/$target-" "$@" \
     "$work/$target" "fuzz/corpus/$target" >"$log" 2>&1 &
@@ -104,6 +113,9 @@ run() { # target, seconds, libFuzzer's options
   trap 'kill -INT '$child' 2>/dev/null; wait '$child' || true' INT TERM
   wait $child || status=$?
   trap - INT TERM
+  # All of it; the lines in the log are for runs that are killed.
+  children >"$TMPDIR/after"
+  awk -v before="$before" '{ printf "heaptap-fuzz: cpu %.2f\n", $1 - before }' "$TMPDIR/after" >>"$log"
   figures "$log" | { read -r cpu runs edges; echo "$target: $cpu s CPU, $runs executions, $edges edges"; }
   # 72 is libFuzzer's code for an interrupt.
   case $status in
@@ -153,6 +165,9 @@ smoke() { # seconds
     { echo "error: fuzzing found something, see above" >&2; exit 1; }
 }
 
+# Sizes and names of the seeds that did not come from libFuzzer.
+named() { find "fuzz/corpus/$1" -type f ! "${hashed[@]}" -printf '%s %p\n'; } # target
+
 minimise() {
   is_built
   temporary
@@ -164,15 +179,14 @@ minimise() {
     local merged=$TMPDIR/merged-$target
     mkdir "$merged"
     # Named seeds stay; libFuzzer's files have hashes as names.
-    find "fuzz/corpus/$target" -type f ! -regex '.*/[0-9a-f]\{40\}' -exec cp {} "$merged" \;
+    find "fuzz/corpus/$target" -type f ! "${hashed[@]}" -exec cp {} "$merged" \;
     "$program" "$target" $common -max_len="$(max_len "$target")" -merge=1 \
       "$merged" "fuzz/corpus/$target" "$work/$target" >"$work/merge-$target.log" 2>&1 ||
       { tail -n 20 "$work/merge-$target.log"; fail "the merge of $target failed"; }
-    find "fuzz/corpus/$target" -type f -regex '.*/[0-9a-f]\{40\}' -delete
-    count=$(find "fuzz/corpus/$target" -type f | wc -l)
-    total=$(find "fuzz/corpus/$target" -type f -printf '%s\n' | awk '{ sum += $1 } END { print sum + 0 }')
+    count=$(named "$target" | wc -l)
+    total=$(named "$target" | awk '{ sum += $1 } END { print sum + 0 }')
     # The smallest first, spread over all sizes if they are too many.
-    find "$merged" -type f -regex '.*/[0-9a-f]\{40\}' -printf '%s %p\n' | sort -n >"$TMPDIR/list"
+    find "$merged" -type f "${hashed[@]}" -printf '%s %p\n' | sort -n >"$TMPDIR/list"
     local step=1 room=$((max_files - count))
     [ $room -gt 0 ] || room=1
     step=$((($(wc -l <"$TMPDIR/list") + room - 1) / room))
@@ -180,7 +194,15 @@ minimise() {
     awk -v step="$step" 'NR % step == 0' "$TMPDIR/list" | while read -r size file; do
       total=$((total + size))
       [ $total -le $max_bytes ] || break
-      cp "$file" "fuzz/corpus/$target/"
+      echo "$file"
+    done >"$TMPDIR/chosen"
+    # The new files first, then the old ones away: whenever this ends, nothing is lost.
+    while read -r file; do
+      cp "$file" "$work/copy-$target"
+      mv "$work/copy-$target" "fuzz/corpus/$target/$(basename "$file")"
+    done <"$TMPDIR/chosen"
+    find "fuzz/corpus/$target" -type f "${hashed[@]}" | while read -r file; do
+      grep -q "/$(basename "$file")\$" "$TMPDIR/chosen" || rm "$file"
     done
     echo "$target: $(find "fuzz/corpus/$target" -type f | wc -l) files"
   done

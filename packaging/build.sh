@@ -34,7 +34,12 @@ case $target in
 esac
 CARGO_ENCODED_RUSTFLAGS=$(IFS=$'\x1f'; echo "${flags[*]}")
 export CARGO_ENCODED_RUSTFLAGS
-export CFLAGS="${CFLAGS:-} ${c_flags[*]:-}"
+if [ ${#c_flags[@]} -gt 0 ]; then
+  # The crate `cc` then reads CFLAGS as a shell does.
+  export CC_SHELL_ESCAPED_FLAGS=1
+  CFLAGS="${CFLAGS:-}$(printf ' %q' "${c_flags[@]}")"
+fi
+export CFLAGS="${CFLAGS:-}"
 if [ -z "${SOURCE_DATE_EPOCH:-}" ]; then
   SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null) || SOURCE_DATE_EPOCH=0
 fi

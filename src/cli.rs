@@ -137,12 +137,21 @@ pub fn tree() -> clap::Command {
 /// The tree of commands for `-h`: without the values of options.
 pub fn short_tree() -> clap::Command {
     fn shortened(command: clap::Command) -> clap::Command {
-        command
+        let command = command
             .mut_args(|arg| match arg.get_action().takes_values() {
                 true => arg.hide_possible_values(true),
                 false => arg,
             })
-            .mut_subcommands(shortened)
+            .mut_subcommands(shortened);
+        let is_hidden = |arg: &clap::Arg| arg.is_hide_set() || arg.is_hide_short_help_set();
+        let is_bare = !command.has_subcommands() && command.get_arguments().all(is_hidden);
+        match is_bare {
+            // Without options, their place would be a blank block.
+            true => {
+                command.help_template(COMMAND_HELP.replace("{all-args}{after-help}", MORE_HELP))
+            }
+            false => command,
+        }
     }
     tree().mut_subcommands(shortened)
 }

@@ -3,16 +3,16 @@
 use super::results::in_folder;
 use heaptap::commands::gc::run::Stretch;
 use heaptap::commands::query::run::{QueryFile, QueryOptions, open};
+use heaptap::commands::run::with_actions;
 use heaptap::config::{ConfigFile, DeviceLimits, Options, parse_text, print_text, resolve};
 use heaptap::device::{Address, Selector};
 use heaptap::heaps::java::ProgressReporter;
 use heaptap::heaps::selector::{DumpSelector, JavaInput, check_label};
 use heaptap::phone::PhoneSpec;
-use heaptap::provoke::{Action, catalog};
 use heaptap::query::{Limits, Sink, Value, prepass};
 use heaptap::session::SessionId;
 use heaptap::units::{ByteSize, parse_duration, parse_time};
-use heaptap_lab::scenario::{Actions, MAX_BYTES, Scenario};
+use heaptap_lab::scenario::{MAX_BYTES, Scenario};
 use std::ffi::OsStr;
 use std::fs;
 use std::ops::ControlFlow;
@@ -82,19 +82,8 @@ pub fn scenario(bytes: &[u8]) {
         return;
     };
     assert!(text.len() <= MAX_BYTES);
-    let all: Vec<(&str, &str)> = (catalog::ALL.iter())
-        .map(|entry| (entry.name, entry.does))
-        .collect();
-    let check = |action: &str| match action.parse::<Action>() {
-        Ok(_) => Ok(()),
-        Err(error) => Err(error.why),
-    };
-    let actions = Actions {
-        all: &all,
-        check: &check,
-    };
     let environment = |name: &str| (name != "NONE").then(|| format!("value of {name}"));
-    match Scenario::parse(text, "fuzz", &environment, &actions) {
+    match with_actions(|actions| Scenario::parse(text, "fuzz", &environment, actions)) {
         Ok(scenarios) => assert!(!scenarios.is_empty()),
         Err(problems) => {
             assert!(!problems.list.is_empty());

@@ -201,11 +201,16 @@ fn corrected(option: &str, answer: &str, typed: &[String]) -> Option<String> {
     words.push(if is_pid { "-p" } else { answer }.to_owned());
     words.extend(value);
     words.extend(rest);
-    let shown = words.iter().map(|word| match word.contains(NEEDS_QUOTES) {
+    Some(line_of(words.iter().map(String::as_str)))
+}
+
+/// Returns a command line of these words.
+pub(super) fn line_of<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    let shown = words.map(|word| match word.contains(NEEDS_QUOTES) {
         true => quoted(word),
-        false => word.clone(),
+        false => word.to_owned(),
     });
-    Some(shown.collect::<Vec<_>>().join(" "))
+    shown.collect::<Vec<_>>().join(" ")
 }
 
 /// Characters that a shell takes for its own.

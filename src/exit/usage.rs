@@ -140,9 +140,22 @@ fn help_of_command(parent: &clap::Command, typed: &str) -> Option<String> {
     })
 }
 
+/// Returns the typed line with the word `added` before the word `before`.
+fn with_added(typed: &[String], added: &str, before: &str) -> Option<String> {
+    let at = typed.iter().position(|word| word == before)?;
+    let (begin, rest) = typed.split_at(at);
+    let words = begin.iter().map(String::as_str).chain([added]);
+    let words = words.chain(rest.iter().map(String::as_str));
+    Some(hints::line_of(words))
+}
+
 /// Returns the help for an unexpected word.
-fn help_of_word(command: &clap::Command, word: &str) -> Option<String> {
+fn help_of_word(command: &clap::Command, word: &str, typed: &[String]) -> Option<String> {
     let name = command.get_name();
+    if takes(command, "--host") && typed.iter().any(|typed| typed == "--host") {
+        let line = with_added(typed, "--", word)?;
+        return Some(format!("a program and its arguments follow --: {line}"));
+    }
     if word.contains('=') && word.starts_with("android") {
         // `--virtual` takes its value only after `=`.
         return Some(format!(
@@ -237,7 +250,7 @@ pub(crate) fn show(
             let word = word(ContextKind::InvalidArg).unwrap_or_default();
             let (what, help) = match word.starts_with('-') {
                 true => ("option", help_of_option(root, command, word, &typed)),
-                false => ("word", help_of_word(command, word)),
+                false => ("word", help_of_word(command, word, &typed)),
             };
             let what = match what {
                 "word" => "unexpected word",
@@ -288,6 +301,11 @@ pub(crate) fn show(
                             .to_owned(),
                     ),
                 ),
+                None if names == "--host" => {
+                    let line = with_added(&typed, "--host", "--");
+                    let help = line.map(|line| format!("to record a program of this host: {line}"));
+                    (format!("missing {names}"), help)
+                }
                 None => (format!("missing {names}"), None),
             }
         }

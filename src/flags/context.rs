@@ -145,14 +145,18 @@ impl Context {
             true => ", and the recording with it",
             false => "",
         };
-        let gone = format!(
-            "the virtual phone ended with this command{what}; to keep one, {LASTING_PHONE}"
-        );
+        let gone = gone_phone(what);
         match failure.help {
             None => failure.help = Some(gone),
             Some(_) => failure.hints.push(gone),
         }
         failure
+    }
+
+    /// Returns advice about a phone that ends with this command; `None` for others.
+    pub(crate) fn gone_phone(&self) -> Option<String> {
+        let is_virtual = self.globals.virtual_phone.is_some();
+        is_virtual.then(|| gone_phone(", and what was left on it"))
     }
 
     /// Returns the device as given by the flags and adb's variables, for selecting a session.
@@ -222,6 +226,10 @@ impl Context {
         }
         self.device().await.ok()
     }
+}
+
+fn gone_phone(what: &str) -> String {
+    format!("the virtual phone ended with this command{what}; to keep one, {LASTING_PHONE}")
 }
 
 /// The failure of a choice of a device; where none is connected, its help names `doctor`, too.

@@ -13,6 +13,7 @@ use super::{files, state};
 use crate::device::Device;
 use crate::error::{ErrorClass, Failure};
 use crate::provoke::Cancel;
+use crate::recording::advice::device_away;
 use crate::recording::companion::is_part_of;
 use crate::recording::events::EventHandler;
 use crate::recording::sessions::{self, SessionSelector};
@@ -72,8 +73,10 @@ impl<'a> Lasting<'a> {
         back.map_err(|obstacle| {
             let (serial, limit) = (self.device.serial(), self.limit.as_secs_f64());
             let message = format!("{serial} did not return within {limit:.0} s: {obstacle}");
-            Failure::new(ErrorClass::NoDevice, "device-away", message)
-                .with_help("connect it, then run the same command with `-o DIR --resume`")
+            device_away(
+                message,
+                "connect it, then run the same command with `-o DIR --resume`",
+            )
         })
     }
 

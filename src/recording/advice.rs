@@ -9,7 +9,8 @@ use crate::results::output::is_own;
 use crate::session::{SessionId, SessionState, Store};
 use crate::untrusted::shell::quoted_path;
 
-fn names_collect(text: &str) -> bool {
+/// Returns whether a text advises the user to collect a recording.
+pub(crate) fn names_collect(text: &str) -> bool {
     text.contains("heaptap stop")
 }
 
@@ -23,6 +24,11 @@ pub(crate) fn advises_collect(failure: &Failure) -> bool {
 pub(crate) fn remove_collect(failure: &mut Failure) {
     failure.hints.retain(|hint| !names_collect(hint));
     failure.help.take_if(|help| names_collect(help));
+}
+
+/// Returns the failure of a device that is gone, and did not return in time.
+pub(crate) fn device_away(message: impl Into<String>, help: &str) -> Failure {
+    Failure::new(ErrorClass::NoDevice, "device-away", message).with_help(help)
 }
 
 /// Adds advice for a session whose results could not be written.

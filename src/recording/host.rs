@@ -99,6 +99,9 @@ struct Run {
     session: SessionEnd,
     time_over: bool,
     lasted: Duration,
+    /// End of the time in which signals are meant for the program.
+    calm: tokio::time::Instant,
+    /// Those of the program, and whether they still run.
     processes: Processes,
     steps: Vec<manifest::Step>,
 }
@@ -114,21 +117,30 @@ pub async fn record(
 ) -> Result<HostRecorded, Failure> {
     host::supported()?;
     let mut steps = Vec::new();
-    let checked = host::check(&options.request)?;
+    // What the user typed comes before the tools that heaptap needs.
+    let name = host::program_name(&options.request)?;
     let encoded = options.spec.encode_for_host()?;
     let release = CaptureSpec::encode_release()?;
     let mut signals = Signals::watch()?;
+    let id = SessionId::random();
+    let wanted = options
+        .output
+        .clone()
+        .unwrap_or_else(|| PathBuf::from(default_name(&name, OffsetDateTime::now_utc(), &id)));
+    let folder = OutputFolder::hold(&wanted)?;
+    let checked = match host::check(&options.request) {
+        Ok(checked) => checked,
+        Err(error) => {
+            folder.discard();
+            return Err(error.into());
+        }
+    };
     on_event(HostEvent::HostChecked {
         program: checked.name.clone(),
         library: checked.tools.library.to_string_lossy().into_owned(),
         cautions: checked.cautions.iter().map(describe).collect(),
     });
     steps.push(plan::step("checked"));
-    let id = SessionId::random();
-    let wanted = options.output.clone().unwrap_or_else(|| {
-        PathBuf::from(default_name(&checked.name, OffsetDateTime::now_utc(), &id))
-    });
-    let folder = OutputFolder::hold(&wanted)?;
     let staging = match folder.stage() {
         Ok(staging) => staging,
         Err(error) => {
@@ -173,30 +185,18 @@ pub async fn record(
         Err(_) => staged,
     };
     on_event(HostEvent::Converting);
-    let names = run.processes;
-    let appended = {
+    let (named, run) = {
         let trace = trace.clone();
-        blocking(move || trace::append_names(&trace, &names)).await
+        blocking(move || (trace::append_names(&trace, &run.processes), run)).await
     };
-    let run = result::Facts {
-        pid: run.pid,
-        end: run.end,
-        session: run.session,
-        time_over: run.time_over,
-        lasted: run.lasted,
-        left: appended.left,
-        steps: run.steps,
-        trace,
-    };
-    let unnamed = appended.result.err();
-    let is_apart = !run.trace.starts_with(staging.path());
-    let trace = run.trace.clone();
+    let is_apart = !trace.starts_with(staging.path());
     let written = result::write(
         options,
         &checked,
         &encoded,
         run,
-        unnamed,
+        &trace,
+        named,
         id,
         folder,
         staging,
@@ -259,76 +259,91 @@ async fn follow(
     tokio::pin!(limit);
     let mut session = None;
     let mut time_over = false;
-    let end = loop {
-        let recording = session.is_none();
+    let recorded = loop {
         tokio::select! {
-            end = program.wait() => break end,
-            () = tracing.ended(), if recording => {
+            end = program.wait() => break Some(end),
+            () = tracing.ended() => {
                 session = Some(SessionEnd::Early);
                 on_event(HostEvent::HostServiceLost);
-                // Without a session, processes that start from now on would wait forever.
-                tracing.release(release).await;
+                break None;
             }
-            () = &mut limit, if recording && options.spec.duration.is_some() => {
+            () = &mut limit, if options.spec.duration.is_some() => {
                 time_over = true;
                 steps.push(plan::step("stop-requested"));
                 session = Some(tracing.stop(forward(signals, &program)).await);
                 on_event(HostEvent::HostTimeOver);
-                tracing.release(release).await;
+                break None;
             }
-            (signal, origin) = signals.next() => {
-                // The terminal has signaled the program already.
-                if origin == Origin::Process {
-                    program.signal(signal);
-                }
-            }
+            signal = signals.next() => pass_on(signal, &program),
             _ = tick.tick() => processes.look(),
         }
     };
+    let mut is_released = false;
+    let end = match recorded {
+        Some(end) => end,
+        None => {
+            // Without a session, processes that start from now on would wait forever.
+            let mut releasing = Box::pin(tracing.release(release));
+            loop {
+                tokio::select! {
+                    end = program.wait() => break end,
+                    _ = &mut releasing, if !is_released => is_released = true,
+                    signal = signals.next() => pass_on(signal, &program),
+                    _ = tick.tick() => processes.look(),
+                }
+            }
+        }
+    };
     let lasted = begun.elapsed();
+    let calm = tokio::time::Instant::now() + CALM;
     on_event(HostEvent::HostProgramEnded {
         status: end.status(),
     });
     processes.look();
-    let is_released = session.is_some();
     let session = match session {
         Some(session) => session,
         None => {
             steps.push(plan::step("stop-requested"));
-            tracing.stop(impatience(signals)).await
+            tracing.stop(impatience(signals, calm)).await
         }
     };
     steps.push(plan::step("trace-complete"));
     // The heapprofds end with their session; what stays is the user's. What has just started waits
     // for another session.
-    if !all_end(&mut processes).await && !is_released && tracing.release(release).await {
-        sleep(RELEASE).await;
+    let releasing = async {
+        if !all_end(&mut processes).await && !is_released && tracing.release(release).await {
+            sleep(RELEASE).await;
+        }
+    };
+    // The trace is complete: a signal costs nothing but this.
+    tokio::select! {
+        () = releasing => {}
+        () = impatience(signals, calm) => {}
     }
     tracing.end().await;
     all_end(&mut processes).await;
+    signals.drain();
     Run {
         pid,
         end,
         session,
         time_over,
         lasted,
+        calm,
         processes,
         steps,
     }
 }
 
-/// Waits for a signal that ends the wait for the final dump. One that came with the end of the
-/// program was meant for it.
-async fn impatience(signals: &mut Signals) {
-    let calm = sleep(CALM);
-    tokio::pin!(calm);
+/// Waits for a signal after the `calm` that follows the end of the program: one that came with the
+/// end was meant for the program.
+async fn impatience(signals: &mut Signals, calm: tokio::time::Instant) {
     loop {
-        tokio::select! {
-            () = &mut calm => break,
-            _ = signals.next() => {}
+        signals.next().await;
+        if tokio::time::Instant::now() >= calm {
+            return;
         }
     }
-    let _ = signals.next().await;
 }
 
 /// Waits a moment for all processes of the program to end; returns whether they did.
@@ -346,9 +361,13 @@ async fn all_end(processes: &mut Processes) -> bool {
 /// Forwards signals, without an end.
 async fn forward(signals: &mut Signals, program: &Program) {
     loop {
-        let (signal, origin) = signals.next().await;
-        if origin == Origin::Process {
-            program.signal(signal);
-        }
+        pass_on(signals.next().await, program);
+    }
+}
+
+/// Forwards a signal, unless the terminal has signaled the program already.
+fn pass_on((signal, origin): (i32, Origin), program: &Program) {
+    if origin == Origin::Process {
+        program.signal(signal);
     }
 }

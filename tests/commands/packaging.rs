@@ -115,6 +115,14 @@ fn man_writes_a_page_for_each_command() {
     ] {
         assert!(record.contains(words), "{words}:\n{record}");
     }
+    let notes = |page: &str| {
+        let page = fs::read_to_string(pages.join(page)).expect("the page");
+        let (_, notes) = page.split_once(".SH NOTES\n").expect("notes");
+        notes.to_owned()
+    };
+    // Sentences are filled, the table of exit codes is not.
+    assert!(!notes("heaptap-smaps.1").contains(".nf"));
+    assert!(notes("heaptap.1").contains("\n.nf\n  0  done\n"));
 }
 
 #[test]
@@ -245,6 +253,21 @@ mod installer {
         assert!(!prefix.exists());
         let again = release.install(&["--uninstall"]);
         assert_eq!(again.status.code(), Some(1));
+    }
+
+    #[test]
+    fn an_install_that_ends_in_the_middle_can_be_uninstalled() {
+        let release = Release::new(&["1.2.3"]);
+        let prefix = release.path("a prefix");
+        // A file in the way of a directory ends it after the program.
+        fs::create_dir_all(prefix.join("share")).expect("a directory");
+        fs::write(prefix.join("share/man"), "").expect("a file");
+        let cut = release.install(&["--from", "release"]);
+        assert!(!cut.status.success(), "{cut:?}");
+        assert!(prefix.join("bin/heaptap").is_file());
+        succeeded(&release.install(&["--uninstall"]));
+        assert_eq!(files(&prefix), 1);
+        assert!(!prefix.join("bin").exists());
     }
 
     #[test]

@@ -418,6 +418,36 @@ fn nothing_is_promised_of_a_virtual_phone_that_is_gone() {
 }
 
 #[test]
+fn the_demo_announces_nothing_that_cannot_begin() {
+    let desk = Desk::new();
+    std::fs::create_dir(desk.path("full")).unwrap();
+    std::fs::write(desk.path("full/mine"), "").unwrap();
+    let ended = desk.expect(2, &["demo", "-o", "full"]);
+    let shown = text(&ended.stderr);
+    assert!(
+        shown.starts_with("error: the directory full is not empty"),
+        "{shown}"
+    );
+    let short = desk.expect(0, &["licenses", "-h"]);
+    assert!(!text(&short.stdout).contains("\n\n\n"), "{short:?}");
+}
+
+#[test]
+fn a_try_on_a_virtual_phone_advises_nothing_about_a_phone_that_is_gone() {
+    let desk = Desk::new();
+    let phone = "--virtual=android=14,build=userdebug,speed=20,fault=pull-flip";
+    let ended = desk.expect(5, &["doctor", "--try", phone, "-o", "out"]);
+    let shown = text(&ended.stdout);
+    assert!(!shown.contains("heaptap stop"), "{shown}");
+    let gone = "the virtual phone ended with this command";
+    assert_eq!(shown.matches(gone).count(), 1, "{shown}");
+    let document = std::fs::read_to_string(desk.path("out").join("try.json")).unwrap();
+    let document: Value = serde_json::from_str(&document).unwrap();
+    let mut steps = document["steps"].as_array().unwrap().iter();
+    assert!(steps.all(|step| step["sessions"] == serde_json::json!([])));
+}
+
+#[test]
 fn processes_of_different_names_are_not_compared_in_silence() {
     let desk = Desk::new();
     for (name, out) in [

@@ -29,6 +29,8 @@ mod gc;
 // Their commands are for `sh`.
 #[cfg(unix)]
 mod guides;
+#[cfg(target_os = "linux")]
+mod host;
 mod java_beside;
 mod java_tracking;
 mod java_ways;

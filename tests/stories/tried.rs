@@ -29,10 +29,11 @@ const TEXT_OF_APP: &[u8] = b"placeholder-256.webp";
 /// Releases and builds, the app, and the letters of the verdicts in the order of [`STEPS`]:
 /// **w**orks, not **p**ossible.
 const TABLE: [(&[u32], &str, &str, &str); 8] = [
-    (&[10], "user", APP, "wwpwwwwww"),
-    (&[10], "userdebug", APP, "wwpwwwwww"),
-    (&[10], "user", PROFILEABLE, "wwppwpwpw"),
-    (&[10], "userdebug", PROFILEABLE, "wwpwwwwww"),
+    // Of the one trace file of Android 10, something always stays.
+    (&[10], "user", APP, "wwpwwwwwp"),
+    (&[10], "userdebug", APP, "wwpwwwwwp"),
+    (&[10], "user", PROFILEABLE, "wwppwpwpp"),
+    (&[10], "userdebug", PROFILEABLE, "wwpwwwwwp"),
     (&[11, 12, 13, 14, 15, 16], "user", APP, "wwwwwwwww"),
     (&[11, 12, 13, 14, 15, 16], "userdebug", APP, "wwwwwwwww"),
     (&[11, 12, 13, 14, 15, 16], "user", PROFILEABLE, "wwwpwpwpw"),
@@ -175,11 +176,22 @@ fn the_folder_has_what_the_steps_recorded() {
     let path = lab.work().join(folder);
     let text = std::fs::read_to_string(path.join("try.txt")).expect("try.txt");
     assert_eq!(text, ended.stdout);
-    let last = text.lines().last().expect("lines");
+    let (_, closing) = text.split_once("results  ").expect("the directory");
+    let words = closing.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        last.contains(folder.as_str()) && last.contains("can be private"),
-        "{last}"
+        words.contains(folder.as_str()) && words.contains("can be private"),
+        "{closing}"
     );
+    assert!(
+        closing.lines().skip(1).all(|line| line.len() <= 80),
+        "{closing}"
+    );
+    for words in [
+        "one of them on request",
+        "about garbage collections in the log",
+    ] {
+        assert!(text.contains(words), "{text}");
+    }
     let document = document(&lab, folder);
     assert_eq!(document["app"]["chosen"], "in-front");
     assert_eq!(document["app"]["process"], APP);
@@ -259,9 +271,17 @@ fn an_app_that_does_not_run_is_named_and_not_started() {
     ] {
         let ended = lab.expect(4, &["doctor", "--try", "-n", app, "-o", app, "--json"]);
         let document = ended.json();
-        assert_eq!(verdicts(&document), "ftttwtttw", "{ended}");
+        // Of a typo, no other app's data are taken.
+        assert_eq!(verdicts(&document), "ftttttttw", "{ended}");
         assert_eq!(kind_of(step(&document, "app")), kind, "{ended}");
+        assert_eq!(kind_of(step(&document, "meminfo")), "no-app", "{ended}");
+        assert_named(&lab.work().join(app), &document);
     }
+    // The reason is printed once.
+    let ended = lab.expect(4, &["doctor", "--try", "-n", "com.example.nowhere"]);
+    let lines = |text: &str| ended.stdout.lines().filter(|l| l.contains(text)).count();
+    assert_eq!(lines("there is none to try"), 1, "{ended}");
+    assert_eq!(lines("for the reason of native"), 6, "{ended}");
     // This one runs, and its manifest forbids everything.
     let ended = lab.expect(
         4,
@@ -278,6 +298,53 @@ fn another_app_is_tried_if_the_one_in_front_is_not_possible() {
     let document = ended.json();
     assert_eq!(document["app"]["chosen"], "running", "{ended}");
     assert_eq!(document["app"]["native"], "yes", "{ended}");
+}
+
+#[test]
+fn a_pattern_names_the_app_that_it_selects() {
+    let lab = Lab::new("android=14,build=user,speed=10");
+    let ended = lab.expect(0, &["doctor", "--try", "-n", "com.example.*", "--json"]);
+    let app = step(&ended.json(), "app")["result"].clone();
+    let app = app.as_str().unwrap_or_default();
+    assert!(
+        app.contains("com.example.app (") && app.contains(", one of "),
+        "{app}"
+    );
+    assert!(app.ends_with(" matching processes"), "{app}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_host_disk_is_the_reason_not_the_device() {
+    let lab = Lab::new("android=14,build=userdebug,speed=10");
+    let args = ["doctor", "--try", "-o", "out", "--json"];
+    let mut command = crate::program::cleaned("sh");
+    command
+        // A write beyond the limit then fails instead of ending the process.
+        .args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"])
+        .arg(env!("CARGO_BIN_EXE_heaptap"))
+        .args(args)
+        .arg("--adb-server")
+        .arg(lab.phone.addr().to_string())
+        .current_dir(lab.work())
+        .env("HEAPTAP_STATE_DIR", lab.dir.path().join("state"))
+        .env("HEAPTAP_CACHE_DIR", lab.dir.path().join("cache"))
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    let running = crate::lab::Running::new(command.spawn().expect("heaptap starts"), &args);
+    // The report has room, large data have none.
+    crate::fault_table::faults::limit_files(running.id(), 64 << 10);
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(11), "{ended}");
+    let document = ended.json();
+    assert_eq!(verdicts(&document), "wwffwfwwf", "{ended}");
+    let put_back = step(&document, "put-back");
+    assert_eq!(put_back["error"]["exit_code"], 11, "{ended}");
+    for name in ["java-heap", "hprof"] {
+        let session = step(&document, name)["sessions"][0].as_str();
+        lab.expect(0, &["stop", session.expect("a session"), "-o", name]);
+    }
+    assert_left_nothing(&lab);
 }
 
 #[test]

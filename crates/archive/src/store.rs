@@ -82,8 +82,8 @@ impl Store {
         let path = folder.join(LOCK);
         let mut options = File::options();
         let lock = options.write(true).create(true).truncate(false).open(&path);
-        let lock = lock.map_err(unwritable(&path))?;
-        fs4::FileExt::lock(&lock).map_err(unwritable(&path))?;
+        let lock = lock.map_err(unwritable(folder))?;
+        fs4::FileExt::lock(&lock).map_err(unwritable(folder))?;
         let mut store = Store {
             root,
             recordings: HashSet::new(),

@@ -31,6 +31,7 @@ use crate::recording::options::RecordOptions;
 use crate::recording::outcome::Recorded;
 use crate::recording::record;
 use crate::results::manifest::Manifest;
+use crate::results::output::OutputFolder;
 use crate::session::{Control, SessionEvent, Store};
 use crate::untrusted::shell::quoted_path;
 use crate::views::page;
@@ -111,6 +112,10 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
 }
 
 async fn show(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    if let Some(output) = &args.output {
+        // Nothing is announced that cannot begin.
+        OutputFolder::hold(output)?.discard();
+    }
     ctx.console.say(format_args!(
         "{} an app that leaks on purpose, on a virtual phone",
         ctx.console.on_stderr(Style::Strong, "heaptap demo:")

@@ -1,5 +1,6 @@
 //! `heaptap doctor --try`: shows the steps and their verdicts, and writes `try.json` and `try.txt`.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,11 +13,13 @@ use super::run::{Check, Status, diagnose};
 use crate::config::Targets;
 use crate::console::Style;
 use crate::console::signals::watch_signals;
+use crate::console::wrap::wrapped;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::flags::names::NamesArgs;
 use crate::provoke::Cancel;
+use crate::recording::advice::names_collect;
 use crate::recording::events::RecordEvent;
 use crate::recording::try_out::{
     StepEvent, StepId, TriedAdb, TriedStep, TryEvent, TryHandler, TryOptions, TryReport, Verdict,
@@ -29,6 +32,8 @@ use crate::untrusted::shell::quoted_path;
 /// Names of the files of the report.
 const DOCUMENT: &str = "try.json";
 const TEXT: &str = "try.txt";
+/// Width of the closing lines, also in the file.
+const TEXT_COLUMNS: usize = 80;
 
 /// The complete `try.json`.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -102,11 +107,30 @@ pub(super) async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         ctx.console.event(&event);
     }
     bar.finish_and_clear();
+    let mut report = report?;
+    if let Some(advice) = ctx.gone_phone() {
+        without_phone(&mut report, &advice);
+    }
     let document = TryDocument {
-        report: report?,
+        report,
         checks: diagnosis.checks,
     };
     finish(ctx, &document)
+}
+
+/// Replaces advice to fetch recordings from a phone that ends with this command.
+fn without_phone(report: &mut TryReport, advice: &str) {
+    for step in &mut report.steps {
+        step.sessions.clear();
+        if let Some(error) = &mut step.error {
+            let count = error.hints.len() + usize::from(error.help.is_some());
+            error.hints.retain(|hint| !names_collect(hint));
+            error.help.take_if(|help| names_collect(help));
+            if count > error.hints.len() + usize::from(error.help.is_some()) {
+                error.hints.push(advice.to_owned());
+            }
+        }
+    }
 }
 
 /// Returns the existing directory in which `output` is created.
@@ -222,21 +246,36 @@ fn lines(document: &TryDocument) -> Vec<Line> {
         format!("{:<12}  {:>6}  {:<13}", "verdict", "time", "step"),
         "result",
     ));
+    let mut shown = BTreeMap::new();
     for step in &report.steps {
-        add_step(&mut lines, step);
+        add_step(&mut lines, step, &mut shown);
     }
-    lines.push(Line::new(None, "", contents(report)));
+    for (lead, text) in contents(report) {
+        let mut lead = lead;
+        for part in wrapped(&text, TEXT_COLUMNS - lead.len()) {
+            lines.push(Line::new(None, lead, part));
+            lead = "         ";
+        }
+    }
     lines
 }
 
-fn add_step(lines: &mut Vec<Line>, step: &TriedStep) {
+/// Adds a step. `shown` has the reasons and the advice of the steps before it, which are not
+/// repeated, with the first step of each.
+fn add_step(lines: &mut Vec<Line>, step: &TriedStep, shown: &mut BTreeMap<String, StepId>) {
     let style = match step.verdict {
         Verdict::Works => Style::Good,
         Verdict::Fails => Style::Error,
         Verdict::NotPossible => Style::Dim,
         Verdict::NotTried => Style::Warn,
     };
-    let reason = step.error.as_ref().map(|error| error.message.clone());
+    let reason = step.error.as_ref().map(|error| {
+        let first = *shown.entry(error.message.clone()).or_insert(step.step);
+        match first == step.step {
+            true => error.message.clone(),
+            false => format!("for the reason of {}", first.word()),
+        }
+    });
     let text = step.result.clone().or(reason).unwrap_or_default();
     let time = format!("{:.1} s", step.seconds);
     let lead = format!(
@@ -249,6 +288,9 @@ fn add_step(lines: &mut Vec<Line>, step: &TriedStep) {
     let helps = error.flat_map(|error| error.help.iter().chain(&error.hints));
     // What is not possible needs no step, and the step of an interrupt is known.
     for help in helps.filter(|_| step.verdict == Verdict::Fails || step.step == StepId::App) {
+        if shown.insert(help.clone(), step.step).is_some() {
+            continue;
+        }
         lines.push(Line::new(
             Some(Style::Help),
             "              help: ",
@@ -266,30 +308,21 @@ fn add_step(lines: &mut Vec<Line>, step: &TriedStep) {
 }
 
 /// Returns what the directory contains, and what to think of before it is published.
-fn contents(report: &TryReport) -> String {
-    let folder = quoted_path(Path::new(&report.output));
-    let has = |step: StepId| {
-        let mut steps = report.steps.iter();
-        steps.any(|tried| tried.step == step && !tried.files.is_empty())
-    };
-    let recordings: Vec<&str> = report
+fn contents(report: &TryReport) -> Vec<(&'static str, String)> {
+    let recordings = report
         .steps
         .iter()
         .filter(|step| !step.files.is_empty())
-        .map(|step| step.step.word())
-        .collect();
-    let mut text = match recordings.is_empty() {
-        true => format!("{folder} has {DOCUMENT} and {TEXT}"),
-        false => format!(
-            "{folder} has {DOCUMENT}, {TEXT}, and the data of {}",
-            recordings.join(", ")
-        ),
-    };
-    text += " for a bug report.";
-    if has(StepId::Hprof) {
-        text += " The HPROF is a copy without the contents of strings and arrays.";
-    }
-    text += " Serial numbers, paths of this host, and names of apps, files, classes and functions \
-             can be private: look before you publish it.";
-    text
+        .map(|step| match step.step {
+            StepId::Hprof => "hprof (a copy without the contents of strings and arrays)",
+            other => other.word(),
+        });
+    let names: Vec<&str> = [DOCUMENT, TEXT].into_iter().chain(recordings).collect();
+    let privacy = "Attach the directory to a bug report. Look at it first: serial numbers, paths \
+                   of this host, and names of apps, files, classes and functions can be private.";
+    vec![
+        ("results  ", quoted_path(Path::new(&report.output))),
+        ("files    ", names.join(", ")),
+        ("privacy  ", privacy.to_owned()),
+    ]
 }

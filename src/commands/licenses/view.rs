@@ -32,7 +32,10 @@ fn text(licenses: &Licenses) -> String {
     let mut lines = vec![
         format!("heaptap {version}: {}", env!("CARGO_PKG_LICENSE")),
         String::new(),
-        "heaptap contains this software. The texts of the licenses follow the list.".to_owned(),
+        "heaptap contains this software. The list is the same for all systems: the programs for"
+            .to_owned(),
+        "Linux, macOS and Windows each contain a part of it. The texts of the licenses follow."
+            .to_owned(),
         String::new(),
     ];
     let full = |name: &str, version: &str| format!("{name} {version}").trim_end().to_owned();

@@ -64,7 +64,7 @@ fn page(command: &clap::Command) -> io::Result<Page> {
     }
     let notes = command.get_after_long_help().map(ToString::to_string);
     if let Some(notes) = notes.filter(|notes| !notes.trim().is_empty()) {
-        write_verbatim(&mut text, "NOTES", notes.lines())?;
+        write_notes(&mut text, &notes)?;
     }
     let title = name.trim_end_matches(".1");
     let title = format!(".TH \"{title}\" 1 \"\" \"heaptap {version}\" \"heaptap manual\"\n");
@@ -102,5 +102,34 @@ fn write_verbatim<'a>(
         section.text([roman(line)]);
     }
     section.control("fi", []);
+    section.to_writer(text)
+}
+
+/// Writes a section of paragraphs, whose lines are filled, and of tables, whose lines stay.
+fn write_notes(text: &mut Vec<u8>, notes: &str) -> io::Result<()> {
+    let mut section = Roff::default();
+    section.control("SH", ["NOTES"]);
+    let mut was_table = false;
+    for line in notes.lines() {
+        // Columns have two spaces between them.
+        let is_table = line.trim_start().contains("  ");
+        match (was_table, is_table) {
+            (false, true) => {
+                section.control("nf", []);
+            }
+            (true, false) => {
+                section.control("fi", []);
+            }
+            _ => {}
+        }
+        was_table = is_table;
+        match line.trim().is_empty() {
+            true => section.control("PP", []),
+            false => section.text([roman(line)]),
+        };
+    }
+    if was_table {
+        section.control("fi", []);
+    }
     section.to_writer(text)
 }

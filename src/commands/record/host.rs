@@ -131,11 +131,9 @@ fn conflict(option: &str, why: &str) -> Failure {
 
 /// Refuses options that have no effect on a program of this host.
 fn refuse(ctx: &Context) -> Result<(), Failure> {
-    let typed = ctx
-        .typed
-        .first_of(REFUSED.iter().map(|(option, _)| *option));
-    let refused = REFUSED.iter().find(|(option, _)| Some(*option) == typed);
-    if let Some((option, why)) = refused {
+    let mut refused = REFUSED.iter();
+    if let Some((option, why)) = refused.find(|(option, _)| ctx.typed.first_of([*option]).is_some())
+    {
         return Err(conflict(&format!("--{option}"), why));
     }
     let globals = &ctx.globals;

@@ -7,4 +7,5 @@ mod prepare;
 mod view;
 
 pub use args::Args;
+pub use prepare::with_actions;
 pub use view::run;

@@ -57,7 +57,7 @@ pub fn read(path: &Path) -> Result<Vec<Scenario>, Failure> {
 }
 
 /// Passes the actions of `provoke` to the language of scenarios, which does not know them.
-fn with_actions<T>(work: impl FnOnce(&Actions<'_>) -> T) -> T {
+pub fn with_actions<T>(work: impl FnOnce(&Actions<'_>) -> T) -> T {
     let all: Vec<(&str, &str)> = (catalog::ALL.iter())
         .map(|entry| (entry.name, entry.does))
         .collect();

@@ -1,9 +1,9 @@
 //! Results of a recorded program: profiles, warnings, manifest.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use super::{HostOptions, HostRecorded};
+use super::{HostOptions, HostRecorded, Run, impatience};
 use crate::capture::host::{Checked, ProgramEnd, SessionEnd, Signals};
 use crate::config::EncodedConfig;
 use crate::conversion::convert::{self, Converted, Input, Plain, Request};
@@ -22,25 +22,11 @@ use crate::results::manifest::{self, Manifest};
 use crate::results::output::{OutputFolder, Staging, Unpublished};
 use crate::session::SessionId;
 use crate::units::{HumanDuration, counted};
-use heaptap_model::bytes::Bytes;
+use heaptap_model::bytes::sha256_of;
 use sha2::{Digest as _, Sha256};
 
 /// A program below this duration can lose all callstacks.
 const SHORT: Duration = Duration::from_millis(30);
-
-/// Facts of a run.
-pub(super) struct Facts {
-    pub(super) pid: u32,
-    pub(super) end: ProgramEnd,
-    pub(super) session: SessionEnd,
-    pub(super) time_over: bool,
-    pub(super) lasted: Duration,
-    /// Processes of the program that still run.
-    pub(super) left: Vec<(u32, String)>,
-    pub(super) steps: Vec<manifest::Step>,
-    /// The trace, which stays if anything fails from now on.
-    pub(super) trace: PathBuf,
-}
 
 /// Converts the trace, and publishes the results.
 #[expect(
@@ -51,15 +37,15 @@ pub(super) async fn write(
     options: &HostOptions,
     checked: &Checked,
     encoded: &EncodedConfig,
-    mut facts: Facts,
-    unnamed: Option<std::io::Error>,
+    mut run: Run,
+    trace: &Path,
+    named: std::io::Result<manifest::TraceFile>,
     id: SessionId,
     folder: OutputFolder,
     staging: Staging,
     signals: &mut Signals,
 ) -> Result<HostRecorded, Failure> {
-    let trace = &facts.trace;
-    let mut converted = match convert(options, trace, staging.path(), signals).await {
+    let mut converted = match convert(options, trace, staging.path(), signals, run.calm).await {
         Ok(converted) => converted,
         Err(ConvertError::Interrupted) => {
             let message = "interrupted before the trace was converted";
@@ -75,44 +61,46 @@ pub(super) async fn write(
         }
         Err(error) => return Err(error.into()),
     };
-    facts.steps.push(plan::step("converted"));
-    converted
-        .findings
-        .retain(|finding| applies(finding, &facts));
+    run.steps.push(plan::step("converted"));
+    converted.findings.retain(|finding| applies(finding, &run));
     for finding in &mut converted.findings {
         // A device's log does not exist here.
         finding.help.take_if(|help| help.contains("adb logcat"));
     }
+    let (file, unnamed) = match named {
+        Ok(file) => (Some(file), None),
+        Err(error) => (trace_file(trace), Some(error)),
+    };
     let sampled = converted.dumps.iter().any(|dump| dump.file.is_some());
-    let lost = facts.session != SessionEnd::Complete;
+    let lost = run.session != SessionEnd::Complete;
     let class = match (sampled, lost) {
         (false, _) => Some(ErrorClass::Empty),
         (true, true) => Some(ErrorClass::Incomplete),
         (true, false) => converted.class(),
     };
     let mut manifest = Manifest {
-        host: Some(program(options, checked, &facts)),
-        targets: targets(&converted, checked, &facts),
+        host: Some(program(options, checked, &run)),
+        targets: targets(&converted, checked, &run),
         config: Some(manifest::Config {
             text: encoded.text.clone(),
             sha256: crate::units::hex(&Sha256::digest(&encoded.bytes)),
         }),
-        trace: trace_file(&facts.trace),
+        trace: file,
         outcome: manifest::Outcome {
             exit_code: class.map_or(0, ErrorClass::exit_code),
             complete: class.is_none(),
-            ended_by: Some(ended_by(&facts).to_owned()),
+            ended_by: Some(ended_by(&run).to_owned()),
         },
         profiles: Some(options.pprof.into()),
         ..Manifest::default()
     };
-    manifest.warnings.extend(lost_warning(&facts, sampled));
+    manifest.warnings.extend(lost_warning(&run, sampled));
     if !sampled {
         manifest
             .warnings
-            .push(why_empty(checked, &converted, options, &facts));
+            .push(why_empty(checked, &converted, options, &run));
     }
-    manifest.warnings.extend(left_running(&facts));
+    manifest.warnings.extend(left_running(&run));
     if let Some(error) = unnamed.filter(|_| sampled) {
         manifest.warnings.push(warning(
             "host-names-missing",
@@ -126,13 +114,13 @@ pub(super) async fn write(
         native: converted.dumps,
         java: converted.java,
     };
-    manifest.steps = facts.steps;
+    manifest.steps = run.steps;
     manifest.write(staging.path())?;
     let output = folder.path().to_owned();
     staging.publish(false).map_err(Unpublished::of_command)?;
     drop(folder);
     Ok(HostRecorded {
-        end: facts.end,
+        end: run.end,
         finished: Finished {
             session: id,
             output,
@@ -152,6 +140,7 @@ async fn convert(
     trace: &Path,
     goal: &Path,
     signals: &mut Signals,
+    calm: tokio::time::Instant,
 ) -> Result<Converted, ConvertError> {
     let control = LookupControl::default();
     let request = Request {
@@ -177,7 +166,7 @@ async fn convert(
     loop {
         tokio::select! {
             converted = &mut converting => return converted,
-            _ = signals.next() => control.cancel(),
+            () = impatience(signals, calm) => control.cancel(),
         }
     }
 }
@@ -190,27 +179,27 @@ fn is_empty(error: &ImportError) -> bool {
 }
 
 /// Returns whether a finding of the trace applies to a program of this host.
-fn applies(finding: &Finding, facts: &Facts) -> bool {
+fn applies(finding: &Finding, run: &Run) -> bool {
     match finding.kind {
         // `why_empty` knows more.
         kind if GUESSES.contains(&kind) => false,
         NOT_ASKED_FOR | NOT_PROFILEABLE => false,
         // Every program that ends disconnects.
         "disconnected" => false,
-        crate::results::findings::TRACE_CUT => facts.session == SessionEnd::Complete,
+        crate::results::findings::TRACE_CUT => run.session == SessionEnd::Complete,
         _ => true,
     }
 }
 
-fn program(options: &HostOptions, checked: &Checked, facts: &Facts) -> manifest::HostProgram {
+fn program(options: &HostOptions, checked: &Checked, run: &Run) -> manifest::HostProgram {
     let command = options.request.command.iter();
     manifest::HostProgram {
         command: command
             .map(|word| word.to_string_lossy().into_owned())
             .collect(),
-        pid: facts.pid,
-        status: facts.end.status(),
-        signal: match facts.end {
+        pid: run.pid,
+        status: run.end.status(),
+        signal: match run.end {
             ProgramEnd::Signaled(signal) => Some(signal),
             ProgramEnd::Exited(_) => None,
         },
@@ -220,14 +209,14 @@ fn program(options: &HostOptions, checked: &Checked, facts: &Facts) -> manifest:
 }
 
 /// Returns the program, and the other processes that have a profile.
-fn targets(converted: &Converted, checked: &Checked, facts: &Facts) -> Vec<manifest::Target> {
+fn targets(converted: &Converted, checked: &Checked, run: &Run) -> Vec<manifest::Target> {
     let target = |name: &str, pid| manifest::Target {
         name: name.to_owned(),
         pid: Some(pid),
         eligibility: None,
         from_startup: None,
     };
-    let mut targets = vec![target(&checked.name, facts.pid)];
+    let mut targets = vec![target(&checked.name, run.pid)];
     for dump in &converted.dumps {
         let pid = u32::try_from(dump.pid).unwrap_or(u32::MAX);
         if targets.iter().all(|known| known.pid != Some(pid)) {
@@ -239,16 +228,15 @@ fn targets(converted: &Converted, checked: &Checked, facts: &Facts) -> Vec<manif
 
 /// Returns the trace for the manifest; `None` if there is none.
 fn trace_file(path: &Path) -> Option<manifest::TraceFile> {
-    let bytes = Bytes::map(path).ok()?;
     Some(manifest::TraceFile {
         file: RAW_TRACE.to_owned(),
-        size: bytes.len() as u64,
-        sha256: crate::units::hex(&Sha256::digest(&bytes[..])),
+        size: path.metadata().ok()?.len(),
+        sha256: sha256_of(path).ok()?,
     })
 }
 
-fn ended_by(facts: &Facts) -> &'static str {
-    match (facts.session, facts.time_over) {
+fn ended_by(run: &Run) -> &'static str {
+    match (run.session, run.time_over) {
         (SessionEnd::Early, _) => "lost",
         (_, true) => "duration",
         (SessionEnd::Killed, false) => "interrupted",
@@ -266,8 +254,8 @@ fn warning(kind: &str, message: String, help: Option<&str>) -> manifest::Warning
     }
 }
 
-fn lost_warning(facts: &Facts, sampled: bool) -> Option<manifest::Warning> {
-    let what = match facts.session {
+fn lost_warning(run: &Run, sampled: bool) -> Option<manifest::Warning> {
+    let what = match run.session {
         SessionEnd::Complete => return None,
         SessionEnd::Early => "perfetto or traced ended during the recording",
         SessionEnd::Killed => "perfetto was ended before it had written the final dump",
@@ -288,18 +276,18 @@ fn why_empty(
     checked: &Checked,
     converted: &Converted,
     options: &HostOptions,
-    facts: &Facts,
+    run: &Run,
 ) -> manifest::Warning {
     let name = &checked.name;
     let silent = converted.dumps.is_empty();
     let (why, help) = match checked.cautions.first() {
         Some(caution) => (caution.message.clone(), caution.help.clone()),
-        None if facts.session == SessionEnd::Early => (
+        None if run.session == SessionEnd::Early => (
             "the tracing service ended too early".to_owned(),
             "record again".to_owned(),
         ),
-        None if silent && facts.lasted < SHORT => (
-            format!("it ran for {} only", HumanDuration(facts.lasted)),
+        None if silent && run.lasted < SHORT => (
+            format!("it ran for {} only", HumanDuration(run.lasted)),
             "give it more work, or record again".to_owned(),
         ),
         None if silent => (
@@ -327,24 +315,21 @@ fn why_empty(
 
 /// Returns a warning about processes that outlive the program: their new children would wait for a
 /// session that never comes.
-fn left_running(facts: &Facts) -> Option<manifest::Warning> {
+fn left_running(run: &Run) -> Option<manifest::Warning> {
     const SHOWN: usize = 6;
-    if facts.left.is_empty() {
+    let left: Vec<(u32, &str)> = run.processes.alive().collect();
+    if left.is_empty() {
         return None;
     }
-    let shown = facts.left.iter().take(SHOWN);
+    let shown = left.iter().take(SHOWN);
     let shown: Vec<String> = shown.map(|(pid, name)| format!("{name} ({pid})")).collect();
-    let pids = facts
-        .left
-        .iter()
-        .take(SHOWN)
-        .map(|(pid, _)| pid.to_string());
+    let pids = left.iter().take(SHOWN).map(|(pid, _)| pid.to_string());
     Some(warning(
         "host-left-running",
         format!(
             "{} of the program still run: {}; programs that they start from now on wait forever \
              for a recording",
-            counted(facts.left.len() as u64, "process", "processes"),
+            counted(left.len() as u64, "process", "processes"),
             shown.join(", ")
         ),
         Some(&format!("kill {}", pids.collect::<Vec<_>>().join(" "))),

@@ -10,34 +10,25 @@ use std::path::Path;
 use heaptap_proto::perfetto::process_tree::Process;
 use heaptap_proto::perfetto::{ProcessTree, Trace, TracePacket};
 use prost::Message as _;
+use sha2::{Digest as _, Sha256};
 
 use crate::capture::host::Processes;
+use crate::folder::RAW_TRACE;
+use crate::results::manifest::TraceFile;
 use crate::trace::DumpScanner;
+use crate::units::hex;
 
 /// Bytes read at once.
 const PIECE: usize = 1 << 20;
 
-/// Result of adding names.
-pub(super) struct Appended {
-    pub(super) result: io::Result<()>,
-    /// Processes of the program that still run.
-    pub(super) left: Vec<(u32, String)>,
-}
-
-/// Appends the names of the processes that have a profile.
-pub(super) fn append_names(trace: &Path, processes: &Processes) -> Appended {
-    let left = processes
-        .alive()
-        .map(|(pid, name)| (pid, name.to_owned()))
-        .collect();
-    Appended {
-        result: append(trace, processes),
-        left,
-    }
-}
-
-fn append(trace: &Path, processes: &Processes) -> io::Result<()> {
-    let pids = profiled(trace)?;
+/// Appends the names of the processes that have a profile. Returns the file as it then is, because
+/// a trace can be large and is read once for both.
+///
+/// # Errors
+/// Returns an error if the file cannot be read or written, or ends within a packet: bytes behind it
+/// would be read as a part of that packet.
+pub(super) fn append_names(trace: &Path, processes: &Processes) -> io::Result<TraceFile> {
+    let (pids, mut size, mut hash) = profiled(trace)?;
     let named = pids.into_iter().filter_map(|pid| {
         let pid = u32::try_from(pid).ok()?;
         Some(Process {
@@ -49,37 +40,47 @@ fn append(trace: &Path, processes: &Processes) -> io::Result<()> {
     let tree = ProcessTree {
         processes: named.collect(),
     };
-    if tree.processes.is_empty() {
-        return Ok(());
+    if !tree.processes.is_empty() {
+        let packet = TracePacket {
+            process_tree: Some(tree),
+            ..TracePacket::default()
+        };
+        let bytes = Trace {
+            packet: vec![packet],
+        }
+        .encode_to_vec();
+        let mut file = OpenOptions::new().append(true).open(trace)?;
+        file.write_all(&bytes)?;
+        size += bytes.len() as u64;
+        hash.update(&bytes);
     }
-    let packet = TracePacket {
-        process_tree: Some(tree),
-        ..TracePacket::default()
-    };
-    let bytes = Trace {
-        packet: vec![packet],
-    }
-    .encode_to_vec();
-    OpenOptions::new()
-        .append(true)
-        .open(trace)?
-        .write_all(&bytes)
+    Ok(TraceFile {
+        file: RAW_TRACE.to_owned(),
+        size,
+        sha256: hex(&hash.finalize()),
+    })
 }
 
-/// Returns the processes with a complete dump. Fails for a file that ends within a packet: bytes
-/// behind it would be read as a part of that packet.
-fn profiled(trace: &Path) -> io::Result<BTreeSet<u64>> {
+/// Returns the processes with a complete dump, the size of the file, and its hash so far.
+fn profiled(trace: &Path) -> io::Result<(BTreeSet<u64>, u64, Sha256)> {
     let mut file = File::open(trace)?;
     let mut scanner = DumpScanner::default();
+    let mut hash = Sha256::new();
+    let mut size = 0;
     let mut piece = vec![0; PIECE];
     loop {
         match file.read(&mut piece)? {
             0 => break,
-            read => scanner.push(&piece[..read]),
+            read => {
+                scanner.push(&piece[..read]);
+                hash.update(&piece[..read]);
+                size += read as u64;
+            }
         }
     }
     if scanner.is_lost() || scanner.has_rest() {
         return Err(io::Error::other("the trace ends within a packet"));
     }
-    Ok(scanner.dumps().iter().map(|dump| dump.pid).collect())
+    let pids = scanner.dumps().iter().map(|dump| dump.pid).collect();
+    Ok((pids, size, hash))
 }

@@ -1,6 +1,8 @@
 //! Choice of the app to try: the named one, the one in front, or another running one that can be
 //! profiled. Never starts or restarts an app.
 
+use std::collections::BTreeSet;
+
 use super::Ended;
 use super::TryOptions;
 use super::document::TriedApp;
@@ -28,6 +30,8 @@ pub(super) struct App {
     answers: [Answer; 3],
     has_art: bool,
     kind: Option<AppType>,
+    /// Running processes with the typed name.
+    matching: usize,
     /// Of its name.
     assessment: Assessment,
 }
@@ -112,6 +116,9 @@ impl App {
             _ => "",
         };
         let why = match self.chosen {
+            Chosen::Named if self.matching > 1 => {
+                &format!(", one of {} matching processes", self.matching)
+            }
             Chosen::Named => "",
             Chosen::InFront => ", in front",
             Chosen::Running => ", running (no app in front can be profiled)",
@@ -154,7 +161,11 @@ pub(super) async fn choose(
         return match best {
             Some(report) => {
                 let report = report.clone();
-                one(device, facts, options, report, Chosen::Named).await
+                let all = assessment.targets.iter().flat_map(|t| &t.processes);
+                let pids: BTreeSet<u32> = all.map(|report| report.process.pid).collect();
+                let mut app = one(device, facts, options, report, Chosen::Named).await?;
+                app.matching = pids.len();
+                Ok(app)
             }
             None => Err(not_running(&assessment, &options.targets)),
         };
@@ -173,7 +184,7 @@ pub(super) async fn choose(
     let running = apps.iter().filter(can).flat_map(|app| &app.processes);
     let mut names: Vec<String> = front.iter().cloned().collect();
     names.extend(running.map(|process| process.name.clone()));
-    let mut seen = std::collections::BTreeSet::new();
+    let mut seen = BTreeSet::new();
     names.retain(|name| seen.insert(name.clone()));
     names.truncate(MAX_CANDIDATES);
     if names.is_empty() {
@@ -237,6 +248,7 @@ async fn one(
         chosen,
         answers: [report.native, report.java, report.hprof],
         kind,
+        matching: 1,
         assessment,
     })
 }

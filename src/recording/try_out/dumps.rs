@@ -140,7 +140,7 @@ impl Bench<'_> {
             .max()
             .unwrap_or(0);
         Ok(format!(
-            "{}, {}, label bound, {VIEWS} views, {} of {} named",
+            "{} in {}, one of them on request; {} of {} with a name",
             counted(samples, "sample", "samples"),
             counted(dumps.len() as u64, "dump", "dumps"),
             thousands(names.frames_named),

@@ -1,6 +1,7 @@
 //! `doctor --try`: a few seconds of every capability on one device, with a verdict on each, and a
-//! directory to attach to a bug report. Every step has a deadline and ends with a verdict; a step
-//! that fails does not keep the others from being tried.
+//! directory to attach to a bug report. Every step ends with a verdict, and its work on the device
+//! has a deadline. The others are tried although a step fails, unless the device is gone or the user
+//! interrupts; the last one, which puts the device back, always runs.
 //!
 //! | module | contents |
 //! |---|---|
@@ -33,6 +34,7 @@ use time::macros::format_description;
 
 use self::app::App;
 use self::unchanged::DeviceState;
+use super::advice::device_away;
 use super::events::RecordEvent;
 use crate::config::Targets;
 use crate::device::Device;
@@ -46,6 +48,9 @@ use crate::session::{SessionError, Store};
 
 /// Time for a device that vanished to return before the rest is not tried.
 const RETURN: Duration = Duration::from_secs(5);
+/// Advice if the device is gone while data can be on it.
+const LEFT_ON_DEVICE: &str = "connect it; `heaptap status` lists recordings that are still on it, \
+                              and `heaptap stop` fetches and removes them";
 /// Time limit for the facts of the device and the choice of the app.
 const LOOK: Duration = Duration::from_secs(30);
 
@@ -119,10 +124,12 @@ struct Bench<'a> {
     on_event: &'a TryHandler,
 }
 
-/// Tries everything. Returns the report after it is in the directory.
+/// Tries everything. Returns the report; the data of the steps are in the directory, and the caller
+/// writes the report next to them.
 ///
 /// # Errors
-/// Returns an error if the directory or `try.json` cannot be written, or nothing could be tried.
+/// Returns an error if the directory cannot be prepared, or if the device does not
+/// answer; then nothing was tried.
 pub async fn try_out(
     device: &Device,
     store: &Store,
@@ -273,9 +280,8 @@ impl Bench<'_> {
         };
         let obstacle = ready.err()?;
         let message = format!("{} is not connected: {obstacle}", self.device.serial());
-        let failure = Failure::new(ErrorClass::NoDevice, "device-away", message)
-            .with_help("connect it, then run the same command again");
-        Some(failure.into())
+        let help = "connect it, then run the same command again";
+        Some(device_away(message, help).into())
     }
 
     /// Returns the app, or the end of a step that needs one.
@@ -284,7 +290,7 @@ impl Bench<'_> {
             let failure = Failure::new(
                 ErrorClass::NotEligible,
                 "no-app",
-                "it needs a running app that can be profiled",
+                "it needs an app, and there is none to try",
             );
             Ended::NotTried(failure.into())
         })

@@ -8,9 +8,10 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-use super::{Bench, RETURN, TryEvent, interrupted};
+use super::{Bench, LEFT_ON_DEVICE, RETURN, TryEvent, interrupted};
 use crate::error::{ErrorClass, Failure};
 use crate::provoke::Cancel;
+use crate::recording::advice::device_away;
 use crate::recording::companion::is_part_of;
 use crate::recording::events::{EventHandler, RecordEvent};
 use crate::recording::outcome::{Finished, Recorded};
@@ -142,15 +143,13 @@ impl Bench<'_> {
         match cut {
             Cut::Deadline => too_slow(limit),
             Cut::Cancelled => interrupted(),
-            Cut::Away => Failure::new(
-                ErrorClass::NoDevice,
-                "device-away",
-                format!(
-                    "{} was disconnected and did not return",
-                    self.device.serial()
-                ),
-            )
-            .with_help("connect it; `heaptap status` lists recordings that are still on it"),
+            Cut::Away => {
+                let serial = self.device.serial();
+                device_away(
+                    format!("{serial} was disconnected and did not return"),
+                    LEFT_ON_DEVICE,
+                )
+            }
         }
     }
 }

@@ -24,10 +24,15 @@ const TEXT: Duration = Duration::from_secs(30);
 const LOG: Duration = Duration::from_secs(15);
 
 impl Bench<'_> {
-    /// Reads meminfo of the app, which requests a collection; without an app, of the device.
+    /// Reads meminfo of the app, which requests a collection. Without an app it reads that of the
+    /// device, unless the user has named one: then nothing of other apps is wanted.
     pub(super) async fn meminfo(&self, app: Option<&App>) -> Outcome {
+        let targets = match app {
+            None if self.options.targets.is_empty() => Targets::default(),
+            app => self.needs(app)?.targets(),
+        };
         let question = Question {
-            targets: app.map_or_else(Targets::default, App::targets),
+            targets,
             user: self.options.user,
             ..Question::default()
         };
@@ -112,7 +117,8 @@ impl Bench<'_> {
             .map(|line| format!("{line}\n"))
             .collect::<String>();
         self.keep(StepId::Gc, "logcat.txt", text.as_bytes())?;
-        Ok(counted(kept.len() as u64, "line", "lines"))
+        let lines = counted(kept.len() as u64, "line", "lines");
+        Ok(format!("{lines} about garbage collections in the log"))
     }
 
     /// Asks the allocator of the app.

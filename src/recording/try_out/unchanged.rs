@@ -11,10 +11,11 @@ use tokio::time::{Instant, sleep};
 
 use super::dumps::{keep_stripped, unwritten};
 use super::pilot::sessions_below;
-use super::{Bench, Ended, Outcome, RETURN, StepId};
+use super::{Bench, Ended, LEFT_ON_DEVICE, Outcome, RETURN, StepId};
 use crate::device::{Command, Device, DeviceError};
 use crate::eligibility::DeviceFacts;
 use crate::error::{ErrorClass, Failure};
+use crate::recording::advice::device_away;
 use crate::recording::blocking::blocking;
 use crate::recording::events::EventHandler;
 use crate::recording::sessions::{self, SessionSelector};
@@ -50,7 +51,11 @@ done
 echo "heaptap-part selinux"; getenforce
 echo "heaptap-part perfetto"; pidof perfetto
 echo "heaptap-part app"; cat "/proc/$1/stat" 2>/dev/null
-echo "heaptap-part properties"; getprop"#;
+echo "heaptap-part properties"; getprop
+echo "heaptap-part end""#;
+const WHAT: &str = "reading the state of the device";
+/// Last line of a complete state.
+const END: &str = "heaptap-part end";
 
 /// State of a device.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -70,13 +75,21 @@ impl DeviceState {
         pid: Option<u32>,
     ) -> Result<DeviceState, DeviceError> {
         let command = Command::script(STATE)
-            .called("reading the state of the device")
+            .called(WHAT)
             .arg(pid.map_or_else(|| "none".to_owned(), |pid| pid.to_string()));
         let output = device.run(&command, LOOK).await?;
-        Ok(DeviceState::parse(&String::from_utf8_lossy(&output.stdout)))
+        let text = String::from_utf8_lossy(&output.stdout);
+        DeviceState::parse(&text).ok_or_else(|| DeviceError::Garbled {
+            serial: device.serial().to_owned(),
+            what: WHAT.to_owned(),
+            detail: "the end is missing".to_owned(),
+        })
     }
 
-    fn parse(text: &str) -> DeviceState {
+    /// Returns `None` for a text that is not whole: what is missing would look as if the
+    /// recordings had removed it.
+    fn parse(text: &str) -> Option<DeviceState> {
+        let text = text.trim_end().strip_suffix(END)?;
         let mut state = DeviceState::default();
         let mut part = "";
         for line in text.lines().map(|line| line.trim_end_matches('\r')) {
@@ -100,7 +113,7 @@ impl DeviceState {
                 _ => {}
             }
         }
-        state
+        Some(state)
     }
 
     /// Parses `[name]: [value]`. Android does not distinguish an empty property from a missing one.
@@ -168,6 +181,35 @@ fn started(line: &str) -> Option<&str> {
     fields.split_whitespace().nth(19)
 }
 
+/// Recordings that failed steps left on the device.
+#[derive(Default)]
+struct Left {
+    fetched: usize,
+    /// Sessions that this host cannot write, with the reason.
+    unwritten: Vec<(String, Failure)>,
+}
+
+/// Returns why the device is not as before: because of this host, if nothing but recordings that it
+/// cannot write stays.
+fn not_restored(changes: Vec<String>, left: Left) -> Failure {
+    let is_unwritten = |change: &String| left.unwritten.iter().any(|(id, _)| change.contains(id));
+    let is_host = changes.iter().all(is_unwritten);
+    let Some((id, mut failure)) = left.unwritten.into_iter().next().filter(|_| is_host) else {
+        let changes = join_list(changes.into_iter());
+        let message = format!("the device is not as before: {changes}");
+        return Failure::new(ErrorClass::Device, "not-restored", message).with_help(
+            "`heaptap status` lists recordings that are still on it, and `heaptap stop` \
+             fetches and removes them; a restart of the device resets its properties",
+        );
+    };
+    failure.message = format!(
+        "data of failed steps stay on the device, because this host cannot write them: {}",
+        failure.message
+    );
+    failure.hints.clear();
+    failure.with_help(format!("free disk space, then run `heaptap stop {id}`"))
+}
+
 impl Bench<'_> {
     /// Fetches what failed steps left on the device, and compares its state with that before.
     pub(super) async fn put_back(
@@ -178,13 +220,9 @@ impl Bench<'_> {
     ) -> Outcome {
         if let Err(obstacle) = self.device.wait_ready(RETURN).await {
             let message = format!("{} is not connected: {obstacle}", self.device.serial());
-            let failure = Failure::new(ErrorClass::NoDevice, "device-away", message).with_help(
-                "connect it; `heaptap status` lists recordings that are still on it, and \
-                 `heaptap stop` fetches and removes them",
-            );
-            return Err(failure.into());
+            return Err(device_away(message, LEFT_ON_DEVICE).into());
         }
-        let fetched = self.fetch_left().await?;
+        let left = self.fetch_left().await?;
         let before = before.map_err(|error| Ended::Failed(Failure::from(error).into()))?;
         // The shell of Android 10 cannot remove its one trace file.
         let is_old = facts.api().is_some_and(|api| api < 30);
@@ -206,31 +244,27 @@ impl Bench<'_> {
             sleep(LOOK_AGAIN).await;
         };
         if !changes.is_empty() {
-            let message = format!(
-                "the device is not as before: {}",
-                join_list(changes.into_iter())
-            );
-            let failure = Failure::new(ErrorClass::Device, "not-restored", message).with_help(
-                "`heaptap status` lists recordings that are still on it, and `heaptap stop` \
-                 fetches and removes them; a restart of the device resets its properties",
-            );
-            return Err(failure.into());
+            return Err(not_restored(changes, left).into());
         }
         let mut words = "files, properties, SELinux and the app are as before".to_owned();
-        if let Some(fixed) = fixed.filter(|fixed| !before.files.contains(fixed)) {
-            words += &format!(" but for {fixed}, which the shell of Android 10 cannot remove");
-        }
-        match fetched {
+        match left.fetched {
             0 => {}
             1 => words += "; fetched a recording that a step left",
             count => words += &format!("; fetched {count} recordings that steps left"),
         }
+        // It stays if the first recording of this device was one of the steps.
+        if let Some(fixed) = fixed.filter(|fixed| !before.files.contains(fixed)) {
+            let message =
+                format!("{fixed} stays: the shell of Android 10 cannot remove it; other {words}");
+            let failure = Failure::new(ErrorClass::Device, "not-restored", message);
+            return Err(Ended::Impossible(failure.into()));
+        }
         Ok(words)
     }
 
-    /// Ends, fetches and removes sessions of steps; returns how many.
-    async fn fetch_left(&self) -> Result<usize, Ended> {
-        let mut fetched = 0;
+    /// Ends, fetches and removes sessions of steps.
+    async fn fetch_left(&self) -> Result<Left, Ended> {
+        let mut left = Left::default();
         for id in sessions_below(self.store, self.folder) {
             let (_ask, mut controls) = mpsc::unbounded_channel();
             let ignored: EventHandler = Arc::new(|_| {});
@@ -246,8 +280,13 @@ impl Bench<'_> {
                 &ignored,
             );
             // One that fails is named in the report.
-            let ended = tokio::time::timeout(FETCH, Box::pin(stopped)).await;
-            fetched += usize::from(matches!(ended, Ok(Ok(_))));
+            match tokio::time::timeout(FETCH, Box::pin(stopped)).await {
+                Ok(Ok(_)) => left.fetched += 1,
+                Ok(Err(failure)) if failure.class == ErrorClass::HostWrite => {
+                    left.unwritten.push((id, failure));
+                }
+                _ => {}
+            }
         }
         let folder = self.folder.join(StepId::Hprof.word());
         let path = folder.clone();
@@ -264,7 +303,7 @@ impl Bench<'_> {
         })
         .await;
         stripped
-            .map(|()| fetched)
+            .map(|()| left)
             .map_err(|error| unwritten(&path, &error))
     }
 }
@@ -277,11 +316,11 @@ mod tests {
         heaptap-part files /data/local/tmp\n.\n..\nmine.txt\nheaptap-part selinux\nEnforcing\n\
         heaptap-part perfetto\n77\nheaptap-part app\n2050 (a) b c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 \
         14 15 16 17 18 4711 20\nheaptap-part properties\n[persist.traced.enable]: [1]\n\
-        [traced.lazy.heapprofd]: []\n[sys.x]: [1\nheaptap-part files /\n]\n";
+        [traced.lazy.heapprofd]: []\n[sys.x]: [1\nheaptap-part files /\n]\nheaptap-part end\n";
 
     #[test]
     fn the_state_is_compared_by_what_recordings_change() {
-        let before = DeviceState::parse(BEFORE);
+        let before = DeviceState::parse(BEFORE).unwrap();
         assert_eq!(before.app, "4711");
         assert_eq!(before.files.len(), 1, "{before:?}");
         assert_eq!(before.changes(&before, None), Vec::<String>::new());
@@ -292,7 +331,7 @@ mod tests {
             .replace("4711", "9999")
             .replace("heapprofd]: []", "heapprofd]: [1]")
             .replace("[sys.x]: [1", "[sys.x]: [2");
-        let after = DeviceState::parse(&after);
+        let after = DeviceState::parse(&after).unwrap();
         assert!(before.has_lost_app(&after) && !before.has_lost_app(&before));
         assert_eq!(
             before.changes(&after, None),
@@ -303,6 +342,9 @@ mod tests {
                 "the property traced.lazy.heapprofd was \"\" and is \"1\"",
             ]
         );
+        // Half of a state is not compared.
+        let cut = BEFORE.find("[traced.lazy").unwrap();
+        assert_eq!(DeviceState::parse(&BEFORE[..cut]), None);
         let fixed = Some("/data/local/tmp/heaptap-1.hprof");
         assert_eq!(before.changes(&after, fixed).len(), 3);
     }

@@ -214,7 +214,7 @@ impl Fault {
         let out = lab.work().join("out");
         let state = lab.dir.path().join("state");
         match self {
-            HostFull => limit_files(pid),
+            HostFull => limit_files(pid, 0),
             NoOutput => {
                 let _ = std::fs::remove_dir_all(&out);
                 std::fs::write(&out, b"in the way").unwrap();
@@ -238,19 +238,19 @@ fn has_server(lab: &Lab) -> bool {
     asked.is_ok() && &answer == b"OKAY"
 }
 
-/// Lets no file of a process grow.
+/// Lets no file of a process grow beyond a size.
 #[cfg(target_os = "linux")]
-fn limit_files(pid: u32) {
+pub fn limit_files(pid: u32, bytes: u64) {
     use rustix::process::{Pid, Resource, Rlimit, prlimit};
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    let none = Rlimit {
-        current: Some(0),
-        maximum: Some(0),
+    let limit = Rlimit {
+        current: Some(bytes),
+        maximum: Some(bytes),
     };
-    prlimit(pid, Resource::Fsize, none).expect("a limit for our own child");
+    prlimit(pid, Resource::Fsize, limit).expect("a limit for our own child");
 }
 
 #[cfg(not(target_os = "linux"))]
-fn limit_files(_pid: u32) {
+pub fn limit_files(_pid: u32, _bytes: u64) {
     panic!("the size of files is limited on Linux only");
 }

@@ -3,7 +3,7 @@
 #![expect(clippy::print_stdout, reason = "cells for people")]
 
 mod cell;
-mod faults;
+pub mod faults;
 mod judge;
 mod page;
 mod report;

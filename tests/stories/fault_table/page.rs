@@ -35,8 +35,27 @@ pub fn write(cells: &Cells) {
     std::fs::write(path(), with_tables(&read(), cells)).expect("docs/ can be written");
 }
 
+/// Returns a list of the tables, with links.
+fn contents() -> String {
+    let mut text = String::from("\nFaults:\n\n");
+    for fault in Fault::ALL {
+        let (_, title) = fault.names();
+        let words = title.to_lowercase().replace(' ', "-");
+        let kept = |c: &char| c.is_alphanumeric() || matches!(c, '-' | '_');
+        let anchor: String = words.chars().filter(kept).collect();
+        let _ = writeln!(text, "- [{title}](#{anchor})");
+    }
+    text
+}
+
+#[test]
+fn the_page_lists_its_tables() {
+    assert!(read().contains(&contents()), "add\n{}", contents());
+}
+
 fn tables(cells: &Cells) -> String {
-    let mut text = String::from("\n|Step|heaptap is about to|\n|-|-|\n");
+    let mut text = contents();
+    text += "\n|Step|heaptap is about to|\n|-|-|\n";
     for (n, step) in STEPS.iter().enumerate() {
         let _ = writeln!(text, "|{}|{}|", n + 1, step.title);
     }

@@ -40,12 +40,32 @@ const MAX_INTERPRETERS: usize = 4;
 /// Maximum length of the first line of a script that Linux reads.
 const MAX_SHEBANG_BYTES: usize = 255;
 
-/// Checks the Perfetto build, the library and the program.
+/// Returns the name of the program in messages and default names, if it exists.
+///
+/// # Errors
+/// Returns an error if it does not exist.
+pub fn program_name(request: &Request) -> Result<String, HostError> {
+    found(request).map(|(_, name)| name)
+}
+
+/// Returns the executable file, and the last part of the name as typed.
+fn found(request: &Request) -> Result<(PathBuf, String), HostError> {
+    let typed = request.command.first().cloned().unwrap_or_default();
+    let program = search(&typed, request.path.as_deref());
+    let program = program.ok_or_else(|| HostError::ProgramMissing {
+        program: typed.to_string_lossy().into_owned(),
+    })?;
+    let name = Path::new(&typed).file_name().unwrap_or(&typed);
+    Ok((program, name.to_string_lossy().into_owned()))
+}
+
+/// Checks the program, the Perfetto build and the library; what the user typed comes first.
 ///
 /// # Errors
 /// Returns an error if a part is missing, or if the program would not be recorded; with
 /// [`Request::force`], the latter are cautions.
 pub fn check(request: &Request) -> Result<Checked, HostError> {
+    let (program, name) = found(request)?;
     let tools = find::find(request)?;
     let ring = request.tmp.as_deref().unwrap_or(Path::new("/tmp"));
     if !ring.is_dir() || !os::is_writable(ring) {
@@ -57,14 +77,10 @@ pub fn check(request: &Request) -> Result<Checked, HostError> {
     let typed = request.command.first().cloned().unwrap_or_default();
     let shown = typed.to_string_lossy().into_owned();
     let search = |name: &OsStr| search(name, request.path.as_deref());
-    let program = search(&typed).ok_or(HostError::ProgramMissing {
-        program: shown.clone(),
-    })?;
-    let name = Path::new(&typed).file_name().unwrap_or(&typed);
     let mut checked = Checked {
         tools,
         program: program.clone(),
-        name: name.to_string_lossy().into_owned(),
+        name,
         interpreter: None,
         cautions: Vec::new(),
     };

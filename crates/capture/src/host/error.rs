@@ -63,10 +63,22 @@ pub enum HostError {
     },
 }
 
-/// Way to get the missing parts.
-const GET: &str = "Perfetto's releases have both for Linux: unpack linux-amd64.zip, then name \
-    the directory with --perfetto-dir DIR. `traced` and `perfetto` of a distribution work too, \
-    with --preload-library LIB.";
+/// Archive of Perfetto's releases for this processor.
+const RELEASE: &str = if cfg!(target_arch = "aarch64") {
+    "linux-arm64.zip"
+} else {
+    "linux-amd64.zip"
+};
+
+/// Returns the way to get the missing parts.
+fn get() -> String {
+    format!(
+        "{RELEASE} of Perfetto's releases (github.com/google/perfetto/releases) has tracebox and \
+         libheapprofd_glibc_preload.so: unpack it, then name its directory with --perfetto-dir \
+         DIR. Releases without the library are older. `traced` and `perfetto` of a distribution \
+         work too, with --preload-library LIB."
+    )
+}
 
 impl Classified for HostError {
     fn facts(&self) -> ErrorFacts {
@@ -76,7 +88,7 @@ impl Classified for HostError {
                     "record an app on a device (`heaptap record -n NAME`), or run heaptap on Linux",
                 ),
             HostError::ToolsMissing { .. } => {
-                ErrorFacts::new(ErrorClass::BadInput, "host-tools-missing").with_help(GET)
+                ErrorFacts::new(ErrorClass::BadInput, "host-tools-missing").with_help(get())
             }
             HostError::ProgramMissing { .. } => {
                 ErrorFacts::new(ErrorClass::BadInput, "host-program-missing").with_help(

@@ -50,7 +50,7 @@ pub(super) fn find(request: &Request) -> Result<Tools, HostError> {
     let missing = |what, several: bool| {
         let mut places: Vec<String> = named.iter().map(|p| p.display().to_string()).collect();
         if several || named.is_empty() {
-            places.push("PATH".to_owned());
+            places.push(format!("PATH, {SYSTEM}"));
             places.extend(prebuilts.iter().map(|p| p.display().to_string()));
         }
         HostError::ToolsMissing { what, places }

@@ -30,7 +30,7 @@ pub use elsewhere::{Program, Signals, Tracing};
 #[cfg(target_os = "linux")]
 pub use linux::{Program, Signals, Tracing};
 
-pub use check::{Caution, Checked, check};
+pub use check::{Caution, Checked, check, program_name};
 pub use error::HostError;
 pub use find::Tools;
 pub use request::Request;

@@ -2,9 +2,11 @@
 //! The process that finishes a session holds its lock, so that no two processes do; the
 //! system releases the lock when that process ends, even if it is killed.
 
+use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -25,6 +27,8 @@ const LOOK: Duration = Duration::from_millis(10);
 #[derive(Debug, Clone)]
 pub struct Store {
     folder: PathBuf,
+    /// Sessions of this process, which its copies share.
+    own: Arc<Mutex<BTreeSet<SessionId>>>,
 }
 
 /// A file that stays on its device although it has been fetched.
@@ -69,7 +73,10 @@ impl Store {
             path: folder.clone(),
             source,
         })?;
-        Ok(Store { folder })
+        Ok(Store {
+            folder,
+            own: Arc::default(),
+        })
     }
 
     /// Returns the directory of the journals.
@@ -87,6 +94,7 @@ impl Store {
         let path = self.journal_path(&id);
         let journal = Journal::create(&path, header)
             .map_err(|source| SessionError::State { path, source })?;
+        lock_own(&self.own).insert(id);
         Ok((journal, lock))
     }
 
@@ -286,6 +294,7 @@ impl Store {
         let id = &state.header.id;
         state.in_process
             && state.pulled.is_none()
+            && !lock_own(&self.own).contains(id)
             && self.take_lock(id).is_ok_and(|lock| {
                 folder::release(&state.header.output, &Owner::Session(id.clone()));
                 self.forget(id, lock).is_ok()
@@ -312,6 +321,11 @@ impl Store {
     fn lock_path(&self, id: &SessionId) -> PathBuf {
         self.folder.join(format!("{id}.lock"))
     }
+}
+
+/// A panic elsewhere leaves the set whole.
+fn lock_own(own: &Mutex<BTreeSet<SessionId>>) -> MutexGuard<'_, BTreeSet<SessionId>> {
+    own.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn remove_if_there(path: &Path) -> io::Result<()> {

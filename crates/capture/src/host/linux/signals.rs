@@ -39,6 +39,11 @@ impl Signals {
             None => std::future::pending().await,
         }
     }
+
+    /// Forgets the signals that came until now.
+    pub fn drain(&mut self) {
+        while self.0.try_recv().is_ok() {}
+    }
 }
 
 fn watch() -> io::Result<Signals> {
