@@ -51,8 +51,9 @@ emulator() { # target: the words before a program of it, nothing for this machin
 build_and_check() { # target
     local target=$1 program=$ports/$1/heaptap kind
     mkdir -p "$ports/$target"
-    # No strip: that would be rust-objcopy, which Debian does not have.
-    inside env CARGO_ZIGBUILD_ZIG_PATH="$build/zig/ziglang/zig" CARGO_PROFILE_RELEASE_STRIP=none \
+    # No strip: that would be rust-objcopy, which Debian does not have. The C library is zig's.
+    inside env RUSTFLAGS="$([[ $target != *-musl ]] || echo -Clink-self-contained=no)" \
+        CARGO_ZIGBUILD_ZIG_PATH="$build/zig/ziglang/zig" CARGO_PROFILE_RELEASE_STRIP=none \
         "$build/zig/bin/cargo-zigbuild" zigbuild --locked --release \
         -Zbuild-std=std,panic_unwind --target "$target"
     cp "$build/target/$target/release/heaptap" "$program"

@@ -272,15 +272,22 @@ fn looks_mapped(line: &[u8]) -> bool {
     is_hex(ends.next()) && is_hex(ends.next())
 }
 
-/// A separate program, so that it does not inherit the connection.
-const DUMPHEAP: &str = "am dumpheap -m $1 \"$2\" >\"$2.said\" 2>&1; echo heaptap-end >>\"$2.said\"";
+/// A separate program, so that it does not inherit the connection. `$3` is the shell that waits for
+/// it: if that one is gone, nothing else removes the files.
+const DUMPHEAP: &str = r#"am dumpheap -m $1 "$2" >"$2.said" 2>&1
+if kill -0 $3 2>/dev/null; then
+  echo heaptap-end >>"$2.said"
+else
+  rm -f "$2" "$2.said"
+fi"#;
 
 /// `$1` pid, `$2` file, `$3` [`DUMPHEAP`]. Newer versions of `am` wait for the app, which might be
 /// frozen or stuck; older ones return before the file exists. Both waits are limited, and
-/// everything is cleaned up.
+/// everything is cleaned up, also when the connection ends.
 const MALLOC_INFO: &str = r#"cat /proc/uptime
 rm -f "$2" "$2.said"
-sh -c "$3" heaptap-malloc-info $1 "$2" </dev/null >/dev/null 2>&1 &
+trap "rm -f \"\$2\" \"\$2.said\"; exit 129" HUP
+sh -c "$3" heaptap-malloc-info $1 "$2" $$ </dev/null >/dev/null 2>&1 &
 n=0
 while [ $n -lt 200 ] && ! grep -q "^heaptap-end" "$2.said" 2>/dev/null; do
   n=$((n+1)); sleep 0.1
