@@ -42,6 +42,7 @@ mod minified;
 mod moments;
 mod night;
 mod old;
+mod paths;
 mod provoke;
 mod queried;
 mod record;

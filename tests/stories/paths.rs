@@ -1,0 +1,62 @@
+//! Directories with names that a system limits or reads in its own way.
+
+use crate::lab::{APP, Lab};
+
+const FAST: &str = "android=14,build=userdebug,speed=10";
+
+/// Records into `folder`, and reads the results with commands that write files of their own.
+fn record_and_read(lab: &Lab, state: &str, folder: &str) {
+    let run = |args: &[&str]| {
+        let ended = lab.start_as(state, args).end();
+        assert_eq!(ended.code(), Some(0), "{folder}: {ended}");
+        ended
+    };
+    let with = ["--with", "java,meminfo,smaps", "-d", "2s"];
+    run(&[&["record", "-n", APP, "-o", folder][..], &with].concat());
+    assert!(run(&["status"]).stdout.trim().is_empty(), "{folder}");
+    let file = |name: &str| format!("{folder}/{name}");
+    run(&["top", folder]);
+    run(&["leaks", &file("java")]);
+    run(&["report", folder, "-o", &file("page.html")]);
+    run(&["query", folder, "-o", &file("tables.db")]);
+    run(&["convert", folder, "--format", "folded", "-o", &file("x")]);
+    run(&["symbolize", folder]);
+}
+
+#[test]
+fn results_and_journals_are_below_paths_of_more_than_260_characters() {
+    let lab = Lab::new(FAST);
+    let folder = ["d".repeat(60).as_str(); 5].join("/") + "/out";
+    let state = ["s".repeat(60).as_str(); 5].join("/");
+    record_and_read(&lab, &state, &folder);
+    for name in ["raw-trace", "page.html", "tables.db"] {
+        let path = lab.work().join(&folder).join(name);
+        assert!(path.as_os_str().len() > 320, "{}", path.display());
+        assert!(path.is_file(), "{}", path.display());
+    }
+}
+
+#[cfg(windows)]
+#[test]
+fn a_directory_can_be_relative_to_a_drive_or_verbatim_or_have_slashes() {
+    let lab = Lab::new(FAST);
+    let work = lab.work();
+    let drive = work.to_str().and_then(|path| path.get(..2));
+    let drive = drive.expect("a drive");
+    for (typed, folder) in [
+        (format!("{drive}relative"), "relative"),
+        (format!(r"\\?\{}\verbatim", work.display()), "verbatim"),
+        ("slashes/in/it".to_owned(), "slashes/in/it"),
+        (r"back\slashes".to_owned(), "back/slashes"),
+    ] {
+        let args = ["record", "-n", APP, "-o", &typed, "-d", "2s"];
+        let ended = lab.run(&args);
+        assert_eq!(ended.code(), Some(0), "{typed}: {ended}");
+        assert!(
+            lab.work().join(folder).join("raw-trace").is_file(),
+            "{ended}"
+        );
+        let ended = lab.run(&["top", &typed]);
+        assert_eq!(ended.code(), Some(0), "{typed}: {ended}");
+    }
+}
