@@ -4,6 +4,7 @@
 #   ports/windows.sh build     heaptap.exe (release) in target/ports/windows
 #   ports/windows.sh run ARG…  heaptap.exe ARG… under wine, in the current folder
 #   ports/windows.sh test [SUITE [NAME…]]  tests under wine: `lib` (the default), or one of tests/
+#   ports/windows.sh capture   what a console shows of some commands, into docs/ports/windows.txt
 #   ports/windows.sh bench     heaptap.exe records from the real bench (tests/bench)
 #   ports/windows.sh           build, then run the demo into a fresh folder and show it
 #
@@ -78,7 +79,7 @@ run() {
         "$wine" "${program:-$out/heaptap.exe}" "$@"
     if [ "${console:-no}" = yes ]; then
         # Ctrl-C needs a console, which wine makes of a terminal. It draws each character alone.
-        script -qefc "$(printf '%q ' "$@")" /dev/null </dev/null |
+        script -qefc "stty cols 100 rows 40; $(printf '%q ' "$@")" "${terminal:-/dev/null}" </dev/null |
             sed -u 's/\x1b\[[?0-9;]*[a-zA-Z]//g; s/\x1b([A-Z]//g; s/\r$//'
     else
         "$@"
@@ -96,6 +97,31 @@ demo() {
     echo "== exit code $rc, left in $folder:"
     find out -type f -exec ls -l {} +
     return $rc
+}
+
+# pyte is a terminal: it draws what wine's console sends, which moves the cursor. wine 8 counts the
+# characters of colors as columns.
+capture() {
+    local line words python=$ports/venv/bin/python
+    [ -x "$python" ] || python3 -m venv "$ports/venv"
+    "$ports/venv/bin/pip" install -q --disable-pip-version-check pyte==0.8.2
+    cd "$(mktemp -d "$out/capture.XXXXXX")"
+    mkdir -p "$repo/docs/ports"
+    for line in "demo -o out" "top out" "diff out@1 out@last" "leaks out/java" \
+        "doctor --virtual" "record -n com.example.nothing --virtual" "top missing"; do
+        read -ra words <<<"$line"
+        console=yes terminal=$PWD/typed NO_COLOR=1 run "${words[@]}" >/dev/null || true
+        printf '> heaptap %s\n\n' "$line"
+        "$python" - "$PWD/typed" <<'EOF'
+import sys, pyte
+typed = open(sys.argv[1], "rb").read()
+screen = pyte.HistoryScreen(100, 40, history=1000)
+# The first line is of `script`, as is the last one.
+pyte.ByteStream(screen).feed(typed.split(b"\n", 1)[1].rsplit(b"\nScript done", 1)[0])
+lines = ["".join(line[x].data for x in range(100)) for line in screen.history.top]
+print("\n".join(line.rstrip() for line in lines + screen.display).strip(), end="\n\n")
+EOF
+    done >"$repo/docs/ports/windows.txt"
 }
 
 # A recording by the real adb and perfetto, ended by Ctrl-C; without heapprofd it stays empty.
@@ -130,6 +156,7 @@ build) build ;;
 run) shift; run "$@" ;;
 test) shift; run_tests "$@" ;;
 bench) bench ;;
+capture) capture ;;
 all) build; demo ;;
 *) sed -n '2,/^set -e/s/^#\( \|$\)//p' "$0"; exit 2 ;;
 esac

@@ -10,6 +10,7 @@
 
 pub mod fail_checks;
 pub mod keys;
+mod redraw;
 pub mod render;
 pub mod save_file;
 pub mod signals;
@@ -202,7 +203,7 @@ impl Console {
         };
         let stderr_terminal = io::stderr().is_terminal();
         let quiet = has("--quiet") || short('q');
-        let progress = stderr_terminal && !quiet && !has("--no-progress");
+        let progress = stderr_terminal && !quiet && !has("--no-progress") && redraw::is_possible();
         let target = if progress {
             ProgressDrawTarget::stderr()
         } else {
@@ -227,7 +228,7 @@ impl Console {
                         _ => 0,
                     })
                     .fold(0, u8::saturating_add),
-                // Asking also switches a Windows console to understand the sequences.
+                // Asking also switches a Windows console to understand the sequences of stdout.
                 stdout_color: wants_color(
                     io::stdout().is_terminal(),
                     console::Term::stdout().features().colors_supported(),

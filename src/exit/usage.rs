@@ -142,7 +142,12 @@ fn help_of_command(parent: &clap::Command, typed: &str) -> Option<String> {
 
 /// Returns the typed line with the word `added` before the word `before`.
 fn with_added(typed: &[String], added: &str, before: &str) -> Option<String> {
-    let at = typed.iter().position(|word| word == before)?;
+    let mut places = typed.iter().enumerate().filter(|(_, word)| *word == before);
+    let (at, _) = places.next()?;
+    // It could be the value of an option.
+    if places.next().is_some() {
+        return None;
+    }
     let (begin, rest) = typed.split_at(at);
     let words = begin.iter().map(String::as_str).chain([added]);
     let words = words.chain(rest.iter().map(String::as_str));

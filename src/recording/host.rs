@@ -101,7 +101,7 @@ struct Run {
     lasted: Duration,
     /// End of the time in which signals are meant for the program.
     calm: tokio::time::Instant,
-    /// Those of the program, and whether they still run.
+    /// Processes of the program, running and ended.
     processes: Processes,
     steps: Vec<manifest::Step>,
 }
@@ -304,7 +304,7 @@ async fn follow(
         Some(session) => session,
         None => {
             steps.push(plan::step("stop-requested"));
-            tracing.stop(impatience(signals, calm)).await
+            tracing.stop(signals.after(calm)).await
         }
     };
     steps.push(plan::step("trace-complete"));
@@ -318,7 +318,7 @@ async fn follow(
     // The trace is complete: a signal costs nothing but this.
     tokio::select! {
         () = releasing => {}
-        () = impatience(signals, calm) => {}
+        () = signals.after(calm) => {}
     }
     tracing.end().await;
     all_end(&mut processes).await;
@@ -332,17 +332,6 @@ async fn follow(
         calm,
         processes,
         steps,
-    }
-}
-
-/// Waits for a signal after the `calm` that follows the end of the program: one that came with the
-/// end was meant for the program.
-async fn impatience(signals: &mut Signals, calm: tokio::time::Instant) {
-    loop {
-        signals.next().await;
-        if tokio::time::Instant::now() >= calm {
-            return;
-        }
     }
 }
 

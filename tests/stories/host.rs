@@ -20,7 +20,12 @@ while [ $# -gt 0 ]; do
   case "$1" in -o) out=$2;; --notify-fd) fd=$2;; esac
   shift
 done
-[ "${out##*/}" = release ] && : > "$TMPDIR/releasing" && exec sleep 600
+if [ "${out##*/}" = release ]; then
+  : > "$TMPDIR/releasing"
+  sleep 10
+  : > "$TMPDIR/waited"
+  exec sleep 600
+fi
 trap 'cp "$HEAPTAP_TEST_TRACE" "$out"; exit 0' INT
 printf '\0' > /proc/self/fd/$fd
 while :; do sleep 0.05; done
@@ -150,11 +155,14 @@ fn a_signal_after_the_program_ends_the_wait_and_keeps_the_results() {
         "-c",
         program,
     ]);
+    let begun = std::time::Instant::now();
     while !host.path("tmp/releasing").exists() {
-        std::thread::yield_now();
+        assert!(begun.elapsed() < crate::lab::LIMIT, "nothing is released");
+        std::thread::sleep(std::time::Duration::from_millis(10));
     }
     running.signal_at_once("INT");
     let ended = running.end();
+    assert!(!host.path("tmp/waited").exists(), "{ended}");
     assert_eq!(ended.code(), Some(0), "{ended}");
     let manifest = host.manifest(&ended);
     assert_eq!(manifest["outcome"]["complete"], true, "{ended}");

@@ -431,6 +431,21 @@ fn an_app_that_does_not_answer_keeps_nobody_from_the_rest() {
 }
 
 #[test]
+fn an_interrupt_while_an_app_does_not_answer_leaves_no_file_on_the_device() {
+    let lab = Lab::new("android=14,build=userdebug,speed=10,app=frozen");
+    let running = lab.start(&["meminfo", "-n", APP, "--reconcile"]);
+    let left = |lab: &Lab| {
+        let files = lab.phone.list("/data/local/tmp");
+        files.iter().any(|file| file.contains("malloc_info"))
+    };
+    lab.until("the allocator is asked", left);
+    running.signal("INT");
+    let ended = running.end();
+    assert_ne!(ended.code(), Some(0), "{ended}");
+    lab.until("nothing is left", |lab| !left(lab));
+}
+
+#[test]
 fn what_an_allocator_said_is_shown_without_a_recording() {
     let lab = Lab::new(ROOTED);
     let xml = "<malloc version=\"scudo-1\"><alloc size=\"1024\" count=\"3\"/></malloc>\n";

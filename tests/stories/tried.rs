@@ -281,7 +281,7 @@ fn an_app_that_does_not_run_is_named_and_not_started() {
     let ended = lab.expect(4, &["doctor", "--try", "-n", "com.example.nowhere"]);
     let lines = |text: &str| ended.stdout.lines().filter(|l| l.contains(text)).count();
     assert_eq!(lines("there is none to try"), 1, "{ended}");
-    assert_eq!(lines("for the reason of native"), 6, "{ended}");
+    assert_eq!(lines("same reason as native"), 6, "{ended}");
     // This one runs, and its manifest forbids everything.
     let ended = lab.expect(
         4,

@@ -250,6 +250,11 @@ fn lines(document: &TryDocument) -> Vec<Line> {
     for step in &report.steps {
         add_step(&mut lines, step, &mut shown);
     }
+    lines.push(Line::new(
+        None,
+        "results  ",
+        quoted_path(Path::new(&report.output)),
+    ));
     for (lead, text) in contents(report) {
         let mut lead = lead;
         for part in wrapped(&text, TEXT_COLUMNS - lead.len()) {
@@ -273,7 +278,7 @@ fn add_step(lines: &mut Vec<Line>, step: &TriedStep, shown: &mut BTreeMap<String
         let first = *shown.entry(error.message.clone()).or_insert(step.step);
         match first == step.step {
             true => error.message.clone(),
-            false => format!("for the reason of {}", first.word()),
+            false => format!("same reason as {}", first.word()),
         }
     });
     let text = step.result.clone().or(reason).unwrap_or_default();
@@ -321,7 +326,6 @@ fn contents(report: &TryReport) -> Vec<(&'static str, String)> {
     let privacy = "Attach the directory to a bug report. Look at it first: serial numbers, paths \
                    of this host, and names of apps, files, classes and functions can be private.";
     vec![
-        ("results  ", quoted_path(Path::new(&report.output))),
         ("files    ", names.join(", ")),
         ("privacy  ", privacy.to_owned()),
     ]

@@ -26,13 +26,14 @@ use crate::heaps::java::FOLDER;
 use crate::naming::names::NameOptions;
 use crate::naming::packet_files::{DEOBFUSCATION, PacketFiles, SYMBOLS, join_maps};
 use crate::patience;
+use crate::recording::advice::names_collect;
 use crate::recording::outcome::{Finished, Recorded};
 use crate::recording::plan::Plan;
 use crate::results::manifest::{
     self, BoundLabel, JavaDump, Label, LabelledDump, Manifest, MappingFile, Symbolization,
 };
 use crate::results::whole_file::unless_link;
-use crate::session::{self, Owner, Session, SessionId, Store};
+use crate::session::{self, Owner, Session, SessionState, Store};
 use crate::units::hex;
 
 /// Returns why Java heaps cannot be dumped at any label, before the recording begins; `None` if
@@ -96,12 +97,21 @@ impl Heaps {
     }
 }
 
-/// Returns the message of a failure, with the command that fetches the heap if its session `left`
-/// something on the device.
-fn with_command(failure: &Failure, left: Option<&SessionId>) -> String {
+/// Returns the message of a failure, with the command that fetches what its session `left` on the
+/// device. If the journals cannot be read, that is the command of the failure, if it has one.
+fn with_command(failure: &Failure, left: Option<Option<SessionState>>) -> String {
+    let message = &failure.message;
     match left {
-        Some(id) => format!("{}; run `heaptap stop {id}` to fetch it", failure.message),
-        None => failure.message.clone(),
+        Some(Some(left)) => {
+            let id = left.header.id;
+            format!("{message}; run `heaptap stop {id}` to fetch it")
+        }
+        Some(None) => message.clone(),
+        None => {
+            let mut advice = failure.help.iter().chain(&failure.hints);
+            let help = advice.find(|text| names_collect(text));
+            help.map_or_else(|| message.clone(), |help| format!("{message}; {help}"))
+        }
     }
 }
 
@@ -137,9 +147,8 @@ pub(super) async fn capture(at: &At, heaps: &Arc<Heaps>) -> Result<(), NotTaken>
         Ok(Recorded::Finished(finished)) => *finished,
         Ok(Recorded::Detached { .. }) => return Err(because("its recording was left running")),
         Err(failure) => {
-            let left = heaps.store.list().map(|(all, _)| all).unwrap_or_default();
-            let left = left.iter().find(|one| one.header.output == own);
-            let left = left.map(|one| &one.header.id);
+            let listed = heaps.store.list().ok();
+            let left = listed.map(|(all, _)| all.into_iter().find(|s| s.header.output == own));
             return Err(because(&with_command(&failure, left)));
         }
     };

@@ -183,12 +183,29 @@ struct Spine {
 }
 
 impl Spine {
-    async fn run(
-        mut self,
+    async fn run(mut self, asked: mpsc::UnboundedReceiver<()>, given_up: oneshot::Receiver<()>) {
+        let mut taking = JoinSet::new();
+        let mut attaching = JoinSet::new();
+        let is_given_up = tokio::select! {
+            () = self.capture_all(asked, &mut taking, &mut attaching) => false,
+            _ = given_up => true,
+        };
+        if is_given_up {
+            // A dump that begins meanwhile is in the journal afterwards.
+            taking.shutdown().await;
+            attaching.shutdown().await;
+            self.report_left_heaps();
+        }
+        self.finish();
+    }
+
+    /// Captures at each label, and after a request also at the end.
+    async fn capture_all(
+        &mut self,
         mut asked: mpsc::UnboundedReceiver<()>,
-        mut given_up: oneshot::Receiver<()>,
+        taking: &mut JoinSet<()>,
+        attaching: &mut JoinSet<()>,
     ) {
-        let mut taking: JoinSet<()> = JoinSet::new();
         if self.companions.smaps {
             // Before the first label, so that users know early that nothing will be captured.
             taking.spawn(smaps::warn_of_obstacle(
@@ -197,10 +214,9 @@ impl Spine {
                 EventHandler::clone(&self.on_event),
             ));
         }
-        let mut attaching = JoinSet::new();
         if self.companions.allocations {
             let (device, session_state) = (&self.device, &self.session_state);
-            let tracking = Tracking::begin(device, session_state, &self.on_event, &mut attaching);
+            let tracking = Tracking::begin(device, session_state, &self.on_event, attaching);
             self.tracking = Some(tracking);
         }
         let watching = self.companions.observes().then(|| {
@@ -218,7 +234,7 @@ impl Spine {
         loop {
             if taking.is_empty() {
                 match self.waiting.pop_front() {
-                    Some(wish) => self.begin(wish, &mut taking),
+                    Some(wish) => self.begin(wish, taking),
                     None if ending => break,
                     None => {}
                 }
@@ -226,13 +242,6 @@ impl Spine {
             tokio::select! {
                 _ = look.tick() => self.look(),
                 Some(_) = taking.join_next() => {}
-                _ = &mut given_up => {
-                    taking.shutdown().await;
-                    attaching.shutdown().await;
-                    self.report_left_heaps();
-                    self.finish();
-                    return;
-                }
                 last = asked.recv(), if !ending => {
                     self.look();
                     ending = true;
@@ -252,18 +261,19 @@ impl Spine {
             watching.end().await;
         }
         self.look();
-        self.finish();
     }
 
-    /// Reports the Java heaps whose dump was ended by a second stop request.
+    /// Reports the Java heaps that a second stop request leaves on the device. A phone that ends with
+    /// this command keeps none.
     fn report_left_heaps(&self) {
         for part in parts_of(&self.store, &self.session_state) {
-            let text = format!(
-                "a Java heap stays on the device, because you stopped heaptap; \
-                 run `heaptap stop {}` to fetch it",
-                part.header.id
-            );
-            warn(&self.on_event, text);
+            if !part.in_process {
+                let id = part.header.id;
+                let text = format!(
+                    "a Java heap is still on the device; run `heaptap stop {id}` to fetch it"
+                );
+                warn(&self.on_event, text);
+            }
         }
     }
 

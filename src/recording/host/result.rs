@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::{HostOptions, HostRecorded, Run, impatience};
+use super::{HostOptions, HostRecorded, Run};
 use crate::capture::host::{Checked, ProgramEnd, SessionEnd, Signals};
 use crate::config::EncodedConfig;
 use crate::conversion::convert::{self, Converted, Input, Plain, Request};
@@ -166,7 +166,7 @@ async fn convert(
     loop {
         tokio::select! {
             converted = &mut converting => return converted,
-            () = impatience(signals, calm) => control.cancel(),
+            () = signals.after(calm) => control.cancel(),
         }
     }
 }

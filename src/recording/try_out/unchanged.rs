@@ -53,7 +53,7 @@ echo "heaptap-part perfetto"; pidof perfetto
 echo "heaptap-part app"; cat "/proc/$1/stat" 2>/dev/null
 echo "heaptap-part properties"; getprop
 echo "heaptap-part end""#;
-const WHAT: &str = "reading the state of the device";
+const STATE_QUERY: &str = "reading the state of the device";
 /// Last line of a complete state.
 const END: &str = "heaptap-part end";
 
@@ -75,13 +75,13 @@ impl DeviceState {
         pid: Option<u32>,
     ) -> Result<DeviceState, DeviceError> {
         let command = Command::script(STATE)
-            .called(WHAT)
+            .called(STATE_QUERY)
             .arg(pid.map_or_else(|| "none".to_owned(), |pid| pid.to_string()));
         let output = device.run(&command, LOOK).await?;
         let text = String::from_utf8_lossy(&output.stdout);
         DeviceState::parse(&text).ok_or_else(|| DeviceError::Garbled {
             serial: device.serial().to_owned(),
-            what: WHAT.to_owned(),
+            what: STATE_QUERY.to_owned(),
             detail: "the end is missing".to_owned(),
         })
     }
@@ -183,7 +183,7 @@ fn started(line: &str) -> Option<&str> {
 
 /// Recordings that failed steps left on the device.
 #[derive(Default)]
-struct Left {
+struct RemainingRecordings {
     fetched: usize,
     /// Sessions that this host cannot write, with the reason.
     unwritten: Vec<(String, Failure)>,
@@ -191,7 +191,7 @@ struct Left {
 
 /// Returns why the device is not as before: because of this host, if nothing but recordings that it
 /// cannot write stays.
-fn not_restored(changes: Vec<String>, left: Left) -> Failure {
+fn not_restored(changes: Vec<String>, left: RemainingRecordings) -> Failure {
     let is_unwritten = |change: &String| left.unwritten.iter().any(|(id, _)| change.contains(id));
     let is_host = changes.iter().all(is_unwritten);
     let Some((id, mut failure)) = left.unwritten.into_iter().next().filter(|_| is_host) else {
@@ -263,8 +263,8 @@ impl Bench<'_> {
     }
 
     /// Ends, fetches and removes sessions of steps.
-    async fn fetch_left(&self) -> Result<Left, Ended> {
-        let mut left = Left::default();
+    async fn fetch_left(&self) -> Result<RemainingRecordings, Ended> {
+        let mut left = RemainingRecordings::default();
         for id in sessions_below(self.store, self.folder) {
             let (_ask, mut controls) = mpsc::unbounded_channel();
             let ignored: EventHandler = Arc::new(|_| {});

@@ -20,7 +20,7 @@ use crate::lab::{APP, LIMIT, Lab};
 const PHONE: &str = "android=14,build=userdebug,speed=20";
 /// Silence of a command after which a person with a lasting fault presses Ctrl-C.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Silence after which a person presses it without such a fault.
+/// Silence after which a command without such a fault hangs.
 const LONG_PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a person sees in a cell.
@@ -220,10 +220,11 @@ impl Cell<'_> {
                     if let Ok(Some(status)) = self.child.try_wait() {
                         return Ok(status);
                     }
-                    if self.is_struck && self.fault.lasts() {
+                    if !self.fault.lasts() {
+                        return Err(format!("it hangs: {:#?}", self.lines));
+                    }
+                    if self.is_struck {
                         self.ask_end(&["INT", "INT"]);
-                    } else if self.is_struck && !self.is_ending {
-                        self.ask_end(&["INT"]);
                     }
                     continue;
                 }

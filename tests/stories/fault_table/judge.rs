@@ -72,8 +72,9 @@ pub fn judge(lab: &Lab, fault: Fault, over: &Over) -> Result<Seen, String> {
             if n == 0 && words.contains(&goal) {
                 folder = goal;
             }
+            let was_on_phone = was_recorded(lab, command, has_dumps || on_phone);
             let ended = lab.run(&words);
-            let good = match was_recorded(lab, command, has_dumps || on_phone) {
+            let good = match was_on_phone {
                 true => matches!(ended.code(), Some(0 | 6 | 7)),
                 // Nothing had reached the phone.
                 false => matches!(ended.code(), Some(0 | 5 | 6 | 7 | 8)),
@@ -84,7 +85,7 @@ pub fn judge(lab: &Lab, fault: Fault, over: &Over) -> Result<Seen, String> {
         }
     }
     let has_results = lab.work().join(folder).join("manifest.json").exists();
-    tidy(lab, fault, folder)?;
+    tidy(lab, folder)?;
     if has_results {
         whole(lab, folder)?;
     } else if over.code == Some(0) {
@@ -95,7 +96,7 @@ pub fn judge(lab: &Lab, fault: Fault, over: &Over) -> Result<Seen, String> {
         if again.code() != Some(0) {
             return Err(format!("the same command does not work: {again}"));
         }
-        tidy(lab, fault, "out")?;
+        tidy(lab, "out")?;
         if seen.next.is_empty() {
             seen.next = "the same command".to_owned();
         }
@@ -106,7 +107,11 @@ pub fn judge(lab: &Lab, fault: Fault, over: &Over) -> Result<Seen, String> {
 /// Whether the phone recorded the session of a command; `any` if the command names none.
 fn was_recorded(lab: &Lab, command: &str, any: bool) -> bool {
     match command.split(' ').nth(2).filter(|id| !id.starts_with('-')) {
-        Some(id) => lab.phone.truth().iter().any(|t| t.path.contains(id)),
+        Some(id) => {
+            let truth = lab.phone.truth();
+            let recorded = truth.iter().any(|truth| truth.path.contains(id));
+            recorded || lab.traces().iter().any(|path| path.contains(id))
+        }
         None => any,
     }
 }
@@ -132,13 +137,9 @@ fn whole(lab: &Lab, folder: &str) -> Result<(), String> {
 }
 
 /// Checks that nothing remains on the phone and in the journal, and no unfinished file on the host.
-fn tidy(lab: &Lab, fault: Fault, folder: &str) -> Result<(), String> {
+fn tidy(lab: &Lab, folder: &str) -> Result<(), String> {
     let mut left: BTreeSet<String> = lab.traces().into_iter().collect();
     left.extend(lab.phone.list("/data/local/tmp"));
-    // Known: a full device ends the script of `am dumpheap` that would remove its files.
-    if fault == Fault::DeviceFull {
-        left.retain(|file| !file.contains(".malloc_info.xml"));
-    }
     left.extend(files(&lab.dir.path().join("state/sessions")));
     let hidden = |file: &String| file.starts_with('.');
     left.extend(files(&lab.work().join(folder)).into_iter().filter(hidden));

@@ -93,13 +93,20 @@ fn seen(cells: &[(usize, Fault)]) -> Vec<(Fault, usize, cell::Seen)> {
         .collect()
 }
 
-/// Prints the cells that end in another way than in the page. Some depend on the moment: a second
-/// Ctrl-C that comes late finds the recording ended.
+/// Fails if a cell ends as the page has it for no step of the fault; prints cells that end as it has
+/// it for another step. Some depend on the moment: a second Ctrl-C that comes late finds the
+/// recording ended.
 fn compare_with_page(seen: &[(Fault, usize, cell::Seen)]) {
     let cells: Vec<_> = seen.iter().map(|(f, s, seen)| (*f, *s, seen)).collect();
     for difference in page::differences(&cells) {
         println!("{difference}");
     }
+    let new: Vec<String> = seen
+        .iter()
+        .filter(|(fault, _, seen)| !page::knows(*fault, seen))
+        .map(|(fault, step, seen)| format!("{}:{} {seen:?}", STEPS[*step].name, fault.names().0))
+        .collect();
+    assert!(new.is_empty(), "not in the page: {new:#?}");
 }
 
 #[test]

@@ -89,11 +89,14 @@ fn rows(cells: &Cells, fault: &str) -> Vec<(Vec<usize>, String)> {
     rows
 }
 
-fn row(seen: &Seen) -> String {
-    let code = |command: &str| match command.starts_with("heaptap") {
+fn code(command: &str) -> String {
+    match command.starts_with("heaptap") {
         true => format!("`{command}`"),
         false => command.to_owned(),
-    };
+    }
+}
+
+fn row(seen: &Seen) -> String {
     let text = seen.says.replace('|', "\\|");
     format!("{text}|{}|{}|{}", seen.exit, seen.kept, code(&seen.next))
 }
@@ -130,11 +133,25 @@ fn row_of(page: &str, fault: Fault, step: usize) -> Option<String> {
     })
 }
 
+/// Returns whether a row of the fault has this exit code and command.
+pub fn knows(fault: Fault, seen: &Seen) -> bool {
+    (0..STEPS.len()).any(|step| {
+        let row = row_of(&read(), fault, step).unwrap_or_default();
+        let texts: Vec<&str> = row.split('|').collect();
+        let next = code(&seen.next);
+        // What the data that arrived before a loss are decides between these two.
+        let is_loss = |exit: &str| ["6", "7"].contains(&exit);
+        matches!(texts[..], [.., exit, _, command]
+            if command == next && (exit == seen.exit || is_loss(exit) && is_loss(&seen.exit)))
+    })
+}
+
 /// Returns whether the page says what heaptap reports in a cell, and what is kept.
 pub fn has(fault: Fault, step: usize) -> bool {
     let row = row_of(&read(), fault, step).unwrap_or_default();
     let texts: Vec<&str> = row.split('|').take(3).collect();
-    matches!(texts[..], [says, exit, kept] if !(says.is_empty() && exit != "killed") && !kept.is_empty())
+    matches!(texts[..], [says, exit, kept]
+        if (!says.is_empty() || exit == "killed") && !kept.is_empty())
 }
 
 /// Returns the cells that differ from the page, for people.

@@ -45,11 +45,11 @@ const MAX_SHEBANG_BYTES: usize = 255;
 /// # Errors
 /// Returns an error if it does not exist.
 pub fn program_name(request: &Request) -> Result<String, HostError> {
-    found(request).map(|(_, name)| name)
+    find_program(request).map(|(_, name)| name)
 }
 
 /// Returns the executable file, and the last part of the name as typed.
-fn found(request: &Request) -> Result<(PathBuf, String), HostError> {
+fn find_program(request: &Request) -> Result<(PathBuf, String), HostError> {
     let typed = request.command.first().cloned().unwrap_or_default();
     let program = search(&typed, request.path.as_deref());
     let program = program.ok_or_else(|| HostError::ProgramMissing {
@@ -65,7 +65,7 @@ fn found(request: &Request) -> Result<(PathBuf, String), HostError> {
 /// Returns an error if a part is missing, or if the program would not be recorded; with
 /// [`Request::force`], the latter are cautions.
 pub fn check(request: &Request) -> Result<Checked, HostError> {
-    let (program, name) = found(request)?;
+    let (program, name) = find_program(request)?;
     let tools = find::find(request)?;
     let ring = request.tmp.as_deref().unwrap_or(Path::new("/tmp"));
     if !ring.is_dir() || !os::is_writable(ring) {

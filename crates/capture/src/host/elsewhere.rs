@@ -25,6 +25,11 @@ impl Signals {
         match self.0 {}
     }
 
+    /// Returns when a signal has come at `time` or later.
+    pub async fn after(&mut self, _time: tokio::time::Instant) {
+        match self.0 {}
+    }
+
     /// Forgets signals.
     pub fn drain(&mut self) {
         match self.0 {}

@@ -71,11 +71,11 @@ const RELEASE: &str = if cfg!(target_arch = "aarch64") {
 };
 
 /// Returns the way to get the missing parts.
-fn get() -> String {
+fn tools_help() -> String {
     format!(
         "{RELEASE} of Perfetto's releases (github.com/google/perfetto/releases) has tracebox and \
          libheapprofd_glibc_preload.so: unpack it, then name its directory with --perfetto-dir \
-         DIR. Releases without the library are older. `traced` and `perfetto` of a distribution \
+         DIR. Older releases do not have the library. `traced` and `perfetto` of a distribution \
          work too, with --preload-library LIB."
     )
 }
@@ -88,7 +88,7 @@ impl Classified for HostError {
                     "record an app on a device (`heaptap record -n NAME`), or run heaptap on Linux",
                 ),
             HostError::ToolsMissing { .. } => {
-                ErrorFacts::new(ErrorClass::BadInput, "host-tools-missing").with_help(get())
+                ErrorFacts::new(ErrorClass::BadInput, "host-tools-missing").with_help(tools_help())
             }
             HostError::ProgramMissing { .. } => {
                 ErrorFacts::new(ErrorClass::BadInput, "host-program-missing").with_help(

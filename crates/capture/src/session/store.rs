@@ -412,6 +412,9 @@ mod tests {
         journal.append(&journal::Entry::InProcess).unwrap();
         assert_eq!(store.list().unwrap().0.len(), 1, "it is recording");
         drop((journal, lock));
+        assert_eq!(store.list().unwrap().0.len(), 1, "the phone is there");
+        // Another process.
+        let store = Store::in_folder(dir.path()).unwrap();
         assert!(store.list().unwrap().0.is_empty());
 
         let (mut journal, lock) = store.create(header()).unwrap();

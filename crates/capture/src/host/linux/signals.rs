@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::super::{HostError, Origin};
 
@@ -21,7 +22,7 @@ static BY_TERMINAL: [AtomicBool; WATCHED.len()] = [const { AtomicBool::new(false
 
 /// Signals to heaptap. They do not end heaptap any more.
 #[derive(Debug)]
-pub struct Signals(mpsc::UnboundedReceiver<(i32, Origin)>);
+pub struct Signals(mpsc::UnboundedReceiver<(i32, Origin, Instant)>);
 
 impl Signals {
     /// Watches for SIGINT, SIGTERM, SIGHUP and SIGQUIT.
@@ -35,8 +36,19 @@ impl Signals {
     /// Returns the next signal, and its origin.
     pub async fn next(&mut self) -> (i32, Origin) {
         match self.0.recv().await {
-            Some(signal) => signal,
+            Some((signal, origin, _)) => (signal, origin),
             None => std::future::pending().await,
+        }
+    }
+
+    /// Returns when a signal has come at `time` or later.
+    pub async fn after(&mut self, time: Instant) {
+        loop {
+            match self.0.recv().await {
+                Some((_, _, received)) if received >= time => return,
+                Some(_) => {}
+                None => std::future::pending().await,
+            }
         }
     }
 
@@ -65,7 +77,7 @@ fn watch() -> io::Result<Signals> {
                     true => Origin::Terminal,
                     false => Origin::Process,
                 };
-                if sender.send((number, origin)).is_err() {
+                if sender.send((number, origin, Instant::now())).is_err() {
                     return;
                 }
             }
