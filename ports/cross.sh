@@ -40,6 +40,25 @@ zig() {
         skip "ziglang and cargo-zigbuild could not be fetched"
 }
 
+# What heaptap's crates call of the frameworks of macOS, which zig does not have: a directory like
+# Apple's SDK, with the names alone.
+frameworks() {
+    local targets="[ x86_64-macos, arm64-macos ]" name=CoreFoundation
+    local folder=$build/sdk/System/Library/Frameworks/$name.framework
+    mkdir -p "$folder" "$build/sdk/usr/lib" "$build/sdk/usr/include"
+    cat >"$folder/$name.tbd" <<EOF
+--- !tapi-tbd
+tbd-version: 4
+targets: $targets
+install-name: /System/Library/Frameworks/$name.framework/Versions/A/$name
+exports:
+  - targets: $targets
+    symbols: [ _CFRelease, _CFStringGetBytes, _CFStringGetCStringPtr, _CFStringGetLength,
+               _CFTimeZoneCopySystem, _CFTimeZoneGetName, _CFTimeZoneResetSystem ]
+...
+EOF
+}
+
 emulator() { # target: the words before a program of it, nothing for this machine's own
     [ "${1%%-*}" != "$(uname -m)" ] || return 0
     command -v qemu-aarch64-static >/dev/null ||
@@ -53,7 +72,7 @@ build_and_check() { # target
     mkdir -p "$ports/$target"
     # No strip: that would be rust-objcopy, which Debian does not have. The C library is zig's.
     inside env RUSTFLAGS="$([[ $target != *-musl ]] || echo -Clink-self-contained=no)" \
-        CARGO_ZIGBUILD_ZIG_PATH="$build/zig/ziglang/zig" CARGO_PROFILE_RELEASE_STRIP=none \
+        SDKROOT="$build/sdk" CARGO_ZIGBUILD_ZIG_PATH="$build/zig/ziglang/zig" CARGO_PROFILE_RELEASE_STRIP=none \
         "$build/zig/bin/cargo-zigbuild" zigbuild --locked --release \
         -Zbuild-std=std,panic_unwind --target "$target"
     cp "$build/target/$target/release/heaptap" "$program"
@@ -80,4 +99,5 @@ demo() { # target, program
 for target; do expected "$target" >/dev/null; done
 compiler
 zig
+frameworks
 for target; do build_and_check "$target"; done
