@@ -137,10 +137,14 @@ fn row_of(page: &str, fault: Fault, step: usize) -> Option<String> {
 pub fn knows(fault: Fault, seen: &Seen) -> bool {
     (0..STEPS.len()).any(|step| {
         let row = row_of(&read(), fault, step).unwrap_or_default();
-        let texts: Vec<&str> = row.split('|').collect();
+        let mut texts: Vec<&str> = row.split('|').collect();
         let next = code(&seen.next);
-        // What the data that arrived before a loss are decides between these two.
-        let is_loss = |exit: &str| ["6", "7"].contains(&exit);
+        // `row_of` leaves out an empty command.
+        if next.is_empty() {
+            texts.push("");
+        }
+        // The data that arrived until then decide between these.
+        let is_loss = |exit: &str| ["0", "6", "7"].contains(&exit);
         matches!(texts[..], [.., exit, _, command]
             if command == next && (exit == seen.exit || is_loss(exit) && is_loss(&seen.exit)))
     })
