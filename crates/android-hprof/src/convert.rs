@@ -296,6 +296,20 @@ mod tests {
         }
     }
 
+    /// Found by fuzzing: the length of 0 made the records after it a part of the dump.
+    #[test]
+    fn a_record_of_which_nothing_is_left_and_that_overlaps_the_next_one_is_left_out() {
+        let mut segment = record(0x1c, &[0xfe, 0, 0, 0, b'A', 0, 0, 0, 1]);
+        // Its body has 9 bytes.
+        segment[8] = 6;
+        let end = record(0x2c, &[]);
+        let bytes = file("1.0.3", &[segment, end.clone()]);
+        let mut out = Vec::new();
+        let done = convert(&bytes, ConvertOptions::default(), &mut out).unwrap();
+        assert_eq!(out, file("1.0.2", &[end]));
+        assert_eq!((done.file.damage.count, done.file.records), (1, 1));
+    }
+
     #[test]
     fn records_too_large_for_memory_come_out_the_same() {
         let element = [0x23, 1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 1, 8, 42];

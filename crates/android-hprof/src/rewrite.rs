@@ -154,7 +154,8 @@ pub(super) fn rewrite(
             dump_record(file, header, &record, edit, &mut out, &mut done.damage)?;
         // Nothing is written for an unreadable record: a record of length 0 would mean that the
         // rest of the file belongs to it.
-        if bytes == 0 && done.damage.count > before {
+        let is_overrun = read_to > record.body_range().end;
+        if bytes == 0 && (done.damage.count > before || is_overrun) {
             out.take_back_header();
         } else {
             done.records += 1;
@@ -164,7 +165,7 @@ pub(super) fn rewrite(
         if record.cut_short && done.damage.count == before {
             done.damage.push(cut);
         }
-        if read_to > record.body_range().end {
+        if is_overrun {
             done.damage.push(Damage {
                 at: record.at as u64,
                 kind: DamageKind::Overrun,

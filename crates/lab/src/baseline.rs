@@ -111,9 +111,11 @@ impl Baseline {
             return Ok(());
         }
         let (runs, version) = match rest.split_once("; ") {
-            Some((runs, version)) => (runs, Some(version.to_owned())),
+            // As it is written.
+            Some((runs, version)) => (runs, Some(defang::name(version))),
             None => (rest, None),
         };
+        let version = version.filter(|version| !version.is_empty());
         let runs = runs.split_whitespace().map(measured);
         let runs: Option<Vec<_>> = runs.collect();
         // The text would not be read again.
@@ -342,6 +344,16 @@ mod tests {
         a default 2026-11-20T01:02:03Z: 12.4 MiB = 13003212/412\n\
         a default part: 3.0 MiB = 3145728 Cache::insert(int) : x = y; z\n\
         b low-ram 2026-11-20T01:02:03Z 3fa2b1: 2 objects = 2 2 2; 2; 1\n";
+
+    /// Found by fuzzing: the second reading lost one of them.
+    #[test]
+    fn a_version_with_control_characters_reads_back_as_written() {
+        let text = "a default 2026-11-20T01:02:03Z: 1 MiB = 1/1; 2\r\r\n";
+        let read = Baseline::parse(text).unwrap();
+        let written = read.text();
+        assert!(!written.contains('\r'), "{written:?}");
+        assert_eq!(Baseline::parse(&written).unwrap().text(), written);
+    }
 
     #[test]
     fn a_baseline_is_what_was_written() {
