@@ -100,7 +100,7 @@ demo() {
 }
 
 # pyte is a terminal: it draws what wine's console sends, which moves the cursor. wine 8 counts the
-# characters of colors as columns.
+# characters of colors as columns, and without colors it begins a new line after the last column.
 capture() {
     local line words python=$ports/venv/bin/python
     [ -x "$python" ] || python3 -m venv "$ports/venv"
@@ -110,7 +110,8 @@ capture() {
     for line in "demo -o out" "top out" "diff out@1 out@last" "leaks out/java" \
         "doctor --virtual" "record -n com.example.nothing --virtual" "top missing"; do
         read -ra words <<<"$line"
-        console=yes terminal=$PWD/typed NO_COLOR=1 run "${words[@]}" >/dev/null || true
+        console=yes terminal=$PWD/typed NO_COLOR=1 run "${words[@]}" --no-progress \
+            >/dev/null || true
         printf '> heaptap %s\n\n' "$line"
         "$python" - "$PWD/typed" <<'EOF'
 import sys, pyte
