@@ -100,7 +100,7 @@ demo() {
 }
 
 # pyte is a terminal: it draws what wine's console sends, which moves the cursor. wine 8 counts the
-# characters of colors as columns, and without colors it begins a new line after the last column.
+# characters of escape sequences as columns: no colors, and no status line.
 capture() {
     local line words python=$ports/venv/bin/python
     [ -x "$python" ] || python3 -m venv "$ports/venv"

@@ -236,6 +236,10 @@ fn a_java_heap_that_a_second_interruption_leaves_on_the_device_is_reported_with_
     let id = status["sessions"][0]["session"].as_str().expect("an ID");
     let command = format!("`heaptap stop {id}`");
     assert!(ended.stderr.contains(&command), "{ended}");
+    let missed = &lab.manifest("out")["companion"]["missed"][0];
+    assert_eq!(missed["what"], "java", "{ended}");
+    let why = missed["why"].as_str().expect("a reason");
+    assert!(why.contains(&command), "{why}");
     lab.expect(0, &["stop", id]);
     assert!(lab.work().join("out/java/01-end/raw-trace").is_file());
     lab.assert_tidy("out");

@@ -71,14 +71,19 @@ impl From<io::Error> for NotTaken {
     }
 }
 
+/// Returns the name of a label in file names: `02-after-login`.
+pub(super) fn name_of(number: u32, label: &str) -> String {
+    let label = match label {
+        "" => END.to_owned(),
+        label => file_name(label),
+    };
+    format!("{number:02}-{label}")
+}
+
 impl At {
-    /// Returns the name of the label in file names: `02-after-login`.
+    /// Returns the name of the label in file names.
     pub(super) fn name(&self) -> String {
-        let label = match self.label.as_str() {
-            "" => END.to_owned(),
-            label => file_name(label),
-        };
-        format!("{:02}-{label}", self.number)
+        name_of(self.number, &self.label)
     }
 
     /// Returns the name of a file in the recording directory: `meminfo/02-after-login.txt`,

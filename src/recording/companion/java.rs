@@ -33,7 +33,7 @@ use crate::results::manifest::{
     self, BoundLabel, JavaDump, Label, LabelledDump, Manifest, MappingFile, Symbolization,
 };
 use crate::results::whole_file::unless_link;
-use crate::session::{self, Owner, Session, SessionState, Store};
+use crate::session::{self, Owner, Session, Store};
 use crate::units::hex;
 
 /// Returns why Java heaps cannot be dumped at any label, before the recording begins; `None` if
@@ -95,23 +95,14 @@ impl Heaps {
             dump,
         }
     }
-}
 
-/// Returns the message of a failure, with the command that fetches what its session `left` on the
-/// device. If the journals cannot be read, that is the command of the failure, if it has one.
-fn with_command(failure: &Failure, left: Option<Option<SessionState>>) -> String {
-    let message = &failure.message;
-    match left {
-        Some(Some(left)) => {
-            let id = left.header.id;
-            format!("{message}; run `heaptap stop {id}` to fetch it")
-        }
-        Some(None) => message.clone(),
-        None => {
-            let mut advice = failure.help.iter().chain(&failure.hints);
-            let help = advice.find(|text| names_collect(text));
-            help.map_or_else(|| message.clone(), |help| format!("{message}; {help}"))
-        }
+    /// Returns the advice that fetches what a session into `output` left on the device, if it left
+    /// something. A phone that ends with this command keeps nothing.
+    pub(super) fn left_advice(&self, output: &Path) -> Option<String> {
+        let (all, _) = self.store.list().ok()?;
+        let left = all.into_iter().find(|one| one.header.output == output);
+        let id = left.filter(|left| !left.in_process)?.header.id;
+        Some(format!("run `heaptap stop {id}` to fetch it"))
     }
 }
 
@@ -147,9 +138,14 @@ pub(super) async fn capture(at: &At, heaps: &Arc<Heaps>) -> Result<(), NotTaken>
         Ok(Recorded::Finished(finished)) => *finished,
         Ok(Recorded::Detached { .. }) => return Err(because("its recording was left running")),
         Err(failure) => {
-            let listed = heaps.store.list().ok();
-            let left = listed.map(|(all, _)| all.into_iter().find(|s| s.header.output == own));
-            return Err(because(&with_command(&failure, left)));
+            let mut advice = failure.help.iter().chain(&failure.hints);
+            let advice = advice.find(|text| names_collect(text)).cloned();
+            let message = failure.message;
+            let why = match heaps.left_advice(&own).or(advice) {
+                Some(advice) => format!("{message}; {advice}"),
+                None => message,
+            };
+            return Err(because(&why));
         }
     };
     if finished.manifest.dumps.java.is_empty() {

@@ -32,7 +32,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use self::allocations::Tracking;
@@ -53,8 +53,9 @@ use super::companion_options::{CompanionOptions, Source};
 use super::events::{CompanionEvent, EventHandler, RecordEvent, warn};
 use super::plan::Plan;
 use crate::device::Device;
+use crate::heaps::java::FOLDER;
 use crate::observe::OurWindows;
-use crate::session::{self, Controls, FollowEnd, LabelWatch, Session, SessionState, Store};
+use crate::session::{self, Controls, FollowEnd, LabelWatch, Session, SessionState};
 use crate::timeline::{self, Label, Missed, MissedReason, Observation, Unread};
 use crate::units::counted;
 
@@ -75,7 +76,7 @@ pub(super) struct Companion {
 
 struct Running {
     ask: mpsc::UnboundedSender<()>,
-    give_up: oneshot::Sender<()>,
+    give_up: watch::Sender<bool>,
     tasks: JoinSet<()>,
 }
 
@@ -110,7 +111,7 @@ impl Companion {
             timeline.see(at, 0, Observation::Unreadable(unread));
         }
         let (ask, asked) = mpsc::unbounded_channel();
-        let (give_up, given_up) = oneshot::channel();
+        let (give_up, given_up) = watch::channel(false);
         let spine = Spine {
             device: session.device().clone(),
             session_state: session.state().clone(),
@@ -118,14 +119,14 @@ impl Companion {
             labels: session.watch_labels(),
             timeline,
             windows: OurWindows::default(),
-            store: session.store().clone(),
+            given_up: GivenUp(given_up),
             heaps: Arc::new(Heaps::of(session, plan, dump_heaps)),
             on_event: EventHandler::clone(on_event),
             waiting: VecDeque::new(),
             tracking: None,
         };
         let mut tasks = JoinSet::new();
-        tasks.spawn(spine.run(asked, given_up));
+        tasks.spawn(spine.run(asked));
         Companion {
             running: Some(Running {
                 ask,
@@ -145,7 +146,8 @@ impl Companion {
         }
     }
 
-    /// Waits for running captures. A second stop request ends them.
+    /// Waits for running captures. A second stop request ends them; the timeline lists them as
+    /// missed.
     pub(super) async fn end(self, controls: &mut Controls) {
         let Some(mut running) = self.running else {
             return;
@@ -156,8 +158,31 @@ impl Companion {
             () = session::stop_asked(controls) => {}
         }
         // It might have ended meanwhile.
-        let _ = running.give_up.send(());
+        let _ = running.give_up.send(true);
         running.tasks.join_next().await;
+    }
+}
+
+/// The second stop request, which all captures wait for.
+#[derive(Clone)]
+struct GivenUp(watch::Receiver<bool>);
+
+impl GivenUp {
+    /// Returns once captures have to end; never if the recording ends in another way.
+    async fn wait(&mut self) {
+        if self.0.wait_for(|is_given_up| *is_given_up).await.is_err() {
+            std::future::pending().await
+        }
+    }
+
+    /// Works until it is done or given up; `None` in the latter case.
+    async fn until<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let mut given_up = self.clone();
+        tokio::select! {
+            biased;
+            () = given_up.wait() => None,
+            done = work => Some(done),
+        }
     }
 }
 
@@ -175,7 +200,7 @@ struct Spine {
     labels: LabelWatch,
     timeline: TimelineFile,
     windows: OurWindows,
-    store: Store,
+    given_up: GivenUp,
     heaps: Arc<Heaps>,
     on_event: EventHandler,
     waiting: VecDeque<CaptureRequest>,
@@ -183,40 +208,25 @@ struct Spine {
 }
 
 impl Spine {
-    async fn run(mut self, asked: mpsc::UnboundedReceiver<()>, given_up: oneshot::Receiver<()>) {
-        let mut taking = JoinSet::new();
-        let mut attaching = JoinSet::new();
-        let is_given_up = tokio::select! {
-            () = self.capture_all(asked, &mut taking, &mut attaching) => false,
-            _ = given_up => true,
-        };
-        if is_given_up {
-            // A dump that begins meanwhile is in the journal afterwards.
-            taking.shutdown().await;
-            attaching.shutdown().await;
-            self.report_left_heaps();
-        }
-        self.finish();
-    }
-
-    /// Captures at each label, and after a request also at the end.
-    async fn capture_all(
-        &mut self,
-        mut asked: mpsc::UnboundedReceiver<()>,
-        taking: &mut JoinSet<()>,
-        attaching: &mut JoinSet<()>,
-    ) {
+    async fn run(mut self, mut asked: mpsc::UnboundedReceiver<()>) {
+        let mut taking: JoinSet<()> = JoinSet::new();
+        let given_up = self.given_up.clone();
         if self.companions.smaps {
             // Before the first label, so that users know early that nothing will be captured.
-            taking.spawn(smaps::warn_of_obstacle(
+            let warning = smaps::warn_of_obstacle(
                 self.device.clone(),
                 self.session_state.clone(),
                 EventHandler::clone(&self.on_event),
-            ));
+            );
+            let given_up = given_up.clone();
+            taking.spawn(async move {
+                given_up.until(warning).await;
+            });
         }
+        let mut attaching = JoinSet::new();
         if self.companions.allocations {
             let (device, session_state) = (&self.device, &self.session_state);
-            let tracking = Tracking::begin(device, session_state, &self.on_event, attaching);
+            let tracking = Tracking::begin(device, session_state, &self.on_event, &mut attaching);
             self.tracking = Some(tracking);
         }
         let watching = self.companions.observes().then(|| {
@@ -234,7 +244,7 @@ impl Spine {
         loop {
             if taking.is_empty() {
                 match self.waiting.pop_front() {
-                    Some(wish) => self.begin(wish, taking),
+                    Some(wish) => self.begin(wish, &mut taking),
                     None if ending => break,
                     None => {}
                 }
@@ -254,30 +264,17 @@ impl Spine {
             }
         }
         attaching.shutdown().await;
-        if let Some(tracking) = &self.tracking {
-            tracking.end().await;
-        }
-        if let Some(watching) = watching {
-            watching.end().await;
-        }
-        self.look();
-    }
-
-    /// Reports the Java heaps that a second stop request leaves on the device. A phone that ends with
-    /// this command keeps none.
-    fn report_left_heaps(&self) {
-        for part in parts_of(&self.store, &self.session_state) {
-            if !part.in_process {
-                let id = part.header.id;
-                let text = format!(
-                    "a Java heap is still on the device; run `heaptap stop {id}` to fetch it"
-                );
-                warn(&self.on_event, text);
+        let observers = async {
+            if let Some(tracking) = &self.tracking {
+                tracking.end().await;
             }
-        }
-    }
-
-    fn finish(&self) {
+            if let Some(watching) = watching {
+                watching.end().await;
+            }
+        };
+        // Without them, the rest of the log is missing.
+        given_up.until(observers).await;
+        self.look();
         match self.timeline.finish() {
             Ok(0) => {}
             Ok(lost) => warn(
@@ -332,6 +329,7 @@ impl Spine {
             folder: self.folder(),
             timeline: self.timeline.clone(),
             windows: self.windows.clone(),
+            given_up: self.given_up.clone(),
             heaps: Arc::clone(&self.heaps),
             on_event: EventHandler::clone(&self.on_event),
             tracking: self.tracking.clone(),
@@ -354,6 +352,7 @@ struct Taker {
     folder: PathBuf,
     timeline: TimelineFile,
     windows: OurWindows,
+    given_up: GivenUp,
     heaps: Arc<Heaps>,
     on_event: EventHandler,
     tracking: Option<Tracking>,
@@ -366,7 +365,8 @@ impl Taker {
     async fn run(mut self) {
         if self.asked_ns == 0 {
             // If this fails, the captures ask the device again.
-            if let Ok(now) = session::moment(&self.device).await {
+            let now = self.given_up.until(session::moment(&self.device)).await;
+            if let Some(Ok(now)) = now {
                 self.asked_ns = now.boot_ns;
             }
         }
@@ -386,7 +386,8 @@ impl Taker {
             if !companions.has(source) {
                 continue;
             }
-            match self.take(source).await {
+            let captured = self.given_up.until(self.take(source)).await;
+            match captured.unwrap_or_else(|| Err((None, self.stopped(source, label)))) {
                 Ok(()) => taken.push(source),
                 Err((reason, why)) => {
                     self.timeline.see(
@@ -412,6 +413,18 @@ impl Taker {
             taken,
             missed,
         }));
+    }
+
+    /// Returns why `source` is missing after a second stop request.
+    fn stopped(&self, source: Source, label: &str) -> String {
+        let why = "you stopped heaptap";
+        let own = self.folder.join(FOLDER);
+        let own = own.join(at_label::name_of(self.wish.number, label));
+        let advice = (source == Source::Java).then(|| self.heaps.left_advice(&own));
+        match advice.flatten() {
+            Some(advice) => format!("{why}; {advice}"),
+            None => why.to_owned(),
+        }
     }
 
     /// Captures `source`, waiting for a disconnected device. Returns the reason if it fails.
