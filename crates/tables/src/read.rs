@@ -4,6 +4,7 @@ use crate::as_io;
 use crate::write::{Cell, Column, Holds, fields};
 use parquet::column::reader::get_typed_column_reader;
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int64Type};
+use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::reader::{FileReader as _, RowGroupReader, SerializedFileReader};
 use std::cmp::Ordering;
 use std::fs::File;
@@ -84,6 +85,7 @@ impl Columns {
         columns: &[usize],
     ) -> io::Result<()> {
         debug_assert_eq!(columns.len(), self.data.len(), "a column for each");
+        let size_bytes = file.metadata()?.len();
         let reader = SerializedFileReader::new(file).map_err(as_io)?;
         let found = reader.metadata().file_metadata().schema_descr();
         // The readers of columns panic if the type or the nullability is another one.
@@ -95,6 +97,7 @@ impl Columns {
         }
         for at in 0..reader.num_row_groups() {
             let group = reader.get_row_group(at).map_err(as_io)?;
+            check_ranges(group.metadata(), size_bytes)?;
             let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
             for (into, &from) in columns.iter().enumerate() {
                 let is_nullable = self.schema[into].nullable;
@@ -193,6 +196,24 @@ impl Columns {
     }
 }
 
+/// Returns an error if a column of a row group is not within the file: the readers of columns panic
+/// on negative offsets and sizes.
+fn check_ranges(group: &RowGroupMetaData, size_bytes: u64) -> io::Result<()> {
+    let is_inside = |column: &ColumnChunkMetaData| {
+        let start = column.dictionary_page_offset();
+        let start = u64::try_from(start.unwrap_or(column.data_page_offset())).ok()?;
+        let length = u64::try_from(column.compressed_size()).ok()?;
+        Some(start.checked_add(length)? <= size_bytes)
+    };
+    if group.columns().iter().all(|it| is_inside(it) == Some(true)) {
+        return Ok(());
+    }
+    Err(io::Error::new(
+        io::ErrorKind::InvalidData,
+        "a column is not within the file",
+    ))
+}
+
 /// Reads a column of a row group, with placeholders for nulls.
 fn read<T: DataType>(
     group: &dyn RowGroupReader,
@@ -232,6 +253,9 @@ fn read<T: DataType>(
 mod tests {
     use super::*;
     use crate::write::{Schema, Table, always, maybe};
+    use parquet::file::metadata::{
+        ColumnChunkMetaDataBuilder, ParquetMetaDataReader, ParquetMetaDataWriter,
+    };
     use std::io::{Seek as _, Write as _};
 
     const SCHEMA: Schema = Schema {
@@ -337,6 +361,48 @@ mod tests {
         assert_eq!(read.int(299_998, 0), Some(299_998));
         assert_eq!(read.int(299_997, 2), Some(299_997));
         assert_eq!(read.int(299_998, 2), None);
+    }
+
+    /// A file whose first column has another place or size in the footer.
+    fn misplaced(
+        change: impl Fn(ColumnChunkMetaDataBuilder) -> ColumnChunkMetaDataBuilder,
+    ) -> File {
+        let mut file = file(&[(1, None, None, true)]);
+        let metadata = ParquetMetaDataReader::new()
+            .parse_and_finish(&file)
+            .unwrap();
+        let group = metadata.row_group(0);
+        let mut columns = group.columns().to_vec();
+        columns[0] = change(columns[0].clone().into_builder()).build().unwrap();
+        let group = group.clone().into_builder().set_column_metadata(columns);
+        let groups = vec![group.build().unwrap()];
+        let metadata = metadata.into_builder().set_row_groups(groups).build();
+        // The last footer counts.
+        file.seek(io::SeekFrom::End(0)).unwrap();
+        let writer = ParquetMetaDataWriter::new(&mut file, &metadata);
+        writer.finish().unwrap();
+        file.rewind().unwrap();
+        file
+    }
+
+    #[test]
+    fn columns_that_are_not_within_the_file_are_refused() {
+        let read = |file| Columns::new(&columns()).append(file);
+        read(misplaced(|column| column)).unwrap();
+        for file in [
+            misplaced(|column| column.set_dictionary_page_offset(Some(-1))),
+            misplaced(|column| column.set_dictionary_page_offset(Some(i64::MAX))),
+            misplaced(|column| {
+                column
+                    .set_dictionary_page_offset(None)
+                    .set_data_page_offset(-4)
+            }),
+            misplaced(|column| column.set_total_compressed_size(-1)),
+            misplaced(|column| column.set_total_compressed_size(1 << 40)),
+        ] {
+            let error = read(file).unwrap_err();
+            assert_eq!(error.to_string(), "a column is not within the file");
+        }
     }
 
     #[test]
