@@ -26,7 +26,8 @@ mirror=$(debian_mirror)
 clean_root() {
     rm -rf "$root"
     mkdir -p "$folder"
-    mmdebstrap --quiet --variant=apt --include=ca-certificates "$suite" "$root" "$mirror"
+    # A mirror can be older than its lists are valid.
+    mmdebstrap --quiet --aptopt='Acquire::Check-Valid-Until "false"' --variant=apt --include=ca-certificates "$suite" "$root" "$mirror"
     cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
     cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
     rm -rf "$root"/var/cache/apt/archives/*.deb

@@ -105,9 +105,13 @@ impl Baseline {
         if time == PART {
             let (value, what) = rest.split_once(' ').ok_or("has a part without a name")?;
             let value = number(value).ok_or("has a value that is not a number")?;
-            figure
-                .parts
-                .push((text.to_owned(), Excess::new(what, value)));
+            // As it is written.
+            let what = defang::name(what);
+            if what.is_empty() {
+                return Err("has a part without a name");
+            }
+            let part = (text.to_owned(), Excess::new(&what, value));
+            figure.parts.push(part);
             return Ok(());
         }
         let (runs, version) = match rest.split_once("; ") {
@@ -348,9 +352,19 @@ mod tests {
     /// Found by fuzzing: the second reading lost one of them.
     #[test]
     fn a_version_with_control_characters_reads_back_as_written() {
-        let text = "a default 2026-11-20T01:02:03Z: 1 MiB = 1/1; 2\r\r\n";
-        let read = Baseline::parse(text).unwrap();
-        let written = read.text();
+        reads_back("a default 2026-11-20T01:02:03Z: 1 MiB = 1/1; 2\r\r\n");
+    }
+
+    /// Found by fuzzing.
+    #[test]
+    fn a_part_with_control_characters_reads_back_as_written() {
+        reads_back("a default part: 3 B = 3 insert(int)\r\r\n");
+        let error = Baseline::parse("a default part: 3 B = 3 \r\r\n").unwrap_err();
+        assert_eq!(error.why, "has a part without a name");
+    }
+
+    fn reads_back(text: &str) {
+        let written = Baseline::parse(text).unwrap().text();
         assert!(!written.contains('\r'), "{written:?}");
         assert_eq!(Baseline::parse(&written).unwrap().text(), written);
     }

@@ -670,3 +670,15 @@ fn dumps_for_labels_come_often_enough_to_wait_for_and_seldom_enough_to_stay_smal
     assert_eq!(Snapshots::Off.period(&CaptureSpec::default(), false), None);
     assert_eq!(Snapshots::of(Some(Duration::ZERO)), Snapshots::Off);
 }
+
+/// Found by fuzzing: a zero byte has no form of its own in the text format.
+#[test]
+fn control_characters_in_a_text_config_read_back_as_written() {
+    let config =
+        parse_text("data_sources { config { name: \"a\\0001\\x7f\\302\\205\\n\" } }").unwrap();
+    let name = config.data_sources[0].config.as_ref().unwrap().name();
+    assert_eq!(name, "a\u{0}1\u{7f}\u{85}\n");
+    let text = print_text(&config);
+    assert!(text.contains(r#""a\0001\177\302\205\n""#), "{text}");
+    assert_eq!(parse_text(&text).unwrap(), config);
+}

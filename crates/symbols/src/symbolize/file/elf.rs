@@ -169,7 +169,7 @@ fn read_headers<H: FileHeader<Endian = LittleEndian>>(bytes: &[u8]) -> Result<El
     for section in headers {
         let file = file_range::<H>(section, bytes);
         let name = names.clone().and_then(|names| {
-            let start = names.start + section.sh_name(endian) as usize;
+            let start = names.start.checked_add(section.sh_name(endian) as usize)?;
             let text = bytes.get(start..names.end)?;
             // Toolchains do not write longer section names; this bounds the search in an
             // unterminated table.

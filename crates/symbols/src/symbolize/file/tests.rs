@@ -19,3 +19,29 @@ fn this_very_program_is_identified_and_names_its_functions() {
     });
     assert!(found > 500, "{found}");
 }
+
+/// Found by fuzzing: the place of an empty name table can be any number.
+#[test]
+fn an_elf_file_whose_name_table_is_nowhere_has_sections_without_names() {
+    let mut file = vec![0; 64 + 2 * 64];
+    file[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+    file[16] = 3; // ET_DYN
+    file[18] = 183; // EM_AARCH64
+    file[20] = 1; // version
+    file[40] = 64; // e_shoff
+    file[52] = 64; // e_ehsize
+    file[58] = 64; // e_shentsize
+    file[60] = 2; // e_shnum
+    file[62] = 1; // e_shstrndx
+    let table = 128;
+    file[table] = 9; // sh_name
+    file[table + 4] = 3; // SHT_STRTAB
+    file[table + 24..table + 32].fill(0xff); // sh_offset
+    let elf = elf::Elf::read(&file).unwrap();
+    assert!(
+        elf.sections
+            .iter()
+            .all(|section| section.name(&file).is_empty())
+    );
+    assert_eq!(elf.sections.len(), 2);
+}
