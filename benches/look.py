@@ -1,111 +1,136 @@
 #!/usr/bin/env python3
-"""Measures what people wait for when they look at a large recording: `top`, `query` and `report`.
+"""Measures what looks at a recording cost beside `convert` of it, in one run.
 
-    benches/look.py [--rounds N] [--heaptap PROGRAM --generate PROGRAM]
+    benches/look.py [--rounds N] [--heaptap PROGRAM] [--against PROGRAM] [TRACE | HPROF]...
 
-Traces come from benches/generate_trace.rs. Prints the best of N
-rounds of each: wall time, CPU time, and the peak memory. The programs are built if none are
-named.
+Without inputs, benches/generate_trace.rs makes two traces. The commands take turns; the best of N
+rounds counts, and the peak memory is the largest. Of a trace, the last columns are multiples of
+`convert`; of an HPROF, of `top`. --against measures another heaptap in the same rounds. Inputs can
+be compressed by zstd.
 """
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 
 import programs
-LAST = "SELECT max(ts) FROM heap_profile_allocation"
-TOTALS = "SELECT ts, sum(size), sum(count) FROM heap_profile_allocation GROUP BY ts"
-# The statement of Perfetto's documentation: the largest callsites with their frames.
-LARGEST = """
-SELECT c.id, f.name, m.name, sum(a.size) AS held
-FROM heap_profile_allocation a
-JOIN stack_profile_callsite c ON a.callsite_id = c.id
-JOIN stack_profile_frame f ON c.frame_id = f.id
-JOIN stack_profile_mapping m ON f.mapping = m.id
-GROUP BY c.id ORDER BY held DESC LIMIT 20
-"""
-# Name, callsites, dumps.
-TRACES = [("100 MB", 200_000, 24), ("200,000 callsites", 200_000, 1)]
-COMMANDS = {
-    "100 MB": [
-        ("`top`", ["top"]),
-        ("`top --by callsite --json`", ["top", "--by", "callsite", "--json"]),
-        ("`top --tree`", ["top", "--tree"]),
-        ("`query`: one figure", ["query", "--csv", None, LAST]),
-        ("`query`: totals of each dump", ["query", "--csv", None, TOTALS]),
-        ("`query`: the largest callsites", ["query", "--csv", None, LARGEST]),
-        ("`report`, all dumps", ["report", "--force", "-o", "report.html"]),
-    ],
-    "200,000 callsites": [
-        ("`top`", ["top"]),
-        ("`report`", ["report", "--force", "-o", "report.html"]),
-    ],
+
+SUM = "SELECT sum(size) FROM heap_profile_allocation"
+# IN is the input. The first command is the measure of the others.
+NATIVE = {
+    "`convert`": ["convert", "-q", "--no-symbolize", "IN", "--force", "-o", "out"],
+    "`query`, a sum": ["query", "--csv", "IN", SUM],
+    "`top`": ["top", "IN"],
+    "`top --by library`": ["top", "--by", "library", "IN"],
+    "`top --tree`": ["top", "--tree", "IN"],
+    "`report`": ["report", "IN", "--force", "-o", "report.html"],
 }
+# These need two dumps.
+SERIES = {
+    "`leaks`": ["leaks", "IN"],
+    "`diff` of first and last": ["diff", "IN@1", "IN@last"],
+}
+HPROF = {
+    "`top`": ["top", "IN"],
+    "`leaks`": ["leaks", "IN"],
+    "`report`": ["report", "IN", "--force", "-o", "report.html"],
+}
+# Name, callsites, dumps.
+GENERATED = [("one-dump", 1_000_000, 1), ("four-dumps", 1_500_000, 4)]
 
 
-def run(command, folder, output=subprocess.DEVNULL):
+def run(command, folder):
     """Wall seconds, CPU seconds, peak KiB."""
     start = time.perf_counter()
-    process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     _, status, usage = os.wait4(process.pid, 0)
     wall = time.perf_counter() - start
     code = os.waitstatus_to_exitcode(status)
-    if code not in (0, 6):
+    # 6: the input is incomplete. 12: inconclusive.
+    if code not in (0, 6, 12):
         sys.exit(f"{' '.join(command)} ended with {code}")
     return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss
 
 
-def with_input(arguments, trace):
-    """The input stands where None does, else behind the command's name."""
-    if None in arguments:
-        return [trace if argument is None else argument for argument in arguments]
-    return [arguments[0], trace, *arguments[1:]]
+def inputs(options, folder):
+    """Names, paths and commands."""
+    if not options.inputs:
+        generate = programs.example("generate_trace")
+        for name, callsites, dumps in GENERATED:
+            path = os.path.join(folder, name)
+            with open(path, "wb") as to:
+                subprocess.run([generate, str(callsites), str(dumps)], stdout=to, check=True)
+            yield name, path, NATIVE | (SERIES if dumps > 1 else {})
+    for path in map(os.path.abspath, options.inputs):
+        name = os.path.basename(path)
+        if path.endswith(".zst"):
+            name = name.removesuffix(".zst")
+            plain = os.path.join(folder, name)
+            subprocess.run(["zstd", "-qdf", path, "-o", plain], check=True)
+            path = plain
+        with open(path, "rb") as file:
+            is_hprof = file.read(12) == b"JAVA PROFILE"
+        commands = HPROF if is_hprof else NATIVE
+        if not is_hprof and dumps_of(options.heaptap, path) > 1:
+            commands = NATIVE | SERIES
+        yield name, path, commands
 
 
-def profiles_size(heaptap, trace, folder):
-    """Bytes of the gzipped pprofs, which a report may be 1.5 times."""
-    out = os.path.join(folder, "pprofs")
-    run([heaptap, "convert", "-q", "--no-symbolize", trace, "-o", out], folder)
-    names = [name for name in os.listdir(out) if name.endswith(".pb.gz")]
-    return sum(os.path.getsize(os.path.join(out, name)) for name in names)
+def dumps_of(heaptap, path):
+    counted = "SELECT count(DISTINCT ts) FROM heap_profile_allocation"
+    command = [heaptap, "query", "--csv", path, counted]
+    answer = subprocess.check_output(command, text=True, stderr=subprocess.DEVNULL)
+    return int(answer.split()[-1])
+
+
+def best(runs):
+    return min(r[0] for r in runs), min(r[1] for r in runs), max(r[2] for r in runs)
+
+
+def measure(name, path, commands, options, folder):
+    measured = {}
+    heaptaps = [options.heaptap] + ([options.against] if options.against else [])
+    for _ in range(options.rounds):
+        for label, arguments in commands.items():
+            for heaptap in heaptaps:
+                command = [heaptap] + [word.replace("IN", path) for word in arguments]
+                measured.setdefault((label, heaptap), []).append(run(command, folder))
+        for left in ("out", "report.html"):
+            left = os.path.join(folder, left)
+            shutil.rmtree(left) if os.path.isdir(left) else os.path.exists(left) and os.remove(left)
+    print(f"\n{name}, {os.path.getsize(path) / 1e6:.0f} MB\n")
+    first = next(iter(commands))
+    other = "|before" * 2 if options.against else ""
+    print(f"|Command|Wall|CPU|Peak|Wall, times {first}|Peak, times {first}{other}|")
+    print("|-|-|-|-|-|-" + ("|-|-|" if options.against else "|"))
+    unit = best(measured[first, options.heaptap])
+    for label in commands:
+        wall, cpu, peak = best(measured[label, options.heaptap])
+        row = f"|{label}|{wall:.2f} s|{cpu:.2f} s|{peak / 1024:.0f} MiB"
+        row += f"|{wall / unit[0]:.2f}|{peak / unit[2]:.2f}|"
+        if options.against:
+            wall, _, peak = best(measured[label, options.against])
+            row += f"{wall:.2f} s|{peak / 1024:.0f} MiB|"
+        print(row, flush=True)
 
 
 def main():
-    options = argparse.ArgumentParser()
+    options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     options.add_argument("--rounds", type=int, default=3)
-    options.add_argument("--heaptap")
-    options.add_argument("--generate")
+    options.add_argument("--heaptap", type=os.path.abspath)
+    options.add_argument("--against", type=os.path.abspath)
+    options.add_argument("inputs", nargs="*")
     options = options.parse_args()
-    heaptap = options.heaptap or programs.installed()
-    generate = options.generate or programs.example("generate_trace")
-    print("| input | command | wall | CPU | peak |\n|---|---|---|---|---|")
+    options.heaptap = options.heaptap or programs.installed()
     with tempfile.TemporaryDirectory() as folder:
-        for name, callsites, dumps in TRACES:
-            trace = os.path.join(folder, "trace")
-            with open(trace, "wb") as to:
-                run([generate, str(callsites), str(dumps)], folder, to)
-            for label, arguments in COMMANDS[name]:
-                command = [heaptap, *with_input(arguments, trace)]
-                rounds = [run(command, folder) for _ in range(options.rounds)]
-                wall, cpu = min(r[0] for r in rounds), min(r[1] for r in rounds)
-                peak = max(r[2] for r in rounds)
-                print(
-                    f"| {name}, {dumps} dumps | {label} "
-                    f"| {wall:.2f} s | {cpu:.2f} s | {peak / 1024:.0f} MiB |",
-                    flush=True,
-                )
-            page = os.path.getsize(os.path.join(folder, "report.html"))
-            pprofs = profiles_size(heaptap, trace, folder)
-            print(
-                f"{name}: report.html {page / 1e6:.1f} MB, its pprofs in gzip {pprofs / 1e6:.1f} MB",
-                file=sys.stderr,
-            )
-            for left in os.listdir(os.path.join(folder, "pprofs")):
-                os.remove(os.path.join(folder, "pprofs", left))
-            os.rmdir(os.path.join(folder, "pprofs"))
+        for name, path, commands in inputs(options, folder):
+            measure(name, path, commands, options, folder)
 
 
 if __name__ == "__main__":

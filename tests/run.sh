@@ -173,6 +173,7 @@ need adb adb || true
 need go golang-go || true
 need sqlite3 sqlite3 || true
 need python3 python3 || true
+need valgrind valgrind || true
 # The symbolizer is measured by llvm-symbolizer 19, on the debug file of this machine's libc.
 # Answers of other versions differ in places; the newest there is will do.
 if ! command -v llvm-symbolizer-19 >/dev/null; then
@@ -229,6 +230,16 @@ say "tests"
 export HEAPTAP_ROUNDS=${HEAPTAP_ROUNDS:-40}
 cargo test --workspace --locked --profile ci
 judged --workspace --profile ci
+
+# Counts do not depend on the load, as times do: benches/README.md
+say "instructions"
+instructions=0
+benches/instructions.py || instructions=$?
+case $instructions in
+  0) ;;
+  77) not_run "instructions: see above" ;;
+  *) exit $instructions ;;
+esac
 
 # Some seconds for each reader of outside bytes: docs/internals/fuzzing.md
 say "fuzzing"
