@@ -168,6 +168,9 @@ need() { command -v "$1" >/dev/null || apt_install "$2"; } # command, package
 say "tools"
 command -v cc >/dev/null || apt_install gcc libc6-dev ||
   { echo "no C compiler, and none could be installed" >&2; exit 1; }
+# Debian's cargo comes without them.
+cargo fmt --version >/dev/null 2>&1 || apt_install rustfmt || true
+cargo clippy --version >/dev/null 2>&1 || apt_install rust-clippy || true
 need g++ g++ || true
 need adb adb || true
 need go golang-go || true

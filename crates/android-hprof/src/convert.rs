@@ -310,6 +310,18 @@ mod tests {
         assert_eq!((done.file.damage.count, done.file.records), (1, 1));
     }
 
+    /// Found by fuzzing: what followed the unreadable record became a part of the empty one.
+    #[test]
+    fn an_empty_record_before_an_unreadable_one_is_left_out_with_it() {
+        let unknown = record(0x00, &[0; 5]);
+        let records = [record(0x0c, &[]), record(0x1c, &[0x44; 3]), unknown.clone()];
+        let bytes = file("1.0.3", &records);
+        let mut out = Vec::new();
+        let done = convert(&bytes, ConvertOptions::default(), &mut out).unwrap();
+        assert_eq!(out, file("1.0.2", &[unknown]));
+        assert_eq!((done.file.damage.count, done.file.records), (1, 1));
+    }
+
     #[test]
     fn records_too_large_for_memory_come_out_the_same() {
         let element = [0x23, 1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 1, 8, 42];

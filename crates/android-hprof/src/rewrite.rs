@@ -122,6 +122,8 @@ pub(super) fn rewrite(
     };
     out.put(new_header)?;
     let mut records = Records::new(file, header);
+    // Number of empty dump records that were written last.
+    let mut empty = 0;
     while let Some(record) = records.next() {
         let record = match record {
             Ok(record) => record,
@@ -141,6 +143,7 @@ pub(super) fn rewrite(
             }
             done.ending.note(&record);
             done.records += 1;
+            empty = 0;
             out.record_header(&record, record.body.len())?;
             match edit.other(&record) {
                 Other::Keep => out.put(record.body)?,
@@ -153,12 +156,18 @@ pub(super) fn rewrite(
         let (read_to, bytes) =
             dump_record(file, header, &record, edit, &mut out, &mut done.damage)?;
         // Nothing is written for an unreadable record: a record of length 0 would mean that the
-        // rest of the file belongs to it.
+        // rest of the file belongs to it. This includes empty records before it, which the
+        // unreadable one delimited.
         let is_overrun = read_to > record.body_range().end;
-        if bytes == 0 && (done.damage.count > before || is_overrun) {
-            out.take_back_header();
-        } else {
+        if bytes > 0 {
             done.records += 1;
+            empty = 0;
+        } else if done.damage.count == before && !is_overrun {
+            done.records += 1;
+            empty += 1;
+        } else {
+            done.records -= out.take_back_headers(1 + empty) - 1;
+            empty = 0;
         }
         out.flush_if_full()?;
         // Damage within a sub-record is more specific than a record that is cut short.
@@ -358,10 +367,14 @@ impl Out<'_> {
         Ok(at + RECORD_HEADER_BYTES - 4)
     }
 
-    /// Removes the last header if nothing follows it.
-    fn take_back_header(&mut self) {
-        self.buffer
-            .truncate(self.buffer.len() - RECORD_HEADER_BYTES);
+    /// Removes the last headers, which nothing follows. Returns their number: those that are not in
+    /// the buffer anymore stay.
+    fn take_back_headers(&mut self, count: u64) -> u64 {
+        let there = (self.buffer.len() / RECORD_HEADER_BYTES) as u64;
+        let count = count.min(there);
+        let left = self.buffer.len() - count as usize * RECORD_HEADER_BYTES;
+        self.buffer.truncate(left);
+        count
     }
 
     fn flush_if_full(&mut self) -> io::Result<()> {

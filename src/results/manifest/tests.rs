@@ -337,3 +337,11 @@ fn a_heap_without_frees_has_no_held_bytes() {
     assert_eq!((totals.space, totals.objects), (None, None));
     assert_eq!(totals.alloc_space, 9);
 }
+
+/// Found by fuzzing.
+#[test]
+fn a_figure_reads_back_to_its_last_digit() {
+    let written = "9.982215827913156e-6";
+    let read: f64 = serde_json::from_str(written).unwrap();
+    assert_eq!(serde_json::to_string(&read).unwrap(), written);
+}
