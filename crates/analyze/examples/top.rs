@@ -26,7 +26,7 @@ fn top(source: Box<dyn Source>, limit: usize) -> Result<String, TraceError> {
     };
     let shown = Shown::of(&profile.table, &Filter::default(), &[&dump.values]);
     let groups = Groups::of(&profile.table, RowKey::Function);
-    let table = Table::of(&shown, &groups, &shown.sums(&dump.values));
+    let table = Table::of(&shown, &groups, &dump.values);
     let mut views = dump.measures.iter().map(|measure| measure.view);
     let column = views
         .position(|view| view == Some(View::Space))

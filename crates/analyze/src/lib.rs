@@ -49,7 +49,7 @@
 //!
 //! let shown = Shown::of(&stacks, &Filter::default(), &[&values]);
 //! let groups = Groups::of(&stacks, RowKey::Function);
-//! let table = Table::of(&shown, &groups, &shown.sums(&values));
+//! let table = Table::of(&shown, &groups, &values);
 //! let rows: Vec<_> = table.ranked(0, |row| row.own[0]).into_iter().map(|at| {
 //!     let row = table.row(at);
 //!     let Key::Group(group) = row.key else { panic!("a table by function") };

@@ -104,8 +104,7 @@ impl Opened {
         let profile = &self.0.profile;
         profile.dumps.iter().any(|dump| {
             let shown = Shown::of(&profile.table, filter, &[&dump.values]);
-            let sums = shown.sums(&dump.values);
-            sums.cumulative.iter().any(|column| column[0] != 0)
+            shown.totals(&dump.values).iter().any(|total| *total != 0)
         })
     }
 
@@ -152,15 +151,15 @@ impl Opened {
         }
         let table = &self.0.profile.table;
         let shown = Shown::of(table, filter, &[&dump.values]);
-        let sums = shown.sums(&dump.values);
-        let whole = |column: usize| sums.cumulative[column][0] as f64;
+        let totals = shown.totals(&dump.values);
+        let whole = |column: usize| totals[column] as f64;
         total.value += whole(at);
         total.samples = match (total.samples, SampledColumn::of(dump, at)) {
             (Some(samples), Some(column)) => Some(samples + whole(column.counts)),
             _ => None,
         };
         let groups = Groups::of(table, RowKey::Function);
-        let rows = Table::of(&shown, &groups, &sums);
+        let rows = Table::of(&shown, &groups, &dump.values);
         for at_row in rows.ranked(PARTS, |row| row.own[at]) {
             let row = rows.row(at_row);
             let Key::Group(group) = row.key else { continue };

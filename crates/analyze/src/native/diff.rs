@@ -186,8 +186,7 @@ impl<'a> Diff<'a> {
         let values = sides.values();
         let shown = Shown::of(table, filter, &[&values]);
         let groups = Groups::of(table, terms.by);
-        let sums = shown.sums(&values);
-        let made = Table::of(&shown, &groups, &sums);
+        let made = Table::of(&shown, &groups, &values);
         let mut rows: Vec<Row> = made
             .rows()
             .map(|row| Row {
@@ -206,7 +205,7 @@ impl<'a> Diff<'a> {
         settle(&mut rows, tests.iter().map(|test| test.1), |row| {
             &mut row.cumulative
         });
-        let root: Vec<i64> = sums.cumulative.iter().map(|column| column[0]).collect();
+        let root = shown.totals(&values);
         let all: Vec<i64> = values
             .columns
             .iter()

@@ -7,7 +7,8 @@
 use std::collections::HashMap;
 
 use super::filter::{Filter, Verdict, Visibility};
-use heaptap_model::profile::index::{FastHash, Index, Seed};
+use heaptap_model::profile::index::FastHash;
+use heaptap_model::stacks::calls::{Call, Calls};
 use heaptap_model::stacks::{FrameId, NodeId, StackTable, Values};
 
 /// Callsite of the shown tree; 0 is the root.
@@ -28,50 +29,47 @@ impl ShownId {
 pub struct Shown<'a> {
     table: &'a StackTable,
     /// Parents come before their children; the root is its own parent.
-    parents: Vec<ShownId>,
-    /// Frame by callsite; meaningless for the root.
-    frames: Vec<FrameId>,
-    /// Shown callsite that receives the values, by the table's callsites.
-    targets: Vec<Option<ShownId>>,
-    /// Callsites in depth-first order from the root.
-    preorder: Vec<ShownId>,
+    calls: Calls,
+    /// Shown callsite that receives the values, by the table's callsites, or [`NOWHERE`].
+    targets: Vec<u32>,
     taken_out: bool,
 }
 
-/// Values by callsite of a shown tree and by column.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sums {
-    /// Sums of stacks that end there, by column and callsite.
-    pub own: Vec<Vec<i64>>,
-    /// Sums of stacks that pass there, by column and callsite. The root has the total.
-    pub cumulative: Vec<Vec<i64>>,
+const NOWHERE: u32 = u32::MAX;
+
+/// Step of a walk through the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// To a callsite, from its caller.
+    Enter(ShownId),
+    /// From a callsite back to its caller, after all of its callees.
+    Leave(ShownId),
 }
 
 /// Shown tree under construction.
 struct Growing<'a> {
     table: &'a StackTable,
     verdicts: Vec<Verdict>,
-    seed: Seed,
-    index: Index,
-    parents: Vec<ShownId>,
-    frames: Vec<FrameId>,
+    calls: Calls,
+    /// Whether several of the table's callsites can enter a call of this frame, by shown callsite.
+    /// Only then is there a search for an equal call.
+    shared: Vec<bool>,
 }
 
 impl Growing<'_> {
-    fn child(&mut self, parent: ShownId, frame: FrameId) -> ShownId {
-        let hash = self
-            .seed
-            .number(u64::from(parent.0) << 32 | u64::from(frame.0));
-        let next = u32::try_from(self.parents.len()).expect("no more than the table's callsites");
-        let (parents, frames) = (&self.parents, &self.frames);
-        let (id, there) = self.index.find_or_insert(hash, next, |id| {
-            parents[id as usize] == parent && frames[id as usize] == frame
-        });
-        if !there {
-            self.parents.push(parent);
-            self.frames.push(frame);
+    /// Returns the call of `frame` from `parent`. `direct`: the caller in the table is shown.
+    fn child(&mut self, parent: u32, frame: FrameId, direct: bool) -> u32 {
+        self.shared[parent as usize] |= !direct;
+        if !self.shared[parent as usize] {
+            self.shared.push(false);
+            return self.calls.add(parent, frame.0);
         }
-        ShownId(id)
+        let image = self.calls.child(parent, frame.0);
+        match self.shared.get_mut(image as usize) {
+            Some(shared) => *shared = true,
+            None => self.shared.push(false),
+        }
+        image
     }
 
     fn verdict(&self, node: NodeId) -> Option<(FrameId, Verdict)> {
@@ -80,20 +78,19 @@ impl Growing<'_> {
     }
 
     /// Returns the target for the values of a callsite whose frames are all hidden by default: its
-    /// stack of the least hidden frames. `started` contains, by callsite, whether a stack has begun
-    /// there.
+    /// stack of the least hidden frames.
     fn fallback(
         &mut self,
         node: NodeId,
         limit: Visibility,
-        started: &[Path],
-        known: &mut HashMap<u32, ShownId, FastHash>,
-    ) -> ShownId {
+        paths: &[Path],
+        known: &mut HashMap<u32, u32, FastHash>,
+    ) -> u32 {
         let mut pending = Vec::new();
         let mut at = node;
         let mut image = loop {
-            if at == NodeId::ROOT || !started[at.0 as usize].started {
-                break ShownId::ROOT;
+            if at == NodeId::ROOT || !paths[at.0 as usize].has(STARTED) {
+                break 0;
             }
             if let Some(&image) = known.get(&at.0) {
                 break image;
@@ -105,7 +102,7 @@ impl Growing<'_> {
             if let Some((frame, verdict)) = self.verdict(node)
                 && verdict.visibility <= limit
             {
-                image = self.child(image, frame);
+                image = self.calls.child(image, frame.0);
             }
             known.insert(node.0, image);
         }
@@ -113,14 +110,33 @@ impl Growing<'_> {
     }
 }
 
-/// State of a stack from the root to a callsite.
-#[derive(Debug, Clone, Copy)]
-struct Path {
-    image: ShownId,
-    focused: bool,
-    ignored: bool,
-    started: bool,
-    used: bool,
+/// Properties of a stack from the root to a callsite.
+#[derive(Debug, Clone, Copy, Default)]
+struct Path(u8);
+
+/// Has a frame that matches the focus.
+const FOCUSED: u8 = 1;
+/// Has a frame that is ignored.
+const IGNORED: u8 = 2;
+/// Has begun.
+const STARTED: u8 = 4;
+/// Leads to values.
+const USED: u8 = 8;
+/// Has values of its own.
+const HOLDS: u8 = 16;
+/// Its last frame is shown.
+const DIRECT: u8 = 32;
+
+impl Path {
+    fn has(self, property: u8) -> bool {
+        self.0 & property != 0
+    }
+
+    fn set(&mut self, property: u8, is_set: bool) {
+        if is_set {
+            self.0 |= property;
+        }
+    }
 }
 
 impl<'a> Shown<'a> {
@@ -128,86 +144,79 @@ impl<'a> Shown<'a> {
     /// not be summed over the result.
     pub fn of(table: &'a StackTable, filter: &Filter, values: &[&Values]) -> Shown<'a> {
         let count = table.node_count();
-        let unfocused = filter.focus.is_empty();
-        let unbounded = filter.show_from.is_empty();
-        let mut paths = vec![
-            Path {
-                image: ShownId::ROOT,
-                focused: unfocused,
-                ignored: false,
-                started: unbounded,
-                used: false,
-            };
-            count
-        ];
-        let mut holds = vec![false; count];
+        let mut paths = vec![Path::default(); count];
         for node in values.iter().flat_map(|values| &values.nodes) {
-            holds[node.0 as usize] = true;
-            paths[node.0 as usize].used = true;
+            paths[node.0 as usize] = Path(USED | HOLDS);
         }
         for node in (1..count).rev() {
-            if paths[node].used {
-                paths[table.parent(NodeId(node as u32)).0 as usize].used = true;
+            if paths[node].has(USED) {
+                paths[table.parent(NodeId(node as u32)).0 as usize].set(USED, true);
             }
         }
+        paths[0].set(DIRECT, true);
+        paths[0].set(FOCUSED, filter.focus.is_empty());
+        paths[0].set(STARTED, filter.show_from.is_empty());
         let mut growing = Growing {
             table,
             verdicts: filter.verdicts(table),
-            seed: Seed::default(),
-            index: Index::default(),
-            parents: vec![ShownId::ROOT],
-            frames: vec![FrameId(u32::MAX)],
+            calls: Calls::default(),
+            shared: vec![false],
         };
         let mut taken_out = false;
+        // Shown callsite of each callsite, or of its nearest caller that has one.
+        let mut images = vec![0u32; count];
         for node in 1..count {
-            if !paths[node].used {
+            if !paths[node].has(USED) {
                 continue;
             }
             let id = NodeId(node as u32);
-            let above = paths[table.parent(id).0 as usize];
+            let parent = table.parent(id).0 as usize;
+            let above = paths[parent];
             let Some((frame, verdict)) = growing.verdict(id) else {
                 continue;
             };
             let path = &mut paths[node];
-            path.focused = above.focused || verdict.focus;
-            path.ignored = above.ignored || verdict.ignore;
+            path.set(FOCUSED, above.has(FOCUSED) || verdict.focus);
+            path.set(IGNORED, above.has(IGNORED) || verdict.ignore);
             let hidden = verdict.visibility == Visibility::Never;
-            path.started = above.started || (verdict.start && !hidden);
-            path.image = match verdict.visibility {
-                Visibility::Plain if path.started => growing.child(above.image, frame),
-                _ => above.image,
+            path.set(STARTED, above.has(STARTED) || (verdict.start && !hidden));
+            images[node] = match verdict.visibility {
+                Visibility::Plain if path.has(STARTED) => {
+                    path.set(DIRECT, true);
+                    growing.child(images[parent], frame, above.has(DIRECT))
+                }
+                _ => images[parent],
             };
             taken_out |= !matches!(verdict.visibility, Visibility::Plain | Visibility::Never);
         }
-        let mut targets = vec![None; count];
+        let mut targets = images;
         let mut known = [HashMap::default(), HashMap::default()];
-        for node in (0..count).filter(|node| holds[*node]) {
+        for node in 0..count {
             let path = paths[node];
-            if !path.focused || path.ignored || !path.started {
+            let mut image = std::mem::replace(&mut targets[node], NOWHERE);
+            let passes = path.has(HOLDS) && path.has(FOCUSED) && path.has(STARTED);
+            if !passes || path.has(IGNORED) {
                 continue;
             }
-            let mut image = path.image;
             let levels = [Visibility::Runtime, Visibility::Allocator];
             for (limit, known) in levels.into_iter().zip(&mut known) {
-                if image == ShownId::ROOT && taken_out {
+                if image == 0 && taken_out {
                     image = growing.fallback(NodeId(node as u32), limit, &paths, known);
                 }
             }
             // A filter on frames does not apply to a stack without frames.
-            if image != ShownId::ROOT || filter.takes_all() {
-                targets[node] = Some(image);
+            if image != 0 || filter.takes_all() {
+                targets[node] = image;
             }
         }
-        let mut shown = Shown {
+        let mut calls = growing.calls;
+        calls.seal();
+        Shown {
             table,
-            preorder: preorder(&growing.parents),
-            parents: growing.parents,
-            frames: growing.frames,
+            calls,
             targets,
             taken_out,
-        };
-        shown.preorder.shrink_to_fit();
-        shown
+        }
     }
 
     /// Returns the table with the frames.
@@ -217,17 +226,17 @@ impl<'a> Shown<'a> {
 
     /// Returns the number of callsites, including the root.
     pub fn len(&self) -> usize {
-        self.parents.len()
+        self.calls.all().len()
     }
 
     /// Returns whether any values pass the filter.
     pub fn has_matches(&self) -> bool {
-        self.targets.iter().any(Option::is_some)
+        self.targets.iter().any(|target| *target != NOWHERE)
     }
 
     /// Returns whether nothing is shown.
     pub fn is_empty(&self) -> bool {
-        self.parents.len() == 1
+        self.len() == 1
     }
 
     /// Returns whether frames of allocators or of the Java runtime were removed.
@@ -237,17 +246,41 @@ impl<'a> Shown<'a> {
 
     /// Returns the caller of a callsite; the root for outermost frames and for the root itself.
     pub fn parent(&self, id: ShownId) -> ShownId {
-        self.parents[id.at()]
+        ShownId(self.calls.all()[id.at()].parent)
     }
 
     /// Returns the frame of a callsite; `None` for the root.
     pub fn frame(&self, id: ShownId) -> Option<FrameId> {
-        (id != ShownId::ROOT).then(|| self.frames[id.at()])
+        (id != ShownId::ROOT).then(|| FrameId(self.calls.all()[id.at()].frame))
     }
 
-    /// Returns all callsites except the root in depth-first order.
-    pub fn preorder(&self) -> &[ShownId] {
-        &self.preorder
+    /// Returns all calls except the root, in order of their IDs.
+    pub(super) fn calls(&self) -> impl DoubleEndedIterator<Item = (usize, Call)> {
+        let calls = self.calls.all().iter().copied();
+        calls.enumerate().skip(1)
+    }
+
+    /// Walks through all callsites except the root, in depth-first order.
+    pub(super) fn walk(&self, mut visit: impl FnMut(Step)) {
+        let calls = self.calls.all();
+        let mut first_child = vec![0u32; calls.len()];
+        let mut next = vec![0u32; calls.len()];
+        for (id, call) in self.calls().rev() {
+            let parent = call.parent as usize;
+            next[id] = first_child[parent];
+            first_child[parent] = id as u32;
+        }
+        let mut at = first_child[0];
+        while at != 0 {
+            visit(Step::Enter(ShownId(at)));
+            let mut here = at as usize;
+            at = first_child[here];
+            while at == 0 && here != 0 {
+                visit(Step::Leave(ShownId(here as u32)));
+                at = next[here];
+                here = calls[here].parent as usize;
+            }
+        }
     }
 
     /// Returns the frames of a callsite, leaf first.
@@ -259,61 +292,48 @@ impl<'a> Shown<'a> {
     /// Returns the shown callsite that receives the values of a table's callsite; `None` if they
     /// are excluded.
     pub fn target(&self, node: NodeId) -> Option<ShownId> {
-        self.targets[node.0 as usize]
+        let target = self.targets[node.0 as usize];
+        (target != NOWHERE).then_some(ShownId(target))
     }
 
-    /// Sums all columns of values over this tree.
-    pub fn sums(&self, values: &Values) -> Sums {
-        let columns = values.columns.iter();
-        let own: Vec<Vec<i64>> = columns
-            .map(|column| {
-                let mut sums = vec![0i64; self.len()];
-                for (node, value) in values.nodes.iter().zip(column) {
-                    if let Some(target) = self.target(*node) {
-                        let sum = &mut sums[target.at()];
-                        *sum = sum.saturating_add(*value);
-                    }
-                }
-                sums
-            })
-            .collect();
-        self.accumulated(own)
-    }
-
-    /// Returns cumulative sums for values by callsite of this tree.
-    pub fn accumulated(&self, own: Vec<Vec<i64>>) -> Sums {
-        let mut cumulative = own.clone();
-        for column in &mut cumulative {
-            for id in (1..self.len()).rev() {
-                let value = column[id];
-                let above = &mut column[self.parents[id].at()];
-                *above = above.saturating_add(value);
+    /// Passes each value of a column that is not excluded, with its shown callsite.
+    pub(super) fn each(&self, values: &Values, column: usize, mut each: impl FnMut(ShownId, i64)) {
+        for (node, value) in values.nodes.iter().zip(&values.columns[column]) {
+            if let Some(target) = self.target(*node) {
+                each(target, *value);
             }
         }
-        Sums { own, cumulative }
     }
-}
 
-/// Returns the callsites in depth-first order from the root.
-fn preorder(parents: &[ShownId]) -> Vec<ShownId> {
-    let count = parents.len();
-    let mut first_child = vec![0u32; count];
-    let mut next = vec![0u32; count];
-    for id in (1..count).rev() {
-        let parent = parents[id].at();
-        next[id] = first_child[parent];
-        first_child[parent] = id as u32;
+    /// Returns the sum of each column of values over the stacks that pass the filter.
+    pub fn totals(&self, values: &Values) -> Vec<i64> {
+        let totals = (0..values.columns.len()).map(|column| {
+            let mut total = 0i64;
+            self.each(values, column, |_, value| {
+                total = total.saturating_add(value);
+            });
+            total
+        });
+        totals.collect()
     }
-    let mut order = Vec::with_capacity(count.saturating_sub(1));
-    let mut at = first_child.first().copied().unwrap_or(0);
-    while at != 0 {
-        order.push(ShownId(at));
-        let mut here = at as usize;
-        at = first_child[here];
-        while at == 0 && here != 0 {
-            at = next[here];
-            here = parents[here].at();
+
+    /// Sums a column of values by callsite: only stacks that end there.
+    pub fn own(&self, values: &Values, column: usize) -> Vec<i64> {
+        let mut sums = vec![0i64; self.len()];
+        self.each(values, column, |target, value| {
+            let sum = &mut sums[target.at()];
+            *sum = sum.saturating_add(value);
+        });
+        sums
+    }
+
+    /// Adds the sums of stacks that end at a callsite to its callers, so that they become those of
+    /// all stacks that pass there.
+    pub(super) fn accumulate(&self, sums: &mut [i64]) {
+        for (id, call) in self.calls().rev() {
+            let value = sums[id];
+            let above = &mut sums[call.parent as usize];
+            *above = above.saturating_add(value);
         }
     }
-    order
 }

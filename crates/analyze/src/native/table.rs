@@ -2,7 +2,8 @@
 //! sum covers stacks that pass it, each stack once, even with recursion.
 
 use super::groups::{GroupId, Groups, RowKey};
-use super::shown::{Shown, ShownId, Sums};
+use super::shown::{Shown, ShownId, Step};
+use heaptap_model::stacks::{FrameId, Values};
 
 /// Subject of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,27 +37,26 @@ pub struct Row<'a> {
 impl Table {
     /// Sums values by group. Omits rows that are all zero and, by callsite, stacks that are only
     /// prefixes of others.
-    pub fn of(shown: &Shown<'_>, groups: &Groups<'_>, sums: &Sums) -> Table {
+    pub fn of(shown: &Shown<'_>, groups: &Groups<'_>, values: &Values) -> Table {
         if groups.by() == RowKey::Callsite {
-            return by_callsite(shown, sums);
+            return by_callsite(shown, values);
         }
-        let columns = sums.own.len();
+        let columns = values.columns.len();
         let mut own = vec![0i64; groups.len() * columns];
         let mut cumulative = own.clone();
-        let mut on_path = OnPath::new(groups.len());
-        for &id in shown.preorder() {
-            let Some(frame) = shown.frame(id) else {
-                continue;
-            };
-            let group = groups.group(frame).0 as usize;
-            let outermost = on_path.enter(shown.parent(id), id, group) == 1;
-            for column in 0..columns {
-                let at = group * columns + column;
-                own[at] = own[at].saturating_add(sums.own[column][id.at()]);
-                if outermost {
-                    let sum = sums.cumulative[column][id.at()];
-                    cumulative[at] = cumulative[at].saturating_add(sum);
-                }
+        let outermost = outermost(shown, groups);
+        // One column at a time: there can be many more callsites than groups.
+        for column in 0..columns {
+            let mut sums = shown.own(values, column);
+            let place = |frame| groups.group(FrameId(frame)).0 as usize * columns + column;
+            for (id, call) in shown.calls() {
+                let sum = &mut own[place(call.frame)];
+                *sum = sum.saturating_add(sums[id]);
+            }
+            shown.accumulate(&mut sums);
+            for (id, call) in shown.calls().filter(|(id, _)| outermost[*id]) {
+                let sum = &mut cumulative[place(call.frame)];
+                *sum = sum.saturating_add(sums[id]);
             }
         }
         let mut table = Table {
@@ -133,53 +133,56 @@ impl Table {
     }
 }
 
-fn by_callsite(shown: &Shown<'_>, sums: &Sums) -> Table {
+fn by_callsite(shown: &Shown<'_>, values: &Values) -> Table {
+    let columns = values.columns.len();
+    let mut is_row = vec![false; shown.len()];
+    for column in 0..columns {
+        for (is_row, value) in is_row.iter_mut().zip(shown.own(values, column)) {
+            *is_row |= value != 0;
+        }
+    }
+    let rows: Vec<usize> = (0..shown.len()).filter(|at| is_row[*at]).collect();
     let mut table = Table {
-        keys: Vec::new(),
-        columns: sums.own.len(),
-        own: Vec::new(),
-        cumulative: Vec::new(),
+        keys: rows
+            .iter()
+            .map(|at| Key::Callsite(ShownId(*at as u32)))
+            .collect(),
+        columns,
+        own: vec![0; rows.len() * columns],
+        cumulative: vec![0; rows.len() * columns],
     };
-    for at in 0..shown.len() {
-        let own = sums.own.iter().map(|column| column[at]);
-        if own.clone().any(|value| value != 0) {
-            let cumulative = sums.cumulative.iter().map(|column| column[at]);
-            table.push(Key::Callsite(ShownId(at as u32)), own, cumulative);
+    for column in 0..columns {
+        let places = (0..).skip(column).step_by(columns);
+        let mut sums = shown.own(values, column);
+        for (place, at) in places.clone().zip(&rows) {
+            table.own[place] = sums[*at];
+        }
+        shown.accumulate(&mut sums);
+        for (place, at) in places.zip(&rows) {
+            table.cumulative[place] = sums[*at];
         }
     }
     table
 }
 
-/// Counter of repeated groups on the path, for a walk from the root.
-pub(super) struct OnPath {
-    /// Occurrences on the path, by what is counted.
-    counts: Vec<u32>,
-    path: Vec<(ShownId, usize)>,
-}
-
-impl OnPath {
-    pub(super) fn new(kinds: usize) -> OnPath {
-        OnPath {
-            counts: vec![0; kinds],
-            path: Vec::new(),
-        }
-    }
-
-    /// Moves to `id`, which `parent` called, and counts `kind` there. Returns its occurrences on
-    /// the path.
-    pub(super) fn enter(&mut self, parent: ShownId, id: ShownId, kind: usize) -> u32 {
-        while let Some(&(last, left)) = self.path.last() {
-            if last == parent {
-                break;
+/// Returns, by callsite, whether its callers are all of other groups.
+fn outermost(shown: &Shown<'_>, groups: &Groups<'_>) -> Vec<bool> {
+    let mut outermost = vec![false; shown.len()];
+    // Occurrences on the path, by group.
+    let mut counts = vec![0u32; groups.len()];
+    let group = |id: ShownId| shown.frame(id).map(|frame| groups.group(frame).0 as usize);
+    shown.walk(|step| match step {
+        Step::Enter(id) => {
+            if let Some(group) = group(id) {
+                outermost[id.at()] = counts[group] == 0;
+                counts[group] += 1;
             }
-            self.counts[left] -= 1;
-            self.path.pop();
         }
-        self.path.push((id, kind));
-        if kind >= self.counts.len() {
-            self.counts.resize(kind + 1, 0);
+        Step::Leave(id) => {
+            if let Some(group) = group(id) {
+                counts[group] -= 1;
+            }
         }
-        self.counts[kind] += 1;
-        self.counts[kind]
-    }
+    });
+    outermost
 }

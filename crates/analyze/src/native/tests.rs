@@ -178,13 +178,12 @@ const GROUPINGS: [RowKey; 6] = [
 fn check(stacks: &Stacks, filter: &Filter) {
     let (table, frames, values) = profile(stacks);
     let shown = Shown::of(&table, filter, &[&values]);
-    let sums = shown.sums(&values);
     let left: Vec<(Vec<usize>, i64)> = stacks
         .iter()
         .filter_map(|(stack, a, _)| Some((oracle(filter, stack)?, *a)))
         .collect();
     let total: i64 = left.iter().map(|(_, a)| a).sum();
-    assert_eq!(sums.cumulative[0][0], total);
+    assert_eq!(shown.totals(&values)[0], total);
     for by in GROUPINGS {
         let groups = Groups::of(&table, by);
         let labels: Vec<String> = (0..FRAMES.len())
@@ -201,7 +200,7 @@ fn check(stacks: &Stacks, filter: &Filter) {
             }
         }
         expected.retain(|_, sums| *sums != (0, 0));
-        let made = Table::of(&shown, &groups, &sums);
+        let made = Table::of(&shown, &groups, &values);
         let mut found: BTreeMap<String, (i64, i64)> = BTreeMap::new();
         for row in made.rows() {
             let Key::Group(group) = row.key else {
@@ -221,7 +220,7 @@ fn check(stacks: &Stacks, filter: &Filter) {
             .map(|(name, sums)| (name.as_str(), *sums))
             .collect();
         assert_eq!(found, expected, "{by:?}");
-        trees(&shown, &groups, &sums, &expected);
+        trees(&shown, &groups, &values, &expected);
     }
     let mut expected: BTreeMap<Vec<usize>, i64> = BTreeMap::new();
     for (stack, a) in &left {
@@ -230,7 +229,7 @@ fn check(stacks: &Stacks, filter: &Filter) {
     expected.retain(|_, sum| *sum != 0);
     expected.remove(&Vec::new());
     let groups = Groups::of(&table, RowKey::Callsite);
-    let made = Table::of(&shown, &groups, &sums);
+    let made = Table::of(&shown, &groups, &values);
     let found: BTreeMap<Vec<usize>, i64> = made
         .rows()
         .filter(|row| row.own[0] != 0 && row.key != Key::Callsite(ShownId::ROOT))
@@ -251,7 +250,7 @@ fn check(stacks: &Stacks, filter: &Filter) {
 fn trees(
     shown: &Shown<'_>,
     groups: &Groups<'_>,
-    sums: &super::shown::Sums,
+    values: &Values,
     expected: &BTreeMap<&str, (i64, i64)>,
 ) {
     let whole = Pruning {
@@ -264,17 +263,18 @@ fn trees(
         RowKey::Line => format!("{group:?}"),
         _ => groups.name(group).into_owned(),
     };
-    let (tree, left_out) = Tree::from_root(shown, groups, sums, &whole);
-    if sums.own[0].iter().all(|value| *value >= 0) {
+    let (tree, left_out) = Tree::from_root(shown, groups, values, &whole);
+    let sums = shown.own(values, 0);
+    if sums.iter().all(|value| *value >= 0) {
         assert!(left_out.is_none_or(|rest| rest.cumulative[0] == 0));
     }
     let mut own: BTreeMap<String, i64> = BTreeMap::new();
     for node in &tree.nodes {
         *own.entry(name(node.group)).or_default() += node.own[0];
     }
-    let (inverted, _) = Tree::inverted(shown, groups, sums, &whole);
+    let (inverted, _) = Tree::inverted(shown, groups, values, &whole);
     for (wanted, (self_value, _)) in expected {
-        if sums.own[0].iter().any(|value| *value < 0) {
+        if sums.iter().any(|value| *value < 0) {
             continue;
         }
         assert_eq!(
@@ -290,9 +290,9 @@ fn trees(
             .sum();
         assert_eq!(leaf, *self_value, "{wanted}");
     }
-    if sums.own[0].iter().all(|value| *value >= 0) {
+    if sums.iter().all(|value| *value >= 0) {
         let own: i64 = inverted.nodes.iter().map(|node| node.own[0]).sum();
-        assert_eq!(own, sums.cumulative[0][0] - sums.own[0][0]);
+        assert_eq!(own, shown.totals(values)[0] - sums[0]);
     }
     for node in &inverted.nodes {
         let own = if node.depth == 0 {
@@ -374,9 +374,8 @@ fn a_hidden_leaf_gives_its_bytes_to_its_caller() {
     let (table, _, values) = profile(&stacks);
     let shown = Shown::of(&table, &Filter::default(), &[&values]);
     assert!(shown.took_out());
-    let sums = shown.sums(&values);
     let groups = Groups::of(&table, RowKey::Function);
-    let made = Table::of(&shown, &groups, &sums);
+    let made = Table::of(&shown, &groups, &values);
     let rows: Vec<_> = made
         .ranked(0, |row| row.own[0])
         .into_iter()
@@ -407,7 +406,6 @@ fn deep_recursion_is_a_few_lines() {
     stack.push(0);
     let (table, _, values) = profile(&vec![(stack, 64, 1)]);
     let shown = Shown::of(&table, &Filter::default(), &[&values]);
-    let sums = shown.sums(&values);
     let groups = Groups::of(&table, RowKey::Function);
     let pruning = Pruning {
         depth: 100,
@@ -415,13 +413,13 @@ fn deep_recursion_is_a_few_lines() {
         column: 0,
         most: 1000,
     };
-    let (tree, left_out) = Tree::from_root(&shown, &groups, &sums, &pruning);
+    let (tree, left_out) = Tree::from_root(&shown, &groups, &values, &pruning);
     assert_eq!(left_out, None);
     assert!(tree.nodes.len() < 8, "{:?}", tree.nodes);
     assert!(tree.nodes.iter().any(|node| node.folded > 1000));
-    let made = Table::of(&shown, &groups, &sums);
+    let made = Table::of(&shown, &groups, &values);
     assert!(made.rows().all(|row| row.cumulative[0] == 64));
-    let (inverted, _) = Tree::inverted(&shown, &groups, &sums, &pruning);
+    let (inverted, _) = Tree::inverted(&shown, &groups, &values, &pruning);
     assert_eq!(inverted.nodes.len(), 100);
 }
 
@@ -435,7 +433,6 @@ fn what_is_left_out_of_a_tree_is_told() {
     ];
     let (table, _, values) = profile(&stacks);
     let shown = Shown::of(&table, &Filter::default(), &[&values]);
-    let sums = shown.sums(&values);
     let groups = Groups::of(&table, RowKey::Function);
     let pruning = Pruning {
         depth: 2,
@@ -443,14 +440,14 @@ fn what_is_left_out_of_a_tree_is_told() {
         column: 0,
         most: 10,
     };
-    let (tree, left_out) = Tree::from_root(&shown, &groups, &sums, &pruning);
+    let (tree, left_out) = Tree::from_root(&shown, &groups, &values, &pruning);
     assert_eq!(tree.nodes.len(), 2);
     let rest = tree.nodes[0].left_out.as_ref().expect("two are left out");
     assert_eq!((rest.count, rest.cumulative[0]), (2, 9));
     let rest = left_out.expect("one is left out");
     assert_eq!((rest.count, rest.cumulative[0]), (1, 1));
     let one = Pruning { most: 1, ..pruning };
-    let (tree, _) = Tree::from_root(&shown, &groups, &sums, &one);
+    let (tree, _) = Tree::from_root(&shown, &groups, &values, &one);
     assert_eq!(tree.nodes.len(), 1);
     assert_eq!(
         tree.nodes[0].left_out.as_ref().map(|rest| rest.count),

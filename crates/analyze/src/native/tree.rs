@@ -8,9 +8,10 @@
 use std::collections::HashMap;
 
 use super::groups::{GroupId, Groups};
-use super::shown::{Shown, ShownId, Sums};
-use super::table::OnPath;
+use super::shown::{Shown, ShownId, Step};
 use heaptap_model::profile::index::FastHash;
+use heaptap_model::stacks::Values;
+use heaptap_model::stacks::calls::Calls;
 
 /// Number of ancestors to search for earlier calls of a function.
 pub const REACH: usize = 16;
@@ -64,8 +65,8 @@ pub struct LeftOut {
 
 /// Tree of groups: parents before children, the root first.
 struct Merged {
-    parents: Vec<u32>,
-    groups: Vec<GroupId>,
+    /// Nodes with their groups as frames.
+    calls: Calls,
     folded: Vec<u32>,
     own: Vec<Vec<i64>>,
     cumulative: Vec<Vec<i64>>,
@@ -76,71 +77,79 @@ impl Tree {
     pub fn from_root(
         shown: &Shown<'_>,
         groups: &Groups<'_>,
-        sums: &Sums,
+        values: &Values,
         pruning: &Pruning,
     ) -> (Tree, Option<LeftOut>) {
-        merged(shown, groups, sums).pruned(pruning)
+        merged(shown, groups, values).pruned(pruning)
     }
 }
 
 /// Merges the callsites of a shown tree by group.
-fn merged(shown: &Shown<'_>, groups: &Groups<'_>, sums: &Sums) -> Merged {
-    let columns = sums.own.len();
+fn merged(shown: &Shown<'_>, groups: &Groups<'_>, values: &Values) -> Merged {
     let mut tree = Merged {
-        parents: vec![0],
-        groups: vec![GroupId(u32::MAX)],
+        calls: Calls::default(),
         folded: vec![0],
-        own: vec![Vec::new(); columns],
+        own: Vec::new(),
         cumulative: Vec::new(),
     };
-    let mut children: HashMap<u64, u32, FastHash> = HashMap::default();
     let mut nodes = vec![0u32; shown.len()];
-    let mut on_path = OnPath::new(1);
-    for &id in shown.preorder() {
-        let Some(frame) = shown.frame(id) else {
-            continue;
-        };
-        let group = groups.group(frame);
-        let above = nodes[shown.parent(id).at()];
-        let node = tree.again(above, group).unwrap_or_else(|| {
-            let next = tree.parents.len() as u32;
-            let key = u64::from(above) << 32 | u64::from(group.0);
-            let node = *children.entry(key).or_insert(next);
-            if node == next {
-                tree.parents.push(above);
-                tree.groups.push(group);
+    // Occurrences on the path, by node.
+    let mut counts = vec![0u32];
+    shown.walk(|step| match step {
+        Step::Enter(id) => {
+            let Some(frame) = shown.frame(id) else {
+                return;
+            };
+            let group = groups.group(frame);
+            let above = nodes[shown.parent(id).at()];
+            let node = tree.again(above, group);
+            let node = node.unwrap_or_else(|| tree.calls.child(above, group.0));
+            nodes[id.at()] = node;
+            if node as usize == counts.len() {
+                counts.push(0);
                 tree.folded.push(0);
             }
-            node
-        });
-        nodes[id.at()] = node;
-        let calls = on_path.enter(shown.parent(id), id, node as usize);
-        let folded = &mut tree.folded[node as usize];
-        *folded = (*folded).max(calls - 1);
-    }
-    for (column, values) in sums.own.iter().enumerate() {
-        let own = &mut tree.own[column];
-        own.resize(tree.parents.len(), 0);
-        for (value, node) in values.iter().zip(&nodes) {
-            let sum = &mut own[*node as usize];
-            *sum = sum.saturating_add(*value);
+            let calls = &mut counts[node as usize];
+            let folded = &mut tree.folded[node as usize];
+            *folded = (*folded).max(*calls);
+            *calls += 1;
         }
-    }
-    tree.cumulative = tree.own.clone();
-    for column in &mut tree.cumulative {
-        for node in (1..tree.parents.len()).rev() {
-            let value = column[node];
-            let above = &mut column[tree.parents[node] as usize];
+        Step::Leave(id) => counts[nodes[id.at()] as usize] -= 1,
+    });
+    tree.calls.seal();
+    for column in 0..values.columns.len() {
+        let mut sums = vec![0i64; tree.len()];
+        shown.each(values, column, |target, value| {
+            let sum = &mut sums[nodes[target.at()] as usize];
+            *sum = sum.saturating_add(value);
+        });
+        tree.own.push(sums.clone());
+        for node in (1..tree.len()).rev() {
+            let value = sums[node];
+            let above = &mut sums[tree.parent(node) as usize];
             *above = above.saturating_add(value);
         }
+        tree.cumulative.push(sums);
     }
     tree
 }
 
 impl Merged {
+    fn len(&self) -> usize {
+        self.folded.len()
+    }
+
+    fn parent(&self, node: usize) -> u32 {
+        self.calls.all()[node].parent
+    }
+
+    fn group(&self, node: u32) -> GroupId {
+        GroupId(self.calls.all()[node as usize].frame)
+    }
+
     /// Returns the existing node that absorbs a call of `group` from `above`.
     fn again(&self, above: u32, group: GroupId) -> Option<u32> {
-        if above != 0 && self.groups[above as usize] == group {
+        if above != 0 && self.group(above) == group {
             return Some(above);
         }
         let mut nearest = None;
@@ -149,25 +158,25 @@ impl Merged {
             if at == 0 {
                 return None;
             }
-            if self.groups[at as usize] == group {
+            if self.group(at) == group {
                 match nearest {
                     None => nearest = Some(at),
                     found => return found,
                 }
             }
-            at = self.parents[at as usize];
+            at = self.parent(at as usize);
         }
         None
     }
 
     fn pruned(&self, pruning: &Pruning) -> (Tree, Option<LeftOut>) {
-        let count = self.parents.len();
+        let count = self.len();
         let of = |columns: &[Vec<i64>], node: u32| -> Vec<i64> {
             columns.iter().map(|c| c[node as usize]).collect()
         };
         let mut starts = vec![0u32; count + 1];
         for node in 1..count {
-            starts[self.parents[node] as usize + 1] += 1;
+            starts[self.parent(node) as usize + 1] += 1;
         }
         for node in 0..count {
             starts[node + 1] += starts[node];
@@ -175,7 +184,7 @@ impl Merged {
         let mut places = starts.clone();
         let mut children = vec![0u32; count.saturating_sub(1)];
         for node in 1..count as u32 {
-            let place = &mut places[self.parents[node as usize] as usize];
+            let place = &mut places[self.parent(node as usize) as usize];
             children[*place as usize] = node;
             *place += 1;
         }
@@ -206,7 +215,7 @@ impl Merged {
             tree.nodes.push(Node {
                 above,
                 depth,
-                group: self.groups[node as usize],
+                group: self.group(node),
                 own: of(&self.own, node),
                 cumulative: of(&self.cumulative, node),
                 folded: self.folded[node as usize],
@@ -271,28 +280,30 @@ impl Tree {
     pub fn inverted(
         shown: &Shown<'_>,
         groups: &Groups<'_>,
-        sums: &Sums,
+        values: &Values,
         pruning: &Pruning,
     ) -> (Tree, Option<LeftOut>) {
-        let columns = sums.own.len();
+        let columns = values.columns.len();
+        let own: Vec<Vec<i64>> = (0..columns).map(|at| shown.own(values, at)).collect();
         let sum = |stacks: &[(ShownId, ShownId)]| -> Vec<i64> {
             let mut values = vec![0i64; columns];
             for (owner, _) in stacks {
-                for (value, column) in values.iter_mut().zip(&sums.own) {
+                for (value, column) in values.iter_mut().zip(&own) {
                     *value = value.saturating_add(column[owner.at()]);
                 }
             }
             values
         };
-        let own: Vec<(ShownId, ShownId)> = shown
-            .preorder()
-            .iter()
-            .filter(|id| sums.own.iter().any(|column| column[id.at()] != 0))
-            .map(|id| (*id, *id))
-            .collect();
-        let total = (0..columns).map(|column| sums.cumulative[column][ShownId::ROOT.at()]);
+        let mut owners: Vec<(ShownId, ShownId)> = Vec::new();
+        shown.walk(|step| {
+            if let Step::Enter(id) = step
+                && own.iter().any(|column| column[id.at()] != 0)
+            {
+                owners.push((id, id));
+            }
+        });
         let mut tree = Tree {
-            total: total.collect(),
+            total: shown.totals(values),
             nodes: Vec::new(),
         };
         let expand = |stacks: Vec<(ShownId, ShownId)>, depth: usize, room: usize| {
@@ -321,7 +332,7 @@ impl Tree {
             });
             chosen(weighed, depth, room, pruning)
         };
-        let (first, left_out) = expand(own, 0, pruning.most);
+        let (first, left_out) = expand(owners, 0, pruning.most);
         let mut pending: Vec<(Callers, Option<usize>, usize)> = first
             .into_iter()
             .rev()

@@ -104,10 +104,10 @@ pub(super) fn build(
     let value = |column: usize, row: u32| values[row as usize * width + column];
     let threads = threads.into_iter().map(|(thread, rows)| ThreadValues {
         name: builder.name_of(thread),
-        values: Values::sum(rows, width, value),
+        values: Values::sum(rows.into_iter(), width, value),
     });
     let threads = threads.collect();
-    let values = Values::sum(rows, width, value);
+    let values = Values::sum(rows.into_iter(), width, value);
     let dump = Dump {
         facts: Facts::default(),
         measures: columns.iter().map(|c| c.measure.clone()).collect(),

@@ -23,4 +23,5 @@ pub use health::{Damage, Health, LastDump, ServiceStats};
 pub use name_maps::{NameMap, NameMaps, PacketLines, RenamedClass, RenamedMember};
 pub use recording::{HeapRequest, Package, Process, Recording, ServiceCounter, SystemInfo};
 pub use symbols::{Line, Lines, Symbols};
+pub(crate) use tables::outermost;
 pub use tables::{CallsiteId, Frame, FrameId, Mapping, MappingId, StringId, Tables};

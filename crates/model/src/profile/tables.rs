@@ -201,6 +201,22 @@ impl Tables {
     }
 }
 
+/// Removes the outermost frame of a packed callsite. Only the last byte of each frame is below 0x80,
+/// so that frames can also be read from their ends.
+#[inline]
+pub(crate) fn outermost(packed: &mut &[u8]) -> Option<FrameId> {
+    let (last, mut rest) = packed.split_last()?;
+    let mut frame = u32::from(*last);
+    while let Some((byte, before)) = rest.split_last()
+        && *byte >= 0x80
+    {
+        frame = frame << 7 | u32::from(byte & 0x7f);
+        rest = before;
+    }
+    *packed = rest;
+    Some(FrameId(frame - 1))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -235,6 +251,14 @@ mod tests {
         assert_ne!(tables.intern_callsite(&[root.0, leaf.0]), site);
         assert_eq!(tables.callsite(site).collect::<Vec<_>>(), [leaf, root]);
         assert_eq!(tables.string(tables.frame(leaf).name), "malloc");
+        let frames = [5, 127, 128, 20_000, 3_000_000];
+        let site = tables.intern_callsite(&frames);
+        let mut packed = tables.packed_callsite(site);
+        let root_first = std::iter::from_fn(|| outermost(&mut packed));
+        assert_eq!(
+            root_first.map(|frame| frame.0).collect::<Vec<_>>(),
+            [3_000_000, 20_000, 128, 127, 5]
+        );
     }
 
     #[test]

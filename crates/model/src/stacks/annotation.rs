@@ -168,7 +168,7 @@ impl MappingClass {
 }
 
 /// Walks a callstack from root to leaf and returns the annotation of each frame.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Walk {
     below_managed: bool,
     below_trampoline: bool,

@@ -75,9 +75,8 @@ impl Values {
     /// Returns the same numbers at the callsites of a joined table; numbers of equal callsites are
     /// added up (saturating).
     pub fn through(&self, nodes: &[NodeId]) -> Values {
-        let rows = self.nodes.iter().zip(0..);
-        let rows = rows.map(|(node, row)| (nodes[node.0 as usize], row));
-        Values::sum(rows.collect(), self.columns.len(), |column, row| {
+        let rows = self.nodes.iter().map(|node| nodes[node.0 as usize]);
+        Values::sum(rows.zip(0..), self.columns.len(), |column, row| {
             self.columns[column][row as usize]
         })
     }

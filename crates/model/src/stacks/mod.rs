@@ -10,6 +10,7 @@
 
 pub mod allocators;
 pub mod annotation;
+pub mod calls;
 mod dump;
 pub mod fold;
 mod join;

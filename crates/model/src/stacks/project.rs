@@ -7,6 +7,7 @@ use super::dump::{Dump, Facts, Measure, StackProfile, Values, View};
 use super::naming::FrameNamer;
 use super::table::{Frame, FrameId, Function, Kind, Library, LibraryId, NodeId};
 use crate::profile::interned::span;
+use crate::profile::outermost;
 use crate::profile::{self, CallsiteId, DumpKind, DumpNumbers, Figures, HeapDump, Recording};
 
 /// Options for naming stacks.
@@ -106,6 +107,14 @@ pub struct Unexpanded {
 /// Number of annotations of a frame.
 const ANNOTATIONS: usize = 6;
 
+/// Part of a callsite that has not entered the tree.
+struct Below {
+    /// Length of its packed frames.
+    frames: usize,
+    /// State of the annotations above.
+    walk: Walk,
+}
+
 /// Projects the dumps of one recording one by one, so that they need not be in memory at the same
 /// time.
 #[derive(Debug)]
@@ -114,8 +123,9 @@ pub struct Projector<'a> {
     classes: Classes,
     annotates: bool,
     namer: FrameNamer<'a>,
-    /// Position + 1 in `runs` by frame and annotation; 0 if not yet known.
-    by_frame: Vec<[u32; ANNOTATIONS]>,
+    /// Number of the run, from 1, by frame and, if frames are annotated, by annotation; 0 if not yet
+    /// known.
+    by_frame: Vec<u32>,
     /// End of each run's frames in `run_frames`: inlined ones last.
     run_ends: Vec<usize>,
     run_frames: Vec<FrameId>,
@@ -136,12 +146,14 @@ impl<'a> Projector<'a> {
     pub fn new(recording: &'a Recording, options: ProjectOptions) -> Projector<'a> {
         let classes = Classes::of(recording);
         let tables = &recording.tables;
+        let annotates = options.annotations && classes.annotates();
+        let annotations = if annotates { ANNOTATIONS } else { 1 };
         Projector {
             recording,
-            annotates: options.annotations && classes.annotates(),
+            annotates,
             classes,
             namer: FrameNamer::new(recording),
-            by_frame: vec![[0; ANNOTATIONS]; tables.frames().len()],
+            by_frame: vec![0; tables.frames().len() * annotations],
             run_ends: Vec::new(),
             run_frames: Vec::new(),
             libraries: vec![None; tables.mappings().len()],
@@ -157,11 +169,10 @@ impl<'a> Projector<'a> {
     pub fn add(&mut self, dump: &HeapDump, facts: Facts) {
         self.enter(dump);
         // Callsites that differ only in addresses become one.
-        let rows = dump.samples.iter().zip(0..);
-        let rows = rows.map(|((callsite, _), row)| (self.nodes[callsite.0 as usize], row));
-        let rows = rows.collect();
+        let rows = dump.samples.iter();
+        let rows = rows.map(|(callsite, _)| self.nodes[callsite.0 as usize]);
         let (views, default_measure) = View::of_kind(dump.kind);
-        let values = Values::sum(rows, views.len(), |column, row| {
+        let values = Values::sum(rows.zip(0..), views.len(), |column, row| {
             views[column].of(&dump.samples[row as usize].1)
         });
         self.made.dumps.push(Dump {
@@ -189,7 +200,8 @@ impl<'a> Projector<'a> {
     }
 
     /// Returns the profile of all added dumps.
-    pub fn finish(self) -> StackProfile {
+    pub fn finish(mut self) -> StackProfile {
+        self.made.table.seal();
         self.made
     }
 
@@ -197,68 +209,105 @@ impl<'a> Projector<'a> {
     /// by frame at each depth, so that common beginnings are looked up once.
     fn enter(&mut self, dump: &HeapDump) {
         let tables = &self.recording.tables;
-        let mut new: Vec<CallsiteId> = Vec::new();
         let samples = dump.samples.iter().map(|(callsite, _)| *callsite);
-        new.extend(samples.filter(|c| self.nodes[c.0 as usize] == NodeId::ROOT));
-        let annotates = self.annotates;
-        let frames = new.iter().flat_map(|&callsite| tables.callsite(callsite));
-        self.namer.prepare(frames);
-        // Runs of each callsite, root first.
-        let mut runs: Vec<u32> = Vec::new();
-        let mut ends: Vec<usize> = Vec::with_capacity(new.len());
-        let mut frames: Vec<profile::FrameId> = Vec::new();
-        for &callsite in &new {
-            frames.clear();
-            frames.extend(tables.callsite(callsite));
-            let mut walk = Walk::default();
-            for &frame in frames.iter().rev() {
-                let annotation = match annotates {
-                    true => walk.step(self.classes.get(frame)),
-                    false => Annotation::None,
-                };
-                let known = self.by_frame[frame.0 as usize][annotation as usize];
-                runs.push(match known {
-                    0 => self.run(frame, annotation),
-                    run => run,
-                });
-            }
-            ends.push(runs.len());
-        }
-        let more = runs.len() / FRAMES_PER_NODE;
+        let new = samples.filter(|c| self.nodes[c.0 as usize] == NodeId::ROOT);
+        let new: Vec<CallsiteId> = new.collect();
+        let more = self.name(&new) / FRAMES_PER_NODE;
         self.limit = self.limit.saturating_add(more).min(MOST_NODES);
-        let span = |at: u32| span(&ends, at);
-        let mut parted: Vec<(u32, u32)> = (0..new.len() as u32).map(|at| (0, at)).collect();
-        let mut open = vec![(0..parted.len(), 0usize, NodeId::ROOT)];
-        while let Some((group, depth, node)) = open.pop() {
-            if let [(_, only)] = parted[group.clone()] {
-                let rest = span(only).start + depth..span(only).end;
-                let leaf = runs[rest]
-                    .iter()
-                    .fold(node, |node, &run| self.step(node, run));
-                self.nodes[new[only as usize].0 as usize] = leaf;
+        let mut below: Vec<Below> = new
+            .iter()
+            .map(|&callsite| Below {
+                frames: tables.packed_callsite(callsite).len(),
+                walk: Walk::default(),
+            })
+            .collect();
+        // Position in `new`, and in the upper half the next run of the callsite.
+        let mut parted: Vec<u64> = (0..new.len() as u64).collect();
+        let mut open = vec![(0..parted.len(), NodeId::ROOT)];
+        while let Some((group, node)) = open.pop() {
+            if let [only] = parted[group.clone()] {
+                let at = only as u32 as usize;
+                let mut leaf = node;
+                while let Some(run) = self.next_run(new[at], &mut below[at]) {
+                    leaf = self.step(leaf, run);
+                }
+                self.nodes[new[at].0 as usize] = leaf;
                 continue;
             }
             let part = &mut parted[group.clone()];
-            for (run, at) in part.iter_mut() {
+            for key in part.iter_mut() {
+                let at = *key as u32;
                 // 0 sorts first and means that a stack ends here.
-                let stack = &runs[span(*at)];
-                *run = stack.get(depth).copied().unwrap_or(0);
+                let run = self.next_run(new[at as usize], &mut below[at as usize]);
+                *key = u64::from(run.unwrap_or(0)) << 32 | u64::from(at);
             }
-            part.sort_unstable();
+            let run_of = |key: u64| (key >> 32) as u32;
+            if !part.is_sorted() {
+                part.sort_unstable();
+            }
             let mut start = group.start;
-            for part in parted[group].chunk_by(|a, b| a.0 == b.0) {
-                let run = part[0].0;
+            for part in parted[group].chunk_by(|a, b| run_of(*a) == run_of(*b)) {
                 let next = start + part.len();
-                if run == 0 {
-                    for (_, at) in part {
-                        self.nodes[new[*at as usize].0 as usize] = node;
+                match run_of(part[0]) {
+                    0 => {
+                        for key in part {
+                            self.nodes[new[*key as u32 as usize].0 as usize] = node;
+                        }
                     }
-                } else {
-                    let child = self.step(node, run);
-                    open.push((start..next, depth + 1, child));
+                    run => {
+                        let child = self.step(node, run);
+                        open.push((start..next, child));
+                    }
                 }
                 start = next;
             }
+        }
+    }
+
+    /// Names the frames of callsites, and returns their number.
+    fn name(&mut self, callsites: &[CallsiteId]) -> usize {
+        let tables = &self.recording.tables;
+        let frames = callsites.iter().flat_map(|&c| tables.callsite(c));
+        self.namer.prepare(frames);
+        let mut count = 0;
+        for &callsite in callsites {
+            let mut packed = tables.packed_callsite(callsite);
+            let mut walk = Walk::default();
+            while let Some(frame) = outermost(&mut packed) {
+                let annotation = self.annotation(frame, &mut walk);
+                if self.by_frame[self.place(frame, annotation)] == 0 {
+                    self.run(frame, annotation);
+                }
+                count += 1;
+            }
+        }
+        count
+    }
+
+    /// Returns the run of a callsite's outermost remaining frame, which has a name.
+    #[inline]
+    fn next_run(&self, callsite: CallsiteId, below: &mut Below) -> Option<u32> {
+        let mut packed = &self.recording.tables.packed_callsite(callsite)[..below.frames];
+        let frame = outermost(&mut packed)?;
+        below.frames = packed.len();
+        let annotation = self.annotation(frame, &mut below.walk);
+        Some(self.by_frame[self.place(frame, annotation)])
+    }
+
+    #[inline]
+    fn annotation(&self, frame: profile::FrameId, walk: &mut Walk) -> Annotation {
+        match self.annotates {
+            true => walk.step(self.classes.get(frame)),
+            false => Annotation::None,
+        }
+    }
+
+    /// Returns the position of a frame with an annotation in `by_frame`.
+    #[inline]
+    fn place(&self, frame: profile::FrameId, annotation: Annotation) -> usize {
+        match self.annotates {
+            true => frame.0 as usize * ANNOTATIONS + annotation as usize,
+            false => frame.0 as usize,
         }
     }
 
@@ -286,9 +335,9 @@ impl<'a> Projector<'a> {
             .fold(node, |node, &frame| table.child(node, frame))
     }
 
-    /// Names a frame: returns the frames that it represents, as a run.
+    /// Names a frame: adds the frames that it represents, as a run.
     #[cold]
-    fn run(&mut self, id: profile::FrameId, annotation: Annotation) -> u32 {
+    fn run(&mut self, id: profile::FrameId, annotation: Annotation) {
         let library = self.library(id);
         let tables = &self.recording.tables;
         let table = &mut self.made.table;
@@ -318,8 +367,8 @@ impl<'a> Projector<'a> {
         self.run_frames[start..].reverse();
         self.run_ends.push(self.run_frames.len());
         let run = self.run_ends.len() as u32;
-        self.by_frame[id.0 as usize][annotation as usize] = run;
-        run
+        let place = self.place(id, annotation);
+        self.by_frame[place] = run;
     }
 
     fn library(&mut self, frame: profile::FrameId) -> LibraryId {

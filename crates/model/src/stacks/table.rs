@@ -2,6 +2,7 @@
 //! of callsites. Append-only. IDs are dense and follow the order of first appearance, and a node's
 //! parent always has a smaller ID than the node.
 
+use super::calls::Calls;
 use crate::profile::index::Seed;
 use crate::profile::interned::{Interned, Texts};
 
@@ -75,13 +76,6 @@ pub struct Frame {
     pub inlined: bool,
 }
 
-/// A callsite: a frame and its caller.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Node {
-    parent: NodeId,
-    frame: FrameId,
-}
-
 /// Texts, libraries, functions, frames, callsites.
 #[derive(Debug, Clone)]
 pub struct StackTable {
@@ -90,8 +84,7 @@ pub struct StackTable {
     libraries: Interned<Library>,
     functions: Interned<Function>,
     frames: Interned<Frame>,
-    /// The first node is the root, with a meaningless frame.
-    nodes: Interned<Node>,
+    nodes: Calls,
 }
 
 impl Default for StackTable {
@@ -102,9 +95,8 @@ impl Default for StackTable {
             libraries: Interned::default(),
             functions: Interned::default(),
             frames: Interned::default(),
-            nodes: Interned::default(),
+            nodes: Calls::default(),
         };
-        table.child(NodeId::ROOT, FrameId(u32::MAX));
         table.library(Library::default());
         table
     }
@@ -163,9 +155,12 @@ impl StackTable {
 
     /// Returns the callsite of `frame` called from `parent`.
     pub fn child(&mut self, parent: NodeId, frame: FrameId) -> NodeId {
-        let node = Node { parent, frame };
-        let hash = self.seed.number(pair(parent.0, frame.0));
-        NodeId(self.nodes.id(hash, node))
+        NodeId(self.nodes.child(parent.0, frame.0))
+    }
+
+    /// Frees the memory that only new entries need. They are still possible.
+    pub fn seal(&mut self) {
+        self.nodes.seal();
     }
 
     /// Returns the text of an ID.
@@ -200,12 +195,12 @@ impl StackTable {
 
     /// Returns the caller of a callsite; the root for outermost callsites and for the root itself.
     pub fn parent(&self, node: NodeId) -> NodeId {
-        self.nodes.all()[node.0 as usize].parent
+        NodeId(self.nodes.all()[node.0 as usize].parent)
     }
 
     /// Returns the frame of a callsite; `None` for the root.
     pub fn frame_of(&self, node: NodeId) -> Option<FrameId> {
-        (node != NodeId::ROOT).then(|| self.nodes.all()[node.0 as usize].frame)
+        (node != NodeId::ROOT).then(|| FrameId(self.nodes.all()[node.0 as usize].frame))
     }
 
     /// Returns the function of a callsite; `None` for the root.

@@ -194,7 +194,7 @@ impl FunctionRows {
         let dump = stacks.dump(at);
         let shown = Shown::of(table, &Filter::default(), &[&dump.values]);
         let groups = Groups::of(table, RowKey::Function);
-        let sums = Table::of(&shown, &groups, &shown.sums(&dump.values));
+        let sums = Table::of(&shown, &groups, &dump.values);
         let frames = sums.rows().filter_map(|row| match row.key {
             Key::Group(group) => Some(groups.sample(group)),
             Key::Callsite(_) => None,

@@ -63,7 +63,9 @@ fn table(html: &mut Html, profile: &StackProfile, series: &Series, dump: &Dump, 
     values
         .columns
         .extend(error.as_ref().map(|e| e.small.clone()));
-    let own = shown.sums(&values).own;
+    let own: Vec<Vec<i64>> = (0..values.columns.len())
+        .map(|at| shown.own(&values, at))
+        .collect();
     let Some(main) = own.get(dump.default_measure) else {
         return;
     };

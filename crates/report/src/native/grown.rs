@@ -237,7 +237,8 @@ impl<'a> Changes<'a> {
 }
 
 fn counters(shown: &Shown<'_>, dump: &Dump) -> Vec<Counters> {
-    let own = shown.sums(&dump.values).own;
+    let columns = 0..dump.values.columns.len();
+    let own: Vec<Vec<i64>> = columns.map(|at| shown.own(&dump.values, at)).collect();
     let place = |view| dump.measures.iter().position(|m| m.view == Some(view));
     let column = |view| place(view).map(|at| &own[at]);
     // For summed callsites, small samples cannot be derived from the sums.

@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::analyze::native::filter::Filter;
 use crate::analyze::native::groups::{Groups, RowKey};
 use crate::analyze::native::sampled::SampledColumn;
-use crate::analyze::native::shown::{Shown, Sums};
+use crate::analyze::native::shown::Shown;
 use crate::analyze::native::table::{Key, Table};
 use crate::analyze::native::tree::{LeftOut, Pruning, Tree};
 use crate::error::{Classified, ErrorClass, ErrorFacts};
@@ -374,8 +374,7 @@ impl<'a> Looker<'a> {
     fn report(&self) -> HeapReport {
         let shown = Shown::of(self.table(), &self.request.filter, &[&self.values]);
         let groups = Groups::of(self.table(), self.request.by);
-        let sums = shown.sums(&self.values);
-        let left: Vec<i64> = sums.cumulative.iter().map(|column| column[0]).collect();
+        let left = shown.totals(&self.values);
         let whole = self.values.columns.iter();
         let whole: Vec<i64> = whole
             .map(|column| column.iter().fold(0i64, |sum, v| sum.saturating_add(*v)))
@@ -383,13 +382,16 @@ impl<'a> Looker<'a> {
         let total = whole[self.at];
         let share = |value: i64| (total != 0).then(|| value as f64 / total as f64);
         let (rows, tree) = match self.request.tree {
-            Some(tree) => (None, Some(self.tree(&shown, &groups, &sums, tree, share))),
+            Some(tree) => (
+                None,
+                Some(self.tree(&shown, &groups, left[self.at], tree, share)),
+            ),
             None if self.request.by == RowKey::Thread => {
                 let (rows, count) = self.threads(&shown, share);
                 (Some((rows, count, count)), None)
             }
             None => {
-                let table = Table::of(&shown, &groups, &sums);
+                let table = Table::of(&shown, &groups, &self.values);
                 let owners = table.rows().filter(|row| row.own[self.at] != 0).count();
                 let rows = self.rows(&shown, &groups, &table, share);
                 (Some((rows, table.len(), owners)), None)
@@ -537,11 +539,11 @@ impl<'a> Looker<'a> {
         &self,
         shown: &Shown<'_>,
         groups: &Groups<'_>,
-        sums: &Sums,
+        total: i64,
         asked: TreeRequest,
         share: impl Fn(i64) -> Option<f64>,
     ) -> TreeReport {
-        let whole = sums.cumulative[self.at][0].unsigned_abs();
+        let whole = total.unsigned_abs();
         let pruning = Pruning {
             depth: asked.depth,
             least: asked.least.unwrap_or(whole / 200),
@@ -549,8 +551,8 @@ impl<'a> Looker<'a> {
             most: asked.most,
         };
         let (tree, left_out) = match asked.inverted {
-            true => Tree::inverted(shown, groups, sums, &pruning),
-            false => Tree::from_root(shown, groups, sums, &pruning),
+            true => Tree::inverted(shown, groups, &self.values, &pruning),
+            false => Tree::from_root(shown, groups, &self.values, &pruning),
         };
         let rest = |left_out: Option<&LeftOut>| {
             left_out.map(|rest| LeftOutRow {

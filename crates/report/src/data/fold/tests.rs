@@ -119,8 +119,7 @@ fn table(
     };
     let shown = Shown::of(&profile.table, &filter, &[&dump.values]);
     let groups = Groups::of(&profile.table, by);
-    let sums = shown.sums(&dump.values);
-    let rows = Table::of(&shown, &groups, &sums);
+    let rows = Table::of(&shown, &groups, &dump.values);
     let of_row = |row: heaptap_analyze::native::table::Row<'_>| {
         let TableKey::Group(group) = row.key else {
             panic!("grouped");
