@@ -1,11 +1,15 @@
 //! Java heaps on a page: collects the results of the analyses.
 
 use crate::analyze::filter::Filter;
-use crate::analyze::histogram::{HistogramKey, ObjectScope, Row, histogram};
+use crate::analyze::histogram::{Histogram, HistogramKey, ObjectScope, Row, histogram};
 use crate::analyze::holders::{self, Holders};
-use crate::analyze::paths::Ways;
-use crate::analyze::{label, largest, leaks, tree, waste};
-use crate::heap_graph::{ClassIndex, DumpSource, ObjectIndex, Reachable, Referrers};
+use crate::analyze::label;
+use crate::analyze::largest::{self, Large};
+use crate::analyze::leaks::{self, Leaks};
+use crate::analyze::paths::{Path, Ways};
+use crate::analyze::tree::{self, Tree};
+use crate::analyze::waste::{self, Waste};
+use crate::heap_graph::{ClassIndex, DumpSource, ObjectIndex, Referrers};
 use crate::heaps::java::diff::{ChangeRow, DiffReport};
 use crate::heaps::java::facts::Figures;
 use crate::heaps::java::{JavaHeap, ProgressReporter};
@@ -52,8 +56,6 @@ pub(super) fn part(
         .total
         .shallow_bytes
         .saturating_add(classes.total.native_bytes);
-    let large = largest::largest(graph, dominators, &everything, LARGEST, true);
-    let reachable = Reachable::of(graph, heap.follow);
     let of_dump = match graph.facts.source {
         // The header has the wall clock.
         DumpSource::Hprof { .. } if graph.facts.time_ns > 0 => {
@@ -61,7 +63,24 @@ pub(super) fn part(
         }
         _ => None,
     };
-    let mut ways = Ways::of(graph, heap.paths(), heap.follow);
+    // The holders take as long as everything else.
+    let (held, rest) = std::thread::scope(|scope| {
+        let held = scope.spawn(|| held(heap, &classes.rows, change.as_ref()));
+        let rest = Analyses {
+            packages: by(HistogramKey::Package),
+            largest: largest_with_paths(heap, total / 1000),
+            leaks: match contents {
+                true => leaks::find(graph),
+                false => leaks::find_without_texts(graph),
+            },
+            waste: waste::find(graph, &dominators.reachable(), WASTE),
+            tree: tree::merged(graph, dominators, total / LEAST_SHARE),
+        };
+        match held.join() {
+            Ok(held) => (held, rest),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    });
     let page = JavaPage {
         name: heap.name(),
         number: heap.number,
@@ -74,28 +93,40 @@ pub(super) fn part(
             .iter()
             .map(|finding| (finding.message.clone(), finding.help.clone()))
             .collect(),
-        packages: by(HistogramKey::Package),
+        packages: rest.packages,
         garbage,
-        largest: large
-            .into_iter()
-            .filter(|large| large.retained.total_bytes() >= total / 1000)
-            .map(|large| {
-                let way = ways.to(large.object);
-                (large, way)
-            })
-            .collect(),
-        leaks: match contents {
-            true => leaks::find(graph),
-            false => leaks::find_without_texts(graph),
-        },
+        largest: rest.largest,
+        leaks: rest.leaks,
         contents,
-        waste: waste::find(graph, &reachable, WASTE),
-        tree: tree::merged(graph, dominators, total / LEAST_SHARE),
-        held: held(heap, &classes.rows, change.as_ref()),
+        waste: rest.waste,
+        tree: rest.tree,
+        held,
         change,
         classes,
     };
     java::part(&page, number)
+}
+
+/// Analyses that do not need one another.
+struct Analyses {
+    packages: Histogram,
+    largest: Vec<(Large, Path)>,
+    leaks: Leaks,
+    waste: Waste,
+    tree: Tree,
+}
+
+/// Returns the largest objects that retain at least `least` bytes, with their paths.
+fn largest_with_paths(heap: &JavaHeap, least: u64) -> Vec<(Large, Path)> {
+    let graph = &heap.graph;
+    let all = Filter::default();
+    let mut large = largest::largest(graph, heap.dominators(), &all, LARGEST, true);
+    large.retain(|large| large.retained.total_bytes() >= least);
+    let objects: Vec<ObjectIndex> = large.iter().map(|large| large.object).collect();
+    let paths = heap.paths_to(&objects);
+    let mut ways = Ways::of(graph, &paths, heap.follow);
+    let with_path = |large: Large| (large, ways.to(large.object));
+    large.into_iter().map(with_path).collect()
 }
 
 /// Returns the referrers of the classes that grew most, and of those with most shallow bytes. Names
@@ -132,14 +163,11 @@ fn held(heap: &JavaHeap, rows: &[Row], change: Option<&Change>) -> Vec<(String, 
         }
     }
     let referrers = Referrers::of(graph, heap.follow);
-    let (dominators, follow) = (heap.dominators(), heap.follow);
+    let mut search = holders::Search::of(graph, heap.dominators(), &referrers, heap.follow);
     names
         .iter()
         .zip(objects)
-        .map(|(name, objects)| {
-            let tree = holders::holders(graph, dominators, &referrers, follow, name, &objects);
-            (name.clone().into_owned(), tree)
-        })
+        .map(|(name, objects)| (name.clone().into_owned(), search.holders(name, objects)))
         .collect()
 }
 
