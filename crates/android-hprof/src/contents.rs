@@ -309,6 +309,10 @@ impl Contents for HprofContents {
         true
     }
 
+    fn release(&self) {
+        self.file.release(0..self.file.len());
+    }
+
     fn primitive_array(&self, _: &HeapGraph, object: ObjectIndex) -> Option<PrimitiveArray<'_>> {
         match self.record(object)? {
             SubRecord::PrimitiveArray(array) => Some(PrimitiveArray {

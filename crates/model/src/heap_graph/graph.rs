@@ -348,6 +348,10 @@ pub trait Contents: Send + Sync {
     /// Returns the text of a `java.lang.String`.
     fn string(&self, graph: &HeapGraph, object: ObjectIndex) -> Option<String>;
 
+    /// Releases memory that only keeps what was read at hand, such as mapped parts of the file. For
+    /// walks over many contents: otherwise the whole file counts as memory of the process.
+    fn release(&self) {}
+
     /// Returns the stack that allocated the object, top frame first, and the thread's name or ID,
     /// if allocations were tracked.
     fn allocated_at(&self, graph: &HeapGraph, object: ObjectIndex) -> Option<AllocationSite> {
