@@ -17,7 +17,9 @@ use crate::report::java::change::{Change, Changed, ChangedLeak, Sizes};
 use crate::report::java::{self, JavaPage, JavaPart};
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Number of listed objects, each with its path.
 const LARGEST: usize = 40;
@@ -63,9 +65,14 @@ pub(super) fn part(
         }
         _ => None,
     };
-    // The holders take as long as everything else.
+    // The holders take longer than everything else, so the second thread helps afterwards.
+    let wanted = OnceLock::new();
+    let search = || {
+        let of = || Wanted::of(heap, &classes.rows, change.as_ref());
+        wanted.get_or_init(of).search(heap)
+    };
     let (held, rest) = std::thread::scope(|scope| {
-        let held = scope.spawn(|| held(heap, &classes.rows, change.as_ref()));
+        let held = scope.spawn(search);
         let rest = Analyses {
             packages: by(HistogramKey::Package),
             largest: largest_with_paths(heap, total / 1000),
@@ -76,11 +83,14 @@ pub(super) fn part(
             waste: waste::find(graph, &dominators.reachable(), WASTE),
             tree: tree::merged(graph, dominators, total / LEAST_SHARE),
         };
+        let mut found = search();
         match held.join() {
-            Ok(held) => (held, rest),
+            Ok(held) => found.extend(held),
             Err(panic) => std::panic::resume_unwind(panic),
         }
+        (found, rest)
     });
+    let held = held.into_values().collect();
     let page = JavaPage {
         name: heap.name(),
         number: heap.number,
@@ -129,46 +139,73 @@ fn largest_with_paths(heap: &JavaHeap, least: u64) -> Vec<(Large, Path)> {
     large.into_iter().map(with_path).collect()
 }
 
-/// Returns the referrers of the classes that grew most, and of those with most shallow bytes. Names
-/// are those of `diff`, without parts that differ between runs.
-fn held(heap: &JavaHeap, rows: &[Row], change: Option<&Change>) -> Vec<(String, Holders)> {
-    let graph = &heap.graph;
-    let mut rows: Vec<_> = rows.iter().collect();
-    rows.sort_by_key(|row| {
-        let own = row.sums.shallow_bytes.saturating_add(row.sums.native_bytes);
-        (Reverse(own), &row.name)
-    });
-    let grown = change.into_iter().flat_map(|change| &change.classes);
-    let grown = grown.filter(|row| row.has_grown()).take(GROWN);
-    let largest = rows.iter().take(HELD);
-    let mut names: Vec<Cow<'_, str>> = grown
-        .map(|row| Cow::Borrowed(row.name.as_str()))
-        .chain(largest.map(|row| label::without_address(&row.name)))
-        .collect();
-    let mut place: HashMap<Cow<'_, str>, usize> = HashMap::new();
-    names.retain(|name| {
-        let next = place.len();
-        *place.entry(name.clone()).or_insert(next) == next
-    });
-    let of_class: Vec<Option<usize>> = (0..graph.classes().len() as u32)
-        .map(|class| {
-            let name = label::class_name(graph, ClassIndex(class));
-            place.get(label::without_address(name).as_ref()).copied()
-        })
-        .collect();
-    let mut objects: Vec<Vec<ObjectIndex>> = vec![Vec::new(); names.len()];
-    for object in graph.objects() {
-        if let Some(at) = of_class[graph.class_of(object).at()] {
-            objects[at].push(object);
+/// Classes whose holders the page shows, for several threads to search.
+struct Wanted {
+    classes: Vec<(String, Vec<ObjectIndex>)>,
+    referrers: Referrers,
+    /// Index of the class to search next.
+    next: AtomicUsize,
+}
+
+impl Wanted {
+    /// Returns the classes that grew most, and those with most shallow bytes. Names are those of
+    /// `diff`, without parts that differ between runs.
+    fn of(heap: &JavaHeap, rows: &[Row], change: Option<&Change>) -> Wanted {
+        let graph = &heap.graph;
+        let mut rows: Vec<_> = rows.iter().collect();
+        rows.sort_by_key(|row| {
+            let own = row.sums.shallow_bytes.saturating_add(row.sums.native_bytes);
+            (Reverse(own), &row.name)
+        });
+        let grown = change.into_iter().flat_map(|change| &change.classes);
+        let grown = grown.filter(|row| row.has_grown()).take(GROWN);
+        let largest = rows.iter().take(HELD);
+        let mut names: Vec<Cow<'_, str>> = grown
+            .map(|row| Cow::Borrowed(row.name.as_str()))
+            .chain(largest.map(|row| label::without_address(&row.name)))
+            .collect();
+        let mut place: HashMap<Cow<'_, str>, usize> = HashMap::new();
+        names.retain(|name| {
+            let next = place.len();
+            *place.entry(name.clone()).or_insert(next) == next
+        });
+        let of_class: Vec<Option<usize>> = (0..graph.classes().len() as u32)
+            .map(|class| {
+                let name = label::class_name(graph, ClassIndex(class));
+                place.get(label::without_address(name).as_ref()).copied()
+            })
+            .collect();
+        let mut objects: Vec<Vec<ObjectIndex>> = vec![Vec::new(); names.len()];
+        for object in graph.objects() {
+            if let Some(at) = of_class[graph.class_of(object).at()] {
+                objects[at].push(object);
+            }
+        }
+        let names = names.into_iter().map(Cow::into_owned);
+        Wanted {
+            classes: names.zip(objects).collect(),
+            referrers: Referrers::of(graph, heap.follow),
+            next: AtomicUsize::new(0),
         }
     }
-    let referrers = Referrers::of(graph, heap.follow);
-    let mut search = holders::Search::of(graph, heap.dominators(), &referrers, heap.follow);
-    names
-        .iter()
-        .zip(objects)
-        .map(|(name, objects)| (name.clone().into_owned(), search.holders(name, objects)))
-        .collect()
+
+    /// Searches classes that no other thread does; returns their holders by index.
+    fn search(&self, heap: &JavaHeap) -> BTreeMap<usize, (String, Holders)> {
+        let mut search = None;
+        let mut found = BTreeMap::new();
+        loop {
+            let at = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some((name, objects)) = self.classes.get(at) else {
+                return found;
+            };
+            let search = search.get_or_insert_with(|| {
+                let dominators = heap.dominators();
+                holders::Search::of(&heap.graph, dominators, &self.referrers, heap.follow)
+            });
+            let holders = search.holders(name, objects.clone());
+            found.insert(at, (name.clone(), holders));
+        }
+    }
 }
 
 /// Converts a difference of heaps for the page.

@@ -274,7 +274,13 @@ pub struct Links<'a> {
     /// By class, the places of at most [`MANY`] fields that can refer to objects; `None` if not
     /// looked up yet.
     places: Vec<Option<Box<[u32]>>>,
+    /// Number of owners that were read for their places.
+    read: usize,
 }
+
+/// Number of owners after which the contents that were read are released: they are all over the
+/// dump.
+const RELEASED: usize = 1 << 16;
 
 /// Owners with more references than this are indexed.
 const MANY: usize = 64;
@@ -287,6 +293,7 @@ impl<'a> Links<'a> {
             follow,
             large: HashMap::new(),
             places: vec![None; graph.classes().len()],
+            read: 0,
         }
     }
 
@@ -318,6 +325,10 @@ impl<'a> Links<'a> {
         if references.len() == places.len() && references.last().copied() != facts.object {
             let at = references.iter().position(|&other| other == target)?;
             return Some(places[at]);
+        }
+        self.read += 1;
+        if self.read.is_multiple_of(RELEASED) {
+            graph.contents().release();
         }
         graph.contents().place_of(graph, owner, target)
     }
