@@ -1,11 +1,15 @@
 //! Java heaps on a page: collects the results of the analyses.
 
 use crate::analyze::filter::Filter;
-use crate::analyze::histogram::{HistogramKey, ObjectScope, Row, histogram};
+use crate::analyze::histogram::{Histogram, HistogramKey, ObjectScope, Row, histogram};
 use crate::analyze::holders::{self, Holders};
-use crate::analyze::paths::Ways;
-use crate::analyze::{label, largest, leaks, tree, waste};
-use crate::heap_graph::{ClassIndex, DumpSource, ObjectIndex, Reachable, Referrers};
+use crate::analyze::label;
+use crate::analyze::largest::{self, Large};
+use crate::analyze::leaks::{self, Leaks};
+use crate::analyze::paths::{Path, Ways};
+use crate::analyze::tree::{self, Tree};
+use crate::analyze::waste::{self, Waste};
+use crate::heap_graph::{ClassIndex, DumpSource, ObjectIndex, Referrers};
 use crate::heaps::java::diff::{ChangeRow, DiffReport};
 use crate::heaps::java::facts::Figures;
 use crate::heaps::java::{JavaHeap, ProgressReporter};
@@ -13,7 +17,9 @@ use crate::report::java::change::{Change, Changed, ChangedLeak, Sizes};
 use crate::report::java::{self, JavaPage, JavaPart};
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Number of listed objects, each with its path.
 const LARGEST: usize = 40;
@@ -52,8 +58,6 @@ pub(super) fn part(
         .total
         .shallow_bytes
         .saturating_add(classes.total.native_bytes);
-    let large = largest::largest(graph, dominators, &everything, LARGEST, true);
-    let reachable = Reachable::of(graph, heap.follow);
     let of_dump = match graph.facts.source {
         // The header has the wall clock.
         DumpSource::Hprof { .. } if graph.facts.time_ns > 0 => {
@@ -61,7 +65,32 @@ pub(super) fn part(
         }
         _ => None,
     };
-    let mut ways = Ways::of(graph, heap.paths(), heap.follow);
+    // The holders take longer than everything else, so the second thread helps afterwards.
+    let wanted = OnceLock::new();
+    let search = || {
+        let of = || Wanted::of(heap, &classes.rows, change.as_ref());
+        wanted.get_or_init(of).search(heap)
+    };
+    let (held, rest) = std::thread::scope(|scope| {
+        let held = scope.spawn(search);
+        let rest = Analyses {
+            packages: by(HistogramKey::Package),
+            largest: largest_with_paths(heap, total / 1000),
+            leaks: match contents {
+                true => leaks::find(graph),
+                false => leaks::find_without_texts(graph),
+            },
+            waste: waste::find(graph, &dominators.reachable(), WASTE),
+            tree: tree::merged(graph, dominators, total / LEAST_SHARE),
+        };
+        let mut found = search();
+        match held.join() {
+            Ok(held) => found.extend(held),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+        (found, rest)
+    });
+    let held = held.into_values().collect();
     let page = JavaPage {
         name: heap.name(),
         number: heap.number,
@@ -74,73 +103,109 @@ pub(super) fn part(
             .iter()
             .map(|finding| (finding.message.clone(), finding.help.clone()))
             .collect(),
-        packages: by(HistogramKey::Package),
+        packages: rest.packages,
         garbage,
-        largest: large
-            .into_iter()
-            .filter(|large| large.retained.total_bytes() >= total / 1000)
-            .map(|large| {
-                let way = ways.to(large.object);
-                (large, way)
-            })
-            .collect(),
-        leaks: match contents {
-            true => leaks::find(graph),
-            false => leaks::find_without_texts(graph),
-        },
+        largest: rest.largest,
+        leaks: rest.leaks,
         contents,
-        waste: waste::find(graph, &reachable, WASTE),
-        tree: tree::merged(graph, dominators, total / LEAST_SHARE),
-        held: held(heap, &classes.rows, change.as_ref()),
+        waste: rest.waste,
+        tree: rest.tree,
+        held,
         change,
         classes,
     };
     java::part(&page, number)
 }
 
-/// Returns the referrers of the classes that grew most, and of those with most shallow bytes. Names
-/// are those of `diff`, without parts that differ between runs.
-fn held(heap: &JavaHeap, rows: &[Row], change: Option<&Change>) -> Vec<(String, Holders)> {
+/// Analyses that do not need one another.
+struct Analyses {
+    packages: Histogram,
+    largest: Vec<(Large, Path)>,
+    leaks: Leaks,
+    waste: Waste,
+    tree: Tree,
+}
+
+/// Returns the largest objects that retain at least `least` bytes, with their paths.
+fn largest_with_paths(heap: &JavaHeap, least: u64) -> Vec<(Large, Path)> {
     let graph = &heap.graph;
-    let mut rows: Vec<_> = rows.iter().collect();
-    rows.sort_by_key(|row| {
-        let own = row.sums.shallow_bytes.saturating_add(row.sums.native_bytes);
-        (Reverse(own), &row.name)
-    });
-    let grown = change.into_iter().flat_map(|change| &change.classes);
-    let grown = grown.filter(|row| row.has_grown()).take(GROWN);
-    let largest = rows.iter().take(HELD);
-    let mut names: Vec<Cow<'_, str>> = grown
-        .map(|row| Cow::Borrowed(row.name.as_str()))
-        .chain(largest.map(|row| label::without_address(&row.name)))
-        .collect();
-    let mut place: HashMap<Cow<'_, str>, usize> = HashMap::new();
-    names.retain(|name| {
-        let next = place.len();
-        *place.entry(name.clone()).or_insert(next) == next
-    });
-    let of_class: Vec<Option<usize>> = (0..graph.classes().len() as u32)
-        .map(|class| {
-            let name = label::class_name(graph, ClassIndex(class));
-            place.get(label::without_address(name).as_ref()).copied()
-        })
-        .collect();
-    let mut objects: Vec<Vec<ObjectIndex>> = vec![Vec::new(); names.len()];
-    for object in graph.objects() {
-        if let Some(at) = of_class[graph.class_of(object).at()] {
-            objects[at].push(object);
+    let all = Filter::default();
+    let mut large = largest::largest(graph, heap.dominators(), &all, LARGEST, true);
+    large.retain(|large| large.retained.total_bytes() >= least);
+    let objects: Vec<ObjectIndex> = large.iter().map(|large| large.object).collect();
+    let paths = heap.paths_to(&objects);
+    let mut ways = Ways::of(graph, &paths, heap.follow);
+    let with_path = |large: Large| (large, ways.to(large.object));
+    large.into_iter().map(with_path).collect()
+}
+
+/// Classes whose holders the page shows, for several threads to search.
+struct Wanted {
+    classes: Vec<(String, Vec<ObjectIndex>)>,
+    referrers: Referrers,
+    /// Index of the class to search next.
+    next: AtomicUsize,
+}
+
+impl Wanted {
+    /// Returns the classes that grew most, and those with most shallow bytes. Names are those of
+    /// `diff`, without parts that differ between runs.
+    fn of(heap: &JavaHeap, rows: &[Row], change: Option<&Change>) -> Wanted {
+        let graph = &heap.graph;
+        let mut rows: Vec<_> = rows.iter().collect();
+        rows.sort_by_key(|row| {
+            let own = row.sums.shallow_bytes.saturating_add(row.sums.native_bytes);
+            (Reverse(own), &row.name)
+        });
+        let grown = change.into_iter().flat_map(|change| &change.classes);
+        let grown = grown.filter(|row| row.has_grown()).take(GROWN);
+        let largest = rows.iter().take(HELD);
+        let mut names: Vec<Cow<'_, str>> = grown
+            .map(|row| Cow::Borrowed(row.name.as_str()))
+            .chain(largest.map(|row| label::without_address(&row.name)))
+            .collect();
+        let mut place: HashMap<Cow<'_, str>, usize> = HashMap::new();
+        names.retain(|name| {
+            let next = place.len();
+            *place.entry(name.clone()).or_insert(next) == next
+        });
+        let of_class: Vec<Option<usize>> = (0..graph.classes().len() as u32)
+            .map(|class| {
+                let name = label::class_name(graph, ClassIndex(class));
+                place.get(label::without_address(name).as_ref()).copied()
+            })
+            .collect();
+        let mut objects: Vec<Vec<ObjectIndex>> = vec![Vec::new(); names.len()];
+        for object in graph.objects() {
+            if let Some(at) = of_class[graph.class_of(object).at()] {
+                objects[at].push(object);
+            }
+        }
+        let names = names.into_iter().map(Cow::into_owned);
+        Wanted {
+            classes: names.zip(objects).collect(),
+            referrers: Referrers::of(graph, heap.follow),
+            next: AtomicUsize::new(0),
         }
     }
-    let referrers = Referrers::of(graph, heap.follow);
-    let (dominators, follow) = (heap.dominators(), heap.follow);
-    names
-        .iter()
-        .zip(objects)
-        .map(|(name, objects)| {
-            let tree = holders::holders(graph, dominators, &referrers, follow, name, &objects);
-            (name.clone().into_owned(), tree)
-        })
-        .collect()
+
+    /// Searches classes that no other thread does; returns their holders by index.
+    fn search(&self, heap: &JavaHeap) -> BTreeMap<usize, (String, Holders)> {
+        let mut search = None;
+        let mut found = BTreeMap::new();
+        loop {
+            let at = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some((name, objects)) = self.classes.get(at) else {
+                return found;
+            };
+            let search = search.get_or_insert_with(|| {
+                let dominators = heap.dominators();
+                holders::Search::of(&heap.graph, dominators, &self.referrers, heap.follow)
+            });
+            let holders = search.holders(name, objects.clone());
+            found.insert(at, (name.clone(), holders));
+        }
+    }
 }
 
 /// Converts a difference of heaps for the page.

@@ -9,7 +9,9 @@
 
 use super::label;
 use super::paths::{self, Link, Links, RootReason};
-use heaptap_model::heap_graph::{Dominators, Follow, HeapGraph, ObjectIndex, Referrers};
+use heaptap_model::heap_graph::{
+    ClassIndex, Dominators, Follow, HeapGraph, ObjectIndex, ObjectSet, Referrers,
+};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -46,200 +48,342 @@ pub struct Holders {
     pub nodes: Vec<Holder>,
 }
 
-/// Merges the paths from `targets` to roots. Unreachable targets do not count.
-pub fn holders(
-    graph: &HeapGraph,
-    dominators: &Dominators,
-    referrers: &Referrers,
-    follow: Follow,
-    name: &str,
-    targets: &[ObjectIndex],
-) -> Holders {
-    let mut targets = targets.to_vec();
-    targets.retain(|&o| dominators.is_reachable(o));
-    let Some(&example) = targets.first() else {
-        return Holders::default();
-    };
-    let mut tree = Walk {
-        graph,
-        node_of: vec![NOWHERE; graph.len()],
-        nodes: Vec::new(),
-        by_key: HashMap::new(),
-        referring: HashSet::new(),
-        roots: Vec::new(),
-    };
-    tree.add(name.to_owned(), None, None, None, example);
-    for &target in &targets {
-        tree.join(target, 0);
+/// Search for holders. Several searches in one heap share the names of references.
+pub struct Search<'a> {
+    graph: &'a HeapGraph,
+    dominators: &'a Dominators,
+    referrers: &'a Referrers,
+    links: Links<'a>,
+    kinds: Kinds,
+    roots: ObjectSet,
+    /// Class objects differ in name, so a class that has some does not name its objects.
+    has_class_objects: Vec<bool>,
+    /// Node by object; [`NOWHERE`] for those that are in no node yet.
+    node_of: Vec<u32>,
+}
+
+impl<'a> Search<'a> {
+    /// Prepares searches along the references that `follow` follows. Needs 4 bytes per object.
+    pub fn of(
+        graph: &'a HeapGraph,
+        dominators: &'a Dominators,
+        referrers: &'a Referrers,
+        follow: Follow,
+    ) -> Search<'a> {
+        let mut roots = ObjectSet::new(graph.len());
+        for root in graph.roots() {
+            roots.insert(root.object);
+        }
+        let classes = graph.classes().iter();
+        let mut has_class_objects: Vec<bool> = classes
+            .map(|class| label::represented(class.shown()).is_some())
+            .collect();
+        for &(object, _) in &graph.class_objects {
+            has_class_objects[graph.class_of(object).at()] = true;
+        }
+        Search {
+            graph,
+            dominators,
+            referrers,
+            links: Links::of(graph, follow),
+            kinds: Kinds::of(graph),
+            roots,
+            has_class_objects,
+            node_of: vec![NOWHERE; graph.len()],
+        }
     }
-    let mut links = Links::of(graph, follow);
-    let mut level = targets;
-    while !level.is_empty() {
-        level.sort_by_key(|&o| {
-            let node = tree.node_of[o.at()];
-            (Reverse(tree.nodes[node].holds), node, o)
-        });
-        let mut next = Vec::new();
-        for &object in &level {
-            let below = tree.node_of[object.at()];
-            // Paths end at a root, but holders of a starting object are of interest even if it is a
-            // root.
-            if below != 0 && graph.root_kind(object).is_some() {
-                continue;
-            }
-            let mut by = Vec::new();
-            for owner in referrers.to(object) {
-                if !dominators.is_reachable(owner) || tree.leads_back(owner, below) {
+
+    /// Merges the paths from `targets` to roots. Unreachable targets do not count.
+    pub fn holders(&mut self, name: &str, mut targets: Vec<ObjectIndex>) -> Holders {
+        targets.retain(|&o| self.dominators.is_reachable(o));
+        let Some(&example) = targets.first() else {
+            return Holders::default();
+        };
+        let (graph, dominators, referrers) = (self.graph, self.dominators, self.referrers);
+        self.node_of.fill(NOWHERE);
+        let mut tree = Tree::default();
+        tree.add(NO_KIND, NOWHERE, NOWHERE, example);
+        for &target in &targets {
+            self.join(&mut tree, target, 0);
+        }
+        let mut level = targets;
+        let mut by: Vec<u32> = Vec::new();
+        while !level.is_empty() {
+            tree.sort(&mut level, &self.node_of);
+            let mut next = Vec::new();
+            for &object in &level {
+                let below = self.node_of[object.at()];
+                // Paths end at a root, but holders of a starting object are of interest even if it
+                // is a root.
+                if below != 0 && self.roots.contains(object) {
                     continue;
                 }
-                let link = links.any(owner, object);
-                let name = label::object_name(graph, owner).into_owned();
-                by.push(match tree.node_of[owner.at()] {
-                    NOWHERE => {
-                        let node = tree.node(below, name, link, owner);
-                        tree.join(owner, node);
+                by.clear();
+                for owner in referrers.to(object) {
+                    let known = self.node_of[owner.at()];
+                    if !dominators.is_reachable(owner) || tree.leads_back(known, below) {
+                        continue;
+                    }
+                    let kind = self.kind(owner, object);
+                    by.push(if known == NOWHERE {
+                        let node = tree.node(below, kind, owner);
+                        self.join(&mut tree, owner, node);
                         next.push(owner);
                         node
-                    }
-                    known => tree.refer(below, name, link, owner, known),
-                });
+                    } else {
+                        let bytes = || graph.shallow_bytes(owner);
+                        tree.refer(below, kind, owner, known, bytes)
+                    });
+                }
+                by.sort_unstable();
+                by.dedup();
+                for &node in &by {
+                    tree.nodes[node as usize].holds += 1;
+                }
             }
-            by.sort_unstable();
-            by.dedup();
-            for node in by {
-                tree.nodes[node].holds += 1;
-            }
+            level = next;
         }
-        level = next;
-    }
-    tree.finish()
-}
-
-/// Node of an object that is not in any node yet.
-const NOWHERE: usize = usize::MAX;
-/// Number of nodes to search back for a cycle. A longer cycle is shown as another holder.
-const MAX_CYCLE_LEN: usize = 64;
-
-/// Node identity: parent node, class, reference, and the node that contains the objects.
-type Key = (usize, String, Link, Option<usize>);
-
-struct Walk<'a> {
-    graph: &'a HeapGraph,
-    /// By object; [`NOWHERE`] for those that are in no node yet.
-    node_of: Vec<usize>,
-    nodes: Vec<Holder>,
-    by_key: HashMap<Key, usize>,
-    /// Objects that are in one node and refer to objects of another.
-    referring: HashSet<(usize, ObjectIndex)>,
-    roots: Vec<Roots>,
-}
-
-impl Walk<'_> {
-    fn add(
-        &mut self,
-        name: String,
-        link: Option<Link>,
-        held: Option<usize>,
-        same_as: Option<usize>,
-        example: ObjectIndex,
-    ) -> usize {
-        self.nodes.push(Holder {
-            name,
-            link,
-            count: 0,
-            holds: 0,
-            example,
-            roots: Vec::new(),
-            shallow_bytes: 0,
-            held,
-            same_as,
-            holders: Vec::new(),
-        });
-        self.roots.push(BTreeMap::new());
-        self.nodes.len() - 1
+        tree.finish(name, &self.kinds)
     }
 
-    /// Returns whether an object belongs to a node or to one of its ancestors, which makes a cycle.
-    fn leads_back(&self, object: ObjectIndex, node: usize) -> bool {
-        let known = self.node_of[object.at()];
-        let mut at = Some(node);
-        known != NOWHERE
-            && (0..MAX_CYCLE_LEN).any(|_| {
-                let here = at;
-                at = at.and_then(|at| self.nodes[at].held);
-                here == Some(known)
-            })
-    }
-
-    /// Returns the node with that name and link that refers to `below`; creates it if it does not
-    /// exist.
-    fn node(&mut self, below: usize, name: String, link: Link, example: ObjectIndex) -> usize {
-        let before = &self.nodes[below];
-        if before.link.as_ref() == Some(&link) && before.name == name {
-            return below;
-        }
-        self.keyed((below, name, link, None), example)
-    }
-
-    fn keyed(&mut self, key: Key, example: ObjectIndex) -> usize {
-        if let Some(&node) = self.by_key.get(&key) {
-            return node;
-        }
-        let (below, name, link, same_as) = key.clone();
-        let node = self.add(name, Some(link), Some(below), same_as, example);
-        self.by_key.insert(key, node);
-        node
-    }
-
-    /// Returns the node for an object that is in `known` and also refers to an object of `below`.
-    fn refer(
-        &mut self,
-        below: usize,
-        name: String,
-        link: Link,
-        owner: ObjectIndex,
-        known: usize,
-    ) -> usize {
-        let here = &self.nodes[known];
-        if here.held == Some(below) && here.link.as_ref() == Some(&link) && here.name == name {
-            return known;
-        }
-        let node = self.keyed((below, name, link, Some(known)), owner);
-        if self.referring.insert((node, owner)) {
-            self.nodes[node].count += 1;
-            let sum = &mut self.nodes[node].shallow_bytes;
-            *sum = sum.saturating_add(self.graph.shallow_bytes(owner));
-        }
-        node
-    }
-
-    fn join(&mut self, object: ObjectIndex, node: usize) {
+    fn join(&mut self, tree: &mut Tree, object: ObjectIndex, node: u32) {
         self.node_of[object.at()] = node;
-        let holder = &mut self.nodes[node];
+        let holder = &mut tree.nodes[node as usize];
         holder.count += 1;
         let own = self.graph.shallow_bytes(object);
         holder.shallow_bytes = holder.shallow_bytes.saturating_add(own);
-        if let Some(reason) = paths::root_reason(self.graph, object) {
-            let entry = self.roots[node].entry(reason.to_string());
-            entry.or_insert((reason, 0)).1 += 1;
+        if self.roots.contains(object)
+            && let Some(reason) = paths::root_reason(self.graph, object)
+        {
+            let roots = tree.roots.entry(node).or_default();
+            roots.entry(reason.to_string()).or_insert((reason, 0)).1 += 1;
         }
     }
 
+    /// Returns the kind of the first reference from `owner` to `target`.
+    #[inline]
+    fn kind(&mut self, owner: ObjectIndex, target: ObjectIndex) -> u32 {
+        let class = self.graph.class_of(owner);
+        let place = match self.has_class_objects[class.at()] {
+            true => None,
+            false => self.links.place(class, owner, target),
+        };
+        let known = place.and_then(|place| self.kinds.by_place[class.at()].get(place as usize));
+        match known {
+            Some(&kind) if kind != NO_KIND => kind,
+            _ => self.named(class, place, owner, target),
+        }
+    }
+
+    fn named(
+        &mut self,
+        class: ClassIndex,
+        place: Option<u32>,
+        owner: ObjectIndex,
+        target: ObjectIndex,
+    ) -> u32 {
+        let name = label::object_name(self.graph, owner).into_owned();
+        let kind = self.kinds.number(name, self.links.any(owner, target));
+        if let Some(place) = place {
+            let by_place = &mut self.kinds.by_place[class.at()];
+            if by_place.len() <= place as usize {
+                by_place.resize(place as usize + 1, NO_KIND);
+            }
+            by_place[place as usize] = kind;
+        }
+        kind
+    }
+}
+
+/// Node of an object that is not in any node yet.
+const NOWHERE: u32 = u32::MAX;
+/// Kind of the starting objects.
+const NO_KIND: u32 = u32::MAX;
+/// Number of nodes to search back for a cycle. A longer cycle is shown as another holder.
+const MAX_CYCLE_LEN: usize = 64;
+
+/// Numbered names of holders, each with the reference by which they hold: comparing numbers takes
+/// far less time than comparing texts.
+struct Kinds {
+    all: Vec<(String, Link)>,
+    numbers: HashMap<(String, Link), u32>,
+    /// By class and by the result of [`Links::place`]; [`NO_KIND`] if not looked up yet.
+    by_place: Vec<Vec<u32>>,
+}
+
+impl Kinds {
+    fn of(graph: &HeapGraph) -> Kinds {
+        Kinds {
+            all: Vec::new(),
+            numbers: HashMap::new(),
+            by_place: vec![Vec::new(); graph.classes().len()],
+        }
+    }
+
+    fn number(&mut self, name: String, link: Link) -> u32 {
+        let key = (name, link);
+        if let Some(&number) = self.numbers.get(&key) {
+            return number;
+        }
+        let number = self.all.len() as u32;
+        self.all.push(key.clone());
+        self.numbers.insert(key, number);
+        number
+    }
+}
+
+/// Node identity: parent node, kind, and the node that contains the objects.
+type Key = (u32, u32, u32);
+
+/// [`Holder`] under construction.
+struct Node {
+    kind: u32,
+    /// Parent node; [`NOWHERE`] for the first node.
+    held: u32,
+    same_as: u32,
+    example: ObjectIndex,
+    count: u64,
+    holds: u64,
+    shallow_bytes: u64,
+    /// The child node that was requested last: the next request is usually for the same one.
+    latest: u32,
+}
+
+#[derive(Default)]
+struct Tree {
+    nodes: Vec<Node>,
+    by_key: HashMap<Key, u32>,
+    /// Objects that are in one node and refer to objects of another.
+    referring: HashSet<(u32, ObjectIndex)>,
+    /// Root reasons by node.
+    roots: HashMap<u32, Roots>,
+    /// Place of the nodes of a level in its order.
+    ranks: Vec<u32>,
+}
+
+impl Tree {
+    fn add(&mut self, kind: u32, held: u32, same_as: u32, example: ObjectIndex) -> u32 {
+        self.nodes.push(Node {
+            kind,
+            held,
+            same_as,
+            example,
+            count: 0,
+            holds: 0,
+            shallow_bytes: 0,
+            latest: NOWHERE,
+        });
+        self.ranks.push(0);
+        self.nodes.len() as u32 - 1
+    }
+
+    /// Sorts the objects of a level: those of nodes that hold most come first.
+    fn sort(&mut self, level: &mut [ObjectIndex], node_of: &[u32]) {
+        let mut nodes: Vec<u32> = Vec::new();
+        for object in level.iter() {
+            let node = node_of[object.at()];
+            if nodes.last() != Some(&node) {
+                nodes.push(node);
+            }
+        }
+        nodes.sort_unstable_by_key(|&node| (Reverse(self.nodes[node as usize].holds), node));
+        nodes.dedup();
+        for (&node, rank) in nodes.iter().zip(0..) {
+            self.ranks[node as usize] = rank;
+        }
+        level.sort_unstable_by_key(|&object| (self.ranks[node_of[object.at()] as usize], object));
+    }
+
+    /// Returns whether an object's node `known` is a node or one of its ancestors, which makes a
+    /// cycle.
+    fn leads_back(&self, known: u32, node: u32) -> bool {
+        let mut at = node;
+        for _ in 0..MAX_CYCLE_LEN {
+            // Nodes come after their parents, so `known` is not further up.
+            if known >= at || at == NOWHERE {
+                return known == at && at != NOWHERE;
+            }
+            at = self.nodes[at as usize].held;
+        }
+        false
+    }
+
+    /// Returns the node of that kind that refers to `below`; creates it if it does not exist.
+    fn node(&mut self, below: u32, kind: u32, example: ObjectIndex) -> u32 {
+        match self.nodes[below as usize].kind == kind {
+            true => below,
+            false => self.keyed((below, kind, NOWHERE), example),
+        }
+    }
+
+    fn keyed(&mut self, key: Key, example: ObjectIndex) -> u32 {
+        let (below, kind, same_as) = key;
+        let latest = self.nodes[below as usize].latest;
+        if let Some(node) = self.nodes.get(latest as usize)
+            && (node.kind, node.same_as) == (kind, same_as)
+        {
+            return latest;
+        }
+        let node = match self.by_key.get(&key) {
+            Some(&node) => node,
+            None => {
+                let node = self.add(kind, below, same_as, example);
+                self.by_key.insert(key, node);
+                node
+            }
+        };
+        self.nodes[below as usize].latest = node;
+        node
+    }
+
+    /// Returns the node for an object of `known` that also refers to an object of `below`.
+    fn refer(
+        &mut self,
+        below: u32,
+        kind: u32,
+        owner: ObjectIndex,
+        known: u32,
+        bytes: impl Fn() -> u64,
+    ) -> u32 {
+        let here = &self.nodes[known as usize];
+        if here.held == below && here.kind == kind {
+            return known;
+        }
+        let node = self.keyed((below, kind, known), owner);
+        if self.referring.insert((node, owner)) {
+            let node = &mut self.nodes[node as usize];
+            node.count += 1;
+            node.shallow_bytes = node.shallow_bytes.saturating_add(bytes());
+        }
+        node
+    }
+
     /// Removes branches without a root and sorts the rest.
-    fn finish(self) -> Holders {
-        let Walk { nodes, roots, .. } = self;
-        let steps = steps_to_roots(&nodes, &roots);
+    fn finish(mut self, name: &str, kinds: &Kinds) -> Holders {
+        let steps = steps_to_roots(&self.nodes, &self.roots);
         let mut kept = Holders::default();
-        let mut new = vec![usize::MAX; nodes.len()];
-        for (at, (mut node, roots)) in nodes.into_iter().zip(roots).enumerate() {
+        let mut new = vec![usize::MAX; self.nodes.len()];
+        for (at, node) in self.nodes.iter().enumerate() {
             if steps[at] == u32::MAX && at > 0 {
                 continue;
             }
             new[at] = kept.nodes.len();
-            node.held = node.held.map(|held| new[held]);
-            node.roots = roots.into_values().collect();
-            node.roots.sort_by_key(|root| Reverse(root.1));
-            kept.nodes.push(node);
+            let kind = kinds.all.get(node.kind as usize);
+            let roots = self.roots.remove(&(at as u32)).unwrap_or_default();
+            let mut roots: Vec<_> = roots.into_values().collect();
+            roots.sort_by_key(|root| Reverse(root.1));
+            kept.nodes.push(Holder {
+                name: kind.map_or(name, |(name, _)| name).to_owned(),
+                link: kind.map(|(_, link)| link.clone()),
+                count: node.count,
+                holds: node.holds,
+                example: node.example,
+                roots,
+                shallow_bytes: node.shallow_bytes,
+                held: new.get(node.held as usize).copied(),
+                same_as: (node.same_as != NOWHERE).then_some(node.same_as as usize),
+                holders: Vec::new(),
+            });
         }
         let mut order: Vec<(usize, usize)> = (0..new.len())
             .filter(|&at| new[at] != usize::MAX)
@@ -262,28 +406,26 @@ impl Walk<'_> {
 type Roots = BTreeMap<String, (RootReason, u64)>;
 
 /// Returns the steps from each node to the nearest root; `u32::MAX` if there is no root.
-fn steps_to_roots(nodes: &[Holder], roots: &[Roots]) -> Vec<u32> {
+fn steps_to_roots(nodes: &[Node], roots: &HashMap<u32, Roots>) -> Vec<u32> {
     let mut steps = vec![u32::MAX; nodes.len()];
-    let mut standing: HashMap<usize, Vec<usize>> = HashMap::new();
-    for (at, node) in nodes.iter().enumerate() {
-        if let Some(same) = node.same_as {
-            standing.entry(same).or_default().push(at);
+    let mut standing: HashMap<u32, Vec<u32>> = HashMap::new();
+    for (node, at) in nodes.iter().zip(0..) {
+        if node.same_as != NOWHERE {
+            standing.entry(node.same_as).or_default().push(at);
         }
     }
-    let mut level: Vec<usize> = (0..nodes.len())
-        .filter(|&at| !roots[at].is_empty())
-        .collect();
+    let mut level: Vec<u32> = roots.keys().copied().collect();
     let mut distance = 0;
     while !level.is_empty() {
         let mut next = Vec::new();
         for at in level {
-            if steps[at] != u32::MAX {
+            if steps[at as usize] != u32::MAX {
                 continue;
             }
-            steps[at] = distance;
+            steps[at as usize] = distance;
             // The node of the starting objects does not continue other paths.
             if at > 0 {
-                next.extend(nodes[at].held);
+                next.push(nodes[at as usize].held);
                 next.extend(standing.get(&at).into_iter().flatten());
             }
         }

@@ -14,14 +14,14 @@ pub const NO_PACKAGE: &str = "(no package)";
 /// `java.lang.Class<X>` for each class object; they all belong to one class.
 pub fn class_name(graph: &HeapGraph, class: ClassIndex) -> &str {
     let name = graph.class(class).shown();
-    match behind(name) {
+    match represented(name) {
         Some(_) => CLASS,
         None => name,
     }
 }
 
 /// Returns `X` of `java.lang.Class<X>`.
-fn behind(name: &str) -> Option<&str> {
+pub fn represented(name: &str) -> Option<&str> {
     let inner = name.strip_prefix(CLASS)?;
     inner.strip_prefix('<')?.strip_suffix('>')
 }
@@ -31,7 +31,7 @@ pub fn class_behind(graph: &HeapGraph, object: ObjectIndex) -> Option<&str> {
     let class = graph.class_of(object);
     match graph.class_behind(object) {
         Some(class) => Some(graph.class(class).shown()),
-        None => behind(graph.class(class).shown()),
+        None => represented(graph.class(class).shown()),
     }
 }
 

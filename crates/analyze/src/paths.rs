@@ -5,7 +5,7 @@ use super::fields::{self, NamedField};
 use super::label;
 use super::repetition::{self, Repeated};
 use heaptap_model::heap_graph::{
-    ClassIndex, Follow, HeapGraph, ObjectIndex, RootKind, ShortestPaths,
+    BasicType, ClassIndex, Follow, HeapGraph, ObjectIndex, ReferenceKind, RootKind, ShortestPaths,
 };
 use std::collections::HashMap;
 use std::fmt;
@@ -271,7 +271,16 @@ pub struct Links<'a> {
     graph: &'a HeapGraph,
     follow: Follow,
     large: HashMap<ObjectIndex, HashMap<ObjectIndex, Link>>,
+    /// By class, the places of at most [`MANY`] fields that can refer to objects; `None` if not
+    /// looked up yet.
+    places: Vec<Option<Box<[u32]>>>,
+    /// Number of owners that were read for their places.
+    read: usize,
 }
+
+/// Number of owners after which the contents that were read are released: they are all over the
+/// dump.
+const RELEASED: usize = 1 << 16;
 
 /// Owners with more references than this are indexed.
 const MANY: usize = 64;
@@ -283,7 +292,45 @@ impl<'a> Links<'a> {
             graph,
             follow,
             large: HashMap::new(),
+            places: vec![None; graph.classes().len()],
+            read: 0,
         }
+    }
+
+    /// Returns a number that identifies the result of [`Links::any`] among those of all objects of
+    /// a class other than class objects; `None` if only the result itself tells.
+    #[inline]
+    pub fn place(
+        &mut self,
+        class: ClassIndex,
+        owner: ObjectIndex,
+        target: ObjectIndex,
+    ) -> Option<u32> {
+        let graph = self.graph;
+        let facts = graph.class(class);
+        if facts.is_array() {
+            return Some(0);
+        }
+        let references = graph.references(owner);
+        // A referent that is not followed is a reference, too, but not one that keeps its target.
+        if ReferenceKind::of_class(facts.kind).is_some() || references.len() > MANY {
+            return None;
+        }
+        let places = match &self.places[class.at()] {
+            Some(places) => places,
+            None => self.places[class.at()].insert(places(graph, class)),
+        };
+        // Without nulls, the references are those of the fields, in their order. The last one can
+        // be that to the class, which is not a field.
+        if references.len() == places.len() && references.last().copied() != facts.object {
+            let at = references.iter().position(|&other| other == target)?;
+            return Some(places[at]);
+        }
+        self.read += 1;
+        if self.read.is_multiple_of(RELEASED) {
+            graph.contents().release();
+        }
+        graph.contents().place_of(graph, owner, target)
     }
 
     /// Returns the first reference from `owner` to `target` that keeps it alive, with array
@@ -317,6 +364,22 @@ impl<'a> Links<'a> {
             place: Place::Unnamed,
         })
     }
+}
+
+/// Returns the places of the first fields of a class and its superclasses that can refer to
+/// objects, at most one more than [`MANY`]; none if the dump does not contain fields.
+fn places(graph: &HeapGraph, class: ClassIndex) -> Box<[u32]> {
+    if !graph.contents().has_values() {
+        return Box::default();
+    }
+    let fields = graph
+        .ancestry(class)
+        .flat_map(|class| &graph.class(class).fields);
+    let of_objects = fields.zip(0..).filter(|(field, _)| {
+        let basic = field.basic.unwrap_or(BasicType::Object);
+        basic == BasicType::Object
+    });
+    of_objects.map(|(_, place)| place).take(MANY + 1).collect()
 }
 
 /// Returns the link for a field of `owner`.

@@ -239,14 +239,8 @@ fn all_paths_merge_by_class_and_field() {
     let referrers = Referrers::of(&lab.graph, follow);
     let of = |name: &str, targets: &[&str]| {
         let targets: Vec<_> = targets.iter().map(|t| lab.at(t)).collect();
-        drawn(&holders::holders(
-            &lab.graph,
-            &dominators,
-            &referrers,
-            follow,
-            name,
-            &targets,
-        ))
+        let mut search = holders::Search::of(&lab.graph, &dominators, &referrers, follow);
+        drawn(&search.holders(name, targets))
     };
     assert_eq!(
         of("shared", &["shared"]),
@@ -282,15 +276,8 @@ fn linked_lists_share_a_node_and_dead_ends_are_left_out() {
     let follow = Follow::default();
     let dominators = Dominators::compute(&list.graph, follow);
     let referrers = Referrers::of(&list.graph, follow);
-    let target = [list.at("n4999")];
-    let tree = holders::holders(
-        &list.graph,
-        &dominators,
-        &referrers,
-        follow,
-        "last",
-        &target,
-    );
+    let mut search = holders::Search::of(&list.graph, &dominators, &referrers, follow);
+    let tree = search.holders("last", vec![list.at("n4999")]);
     assert_eq!(
         drawn(&tree),
         [

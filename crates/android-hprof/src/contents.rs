@@ -283,8 +283,34 @@ impl Contents for HprofContents {
         }
     }
 
+    fn place_of(&self, graph: &HeapGraph, object: ObjectIndex, target: ObjectIndex) -> Option<u32> {
+        let SubRecord::Instance(instance) = self.record(object)? else {
+            return None;
+        };
+        let ObjectId(id) = graph.id(target);
+        let id_size = self.outline.id_size;
+        let classes = graph.ancestry(graph.class_of(object));
+        let fields = classes.flat_map(|class| &graph.class(class).fields);
+        let mut at = 0;
+        for (field, place) in fields.zip(0..) {
+            let basic = field.basic.unwrap_or(BasicType::Object);
+            let end = at + basic.bytes(id_size.bytes());
+            let bytes = instance.data.get(at..end)?;
+            // 0 is null, even if an object has that ID.
+            if basic == BasicType::Object && id_size.read(bytes) == Some(id) && id != 0 {
+                return Some(place);
+            }
+            at = end;
+        }
+        None
+    }
+
     fn has_values(&self) -> bool {
         true
+    }
+
+    fn release(&self) {
+        self.file.release(0..self.file.len());
     }
 
     fn primitive_array(&self, _: &HeapGraph, object: ObjectIndex) -> Option<PrimitiveArray<'_>> {

@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
+use super::parts;
 use crate::{fields, label};
 use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, Reachable};
 
@@ -63,18 +64,27 @@ fn step(
     let (Some(&least), Some(&most)) = (wanted.first(), wanted.last()) else {
         return;
     };
+    let found = parts::in_threads(graph.len(), |range| {
+        let mut best: HashMap<ObjectIndex, (u8, ObjectIndex)> = HashMap::new();
+        for owner in range.map(|at| ObjectIndex(at as u32)) {
+            for &target in graph.references(owner) {
+                let near = least <= target && target <= most;
+                if !near || wanted.binary_search(&target).is_err() || !reachable.contains(owner) {
+                    continue;
+                }
+                let rank = rank(graph, owner);
+                if best.get(&target).is_none_or(|&(best, _)| rank < best) {
+                    best.insert(target, (rank, owner));
+                }
+            }
+        }
+        best
+    });
     let mut ranks: HashMap<ObjectIndex, u8> = HashMap::new();
-    for owner in graph.objects() {
-        for &target in graph.references(owner) {
-            let near = least <= target && target <= most;
-            if !near || wanted.binary_search(&target).is_err() || !reachable.contains(owner) {
-                continue;
-            }
-            let rank = rank(graph, owner);
-            if ranks.get(&target).is_none_or(|&best| rank < best) {
-                ranks.insert(target, rank);
-                owners.insert(target, owner);
-            }
+    for (target, (rank, owner)) in found.into_iter().flatten() {
+        if ranks.get(&target).is_none_or(|&best| rank < best) {
+            ranks.insert(target, rank);
+            owners.insert(target, owner);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Objects to examine, and their division among threads.
 
 use std::num::NonZero;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use heaptap_model::heap_graph::{ClassIndex, HeapGraph, HeapKind, ObjectIndex, Reachable};
@@ -13,6 +14,10 @@ pub(super) struct Scope<'g> {
 
 /// Number of objects below which one thread is faster than two.
 const WORTH_THREADS: usize = 100_000;
+
+/// Number of objects after which the contents that a thread has read are released: some ten
+/// megabytes of a dump. Objects mostly follow one another there as they do here.
+const RELEASED: usize = 1 << 19;
 
 impl<'g> Scope<'g> {
     pub fn new(graph: &'g HeapGraph, reachable: &'g Reachable) -> Scope<'g> {
@@ -55,15 +60,7 @@ impl<'g> Scope<'g> {
         if wanted.iter().all(Option::is_none) {
             return Vec::new();
         }
-        let objects = self.graph.len();
-        let threads = match objects {
-            0..WORTH_THREADS => 1,
-            _ => std::thread::available_parallelism()
-                .map_or(1, NonZero::get)
-                .min(16),
-        };
-        let run = |part: usize| -> T {
-            let range = objects * part / threads..objects * (part + 1) / threads;
+        in_threads(self.graph.len(), |range| {
             let mut gathered = start();
             for at in range {
                 let object = ObjectIndex(at as u32);
@@ -73,26 +70,45 @@ impl<'g> Scope<'g> {
                 {
                     each(&mut gathered, object, known);
                 }
+                if at % RELEASED == RELEASED - 1 {
+                    self.graph.contents().release();
+                }
             }
+            self.graph.contents().release();
             gathered
-        };
-        if threads == 1 {
-            return vec![run(0)];
-        }
-        std::thread::scope(|scope| {
-            let run = &run;
-            let parts: Vec<_> = (0..threads)
-                .map(|part| scope.spawn(move || run(part)))
-                .collect();
-            parts
-                .into_iter()
-                .map(|part| match part.join() {
-                    Ok(result) => result,
-                    Err(panic) => std::panic::resume_unwind(panic),
-                })
-                .collect()
         })
     }
+}
+
+/// Divides that many objects into contiguous ranges, one for each thread that pays, and returns the
+/// results in the order of the ranges.
+pub(super) fn in_threads<T: Send>(
+    objects: usize,
+    run: impl Fn(Range<usize>) -> T + Sync,
+) -> Vec<T> {
+    let threads = match objects {
+        0..WORTH_THREADS => 1,
+        _ => std::thread::available_parallelism()
+            .map_or(1, NonZero::get)
+            .min(16),
+    };
+    let part = |part: usize| run(objects * part / threads..objects * (part + 1) / threads);
+    if threads == 1 {
+        return vec![part(0)];
+    }
+    std::thread::scope(|scope| {
+        let part = &part;
+        let parts: Vec<_> = (0..threads)
+            .map(|number| scope.spawn(move || part(number)))
+            .collect();
+        parts
+            .into_iter()
+            .map(|part| match part.join() {
+                Ok(result) => result,
+                Err(panic) => std::panic::resume_unwind(panic),
+            })
+            .collect()
+    })
 }
 
 /// Bit set over objects that several threads can write.

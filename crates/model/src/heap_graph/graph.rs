@@ -131,11 +131,13 @@ impl HeapGraph {
         &mut self.classes
     }
 
+    #[inline]
     pub fn class(&self, class: ClassIndex) -> &Class {
         &self.classes[class.at()]
     }
 
     /// Returns the class of an object.
+    #[inline]
     pub fn class_of(&self, object: ObjectIndex) -> ClassIndex {
         self.class_of.get(object)
     }
@@ -153,6 +155,7 @@ impl HeapGraph {
     }
 
     /// Returns the shallow size in bytes.
+    #[inline]
     pub fn shallow_bytes(&self, object: ObjectIndex) -> u64 {
         match self.shallow[object.at()] {
             u32::MAX => self.huge.get(&object).copied().unwrap_or(u32::MAX.into()),
@@ -161,6 +164,7 @@ impl HeapGraph {
     }
 
     /// Returns the native bytes that the object owns through a `NativeAllocationRegistry`.
+    #[inline]
     pub fn native_bytes(&self, object: ObjectIndex) -> u64 {
         match self.native.binary_search_by_key(&object, |n| n.0) {
             Ok(at) => self.native[at].1,
@@ -183,6 +187,7 @@ impl HeapGraph {
 
     /// Returns the references of an object without referents of `java.lang.ref.Reference`, in the
     /// dump's order; [`ObjectIndex::NONE`] is null. Can repeat.
+    #[inline]
     pub fn references(&self, object: ObjectIndex) -> &[ObjectIndex] {
         let (from, to) = (self.starts[object.at()], self.starts[object.at() + 1]);
         &self.targets[from as usize..to as usize]
@@ -309,6 +314,14 @@ pub trait Contents: Send + Sync {
         None
     }
 
+    /// Returns the place of the first field of an instance that refers to `target`, among all fields
+    /// of its class and superclasses; `None` if no field does, for other objects, or if the dump
+    /// does not name references by place. Faster than visiting the fields.
+    fn place_of(&self, graph: &HeapGraph, object: ObjectIndex, target: ObjectIndex) -> Option<u32> {
+        let _ = (graph, object, target);
+        None
+    }
+
     /// Returns whether [`Contents::fields`] includes primitive values: if not, a missing field has
     /// no meaning.
     fn has_values(&self) -> bool;
@@ -334,6 +347,10 @@ pub trait Contents: Send + Sync {
 
     /// Returns the text of a `java.lang.String`.
     fn string(&self, graph: &HeapGraph, object: ObjectIndex) -> Option<String>;
+
+    /// Releases memory that only keeps what was read at hand, such as mapped parts of the file. For
+    /// walks over many contents: otherwise the whole file counts as memory of the process.
+    fn release(&self) {}
 
     /// Returns the stack that allocated the object, top frame first, and the thread's name or ID,
     /// if allocations were tracked.

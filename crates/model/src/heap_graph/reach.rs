@@ -50,6 +50,12 @@ impl Reachable {
     }
 }
 
+impl From<ObjectSet> for Reachable {
+    fn from(set: ObjectSet) -> Reachable {
+        Reachable { set }
+    }
+}
+
 /// Returns the rank of a root entry: 0 comes first; `None` excludes it.
 pub type RootRank<'a> = &'a dyn Fn(&Root) -> Option<u8>;
 

@@ -51,6 +51,7 @@ impl Referrers {
     }
 
     /// Returns the objects that refer to an object, ascending, each once.
+    #[inline]
     pub fn to(&self, object: ObjectIndex) -> impl Iterator<Item = ObjectIndex> + '_ {
         let (from, to) = (self.starts[object.at()], self.starts[object.at() + 1]);
         let owners = &self.owners[from as usize..to as usize];

@@ -13,6 +13,8 @@ use super::edges::Edges;
 use super::follow::Follow;
 use super::graph::HeapGraph;
 use super::ids::{ClassIndex, ObjectIndex};
+use super::object_set::ObjectSet;
+use super::reach::Reachable;
 use spanning::Spanning;
 use std::sync::OnceLock;
 
@@ -99,8 +101,18 @@ impl Dominators {
     }
 
     /// Returns whether any root reaches the object.
+    #[inline]
     pub fn is_reachable(&self, object: ObjectIndex) -> bool {
         self.places[object.at()] != u32::MAX
+    }
+
+    /// Returns the set of reachable objects: the same as [`Reachable::of`] finds by a walk.
+    pub fn reachable(&self) -> Reachable {
+        let mut set = ObjectSet::new(self.places.len());
+        for &object in &self.order {
+            set.insert(object);
+        }
+        Reachable::from(set)
     }
 
     /// Returns the reachable objects, each after its immediate dominator and before those it
