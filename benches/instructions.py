@@ -8,6 +8,7 @@ in benches/instructions.csv. Unlike times, the counts do not depend on what else
 Needs valgrind. Ends with 77 if the counts were made by another compiler, which cannot be compared.
 """
 
+import argparse
 import csv
 import os
 import re
@@ -77,13 +78,13 @@ def count(folder, command):
 
 
 def main():
+    options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    options.add_argument("--update", action="store_true", help="write the counts of this tree")
+    update = options.parse_args().update
     if shutil.which("valgrind") is None:
         print("valgrind is missing", file=sys.stderr)
         sys.exit(77)
     compiler = subprocess.check_output(["rustc", "--version"], text=True).strip()
-    update = sys.argv[1:] == ["--update"]
-    if sys.argv[1:] and not update:
-        sys.exit(__doc__)
     before = {}
     if not update:
         with open(BASELINE, newline="") as file:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures what looks at a recording cost beside `convert` of it, in one run.
+"""Compares commands that read a recording with `convert` of it, in one run.
 
     benches/look.py [--rounds N] [--heaptap PROGRAM] [--against PROGRAM] [TRACE | HPROF]...
 
@@ -103,7 +103,10 @@ def measure(name, path, commands, options, folder):
                 measured.setdefault((label, heaptap), []).append(run(command, folder))
         for left in ("out", "report.html"):
             left = os.path.join(folder, left)
-            shutil.rmtree(left) if os.path.isdir(left) else os.path.exists(left) and os.remove(left)
+            if os.path.isdir(left):
+                shutil.rmtree(left)
+            elif os.path.exists(left):
+                os.remove(left)
     print(f"\n{name}, {os.path.getsize(path) / 1e6:.0f} MB\n")
     first = next(iter(commands))
     other = "|before" * 2 if options.against else ""

@@ -138,7 +138,7 @@ again() { # target
 smoke_one() { # target, seconds
   local target=$1 log=$work/smoke/$1.log
   mkdir -p "$TMPDIR/$target"
-  # One seed: a commit has the same inputs each time, and what long runs find comes from long runs.
+  # A fixed seed: runs of a commit start with the same inputs. Long runs have others.
   if "$program" "$target" $common -max_len="$(max_len "$target")" -seed=1 \
     -dict="$(dictionary "$target")" -max_total_time="$2" \
     -artifact_prefix="$artifacts/$target-" "$TMPDIR/$target" "fuzz/corpus/$target" \

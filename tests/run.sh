@@ -243,7 +243,7 @@ instructions=0
 benches/instructions.py || instructions=$?
 case $instructions in
   0) ;;
-  77) not_run "instructions: see above" ;;
+  77) lacks "instructions" "see above" ;;
   *) exit $instructions ;;
 esac
 

@@ -9,6 +9,7 @@ use crate::analyze::leaks::{self, Leaks};
 use crate::analyze::paths::{Path, Ways};
 use crate::analyze::tree::{self, Tree};
 use crate::analyze::waste::{self, Waste};
+use crate::error::for_thread;
 use crate::heap_graph::{ClassIndex, DumpSource, ObjectIndex, Referrers};
 use crate::heaps::java::diff::{ChangeRow, DiffReport};
 use crate::heaps::java::facts::Figures;
@@ -65,14 +66,14 @@ pub(super) fn part(
         }
         _ => None,
     };
-    // The holders take longer than everything else, so the second thread helps afterwards.
+    // The search for holders takes longest, so this thread helps after the other analyses.
     let wanted = OnceLock::new();
     let search = || {
         let of = || Wanted::of(heap, &classes.rows, change.as_ref());
         wanted.get_or_init(of).search(heap)
     };
     let (held, rest) = std::thread::scope(|scope| {
-        let held = scope.spawn(search);
+        let held = scope.spawn(for_thread(search));
         let rest = Analyses {
             packages: by(HistogramKey::Package),
             largest: largest_with_paths(heap, total / 1000),

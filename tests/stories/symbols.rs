@@ -501,7 +501,9 @@ fn a_part_of_a_recording_takes_nothing_from_what_was_made_of_all_of_it() {
     let remedy = "its end is missing; run `heaptap symbolize out` to write it again";
     assert!(top.stderr.contains(remedy), "{top}");
     assert!(!top.stderr.contains("still being written"), "{top}");
-    let file = lab.expect(8, &["top", "out/symbolized-trace"]);
+    // The first third can have a dump.
+    let file = lab.run(&["top", "out/symbolized-trace"]);
+    assert!(matches!(file.code(), Some(6 | 8)), "{file}");
     assert!(file.stderr.contains("its end is missing"), "{file}");
     // Its names are in a separate file.
     lab.expect(0, &["symbolize", "out", "--no-discover"]);

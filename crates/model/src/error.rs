@@ -278,6 +278,16 @@ pub fn is_contained() -> bool {
     CONTAINED.get()
 }
 
+/// Returns `work` for another thread, whose panics are [contained](is_contained) if those of this
+/// thread are. The caller has to resume them here.
+pub fn for_thread<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
+    let is_contained = is_contained();
+    move || {
+        CONTAINED.set(is_contained);
+        work()
+    }
+}
+
 /// Returns the text of a panic.
 pub fn panic_text(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<&str>().copied();
@@ -293,6 +303,8 @@ mod tests {
     fn a_contained_panic_is_told_and_ends_with_its_work() {
         assert!(!is_contained());
         assert_eq!(catch_panic(is_contained), Ok(true));
+        let of_thread = || std::thread::spawn(for_thread(is_contained)).join().unwrap();
+        assert_eq!((of_thread(), catch_panic(of_thread)), (false, Ok(true)));
         let inner = catch_panic(|| {
             let inner = catch_panic(|| panic!("of {}", "one"));
             assert!(is_contained(), "the outer work goes on");

@@ -4,6 +4,7 @@ use std::num::NonZero;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use heaptap_model::error::for_thread;
 use heaptap_model::heap_graph::{ClassIndex, HeapGraph, HeapKind, ObjectIndex, Reachable};
 
 /// Heap with the set of objects that count.
@@ -99,7 +100,7 @@ pub(super) fn in_threads<T: Send>(
     std::thread::scope(|scope| {
         let part = &part;
         let parts: Vec<_> = (0..threads)
-            .map(|number| scope.spawn(move || part(number)))
+            .map(|number| scope.spawn(for_thread(move || part(number))))
             .collect();
         parts
             .into_iter()

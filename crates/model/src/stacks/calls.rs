@@ -27,7 +27,7 @@ struct Links {
 
 /// Marks a call whose callees are in the hash table.
 const HASHED: u32 = u32::MAX;
-/// Maximum length of a list that is searched.
+/// Number of callees to search before a list becomes part of the hash table.
 const SEARCHED: usize = 8;
 
 /// Calls, parents before children. The first one is the root.
