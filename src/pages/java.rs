@@ -69,7 +69,7 @@ pub(super) fn part(
     // The search for holders takes longest, so this thread helps after the other analyses.
     let wanted = OnceLock::new();
     let search = || {
-        let of = || Wanted::of(heap, &classes.rows, change.as_ref());
+        let of = || HolderQueue::new(heap, &classes.rows, change.as_ref());
         wanted.get_or_init(of).search(heap)
     };
     let (held, rest) = std::thread::scope(|scope| {
@@ -141,17 +141,17 @@ fn largest_with_paths(heap: &JavaHeap, least: u64) -> Vec<(Large, Path)> {
 }
 
 /// Classes whose holders the page shows, for several threads to search.
-struct Wanted {
+struct HolderQueue {
     classes: Vec<(String, Vec<ObjectIndex>)>,
     referrers: Referrers,
     /// Index of the class to search next.
     next: AtomicUsize,
 }
 
-impl Wanted {
+impl HolderQueue {
     /// Returns the classes that grew most, and those with most shallow bytes. Names are those of
     /// `diff`, without parts that differ between runs.
-    fn of(heap: &JavaHeap, rows: &[Row], change: Option<&Change>) -> Wanted {
+    fn new(heap: &JavaHeap, rows: &[Row], change: Option<&Change>) -> HolderQueue {
         let graph = &heap.graph;
         let mut rows: Vec<_> = rows.iter().collect();
         rows.sort_by_key(|row| {
@@ -183,7 +183,7 @@ impl Wanted {
             }
         }
         let names = names.into_iter().map(Cow::into_owned);
-        Wanted {
+        HolderQueue {
             classes: names.zip(objects).collect(),
             referrers: Referrers::of(graph, heap.follow),
             next: AtomicUsize::new(0),
@@ -201,7 +201,7 @@ impl Wanted {
             };
             let search = search.get_or_insert_with(|| {
                 let dominators = heap.dominators();
-                holders::Search::of(&heap.graph, dominators, &self.referrers, heap.follow)
+                holders::Search::new(&heap.graph, dominators, &self.referrers, heap.follow)
             });
             let holders = search.holders(name, objects.clone());
             found.insert(at, (name.clone(), holders));

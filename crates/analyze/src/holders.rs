@@ -64,7 +64,7 @@ pub struct Search<'a> {
 
 impl<'a> Search<'a> {
     /// Prepares searches along the references that `follow` follows. Needs 4 bytes per object.
-    pub fn of(
+    pub fn new(
         graph: &'a HeapGraph,
         dominators: &'a Dominators,
         referrers: &'a Referrers,
@@ -86,7 +86,7 @@ impl<'a> Search<'a> {
             dominators,
             referrers,
             links: Links::of(graph, follow),
-            kinds: Kinds::of(graph),
+            kinds: Kinds::new(graph),
             roots,
             has_class_objects,
             node_of: vec![NOWHERE; graph.len()],
@@ -212,7 +212,7 @@ struct Kinds {
 }
 
 impl Kinds {
-    fn of(graph: &HeapGraph) -> Kinds {
+    fn new(graph: &HeapGraph) -> Kinds {
         Kinds {
             all: Vec::new(),
             numbers: HashMap::new(),

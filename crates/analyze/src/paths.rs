@@ -5,7 +5,7 @@ use super::fields::{self, NamedField};
 use super::label;
 use super::repetition::{self, Repeated};
 use heaptap_model::heap_graph::{
-    BasicType, ClassIndex, Follow, HeapGraph, ObjectIndex, ReferenceKind, RootKind, ShortestPaths,
+    ClassIndex, Follow, HeapGraph, ObjectIndex, ReferenceKind, RootKind, ShortestPaths,
 };
 use std::collections::HashMap;
 use std::fmt;
@@ -271,8 +271,8 @@ pub struct Links<'a> {
     graph: &'a HeapGraph,
     follow: Follow,
     large: HashMap<ObjectIndex, HashMap<ObjectIndex, Link>>,
-    /// By class, the places of at most [`MANY`] fields that can refer to objects; `None` if not
-    /// looked up yet.
+    /// By class, the places of the first fields that are references, at most [`MANY`] + 1; `None` if
+    /// not looked up yet.
     places: Vec<Option<Box<[u32]>>>,
     /// Number of owners that were read for their places.
     read: usize,
@@ -280,7 +280,7 @@ pub struct Links<'a> {
 
 /// Number of owners after which the contents that were read are released: they are all over the
 /// dump.
-const RELEASED: usize = 1 << 16;
+const RELEASE_INTERVAL_OWNERS: usize = 1 << 16;
 
 /// Owners with more references than this are indexed.
 const MANY: usize = 64;
@@ -298,7 +298,7 @@ impl<'a> Links<'a> {
     }
 
     /// Returns a number that identifies the result of [`Links::any`] among those of all objects of
-    /// a class other than class objects; `None` if only the result itself tells.
+    /// a class other than class objects; `None` if the result depends on the object.
     #[inline]
     pub fn place(
         &mut self,
@@ -318,7 +318,10 @@ impl<'a> Links<'a> {
         }
         let places = match &self.places[class.at()] {
             Some(places) => places,
-            None => self.places[class.at()].insert(places(graph, class)),
+            None => {
+                let places = graph.contents().reference_places(graph, class, MANY + 1);
+                self.places[class.at()].insert(places)
+            }
         };
         // Without nulls, the references are those of the fields, in their order. The last one can
         // be that to the class, which is not a field.
@@ -327,7 +330,7 @@ impl<'a> Links<'a> {
             return Some(places[at]);
         }
         self.read += 1;
-        if self.read.is_multiple_of(RELEASED) {
+        if self.read.is_multiple_of(RELEASE_INTERVAL_OWNERS) {
             graph.contents().release();
         }
         graph.contents().place_of(graph, owner, target)
@@ -364,22 +367,6 @@ impl<'a> Links<'a> {
             place: Place::Unnamed,
         })
     }
-}
-
-/// Returns the places of the first fields of a class and its superclasses that can refer to
-/// objects, at most one more than [`MANY`]; none if the dump does not contain fields.
-fn places(graph: &HeapGraph, class: ClassIndex) -> Box<[u32]> {
-    if !graph.contents().has_values() {
-        return Box::default();
-    }
-    let fields = graph
-        .ancestry(class)
-        .flat_map(|class| &graph.class(class).fields);
-    let of_objects = fields.zip(0..).filter(|(field, _)| {
-        let basic = field.basic.unwrap_or(BasicType::Object);
-        basic == BasicType::Object
-    });
-    of_objects.map(|(_, place)| place).take(MANY + 1).collect()
 }
 
 /// Returns the link for a field of `owner`.

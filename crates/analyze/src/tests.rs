@@ -237,9 +237,9 @@ fn all_paths_merge_by_class_and_field() {
     let follow = Follow::default();
     let dominators = Dominators::compute(&lab.graph, follow);
     let referrers = Referrers::of(&lab.graph, follow);
-    let of = |name: &str, targets: &[&str]| {
+    let mut search = holders::Search::new(&lab.graph, &dominators, &referrers, follow);
+    let mut of = |name: &str, targets: &[&str]| {
         let targets: Vec<_> = targets.iter().map(|t| lab.at(t)).collect();
-        let mut search = holders::Search::of(&lab.graph, &dominators, &referrers, follow);
         drawn(&search.holders(name, targets))
     };
     assert_eq!(
@@ -276,7 +276,7 @@ fn linked_lists_share_a_node_and_dead_ends_are_left_out() {
     let follow = Follow::default();
     let dominators = Dominators::compute(&list.graph, follow);
     let referrers = Referrers::of(&list.graph, follow);
-    let mut search = holders::Search::of(&list.graph, &dominators, &referrers, follow);
+    let mut search = holders::Search::new(&list.graph, &dominators, &referrers, follow);
     let tree = search.holders("last", vec![list.at("n4999")]);
     assert_eq!(
         drawn(&tree),

@@ -389,6 +389,11 @@ enum Role {
     Referent,
 }
 
+/// Returns whether a field is ART's pointer to the object's class.
+pub(crate) fn is_class_pointer(declared_in: &str, field: &str) -> bool {
+    matches!(role(declared_in, field), Role::Class)
+}
+
 fn role(declared_in: &str, field: &str) -> Role {
     match (declared_in, field) {
         ("java.lang.Object", "shadow$_klass_") => Role::Class,

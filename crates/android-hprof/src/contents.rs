@@ -1,7 +1,7 @@
 //! Contents of objects, read from the file on each request: only the offset of each object is kept.
 //! No call allocates more than its result.
 
-use super::classes::class_dump_at;
+use super::classes::{class_dump_at, is_class_pointer};
 use super::columns::Offsets;
 use super::id_map::IdMap;
 use super::names::java_class_name;
@@ -303,6 +303,18 @@ impl Contents for HprofContents {
             at = end;
         }
         None
+    }
+
+    fn reference_places(&self, graph: &HeapGraph, class: ClassIndex, most: usize) -> Box<[u32]> {
+        let fields = graph.ancestry(class).flat_map(|class| {
+            let declaring = graph.class(class);
+            declaring.fields.iter().map(move |field| (declaring, field))
+        });
+        let references = fields.zip(0..).filter(|((declaring, field), _)| {
+            let basic = field.basic.unwrap_or(BasicType::Object);
+            basic == BasicType::Object && !is_class_pointer(&declaring.name, &field.name)
+        });
+        references.map(|(_, place)| place).take(most).collect()
     }
 
     fn has_values(&self) -> bool {

@@ -105,7 +105,7 @@ impl Baseline {
         if time == PART {
             let (value, what) = rest.split_once(' ').ok_or("has a part without a name")?;
             let value = number(value).ok_or("has a value that is not a number")?;
-            // As it is written.
+            // The writer cleans the name in the same way.
             let what = defang::name(what);
             if what.is_empty() {
                 return Err("has a part without a name");

@@ -286,7 +286,7 @@ pub fn paths(
     let asked = |object: ObjectIndex| reachable.binary_search(&object).is_ok().then_some(0);
     sums.retained = dominators.retained_by(1, asked)[0];
     let referrers = Referrers::of(graph, heap.follow);
-    let mut search = holders::Search::of(graph, dominators, &referrers, heap.follow);
+    let mut search = holders::Search::new(graph, dominators, &referrers, heap.follow);
     let tree = search.holders(&name, reachable.clone());
     let largest = || {
         let size = |&o: &ObjectIndex| (dominators.retained(o).total_bytes(), std::cmp::Reverse(o));

@@ -5,6 +5,7 @@ use crate::hprof_oracles::oracle::{Counts, differences, of_graph, of_histogram, 
 use crate::judge;
 use heaptap::analyze::filter::Filter;
 use heaptap::analyze::paths::Ways;
+use heaptap::analyze::paths::{Link, Links};
 use heaptap::analyze::{largest, leaks};
 use heaptap::heap_graph::{
     BasicType, ClassKind, Dominators, Follow, HeapGraph, ObjectId, ObjectIndex, ShortestPaths,
@@ -12,7 +13,7 @@ use heaptap::heap_graph::{
 };
 use heaptap::hprof::{Options, histogram, read};
 use heaptap::import::open_hprof;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 fn fixtures() -> PathBuf {
@@ -362,4 +363,33 @@ fn given_hprof_of_the_dialer_holds_what_perflib_knows() {
         largest.object,
         class_object("android.content.res.Resources")
     );
+}
+
+/// The search for holders asks for the place of a reference instead of its link, which is slower.
+#[test]
+fn references_of_a_class_at_one_place_have_one_link() {
+    let mut checked = 0;
+    for name in ["android-a.hprof.gz", "leaklab-after.hprof.zst"] {
+        let graph = graph_of(&fixtures().join(name), None);
+        let mut links = Links::of(&graph, Follow::default());
+        let mut known: HashMap<_, Link> = HashMap::new();
+        for owner in (0..graph.len() as u32).map(ObjectIndex) {
+            let class = graph.class_of(owner);
+            // Fields of a class object are those of the class that it represents.
+            if graph.class(class).kind == ClassKind::Class {
+                continue;
+            }
+            let targets = graph.references(owner).iter().take(8);
+            for &target in targets.filter(|target| **target != ObjectIndex::NONE) {
+                let Some(place) = links.place(class, owner, target) else {
+                    continue;
+                };
+                let link = links.any(owner, target);
+                let first = known.entry((class, place)).or_insert_with(|| link.clone());
+                assert_eq!(*first, link, "{name}: {}", graph.class(class).name);
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 10_000, "{checked}");
 }

@@ -1,8 +1,8 @@
 //! Tree of the callsites that pass a filter, without hidden frames and excluded stacks. Maps the
 //! table's callsites to shown ones and sums values over them.
 //!
-//! The cost is a few passes over the callsites that lead to the given values, for any filter. No
-//! path is walked twice.
+//! The cost is a few passes over the callsites of the table, for any filter, and over those of the
+//! shown tree for each column. No path is walked twice.
 
 use std::collections::HashMap;
 
@@ -327,13 +327,15 @@ impl<'a> Shown<'a> {
         sums
     }
 
+    /// Returns [`Shown::own`] of each column.
+    pub fn own_columns(&self, values: &Values) -> Vec<Vec<i64>> {
+        let columns = 0..values.columns.len();
+        columns.map(|column| self.own(values, column)).collect()
+    }
+
     /// Adds the sums of stacks that end at a callsite to its callers, so that they become those of
     /// all stacks that pass there.
     pub(super) fn accumulate(&self, sums: &mut [i64]) {
-        for (id, call) in self.calls().rev() {
-            let value = sums[id];
-            let above = &mut sums[call.parent as usize];
-            *above = above.saturating_add(value);
-        }
+        self.calls.accumulate(sums);
     }
 }

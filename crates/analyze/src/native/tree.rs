@@ -124,11 +124,7 @@ fn merged(shown: &Shown<'_>, groups: &Groups<'_>, values: &Values) -> Merged {
             *sum = sum.saturating_add(value);
         });
         tree.own.push(sums.clone());
-        for node in (1..tree.len()).rev() {
-            let value = sums[node];
-            let above = &mut sums[tree.parent(node) as usize];
-            *above = above.saturating_add(value);
-        }
+        tree.calls.accumulate(&mut sums);
         tree.cumulative.push(sums);
     }
     tree
@@ -284,7 +280,7 @@ impl Tree {
         pruning: &Pruning,
     ) -> (Tree, Option<LeftOut>) {
         let columns = values.columns.len();
-        let own: Vec<Vec<i64>> = (0..columns).map(|at| shown.own(values, at)).collect();
+        let own = shown.own_columns(values);
         let sum = |stacks: &[(ShownId, ShownId)]| -> Vec<i64> {
             let mut values = vec![0i64; columns];
             for (owner, _) in stacks {

@@ -18,7 +18,7 @@ const WORTH_THREADS: usize = 100_000;
 
 /// Number of objects after which the contents that a thread has read are released: some ten
 /// megabytes of a dump. Objects mostly follow one another there as they do here.
-const RELEASED: usize = 1 << 19;
+const RELEASE_INTERVAL_OBJECTS: usize = 1 << 19;
 
 impl<'g> Scope<'g> {
     pub fn new(graph: &'g HeapGraph, reachable: &'g Reachable) -> Scope<'g> {
@@ -71,7 +71,7 @@ impl<'g> Scope<'g> {
                 {
                     each(&mut gathered, object, known);
                 }
-                if at % RELEASED == RELEASED - 1 {
+                if at % RELEASE_INTERVAL_OBJECTS == RELEASE_INTERVAL_OBJECTS - 1 {
                     self.graph.contents().release();
                 }
             }

@@ -322,6 +322,14 @@ pub trait Contents: Send + Sync {
         None
     }
 
+    /// Returns the places, as [`Contents::place_of`] numbers them, of the first `most` fields of a
+    /// class and its superclasses that are references of the graph; none if the dump does not name
+    /// references by place.
+    fn reference_places(&self, graph: &HeapGraph, class: ClassIndex, most: usize) -> Box<[u32]> {
+        let _ = (graph, class, most);
+        Box::default()
+    }
+
     /// Returns whether [`Contents::fields`] includes primitive values: if not, a missing field has
     /// no meaning.
     fn has_values(&self) -> bool;
@@ -348,8 +356,8 @@ pub trait Contents: Send + Sync {
     /// Returns the text of a `java.lang.String`.
     fn string(&self, graph: &HeapGraph, object: ObjectIndex) -> Option<String>;
 
-    /// Releases memory that only keeps what was read at hand, such as mapped parts of the file. For
-    /// walks over many contents: otherwise the whole file counts as memory of the process.
+    /// Releases memory that can be read again, such as mapped parts of the file. For walks over many
+    /// contents: otherwise the whole file counts as memory of the process.
     fn release(&self) {}
 
     /// Returns the stack that allocated the object, top frame first, and the thread's name or ID,

@@ -44,15 +44,14 @@ impl Reachable {
         self.set.count()
     }
 
+    /// Creates it from the set that another walk found.
+    pub(super) fn from_set(set: ObjectSet) -> Reachable {
+        Reachable { set }
+    }
+
     /// Returns the reachable objects as a set.
     pub fn objects(&self) -> &ObjectSet {
         &self.set
-    }
-}
-
-impl From<ObjectSet> for Reachable {
-    fn from(set: ObjectSet) -> Reachable {
-        Reachable { set }
     }
 }
 

@@ -28,7 +28,7 @@ struct Links {
 /// Marks a call whose callees are in the hash table.
 const HASHED: u32 = u32::MAX;
 /// Number of callees to search before a list becomes part of the hash table.
-const SEARCHED: usize = 8;
+const MAX_SEARCHED_CALLEES: usize = 8;
 
 /// Calls, parents before children. The first one is the root.
 #[derive(Debug, Clone)]
@@ -63,7 +63,7 @@ impl Calls {
         if at == HASHED {
             return self.hashed(parent, frame);
         }
-        for _ in 0..SEARCHED {
+        for _ in 0..MAX_SEARCHED_CALLEES {
             if at == 0 {
                 break;
             }
@@ -101,6 +101,15 @@ impl Calls {
     #[inline]
     pub fn all(&self) -> &[Call] {
         &self.all
+    }
+
+    /// Adds the sums of each call to those of its callers (saturating).
+    pub fn accumulate(&self, sums: &mut [i64]) {
+        for (id, call) in self.all.iter().enumerate().skip(1).rev() {
+            let value = sums[id];
+            let above = &mut sums[call.parent as usize];
+            *above = above.saturating_add(value);
+        }
     }
 
     /// Frees the memory that only the search needs. A later entry restores it.

@@ -108,7 +108,7 @@ pub struct Unexpanded {
 const ANNOTATIONS: usize = 6;
 
 /// Part of a callsite that has not entered the tree.
-struct Below {
+struct RemainingFrames {
     /// Length of its packed frames.
     frames: usize,
     /// State of the annotations above.
@@ -214,9 +214,9 @@ impl<'a> Projector<'a> {
         let new: Vec<CallsiteId> = new.collect();
         let more = self.name(&new) / FRAMES_PER_NODE;
         self.limit = self.limit.saturating_add(more).min(MOST_NODES);
-        let mut below: Vec<Below> = new
+        let mut below: Vec<RemainingFrames> = new
             .iter()
-            .map(|&callsite| Below {
+            .map(|&callsite| RemainingFrames {
                 frames: tables.packed_callsite(callsite).len(),
                 walk: Walk::default(),
             })
@@ -264,7 +264,7 @@ impl<'a> Projector<'a> {
         }
     }
 
-    /// Names the frames of callsites, and returns their number.
+    /// Names the frames of callsites. Returns the number of frames, with repetitions.
     fn name(&mut self, callsites: &[CallsiteId]) -> usize {
         let tables = &self.recording.tables;
         let frames = callsites.iter().flat_map(|&c| tables.callsite(c));
@@ -286,7 +286,7 @@ impl<'a> Projector<'a> {
 
     /// Returns the run of a callsite's outermost remaining frame, which has a name.
     #[inline]
-    fn next_run(&self, callsite: CallsiteId, below: &mut Below) -> Option<u32> {
+    fn next_run(&self, callsite: CallsiteId, below: &mut RemainingFrames) -> Option<u32> {
         let mut packed = &self.recording.tables.packed_callsite(callsite)[..below.frames];
         let frame = outermost(&mut packed)?;
         below.frames = packed.len();

@@ -63,9 +63,7 @@ fn table(html: &mut Html, profile: &StackProfile, series: &Series, dump: &Dump, 
     values
         .columns
         .extend(error.as_ref().map(|e| e.small.clone()));
-    let own: Vec<Vec<i64>> = (0..values.columns.len())
-        .map(|at| shown.own(&values, at))
-        .collect();
+    let own = shown.own_columns(&values);
     let Some(main) = own.get(dump.default_measure) else {
         return;
     };

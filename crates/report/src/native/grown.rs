@@ -237,8 +237,7 @@ impl<'a> Changes<'a> {
 }
 
 fn counters(shown: &Shown<'_>, dump: &Dump) -> Vec<Counters> {
-    let columns = 0..dump.values.columns.len();
-    let own: Vec<Vec<i64>> = columns.map(|at| shown.own(&dump.values, at)).collect();
+    let own = shown.own_columns(&dump.values);
     let place = |view| dump.measures.iter().position(|m| m.view == Some(view));
     let column = |view| place(view).map(|at| &own[at]);
     // For summed callsites, small samples cannot be derived from the sums.

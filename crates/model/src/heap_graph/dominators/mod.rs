@@ -112,7 +112,7 @@ impl Dominators {
         for &object in &self.order {
             set.insert(object);
         }
-        Reachable::from(set)
+        Reachable::from_set(set)
     }
 
     /// Returns the reachable objects, each after its immediate dominator and before those it
