@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Counts the instructions of commands under callgrind, and fails if one needs more than 3% more than
-in benches/instructions.csv. Unlike times, the counts do not depend on what else the machine does.
+"""Compares the instructions of commands with benches/instructions.csv.
+
+Fails if a command needs more than 3% more, as callgrind counts them. Unlike times, the counts do not depend on what else the machine does.
 
     benches/instructions.py            compares target/ci/heaptap, as tests/run.sh builds it
     benches/instructions.py --update   writes the counts of this tree

@@ -22,7 +22,7 @@ import programs
 SUM = "SELECT sum(size) FROM heap_profile_allocation"
 # IN is the input. The first command is the measure of the others.
 NATIVE = {
-    "`convert`": ["convert", "-q", "--no-symbolize", "IN", "--force", "-o", "out"],
+    "`convert`": ["convert", "-q", "--no-symbolize", "IN", "-o", "out"],
     "`query`, a sum": ["query", "--csv", "IN", SUM],
     "`top`": ["top", "IN"],
     "`top --by library`": ["top", "--by", "library", "IN"],
@@ -101,12 +101,7 @@ def measure(name, path, commands, options, folder):
             for heaptap in heaptaps:
                 command = [heaptap] + [word.replace("IN", path) for word in arguments]
                 measured.setdefault((label, heaptap), []).append(run(command, folder))
-        for left in ("out", "report.html"):
-            left = os.path.join(folder, left)
-            if os.path.isdir(left):
-                shutil.rmtree(left)
-            elif os.path.exists(left):
-                os.remove(left)
+                shutil.rmtree(os.path.join(folder, "out"), ignore_errors=True)
     print(f"\n{name}, {os.path.getsize(path) / 1e6:.0f} MB\n")
     first = next(iter(commands))
     other = "|before" * 2 if options.against else ""
@@ -126,8 +121,8 @@ def measure(name, path, commands, options, folder):
 def main():
     options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     options.add_argument("--rounds", type=int, default=3)
-    options.add_argument("--heaptap", type=os.path.abspath)
-    options.add_argument("--against", type=os.path.abspath)
+    options.add_argument("--heaptap", type=os.path.abspath, help="program; built if not given")
+    options.add_argument("--against", type=os.path.abspath, help="other program to measure")
     options.add_argument("inputs", nargs="*")
     options = options.parse_args()
     options.heaptap = options.heaptap or programs.installed()
