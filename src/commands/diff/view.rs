@@ -162,6 +162,7 @@ async fn compare(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let side = |typed: &OsString, maps: &[OsString]| {
         let (input, wanted) = args.native.input(typed, DumpScope::Last);
         let mut options = args.native.options(&args.java);
+        options.groups_only = by(&args).is_of_frames() && args.profile().is_none();
         let maps: Vec<MappingOption> = maps.iter().map(|given| mapping(given)).collect();
         options.names.mappings.splice(0..0, maps);
         (input.path, wanted, options)
@@ -266,11 +267,15 @@ fn native_flag(args: &Args) -> Option<&'static str> {
     given.or(args.stacks.given())
 }
 
-fn request(args: &Args, whole: bool) -> DiffRequest {
-    let by = args
-        .by
+/// Returns the key of the rows of native heaps.
+fn by(args: &Args) -> RowKey {
+    args.by
         .and_then(ByArg::of_native)
-        .unwrap_or(RowKey::Function);
+        .unwrap_or(RowKey::Function)
+}
+
+fn request(args: &Args, whole: bool) -> DiffRequest {
+    let by = by(args);
     let limit = match (args.rows.limit, whole) {
         (Some(0), _) => usize::MAX,
         (Some(limit), _) => limit,

@@ -49,7 +49,8 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
     let (input, wanted) = args.native.input(&args.input, DumpScope::Last);
     let path = input.path.clone();
-    let options = args.native.options(&args.java);
+    let mut options = args.native.options(&args.java);
+    options.groups_only = !args.tree && by(&args).is_of_frames();
     let opened = blocking::stepwise(ctx, move |progress| {
         input::open(&path, &wanted, &options, progress)
     });
@@ -110,13 +111,17 @@ fn native_flag(args: &Args) -> Option<&'static str> {
     given.or(args.stacks.given())
 }
 
+/// Returns the key of the rows of native heaps.
+fn by(args: &Args) -> RowKey {
+    args.by
+        .and_then(ByArg::of_native)
+        .unwrap_or(RowKey::Function)
+}
+
 async fn native(ctx: &Context, args: &Args, file: NativeFile) -> Result<Outcome, Failure> {
     let console = &ctx.console;
     let whole = console.is_json() || args.csv;
-    let by = args
-        .by
-        .and_then(ByArg::of_native)
-        .unwrap_or(RowKey::Function);
+    let by = by(args);
     if by == RowKey::Thread && args.tree {
         let message = "`--tree` does not support `--by thread`";
         let failure = Failure::new(ErrorClass::Usage, "option-conflict", message);

@@ -139,6 +139,8 @@ pub fn open(
     let mut reading = Reading::new(manifest.as_deref(), wanted, options);
     let has_memory = || opened.iter().any(|trace| trace.trace.has_memory());
     reading.errors |= options.memory && path.is_dir() && has_memory();
+    // Tables of several traces are joined as trees.
+    reading.makes_lists = options.groups_only && opened.len() == 1;
     progress.begin("reading dumps");
     for trace in &mut opened {
         reading.read(trace)?;
@@ -344,6 +346,8 @@ struct Reading<'a> {
     options: &'a LookOptions,
     /// True if the error of every dump's total is requested.
     errors: bool,
+    /// Whether tables have lists of stacks.
+    makes_lists: bool,
     listed: Vec<ListedDump>,
     /// Projected dumps of each trace.
     profiles: Vec<StackProfile>,
@@ -370,6 +374,7 @@ impl<'a> Reading<'a> {
             wanted,
             options,
             errors: options.errors,
+            makes_lists: false,
             listed: Vec::new(),
             profiles: Vec::new(),
             places: Vec::new(),
@@ -387,6 +392,7 @@ impl<'a> Reading<'a> {
         let deduped = Deduped::of(&recording);
         let naming = ProjectOptions {
             annotations: !self.options.no_annotations,
+            list: self.makes_lists,
         };
         let mut projector = Projector::new(&recording, naming);
         let mut coverage = Coverage::default();

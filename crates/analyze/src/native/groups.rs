@@ -31,6 +31,11 @@ pub enum RowKey {
 }
 
 impl RowKey {
+    /// Returns whether rows are groups of frames, whose sums need no tree of callsites.
+    pub fn is_of_frames(self) -> bool {
+        !matches!(self, RowKey::Callsite | RowKey::Thread)
+    }
+
     /// Returns the name as typed: `callsite`, `function` and so on.
     pub fn name(self) -> &'static str {
         match self {

@@ -18,6 +18,7 @@ pub mod diff;
 pub mod filter;
 pub mod groups;
 pub mod growth;
+mod listed;
 pub mod own;
 pub mod sampled;
 pub mod scope;

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 
 use super::filter::{Filter, Verdict, Visibility};
+use super::listed::Listed;
 use heaptap_model::profile::index::FastHash;
 use heaptap_model::stacks::calls::{Call, Calls};
 use heaptap_model::stacks::{FrameId, NodeId, StackTable, Values};
@@ -33,6 +34,8 @@ pub struct Shown<'a> {
     /// Shown callsite that receives the values, by the table's callsites, or [`NOWHERE`].
     targets: Vec<u32>,
     taken_out: bool,
+    /// Stacks of a table with a list. They have no tree: all values are those of the root.
+    pub(super) listed: Option<Listed<'a>>,
 }
 
 const NOWHERE: u32 = u32::MAX;
@@ -143,6 +146,30 @@ impl<'a> Shown<'a> {
     /// Applies `filter` to the callsites that lead to the values. Values of other callsites must
     /// not be summed over the result.
     pub fn of(table: &'a StackTable, filter: &Filter, values: &[&Values]) -> Shown<'a> {
+        match Listed::of(table, filter) {
+            Some(listed) => Shown::of_list(table, listed, filter, values),
+            None => Shown::of_tree(table, filter, values),
+        }
+    }
+
+    fn of_list(
+        table: &'a StackTable,
+        listed: Listed<'a>,
+        filter: &Filter,
+        values: &[&Values],
+    ) -> Shown<'a> {
+        let target = |passes| if passes { 0 } else { NOWHERE };
+        let passing = listed.passing(filter, values).into_iter();
+        Shown {
+            table,
+            calls: Calls::default(),
+            targets: passing.map(target).collect(),
+            taken_out: listed.takes_out(values),
+            listed: Some(listed),
+        }
+    }
+
+    fn of_tree(table: &'a StackTable, filter: &Filter, values: &[&Values]) -> Shown<'a> {
         let count = table.node_count();
         let mut paths = vec![Path::default(); count];
         for node in values.iter().flat_map(|values| &values.nodes) {
@@ -216,6 +243,7 @@ impl<'a> Shown<'a> {
             calls,
             targets,
             taken_out,
+            listed: None,
         }
     }
 

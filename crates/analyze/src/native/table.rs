@@ -2,8 +2,9 @@
 //! sum covers stacks that pass it, each stack once, even with recursion.
 
 use super::groups::{GroupId, Groups, RowKey};
+use super::listed::Sums;
 use super::shown::{Shown, ShownId, Step};
-use heaptap_model::stacks::{FrameId, Values};
+use heaptap_model::stacks::{FrameId, NodeId, Values};
 
 /// Subject of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,23 +43,13 @@ impl Table {
             return by_callsite(shown, values);
         }
         let columns = values.columns.len();
-        let mut own = vec![0i64; groups.len() * columns];
-        let mut cumulative = own.clone();
-        let outermost = outermost(shown, groups);
-        // One column at a time: there can be many more callsites than groups.
-        for column in 0..columns {
-            let mut sums = shown.own(values, column);
-            let place = |frame| groups.group(FrameId(frame)).0 as usize * columns + column;
-            for (id, call) in shown.calls() {
-                let sum = &mut own[place(call.frame)];
-                *sum = sum.saturating_add(sums[id]);
+        let [own, cumulative] = match &shown.listed {
+            Some(listed) => {
+                let is_taken = |stack| shown.target(NodeId(stack)).is_some();
+                listed.sums(groups, values, is_taken)
             }
-            shown.accumulate(&mut sums);
-            for (id, call) in shown.calls().filter(|(id, _)| outermost[*id]) {
-                let sum = &mut cumulative[place(call.frame)];
-                *sum = sum.saturating_add(sums[id]);
-            }
-        }
+            None => sums_of_tree(shown, groups, values),
+        };
         let mut table = Table {
             keys: Vec::new(),
             columns,
@@ -131,6 +122,28 @@ impl Table {
         ranked.sort_unstable();
         ranked.into_iter().map(|(_, _, at)| at).collect()
     }
+}
+
+fn sums_of_tree(shown: &Shown<'_>, groups: &Groups<'_>, values: &Values) -> Sums {
+    let columns = values.columns.len();
+    let mut own = vec![0i64; groups.len() * columns];
+    let mut cumulative = own.clone();
+    let outermost = outermost(shown, groups);
+    // One column at a time: there can be many more callsites than groups.
+    for column in 0..columns {
+        let mut sums = shown.own(values, column);
+        let place = |frame| groups.group(FrameId(frame)).0 as usize * columns + column;
+        for (id, call) in shown.calls() {
+            let sum = &mut own[place(call.frame)];
+            *sum = sum.saturating_add(sums[id]);
+        }
+        shown.accumulate(&mut sums);
+        for (id, call) in shown.calls().filter(|(id, _)| outermost[*id]) {
+            let sum = &mut cumulative[place(call.frame)];
+            *sum = sum.saturating_add(sums[id]);
+        }
+    }
+    [own, cumulative]
 }
 
 fn by_callsite(shown: &Shown<'_>, values: &Values) -> Table {

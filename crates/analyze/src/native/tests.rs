@@ -63,9 +63,8 @@ const FRAMES: [(&str, Kind, &str, &str, u32); 9] = [
     ("malloc", Kind::Allocator, "/lib/libc.so", "", 0),
 ];
 
-/// Returns a table, and its frames in the order of [`FRAMES`].
-fn table() -> (StackTable, Vec<FrameId>) {
-    let mut table = StackTable::default();
+/// Returns the frames of a table in the order of [`FRAMES`].
+fn enter_frames(table: &mut StackTable) -> Vec<FrameId> {
     let frames = FRAMES.map(|(name, kind, path, file, line)| {
         let library = Library {
             path: table.text(path),
@@ -85,19 +84,18 @@ fn table() -> (StackTable, Vec<FrameId>) {
         };
         table.frame(frame)
     });
-    (table, frames.to_vec())
+    frames.to_vec()
 }
 
 /// Stacks, leaf first, with two values each.
 type Stacks = Vec<(Vec<usize>, i64, i64)>;
 
-fn profile(stacks: &Stacks) -> (StackTable, Vec<FrameId>, Values) {
-    let (mut table, frames) = table();
+fn profile(stacks: &Stacks, mut table: StackTable) -> (StackTable, Vec<FrameId>, Values) {
+    let frames = enter_frames(&mut table);
     let mut sums: BTreeMap<NodeId, (i64, i64)> = BTreeMap::new();
     for (stack, a, b) in stacks {
-        let leaf = stack.iter().rev().fold(NodeId::ROOT, |parent, frame| {
-            table.child(parent, frames[*frame])
-        });
+        let root_first: Vec<FrameId> = stack.iter().rev().map(|frame| frames[*frame]).collect();
+        let leaf = table.stack_of(&root_first);
         let sum = sums.entry(leaf).or_default();
         sum.0 += a;
         sum.1 += b;
@@ -176,7 +174,7 @@ const GROUPINGS: [RowKey; 6] = [
 ];
 
 fn check(stacks: &Stacks, filter: &Filter) {
-    let (table, frames, values) = profile(stacks);
+    let (table, frames, values) = profile(stacks, StackTable::default());
     let shown = Shown::of(&table, filter, &[&values]);
     let left: Vec<(Vec<usize>, i64)> = stacks
         .iter()
@@ -184,6 +182,11 @@ fn check(stacks: &Stacks, filter: &Filter) {
         .collect();
     let total: i64 = left.iter().map(|(_, a)| a).sum();
     assert_eq!(shown.totals(&values)[0], total);
+    let (list, _, values_of_list) = profile(stacks, StackTable::with_list());
+    let shown_of_list = Shown::of(&list, filter, &[&values_of_list]);
+    assert_eq!(shown_of_list.totals(&values_of_list), shown.totals(&values));
+    assert_eq!(shown_of_list.has_matches(), shown.has_matches());
+    assert_eq!(shown_of_list.took_out(), shown.took_out());
     for by in GROUPINGS {
         let groups = Groups::of(&table, by);
         let labels: Vec<String> = (0..FRAMES.len())
@@ -201,6 +204,8 @@ fn check(stacks: &Stacks, filter: &Filter) {
         }
         expected.retain(|_, sums| *sums != (0, 0));
         let made = Table::of(&shown, &groups, &values);
+        let of_list = Table::of(&shown_of_list, &groups, &values_of_list);
+        assert!(of_list.rows().eq(made.rows()), "{by:?}");
         let mut found: BTreeMap<String, (i64, i64)> = BTreeMap::new();
         for row in made.rows() {
             let Key::Group(group) = row.key else {
@@ -371,7 +376,7 @@ fn a_hidden_leaf_gives_its_bytes_to_its_caller() {
         (vec![8, 6], 7, 1),
         (vec![8], 3, 1),
     ];
-    let (table, _, values) = profile(&stacks);
+    let (table, _, values) = profile(&stacks, StackTable::default());
     let shown = Shown::of(&table, &Filter::default(), &[&values]);
     assert!(shown.took_out());
     let groups = Groups::of(&table, RowKey::Function);
@@ -404,7 +409,7 @@ fn deep_recursion_is_a_few_lines() {
         stack.extend([1, 3]);
     }
     stack.push(0);
-    let (table, _, values) = profile(&vec![(stack, 64, 1)]);
+    let (table, _, values) = profile(&vec![(stack, 64, 1)], StackTable::default());
     let shown = Shown::of(&table, &Filter::default(), &[&values]);
     let groups = Groups::of(&table, RowKey::Function);
     let pruning = Pruning {
@@ -431,7 +436,7 @@ fn what_is_left_out_of_a_tree_is_told() {
         (vec![5, 0], 4, 1),
         (vec![4], 1, 1),
     ];
-    let (table, _, values) = profile(&stacks);
+    let (table, _, values) = profile(&stacks, StackTable::default());
     let shown = Shown::of(&table, &Filter::default(), &[&values]);
     let groups = Groups::of(&table, RowKey::Function);
     let pruning = Pruning {

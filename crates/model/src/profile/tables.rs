@@ -1,10 +1,10 @@
 //! The tables that all dumps of a recording share: strings, mappings, frames, callsites. Each entry
 //! is stored once. IDs are dense and follow the order of first appearance, so that equal input
-//! gives equal IDs. The frames of a callsite are in one flat array, packed as varints, leaf first:
-//! no allocation per frame or callsite, and one or two bytes per frame.
+//! gives equal IDs.
 
-use super::index::{Index, Seed};
-use super::interned::{Interned, Texts, next_id, span};
+use super::index::Seed;
+use super::interned::{Interned, Texts};
+use super::packed::{self, PackedStacks};
 use crate::units::BuildId;
 
 /// Index of an interned string in [`Tables`]; 0 is the empty string.
@@ -62,10 +62,8 @@ pub struct Tables {
     texts: Texts,
     mappings: Interned<Mapping>,
     frames: Interned<Frame>,
-    /// Frames of each callsite, ID + 1 as a varint (LEB128), leaf first.
-    stacks: Vec<u8>,
-    stack_ends: Vec<usize>,
-    stack_index: Index,
+    /// Leaf first.
+    callsites: PackedStacks,
 }
 
 impl Tables {
@@ -113,29 +111,7 @@ impl Tables {
 
     /// Returns the ID of a callstack, given as raw [`FrameId`]s, leaf first.
     pub fn intern_callsite(&mut self, leaf_first: &[u32]) -> CallsiteId {
-        // Packed after the existing ones, and removed again if it is a duplicate.
-        let start = self.stacks.len();
-        for &frame in leaf_first {
-            let mut rest = u64::from(frame) + 1;
-            while rest >= 0x80 {
-                self.stacks.push(rest as u8 | 0x80);
-                rest >>= 7;
-            }
-            self.stacks.push(rest as u8);
-        }
-        let (known, new) = self.stacks.split_at(start);
-        let hash = self.seed.bytes(new);
-        let next = next_id(self.stack_ends.len());
-        let ends = &self.stack_ends;
-        let (id, there) = self
-            .stack_index
-            .find_or_insert(hash, next, |id| known[span(ends, id)] == *new);
-        if there {
-            self.stacks.truncate(start);
-        } else {
-            self.stack_ends.push(self.stacks.len());
-        }
-        CallsiteId(id)
+        CallsiteId(self.callsites.id(leaf_first.iter().copied()))
     }
 
     /// Returns the text of an ID of these tables.
@@ -155,24 +131,14 @@ impl Tables {
 
     /// Returns the frames of a callsite, leaf first.
     pub fn callsite(&self, id: CallsiteId) -> impl Iterator<Item = FrameId> + '_ {
-        let mut packed = self.packed_callsite(id).iter();
-        std::iter::from_fn(move || {
-            let mut frame = 0u32;
-            let mut shift = 0;
-            loop {
-                let byte = *packed.next()?;
-                frame |= u32::from(byte & 0x7f) << shift;
-                if byte < 0x80 {
-                    return Some(FrameId(frame - 1));
-                }
-                shift += 7;
-            }
-        })
+        let mut packed = self.packed_callsite(id);
+        std::iter::from_fn(move || packed::first(&mut packed).map(FrameId))
     }
 
     /// Returns the frames of a callsite in their packed form: ID + 1 as a varint, leaf first.
+    #[inline]
     pub fn packed_callsite(&self, id: CallsiteId) -> &[u8] {
-        &self.stacks[span(&self.stack_ends, id.0)]
+        self.callsites.get(id.0)
     }
 
     /// Returns all mappings, in order of their IDs.
@@ -187,7 +153,7 @@ impl Tables {
 
     /// Returns the number of distinct callsites.
     pub fn callsite_count(&self) -> usize {
-        self.stack_ends.len()
+        self.callsites.len()
     }
 
     /// Frees the memory that only interning needs, after the last entry.
@@ -195,26 +161,8 @@ impl Tables {
         self.texts.seal();
         self.mappings.seal();
         self.frames.seal();
-        self.stack_index = Index::default();
-        self.stacks.shrink_to_fit();
-        self.stack_ends.shrink_to_fit();
+        self.callsites.seal();
     }
-}
-
-/// Removes the outermost frame of a packed callsite. Only the last byte of each frame is below 0x80,
-/// so that frames can also be read from their ends.
-#[inline]
-pub(crate) fn outermost(packed: &mut &[u8]) -> Option<FrameId> {
-    let (last, mut rest) = packed.split_last()?;
-    let mut frame = u32::from(*last);
-    while let Some((byte, before)) = rest.split_last()
-        && *byte >= 0x80
-    {
-        frame = frame << 7 | u32::from(byte & 0x7f);
-        rest = before;
-    }
-    *packed = rest;
-    Some(FrameId(frame - 1))
 }
 
 #[cfg(test)]
@@ -251,14 +199,6 @@ mod tests {
         assert_ne!(tables.intern_callsite(&[root.0, leaf.0]), site);
         assert_eq!(tables.callsite(site).collect::<Vec<_>>(), [leaf, root]);
         assert_eq!(tables.string(tables.frame(leaf).name), "malloc");
-        let frames = [5, 127, 128, 20_000, 3_000_000];
-        let site = tables.intern_callsite(&frames);
-        let mut packed = tables.packed_callsite(site);
-        let root_first = std::iter::from_fn(|| outermost(&mut packed));
-        assert_eq!(
-            root_first.map(|frame| frame.0).collect::<Vec<_>>(),
-            [3_000_000, 20_000, 128, 127, 5]
-        );
     }
 
     #[test]

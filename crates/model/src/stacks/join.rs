@@ -8,6 +8,7 @@ use super::table::{
     Frame, FrameId, Function, FunctionId, Kind, Library, LibraryId, NodeId, StackTable, TextId,
 };
 use crate::names::nowhere;
+use crate::profile::packed;
 
 /// Rule for matching frames of different profiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,9 +34,13 @@ pub struct Joined {
 /// side and compiled into memory on the other.
 const JAVA: &str = "[java]";
 
-/// Joins tables. Time and memory are proportional to their total size.
+/// Joins tables. Time and memory are proportional to their total size. The result has a list if all
+/// inputs have one, and a tree otherwise.
 pub fn join(inputs: &[&StackTable], by: JoinBy) -> Joined {
     let mut joined = Joined::default();
+    if !inputs.is_empty() && inputs.iter().all(|input| input.list().is_some()) {
+        joined.table = StackTable::with_list();
+    }
     match by {
         JoinBy::Exact => {
             for input in inputs {
@@ -68,6 +73,7 @@ pub fn join(inputs: &[&StackTable], by: JoinBy) -> Joined {
             }
         }
     }
+    joined.table.seal();
     joined
 }
 
@@ -89,6 +95,19 @@ fn take(
     mut enter: impl FnMut(&mut StackTable, &Frame) -> FrameId,
 ) -> Vec<NodeId> {
     let mut frames: Vec<Option<FrameId>> = vec![None; input.frames().len()];
+    if let Some(list) = input.list() {
+        let mut stack: Vec<FrameId> = Vec::new();
+        let nodes = (0..list.len() as u32).map(|id| {
+            stack.clear();
+            let mut packed = list.get(id);
+            while let Some(at) = packed::first(&mut packed).map(|frame| frame as usize) {
+                let frame = *frames[at].get_or_insert_with(|| enter(table, &input.frames()[at]));
+                stack.push(frame);
+            }
+            table.stack_of(&stack)
+        });
+        return nodes.collect();
+    }
     let mut nodes = Vec::with_capacity(input.node_count());
     nodes.push(NodeId::ROOT);
     for node in 1..input.node_count() as u32 {

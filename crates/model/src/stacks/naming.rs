@@ -62,6 +62,9 @@ impl<'a> FrameNamer<'a> {
     /// names.
     pub fn prepare(&mut self, frames: impl Iterator<Item = FrameId>) {
         let tables = &self.recording.tables;
+        if tables.frames().len() < WORTH_THREADS {
+            return;
+        }
         let mut seen = vec![false; tables.frames().len()];
         let mut wanted = Vec::new();
         for id in frames {

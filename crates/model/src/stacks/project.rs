@@ -5,9 +5,9 @@
 use super::annotation::{Annotation, Classes, Walk};
 use super::dump::{Dump, Facts, Measure, StackProfile, Values, View};
 use super::naming::FrameNamer;
-use super::table::{Frame, FrameId, Function, Kind, Library, LibraryId, NodeId};
+use super::table::{Frame, FrameId, Function, Kind, Library, LibraryId, NodeId, StackTable};
 use crate::profile::interned::span;
-use crate::profile::outermost;
+use crate::profile::packed;
 use crate::profile::{self, CallsiteId, DumpKind, DumpNumbers, Figures, HeapDump, Recording};
 
 /// Options for naming stacks.
@@ -15,11 +15,16 @@ use crate::profile::{self, CallsiteId, DumpKind, DumpNumbers, Figures, HeapDump,
 pub struct ProjectOptions {
     /// Append ` [jit]` and similar annotations to names, as in pprofs.
     pub annotations: bool,
+    /// Make a list of stacks instead of a tree.
+    pub list: bool,
 }
 
 impl Default for ProjectOptions {
     fn default() -> Self {
-        ProjectOptions { annotations: true }
+        ProjectOptions {
+            annotations: true,
+            list: false,
+        }
     }
 }
 
@@ -91,6 +96,12 @@ const FRAMES_PER_NODE: usize = 2;
 /// Nodes that any stacks can use; the same number again is reserved for functions without inlined
 /// ones.
 const NODES: usize = 1 << 20;
+/// Functions of long runs in a list for each of those runs, in addition to [`NODES`].
+const LISTED_PER_FRAME: usize = 8;
+/// Position of the length in a packed run.
+const LENGTH_SHIFT: u32 = 56;
+/// Marks a run that is too long for a packed one.
+const LONG_RUN: u64 = u64::MAX;
 /// Maximum number of nodes.
 const MOST_NODES: usize = 1 << 31;
 
@@ -129,11 +140,14 @@ pub struct Projector<'a> {
     /// End of each run's frames in `run_frames`: inlined ones last.
     run_ends: Vec<usize>,
     run_frames: Vec<FrameId>,
+    /// For lists, as `by_frame`: the packed frames of each run and, in the last byte, their length;
+    /// [`LONG_RUN`] if they are longer; 0 if not yet known.
+    packed_runs: Vec<u64>,
     /// Library by mapping; `None` if not yet known.
     libraries: Vec<Option<LibraryId>>,
     /// Node by callsite; the root if not yet known, or for a callsite without frames.
     nodes: Vec<NodeId>,
-    /// Number of nodes up to which frames are expanded.
+    /// Number of nodes up to which frames are expanded; in a list, the number of further functions.
     limit: usize,
     /// Additional nodes for functions without inlined ones.
     more: usize,
@@ -156,18 +170,31 @@ impl<'a> Projector<'a> {
             by_frame: vec![0; tables.frames().len() * annotations],
             run_ends: Vec::new(),
             run_frames: Vec::new(),
+            packed_runs: Vec::new(),
             libraries: vec![None; tables.mappings().len()],
             nodes: vec![NodeId::ROOT; tables.callsite_count()],
             limit: NODES,
             more: NODES,
             unexpanded: Unexpanded::default(),
-            made: StackProfile::default(),
+            made: StackProfile {
+                table: match options.list {
+                    true => StackTable::with_list(),
+                    false => StackTable::default(),
+                },
+                dumps: Vec::new(),
+            },
         }
     }
 
     /// Adds a dump. `facts` can have more than the dump itself.
     pub fn add(&mut self, dump: &HeapDump, facts: Facts) {
-        self.enter(dump);
+        let samples = dump.samples.iter().map(|(callsite, _)| *callsite);
+        let new = samples.filter(|c| self.nodes[c.0 as usize] == NodeId::ROOT);
+        let new: Vec<CallsiteId> = new.collect();
+        match self.made.table.list() {
+            Some(_) => self.list(&new),
+            None => self.enter(&new),
+        }
         // Callsites that differ only in addresses become one.
         let rows = dump.samples.iter();
         let rows = rows.map(|(callsite, _)| self.nodes[callsite.0 as usize]);
@@ -205,14 +232,77 @@ impl<'a> Projector<'a> {
         self.made
     }
 
-    /// Adds the callsites of a dump that are not nodes yet. All descend the tree together, grouped
-    /// by frame at each depth, so that common beginnings are looked up once.
-    fn enter(&mut self, dump: &HeapDump) {
+    /// Adds callsites to the list.
+    fn list(&mut self, new: &[CallsiteId]) {
         let tables = &self.recording.tables;
-        let samples = dump.samples.iter().map(|(callsite, _)| *callsite);
-        let new = samples.filter(|c| self.nodes[c.0 as usize] == NodeId::ROOT);
-        let new: Vec<CallsiteId> = new.collect();
-        let more = self.name(&new) / FRAMES_PER_NODE;
+        let frames = new.iter().flat_map(|&c| tables.callsite(c));
+        self.namer.prepare(frames);
+        self.packed_runs.resize(self.by_frame.len(), 0);
+        let mut stack: Vec<u8> = Vec::new();
+        for &callsite in new {
+            let mut packed = tables.packed_callsite(callsite);
+            let mut walk = Walk::default();
+            let mut end = 0;
+            while let Some(frame) = packed::last(&mut packed).map(profile::FrameId) {
+                let annotation = self.annotation(frame, &mut walk);
+                let place = self.place(frame, annotation);
+                let run = match self.packed_runs[place] {
+                    0 => self.pack_run(frame, annotation),
+                    run => run,
+                };
+                if stack.len() < end + size_of::<u64>() {
+                    stack.resize(2 * end + size_of::<u64>(), 0);
+                }
+                if run != LONG_RUN {
+                    // The length follows the frames: it is overwritten, or behind the end.
+                    stack[end..end + size_of::<u64>()].copy_from_slice(&run.to_le_bytes());
+                    end += (run >> LENGTH_SHIFT) as usize;
+                    continue;
+                }
+                stack.truncate(end);
+                let frames = &self.run_frames[span(&self.run_ends, self.by_frame[place] - 1)];
+                // Its own function is within the limit in any case.
+                let kept = match frames.len() <= self.limit {
+                    true => frames.len(),
+                    false => 1,
+                };
+                self.limit = self.limit.saturating_add(LISTED_PER_FRAME) - kept.min(self.limit);
+                self.unexpanded.without_inlined += u64::from(kept < frames.len());
+                for frame in &frames[..kept] {
+                    packed::pack(frame.0, |byte| stack.push(byte));
+                }
+                end = stack.len();
+            }
+            self.nodes[callsite.0 as usize] = self.made.table.packed_stack(&stack[..end]);
+        }
+    }
+
+    /// Names a frame, and returns its run as in `packed_runs`.
+    #[cold]
+    fn pack_run(&mut self, frame: profile::FrameId, annotation: Annotation) -> u64 {
+        let run = self.run(frame, annotation);
+        let mut packed = Vec::new();
+        for frame in &self.run_frames[span(&self.run_ends, run - 1)] {
+            packed::pack(frame.0, |byte| packed.push(byte));
+        }
+        let mut bytes = [0; size_of::<u64>()];
+        let run = match packed.len() {
+            length if length < bytes.len() => {
+                bytes[..length].copy_from_slice(&packed);
+                u64::from_le_bytes(bytes) | (length as u64) << LENGTH_SHIFT
+            }
+            _ => LONG_RUN,
+        };
+        let place = self.place(frame, annotation);
+        self.packed_runs[place] = run;
+        run
+    }
+
+    /// Adds callsites to the tree. All descend it together, grouped by frame at each depth, so that
+    /// common beginnings are looked up once.
+    fn enter(&mut self, new: &[CallsiteId]) {
+        let tables = &self.recording.tables;
+        let more = self.name(new) / FRAMES_PER_NODE;
         self.limit = self.limit.saturating_add(more).min(MOST_NODES);
         let mut below: Vec<RemainingFrames> = new
             .iter()
@@ -273,7 +363,7 @@ impl<'a> Projector<'a> {
         for &callsite in callsites {
             let mut packed = tables.packed_callsite(callsite);
             let mut walk = Walk::default();
-            while let Some(frame) = outermost(&mut packed) {
+            while let Some(frame) = packed::last(&mut packed).map(profile::FrameId) {
                 let annotation = self.annotation(frame, &mut walk);
                 if self.by_frame[self.place(frame, annotation)] == 0 {
                     self.run(frame, annotation);
@@ -288,7 +378,7 @@ impl<'a> Projector<'a> {
     #[inline]
     fn next_run(&self, callsite: CallsiteId, below: &mut RemainingFrames) -> Option<u32> {
         let mut packed = &self.recording.tables.packed_callsite(callsite)[..below.frames];
-        let frame = outermost(&mut packed)?;
+        let frame = profile::FrameId(packed::last(&mut packed)?);
         below.frames = packed.len();
         let annotation = self.annotation(frame, &mut below.walk);
         Some(self.by_frame[self.place(frame, annotation)])
@@ -335,9 +425,9 @@ impl<'a> Projector<'a> {
             .fold(node, |node, &frame| table.child(node, frame))
     }
 
-    /// Names a frame: adds the frames that it represents, as a run.
+    /// Names a frame: adds the frames that it represents, as a run, and returns its number.
     #[cold]
-    fn run(&mut self, id: profile::FrameId, annotation: Annotation) {
+    fn run(&mut self, id: profile::FrameId, annotation: Annotation) -> u32 {
         let library = self.library(id);
         let tables = &self.recording.tables;
         let table = &mut self.made.table;
@@ -369,6 +459,7 @@ impl<'a> Projector<'a> {
         let run = self.run_ends.len() as u32;
         let place = self.place(id, annotation);
         self.by_frame[place] = run;
+        run
     }
 
     fn library(&mut self, frame: profile::FrameId) -> LibraryId {
@@ -476,7 +567,10 @@ mod tests {
                 ("com.x.Main.run [aot]", Kind::Java, false),
             ]
         );
-        let plain = ProjectOptions { annotations: false };
+        let plain = ProjectOptions {
+            annotations: false,
+            list: false,
+        };
         let profile = project(&recording, &[HeapDump::default()], plain);
         assert_eq!(profile.table.node_count(), 1, "only what has numbers");
     }

@@ -1,10 +1,11 @@
-//! The tables that all dumps of a profile share: texts, libraries, functions, frames, and the tree
-//! of callsites. Append-only. IDs are dense and follow the order of first appearance, and a node's
+//! The tables that all dumps of a profile share: texts, libraries, functions, frames, and the
+//! callsites. Append-only. IDs are dense and follow the order of first appearance, and a node's
 //! parent always has a smaller ID than the node.
 
 use super::calls::Calls;
 use crate::profile::index::Seed;
 use crate::profile::interned::{Interned, Texts};
+use crate::profile::packed::PackedStacks;
 
 /// Index of a text; 0 is the empty one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -18,7 +19,8 @@ pub struct FunctionId(pub u32);
 /// Index of a [`Frame`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FrameId(pub u32);
-/// Index of a callsite: a node of the tree. 0 is the root, which does not have a frame.
+/// Index of a callsite: a node of the tree, or a stack of the list. 0 is the root or the stack
+/// without frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct NodeId(pub u32);
 
@@ -76,7 +78,8 @@ pub struct Frame {
     pub inlined: bool,
 }
 
-/// Texts, libraries, functions, frames, callsites.
+/// Texts, libraries, functions, frames, and callsites as a tree or a list. A list is made and summed
+/// faster if few stacks have much in common, and takes less memory.
 #[derive(Debug, Clone)]
 pub struct StackTable {
     seed: Seed,
@@ -85,6 +88,7 @@ pub struct StackTable {
     functions: Interned<Function>,
     frames: Interned<Frame>,
     nodes: Calls,
+    list: Option<PackedStacks>,
 }
 
 impl Default for StackTable {
@@ -96,6 +100,7 @@ impl Default for StackTable {
             functions: Interned::default(),
             frames: Interned::default(),
             nodes: Calls::default(),
+            list: None,
         };
         table.library(Library::default());
         table
@@ -158,9 +163,44 @@ impl StackTable {
         NodeId(self.nodes.child(parent.0, frame.0))
     }
 
-    /// Frees the memory that only new entries need. They are still possible.
+    /// Returns a table without callsites. It will have a list of stacks and not a tree.
+    pub fn with_list() -> StackTable {
+        let mut list = PackedStacks::default();
+        list.id([]);
+        StackTable {
+            list: Some(list),
+            ..StackTable::default()
+        }
+    }
+
+    /// Returns the stacks by callsite, outermost frame first, if this is a table with a list. Such a
+    /// table has no nodes.
+    pub fn list(&self) -> Option<&PackedStacks> {
+        self.list.as_ref()
+    }
+
+    /// Returns the callsite of a stack, given by its frames, outermost first.
+    pub fn stack_of(&mut self, frames: &[FrameId]) -> NodeId {
+        match &mut self.list {
+            Some(list) => NodeId(list.id(frames.iter().map(|frame| frame.0))),
+            None => frames
+                .iter()
+                .fold(NodeId::ROOT, |node, &frame| self.child(node, frame)),
+        }
+    }
+
+    /// Returns the callsite of a packed stack in the list; the root in a table with a tree.
+    pub(super) fn packed_stack(&mut self, packed: &[u8]) -> NodeId {
+        let list = self.list.as_mut();
+        list.map_or(NodeId::ROOT, |list| NodeId(list.id_of_packed(packed)))
+    }
+
+    /// Frees the memory that only new entries need. They are still possible in a tree.
     pub fn seal(&mut self) {
         self.nodes.seal();
+        if let Some(list) = &mut self.list {
+            list.seal();
+        }
     }
 
     /// Returns the text of an ID.
