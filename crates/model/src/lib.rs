@@ -67,6 +67,7 @@ pub mod heap_graph;
 pub mod host;
 pub mod names;
 pub mod near;
+pub mod parallel;
 pub mod patience;
 pub mod profile;
 pub mod smaps;

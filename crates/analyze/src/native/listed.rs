@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::filter::{Filter, Verdict, Visibility};
 use super::groups::Groups;
+use heaptap_model::parallel;
 use heaptap_model::profile::packed::{self, PackedStacks};
 use heaptap_model::stacks::{FrameId, StackTable, Values};
 
@@ -80,7 +81,10 @@ impl<'a> Listed<'a> {
         };
         let mut stacks = values.iter().flat_map(|values| &values.nodes);
         self.verdicts.iter().any(is_taken_out)
-            && stacks.any(|node| self.frames(node.0).any(|(_, verdict)| is_taken_out(&verdict)))
+            && stacks.any(|node| {
+                self.frames(node.0)
+                    .any(|(_, verdict)| is_taken_out(&verdict))
+            })
     }
 
     /// Sums values by group, without those of the stacks for which `is_taken` is false.
@@ -90,30 +94,18 @@ impl<'a> Listed<'a> {
         values: &Values,
         is_taken: impl Fn(u32) -> bool + Sync,
     ) -> Sums {
-        let rows = values.nodes.len();
-        let threads = match rows {
-            0..WORTH_THREADS => 1,
-            _ => std::thread::available_parallelism().map_or(1, |n| n.get().min(MOST_THREADS)),
-        };
-        let share = rows.div_ceil(threads).max(1);
-        let sum = |rows: Range<usize>| self.part(groups, values, rows, &is_taken);
-        std::thread::scope(|scope| {
-            let others = (1..threads).map(|part| {
-                let rows = (part * share).min(rows)..((part + 1) * share).min(rows);
-                scope.spawn(|| sum(rows))
-            });
-            let others: Vec<_> = others.collect();
-            let mut sums = sum(0..share.min(rows));
-            for other in others {
-                let other = other.join().unwrap_or_else(|p| std::panic::resume_unwind(p));
-                for (sums, other) in sums.iter_mut().zip(other) {
-                    for (sum, value) in sums.iter_mut().zip(other) {
-                        *sum = sum.saturating_add(value);
-                    }
+        let parts = parallel::ranges(values.nodes.len(), WORTH_THREADS, |rows| {
+            self.part(groups, values, rows, &is_taken)
+        });
+        let add = |mut sums: Sums, part: Sums| {
+            for (sums, part) in sums.iter_mut().zip(part) {
+                for (sum, value) in sums.iter_mut().zip(part) {
+                    *sum = sum.saturating_add(value);
                 }
             }
             sums
-        })
+        };
+        parts.into_iter().reduce(add).unwrap_or_default()
     }
 
     fn part(
@@ -136,7 +128,11 @@ impl<'a> Listed<'a> {
             }
             on_it.clear();
             let mut innermost = None;
-            let levels = [Visibility::Plain, Visibility::Runtime, Visibility::Allocator];
+            let levels = [
+                Visibility::Plain,
+                Visibility::Runtime,
+                Visibility::Allocator,
+            ];
             for limit in levels {
                 self.each_visible(stack, limit, |frame| {
                     let group = groups.group(frame).0 as usize;
@@ -167,5 +163,3 @@ impl<'a> Listed<'a> {
 
 /// Number of rows for which threads are started.
 const WORTH_THREADS: usize = 1 << 14;
-/// Maximum number of threads: each has sums of its own.
-const MOST_THREADS: usize = 8;

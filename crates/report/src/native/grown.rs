@@ -7,7 +7,8 @@ use super::callsites::size;
 use super::{Place, fitting};
 use heaptap_analyze::native::filter::Filter;
 use heaptap_analyze::native::shown::{Shown, ShownId};
-use heaptap_analyze::sampling::{Counters, Interval, Turnover};
+use heaptap_analyze::sampling::{Counters, Estimate, Interval, Turnover};
+use heaptap_model::parallel;
 use heaptap_model::profile::DumpKind;
 use heaptap_model::stacks::{Dump, Measure, StackProfile, Values, View};
 use heaptap_model::units::counted;
@@ -78,12 +79,32 @@ fn difference(html: &mut Html, diff: &Diff, profile: &StackProfile) {
     }
 }
 
-/// Changed callsite: location, net change, and the error.
-type Change = (ShownId, i64, Option<Turnover>);
+/// Changed callsite.
+struct Change {
+    id: ShownId,
+    net: i64,
+    /// The least change within the interval, as far as certain: negative if the interval includes 0.
+    certain: i64,
+    is_noise: bool,
+}
+
+impl Change {
+    fn rank(&self) -> impl Ord + use<> {
+        let size = self.net.saturating_abs();
+        (Reverse(self.certain), Reverse(size), self.id)
+    }
+}
+
+/// Number of callsites from which all processors are used.
+const WORTH_THREADS: usize = 1 << 14;
 
 /// Changes between two dumps.
 struct Changes<'a> {
     shown: Shown<'a>,
+    sides: [Side; 2],
+    /// Intervals of the sides, if the errors are known.
+    intervals: Option<(Interval, Interval)>,
+    paired: bool,
     rows: Vec<Change>,
     net: i64,
     /// Total change, if its error is known.
@@ -101,46 +122,63 @@ impl<'a> Changes<'a> {
         let dumps = || [before, after].into_iter().flatten();
         let values: Vec<&Values> = dumps().map(|dump| &dump.values).collect();
         let shown = Shown::of(&profile.table, &Filter::default(), &values);
-        let of_side = |dump: Option<&Dump>| match dump {
-            Some(dump) => counters(&shown, dump),
-            None => vec![Counters::default(); shown.len()],
-        };
-        let (old, new) = (of_side(before), of_side(after));
         // A side without the heap has the sampling interval of the other.
         let own = |dump: Option<&Dump>| Interval::of(&dump.or(dumps().next())?.facts);
         let intervals = own(before).zip(own(after));
         let intervals = intervals.filter(|_| dumps().all(knows_held));
-        let rows: Vec<Change> = old
-            .iter()
-            .zip(&new)
-            .enumerate()
-            .filter(|(_, (old, new))| old.space != new.space)
-            .map(|(at, (old, new))| {
-                let turnover = intervals.map(|(first, second)| match paired {
-                    true => Turnover::paired(old, new, first.wider(second)),
-                    false => Turnover::independent(old.held(first), new.held(second)),
-                });
-                let net = new.space.saturating_sub(old.space);
-                (ShownId(at as u32), net, turnover)
-            })
-            .collect();
-        let net = rows
-            .iter()
-            .fold(0i64, |sum, (_, net, _)| sum.saturating_add(*net));
-        let all = intervals.map(|(first, second)| {
-            let parts = rows.iter().filter_map(|(.., turnover)| *turnover);
-            let nothing = Turnover::nothing(first.wider(second));
-            parts.fold(nothing, |sum, part| sum.plus(part))
-        });
-        Changes {
+        let mut changes = Changes {
+            sides: [before, after].map(|dump| Side::of(&shown, dump)),
+            intervals,
+            paired,
+            rows: Vec::new(),
+            net: 0,
+            all: intervals.map(|(first, second)| Turnover::nothing(first.wider(second))),
             shown,
-            rows,
-            net,
-            all,
+        };
+        let parts = parallel::ranges(changes.shown.len(), WORTH_THREADS, |ids| {
+            let mut all = changes.all;
+            let mut rows = Vec::new();
+            for at in ids {
+                let [old, new] = changes.sides.each_ref().map(|side| side.space(at));
+                if old == new {
+                    continue;
+                }
+                let net = new.saturating_sub(old);
+                let turnover = changes.turnover(at);
+                all = all.zip(turnover).map(|(all, part)| all.plus(part));
+                let estimate = turnover.as_ref().map(Turnover::estimate);
+                rows.push(Change {
+                    id: ShownId(at as u32),
+                    net,
+                    certain: match estimate {
+                        Some(estimate) if net > 0 => estimate.low,
+                        Some(estimate) => -estimate.high,
+                        None => net.saturating_abs(),
+                    },
+                    is_noise: estimate.is_some_and(|estimate| is_noise(&estimate)),
+                });
+            }
+            (rows, all)
+        });
+        for (rows, all) in parts {
+            changes.rows.extend(rows);
+            changes.all = changes.all.zip(all).map(|(sum, part)| sum.plus(part));
         }
+        let nets = changes.rows.iter().map(|change| change.net);
+        changes.net = nets.fold(0, i64::saturating_add);
+        changes
     }
 
-    fn write(mut self, html: &mut Html, of: &Dump, from: &str, to: &str, per: Option<&Per>) {
+    fn turnover(&self, at: usize) -> Option<Turnover> {
+        let (first, second) = self.intervals?;
+        let [old, new] = self.sides.each_ref().map(|side| side.counters(at));
+        Some(match self.paired {
+            true => Turnover::paired(&old, &new, first.wider(second)),
+            false => Turnover::independent(old.held(first), new.held(second)),
+        })
+    }
+
+    fn write(&self, html: &mut Html, of: &Dump, from: &str, to: &str, per: Option<&Per>) {
         let process = match of.facts.process.as_str() {
             "" => "The heap",
             process => process,
@@ -149,7 +187,7 @@ impl<'a> Changes<'a> {
             "" => String::new(),
             heap => format!(" ({})", Foreign(heap)),
         };
-        let noise = match self.all.is_some_and(|all| is_noise(&all)) {
+        let noise = match self.all.is_some_and(|all| is_noise(&all.estimate())) {
             true => ", interval includes 0",
             false => "",
         };
@@ -162,36 +200,21 @@ impl<'a> Changes<'a> {
             "<p><b>{}</b>{heap}, from {from} to {to}: {net}{each}{noise}.</p>\n",
             Foreign(process)
         ));
-        // Order by the end of the interval that is nearer to zero.
-        let certain = |net: i64, turnover: &Option<Turnover>| match turnover {
-            Some(turnover) => {
-                let estimate = turnover.estimate();
-                if net > 0 {
-                    estimate.low
-                } else {
-                    -estimate.high
-                }
-            }
-            None => net.saturating_abs(),
-        };
-        let order = |(id, net, turnover): &Change| {
-            let size = net.saturating_abs();
-            (Reverse(certain(*net, turnover)), Reverse(size), *id)
-        };
-        self.rows.sort_by_cached_key(order);
-        let (grown, shrunk): (Vec<&Change>, Vec<&Change>) =
-            self.rows.iter().partition(|(_, net, _)| *net > 0);
-        self.table(html, "grew", &grown, per);
-        self.table(html, "shrank", &shrunk, per);
+        self.table(html, "grew", per, |change| change.net > 0);
+        self.table(html, "shrank", per, |change| change.net <= 0);
     }
 
-    fn table(&self, html: &mut Html, what: &str, changes: &[&Change], per: Option<&Per>) {
-        let (changes, noise): (Vec<&Change>, Vec<&Change>) = changes
-            .iter()
-            .copied()
-            .partition(|(.., turnover)| !turnover.as_ref().is_some_and(is_noise));
+    fn table(
+        &self,
+        html: &mut Html,
+        what: &str,
+        per: Option<&Per>,
+        is_it: impl Fn(&Change) -> bool,
+    ) {
+        let all = self.rows.iter().filter(|change| is_it(change));
+        let (noise, changes): (Vec<&Change>, Vec<&Change>) = all.partition(|one| one.is_noise);
         if !changes.is_empty() {
-            self.list(html, what, &changes, per);
+            self.list(html, what, changes, per);
         }
         if !noise.is_empty() {
             html.add(format_args!(
@@ -202,11 +225,16 @@ impl<'a> Changes<'a> {
     }
 
     /// Writes changes whose intervals exclude 0, or that have none.
-    fn list(&self, html: &mut Html, what: &str, changes: &[&Change], per: Option<&Per>) {
+    fn list(&self, html: &mut Html, what: &str, mut changes: Vec<&Change>, per: Option<&Per>) {
         let left_out = match changes.len().saturating_sub(ROWS) {
             0 => String::new(),
-            n => format!("; {} not shown", counted(n as u64, "more is", "more are")),
+            n => {
+                changes.select_nth_unstable_by_key(ROWS, |change| change.rank());
+                changes.truncate(ROWS);
+                format!("; {} not shown", counted(n as u64, "more is", "more are"))
+            }
         };
+        changes.sort_unstable_by_key(|change| change.rank());
         let each = match per {
             Some(per) => format!(" per {}", Foreign(&per.word)),
             None => String::new(),
@@ -215,10 +243,11 @@ impl<'a> Changes<'a> {
             "Callsites that {what}{each}, by the smallest change within the 95% confidence \
              interval{left_out}."
         );
-        let rows = changes.iter().take(ROWS).map(|(id, net, turnover)| {
-            let place = Place::of(&self.shown, *id);
+        let rows = changes.iter().map(|change| {
+            let place = Place::of(&self.shown, change.id);
+            let turnover = self.turnover(change.id.0 as usize);
             vec![
-                figure(*net, turnover.as_ref(), per),
+                figure(change.net, turnover.as_ref(), per),
                 match turnover {
                     Some(_) => what,
                     None => "not sampled",
@@ -236,38 +265,55 @@ impl<'a> Changes<'a> {
     }
 }
 
-fn counters(shown: &Shown<'_>, dump: &Dump) -> Vec<Counters> {
-    let own = shown.own_columns(&dump.values);
-    let place = |view| dump.measures.iter().position(|m| m.view == Some(view));
-    let column = |view| place(view).map(|at| &own[at]);
-    // For summed callsites, small samples cannot be derived from the sums.
-    let is_small = |measure: &Measure| measure.small_of == Some(View::Space);
-    let small = dump.measures.iter().position(is_small).map(|at| &own[at]);
-    let [held, objects, alloc_space, alloc_objects] = [
-        View::Space,
-        View::Objects,
-        View::AllocSpace,
-        View::AllocObjects,
-    ]
-    .map(column);
-    // For another tool's profile, use the column that it shows first.
-    let space = held.or(own.get(dump.default_measure));
-    let value = |column: Option<&Vec<i64>>, at: usize| column.map_or(0, |column| column[at]);
-    (0..shown.len())
-        .map(|at| Counters {
-            space: value(space, at),
-            objects: value(objects, at),
-            alloc_space: value(alloc_space, at),
-            alloc_objects: value(alloc_objects, at),
-            small: small.map(|column| column[at]),
-        })
-        .collect()
+/// Own values of a dump by callsite.
+struct Side {
+    columns: Vec<Vec<i64>>,
+    /// Positions of the columns; the first is that of another tool if there is no `space`.
+    space: Option<usize>,
+    objects: Option<usize>,
+    alloc_space: Option<usize>,
+    alloc_objects: Option<usize>,
+    /// For summed callsites, small samples cannot be derived from the sums.
+    small: Option<usize>,
+}
+
+impl Side {
+    fn of(shown: &Shown<'_>, dump: Option<&Dump>) -> Side {
+        let place = |is_it: &dyn Fn(&Measure) -> bool| dump?.measures.iter().position(is_it);
+        let of = |view| place(&|measure| measure.view == Some(view));
+        Side {
+            columns: dump.map_or_else(Vec::new, |dump| shown.own_columns(&dump.values)),
+            space: of(View::Space).or(dump.map(|dump| dump.default_measure)),
+            objects: of(View::Objects),
+            alloc_space: of(View::AllocSpace),
+            alloc_objects: of(View::AllocObjects),
+            small: place(&|measure| measure.small_of == Some(View::Space)),
+        }
+    }
+
+    fn value(&self, column: Option<usize>, at: usize) -> i64 {
+        let column = column.and_then(|column| self.columns.get(column));
+        column.map_or(0, |column| column[at])
+    }
+
+    fn space(&self, at: usize) -> i64 {
+        self.value(self.space, at)
+    }
+
+    fn counters(&self, at: usize) -> Counters {
+        Counters {
+            space: self.space(at),
+            objects: self.value(self.objects, at),
+            alloc_space: self.value(self.alloc_space, at),
+            alloc_objects: self.value(self.alloc_objects, at),
+            small: self.small.map(|column| self.columns[column][at]),
+        }
+    }
 }
 
 /// Returns whether the interval of one change includes 0. `within sampling error` is another test:
 /// `diff` and the changes of the viewer test all rows together.
-fn is_noise(turnover: &Turnover) -> bool {
-    let estimate = turnover.estimate();
+fn is_noise(estimate: &Estimate) -> bool {
     !estimate.exact && !estimate.sign_is_certain()
 }
 

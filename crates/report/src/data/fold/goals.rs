@@ -1,9 +1,9 @@
 //! Targets for the values of omitted callsites, and the number of callsites that they need.
 
 use super::{Key, LibrarySets, NONE, Shorts, Weights};
-use heaptap_model::profile::index::FastHash;
+use heaptap_model::profile::index::{FastHash, Index, Seed};
 use heaptap_model::stacks::{Frame, FrameId, Kind, NodeId, StackTable};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 /// Target of each callsite. All attempts share the same memory.
 pub(super) struct Goals {
@@ -16,8 +16,9 @@ pub(super) struct Goals {
     /// By callsite, the frame below its anchor that owns the memory: not an allocator's, and the
     /// runtime's only if there is no other.
     owners: Vec<u32>,
-    /// Callsite to create, by caller and frame.
-    children: HashMap<u64, u32, FastHash>,
+    /// Position in `made`, by caller and frame.
+    children: Index,
+    seed: Seed,
 }
 
 impl Goals {
@@ -28,18 +29,21 @@ impl Goals {
             made: Vec::new(),
             anchors: vec![NONE; count],
             owners: vec![NONE; count],
-            children: HashMap::default(),
+            children: Index::default(),
+            seed: Seed::default(),
         }
     }
 
     fn child(&mut self, parent: u32, frame: FrameId) -> u32 {
-        let next = (self.of.len() + self.made.len()) as u32;
         let key = u64::from(parent) << 32 | u64::from(frame.0);
-        let child = *self.children.entry(key).or_insert(next);
-        if child == next {
+        let (hash, next) = (self.seed.number(key), self.made.len() as u32);
+        let made = &self.made;
+        let is_it = |at: u32| made[at as usize] == (parent, frame);
+        let (at, there) = self.children.find_or_insert(hash, next, is_it);
+        if !there {
             self.made.push((parent, frame));
         }
-        child
+        self.of.len() as u32 + at
     }
 
     /// Creates the callsites. Returns the target of each original callsite.
@@ -205,7 +209,7 @@ impl FoldAttempt<'_> {
         room: usize,
     ) -> bool {
         self.goals.made.clear();
-        self.goals.children.clear();
+        self.goals.children = Index::default();
         let used = self.weights.used.iter();
         for ((node, of), used) in (0..).zip(&mut self.goals.of).zip(used) {
             *of = if *used { 0 } else { node };

@@ -1,0 +1,53 @@
+//! Work shared out among the processors.
+
+use std::num::NonZero;
+use std::ops::Range;
+
+/// Calls `work` for consecutive ranges that cover `0..len`, all at once, and returns the results in
+/// order. There is one range if `len` is less than `worth`, and at most eight.
+///
+/// # Panics
+/// Panics if `work` does.
+pub fn ranges<T: Send>(
+    len: usize,
+    worth: usize,
+    work: impl Fn(Range<usize>) -> T + Sync,
+) -> Vec<T> {
+    let threads = match len < worth {
+        true => 1,
+        false => std::thread::available_parallelism().map_or(1, NonZero::get),
+    };
+    let share = len.div_ceil(threads.min(MOST)).max(1);
+    let mut rest = (share.min(len)..len).step_by(share);
+    std::thread::scope(|scope| {
+        let work = &work;
+        let others: Vec<_> = rest
+            .by_ref()
+            .map(|start| scope.spawn(move || work(start..(start + share).min(len))))
+            .collect();
+        let mut results = vec![work(0..share.min(len))];
+        let others = others.into_iter().map(|other| other.join());
+        results
+            .extend(others.map(|of| of.unwrap_or_else(|panic| std::panic::resume_unwind(panic))));
+        results
+    })
+}
+
+/// Maximum number of threads: each has sums of its own.
+const MOST: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_cover_everything_once_in_order() {
+        for len in [0, 1, 7, 8, 9, 100] {
+            for worth in [0, 50] {
+                let parts = ranges(len, worth, Iterator::collect::<Vec<usize>>);
+                assert!(worth <= len || parts.len() == 1);
+                assert_eq!(parts.concat(), (0..len).collect::<Vec<usize>>());
+            }
+        }
+    }
+}
