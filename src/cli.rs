@@ -94,7 +94,7 @@ All options: --help. For scripts: --json everywhere; exit codes: heaptap --help{
 /// Additions of `heaptap --help`: the global options and the exit codes.
 const ROOT_LONG_HELP: &str = "\
 Options of every command: -s SERIAL, --adb-server HOST:PORT, --user ID, --virtual[=SPEC],
---json, --json-lines, -q, -v, --color WHEN, --no-progress. `heaptap record --help` explains
+--json, --json-lines, -q, -v, --color WHEN, --threads N, --no-progress. `heaptap record --help` explains
 them last.
 
 Exit codes:
@@ -312,6 +312,7 @@ async fn run_typed(console: &Console, typed: Vec<OsString>) -> Result<Outcome, F
         Ok(parsed) => parsed,
         Err(error) => return exit::usage::show(console, &error, &tree(), &typed),
     };
+    cli.globals.limit_threads()?;
     let context = Context::new(console.clone(), cli.globals, options);
     let done = dispatch(&context, cli.command).await;
     done.map_err(|failure| context.without_collect(failure))

@@ -45,6 +45,7 @@ pub use heaptap_model::heap_graph;
 pub use heaptap_model::host;
 pub use heaptap_model::names;
 pub use heaptap_model::near;
+pub use heaptap_model::parallel;
 pub use heaptap_model::patience;
 pub use heaptap_symbols::deobfuscate;
 pub mod net;

@@ -309,7 +309,7 @@ impl Run<'_> {
         let mut sampled = 0u64;
         let mut explained = false;
         // As many threads as cores and no queue: memory contains a few dumps, never all.
-        let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(MOST_WRITERS));
+        let threads = crate::parallel::threads().get().min(MOST_WRITERS);
         let (send, receive) = sync_channel::<Job>(0);
         let receive = Arc::new(Mutex::new(receive));
         let failure = Mutex::new(None);

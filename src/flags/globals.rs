@@ -1,6 +1,10 @@
 //! The flags that every command takes.
 
+use std::num::NonZero;
+
 use clap::{ArgAction, Args, ValueEnum};
+
+use crate::error::{ErrorClass, Failure};
 
 /// Flags that every command takes.
 #[derive(Debug, Clone, Default, Args)]
@@ -68,9 +72,42 @@ pub struct Globals {
         default_value_t
     )]
     pub color: ColorWhen,
+    /// Threads that share the work [default: HEAPTAP_THREADS, or as many as processors]
+    #[arg(long, global = true, hide_short_help = true, value_name = "N")]
+    pub threads: Option<NonZero<usize>>,
     /// No status line and no progress bars
     #[arg(long, global = true, hide_short_help = true)]
     pub no_progress: bool,
+}
+
+/// Environment variable for `--threads`.
+const THREADS: &str = "HEAPTAP_THREADS";
+
+impl Globals {
+    /// Applies the limit of threads.
+    ///
+    /// # Errors
+    /// Returns an error if the environment variable is used and is not a positive number.
+    pub fn limit_threads(&self) -> Result<(), Failure> {
+        let of_environment = || match std::env::var(THREADS) {
+            Ok(typed) if typed.is_empty() => Ok(None),
+            Ok(typed) => typed.parse().map(Some).map_err(|_| typed),
+            Err(std::env::VarError::NotPresent) => Ok(None),
+            Err(std::env::VarError::NotUnicode(typed)) => Err(typed.to_string_lossy().into_owned()),
+        };
+        let threads = match self.threads {
+            Some(threads) => Some(threads),
+            None => of_environment().map_err(|typed| {
+                let message = format!("{THREADS} is `{typed}`, not a positive number");
+                Failure::new(ErrorClass::Usage, "bad-value", message)
+                    .with_help(format!("set {THREADS} to a number such as 2, or unset it"))
+            })?,
+        };
+        if let Some(threads) = threads {
+            crate::parallel::limit(threads);
+        }
+        Ok(())
+    }
 }
 
 /// When to use colours.

@@ -13,7 +13,6 @@ use crate::symbolize::find::{Attempt, Finder, Mode, Place, Places};
 use crate::symbolize::library::{Library, improvable, wanted};
 use crate::symbolize::resolve::{Applied, Progress, Resolver, Symbolized};
 use std::ffi::OsString;
-use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -200,7 +199,7 @@ impl Namer {
         let resolver = Resolver {
             finder: self.finder.get_or_init(finder),
             cache: cache.as_ref(),
-            threads: std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN),
+            threads: crate::parallel::threads(),
             cancel: &self.control.cancelled,
         };
         let symbolized = self.resolve(&resolver, libraries);

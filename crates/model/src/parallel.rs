@@ -2,6 +2,21 @@
 
 use std::num::NonZero;
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Maximum number of threads; 0 if there is none.
+static LIMIT: AtomicUsize = AtomicUsize::new(0);
+
+/// Sets the maximum number of threads for work that is shared out.
+pub fn limit(threads: NonZero<usize>) {
+    LIMIT.store(threads.get(), Ordering::Relaxed);
+}
+
+/// Returns the number of threads for work that is shared out: the processors, within the limit.
+pub fn threads() -> NonZero<usize> {
+    let processors = std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
+    NonZero::new(LIMIT.load(Ordering::Relaxed)).map_or(processors, |limit| processors.min(limit))
+}
 
 /// Calls `work` for consecutive ranges that cover `0..len`, all at once, and returns the results in
 /// order. There is one range if `len` is less than `worth`, and at most eight.
@@ -15,7 +30,7 @@ pub fn ranges<T: Send>(
 ) -> Vec<T> {
     let threads = match len < worth {
         true => 1,
-        false => std::thread::available_parallelism().map_or(1, NonZero::get),
+        false => threads().get(),
     };
     let share = len.div_ceil(threads.min(MOST)).max(1);
     let mut rest = (share.min(len)..len).step_by(share);

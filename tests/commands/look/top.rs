@@ -157,3 +157,27 @@ fn patterns_are_checked_and_colours_come_where_they_are_asked_for() {
     let text = words(&["top", &after(), "--color", "always"]);
     assert!(text.contains("\x1b[1m"), "colours where they are asked for");
 }
+
+#[test]
+fn threads_are_bounded_by_the_flag_or_the_environment_and_change_no_figure() {
+    let heap = after();
+    let top = |threads: Option<&str>, flags: &[&str]| {
+        let mut command = crate::program::heaptap();
+        command.args(["top", &heap, "--json"]).args(flags);
+        if let Some(threads) = threads {
+            command.env("HEAPTAP_THREADS", threads);
+        }
+        command.output().unwrap()
+    };
+    let usual = top(None, &[]);
+    for (threads, flags) in [(Some("1"), &[][..]), (Some("none"), &["--threads", "1"])] {
+        let bounded = top(threads, flags);
+        assert_eq!(bounded.status.code(), Some(0));
+        assert_eq!(bounded.stdout, usual.stdout);
+    }
+    let refused = top(Some("0"), &[]);
+    assert_eq!(refused.status.code(), Some(2));
+    let document: Value = serde_json::from_slice(&refused.stdout).unwrap();
+    assert_eq!(document["error"]["kind"], "bad-value");
+    assert_eq!(top(None, &["--threads", "0"]).status.code(), Some(2));
+}

@@ -161,5 +161,5 @@ impl<'a> Listed<'a> {
     }
 }
 
-/// Number of rows for which threads are started.
-const WORTH_THREADS: usize = 1 << 14;
+/// Number of rows from which threads are started; few in tests, so that they start some.
+const WORTH_THREADS: usize = if cfg!(test) { 4 } else { 1 << 14 };

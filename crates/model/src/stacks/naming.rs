@@ -11,6 +11,7 @@ use super::allocators::is_allocator;
 use super::annotation::{Annotation, FrameClass};
 use super::table::Kind;
 use crate::names::{demangle, module, nameless};
+use crate::parallel;
 use crate::profile::index::FastHash;
 use crate::profile::{FrameId, Line, Recording, StringId};
 
@@ -83,7 +84,7 @@ impl<'a> FrameNamer<'a> {
         if wanted.len() < WORTH_THREADS {
             return;
         }
-        let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(8));
+        let threads = parallel::threads().get().min(8);
         let share = wanted.len().div_ceil(threads);
         let done: Vec<Vec<(StringId, Option<Box<str>>)>> = std::thread::scope(|scope| {
             let demangle_all = |names: &[StringId]| -> Vec<(StringId, Option<Box<str>>)> {

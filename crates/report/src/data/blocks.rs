@@ -29,7 +29,7 @@ impl Blocks {
         };
         let level = CompressionLvl::new(level).unwrap_or_default();
         let chunks: Vec<&[u8]> = data.chunks(BLOCK).collect();
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = heaptap_model::parallel::threads().get();
         let next = AtomicUsize::new(0);
         let work = || {
             let mut compressor = Compressor::new(level);
