@@ -323,6 +323,32 @@ mod tests {
     }
 
     #[test]
+    fn empty_records_are_left_out_also_where_the_buffer_is_full() {
+        let unreadable = record(0x1c, &[0x44; 3]);
+        // A record before the empty ones fills the buffer of 1 MiB to the last bytes, or exceeds it.
+        for length in (1 << 20) - 100..(1 << 20) + 20 {
+            let text = record(0x01, &vec![b'x'; length]);
+            let empty = record(0x0c, &[]).repeat(3);
+            let bytes = file("1.0.3", &[text.clone(), empty, unreadable.clone()]);
+            let mut out = Vec::new();
+            let done = convert(&bytes, ConvertOptions::default(), &mut out).unwrap();
+            assert!(out == file("1.0.2", &[text]), "{length}");
+            assert_eq!((done.file.damage.count, done.file.records), (1, 1));
+        }
+        // Nothing unreadable follows these, which exceed the buffer themselves.
+        let empty = record(0x0c, &[]).repeat(1 << 18);
+        let mut out = Vec::new();
+        let bytes = file("1.0.3", std::slice::from_ref(&empty));
+        let done = convert(&bytes, ConvertOptions::default(), &mut out).unwrap();
+        assert!(out == file("1.0.2", &[empty]));
+        assert_eq!(done.file.bytes, out.len() as u64);
+        let bytes = [bytes, unreadable].concat();
+        out.clear();
+        convert(&bytes, ConvertOptions::default(), &mut out).unwrap();
+        assert!(out == file("1.0.2", &[]));
+    }
+
+    #[test]
     fn records_too_large_for_memory_come_out_the_same() {
         let element = [0x23, 1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 1, 8, 42];
         let kept = element.repeat(400_000);

@@ -117,13 +117,12 @@ pub(super) fn rewrite(
     let mut done = Rewritten::default();
     let mut out = Out {
         buffer: Vec::with_capacity(BUFFER),
+        held: 0,
         written: 0,
         sink,
     };
     out.put(new_header)?;
     let mut records = Records::new(file, header);
-    // Number of empty dump records that were written last.
-    let mut empty = 0;
     while let Some(record) = records.next() {
         let record = match record {
             Ok(record) => record,
@@ -143,7 +142,7 @@ pub(super) fn rewrite(
             }
             done.ending.note(&record);
             done.records += 1;
-            empty = 0;
+            out.held = 0;
             out.record_header(&record, record.body.len())?;
             match edit.other(&record) {
                 Other::Keep => out.put(record.body)?,
@@ -161,13 +160,13 @@ pub(super) fn rewrite(
         let is_overrun = read_to > record.body_range().end;
         if bytes > 0 {
             done.records += 1;
-            empty = 0;
+            out.held = 0;
         } else if done.damage.count == before && !is_overrun {
             done.records += 1;
-            empty += 1;
+            out.held += RECORD_HEADER_BYTES;
         } else {
-            done.records -= out.take_back_headers(1 + empty) - 1;
-            empty = 0;
+            done.records -= (out.held / RECORD_HEADER_BYTES) as u64;
+            out.take_back(RECORD_HEADER_BYTES);
         }
         out.flush_if_full()?;
         // Damage within a sub-record is more specific than a record that is cut short.
@@ -182,6 +181,7 @@ pub(super) fn rewrite(
             records.continue_at(read_to);
         }
     }
+    out.held = 0;
     out.flush()?;
     done.bytes = out.written;
     Ok(done)
@@ -217,6 +217,9 @@ fn dump_record(
     let length = measured.finish()?;
     let length_at = out.record_header(record, 0)?;
     out.buffer[length_at..length_at + 4].copy_from_slice(&declared(length));
+    if length > 0 {
+        out.held = 0;
+    }
     let mut body = Body::new(file, To::Out(out));
     let read_to = sub_records(file, header, record, edit, &mut body, damage);
     body.finish()?;
@@ -352,6 +355,9 @@ trait Sink {
 /// Output through a buffer that collects small records.
 struct Out<'a> {
     buffer: Vec<u8>,
+    /// Length of the headers of empty dump records at the end of the buffer. They stay there,
+    /// because they can be taken back.
+    held: usize,
     written: u64,
     sink: &'a mut dyn Write,
 }
@@ -367,27 +373,26 @@ impl Out<'_> {
         Ok(at + RECORD_HEADER_BYTES - 4)
     }
 
-    /// Removes the last headers, which nothing follows. Returns their number: those that are not in
-    /// the buffer anymore stay.
-    fn take_back_headers(&mut self, count: u64) -> u64 {
-        let there = (self.buffer.len() / RECORD_HEADER_BYTES) as u64;
-        let count = count.min(there);
-        let left = self.buffer.len() - count as usize * RECORD_HEADER_BYTES;
+    /// Removes the last `bytes` and the headers that are held before them.
+    fn take_back(&mut self, bytes: usize) {
+        let left = self.buffer.len() - self.held - bytes;
         self.buffer.truncate(left);
-        count
+        self.held = 0;
     }
 
     fn flush_if_full(&mut self) -> io::Result<()> {
-        match self.buffer.len() < BUFFER {
+        match self.buffer.len() - self.held < BUFFER {
             true => Ok(()),
             false => self.flush(),
         }
     }
 
+    /// Writes everything that is not held.
     fn flush(&mut self) -> io::Result<()> {
-        self.sink.write_all(&self.buffer)?;
-        self.written += self.buffer.len() as u64;
-        self.buffer.clear();
+        let settled = self.buffer.len() - self.held;
+        self.sink.write_all(&self.buffer[..settled])?;
+        self.written += settled as u64;
+        self.buffer.drain(..settled);
         Ok(())
     }
 }
