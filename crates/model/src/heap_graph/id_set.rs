@@ -15,8 +15,7 @@ const PAGE_UNIT: u32 = 64;
 /// far apart and are sorted instead, which bounds the memory for IDs spread over all of 64 bits.
 const WORDS_PER_ID: u64 = 8;
 const FREE_WORDS: u64 = 1 << 18;
-/// Maximum distance of pages in a run, and maximum number of runs.
-const SPAN_GAP_PAGES: u64 = 64;
+/// Maximum number of runs of pages that are looked through.
 const MOST_SPANS: usize = 16;
 /// Average number of sorted IDs in a bucket.
 const BUCKET: usize = 8;
@@ -391,12 +390,16 @@ impl Paged {
     /// Makes the table of pages, if it is small: a search in all of them would take most of the time
     /// of a lookup.
     fn find_spans(&mut self) {
+        let most_slots = self.numbers.len() as u64 * 8 + 1024;
         let mut pages = 0;
-        for run in self.numbers.chunk_by(|a, b| b - a <= SPAN_GAP_PAGES) {
+        for run in self
+            .numbers
+            .chunk_by(|a, b| b - a <= most_slots / MOST_SPANS as u64)
+        {
             let (first, len) = (run[0], run[run.len() - 1] - run[0] + 1);
             let from = self.direct.len();
             let slots = from as u64 + len;
-            if self.spans.len() == MOST_SPANS || slots > self.numbers.len() as u64 * 8 + 1024 {
+            if self.spans.len() == MOST_SPANS || slots > most_slots {
                 self.spans = Vec::new();
                 self.direct = Vec::new();
                 return;
