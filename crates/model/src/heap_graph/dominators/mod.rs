@@ -287,16 +287,18 @@ impl Dominators {
 
     #[inline]
     fn native_at(&self, place: usize) -> u64 {
+        match self.native.is_empty() {
+            true => 0,
+            false => self.native_between(place, self.end(place)),
+        }
+    }
+
+    fn native_between(&self, from: usize, to: usize) -> u64 {
         let before = |place: usize| {
             let at = self.native.partition_point(|n| (n.0 as usize) < place);
             self.native.get(at).map_or(0, |n| n.1)
         };
-        match self.native.is_empty() {
-            true => 0,
-            false => (before(self.end(place)) - before(place))
-                .try_into()
-                .unwrap_or(u64::MAX),
-        }
+        (before(to) - before(from)).try_into().unwrap_or(u64::MAX)
     }
 }
 
