@@ -19,8 +19,8 @@ use crate::report::java::{self, JavaPage, JavaPart};
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 /// Number of listed objects, each with its path.
 const LARGEST: usize = 40;
@@ -91,6 +91,8 @@ pub(super) fn part(
         }
         (found, rest)
     });
+    // Only the search needed its lists of objects and the reversed references.
+    drop(wanted);
     let held = held.into_values().collect();
     let page = JavaPage {
         name: heap.name(),
@@ -142,7 +144,8 @@ fn largest_with_paths(heap: &JavaHeap, least: u64) -> Vec<(Large, Path)> {
 
 /// Classes whose holders the page shows, for several threads to search.
 struct HolderQueue {
-    classes: Vec<(String, Vec<ObjectIndex>)>,
+    /// Names, and the objects until a thread takes them.
+    classes: Vec<(String, Mutex<Vec<ObjectIndex>>)>,
     referrers: Referrers,
     /// Index of the class to search next.
     next: AtomicUsize,
@@ -176,15 +179,10 @@ impl HolderQueue {
                 place.get(label::without_address(name).as_ref()).copied()
             })
             .collect();
-        let mut objects: Vec<Vec<ObjectIndex>> = vec![Vec::new(); names.len()];
-        for object in graph.objects() {
-            if let Some(at) = of_class[graph.class_of(object).at()] {
-                objects[at].push(object);
-            }
-        }
+        let objects = holders::objects_of(graph, heap.dominators(), names.len(), &of_class);
         let names = names.into_iter().map(Cow::into_owned);
         HolderQueue {
-            classes: names.zip(objects).collect(),
+            classes: names.zip(objects.into_iter().map(Mutex::new)).collect(),
             referrers: Referrers::of(graph, heap.follow),
             next: AtomicUsize::new(0),
         }
@@ -203,7 +201,10 @@ impl HolderQueue {
                 let dominators = heap.dominators();
                 holders::Search::new(&heap.graph, dominators, &self.referrers, heap.follow)
             });
-            let holders = search.holders(name, objects.clone());
+            let objects = objects
+                .lock()
+                .map(|mut objects| std::mem::take(&mut *objects));
+            let holders = search.holders(name, objects.unwrap_or_default());
             found.insert(at, (name.clone(), holders));
         }
     }

@@ -25,6 +25,7 @@ pub struct ObjectFilter<'a> {
 
 impl ObjectFilter<'_> {
     /// Returns whether the filter selects the object.
+    #[inline]
     pub fn takes(&self, object: ObjectIndex) -> bool {
         self.classes[self.graph.class_of(object).at()]
             && (self.heaps.is_empty() || self.heaps.contains(&self.graph.heap_of(object)))
@@ -51,6 +52,15 @@ impl Filter {
             true => filter.classes.contains(&true),
             false => graph.objects().any(|object| filter.takes(object)),
         }
+    }
+
+    /// Returns the number of these objects that the filter selects.
+    pub fn count(&self, graph: &HeapGraph, objects: &[ObjectIndex]) -> usize {
+        if self.takes_all() {
+            return objects.len();
+        }
+        let filter = self.of(graph);
+        objects.iter().filter(|&&o| filter.takes(o)).count()
     }
 
     /// Applies the filter to a graph, by the names that tables show.

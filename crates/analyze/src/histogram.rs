@@ -27,7 +27,37 @@ pub struct Sums {
 }
 
 impl Sums {
+    /// Returns the sums of all reachable objects.
+    pub fn of_reachable(dominators: &Dominators) -> Sums {
+        let retained = dominators.total();
+        Sums {
+            count: retained.count,
+            shallow_bytes: retained.bytes,
+            native_bytes: retained.native_bytes,
+            retained,
+        }
+    }
+
+    /// Returns the sums of all unreachable objects, without retained sizes. `reachable` are the
+    /// sums of the others.
+    pub fn of_unreachable(graph: &HeapGraph, reachable: &Sums) -> Sums {
+        let sum = |sizes: &mut dyn Iterator<Item = u64>| sizes.fold(0, u64::saturating_add);
+        let count = (graph.len() - graph.placeholders.len()) as u64;
+        // Placeholders have no shallow size.
+        let shallow_bytes = sum(&mut graph.objects().map(|o| graph.shallow_bytes(o)));
+        let natives = graph.natives().iter();
+        let dumped = natives.filter(|native| !graph.is_placeholder(native.0));
+        let native_bytes = sum(&mut dumped.map(|native| native.1));
+        Sums {
+            count: count.saturating_sub(reachable.count),
+            shallow_bytes: shallow_bytes.saturating_sub(reachable.shallow_bytes),
+            native_bytes: native_bytes.saturating_sub(reachable.native_bytes),
+            ..Sums::default()
+        }
+    }
+
     /// Adds an object.
+    #[inline]
     pub fn add(&mut self, graph: &HeapGraph, object: ObjectIndex) {
         self.count += 1;
         self.shallow_bytes = self
@@ -113,13 +143,11 @@ pub fn histogram(
             let of = classes(graph, |class| {
                 Some(groups.number(label::package(graph.class(class).shown())))
             });
-            let objects = class_objects(graph, |o| {
+            let of = ClassGroups::new(graph, of, |o| {
                 let name = label::class_behind(graph, o);
                 name.map(|name| groups.number(label::package(name)))
             });
-            sum(graph, scope, groups, &filter, |o| {
-                objects.get(&o).copied().or(of[graph.class_of(o).at()])
-            })
+            sum(graph, scope, groups, &filter, |o| of.group(graph, o))
         }
         HistogramKey::Superclass => {
             let of: Vec<Vec<u32>> = (0..graph.classes().len() as u32)
@@ -162,14 +190,12 @@ pub fn histogram(
                 None => "(boot)".to_owned(),
             };
             let of = classes(graph, |class| Some(groups.number(&name(class))));
-            let objects = class_objects(graph, |o| {
+            let of = ClassGroups::new(graph, of, |o| {
                 graph
                     .class_behind(o)
                     .map(|class| groups.number(&name(class)))
             });
-            sum(graph, scope, groups, &filter, |o| {
-                objects.get(&o).copied().or(of[graph.class_of(o).at()])
-            })
+            sum(graph, scope, groups, &filter, |o| of.group(graph, o))
         }
     }
 }
@@ -225,18 +251,41 @@ fn classes<T>(graph: &HeapGraph, of: impl FnMut(ClassIndex) -> T) -> Vec<T> {
         .collect()
 }
 
-/// Returns the value of `of` for each class object, by its class.
-fn class_objects<T>(
-    graph: &HeapGraph,
-    mut of: impl FnMut(ObjectIndex) -> Option<T>,
-) -> HashMap<ObjectIndex, T> {
-    let is_class = classes(graph, |class| {
-        label::class_name(graph, class) == label::CLASS
-    });
-    let objects = graph
-        .objects()
-        .filter(|&o| is_class[graph.class_of(o).at()]);
-    objects.filter_map(|o| Some((o, of(o)?))).collect()
+/// Groups by class, except for class objects: they have the group of the class they represent.
+struct ClassGroups {
+    of: Vec<Option<u32>>,
+    /// Whether the objects of a class are class objects.
+    is_class: Vec<bool>,
+    objects: HashMap<ObjectIndex, u32>,
+}
+
+impl ClassGroups {
+    fn new(
+        graph: &HeapGraph,
+        of: Vec<Option<u32>>,
+        mut group_of: impl FnMut(ObjectIndex) -> Option<u32>,
+    ) -> ClassGroups {
+        let is_class = classes(graph, |class| {
+            label::class_name(graph, class) == label::CLASS
+        });
+        let objects = graph.objects();
+        let objects = objects.filter(|&o| is_class[graph.class_of(o).at()]);
+        let objects = objects.filter_map(|o| Some((o, group_of(o)?))).collect();
+        ClassGroups {
+            of,
+            is_class,
+            objects,
+        }
+    }
+
+    #[inline]
+    fn group(&self, graph: &HeapGraph, object: ObjectIndex) -> Option<u32> {
+        let class = graph.class_of(object).at();
+        match self.is_class[class] {
+            true => self.objects.get(&object).copied().or(self.of[class]),
+            false => self.of[class],
+        }
+    }
 }
 
 /// Sums objects that the filter selects into their groups.
@@ -259,16 +308,16 @@ fn sum<G: IntoIterator<Item = u32>>(
     };
     match scope {
         ObjectScope::Reachable(dominators) => {
-            for &object in dominators.order() {
-                take(object);
-            }
-            retain(dominators, filter, &mut sums, &groups_of);
+            let own = |sums: &mut Sums, object| sums.add(graph, object);
+            retain(dominators, filter, &mut sums, &groups_of, own);
+            total = Sums::of_reachable(dominators);
         }
         ObjectScope::All(dominators) => {
             for object in graph.objects().filter(|&o| !graph.is_placeholder(o)) {
                 take(object);
             }
-            retain(dominators, filter, &mut sums, &groups_of);
+            retain(dominators, filter, &mut sums, &groups_of, |_, _| {});
+            total.retained = dominators.total();
         }
         ObjectScope::Everything => {
             for object in graph.objects().filter(|&o| !graph.is_placeholder(o)) {
@@ -282,9 +331,6 @@ fn sum<G: IntoIterator<Item = u32>>(
             }
         }
     }
-    if let ObjectScope::Reachable(dominators) | ObjectScope::All(dominators) = scope {
-        total.retained = dominators.total();
-    }
     let rows = groups.names.into_iter().zip(sums);
     let rows = rows.filter(|(_, sums)| sums.count > 0);
     Histogram {
@@ -293,24 +339,26 @@ fn sum<G: IntoIterator<Item = u32>>(
     }
 }
 
-/// Adds the retained size of each group.
+/// Adds the retained size of each group, and by `own` what else is summed of an object.
 fn retain<G: IntoIterator<Item = u32>>(
     dominators: &Dominators,
     filter: &ObjectFilter<'_>,
     sums: &mut [Sums],
     groups_of: impl Fn(ObjectIndex) -> G,
+    own: impl Fn(&mut Sums, ObjectIndex),
 ) {
     // By group, end of the last subtree whose top is in the group.
     let mut ends = vec![0usize; sums.len()];
-    for (at, &object) in dominators.order().iter().enumerate() {
+    for (at, (object, retained)) in dominators.iter().enumerate() {
         if !filter.takes(object) {
             continue;
         }
         for group in groups_of(object) {
             let group = group as usize;
+            own(&mut sums[group], object);
             if at >= ends[group] {
-                ends[group] = at + dominators.retained_count(object) as usize;
-                sums[group].retained.add(dominators.retained(object));
+                ends[group] = at + retained.count as usize;
+                sums[group].retained.add(retained);
             }
         }
     }

@@ -12,8 +12,10 @@ use super::paths::{self, Link, Links, RootReason};
 use heaptap_model::heap_graph::{
     ClassIndex, Dominators, Follow, HeapGraph, ObjectIndex, ObjectSet, Referrers,
 };
+use heaptap_model::profile::index::FastHash;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::rc::Rc;
 
 /// Objects of one class that refer by one field to those of the parent node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +48,29 @@ pub struct Holder {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Holders {
     pub nodes: Vec<Holder>,
+}
+
+/// Returns the reachable objects of classes, ascending, by the number that `number_of` gives a
+/// class, below `numbers`.
+pub fn objects_of(
+    graph: &HeapGraph,
+    dominators: &Dominators,
+    numbers: usize,
+    number_of: &[Option<usize>],
+) -> Vec<Vec<ObjectIndex>> {
+    let reachable = || graph.objects().filter(|&o| dominators.is_reachable(o));
+    let number = |object| number_of[graph.class_of(object).at()];
+    let mut counts = vec![0; numbers];
+    for at in reachable().filter_map(number) {
+        counts[at] += 1;
+    }
+    let mut objects: Vec<Vec<ObjectIndex>> = counts.into_iter().map(Vec::with_capacity).collect();
+    for object in reachable() {
+        if let Some(at) = number(object) {
+            objects[at].push(object);
+        }
+    }
+    objects
 }
 
 /// Search for holders. Several searches in one heap share the names of references.
@@ -135,8 +160,10 @@ impl<'a> Search<'a> {
                         tree.refer(below, kind, owner, known, bytes)
                     });
                 }
-                by.sort_unstable();
-                by.dedup();
+                if by.len() > 1 {
+                    by.sort_unstable();
+                    by.dedup();
+                }
                 for &node in &by {
                     tree.nodes[node as usize].holds += 1;
                 }
@@ -146,6 +173,7 @@ impl<'a> Search<'a> {
         tree.finish(name, &self.kinds)
     }
 
+    #[inline]
     fn join(&mut self, tree: &mut Tree, object: ObjectIndex, node: u32) {
         self.node_of[object.at()] = node;
         let holder = &mut tree.nodes[node as usize];
@@ -205,8 +233,8 @@ const MAX_CYCLE_LEN: usize = 64;
 /// Numbered names of holders, each with the reference by which they hold: comparing numbers takes
 /// far less time than comparing texts.
 struct Kinds {
-    all: Vec<(String, Link)>,
-    numbers: HashMap<(String, Link), u32>,
+    all: Vec<Rc<(String, Link)>>,
+    numbers: HashMap<Rc<(String, Link)>, u32>,
     /// By class and by the result of [`Links::place`]; [`NO_KIND`] if not looked up yet.
     by_place: Vec<Vec<u32>>,
 }
@@ -221,14 +249,12 @@ impl Kinds {
     }
 
     fn number(&mut self, name: String, link: Link) -> u32 {
-        let key = (name, link);
-        if let Some(&number) = self.numbers.get(&key) {
-            return number;
-        }
-        let number = self.all.len() as u32;
-        self.all.push(key.clone());
-        self.numbers.insert(key, number);
-        number
+        let key = Rc::new((name, link));
+        let next = self.all.len() as u32;
+        *self.numbers.entry(key).or_insert_with_key(|key| {
+            self.all.push(Rc::clone(key));
+            next
+        })
     }
 }
 
@@ -253,8 +279,9 @@ struct Node {
 struct Tree {
     nodes: Vec<Node>,
     by_key: HashMap<Key, u32>,
-    /// Objects that are in one node and refer to objects of another.
-    referring: HashSet<(u32, ObjectIndex)>,
+    /// Objects that are in one node and refer to objects of another: the other node above 32 bits
+    /// of the object.
+    referring: HashSet<u64, FastHash>,
     /// Root reasons by node.
     roots: HashMap<u32, Roots>,
     /// Place of the nodes of a level in its order.
@@ -277,8 +304,9 @@ impl Tree {
         self.nodes.len() as u32 - 1
     }
 
-    /// Sorts the objects of a level: those of nodes that hold most come first.
-    fn sort(&mut self, level: &mut [ObjectIndex], node_of: &[u32]) {
+    /// Sorts the objects of a level: those of nodes that hold most come first. Levels can be most of
+    /// the heap, so nothing here takes longer than in proportion to their length.
+    fn sort(&mut self, level: &mut Vec<ObjectIndex>, node_of: &[u32]) {
         let mut nodes: Vec<u32> = Vec::new();
         for object in level.iter() {
             let node = node_of[object.at()];
@@ -291,7 +319,35 @@ impl Tree {
         for (&node, rank) in nodes.iter().zip(0..) {
             self.ranks[node as usize] = rank;
         }
-        level.sort_unstable_by_key(|&object| (self.ranks[node_of[object.at()] as usize], object));
+        if level.len() > node_of.len() / 64 {
+            let mut set = ObjectSet::new(node_of.len());
+            for &object in level.iter() {
+                set.insert(object);
+            }
+            level.clear();
+            level.extend(set.iter());
+        } else {
+            level.sort_unstable();
+        }
+        if nodes.len() == 1 {
+            return;
+        }
+        let rank_of = |object: ObjectIndex| self.ranks[node_of[object.at()] as usize] as usize;
+        // Index of the next object of each node.
+        let mut next = vec![0; nodes.len() + 1];
+        for &object in level.iter() {
+            next[rank_of(object) + 1] += 1;
+        }
+        for rank in 1..next.len() {
+            next[rank] += next[rank - 1];
+        }
+        let mut sorted = vec![ObjectIndex(0); level.len()];
+        for &object in level.iter() {
+            let place: &mut usize = &mut next[rank_of(object)];
+            sorted[*place] = object;
+            *place += 1;
+        }
+        *level = sorted;
     }
 
     /// Returns whether an object's node `known` is a node or one of its ancestors, which makes a
@@ -350,7 +406,10 @@ impl Tree {
             return known;
         }
         let node = self.keyed((below, kind, known), owner);
-        if self.referring.insert((node, owner)) {
+        if self
+            .referring
+            .insert(u64::from(node) << 32 | u64::from(owner.0))
+        {
             let node = &mut self.nodes[node as usize];
             node.count += 1;
             node.shallow_bytes = node.shallow_bytes.saturating_add(bytes());
@@ -373,8 +432,8 @@ impl Tree {
             let mut roots: Vec<_> = roots.into_values().collect();
             roots.sort_by_key(|root| Reverse(root.1));
             kept.nodes.push(Holder {
-                name: kind.map_or(name, |(name, _)| name).to_owned(),
-                link: kind.map(|(_, link)| link.clone()),
+                name: kind.map_or(name, |kind| &kind.0).to_owned(),
+                link: kind.map(|kind| kind.1.clone()),
                 count: node.count,
                 holds: node.holds,
                 example: node.example,

@@ -4,6 +4,7 @@
 use super::histogram::Sums;
 use super::label;
 use heaptap_model::heap_graph::{ClassIndex, Dominators, HeapGraph, ObjectIndex};
+use heaptap_model::profile::index::FastHash;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -77,10 +78,12 @@ pub fn merged(graph: &HeapGraph, dominators: &Dominators, least: u64) -> Tree {
     let mut names = Names::of(graph);
     let mut tree = Tree::default();
     let mut numbers: Vec<u32> = Vec::new();
-    let mut by_key: HashMap<(usize, u32), usize> = HashMap::new();
+    // The child of each node that was found last: the next object usually belongs to the same one.
+    let mut latest: Vec<usize> = Vec::new();
+    let mut by_key: HashMap<u64, usize, FastHash> = HashMap::default();
     // Nodes of the dominators of the current object, and the ends of their subtrees.
     let mut line: Vec<(usize, usize)> = Vec::new();
-    for (at, &object) in dominators.order().iter().enumerate() {
+    for (at, (object, retained)) in dominators.iter().enumerate() {
         while line.last().is_some_and(|&(_, end)| end <= at) {
             line.pop();
         }
@@ -88,9 +91,10 @@ pub fn merged(graph: &HeapGraph, dominators: &Dominators, least: u64) -> Tree {
         let name = names.number(object);
         let node = match above {
             Some(above) if numbers[above] == name => above,
+            Some(above) if numbers.get(latest[above]) == Some(&name) => latest[above],
             _ => {
-                let key = (above.map_or(usize::MAX, |above| above), name);
-                *by_key.entry(key).or_insert_with(|| {
+                let key = above.map_or(0, |above| above as u64 + 1) << 32 | u64::from(name);
+                let node = *by_key.entry(key).or_insert_with(|| {
                     tree.nodes.push(Node {
                         name: String::new(),
                         sums: Sums::default(),
@@ -99,16 +103,21 @@ pub fn merged(graph: &HeapGraph, dominators: &Dominators, least: u64) -> Tree {
                         below: Vec::new(),
                     });
                     numbers.push(name);
+                    latest.push(usize::MAX);
                     tree.nodes.len() - 1
-                })
+                });
+                if let Some(above) = above {
+                    latest[above] = node;
+                }
+                node
             }
         };
         let sums = &mut tree.nodes[node].sums;
         sums.add(graph, object);
         if above != Some(node) {
-            sums.retained.add(dominators.retained(object));
+            sums.retained.add(retained);
         }
-        line.push((node, at + dominators.retained_count(object) as usize));
+        line.push((node, at + retained.count as usize));
     }
     for (node, number) in tree.nodes.iter_mut().zip(numbers) {
         node.name.clone_from(&names.texts[number as usize]);

@@ -287,20 +287,31 @@ impl Contents for HprofContents {
         let SubRecord::Instance(instance) = self.record(object)? else {
             return None;
         };
-        let ObjectId(id) = graph.id(target);
+        // The graph has the references without nulls, in the order of the fields: counting them takes
+        // less time than looking up the target's ID. A class pointer is not one of them.
+        let is_target = |&other: &ObjectIndex| other == target;
+        let mut before = graph.references(object).iter().position(is_target)?;
         let id_size = self.outline.id_size;
-        let classes = graph.ancestry(graph.class_of(object));
-        let fields = classes.flat_map(|class| &graph.class(class).fields);
         let mut at = 0;
-        for (field, place) in fields.zip(0..) {
-            let basic = field.basic.unwrap_or(BasicType::Object);
-            let end = at + basic.bytes(id_size.bytes());
-            let bytes = instance.data.get(at..end)?;
-            // 0 is null, even if an object has that ID.
-            if basic == BasicType::Object && id_size.read(bytes) == Some(id) && id != 0 {
-                return Some(place);
+        let mut place = 0;
+        for class in graph.ancestry(graph.class_of(object)) {
+            let class = graph.class(class);
+            for field in &class.fields {
+                let basic = field.basic.unwrap_or(BasicType::Object);
+                let end = at + basic.bytes(id_size.bytes());
+                let bytes = instance.data.get(at..end)?;
+                if basic == BasicType::Object
+                    && id_size.read(bytes) != Some(0)
+                    && !is_class_pointer(&class.name, &field.name)
+                {
+                    match before.checked_sub(1) {
+                        Some(left) => before = left,
+                        None => return Some(place),
+                    }
+                }
+                at = end;
+                place += 1;
             }
-            at = end;
         }
         None
     }

@@ -196,23 +196,34 @@ impl<'a> Dump<'a> {
     }
 }
 
-/// Lookup of classes by ID; consecutive objects often share one class.
-#[derive(Default)]
+/// Lookup of classes by ID; objects near each other are of few classes.
 struct Lookup {
-    last: Option<(u64, ClassIndex)>,
+    recent: [Option<(u64, ClassIndex)>; RECENT],
+}
+
+const RECENT: usize = 64;
+
+impl Default for Lookup {
+    fn default() -> Lookup {
+        Lookup {
+            recent: [None; RECENT],
+        }
+    }
 }
 
 impl Lookup {
     #[inline]
     fn class(&mut self, classes: &Classes, id: u64) -> ClassIndex {
-        if let Some((last, class)) = self.last
-            && last == id
+        // IDs are mostly multiples of 8.
+        let recent = &mut self.recent[(id >> 3 ^ id >> 9) as usize % RECENT];
+        if let Some((known, class)) = *recent
+            && known == id
         {
             return class;
         }
         // Every class that objects have got a row after the first pass.
         let class = classes.by_id.get(&id).copied().unwrap_or(ClassIndex(0));
-        self.last = Some((id, class));
+        *recent = Some((id, class));
         class
     }
 }

@@ -15,6 +15,8 @@ const PAGE_UNIT: u32 = 64;
 /// far apart and are sorted instead, which bounds the memory for IDs spread over all of 64 bits.
 const WORDS_PER_ID: u64 = 8;
 const FREE_WORDS: u64 = 1 << 18;
+/// Maximum number of runs of pages that are looked through.
+const MOST_SPANS: usize = 16;
 /// Average number of sorted IDs in a bucket.
 const BUCKET: usize = 8;
 
@@ -329,12 +331,23 @@ struct Paged {
     len: usize,
     numbers: Vec<u64>,
     pages: Vec<Page>,
-    /// If page numbers are close together: index into `pages` by number minus the first, plus 1; 0
-    /// for pages without IDs. Empty otherwise.
+    /// Runs of page numbers that are close together: a heap has few, such as the runtime's image and
+    /// the app's spaces. Empty if there are many.
+    spans: Vec<Span>,
+    /// By span and number: index into `pages` plus 1; 0 for pages without IDs.
     direct: Vec<u32>,
     words: Vec<u64>,
     /// IDs of the same page before each word.
     before: Vec<u16>,
+}
+
+/// Numbers of pages from the first page of a run to its last.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    first: u64,
+    len: u64,
+    /// Index in `direct` of the first page.
+    from: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -350,6 +363,7 @@ impl Paged {
             len: 0,
             numbers: pages.iter().map(|p| p.0).collect(),
             pages: Vec::with_capacity(pages.len()),
+            spans: Vec::new(),
             direct: Vec::new(),
             before: Vec::with_capacity(words.len()),
             words,
@@ -369,25 +383,45 @@ impl Paged {
             len += u64::from(inside);
         }
         paged.len = len as usize;
-        if let (Some(first), Some(last)) = (paged.numbers.first(), paged.numbers.last())
-            && last - first < paged.numbers.len() as u64 * 8 + 1024
-        {
-            paged.direct = vec![0; (last - first) as usize + 1];
-            for (at, number) in paged.numbers.iter().enumerate() {
-                paged.direct[(number - first) as usize] = at as u32 + 1;
-            }
-        }
+        paged.find_spans();
         paged
+    }
+
+    /// Makes the table of pages, if it is small: a search in all of them would take most of the time
+    /// of a lookup.
+    fn find_spans(&mut self) {
+        let most_slots = self.numbers.len() as u64 * 8 + 1024;
+        let mut pages = 0;
+        for run in self
+            .numbers
+            .chunk_by(|a, b| b - a <= most_slots / MOST_SPANS as u64)
+        {
+            let (first, len) = (run[0], run[run.len() - 1] - run[0] + 1);
+            let from = self.direct.len();
+            let slots = from as u64 + len;
+            if self.spans.len() == MOST_SPANS || slots > most_slots {
+                self.spans = Vec::new();
+                self.direct = Vec::new();
+                return;
+            }
+            self.direct.resize(slots as usize, 0);
+            for &number in run {
+                pages += 1;
+                self.direct[from + (number - first) as usize] = pages;
+            }
+            self.spans.push(Span { first, len, from });
+        }
     }
 
     #[inline]
     fn find(&self, id: u64) -> Option<ObjectIndex> {
         let number = id >> PAGE_BITS;
-        let at = if self.direct.is_empty() {
+        let at = if self.spans.is_empty() {
             self.numbers.binary_search(&number).ok()?
         } else {
-            let from = number.checked_sub(self.numbers[0])?;
-            let slot = *self.direct.get(usize::try_from(from).ok()?)?;
+            let inside = |span: &&Span| number.wrapping_sub(span.first) < span.len;
+            let span = self.spans.iter().find(inside)?;
+            let slot = self.direct[span.from + (number - span.first) as usize];
             slot.checked_sub(1)? as usize
         };
         let page = self.pages[at];

@@ -21,9 +21,11 @@ impl Blocks {
     /// Compresses the data in as many threads as there are processors.
     pub(crate) fn of(data: &[u8]) -> Blocks {
         // The best level takes a second for 5 MB. For 7 MB, level 8 takes twice as long as level 6
-        // and gives a page that is 2% smaller.
+        // and gives a page that is 2% smaller. For a Java heap's 1.3 MB, level 12 takes three times
+        // as long as level 10.
         let level = match data.len() {
-            0..=2_000_000 => 12,
+            0..=500_000 => 12,
+            500_001..=2_000_000 => 10,
             2_000_001..=4_000_000 => 8,
             _ => 6,
         };

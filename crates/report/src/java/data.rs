@@ -11,6 +11,7 @@ use heaptap_analyze::label;
 use heaptap_analyze::leaks::Certainty;
 use heaptap_analyze::tree::Tree;
 use heaptap_model::heap_graph::{ClassIndex, Dominators, HeapGraph, ObjectIndex};
+use heaptap_model::profile::index::FastHash;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -278,8 +279,9 @@ fn objects(graph: &HeapGraph, dominators: &Dominators, strings: &mut Strings) ->
     let least = least_shown(dominators);
     let mut rows: Vec<Object> = Vec::new();
     let mut tops: Vec<usize> = Vec::new();
-    // Objects without a row, by the row above them; `None` for the virtual root.
-    let mut small: HashMap<Option<usize>, HashMap<ClassIndex, Small>> = HashMap::new();
+    // Objects without a row, by the number of the row above them (from 1; 0 is the virtual root)
+    // and, in the low 32 bits, their class.
+    let mut small: HashMap<u64, Small, FastHash> = HashMap::default();
     // Rows that dominate the current object, and the ends of their subtrees.
     let mut line: Vec<(usize, usize)> = Vec::new();
     let mut skipped = 0;
@@ -296,16 +298,14 @@ fn objects(graph: &HeapGraph, dominators: &Dominators, strings: &mut Strings) ->
         let below = retained.count.saturating_sub(1);
         if retained.total_bytes() < least || rows.len() >= OBJECTS {
             skipped = end;
-            let of_class = small.entry(above).or_default();
-            of_class
-                .entry(graph.class_of(object))
-                .or_default()
-                .add(Small {
-                    count: 1,
-                    shallow,
-                    retained: retained.total_bytes(),
-                    below,
-                });
+            let row = above.map_or(0, |above| above as u64 + 1);
+            let key = row << 32 | u64::from(graph.class_of(object).0);
+            small.entry(key).or_default().add(Small {
+                count: 1,
+                shallow,
+                retained: retained.total_bytes(),
+                below,
+            });
             continue;
         }
         let row = rows.len();
@@ -325,18 +325,17 @@ fn objects(graph: &HeapGraph, dominators: &Dominators, strings: &mut Strings) ->
         line.push((row, end));
     }
     let shown = rows.len() as u64;
-    let mut groups: Vec<_> = small.into_iter().collect();
-    groups.sort_unstable_by_key(|(above, _)| *above);
-    for (above, classes) in groups {
-        let mut classes: Vec<(ClassIndex, Small)> = classes.into_iter().collect();
-        classes.sort_unstable_by_key(|(class, small)| (Reverse(small.retained), *class));
+    let mut small: Vec<(u64, Small)> = small.into_iter().collect();
+    small.sort_unstable_by_key(|(key, small)| (key >> 32, Reverse(small.retained), *key));
+    for classes in small.chunk_by(|a, b| a.0 >> 32 == b.0 >> 32) {
+        let above = ((classes[0].0 >> 32) as usize).checked_sub(1);
         let mut rest = Small::default();
-        for (at, (class, small)) in classes.iter().enumerate() {
+        for (at, (key, small)) in classes.iter().enumerate() {
             if at >= CLASSES && classes.len() > CLASSES + 1 {
                 rest.add(*small);
                 continue;
             }
-            let label = strings.number(label::class_name(graph, *class));
+            let label = strings.number(label::class_name(graph, ClassIndex(*key as u32)));
             add(&mut rows, &mut tops, above, small.row(label));
         }
         if rest.count > 0 {
@@ -359,12 +358,31 @@ fn add(rows: &mut Vec<Object>, tops: &mut Vec<usize>, above: Option<usize>, row:
 
 /// Returns the minimum retained size for an object to have a row.
 fn least_shown(dominators: &Dominators) -> u64 {
-    let mut sizes: Vec<u64> = dominators.iter().map(|(_, r)| r.total_bytes()).collect();
-    if sizes.len() <= OBJECTS {
+    if dominators.order().len() <= OBJECTS {
         return 0;
     }
-    let (_, least, _) = sizes.select_nth_unstable_by_key(OBJECTS - 1, |size| Reverse(*size));
-    *least
+    // The largest sizes so far: all objects' would need much memory.
+    let mut sizes: Vec<u64> = Vec::with_capacity(2 * OBJECTS);
+    let mut least = 0;
+    for (_, retained) in dominators.iter() {
+        let size = retained.total_bytes();
+        if size < least {
+            continue;
+        }
+        if sizes.len() == 2 * OBJECTS {
+            least = nth_largest(&mut sizes);
+            sizes.truncate(OBJECTS);
+        }
+        sizes.push(size);
+    }
+    nth_largest(&mut sizes)
+}
+
+/// Returns the size with number [`OBJECTS`] and moves the larger ones before it.
+fn nth_largest(sizes: &mut [u64]) -> u64 {
+    *sizes
+        .select_nth_unstable_by_key(OBJECTS - 1, |size| Reverse(*size))
+        .1
 }
 
 fn own_bytes(graph: &HeapGraph, object: ObjectIndex) -> u64 {

@@ -228,26 +228,8 @@ fn of_histogram(histogram: &Histogram, counted: Counted) -> Vec<TopRow> {
 
 /// Returns the totals of reachable and of unreachable objects.
 fn totals(heap: &JavaHeap) -> (Figures, Figures) {
-    let graph = &heap.graph;
-    let reached = heap.dominators().total();
-    let mut all = Sums::default();
-    for object in graph.objects() {
-        if !graph.is_placeholder(object) {
-            all.add(graph, object);
-        }
-    }
-    let reachable = Sums {
-        count: reached.count,
-        shallow_bytes: reached.bytes,
-        native_bytes: reached.native_bytes,
-        retained: reached,
-    };
-    let unreachable = Sums {
-        count: all.count.saturating_sub(reached.count),
-        shallow_bytes: all.shallow_bytes.saturating_sub(reached.bytes),
-        native_bytes: all.native_bytes.saturating_sub(reached.native_bytes),
-        ..Sums::default()
-    };
+    let reachable = Sums::of_reachable(heap.dominators());
+    let unreachable = Sums::of_unreachable(&heap.graph, &reachable);
     (
         Figures::with_retained(&reachable),
         Figures::own(&unreachable),
@@ -287,12 +269,7 @@ fn objects(heap: &JavaHeap, request: &TopRequest) -> (Vec<TopRow>, usize) {
         most
     };
     let found = largest::largest(graph, dominators, &request.filter, looked_at, fold);
-    let wanted = request.filter.of(graph);
-    let total = dominators
-        .order()
-        .iter()
-        .filter(|&&o| wanted.takes(o))
-        .count();
+    let total = request.filter.count(graph, dominators.order());
     let mut shown: Vec<(&largest::Large, Option<largest::Members>)> = Vec::new();
     let mut told: HashSet<(ObjectIndex, ClassIndex)> = HashSet::new();
     for large in &found {
