@@ -7,12 +7,13 @@ use super::id_map::IdMap;
 use super::index::{Index, may_be_overhead};
 use super::outline::Outline;
 use super::read::{losses, read};
-use super::scan::{Parts, Trouble, Visitor, all_threads};
+use super::scan::{Parts, Trouble, Visitor};
 use super::sizes::{Layouts, Sizes};
 use super::sub_records::SubRecord;
 use super::{HprofError, Options};
 use heaptap_model::bytes::Bytes;
 use heaptap_model::heap_graph::{BasicType, ClassIndex, HeapGraph, HeapKind, Losses, SizeModel};
+use heaptap_model::parallel;
 use std::ops::Range;
 
 /// Number and shallow size of the objects of each class of a dump.
@@ -49,7 +50,7 @@ pub fn histogram(file: &Bytes, options: &Options) -> Result<Histogram, HprofErro
         return Ok(of_graph(&read(file.clone(), options)?));
     }
     let mut outline = Outline::read(file, false)?;
-    let threads = options.threads.unwrap_or_else(all_threads);
+    let threads = options.threads.unwrap_or_else(parallel::threads);
     let mut layouts = Layouts::new(options.sizes, &outline, &sample(file, &outline));
     loop {
         let parts = Parts {
@@ -114,7 +115,7 @@ fn sample(file: &Bytes, outline: &Outline) -> Evidence {
         file,
         id_size: outline.id_size,
         parts: &some,
-        threads: all_threads(),
+        threads: parallel::threads(),
     };
     let layouts = Layouts::new(None, outline, &Evidence::default());
     count(&parts, layouts, outline).0.index.evidence

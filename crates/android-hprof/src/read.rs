@@ -29,7 +29,9 @@ pub fn read(file: Bytes, options: &Options) -> Result<HeapGraph, HprofError> {
         return Err(HprofError::TooLarge { what: "bytes" });
     }
     let mut outline = Outline::read(&file, false)?;
-    let mut threads = options.threads.unwrap_or_else(super::scan::all_threads);
+    let mut threads = options
+        .threads
+        .unwrap_or_else(heaptap_model::parallel::threads);
     let (mut index, mut trouble) = index(&parts(&file, &outline, threads), &outline);
     if trouble.crossed {
         outline = Outline::read(&file, true)?;

@@ -119,8 +119,3 @@ impl Parts<'_> {
         }
     }
 }
-
-/// Returns the default number of threads.
-pub(super) fn all_threads() -> NonZero<usize> {
-    std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN)
-}

@@ -13,7 +13,6 @@ use super::id_set::{Ids, IdsBuilder};
 use super::ids::{ClassIndex, ObjectId, ObjectIndex};
 use super::root::{Root, RootKind};
 use std::collections::BTreeMap;
-use std::num::NonZero;
 
 /// Maximum number of objects, and of references, in a graph.
 const MOST: usize = u32::MAX as usize - 1;
@@ -139,7 +138,7 @@ fn in_parts(
     slots: &mut [ObjectIndex],
     work: impl Fn(usize, &mut [ObjectIndex]) -> Vec<Missing> + Sync,
 ) -> Vec<Missing> {
-    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let threads = crate::parallel::threads().get();
     let part = slots.len().div_ceil(threads).max(WORTH_A_THREAD);
     let mut parts = Vec::new();
     std::thread::scope(|scope| {

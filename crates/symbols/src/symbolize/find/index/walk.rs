@@ -109,7 +109,7 @@ fn walk_with(roots: &[PathBuf], earlier: Folders, look: Look) -> Walked {
         now_ns: Stamp::time_ns(SystemTime::now()),
         look,
     };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = heaptap_model::parallel::threads().get();
     std::thread::scope(|scope| {
         for _ in 1..threads.min(MOST_THREADS) {
             scope.spawn(|| walk.work());
