@@ -8,16 +8,16 @@ use time::OffsetDateTime;
 use super::error::ConvertError;
 use super::java_summary::{self, JavaSummary};
 use super::selection::Selection;
-use crate::analyze::class_tree::Over;
+use crate::analyze::class_tree::{ClassTree, Merge, Over};
 use crate::error::ErrorClass;
 use crate::export::gzip::Gzip;
 use crate::export::java_pprof::{self, JavaProfile};
 use crate::export::pprof::SampleNames;
-use crate::heap_graph::{Dominators, Follow, HeapGraph, ObjectIndex, OutOfMemory, ShortestPaths};
+use crate::heap_graph::{Dominators, Follow, HeapGraph, OutOfMemory};
 use crate::heaps::java::of_losses;
 use crate::naming::r8_mappings::Renamed;
 use crate::results::findings::Finding;
-use crate::results::manifest::{self, JAVA_HEAP, JavaFlags, JavaKind};
+use crate::results::manifest::{self, JAVA_HEAP, JavaFlags, JavaKind, JavaTotals};
 use crate::results::whole_file::write_named;
 use crate::trace::{JavaDump, Trace};
 
@@ -96,13 +96,23 @@ pub(super) fn write(
     options: JavaProfileOptions,
 ) -> Result<Written, ConvertError> {
     let mut findings = of_losses(graph);
-    let paths = ShortestPaths::of(graph, Follow::default());
+    let (tree, paths) = ClassTree::with_shortest_paths(graph, Follow::default(), Merge::Flamegraph);
     if graph.is_empty() {
         findings.push(nothing_dumped(source));
     } else if paths.order().is_empty() {
         findings.push(nothing_reachable(source));
     }
-    let mut entry = entry(source, graph, paths.order(), number);
+    // Neither needs the other.
+    let (totals, tree) = std::thread::scope(|scope| {
+        let tree = scope.spawn(|| java_pprof::fitted(tree));
+        let totals = java_summary::totals(graph, paths.order().iter().copied());
+        match tree.join() {
+            Ok(tree) => (totals, tree),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    });
+    drop(paths);
+    let mut entry = entry(source, graph, totals, number);
     let mut summary = None;
     if !graph.is_empty() {
         let file = format!("java_heap_dump.{number}.{}.pb.gz", source.pid);
@@ -112,20 +122,19 @@ pub(super) fn write(
             comments: comments(source, graph, &entry, what, &findings),
         };
         let mut gzip = Gzip::default();
-        let over = Over::ShortestPaths(&paths);
         let by_paths = about("the shortest paths from GC roots, merged by class");
-        put(graph, over, by_paths, &mut gzip, folder.join(&file))?;
-        drop(paths);
+        put(tree, by_paths, &mut gzip, folder.join(&file))?;
         let wanted = options.dominators || options.summary;
         let dominators = wanted.then(|| Dominators::compute(graph, Follow::default()));
         if let Some(dominators) = dominators.as_ref().filter(|_| options.summary) {
             summary = Some(java_summary::summarize(&entry, graph, dominators));
         }
         if let Some(dominators) = dominators.filter(|_| options.dominators) {
-            let over = Over::Dominators(&dominators);
+            let tree = java_pprof::tree_for_profile(graph, Over::Dominators(&dominators));
+            drop(dominators);
             let what = "the dominator tree, merged by class: the retained memory of each object";
             let file = format!("java_heap_dump.{number}.{}.dominators.pb.gz", source.pid);
-            put(graph, over, about(what), &mut gzip, folder.join(&file))?;
+            put(tree, about(what), &mut gzip, folder.join(&file))?;
             entry.dominators = Some(file);
         }
         entry.file = Some(file);
@@ -138,13 +147,11 @@ pub(super) fn write(
 }
 
 fn put(
-    graph: &HeapGraph,
-    over: Over<'_>,
+    (tree, cut): (ClassTree, Option<String>),
     mut about: JavaProfile,
     gzip: &mut Gzip,
     path: PathBuf,
 ) -> Result<(), ConvertError> {
-    let (tree, cut) = java_pprof::tree_for_profile(graph, over);
     about.comments.extend(cut);
     let plain = java_pprof::encode(&tree, &about);
     drop(tree);
@@ -155,7 +162,7 @@ fn put(
 fn entry(
     source: &Source,
     graph: &HeapGraph,
-    reachable: &[ObjectIndex],
+    totals: JavaTotals,
     number: u32,
 ) -> manifest::JavaDump {
     let losses = &graph.facts.losses;
@@ -174,7 +181,7 @@ fn entry(
         malloc_info: None,
         original: None,
         reason: graph.facts.reason.clone(),
-        totals: Some(java_summary::totals(graph, reachable.iter().copied())),
+        totals: Some(totals),
         flags: JavaFlags {
             truncated: losses.truncated,
             missing_packets: losses.missing_packets,

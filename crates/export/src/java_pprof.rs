@@ -33,21 +33,21 @@ const MAX_STEPS: u64 = 64 << 20;
 /// Returns a tree of a heap's objects that fits into a profile, and a description of the necessary
 /// reductions, if any.
 pub fn tree_for_profile(graph: &HeapGraph, over: Over<'_>) -> (ClassTree, Option<String>) {
-    fitting(graph, over, MAX_STEPS)
+    fitted(ClassTree::of(graph, over, Merge::Flamegraph))
 }
 
-fn fitting(graph: &HeapGraph, over: Over<'_>, most: u64) -> (ClassTree, Option<String>) {
-    let tree = ClassTree::of(graph, over, Merge::Flamegraph);
-    if tree.steps() <= most {
+/// Reduces a [`Merge::Flamegraph`] tree until it fits into a profile, and describes how, if it does
+/// not.
+pub fn fitted(tree: ClassTree) -> (ClassTree, Option<String>) {
+    if tree.steps() <= MAX_STEPS {
         return (tree, None);
     }
-    drop(tree);
-    let tree = ClassTree::of(graph, over, Merge::Folded);
+    let tree = tree.folded();
     let folded = "chains of objects of one class are folded into one frame because of their length";
-    if tree.steps() <= most {
+    if tree.steps() <= MAX_STEPS {
         return (tree, Some(folded.to_owned()));
     }
-    let depth = tree.depth_within(most);
+    let depth = tree.depth_within(MAX_STEPS);
     let why = format!("{folded}; deeper objects are counted at a depth of {depth} frames");
     (tree.cut(depth), Some(why))
 }

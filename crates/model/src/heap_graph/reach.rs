@@ -118,8 +118,30 @@ impl ShortestPaths {
         ShortestPaths::by(graph, &walk)
     }
 
+    /// Walks the graph from all roots and passes on each object of the order, with the place of its
+    /// parent in it; `None` for roots.
+    pub fn walked(
+        graph: &HeapGraph,
+        follow: Follow,
+        each: &mut dyn FnMut(ObjectIndex, Option<u32>),
+    ) -> ShortestPaths {
+        let walk = Walk {
+            follow,
+            ..Walk::default()
+        };
+        ShortestPaths::search(graph, &walk, each)
+    }
+
     /// Walks the graph with the given options.
     pub fn by(graph: &HeapGraph, walk: &Walk<'_>) -> ShortestPaths {
+        ShortestPaths::search(graph, walk, |_, _| {})
+    }
+
+    fn search(
+        graph: &HeapGraph,
+        walk: &Walk<'_>,
+        mut each: impl FnMut(ObjectIndex, Option<u32>),
+    ) -> ShortestPaths {
         let mut ends = ObjectSet::default();
         if !walk.until.is_empty() {
             ends = ObjectSet::new(graph.len());
@@ -143,9 +165,10 @@ impl ShortestPaths {
             for &(_, _, root) in same_rank {
                 if search.seen.insert(root) {
                     search.paths.order.push(root);
+                    each(root, None);
                 }
             }
-            if !search.exhaust() {
+            if !search.exhaust(&mut each) {
                 break;
             }
         }
@@ -161,6 +184,20 @@ impl ShortestPaths {
     /// Returns the reached objects, each after its parent.
     pub fn order(&self) -> &[ObjectIndex] {
         &self.order
+    }
+
+    /// Returns the place in the order of each object's parent, for the objects in order; `None` for
+    /// roots. Faster than to look up parents by object.
+    pub fn parent_places(&self) -> impl Iterator<Item = Option<u32>> + '_ {
+        // Objects come in the order of their parents.
+        let mut place = 0;
+        self.order.iter().map(move |&object| {
+            let parent = self.parent(object)?;
+            while self.order[place] != parent {
+                place += 1;
+            }
+            Some(place as u32)
+        })
     }
 
     /// Returns the path from a root to the object, including both; only the object if it is
@@ -202,10 +239,11 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// Continues from all reached objects; returns `false` if nothing is left to reach.
-    fn exhaust(&mut self) -> bool {
+    fn exhaust(&mut self, each: &mut impl FnMut(ObjectIndex, Option<u32>)) -> bool {
         let graph = self.edges.graph;
         let order = &mut self.paths.order;
         while let Some(&object) = order.get(self.next) {
+            let place = self.next as u32;
             self.next += 1;
             if self.left > 0 && self.ends.contains(object) {
                 self.left -= 1;
@@ -229,6 +267,7 @@ impl Search<'_> {
             } else if !ascending {
                 new.sort_unstable();
             }
+            new.iter().for_each(|&target| each(target, Some(place)));
         }
         true
     }

@@ -61,15 +61,18 @@ pub(super) struct Shape {
     pub(super) same: bool,
 }
 
-/// Reads an object and the number of its values of each kind; `None` for an object that contradicts
-/// itself. Both readings use it.
+/// Reads an object into an empty one and returns the number of its values of each kind; `None` for
+/// an object that contradicts itself. Both readings use it.
 ///
 /// # Errors
 /// Returns an error if the object cannot be read; the later objects of its packet are unreadable
 /// then.
 #[inline]
-pub(super) fn read_object(message: &[u8]) -> Result<Option<(Object<'_>, Counts)>, WireError> {
-    let object = Object::read(message)?;
+pub(super) fn read_object<'a>(
+    message: &'a [u8],
+    object: &mut Object<'a>,
+) -> Result<Option<Counts>, WireError> {
+    object.read(message)?;
     let counts = Counts {
         fields: object.field_ids.count()?,
         references: object.references.count()?,
@@ -78,7 +81,7 @@ pub(super) fn read_object(message: &[u8]) -> Result<Option<(Object<'_>, Counts)>
     if counts.fields != 0 && counts.fields != counts.references {
         return Ok(None);
     }
-    Ok(Some((object, counts)))
+    Ok(Some(counts))
 }
 
 /// Number of an object's values of each kind.
@@ -136,7 +139,8 @@ impl Columns {
         carried: &mut Carried,
         shapes: &mut ShapeIndex,
     ) -> Result<(), WireError> {
-        let Some((object, counts)) = read_object(message)? else {
+        let mut object = Object::default();
+        let Some(counts) = read_object(message, &mut object)? else {
             self.malformed += 1;
             return Ok(());
         };

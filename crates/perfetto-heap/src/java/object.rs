@@ -131,13 +131,14 @@ pub(super) struct Rare {
 }
 
 impl<'a> Object<'a> {
-    /// Reads an object.
+    /// Reads an object into an empty one. It is too large to be returned: a dump has millions, and
+    /// copies cost as much as reading.
     ///
     /// # Errors
     /// Returns an error if it is not a valid message.
     #[inline]
-    pub(super) fn read(message: &'a [u8]) -> Result<Object<'a>, WireError> {
-        let mut object = Object::default();
+    pub(super) fn read(&mut self, message: &'a [u8]) -> Result<(), WireError> {
+        let object = self;
         let mut fields = Fields::new(message);
         while let Some((number, value)) = fields.next()? {
             match number {
@@ -159,7 +160,7 @@ impl<'a> Object<'a> {
                 _ => {}
             }
         }
-        Ok(object)
+        Ok(())
     }
 
     /// Returns the object's ID, given that of the previous object.
@@ -180,7 +181,8 @@ mod tests {
     fn repeated_numbers_come_packed_or_one_by_one_and_are_counted() {
         // reference_object_id: packed [1, 300], then 7 alone, then packed [2].
         let message = [0x2a, 3, 1, 0xac, 2, 0x28, 7, 0x2a, 1, 2, 0x38, 5];
-        let object = Object::read(&message).unwrap();
+        let mut object = Object::default();
+        object.read(&message).unwrap();
         assert_eq!(object.references.count(), Ok(4));
         let mut all = Vec::new();
         object.references.each(|n| all.push(n));

@@ -2,6 +2,7 @@
 //! are known. Messages are independent of each other then, so all cores read them.
 
 use super::columns::{Piece, read_object};
+use super::object::Object;
 use crate::wire::Fields;
 use heaptap_model::heap_graph::{Ids, ObjectId, ObjectIndex, ReferenceKind};
 
@@ -107,7 +108,8 @@ fn read_some(
             if number != 2 {
                 continue;
             }
-            let Ok(Some((object, counts))) = read_object(value.bytes()) else {
+            let mut object = Object::default();
+            let Ok(Some(counts)) = read_object(value.bytes(), &mut object) else {
                 continue;
             };
             let begin = next;

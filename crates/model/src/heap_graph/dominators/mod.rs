@@ -121,6 +121,13 @@ impl Dominators {
         &self.order
     }
 
+    /// Returns the place in the order of each object's immediate dominator, for the objects in
+    /// order; `None` if that is the virtual root.
+    pub fn parent_places(&self) -> impl Iterator<Item = Option<u32>> + '_ {
+        let idoms = self.idoms().iter();
+        idoms.map(|&idom| (idom != u32::MAX).then_some(idom))
+    }
+
     /// Returns the reachable objects with their retained sizes: faster than single requests.
     #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (ObjectIndex, Retained)> + '_ {

@@ -11,6 +11,7 @@
 //! | `line_header` | header of a line table and paths of its files |
 //! | `lines` | the row of the line table for an address |
 //! | `names` | names of functions |
+//! | `demangled` | names of the symbol table, demangled beforehand |
 //! | `work` | a limit on the work, relative to the file size |
 //! | `split` | units with functions in `.dwo` and `.dwp` files |
 //! | `error` | errors in debug information |
@@ -19,6 +20,7 @@
 //! line programs. The rules for assigning entries to an address are those of llvm-symbolizer.
 
 mod abbrev;
+mod demangled;
 mod error;
 mod functions;
 mod index;
@@ -30,6 +32,7 @@ mod unit;
 mod units;
 mod work;
 
+use self::demangled::Demangled;
 use self::error::DwarfError;
 use self::functions::Functions;
 use self::index::{Piece, pieces};
@@ -40,7 +43,7 @@ use self::split::{SplitSections, Splits};
 use self::unit::{Parts, Unit};
 use self::units::{File, Units};
 use self::work::Work;
-use super::answers::Answers;
+use super::answers::{Answers, SourceLine};
 use super::companions::{Companion, SupplementaryFiles, SupplementaryRef};
 use super::elf::Elf;
 use super::notes::{Note, Notes};
@@ -86,14 +89,16 @@ const NAMES: [&str; 10] = [
 ];
 
 impl Sections {
-    /// Reads the sections whose names end in `suffix`, several in parallel.
+    /// Reads the sections whose names end in `suffix`, several in parallel. The largest usually
+    /// takes longer than all others together: meanwhile, `beside` is called with each number below
+    /// `more`.
     fn read(
-        bytes: &Bytes,
-        elf: &Elf,
+        (bytes, elf): (&Bytes, &Elf),
         suffix: &str,
         loan: &Loan<'_>,
         threads: NonZero<usize>,
         notes: &Notes,
+        (more, beside): (usize, &(dyn Fn(usize) + Sync)),
     ) -> Sections {
         let read =
             |name: &str| match read_debug(bytes, elf, &format!("debug_{name}{suffix}"), loan)? {
@@ -103,10 +108,14 @@ impl Sections {
                     None
                 }
             };
-        let found = in_parallel(NAMES.len(), threads, |numbers| {
+        let found = in_parallel(NAMES.len() + more, threads, |numbers| {
             let read = numbers.filter_map(|at| {
-                let name = format!(".debug_{}", NAMES[at]);
-                Some((at, notes.catch_panic(&name, || read(NAMES[at]))??))
+                let Some(&short) = NAMES.get(at) else {
+                    beside(at - NAMES.len());
+                    return None;
+                };
+                let name = format!(".debug_{short}");
+                Some((at, notes.catch_panic(&name, || read(short))??))
             });
             read.collect::<Vec<_>>()
         });
@@ -221,10 +230,17 @@ impl DebugInfo {
         notes: &Notes,
     ) -> Vec<Answers> {
         let loan = allowance.loan();
-        let sections = Sections::read(&self.bytes, &self.elf, "", &loan, threads, notes);
-        let supplement = self.supplement.as_ref();
-        let supplement =
-            supplement.map(|(bytes, elf)| Sections::read(bytes, elf, "", &loan, threads, notes));
+        let demangled = Demangled::new(symbols);
+        let demangle = |at| {
+            // What fails here fails again, and is reported, for the addresses that need it.
+            let _ = Notes::default().catch_panic(".symtab", || demangled.fill(at));
+        };
+        let own = (&self.bytes, &self.elf);
+        let beside = (demangled.batches(), &demangle as &(dyn Fn(usize) + Sync));
+        let sections = Sections::read(own, "", &loan, threads, notes, beside);
+        let supplement = self.supplement.as_ref().map(|(bytes, elf)| {
+            Sections::read((bytes, elf), "", &loan, threads, notes, (0, &|_| {}))
+        });
         let size = sections.size() + supplement.as_ref().map_or(0, Sections::size);
         let work = Work::for_debug_info(size);
         let (units, result) = Units::read(sections.get("info"));
@@ -251,6 +267,7 @@ impl DebugInfo {
             splits: &splits,
             addresses,
             symbols,
+            demangled: &demangled,
             has_symbols: symbols.iter().any(Option::is_some),
             work: &work,
             notes,
@@ -306,6 +323,7 @@ struct Run<'run, 'data> {
     splits: &'run Splits<'data>,
     addresses: &'run [u64],
     symbols: &'run [Option<Symbol<'run>>],
+    demangled: &'run Demangled<'run>,
     /// True if the file has a symbol table.
     has_symbols: bool,
     work: &'run Work,
@@ -481,7 +499,16 @@ impl Run<'_, '_> {
             (None, None) => Cow::Borrowed(""),
         };
         if !name.is_empty() || !file.is_empty() {
-            answers.add_mangled(&name, &file, place.line, place.column);
+            match symbol.and_then(|symbol| self.demangled.get(symbol.name)) {
+                Some(function) => answers.add(SourceLine {
+                    function,
+                    linkage: &name,
+                    file: &file,
+                    line: place.line,
+                    column: place.column,
+                }),
+                None => answers.add_mangled(&name, &file, place.line, place.column),
+            }
         }
     }
 }

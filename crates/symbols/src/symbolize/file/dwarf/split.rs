@@ -138,7 +138,7 @@ impl<'run> Splits<'run> {
         };
         let one = NonZero::<usize>::MIN;
         let loan = self.allowance.loan();
-        let sections = Sections::read(bytes, elf, ".dwo", &loan, one, self.notes);
+        let sections = Sections::read((bytes, elf), ".dwo", &loan, one, self.notes, (0, &|_| {}));
         Some(SplitSections {
             sections,
             _loan: Some(loan),

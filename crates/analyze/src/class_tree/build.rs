@@ -1,0 +1,408 @@
+//! Builder of class trees: merges objects into nodes by their parent's node and their name.
+
+use super::super::label;
+use super::{ClassTree, Merge, Node, NodeIndex};
+use heaptap_model::heap_graph::{Class, HeapGraph, HeapKind, ObjectIndex, ObjectSet, RootKind};
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::mpsc::sync_channel;
+
+/// Numbered class names.
+struct Names {
+    names: Vec<String>,
+    by_class: Vec<u32>,
+    /// By class, the name number of `java.lang.Class<X>`. All class objects of an HPROF share one
+    /// class; here each gets its own name, as in a heap graph.
+    of_class_objects: Vec<u32>,
+    /// By class, whether its instances are class objects.
+    is_class: Vec<bool>,
+}
+
+impl Names {
+    fn of(graph: &HeapGraph) -> Names {
+        let mut numbers: HashMap<String, u32> = HashMap::new();
+        let mut names = Vec::new();
+        let mut number = |name: String| {
+            *numbers.entry(name).or_insert_with_key(|name| {
+                names.push(name.clone());
+                names.len() as u32 - 1
+            })
+        };
+        let classes = graph.classes();
+        let by_class = classes
+            .iter()
+            .map(|c| number(c.shown().to_owned()))
+            .collect();
+        let is_class: Vec<bool> = classes.iter().map(|c| c.name == label::CLASS).collect();
+        let of_class_objects = match is_class.contains(&true) {
+            true => {
+                let name = |c: &Class| format!("{}<{}>", label::CLASS, c.shown());
+                classes.iter().map(|c| number(name(c))).collect()
+            }
+            false => Vec::new(),
+        };
+        Names {
+            names,
+            by_class,
+            of_class_objects,
+            is_class,
+        }
+    }
+
+    fn number(&self, graph: &HeapGraph, object: ObjectIndex) -> u32 {
+        let class = graph.class_of(object).at();
+        if self.is_class[class]
+            && let Some(behind) = graph.class_behind(object)
+        {
+            return self.of_class_objects[behind.at()];
+        }
+        self.by_class[class]
+    }
+}
+
+/// Parent of top nodes.
+const TOP: u32 = u32::MAX;
+
+/// Objects that are handed over together.
+const BATCH: usize = 4096;
+/// Batches that wait for the builder.
+const WAITING: usize = 4;
+
+/// The facts about an object that decide its node and add to its sums. Their columns are in the
+/// order of IDs, so reading them waits for memory, and another thread does that.
+struct Facts {
+    object: ObjectIndex,
+    /// Place of its parent among the objects.
+    parent: Option<u32>,
+    name: u32,
+    root: Option<RootKind>,
+    heap: HeapKind,
+    shallow_bytes: u64,
+}
+
+/// Merges the objects that `walk` passes on, each with the place of its parent among them. Builds
+/// the tree on another thread while the walk continues. Returns the result of the walk as well.
+pub(super) fn tree<T>(
+    graph: &HeapGraph,
+    merge: Merge,
+    walk: impl FnOnce(&mut dyn FnMut(ObjectIndex, Option<u32>)) -> T,
+) -> (ClassTree, T) {
+    let names = Names::of(graph);
+    let mut is_root = ObjectSet::new(graph.len());
+    for root in graph.roots() {
+        is_root.insert(root.object);
+    }
+    let facts_of = |object: ObjectIndex, parent| Facts {
+        object,
+        parent,
+        name: names.number(graph, object),
+        root: match is_root.contains(object) {
+            true => graph.root_kind(object),
+            false => None,
+        },
+        heap: graph.heap_of(object),
+        shallow_bytes: graph.shallow_bytes(object),
+    };
+    let (nodes, walked) = std::thread::scope(|scope| {
+        let (sender, receiver) = sync_channel::<Vec<Facts>>(WAITING);
+        let building = scope.spawn(move || {
+            let mut building = Building::new(graph, merge);
+            for facts in receiver.iter().flatten() {
+                building.add(&facts);
+            }
+            building.finish()
+        });
+        let mut batch = Vec::with_capacity(BATCH);
+        let walked = walk(&mut |object, parent| {
+            batch.push(facts_of(object, parent));
+            if batch.len() == BATCH {
+                let full = std::mem::replace(&mut batch, Vec::with_capacity(BATCH));
+                // It has no receiver only if the builder panicked, which `join` reports.
+                let _ = sender.send(full);
+            }
+        });
+        let _ = sender.send(batch);
+        drop(sender);
+        match building.join() {
+            Ok(nodes) => (nodes, walked),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    });
+    let names = names.names;
+    (ClassTree { names, nodes }, walked)
+}
+
+/// A tree under construction.
+struct Building<'a> {
+    graph: &'a HeapGraph,
+    merge: Merge,
+    nodes: Vec<Node>,
+    index: Children,
+    /// Node by place among the objects.
+    node_of: Vec<u32>,
+    /// First object in dump order of each node, for [`Merge::Collapsed`].
+    first: Vec<ObjectIndex>,
+    /// Nodes and native bytes of objects that have some.
+    natives: Vec<(u32, u64)>,
+}
+
+impl<'a> Building<'a> {
+    fn new(graph: &'a HeapGraph, merge: Merge) -> Building<'a> {
+        Building {
+            graph,
+            merge,
+            nodes: Vec::new(),
+            index: Children::default(),
+            node_of: Vec::new(),
+            first: Vec::new(),
+            natives: Vec::new(),
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, facts: &Facts) {
+        let object = facts.object;
+        let above = facts
+            .parent
+            .map_or(TOP, |place| self.node_of[place as usize]);
+        let is_collapsed = self.merge == Merge::Collapsed;
+        let joins = is_collapsed && above != TOP && self.nodes[above as usize].name == facts.name;
+        let node = if joins {
+            above
+        } else {
+            let key = Key {
+                parent: above,
+                name: facts.name,
+                root: facts.root,
+                heap: match is_collapsed {
+                    true => facts.heap,
+                    false => HeapKind::Unknown,
+                },
+            };
+            self.index.node(key, &mut self.nodes, facts.heap)
+        };
+        self.node_of.push(node);
+        let graph = self.graph;
+        if is_collapsed {
+            match self.first.get_mut(node as usize) {
+                Some(first) if graph.place(*first) < graph.place(object) => {}
+                Some(first) => *first = object,
+                None => self.first.push(object),
+            }
+        }
+        let own = &mut self.nodes[node as usize];
+        own.count += 1;
+        own.bytes = own.bytes.saturating_add(facts.shallow_bytes);
+        if !graph.natives().is_empty() {
+            let bytes = graph.native_bytes(object);
+            if bytes != 0 {
+                self.natives.push((node, bytes));
+            }
+        }
+    }
+
+    fn finish(mut self) -> Vec<Node> {
+        for (node, &object) in self.nodes.iter_mut().zip(&self.first) {
+            node.root = self
+                .graph
+                .root_kind(object)
+                .filter(|_| node.parent.is_none());
+        }
+        let natives = self.natives.into_iter();
+        add_natives(
+            &mut self.nodes,
+            natives.map(|(node, bytes)| (node, 1, bytes)),
+        );
+        self.nodes
+    }
+}
+
+/// Appends a child for the native bytes of each node, given nodes, numbers of objects, and their
+/// native bytes.
+fn add_natives(nodes: &mut Vec<Node>, natives: impl Iterator<Item = (u32, u64, u64)>) {
+    let mut natives: Vec<_> = natives.collect();
+    natives.sort_by_key(|native| native.0);
+    for own in natives.chunk_by(|a, b| a.0 == b.0) {
+        let above = nodes[own[0].0 as usize];
+        let bytes = own.iter().map(|native| native.2);
+        nodes.push(Node {
+            parent: Some(NodeIndex(own[0].0)),
+            is_native: true,
+            count: own.iter().map(|native| native.1).sum(),
+            bytes: bytes.fold(0, u64::saturating_add),
+            ..above
+        });
+    }
+}
+
+/// See [`ClassTree::folded`]. Nodes are in the order of their first objects before and after.
+pub(super) fn folded(tree: ClassTree) -> ClassTree {
+    let mut nodes: Vec<Node> = Vec::new();
+    let mut index = Children::default();
+    let mut natives = Vec::new();
+    let mut folded_of: Vec<u32> = Vec::with_capacity(tree.nodes.len());
+    for node in tree.nodes {
+        let above = node.parent.map_or(TOP, |above| folded_of[above.0 as usize]);
+        // They come last.
+        if node.is_native {
+            natives.push((above, node.count, node.bytes));
+            continue;
+        }
+        let joins = above != TOP && nodes[above as usize].name == node.name;
+        let at = if joins {
+            above
+        } else {
+            let key = Key {
+                parent: above,
+                name: node.name,
+                root: node.root,
+                heap: HeapKind::Unknown,
+            };
+            index.node(key, &mut nodes, node.heap)
+        };
+        folded_of.push(at);
+        let own = &mut nodes[at as usize];
+        own.count += node.count;
+        own.bytes = own.bytes.saturating_add(node.bytes);
+    }
+    add_natives(&mut nodes, natives.into_iter());
+    ClassTree {
+        names: tree.names,
+        nodes,
+    }
+}
+
+/// Node identity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    parent: u32,
+    name: u32,
+    root: Option<RootKind>,
+    heap: HeapKind,
+}
+
+/// Nodes by key, as an open-addressing table of key hashes and node numbers, which count from 1 so
+/// that 0 is a free slot. The keys are in the nodes. The children of a node are near its own
+/// number in the table where there is room, and anywhere otherwise: trees are built and read in
+/// the order of numbers, and a table with millions of nodes exceeds the caches.
+#[derive(Default)]
+struct Children {
+    hasher: Seed,
+    slots: Vec<(u32, u32)>,
+    /// Heap that is part of the key, by node.
+    heaps: Vec<HeapKind>,
+}
+
+/// Number of slots, a power of two, in which a node's children are near.
+const NEAR: usize = 32;
+
+/// Random hash factor, so that a dump cannot force collisions.
+struct Seed(u64);
+
+impl Default for Seed {
+    fn default() -> Seed {
+        Seed(RandomState::new().hash_one(0) | 1)
+    }
+}
+
+impl Children {
+    /// Returns the node of a key; creates it if it does not exist.
+    #[inline]
+    fn node(&mut self, key: Key, nodes: &mut Vec<Node>, heap: HeapKind) -> u32 {
+        if nodes.len() * 2 >= self.slots.len() {
+            self.grow(nodes);
+        }
+        let hash = self.hash(key);
+        let mut probes = self.probes(key.parent, hash);
+        let free = loop {
+            let at = probes.next();
+            let (found, node) = self.slots[at];
+            if node == 0 {
+                break at;
+            }
+            if found == hash && self.key(node - 1, nodes) == key {
+                return node - 1;
+            }
+        };
+        let node = nodes.len() as u32;
+        self.slots[free] = (hash, node + 1);
+        self.heaps.push(key.heap);
+        nodes.push(Node {
+            parent: (key.parent != TOP).then_some(NodeIndex(key.parent)),
+            name: key.name,
+            root: key.root,
+            heap,
+            is_native: false,
+            count: 0,
+            bytes: 0,
+        });
+        node
+    }
+
+    /// Returns the slots of a key in the order of the search.
+    #[inline]
+    fn probes(&self, parent: u32, hash: u32) -> Probes {
+        let mask = self.slots.len() - 1;
+        let near = (parent as usize).wrapping_mul(2) & !(NEAR - 1) | hash as usize & (NEAR - 1);
+        Probes {
+            mask,
+            at: near & mask,
+            far: hash as usize & mask,
+        }
+    }
+
+    fn key(&self, node: u32, nodes: &[Node]) -> Key {
+        let of = &nodes[node as usize];
+        Key {
+            parent: of.parent.map_or(TOP, |parent| parent.0),
+            name: of.name,
+            root: of.root,
+            heap: self.heaps[node as usize],
+        }
+    }
+
+    fn hash(&self, key: Key) -> u32 {
+        let root = key.root.map_or(0, |root| root as u64 + 1);
+        let words = u64::from(key.parent) << 32 | u64::from(key.name);
+        let words = words ^ root << 24 ^ (key.heap as u64) << 29;
+        let product = u128::from(words ^ self.hasher.0) * u128::from(self.hasher.0);
+        ((product as u64) ^ (product >> 64) as u64) as u32
+    }
+
+    /// Doubles the table and fills it from the nodes, whose order the near slots follow.
+    #[cold]
+    fn grow(&mut self, nodes: &[Node]) {
+        let size = (self.slots.len() * 2).max(64);
+        self.slots = Vec::new();
+        self.slots = vec![(0, 0); size];
+        for node in 0..nodes.len() as u32 {
+            let key = self.key(node, nodes);
+            let hash = self.hash(key);
+            let mut probes = self.probes(key.parent, hash);
+            let free = loop {
+                let at = probes.next();
+                if self.slots[at].1 == 0 {
+                    break at;
+                }
+            };
+            self.slots[free] = (hash, node + 1);
+        }
+    }
+}
+
+/// Search for a slot: first the near one, then those from a place that depends on a secret.
+struct Probes {
+    mask: usize,
+    at: usize,
+    far: usize,
+}
+
+impl Probes {
+    #[inline]
+    fn next(&mut self) -> usize {
+        let at = self.at;
+        self.at = self.far;
+        self.far = (self.far + 1) & self.mask;
+        at
+    }
+}
