@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::series::{Heap, Series};
 use super::{NativeLeaksRequest, words};
 use crate::analyze::native::groups::{file_of, function_of, library_name};
-use crate::analyze::native::growth::{Growth, HeapSeries, Rule, Site, Unit};
+use crate::analyze::native::growth::{Growth, HeapSeries, Judgement, Rule, Site, Unit};
 use crate::analyze::sampling::verdict::{InconclusiveReason, Verdict};
 use crate::analyze::sampling::{Estimate, Rate};
 use crate::heaps::java::facts::Warning;
@@ -261,7 +261,7 @@ impl Place {
 
 pub(super) fn document(
     table: &StackTable,
-    series: &[Series],
+    series: &[Series<'_>],
     request: &NativeLeaksRequest,
 ) -> NativeLeaksDocument {
     NativeLeaksDocument {
@@ -273,12 +273,12 @@ pub(super) fn document(
     }
 }
 
-fn row(table: &StackTable, series: &Series, request: &NativeLeaksRequest) -> SeriesRow {
+fn row(table: &StackTable, series: &Series<'_>, request: &NativeLeaksRequest) -> SeriesRow {
     let heaps: Vec<HeapSeries<'_>> = series
         .heaps
         .iter()
         .map(|heap| HeapSeries {
-            dumps: heap.dumps.iter().map(|m| (&m.dump, m.interval)).collect(),
+            dumps: heap.dumps.iter().map(|m| (&*m.dump, m.interval)).collect(),
             paired: heap.paired,
             incomplete: series.incomplete,
         })
@@ -298,11 +298,11 @@ fn row(table: &StackTable, series: &Series, request: &NativeLeaksRequest) -> Ser
         0 => usize::MAX,
         limit => limit,
     };
-    let count = |is: fn(&Site) -> bool| growth.sites.iter().filter(|site| is(site)).count() as u64;
-    let told = growth
-        .sites
-        .iter()
-        .filter(|site| site.verdict != Verdict::WithinNoise);
+    let judgements = growth.judgements();
+    let count = |is: fn(&Judgement) -> bool| judgements.iter().filter(|of| is(of)).count() as u64;
+    let mut sites = growth.sites(limit);
+    sites.retain(|site| site.verdict != Verdict::WithinNoise);
+    let churn = growth.churn(limit);
     SeriesRow {
         process: series.process.clone(),
         pid: series.pid,
@@ -312,42 +312,37 @@ fn row(table: &StackTable, series: &Series, request: &NativeLeaksRequest) -> Ser
         matches: growth.shown().has_matches(),
         heaps: (0..heaps.len()).map(|at| rows.heap(at)).collect(),
         tested: growth.tested,
-        leaks: count(|site| {
-            site.verdict
+        leaks: count(|of| {
+            of.verdict
                 == Verdict::Grows {
                     below_tolerance: false,
                 }
         }),
-        leaks_below_tolerance: count(|site| {
-            site.verdict
+        leaks_below_tolerance: count(|of| {
+            of.verdict
                 == Verdict::Grows {
                     below_tolerance: true,
                 }
         }),
-        suspects: count(|site| site.is_suspect() && !matches!(site.verdict, Verdict::Grows { .. })),
-        inconclusive: count(lacks_data),
-        inconclusive_without_growth: count(|site| lacks_data(site) && site.rate.value <= 0.0),
-        within_sampling_error: count(|site| site.verdict == Verdict::WithinNoise),
-        sites: told.take(limit).map(|site| rows.site(site)).collect(),
-        churn: growth
-            .churn()
-            .into_iter()
-            .take(limit)
-            .map(|site| rows.site(site))
-            .collect(),
+        suspects: count(|of| of.verdict.is_suspect() && !of.verdict.grows()),
+        inconclusive: count(|of| lacks_data(of.verdict)),
+        inconclusive_without_growth: count(|of| lacks_data(of.verdict) && of.grown <= 0),
+        within_sampling_error: count(|of| of.verdict == Verdict::WithinNoise),
+        sites: sites.iter().map(|site| rows.site(site)).collect(),
+        churn: churn.iter().map(|site| rows.site(site)).collect(),
     }
 }
 
-/// Returns whether a site has too little data for a verdict.
-fn lacks_data(site: &Site) -> bool {
-    matches!(site.verdict, Verdict::CantTell(_)) && !site.is_suspect()
+/// Returns whether there is too little data for a verdict.
+fn lacks_data(verdict: Verdict) -> bool {
+    matches!(verdict, Verdict::CantTell(_)) && !verdict.is_suspect()
 }
 
 /// Makes rows.
 struct Rows<'a> {
     table: &'a StackTable,
     growth: &'a Growth<'a>,
-    heaps: &'a [Heap],
+    heaps: &'a [Heap<'a>],
     tolerance: u64,
 }
 
@@ -429,7 +424,7 @@ impl Rows<'_> {
 }
 
 impl DumpRow {
-    fn of(member: &super::series::Member) -> DumpRow {
+    fn of(member: &super::series::Member<'_>) -> DumpRow {
         let facts = &member.dump.facts;
         let space = member.dump.column(crate::stacks::View::Space);
         DumpRow {

@@ -11,6 +11,7 @@ pub use document::{
 };
 pub use error::NativeLeaksError;
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use crate::analyze::native::filter::Filter;
@@ -20,7 +21,7 @@ use crate::heaps::java::facts::Warning;
 use crate::heaps::java::{OpenedJava, ProgressReporter};
 use crate::heaps::selector::JavaInput;
 use crate::results::findings::Finding;
-use crate::stacks::{JoinBy, StackTable, join};
+use crate::stacks::{Dump, JoinBy, StackTable, join};
 
 /// Default tolerance, in bytes per iteration: 4 KiB.
 pub const TOLERANCE_BYTES: u64 = 4096;
@@ -66,18 +67,18 @@ pub struct NativeLeaks {
 }
 
 /// Dumps of an input, in one table.
-struct Opened {
+struct Opened<'a> {
     /// Index of its file.
     file: usize,
-    dump: crate::stacks::Dump,
+    dump: Cow<'a, Dump>,
     /// Display name.
     name: String,
 }
 
 /// All inputs.
-struct Inputs {
-    table: StackTable,
-    dumps: Vec<Opened>,
+struct Inputs<'a> {
+    table: Cow<'a, StackTable>,
+    dumps: Vec<Opened<'a>>,
     files: Vec<FileFacts>,
 }
 
@@ -185,14 +186,14 @@ pub fn of_file(file: &NativeFile, limit: usize) -> Option<NativeLeaksDocument> {
         limit,
     };
     let inputs = Inputs {
-        table: file.profile.table.clone(),
+        table: Cow::Borrowed(&file.profile.table),
         dumps: file
             .profile
             .dumps
             .iter()
             .map(|dump| Opened {
                 file: 0,
-                dump: dump.clone(),
+                dump: Cow::Borrowed(dump),
                 name: file.name_of(dump),
             })
             .collect(),
@@ -206,8 +207,8 @@ pub fn of_file(file: &NativeFile, limit: usize) -> Option<NativeLeaksDocument> {
     Some(document::document(&inputs.table, &series, &request))
 }
 
-impl Inputs {
-    fn of(files: Vec<NativeFile>) -> Inputs {
+impl Inputs<'_> {
+    fn of(files: Vec<NativeFile>) -> Inputs<'static> {
         let facts = files
             .iter()
             .map(|file| FileFacts {
@@ -227,7 +228,7 @@ impl Inputs {
                 let named = only.dumps.into_iter().zip(names.into_iter().flatten());
                 dumps.extend(named.map(|(dump, name)| Opened {
                     file: 0,
-                    dump,
+                    dump: Cow::Owned(dump),
                     name,
                 }));
                 only.table
@@ -238,6 +239,7 @@ impl Inputs {
                 for (file, (profile, names)) in profiles.into_iter().zip(names).enumerate() {
                     for (mut dump, name) in profile.dumps.into_iter().zip(names) {
                         dump.move_to(&joined.nodes[file]);
+                        let dump = Cow::Owned(dump);
                         dumps.push(Opened { file, dump, name });
                     }
                 }
@@ -245,7 +247,7 @@ impl Inputs {
             }
         };
         Inputs {
-            table,
+            table: Cow::Owned(table),
             dumps,
             files: facts,
         }

@@ -1,6 +1,7 @@
 //! Grouping of dumps: of one run of one process, or of several recordings of one program; only
 //! labeled dumps if there are enough, without warm-up, up to the first missing data.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -13,13 +14,13 @@ use crate::units::{HumanDuration, counted};
 
 /// Dumps of one process.
 #[derive(Debug)]
-pub(super) struct Series {
+pub(super) struct Series<'a> {
     /// Process name; empty if unknown.
     pub process: String,
     /// Process ID of its last dump; 0 if unknown.
     pub pid: u64,
     /// Heaps with two dumps at least.
-    pub heaps: Vec<Heap>,
+    pub heaps: Vec<Heap<'a>>,
     /// Notes about the series.
     pub notes: Vec<String>,
     /// Dumps were left out because of missing data.
@@ -30,9 +31,9 @@ pub(super) struct Series {
 
 /// Dumps of one heap, oldest first; at least two.
 #[derive(Debug)]
-pub(super) struct Heap {
+pub(super) struct Heap<'a> {
     pub name: String,
-    pub dumps: Vec<Member>,
+    pub dumps: Vec<Member<'a>>,
     /// Number of its dumps in the inputs, including those that are left out.
     pub available: usize,
     /// True if all are of one recording of one process.
@@ -41,13 +42,14 @@ pub(super) struct Heap {
 
 /// A dump of a series.
 #[derive(Debug)]
-pub(super) struct Member {
+pub(super) struct Member<'a> {
     /// Index of its file.
     file: usize,
     pub name: String,
     /// Name without the file, if there is only one.
     pub brief: String,
-    pub dump: Dump,
+    /// Differs from the input's if its counters continue others.
+    pub dump: Cow<'a, Dump>,
     pub interval: Interval,
 }
 
@@ -59,12 +61,12 @@ const ENOUGH_LABELS: usize = 3;
 const LATE_CUTOFF_SDKS: std::ops::RangeInclusive<u64> = 31..=32;
 
 /// Returns the series of all inputs: one for each run of each process.
-pub(super) fn series_of(
-    inputs: &Inputs,
+pub(super) fn series_of<'a>(
+    inputs: &'a Inputs<'_>,
     request: &NativeLeaksRequest,
-) -> Result<Vec<Series>, NativeLeaksError> {
+) -> Result<Vec<Series<'a>>, NativeLeaksError> {
     let mut refused = Vec::new();
-    let mut lives: BTreeMap<Life, BTreeMap<&str, Vec<&Opened>>> = BTreeMap::new();
+    let mut lives: BTreeMap<Life, BTreeMap<&str, Vec<&'a Opened<'_>>>> = BTreeMap::new();
     let mut others: BTreeMap<Life, BTreeSet<(usize, u64)>> = BTreeMap::new();
     let last = last_dumps(inputs);
     for opened in &inputs.dumps {
@@ -114,7 +116,7 @@ pub(super) fn series_of(
         let labelled = labelled_only(&mut series, &heaps);
         for (name, dumps) in heaps {
             let available = dumps.len();
-            let chosen: Vec<&Opened> = dumps
+            let chosen: Vec<&'a Opened<'_>> = dumps
                 .into_iter()
                 .filter(|opened| !labelled || opened.dump.facts.label.is_some())
                 .collect();
@@ -229,7 +231,7 @@ struct Life {
 }
 
 impl Life {
-    fn of(inputs: &Inputs, opened: &Opened) -> Life {
+    fn of(inputs: &Inputs<'_>, opened: &Opened<'_>) -> Life {
         let facts = &opened.dump.facts;
         let is_alone = inputs.files.len() == 1;
         // In several files, a name is one program. Without a name, the ID only identifies the
@@ -245,14 +247,14 @@ impl Life {
 }
 
 /// File, process and heap of a dump.
-fn place(opened: &Opened) -> (usize, &str, &str) {
+fn place<'a>(opened: &'a Opened<'_>) -> (usize, &'a str, &'a str) {
     let facts = &opened.dump.facts;
     (opened.file, &facts.process, &facts.heap)
 }
 
 /// Returns the last dump of each file, process and heap.
-fn last_dumps(inputs: &Inputs) -> BTreeMap<(usize, &str, &str), &Dump> {
-    let mut last: BTreeMap<_, &Dump> = BTreeMap::new();
+fn last_dumps<'a>(inputs: &'a Inputs<'_>) -> BTreeMap<(usize, &'a str, &'a str), &'a Dump> {
+    let mut last: BTreeMap<_, &'a Dump> = BTreeMap::new();
     let when = |dump: &Dump| (dump.facts.time_ns, dump.facts.number);
     for opened in &inputs.dumps {
         let known = last.entry(place(opened)).or_insert(&opened.dump);
@@ -264,7 +266,7 @@ fn last_dumps(inputs: &Inputs) -> BTreeMap<(usize, &str, &str), &Dump> {
 }
 
 /// Returns notes about processes left out in favor of another one of the same name and recording.
-fn other_processes(inputs: &Inputs, pids: &BTreeSet<(usize, u64)>) -> Vec<String> {
+fn other_processes(inputs: &Inputs<'_>, pids: &BTreeSet<(usize, u64)>) -> Vec<String> {
     let mut by_file: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     for (file, pid) in pids {
         by_file.entry(*file).or_default().push(pid.to_string());
@@ -294,8 +296,8 @@ fn restarts<'a>(lives: impl Iterator<Item = &'a Life>) -> Vec<String> {
 }
 
 /// Returns whether only labeled dumps are compared.
-fn labelled_only(series: &mut Series, heaps: &BTreeMap<&str, Vec<&Opened>>) -> bool {
-    let labelled = |dumps: &Vec<&Opened>| {
+fn labelled_only(series: &mut Series<'_>, heaps: &BTreeMap<&str, Vec<&Opened<'_>>>) -> bool {
+    let labelled = |dumps: &Vec<&Opened<'_>>| {
         let labels = dumps
             .iter()
             .filter(|opened| opened.dump.facts.label.is_some());
@@ -332,7 +334,7 @@ fn labelled_only(series: &mut Series, heaps: &BTreeMap<&str, Vec<&Opened>>) -> b
 }
 
 /// Returns a note about the meaning of an iteration in a recording without labels.
-fn between(dumps: &[&Opened]) -> Option<String> {
+fn between(dumps: &[&Opened<'_>]) -> Option<String> {
     let of_one_file = dumps.windows(2).all(|two| two[0].file == two[1].file);
     let times = dumps.iter().filter_map(|opened| opened.dump.facts.time_ns);
     let (first, last) = (times.clone().min()?, times.max()?);
@@ -349,7 +351,7 @@ fn between(dumps: &[&Opened]) -> Option<String> {
 
 /// Returns whether the last dump, which the end of the recording caused, is complete and follows the
 /// dump before it in less than half the usual time. It is not the end of an iteration then.
-fn is_final_too_close(dumps: &[&Opened]) -> bool {
+fn is_final_too_close(dumps: &[&Opened<'_>]) -> bool {
     let is_of_one_file = dumps.windows(2).all(|two| two[0].file == two[1].file);
     if dumps.len() <= ENOUGH_LABELS || !is_of_one_file || complete(dumps) < dumps.len() {
         return false;
@@ -368,7 +370,7 @@ fn is_final_too_close(dumps: &[&Opened]) -> bool {
 }
 
 /// Returns a note if several files are not in the order of their times.
-fn disorder(dumps: &[&Opened]) -> Option<String> {
+fn disorder(dumps: &[&Opened<'_>]) -> Option<String> {
     let times: Vec<u64> = dumps
         .iter()
         .filter_map(|dump| dump.dump.facts.time_ns)
@@ -378,7 +380,7 @@ fn disorder(dumps: &[&Opened]) -> Option<String> {
         .then(|| "the inputs are not in the order of their times; pass the oldest first".to_owned())
 }
 
-fn in_order(mut dumps: Vec<&Opened>) -> Vec<&Opened> {
+fn in_order<'a, 'b>(mut dumps: Vec<&'a Opened<'b>>) -> Vec<&'a Opened<'b>> {
     // Several files are in the order of the user.
     if dumps.windows(2).all(|two| two[0].file == two[1].file) {
         dumps.sort_by_key(|opened| (opened.dump.facts.time_ns, opened.dump.facts.number));
@@ -387,7 +389,7 @@ fn in_order(mut dumps: Vec<&Opened>) -> Vec<&Opened> {
 }
 
 /// Returns the number of dumps before the first with missing data.
-fn complete(dumps: &[&Opened]) -> usize {
+fn complete(dumps: &[&Opened<'_>]) -> usize {
     dumps
         .iter()
         .position(|opened| !what_is_missing(&opened.dump.facts).is_empty())
@@ -429,12 +431,12 @@ fn nothing_held(dump: &Dump) -> Option<(&'static str, &'static str)> {
     }
 }
 
-fn members(
-    inputs: &Inputs,
-    chosen: &[&Opened],
+fn members<'a>(
+    inputs: &Inputs<'_>,
+    chosen: &[&'a Opened<'_>],
     request: &NativeLeaksRequest,
-) -> Result<Vec<Member>, NativeLeaksError> {
-    let member = |opened: &&Opened| {
+) -> Result<Vec<Member<'a>>, NativeLeaksError> {
+    let member = |opened: &&'a Opened<'_>| {
         let interval = Interval::of(&opened.dump.facts).or_else(|| Interval::new(request.interval));
         let Some(interval) = interval else {
             return Err(NativeLeaksError::NoInterval {
@@ -450,7 +452,7 @@ fn members(
                 (1, None) => format!("@{}", opened.dump.facts.number),
                 _ => opened.name.clone(),
             },
-            dump: opened.dump.clone(),
+            dump: Cow::Borrowed(&*opened.dump),
             interval: match is_late {
                 true => interval.with_late_cutoff(),
                 false => interval,
@@ -460,16 +462,16 @@ fn members(
     chosen.iter().map(member).collect()
 }
 
-impl Heap {
+impl Heap<'_> {
     /// Determines whether the dumps are of one recording; makes their counters continuous in that
     /// case.
-    fn pair(&mut self, inputs: &Inputs) {
-        let is_one = |two: &[Member]| match two[0].file == two[1].file {
+    fn pair(&mut self, inputs: &Inputs<'_>) {
+        let is_one = |two: &[Member<'_>]| match two[0].file == two[1].file {
             true => two[0].dump.facts.pid == two[1].dump.facts.pid,
             // A recording in several files consists of pprofs: a second trace is a second
             // recording.
             false => {
-                let is_trace = |member: &Member| inputs.files[member.file].is_trace;
+                let is_trace = |member: &Member<'_>| inputs.files[member.file].is_trace;
                 !two.iter().any(is_trace) && continues(&two[0].dump, &two[1].dump)
             }
         };
@@ -480,20 +482,20 @@ impl Heap {
             let mut dumps: Vec<Dump> = self
                 .dumps
                 .iter_mut()
-                .map(|member| std::mem::take(&mut member.dump))
+                .map(|member| std::mem::take(&mut member.dump).into_owned())
                 .collect();
             continue_counters(&mut dumps);
             for (member, dump) in self.dumps.iter_mut().zip(dumps) {
-                member.dump = dump;
+                member.dump = Cow::Owned(dump);
             }
         }
     }
 }
 
-impl Series {
+impl Series<'_> {
     /// Adds notes about the reliability of the values.
-    fn remark(&mut self, inputs: &Inputs, refused: &[(&Opened, (&str, &str))]) {
-        let of_this = |opened: &&(&Opened, (&str, &str))| {
+    fn remark(&mut self, inputs: &Inputs<'_>, refused: &[(&Opened<'_>, (&str, &str))]) {
+        let of_this = |opened: &&(&Opened<'_>, (&str, &str))| {
             let facts = &opened.0.dump.facts;
             facts.process == self.process && (facts.pid == self.pid || self.pid == 0)
         };

@@ -10,7 +10,7 @@ use crate::units::{ByteSize, thousands};
 /// lie between two dumps.
 pub(super) fn sentence(
     site: &Site,
-    heap: &Heap,
+    heap: &Heap<'_>,
     decider: Decider,
     iterations: u64,
     tolerance: u64,

@@ -117,6 +117,28 @@ pub enum Verdict {
     CantTell(InconclusiveReason),
 }
 
+impl Verdict {
+    /// Returns whether the site certainly leaks.
+    pub fn grows(&self) -> bool {
+        matches!(self, Verdict::Grows { .. })
+    }
+
+    /// Returns whether the site certainly grew although the verdict is inconclusive, or grows.
+    pub fn is_suspect(&self) -> bool {
+        match self {
+            Verdict::Grows { .. } => true,
+            Verdict::WithinNoise => false,
+            Verdict::CantTell(reason) => match reason {
+                InconclusiveReason::OneStep
+                | InconclusiveReason::Slowing
+                | InconclusiveReason::Unsteady
+                | InconclusiveReason::TooFewRounds => true,
+                InconclusiveReason::TooFewSamples | InconclusiveReason::Incomplete => false,
+            },
+        }
+    }
+}
+
 /// Reason for an inconclusive verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum InconclusiveReason {

@@ -1,5 +1,7 @@
 //! Tests of grouping processes and recordings into series.
 
+use std::borrow::Cow;
+
 use super::super::{FileFacts, Inputs, NativeLeaksRequest, Opened, TOLERANCE_BYTES};
 use super::{Series, series_of};
 use crate::analyze::native::filter::Filter;
@@ -9,15 +11,16 @@ use crate::stacks::{Dump, Facts, Measure, NodeId, StackTable, Values, View};
 /// A dump: file, process, id, time.
 type Row = (usize, &'static str, u64, u64);
 
-fn compared(is_trace: bool, rows: &[Row]) -> Vec<Series> {
-    series_in(&inputs(is_trace, rows))
+fn compared(is_trace: bool, rows: &[Row]) -> Vec<Series<'static>> {
+    // The series borrow from the inputs.
+    series_in(Box::leak(Box::new(inputs(is_trace, rows))))
 }
 
-fn inputs(is_trace: bool, rows: &[Row]) -> Inputs {
+fn inputs(is_trace: bool, rows: &[Row]) -> Inputs<'static> {
     let opened = |(at, &(file, process, pid, time)): (usize, &Row)| Opened {
         file,
         name: format!("{file}@{at}"),
-        dump: Dump {
+        dump: Cow::Owned(Dump {
             facts: Facts {
                 number: at as u32,
                 process: process.to_owned(),
@@ -34,11 +37,11 @@ fn inputs(is_trace: bool, rows: &[Row]) -> Inputs {
                 columns: vec![vec![1]; View::ALL.len()],
             },
             threads: Vec::new(),
-        },
+        }),
     };
     let files = rows.iter().map(|row| row.0).max().unwrap() + 1;
     Inputs {
-        table: StackTable::default(),
+        table: Cow::Owned(StackTable::default()),
         dumps: rows.iter().enumerate().map(opened).collect(),
         files: (0..files)
             .map(|file| FileFacts {
@@ -50,7 +53,7 @@ fn inputs(is_trace: bool, rows: &[Row]) -> Inputs {
     }
 }
 
-fn series_in(inputs: &Inputs) -> Vec<Series> {
+fn series_in<'a>(inputs: &'a Inputs<'_>) -> Vec<Series<'a>> {
     let request = NativeLeaksRequest {
         inputs: Vec::new(),
         options: LookOptions::default(),
@@ -65,8 +68,8 @@ fn series_in(inputs: &Inputs) -> Vec<Series> {
 }
 
 /// Returns the pids by series, one per dump.
-fn pids(all: &[Series]) -> Vec<Vec<u64>> {
-    let dumps = |series: &Series| {
+fn pids(all: &[Series<'_>]) -> Vec<Vec<u64>> {
+    let dumps = |series: &Series<'_>| {
         let members = series.heaps[0].dumps.iter();
         members.map(|member| member.dump.facts.pid).collect()
     };
@@ -120,13 +123,13 @@ fn a_run_that_lacks_data_and_is_not_compared_leaves_a_check_open() {
         (0, "app", 20, 3),
         (0, "app", 20, 4),
     ];
-    let open = |inputs: &Inputs| -> Vec<bool> {
+    let open = |inputs: &Inputs<'_>| -> Vec<bool> {
         let series = series_in(inputs);
         series.iter().map(|of| of.is_run_left_out).collect()
     };
     let mut inputs = inputs(true, &rows);
     assert_eq!(open(&inputs), [false, false]);
-    inputs.dumps[1].dump.facts.flags.buffer_overran = true;
+    inputs.dumps[1].dump.to_mut().facts.flags.buffer_overran = true;
     assert_eq!(open(&inputs), [true]);
 }
 
@@ -135,7 +138,8 @@ fn dumps_without_a_label_and_warm_up_are_counted_once() {
     let rows: Vec<Row> = (1..=7).map(|time| (0, "app", 10, time)).collect();
     let mut inputs = inputs(true, &rows);
     for opened in &mut inputs.dumps[..6] {
-        opened.dump.facts.label = Some(format!("l{}", opened.dump.facts.number));
+        let facts = &mut opened.dump.to_mut().facts;
+        facts.label = Some(format!("l{}", facts.number));
     }
     let all = series_in(&inputs);
     let heap = &all[0].heaps[0];

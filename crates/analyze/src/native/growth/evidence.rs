@@ -1,4 +1,4 @@
-//! Values of each callsite or function over the dumps of a heap. Holds at most four dumps at a
+//! Values of each callsite and line over the dumps of a heap. Holds at most four dumps at a
 //! time, regardless of the length of the series.
 
 use super::HeapSeries;
@@ -6,6 +6,7 @@ use crate::native::shown::{Shown, ShownId};
 use crate::sampling::poisson::Z95;
 use crate::sampling::verdict::turns_over;
 use crate::sampling::{Counters, Interval, Sampled, Turnover};
+use heaptap_model::parallel;
 use heaptap_model::stacks::{Dump, View};
 
 /// Callsites of a shown tree that have values of their own in any dump.
@@ -38,226 +39,369 @@ impl Callsites {
         Callsites { ids, places }
     }
 
-    fn place(&self, id: ShownId) -> Option<usize> {
+    /// Returns the index of a callsite in `ids`, if it has values.
+    pub fn place(&self, id: ShownId) -> Option<usize> {
         let place = self.places[id.0 as usize];
         (place != NOWHERE).then_some(place as usize)
     }
 }
 
-/// Values by unit: a callsite or a group of callsites.
-#[derive(Debug)]
-pub(super) struct Units {
-    /// Turnover from the first dump to the last.
-    pub whole: Vec<Turnover>,
-    /// Turnover from the first dump to the middle one, and from there to the last; empty for fewer
-    /// than two iterations.
-    halves: [Vec<Turnover>; 2],
-    /// Iterations in each half.
-    pub rounds: [u32; 2],
-    /// Whether the unit certainly grew in each iteration.
-    pub in_every_iteration: Vec<bool>,
-    /// Unreleased in the last dump.
-    pub held: Vec<Sampled>,
-    /// Allocated from the first dump to the last.
-    pub allocated: Vec<Sampled>,
-    /// Bytes freed from the first dump to the last.
-    pub freed: Vec<i64>,
-    /// Number of callsites with any sample in the first or last dump, or in between.
-    pub callsites: Vec<u32>,
-    /// Unit by callsite; `None` if each callsite is a unit.
-    unit_of: Option<Vec<usize>>,
+/// Kind of the units of a heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Level {
+    /// Each callsite is a unit.
+    Callsites,
+    /// All callsites with one line of app code are a unit.
+    Lines,
 }
 
-/// Values of a dump by callsite.
+/// Figures of a unit over the dumps of a heap.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Figures {
+    /// Turnover from the first dump to the last.
+    pub whole: Turnover,
+    /// Turnover from the first dump to the middle one, and from there to the last; `None` for fewer
+    /// than two iterations.
+    pub halves: Option<[Turnover; 2]>,
+    /// Whether the unit certainly grew in each iteration.
+    pub in_every_iteration: bool,
+    /// Unreleased in the last dump.
+    pub held: Sampled,
+    /// Allocated from the first dump to the last.
+    pub allocated: Sampled,
+    /// Bytes freed from the first dump to the last.
+    pub freed: i64,
+    /// Number of callsites with any sample in any dump.
+    pub callsites: u32,
+}
+
+impl Figures {
+    /// Returns whether the unit replaces its allocations.
+    pub fn turns_over(&self) -> bool {
+        turns_over(&self.whole, &self.allocated, self.freed)
+    }
+
+    fn add(&mut self, other: &Figures) {
+        self.whole = self.whole.plus(other.whole);
+        let halves = self.halves.zip(other.halves);
+        self.halves = halves.map(|([a, b], [c, d])| [a.plus(c), b.plus(d)]);
+        self.held = self.held.plus(other.held);
+        self.allocated = self.allocated.plus(other.allocated);
+        self.freed = self.freed.saturating_add(other.freed);
+        self.callsites += other.callsites;
+    }
+}
+
+/// Counters of a dump by callsite: unreleased bytes and samples, allocated bytes and samples.
+#[derive(Debug)]
 struct Step {
-    counters: Vec<Counters>,
+    rows: Vec<[i64; 4]>,
     interval: Interval,
 }
 
+const NO_SAMPLES: [i64; 4] = [0; 4];
+
 impl Step {
     fn of(shown: &Shown<'_>, callsites: &Callsites, (dump, interval): &(&Dump, Interval)) -> Step {
-        let mut counters = vec![Counters::default(); callsites.ids.len()];
+        let mut rows = vec![NO_SAMPLES; callsites.ids.len()];
         let column = |view| dump.column(view);
         let (space, objects) = (column(View::Space), column(View::Objects));
         let (alloc_space, alloc_objects) = (column(View::AllocSpace), column(View::AllocObjects));
+        // Without counts, each hit can be a separate sample, which gives the widest error.
+        let hit = i64::try_from(interval.bytes()).unwrap_or(i64::MAX);
         for (at, node) in dump.values.nodes.iter().enumerate() {
             let target = shown.target(*node).and_then(|id| callsites.place(id));
             let Some(target) = target else {
                 continue;
             };
-            // Without counts, each hit can be a separate sample, which gives the widest error.
-            let by_bytes = |bytes: i64| bytes / i64::try_from(interval.bytes()).unwrap_or(i64::MAX);
             let of = |column: Option<&[i64]>, or: i64| column.map_or(or, |column| column[at]);
             let space = of(space, 0);
             let alloc_space = of(alloc_space, space);
-            let here = &mut counters[target];
-            *here = here.plus(Counters {
+            let row = [
                 space,
-                objects: of(objects, by_bytes(space)),
+                of(objects, space / hit),
                 alloc_space,
-                alloc_objects: of(alloc_objects, by_bytes(alloc_space)),
-                small: None,
-            });
+                of(alloc_objects, alloc_space / hit),
+            ];
+            for (sum, value) in rows[target].iter_mut().zip(row) {
+                *sum = sum.saturating_add(value);
+            }
         }
         Step {
-            counters,
+            rows,
             interval: *interval,
+        }
+    }
+
+    fn counters(&self, callsite: usize) -> Counters {
+        let [space, objects, alloc_space, alloc_objects] = self.rows[callsite];
+        Counters {
+            space,
+            objects,
+            alloc_space,
+            alloc_objects,
+            small: None,
+        }
+    }
+
+    /// Returns the turnover of a callsite from an earlier dump to this one.
+    fn since(&self, before: &Step, callsite: usize, paired: bool) -> Turnover {
+        let (old, new) = (before.counters(callsite), self.counters(callsite));
+        match paired {
+            true => Turnover::paired(&old, &new, before.interval.wider(self.interval)),
+            false => Turnover::independent(old.held(before.interval), new.held(self.interval)),
         }
     }
 }
 
+/// Values of a heap by unit. Of callsites, which can be millions, only the counters are stored.
+#[derive(Debug)]
+pub(super) struct Units {
+    first: Step,
+    /// `None` for fewer than two iterations.
+    middle: Option<Step>,
+    last: Step,
+    /// Whether the dumps are of one recording.
+    paired: bool,
+    /// No turnover, at the most conservative interval of all dumps.
+    pub nothing: Turnover,
+    /// Iterations in each half.
+    pub rounds: [u32; 2],
+    /// Whether the callsite has any sample in any dump.
+    used: Vec<bool>,
+    /// Whether the callsite certainly grew in each iteration.
+    in_every_iteration: Vec<bool>,
+    lines: Vec<Figures>,
+}
+
 impl Units {
-    /// Reads the dumps of a heap. `groups` contains the unit of each callsite and the number of
-    /// units.
+    /// Reads the dumps of a heap. `line_of` contains the line of each callsite, less than `lines`.
     pub fn of(
         shown: &Shown<'_>,
         callsites: &Callsites,
         heap: &HeapSeries<'_>,
-        groups: Option<(&[usize], usize)>,
+        line_of: &[u32],
+        lines: usize,
     ) -> Units {
-        let count = groups.map_or(callsites.ids.len(), |(_, count)| count);
-        let interval = heap
-            .dumps
-            .iter()
-            .map(|(_, interval)| *interval)
-            .reduce(Interval::wider)
-            .expect("a series has dumps");
-        let nothing = vec![Turnover::nothing(interval); count];
-        let none = vec![Sampled::nothing(interval); count];
+        let intervals = heap.dumps.iter().map(|(_, interval)| *interval);
+        let interval = intervals.reduce(Interval::wider);
+        let nothing = Turnover::nothing(interval.expect("a series has dumps"));
         let rounds = heap.dumps.len() - 1;
         let middle = rounds / 2;
-        let mut units = Units {
-            whole: Vec::new(),
-            halves: [Vec::new(), Vec::new()],
-            rounds: [middle as u32, (rounds - middle) as u32],
-            in_every_iteration: vec![rounds > 0; count],
-            held: none.clone(),
-            allocated: none,
-            freed: vec![0; count],
-            callsites: vec![0; count],
-            unit_of: groups.map(|(unit_of, _)| unit_of.to_vec()),
-        };
-        let between = |units: &Units, before: &Step, after: &Step| {
-            let mut sums = nothing.clone();
-            let pairs = before.counters.iter().zip(&after.counters);
-            for (at, (old, new)) in pairs.enumerate() {
-                if *old == Counters::default() && *new == Counters::default() {
-                    continue;
-                }
-                let turnover = if heap.paired {
-                    Turnover::paired(old, new, before.interval.wider(after.interval))
-                } else {
-                    Turnover::independent(old.held(before.interval), new.held(after.interval))
-                };
-                let sum = &mut sums[units.unit(at)];
-                *sum = sum.plus(turnover);
-            }
-            sums
-        };
+        // In very long series, hardly any unit grows in each and every iteration.
+        let tests_rounds = rounds <= MOST_ROUNDS;
+        let mut grew = vec![tests_rounds; line_of.len()];
+        let mut lines_grew = vec![tests_rounds; lines];
         let mut steps = heap
             .dumps
             .iter()
             .map(|dump| Step::of(shown, callsites, dump));
         let first = steps.next().expect("a series has dumps");
-        let mut half: Option<Step> = None;
-        let mut used: Vec<bool> = first.counters.iter().map(is_used).collect();
-        let mut last: Option<Step> = None;
+        let mut used = vec![false; line_of.len()];
+        mark_used(&mut used, &first);
+        let (mut half, mut last) = (None, None);
         for (at, step) in steps.enumerate() {
-            for (used, counters) in used.iter_mut().zip(&step.counters) {
-                *used |= is_used(counters);
-            }
+            mark_used(&mut used, &step);
             let before = last.take();
-            // In very long series, hardly any unit grows in each and every iteration.
-            if rounds <= MOST_ROUNDS {
-                let round = between(&units, before.as_ref().unwrap_or(&first), &step);
-                for (all, round) in units.in_every_iteration.iter_mut().zip(&round) {
-                    *all = *all && round.net() > 0 && round.limits(Z95).0 > 0.0;
-                }
+            if tests_rounds {
+                let before = before.as_ref().unwrap_or(&first);
+                let turnover = |at: usize| match (before.rows[at], step.rows[at]) {
+                    (NO_SAMPLES, NO_SAMPLES) => None,
+                    _ => Some(nothing.plus(step.since(before, at, heap.paired))),
+                };
+                let grows = |at: usize| grew[at] && turnover(at).as_ref().is_some_and(grew_surely);
+                let lines_grow = by_line(line_of, lines, nothing, |sum: &mut Turnover, at| {
+                    if lines_grew[line_of[at] as usize]
+                        && let Some(turnover) = turnover(at)
+                    {
+                        *sum = sum.plus(turnover);
+                    }
+                });
+                grew = parallel::ranges(grew.len(), WORTH_THREADS, |range| {
+                    range.map(grows).collect::<Vec<_>>()
+                })
+                .concat();
+                lines_grew = lines_grow.iter().map(grew_surely).collect();
             }
-            if let Some(before) = before
-                && at == middle
-            {
-                half = Some(before);
+            if at == middle {
+                half = before;
             }
             last = Some(step);
         }
-        if rounds > MOST_ROUNDS {
-            units.in_every_iteration = vec![false; count];
-        }
-        let last = last.as_ref().unwrap_or(&first);
-        units.whole = between(&units, &first, last);
-        if let Some(half) = &half {
-            units.halves = [between(&units, &first, half), between(&units, half, last)];
-        }
-        for (at, used) in used.into_iter().enumerate() {
-            if used {
-                let unit = units.unit(at);
-                units.callsites[unit] += 1;
-                units.add(unit, &first, last, at, heap.paired);
+        let mut units = Units {
+            first,
+            middle: half,
+            last: last.expect("a series has at least two dumps"),
+            paired: heap.paired,
+            nothing,
+            rounds: [middle as u32, (rounds - middle) as u32],
+            used,
+            in_every_iteration: grew,
+            lines: Vec::new(),
+        };
+        let none = units.no_figures();
+        units.lines = by_line(line_of, lines, none, |sum: &mut Figures, at| {
+            if units.used[at] {
+                sum.add(&units.figures(Level::Callsites, at));
             }
+        });
+        for (line, grew) in units.lines.iter_mut().zip(lines_grew) {
+            line.in_every_iteration = grew;
         }
         units
     }
 
-    fn add(&mut self, unit: usize, first: &Step, last: &Step, at: usize, paired: bool) {
-        let after = &last.counters[at];
-        self.held[unit] = self.held[unit].plus(after.held(last.interval));
-        let since = match paired {
-            true => first.counters[at],
+    fn no_figures(&self) -> Figures {
+        Figures {
+            whole: self.nothing,
+            halves: self.middle.as_ref().map(|_| [self.nothing; 2]),
+            in_every_iteration: false,
+            held: self.nothing.kept(),
+            allocated: self.nothing.kept(),
+            freed: 0,
+            callsites: 0,
+        }
+    }
+
+    /// Returns the number of units of a level.
+    pub fn len(&self, level: Level) -> usize {
+        match level {
+            Level::Callsites => self.used.len(),
+            Level::Lines => self.lines.len(),
+        }
+    }
+
+    /// Returns the number of a unit's callsites with any sample in any dump.
+    pub fn callsites(&self, level: Level, unit: usize) -> u32 {
+        match level {
+            Level::Callsites => u32::from(self.used[unit]),
+            Level::Lines => self.lines[unit].callsites,
+        }
+    }
+
+    /// Returns the turnover of a unit from the first dump to the last.
+    pub fn whole(&self, level: Level, unit: usize) -> Turnover {
+        match level {
+            Level::Callsites => self.between(&self.first, &self.last, unit),
+            Level::Lines => self.lines[unit].whole,
+        }
+    }
+
+    /// Returns all figures of a unit.
+    pub fn figures(&self, level: Level, unit: usize) -> Figures {
+        if level == Level::Lines {
+            return self.lines[unit];
+        }
+        let after = self.last.counters(unit);
+        let since = match self.paired {
+            true => self.first.counters(unit),
             false => Counters::default(),
         };
+        let grown = |after: i64, before: i64| after.saturating_sub(before).max(0);
         let allocated = Counters {
-            alloc_space: after.alloc_space.saturating_sub(since.alloc_space).max(0),
-            alloc_objects: after
-                .alloc_objects
-                .saturating_sub(since.alloc_objects)
-                .max(0),
+            alloc_space: grown(after.alloc_space, since.alloc_space),
+            alloc_objects: grown(after.alloc_objects, since.alloc_objects),
             ..Counters::default()
         };
-        self.allocated[unit] = self.allocated[unit].plus(allocated.allocated(last.interval));
-        let freed = after.freed().saturating_sub(since.freed()).max(0);
-        self.freed[unit] = self.freed[unit].saturating_add(freed);
+        let nothing = self.nothing.kept();
+        let halves = self.middle.as_ref().map(|middle| {
+            let first = self.between(&self.first, middle, unit);
+            [first, self.between(middle, &self.last, unit)]
+        });
+        Figures {
+            whole: self.whole(level, unit),
+            halves,
+            in_every_iteration: self.in_every_iteration[unit],
+            held: nothing.plus(after.held(self.last.interval)),
+            allocated: nothing.plus(allocated.allocated(self.last.interval)),
+            freed: grown(after.freed(), since.freed()),
+            callsites: self.callsites(level, unit),
+        }
     }
 
-    /// Returns whether a unit replaces its allocations.
-    pub fn turns_over(&self, unit: usize) -> bool {
-        turns_over(&self.whole[unit], &self.allocated[unit], self.freed[unit])
+    fn between(&self, before: &Step, after: &Step, callsite: usize) -> Turnover {
+        let turnover = after.since(before, callsite, self.paired);
+        self.nothing.plus(turnover)
     }
 
-    /// Returns the halves of a unit.
-    pub fn halves(&self, unit: usize) -> Option<[Turnover; 2]> {
-        let [first, second] = &self.halves;
-        Some([*first.get(unit)?, *second.get(unit)?])
+    /// Returns the growth of the whole heap, and its unreleased bytes in the last dump.
+    pub fn total(&self) -> (Turnover, i64) {
+        let all = 0..self.used.len();
+        let all = all.map(|callsite| self.whole(Level::Callsites, callsite));
+        let held = self.last.rows.iter().map(|row| row[0]);
+        (
+            all.fold(self.nothing, Turnover::plus),
+            held.fold(0, i64::saturating_add),
+        )
     }
+}
 
-    fn unit(&self, callsite: usize) -> usize {
-        self.unit_of.as_ref().map_or(callsite, |of| of[callsite])
+fn mark_used(used: &mut [bool], step: &Step) {
+    for (used, row) in used.iter_mut().zip(&step.rows) {
+        *used |= *row != NO_SAMPLES;
     }
+}
 
-    /// Returns the unreleased bytes of the selected units in each dump.
-    pub fn held_of(
-        &self,
+fn grew_surely(turnover: &Turnover) -> bool {
+    turnover.net() > 0 && turnover.limits(Z95).0 > 0.0
+}
+
+/// Sums over the callsites of each line, in their order. Each thread sums its own lines.
+fn by_line<T: Clone + Send + Sync>(
+    line_of: &[u32],
+    lines: usize,
+    nothing: T,
+    add: impl Fn(&mut T, usize) + Sync,
+) -> Vec<T> {
+    let worth = match line_of.len() {
+        0..WORTH_THREADS => usize::MAX,
+        _ => 0,
+    };
+    let parts = parallel::ranges(lines, worth, |range| {
+        let mut sums = vec![nothing.clone(); range.len()];
+        for (at, line) in line_of.iter().enumerate() {
+            let line = *line as usize;
+            if range.contains(&line) {
+                add(&mut sums[line - range.start], at);
+            }
+        }
+        sums
+    });
+    parts.concat()
+}
+
+/// Unreleased bytes of some units in each dump.
+pub(super) struct HeldBytes {
+    dumps: usize,
+    /// Bytes by index of the unit, then by dump.
+    bytes: Vec<i64>,
+}
+
+impl HeldBytes {
+    /// Reads the dumps of a heap. `unit_of` contains the unit of each callsite, less than `units`.
+    pub fn of(
         shown: &Shown<'_>,
         callsites: &Callsites,
         heap: &HeapSeries<'_>,
-        wanted: &[usize],
+        wanted: &[u32],
+        (unit_of, units): (impl Fn(usize) -> usize, usize),
     ) -> HeldBytes {
         let mut held = HeldBytes {
-            places: vec![NOWHERE; self.whole.len()],
             dumps: heap.dumps.len(),
             bytes: vec![0; wanted.len() * heap.dumps.len()],
         };
         if wanted.is_empty() {
             return held;
         }
+        let mut places = vec![NOWHERE; units];
         for (place, unit) in (0..).zip(wanted) {
-            held.places[*unit] = place;
+            places[*unit as usize] = place;
         }
         for (at, (dump, _)) in heap.dumps.iter().enumerate() {
             let space = dump.column(View::Space).unwrap_or(&[]);
             for (node, bytes) in dump.values.nodes.iter().zip(space) {
                 let target = shown.target(*node).and_then(|id| callsites.place(id));
-                let place = target.map_or(NOWHERE, |target| held.places[self.unit(target)]);
+                let place = target.map_or(NOWHERE, |target| places[unit_of(target)]);
                 if place != NOWHERE {
                     let sum = &mut held.bytes[place as usize * held.dumps + at];
                     *sum = sum.saturating_add(*bytes);
@@ -266,25 +410,10 @@ impl Units {
         }
         held
     }
-}
 
-/// Unreleased bytes of some units in each dump.
-pub(super) struct HeldBytes {
-    /// Index of the unit's `bytes`; [`NOWHERE`] for units that are not selected.
-    places: Vec<u32>,
-    dumps: usize,
-    /// Bytes by index, then by dump.
-    bytes: Vec<i64>,
-}
-
-impl HeldBytes {
-    /// Returns the bytes of a unit in each dump.
-    ///
-    /// # Panics
-    /// Panics if the unit is not selected.
-    pub fn of(&self, unit: usize) -> &[i64] {
-        let start = self.places[unit] as usize * self.dumps;
-        &self.bytes[start..start + self.dumps]
+    /// Returns the bytes in each dump of the unit at that index of the selected ones.
+    pub fn at(&self, index: usize) -> &[i64] {
+        &self.bytes[index * self.dumps..][..self.dumps]
     }
 }
 
@@ -292,6 +421,5 @@ impl HeldBytes {
 /// halves only.
 const MOST_ROUNDS: usize = 200;
 
-fn is_used(counters: &Counters) -> bool {
-    *counters != Counters::default()
-}
+/// Number of callsites below which one thread is faster than two.
+pub(super) const WORTH_THREADS: usize = 100_000;

@@ -213,7 +213,7 @@ impl Variant {
         };
         let growth = Growth::of(&table, &[heap], &Filter::default(), rule);
         let mut wrong = Vec::new();
-        for (rank, found) in growth.sites.iter().enumerate() {
+        for (rank, found) in growth.sites(usize::MAX).iter().enumerate() {
             let Unit::Callsite(id) = found.unit else {
                 continue;
             };
