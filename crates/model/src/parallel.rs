@@ -1,5 +1,6 @@
 //! Work shared out among the processors.
 
+use crate::error::for_thread;
 use std::num::NonZero;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,7 +39,10 @@ pub fn ranges<T: Send>(
         let work = &work;
         let others: Vec<_> = rest
             .by_ref()
-            .map(|start| scope.spawn(move || work(start..(start + share).min(len))))
+            .map(|start| {
+                let range = start..(start + share).min(len);
+                scope.spawn(for_thread(move || work(range)))
+            })
             .collect();
         let mut results = vec![work(0..share.min(len))];
         let others = others.into_iter().map(|other| other.join());

@@ -5,9 +5,10 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use super::parts;
+use super::parts::WORTH_THREADS;
 use crate::{fields, label};
 use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, Reachable};
+use heaptap_model::parallel;
 
 /// Objects whose holders are requested.
 #[derive(Debug, Default)]
@@ -64,7 +65,7 @@ fn step(
     let (Some(&least), Some(&most)) = (wanted.first(), wanted.last()) else {
         return;
     };
-    let found = parts::in_threads(graph.len(), |range| {
+    let found = parallel::ranges(graph.len(), WORTH_THREADS, |range| {
         let mut best: HashMap<ObjectIndex, (u8, ObjectIndex)> = HashMap::new();
         for owner in range.map(|at| ObjectIndex(at as u32)) {
             for &target in graph.references(owner) {

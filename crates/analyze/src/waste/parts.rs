@@ -1,11 +1,9 @@
 //! Objects to examine, and their division among threads.
 
-use std::num::NonZero;
-use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use heaptap_model::error::for_thread;
 use heaptap_model::heap_graph::{ClassIndex, HeapGraph, HeapKind, ObjectIndex, Reachable};
+use heaptap_model::parallel;
 
 /// Heap with the set of objects that count.
 pub(super) struct Scope<'g> {
@@ -14,7 +12,7 @@ pub(super) struct Scope<'g> {
 }
 
 /// Number of objects below which one thread is faster than two.
-const WORTH_THREADS: usize = 100_000;
+pub(super) const WORTH_THREADS: usize = 100_000;
 
 /// Number of objects after which the contents that a thread has read are released: some ten
 /// megabytes of a dump. Objects mostly follow one another there as they do here.
@@ -61,7 +59,7 @@ impl<'g> Scope<'g> {
         if wanted.iter().all(Option::is_none) {
             return Vec::new();
         }
-        in_threads(self.graph.len(), |range| {
+        parallel::ranges(self.graph.len(), WORTH_THREADS, |range| {
             let mut gathered = start();
             for at in range {
                 let object = ObjectIndex(at as u32);
@@ -79,37 +77,6 @@ impl<'g> Scope<'g> {
             gathered
         })
     }
-}
-
-/// Divides that many objects into contiguous ranges, one for each thread that pays, and returns the
-/// results in the order of the ranges.
-pub(super) fn in_threads<T: Send>(
-    objects: usize,
-    run: impl Fn(Range<usize>) -> T + Sync,
-) -> Vec<T> {
-    let threads = match objects {
-        0..WORTH_THREADS => 1,
-        _ => std::thread::available_parallelism()
-            .map_or(1, NonZero::get)
-            .min(16),
-    };
-    let part = |part: usize| run(objects * part / threads..objects * (part + 1) / threads);
-    if threads == 1 {
-        return vec![part(0)];
-    }
-    std::thread::scope(|scope| {
-        let part = &part;
-        let parts: Vec<_> = (0..threads)
-            .map(|number| scope.spawn(for_thread(move || part(number))))
-            .collect();
-        parts
-            .into_iter()
-            .map(|part| match part.join() {
-                Ok(result) => result,
-                Err(panic) => std::panic::resume_unwind(panic),
-            })
-            .collect()
-    })
 }
 
 /// Bit set over objects that several threads can write.
