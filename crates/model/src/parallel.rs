@@ -52,6 +52,25 @@ pub fn ranges<T: Send>(
     })
 }
 
+/// Calls both at once, if two threads are allowed, and returns the results.
+///
+/// # Panics
+/// Panics if one of them does.
+pub fn both<A: Send, B>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> B) -> (A, B) {
+    if threads().get() == 1 {
+        return (one(), other());
+    }
+    std::thread::scope(|scope| {
+        let one = scope.spawn(for_thread(one));
+        let other = other();
+        let one = one.join();
+        (
+            one.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            other,
+        )
+    })
+}
+
 /// Maximum number of threads: each has sums of its own.
 const MOST: usize = 8;
 
@@ -68,5 +87,12 @@ mod tests {
                 assert_eq!(parts.concat(), (0..len).collect::<Vec<usize>>());
             }
         }
+    }
+
+    #[test]
+    fn both_results_come_back_and_a_panic_of_either() {
+        assert_eq!(both(|| 1, || 2), (1, 2));
+        let of_one = std::panic::catch_unwind(|| both(|| panic!("one"), || 2).1);
+        assert!(of_one.is_err());
     }
 }

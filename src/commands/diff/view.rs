@@ -28,6 +28,7 @@ use crate::heaps::selector::JavaInput;
 use crate::memory::smaps as mapped;
 use crate::naming::names::MappingOption;
 use crate::pages::{PagePlace, ReportInput, ReportRequest};
+use crate::parallel;
 use crate::report::data::header;
 use crate::units::ByteSize;
 use crate::untrusted::sanitize;
@@ -175,7 +176,9 @@ async fn compare(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         let open = |(path, wanted, options): &(PathBuf, DumpScope, LookOptions)| {
             input::open(path, wanted, options, progress)
         };
-        Ok((open(&sides[0])?, open(&sides[1])?))
+        // Two sides of one recording are read at once, too: their dumps are different.
+        let (before, after) = parallel::both(|| open(&sides[0]), || open(&sides[1]));
+        Ok((before?, after?))
     });
     let opened = opened.await;
     let opened = opened.map_err(|failure| kinds::explain(failure, [&args.before, &args.after]));
