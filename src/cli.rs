@@ -94,8 +94,8 @@ All options: --help. For scripts: --json everywhere; exit codes: heaptap --help{
 /// Additions of `heaptap --help`: the global options and the exit codes.
 const ROOT_LONG_HELP: &str = "\
 Options of every command: -s SERIAL, --adb-server HOST:PORT, --user ID, --virtual[=SPEC],
---json, --json-lines, -q, -v, --color WHEN, --threads N, --no-progress. `heaptap record --help` explains
-them last.
+--json, --json-lines, -q, -v, --color WHEN, --threads N, --no-progress.
+`heaptap record --help` explains them last.
 
 Exit codes:
   0  done

@@ -308,7 +308,7 @@ impl Run<'_> {
         let mut last: BTreeMap<(u64, String), (Option<u64>, Vec<Finding>)> = BTreeMap::new();
         let mut sampled = 0u64;
         let mut explained = false;
-        // As many threads as cores and no queue: memory contains a few dumps, never all.
+        // No queue: memory contains a few dumps, never all.
         let threads = crate::parallel::threads().get().min(MOST_WRITERS);
         let (send, receive) = sync_channel::<Job>(0);
         let receive = Arc::new(Mutex::new(receive));

@@ -9,7 +9,7 @@ use super::error::ConvertError;
 use super::java_summary::{self, JavaSummary};
 use super::selection::Selection;
 use crate::analyze::class_tree::{ClassTree, Merge, Over};
-use crate::error::ErrorClass;
+use crate::error::{ErrorClass, for_thread};
 use crate::export::gzip::Gzip;
 use crate::export::java_pprof::{self, JavaProfile};
 use crate::export::pprof::SampleNames;
@@ -104,7 +104,7 @@ pub(super) fn write(
     }
     // Neither needs the other.
     let (totals, tree) = std::thread::scope(|scope| {
-        let tree = scope.spawn(|| java_pprof::fitted(tree));
+        let tree = scope.spawn(for_thread(|| java_pprof::fitted(tree)));
         let totals = java_summary::totals(graph, paths.order().iter().copied());
         match tree.join() {
             Ok(tree) => (totals, tree),

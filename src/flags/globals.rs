@@ -72,7 +72,9 @@ pub struct Globals {
         default_value_t
     )]
     pub color: ColorWhen,
-    /// Threads that share the work [default: HEAPTAP_THREADS, or as many as processors]
+    /// Maximum number of threads [default: HEAPTAP_THREADS, or all processors]
+    ///
+    /// The limit is for each piece of work that is shared; a command can do two at once.
     #[arg(long, global = true, hide_short_help = true, value_name = "N")]
     pub threads: Option<NonZero<usize>>,
     /// No status line and no progress bars

@@ -305,7 +305,7 @@ impl Tree {
     }
 
     /// Sorts the objects of a level: those of nodes that hold most come first. Levels can be most of
-    /// the heap, so nothing here takes longer than in proportion to their length.
+    /// the heap, so those are sorted in linear time.
     fn sort(&mut self, level: &mut Vec<ObjectIndex>, node_of: &[u32]) {
         let mut nodes: Vec<u32> = Vec::new();
         for object in level.iter() {

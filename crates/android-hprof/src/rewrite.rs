@@ -12,6 +12,8 @@ use std::ops::Range;
 const IN_MEMORY: usize = 4 << 20;
 /// Bytes collected before they are written.
 const BUFFER: usize = 1 << 20;
+/// Maximum length in bytes of the headers of empty records that can be taken back.
+const MAX_HELD: usize = 64 << 20;
 /// Maximum number of damaged places that are listed; the rest is only counted.
 const NAMED: usize = 20;
 
@@ -164,6 +166,9 @@ pub(super) fn rewrite(
         } else if done.damage.count == before && !is_overrun {
             done.records += 1;
             out.held += RECORD_HEADER_BYTES;
+            if out.held >= MAX_HELD {
+                out.held = 0;
+            }
         } else {
             done.records -= (out.held / RECORD_HEADER_BYTES) as u64;
             out.take_back(RECORD_HEADER_BYTES);

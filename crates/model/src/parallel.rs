@@ -5,22 +5,25 @@ use std::num::NonZero;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Maximum number of threads; 0 if there is none.
+/// Maximum number of threads for [`ranges`]: each has sums of its own.
+pub const MAX_THREADS: usize = 8;
+
+/// Limit of [`limit`]; 0 if there is none.
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
 
-/// Sets the maximum number of threads for work that is shared out.
+/// Sets the maximum number of threads that share one piece of work.
 pub fn limit(threads: NonZero<usize>) {
     LIMIT.store(threads.get(), Ordering::Relaxed);
 }
 
-/// Returns the number of threads for work that is shared out: the processors, within the limit.
+/// Returns the number of threads that share one piece of work: the processors, within the limit.
 pub fn threads() -> NonZero<usize> {
     let processors = std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
     NonZero::new(LIMIT.load(Ordering::Relaxed)).map_or(processors, |limit| processors.min(limit))
 }
 
 /// Calls `work` for consecutive ranges that cover `0..len`, all at once, and returns the results in
-/// order. There is one range if `len` is less than `worth`, and at most eight.
+/// order. There is one range if `len` is less than `worth`, and at most [`MAX_THREADS`].
 ///
 /// # Panics
 /// Panics if `work` does.
@@ -33,12 +36,11 @@ pub fn ranges<T: Send>(
         true => 1,
         false => threads().get(),
     };
-    let share = len.div_ceil(threads.min(MOST)).max(1);
-    let mut rest = (share.min(len)..len).step_by(share);
+    let share = len.div_ceil(threads.min(MAX_THREADS)).max(1);
     std::thread::scope(|scope| {
         let work = &work;
-        let others: Vec<_> = rest
-            .by_ref()
+        let others: Vec<_> = (share.min(len)..len)
+            .step_by(share)
             .map(|start| {
                 let range = start..(start + share).min(len);
                 scope.spawn(for_thread(move || work(range)))
@@ -70,9 +72,6 @@ pub fn both<A: Send, B>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> 
         )
     })
 }
-
-/// Maximum number of threads: each has sums of its own.
-const MOST: usize = 8;
 
 #[cfg(test)]
 mod tests {

@@ -176,7 +176,11 @@ async fn compare(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         let open = |(path, wanted, options): &(PathBuf, DumpScope, LookOptions)| {
             input::open(path, wanted, options, progress)
         };
-        // Two sides of one recording are read at once, too: their dumps are different.
+        // A missing file is reported at once, and only one side can be standard input.
+        if !sides.iter().all(|(path, ..)| path.exists()) {
+            return Ok((open(&sides[0])?, open(&sides[1])?));
+        }
+        // Two dumps of one recording are read at once, too.
         let (before, after) = parallel::both(|| open(&sides[0]), || open(&sides[1]));
         Ok((before?, after?))
     });

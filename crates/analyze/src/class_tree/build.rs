@@ -2,6 +2,7 @@
 
 use super::super::label;
 use super::{ClassTree, Merge, Node, NodeIndex};
+use heaptap_model::error::for_thread;
 use heaptap_model::heap_graph::{Class, HeapGraph, HeapKind, ObjectIndex, ObjectSet, RootKind};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -105,13 +106,13 @@ pub(super) fn tree<T>(
     };
     let (nodes, walked) = std::thread::scope(|scope| {
         let (sender, receiver) = sync_channel::<Vec<Facts>>(WAITING);
-        let building = scope.spawn(move || {
+        let building = scope.spawn(for_thread(move || {
             let mut building = Building::new(graph, merge);
             for facts in receiver.iter().flatten() {
                 building.add(&facts);
             }
             building.finish()
-        });
+        }));
         let mut batch = Vec::with_capacity(BATCH);
         let walked = walk(&mut |object, parent| {
             batch.push(facts_of(object, parent));

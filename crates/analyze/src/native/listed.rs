@@ -1,5 +1,5 @@
 //! Sums of the stacks of a table with a list instead of a tree. Each stack is read from the root,
-//! once or twice; the rows are shared out among all processors.
+//! once or twice; several threads share the rows.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use heaptap_model::parallel;
 use heaptap_model::profile::packed::{self, PackedStacks};
 use heaptap_model::stacks::{FrameId, StackTable, Values};
 
-/// Stacks of a list, and what a filter says of their frames.
+/// Stacks of a list, and the verdicts of a filter on their frames.
 #[derive(Debug)]
 pub(super) struct Listed<'a> {
     list: &'a PackedStacks,
@@ -94,7 +94,10 @@ impl<'a> Listed<'a> {
         values: &Values,
         is_taken: impl Fn(u32) -> bool + Sync,
     ) -> Sums {
-        let parts = parallel::ranges(values.nodes.len(), WORTH_THREADS, |rows| {
+        // Each thread has sums of its own, which take no more memory than the values.
+        let threads = parallel::threads().get().min(parallel::MAX_THREADS);
+        let worth = WORTH_THREADS.max(threads * groups.len() * values.columns.len());
+        let parts = parallel::ranges(values.nodes.len(), worth, |rows| {
             self.part(groups, values, rows, &is_taken)
         });
         let add = |mut sums: Sums, part: Sums| {

@@ -84,7 +84,7 @@ impl<'a> FrameNamer<'a> {
         if wanted.len() < WORTH_THREADS {
             return;
         }
-        let threads = parallel::threads().get().min(8);
+        let threads = parallel::threads().get().min(parallel::MAX_THREADS);
         let share = wanted.len().div_ceil(threads);
         let done: Vec<Vec<(StringId, Option<Box<str>>)>> = std::thread::scope(|scope| {
             let demangle_all = |names: &[StringId]| -> Vec<(StringId, Option<Box<str>>)> {

@@ -160,6 +160,7 @@ impl StackTable {
 
     /// Returns the callsite of `frame` called from `parent`.
     pub fn child(&mut self, parent: NodeId, frame: FrameId) -> NodeId {
+        debug_assert!(self.list.is_none(), "a list has no nodes");
         NodeId(self.nodes.child(parent.0, frame.0))
     }
 
@@ -228,18 +229,20 @@ impl StackTable {
         self.texts.len()
     }
 
-    /// Returns the number of callsites, including the root.
+    /// Returns the number of callsites of the tree, including the root.
     pub fn node_count(&self) -> usize {
         self.nodes.all().len()
     }
 
     /// Returns the caller of a callsite; the root for outermost callsites and for the root itself.
     pub fn parent(&self, node: NodeId) -> NodeId {
+        debug_assert!(self.list.is_none(), "a list has no nodes");
         NodeId(self.nodes.all()[node.0 as usize].parent)
     }
 
     /// Returns the frame of a callsite; `None` for the root.
     pub fn frame_of(&self, node: NodeId) -> Option<FrameId> {
+        debug_assert!(self.list.is_none(), "a list has no nodes");
         (node != NodeId::ROOT).then(|| FrameId(self.nodes.all()[node.0 as usize].frame))
     }
 

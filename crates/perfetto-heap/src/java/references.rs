@@ -1,5 +1,5 @@
 //! References of a dump's objects: the second of two readings, after objects are numbered and types
-//! are known. Messages are independent of each other then, so all cores read them.
+//! are known. Messages are independent of each other then, so several threads read them.
 
 use super::columns::{Piece, read_object};
 use super::object::Object;

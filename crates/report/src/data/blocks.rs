@@ -18,7 +18,7 @@ const CLOSE: &str = "</script>";
 pub(crate) struct Blocks(Vec<(usize, Vec<u8>)>);
 
 impl Blocks {
-    /// Compresses the data in as many threads as there are processors.
+    /// Compresses the data, with several threads.
     pub(crate) fn of(data: &[u8]) -> Blocks {
         // The best level takes a second for 5 MB. For 7 MB, level 8 takes twice as long as level 6
         // and gives a page that is 2% smaller. For a Java heap's 1.3 MB, level 12 takes three times

@@ -79,7 +79,7 @@ fn difference(html: &mut Html, diff: &Diff, profile: &StackProfile) {
     }
 }
 
-/// Changed callsite.
+/// Change of a callsite's own bytes.
 struct Change {
     id: ShownId,
     net: i64,
@@ -95,7 +95,7 @@ impl Change {
     }
 }
 
-/// Number of callsites from which all processors are used.
+/// Number of callsites from which threads are started.
 const WORTH_THREADS: usize = 1 << 14;
 
 /// Changes between two dumps.

@@ -5,7 +5,7 @@ use heaptap_model::profile::index::{FastHash, Index, Seed};
 use heaptap_model::stacks::{Frame, FrameId, Kind, NodeId, StackTable};
 use std::collections::HashSet;
 
-/// Target of each callsite. All attempts share the same memory.
+/// Target of each callsite. All attempts share the columns by callsite.
 pub(super) struct Goals {
     /// By callsite of the table; numbers above those refer to `made`.
     of: Vec<u32>,
