@@ -9,13 +9,14 @@ use super::error::ConvertError;
 use super::java_summary::{self, JavaSummary};
 use super::selection::Selection;
 use crate::analyze::class_tree::{ClassTree, Merge, Over};
-use crate::error::{ErrorClass, for_thread};
+use crate::error::ErrorClass;
 use crate::export::gzip::Gzip;
 use crate::export::java_pprof::{self, JavaProfile};
 use crate::export::pprof::SampleNames;
 use crate::heap_graph::{Dominators, Follow, HeapGraph, OutOfMemory};
 use crate::heaps::java::of_losses;
 use crate::naming::r8_mappings::Renamed;
+use crate::parallel;
 use crate::results::findings::Finding;
 use crate::results::manifest::{self, JAVA_HEAP, JavaFlags, JavaKind, JavaTotals};
 use crate::results::whole_file::write_named;
@@ -103,14 +104,10 @@ pub(super) fn write(
         findings.push(nothing_reachable(source));
     }
     // Neither needs the other.
-    let (totals, tree) = std::thread::scope(|scope| {
-        let tree = scope.spawn(for_thread(|| java_pprof::fitted(tree)));
-        let totals = java_summary::totals(graph, paths.order().iter().copied());
-        match tree.join() {
-            Ok(tree) => (totals, tree),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-    });
+    let (tree, totals) = parallel::both(
+        || java_pprof::fitted(tree),
+        || java_summary::totals(graph, paths.order().iter().copied()),
+    );
     drop(paths);
     let mut entry = entry(source, graph, totals, number);
     let mut summary = None;

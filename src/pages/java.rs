@@ -9,11 +9,11 @@ use crate::analyze::leaks::{self, Leaks};
 use crate::analyze::paths::{Path, Ways};
 use crate::analyze::tree::{self, Tree};
 use crate::analyze::waste::{self, Waste};
-use crate::error::for_thread;
 use crate::heap_graph::{ClassIndex, DumpSource, ObjectIndex, Referrers};
 use crate::heaps::java::diff::{ChangeRow, DiffReport};
 use crate::heaps::java::facts::Figures;
 use crate::heaps::java::{JavaHeap, ProgressReporter};
+use crate::parallel;
 use crate::report::java::change::{Change, Changed, ChangedLeak, Sizes};
 use crate::report::java::{self, JavaPage, JavaPart};
 use std::borrow::Cow;
@@ -72,8 +72,7 @@ pub(super) fn part(
         let of = || HolderQueue::new(heap, &classes.rows, change.as_ref());
         wanted.get_or_init(of).search(heap)
     };
-    let (held, rest) = std::thread::scope(|scope| {
-        let held = scope.spawn(for_thread(search));
+    let analyse = || {
         let rest = Analyses {
             packages: by(HistogramKey::Package),
             largest: largest_with_paths(heap, total / 1000),
@@ -84,13 +83,10 @@ pub(super) fn part(
             waste: waste::find(graph, &dominators.reachable(), WASTE),
             tree: tree::merged(graph, dominators, total / LEAST_SHARE),
         };
-        let mut found = search();
-        match held.join() {
-            Ok(held) => found.extend(held),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-        (found, rest)
-    });
+        (search(), rest)
+    };
+    let (mut held, (others, rest)) = parallel::both(search, analyse);
+    held.extend(others);
     // Only the search needed its lists of objects and the reversed references.
     drop(wanted);
     let held = held.into_values().collect();

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | [`profile`] | sampled native heaps: mappings, frames, callsites, and dumps with their figures |
 //! | [`heap_graph`] | Java heaps: objects, classes, references, roots; reachability and dominators |
-//! | [`stacks`] | named functions and the tree of callsites, with numbers by dump |
+//! | [`stacks`] | named functions and callsites, as a tree or a list, with numbers by dump |
 //! | [`timeline`] | memory of processes over time, one line of JSON per entry |
 //! | [`conditions`] | heat, battery and space of a device, and its kills for memory |
 //! | [`counter`], [`smaps`] | counters of a trace; the memory mappings of a process |

@@ -54,6 +54,22 @@ pub fn ranges<T: Send>(
     })
 }
 
+/// Returns the results of `of` for `0..len` that are not `None`, in order. Shares the work as
+/// [`ranges`] does.
+///
+/// # Panics
+/// Panics if `of` does.
+pub fn filter_map<T: Clone + Send>(
+    len: usize,
+    worth: usize,
+    of: impl Fn(usize) -> Option<T> + Sync,
+) -> Vec<T> {
+    ranges(len, worth, |range| {
+        range.filter_map(&of).collect::<Vec<T>>()
+    })
+    .concat()
+}
+
 /// Calls both at once, if two threads are allowed, and returns the results.
 ///
 /// # Panics
@@ -81,6 +97,12 @@ mod tests {
     fn ranges_cover_everything_once_in_order() {
         for len in [0, 1, 7, 8, 9, 100] {
             for worth in [0, 50] {
+                let odd = |at: usize| (at % 2 == 1).then_some(at);
+                assert!(
+                    filter_map(len, worth, odd)
+                        .into_iter()
+                        .eq((0..len).filter_map(odd))
+                );
                 let parts = ranges(len, worth, Iterator::collect::<Vec<usize>>);
                 assert!(worth <= len || parts.len() == 1);
                 assert_eq!(parts.concat(), (0..len).collect::<Vec<usize>>());

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `filter` | filter rules for stacks and their frames |
 //! | `shown` | the tree of callsites that pass a filter, and sums over it |
+//! | `listed` | sums over stacks that are a list and not a tree |
 //! | `groups` | row keys: callsite, function, library, file, line, class, package |
 //! | `table` | self and cumulative sums by group |
 //! | `tree` | callsites as a tree from the root, or from the allocating method |

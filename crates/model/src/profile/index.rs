@@ -135,6 +135,12 @@ impl Index {
         }
     }
 
+    /// Removes all entries. The memory stays for others.
+    pub fn clear(&mut self) {
+        self.slots.fill((0, EMPTY));
+        self.used = 0;
+    }
+
     #[cold]
     fn grow(&mut self) {
         let size = (self.slots.len() * 2).max(64);

@@ -1,9 +1,9 @@
-//! Sampled memory as a tree of call stacks with named functions: the source of tables, flamegraphs,
+//! Sampled memory by call stacks with named functions, as a tree or a list: the source of tables, flamegraphs,
 //! differences and exports, for any input. A native heap and a pprof of any tool are projected into
 //! it once; the code that uses it does not depend on addresses, mappings or traces.
 //!
 //! Types:
-//! * [`StackTable`]: texts, libraries, functions, frames, and the tree of callsites;
+//! * [`StackTable`]: texts, libraries, functions, frames, and the callsites;
 //! * [`Measure`]: a column of numbers, its unit, and its view if it has one;
 //! * [`Dump`]: one heap of one process at one time: its facts, and its numbers by callsite;
 //! * [`StackProfile`]: a table and all dumps that share it.

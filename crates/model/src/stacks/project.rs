@@ -2,6 +2,9 @@
 //! distinct callsites: each becomes a node once, regardless of the number of dumps; each frame is
 //! named once for each of its annotations.
 
+mod list;
+
+use self::list::Packing;
 use super::annotation::{Annotation, Classes, Walk};
 use super::dump::{Dump, Facts, Measure, StackProfile, Values, View};
 use super::naming::FrameNamer;
@@ -96,12 +99,6 @@ const FRAMES_PER_NODE: usize = 2;
 /// Nodes that any stacks can use; the same number again is reserved for functions without inlined
 /// ones.
 const NODES: usize = 1 << 20;
-/// Functions of long runs in a list for each of those runs, in addition to [`NODES`].
-const LISTED_PER_FRAME: usize = 8;
-/// Position of the length in a packed run.
-const LENGTH_SHIFT: u32 = 56;
-/// Marks a run that is too long for a packed one.
-const LONG_RUN: u64 = u64::MAX;
 /// Maximum number of nodes.
 const MOST_NODES: usize = 1 << 31;
 
@@ -140,14 +137,12 @@ pub struct Projector<'a> {
     /// End of each run's frames in `run_frames`: inlined ones last.
     run_ends: Vec<usize>,
     run_frames: Vec<FrameId>,
-    /// For lists, as `by_frame`: the packed frames of each run and, in the last byte, their length;
-    /// [`LONG_RUN`] if they are longer; 0 if not yet known.
-    packed_runs: Vec<u64>,
+    packing: Packing,
     /// Library by mapping; `None` if not yet known.
     libraries: Vec<Option<LibraryId>>,
     /// Node by callsite; the root if not yet known, or for a callsite without frames.
     nodes: Vec<NodeId>,
-    /// Number of nodes up to which frames are expanded; in a list, the number of further functions.
+    /// Number of nodes up to which frames are expanded.
     limit: usize,
     /// Additional nodes for functions without inlined ones.
     more: usize,
@@ -170,7 +165,7 @@ impl<'a> Projector<'a> {
             by_frame: vec![0; tables.frames().len() * annotations],
             run_ends: Vec::new(),
             run_frames: Vec::new(),
-            packed_runs: Vec::new(),
+            packing: Packing::default(),
             libraries: vec![None; tables.mappings().len()],
             nodes: vec![NodeId::ROOT; tables.callsite_count()],
             limit: NODES,
@@ -230,72 +225,6 @@ impl<'a> Projector<'a> {
     pub fn finish(mut self) -> StackProfile {
         self.made.table.seal();
         self.made
-    }
-
-    /// Adds callsites to the list.
-    fn list(&mut self, new: &[CallsiteId]) {
-        let tables = &self.recording.tables;
-        let frames = new.iter().flat_map(|&c| tables.callsite(c));
-        self.namer.prepare(frames);
-        self.packed_runs.resize(self.by_frame.len(), 0);
-        let mut stack: Vec<u8> = Vec::new();
-        for &callsite in new {
-            let mut packed = tables.packed_callsite(callsite);
-            let mut walk = Walk::default();
-            let mut end = 0;
-            while let Some(frame) = packed::last(&mut packed).map(profile::FrameId) {
-                let annotation = self.annotation(frame, &mut walk);
-                let place = self.place(frame, annotation);
-                let run = match self.packed_runs[place] {
-                    0 => self.pack_run(frame, annotation),
-                    run => run,
-                };
-                if stack.len() < end + size_of::<u64>() {
-                    stack.resize(2 * end + size_of::<u64>(), 0);
-                }
-                if run != LONG_RUN {
-                    // The length follows the frames: it is overwritten, or behind the end.
-                    stack[end..end + size_of::<u64>()].copy_from_slice(&run.to_le_bytes());
-                    end += (run >> LENGTH_SHIFT) as usize;
-                    continue;
-                }
-                stack.truncate(end);
-                let frames = &self.run_frames[span(&self.run_ends, self.by_frame[place] - 1)];
-                // Its own function is within the limit in any case.
-                let kept = match frames.len() <= self.limit {
-                    true => frames.len(),
-                    false => 1,
-                };
-                self.limit = self.limit.saturating_add(LISTED_PER_FRAME) - kept.min(self.limit);
-                self.unexpanded.without_inlined += u64::from(kept < frames.len());
-                for frame in &frames[..kept] {
-                    packed::pack(frame.0, |byte| stack.push(byte));
-                }
-                end = stack.len();
-            }
-            self.nodes[callsite.0 as usize] = self.made.table.packed_stack(&stack[..end]);
-        }
-    }
-
-    /// Names a frame, and returns its run as in `packed_runs`.
-    #[cold]
-    fn pack_run(&mut self, frame: profile::FrameId, annotation: Annotation) -> u64 {
-        let run = self.run(frame, annotation);
-        let mut packed = Vec::new();
-        for frame in &self.run_frames[span(&self.run_ends, run - 1)] {
-            packed::pack(frame.0, |byte| packed.push(byte));
-        }
-        let mut bytes = [0; size_of::<u64>()];
-        let run = match packed.len() {
-            length if length < bytes.len() => {
-                bytes[..length].copy_from_slice(&packed);
-                u64::from_le_bytes(bytes) | (length as u64) << LENGTH_SHIFT
-            }
-            _ => LONG_RUN,
-        };
-        let place = self.place(frame, annotation);
-        self.packed_runs[place] = run;
-        run
     }
 
     /// Adds callsites to the tree. All descend it together, grouped by frame at each depth, so that

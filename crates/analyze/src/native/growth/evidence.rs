@@ -217,10 +217,7 @@ impl Units {
                         *sum = sum.plus(turnover);
                     }
                 });
-                grew = parallel::ranges(grew.len(), WORTH_THREADS, |range| {
-                    range.map(grows).collect::<Vec<_>>()
-                })
-                .concat();
+                grew = parallel::filter_map(grew.len(), WORTH_THREADS, |at| Some(grows(at)));
                 lines_grew = lines_grow.iter().map(grew_surely).collect();
             }
             if at == middle {

@@ -48,10 +48,9 @@ impl Growth<'_> {
                     trend: growth::trend(&thinned(held.at(at))),
                     turns_over: units.figures(level, wanted[at] as usize).turns_over(),
                 };
-                let courses = parallel::ranges(wanted.len(), WORTH_THREADS, |range| {
-                    range.map(course).collect::<Vec<_>>()
-                });
-                let rises = steady(&courses.concat(), self.rounds[heap]);
+                let courses =
+                    parallel::filter_map(wanted.len(), WORTH_THREADS, |at| Some(course(at)));
+                let rises = steady(&courses, self.rounds[heap]);
                 let mut tested = Tested {
                     significant: vec![false; units.len(level)],
                     steady: vec![false; units.len(level)],
@@ -249,10 +248,7 @@ fn testable(units: &Units, level: Level) -> Vec<(u32, f64)> {
         let is_testable = whole.hits() >= MIN_HITS_TO_TEST || whole.is_exact();
         is_testable.then(|| (unit as u32, whole.sign_test()))
     };
-    parallel::ranges(units.len(level), WORTH_THREADS, |range| {
-        range.filter_map(test).collect::<Vec<_>>()
-    })
-    .concat()
+    parallel::filter_map(units.len(level), WORTH_THREADS, test)
 }
 
 /// Maximum number of dumps for the trend test, which compares each with each.

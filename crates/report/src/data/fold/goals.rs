@@ -5,7 +5,7 @@ use heaptap_model::profile::index::{FastHash, Index, Seed};
 use heaptap_model::stacks::{Frame, FrameId, Kind, NodeId, StackTable};
 use std::collections::HashSet;
 
-/// Target of each callsite. All attempts share the columns by callsite.
+/// Target of each callsite. All attempts share the same memory.
 pub(super) struct Goals {
     /// By callsite of the table; numbers above those refer to `made`.
     of: Vec<u32>,
@@ -209,7 +209,7 @@ impl FoldAttempt<'_> {
         room: usize,
     ) -> bool {
         self.goals.made.clear();
-        self.goals.children = Index::default();
+        self.goals.children.clear();
         let used = self.weights.used.iter();
         for ((node, of), used) in (0..).zip(&mut self.goals.of).zip(used) {
             *of = if *used { 0 } else { node };

@@ -90,7 +90,7 @@ const NAMES: [&str; 10] = [
 
 impl Sections {
     /// Reads the sections whose names end in `suffix`, several in parallel. The largest usually
-    /// takes longer than all others together: meanwhile, `beside` is called with each number below
+    /// takes longer than all others together: meanwhile, `work` is called with each number below
     /// `more`.
     fn read(
         (bytes, elf): (&Bytes, &Elf),
@@ -98,7 +98,7 @@ impl Sections {
         loan: &Loan<'_>,
         threads: NonZero<usize>,
         notes: &Notes,
-        (more, beside): (usize, &(dyn Fn(usize) + Sync)),
+        (more, work): (usize, &(dyn Fn(usize) + Sync)),
     ) -> Sections {
         let read =
             |name: &str| match read_debug(bytes, elf, &format!("debug_{name}{suffix}"), loan)? {
@@ -111,7 +111,7 @@ impl Sections {
         let found = in_parallel(NAMES.len() + more, threads, |numbers| {
             let read = numbers.filter_map(|at| {
                 let Some(&short) = NAMES.get(at) else {
-                    beside(at - NAMES.len());
+                    work(at - NAMES.len());
                     return None;
                 };
                 let name = format!(".debug_{short}");
@@ -236,8 +236,8 @@ impl DebugInfo {
             let _ = Notes::default().catch_panic(".symtab", || demangled.fill(at));
         };
         let own = (&self.bytes, &self.elf);
-        let beside = (demangled.batches(), &demangle as &(dyn Fn(usize) + Sync));
-        let sections = Sections::read(own, "", &loan, threads, notes, beside);
+        let meanwhile = (demangled.batches(), &demangle as &(dyn Fn(usize) + Sync));
+        let sections = Sections::read(own, "", &loan, threads, notes, meanwhile);
         let supplement = self.supplement.as_ref().map(|(bytes, elf)| {
             Sections::read((bytes, elf), "", &loan, threads, notes, (0, &|_| {}))
         });
