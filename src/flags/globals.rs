@@ -75,11 +75,25 @@ pub struct Globals {
     /// Maximum number of threads [default: HEAPTAP_THREADS, or all processors]
     ///
     /// The limit is for each piece of work that is shared; a command can do two at once.
-    #[arg(long, global = true, hide_short_help = true, value_name = "N")]
+    #[arg(
+        long,
+        global = true,
+        hide_short_help = true,
+        value_name = "N",
+        value_parser = positive
+    )]
     pub threads: Option<NonZero<usize>>,
     /// No status line and no progress bars
     #[arg(long, global = true, hide_short_help = true)]
     pub no_progress: bool,
+}
+
+/// Parses a positive number.
+///
+/// # Errors
+/// Returns an error for anything else.
+pub fn positive(typed: &str) -> Result<NonZero<usize>, &'static str> {
+    typed.parse().map_err(|_| "not a positive number")
 }
 
 /// Environment variable for `--threads`.
@@ -93,7 +107,7 @@ impl Globals {
     pub fn limit_threads(&self) -> Result<(), Failure> {
         let of_environment = || match std::env::var(THREADS) {
             Ok(typed) if typed.is_empty() => Ok(None),
-            Ok(typed) => typed.parse().map(Some).map_err(|_| typed),
+            Ok(typed) => positive(&typed).map(Some).map_err(|_| typed),
             Err(std::env::VarError::NotPresent) => Ok(None),
             Err(std::env::VarError::NotUnicode(typed)) => Err(typed.to_string_lossy().into_owned()),
         };

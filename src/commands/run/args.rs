@@ -1,5 +1,6 @@
 //! The flags of `heaptap run`.
 
+use crate::flags::globals::positive;
 use crate::flags::names::NamesArgs;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -24,7 +25,13 @@ pub struct Args {
     #[arg(long, value_name = "CLASS")]
     pub device_class: Option<String>,
     /// Maximum number of devices at the same time
-    #[arg(long, value_name = "N", default_value = "8", hide_short_help = true)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "8",
+        value_parser = positive,
+        hide_short_help = true
+    )]
     pub jobs: NonZeroUsize,
     /// Only part I of N of the scenarios, such as 1/3
     #[arg(long, value_name = "I/N", value_parser = shard, hide_short_help = true)]
