@@ -278,16 +278,16 @@ async fn follow(
             _ = tick.tick() => processes.look(),
         }
     };
-    let mut is_released = false;
     let end = match recorded {
         Some(end) => end,
         None => {
             // Without a session, processes that start from now on would wait forever.
-            let mut releasing = Box::pin(tracing.release(release));
+            let mut releasing = Box::pin(tracing.stay_released(release));
+            let mut given_up = false;
             loop {
                 tokio::select! {
                     end = program.wait() => break end,
-                    _ = &mut releasing, if !is_released => is_released = true,
+                    () = &mut releasing, if !given_up => given_up = true,
                     signal = signals.next() => pass_on(signal, &program),
                     _ = tick.tick() => processes.look(),
                 }
@@ -311,7 +311,7 @@ async fn follow(
     // The heapprofds end with their session; what stays is the user's. What has just started waits
     // for another session.
     let releasing = async {
-        if !all_end(&mut processes).await && !is_released && tracing.release(release).await {
+        if !all_end(&mut processes).await && tracing.release(release).await {
             sleep(RELEASE).await;
         }
     };

@@ -324,6 +324,37 @@ fn a_lost_service_neither_stops_the_program_nor_hangs_its_children() {
     }
 }
 
+/// The program starts a child after `victim` is lost, and again after it is lost once more.
+#[test]
+#[ignore = "needs the bench: tests/bench/bench.sh test"]
+fn a_service_that_ends_slowly_or_twice_hangs_no_child() {
+    for victim in ["usr/bin/perfetto", "usr/sbin/traced"] {
+        let host = Host::new();
+        // Its sockets are closed long before it has ended.
+        let traced = fs::read_to_string(host.path("build/traced")).expect("a script");
+        let slow = traced.replace("exec ", "trap 'kill $child' TERM\n")
+            + "child=$!\nwait $child\nwait $child\nsleep 1\n";
+        host.script("build/traced", &slow.replace("\"$@\"\n", "\"$@\" &\n"));
+        let program = "for go in 1 2; do until [ -e $go ]; do sleep 0.05; done; ./leaky; \
+                       echo $go; done";
+        let run = host.start(&[], &["sh", "-c", program]);
+        until("the program", PATIENCE, || {
+            run.said().contains("recording sh")
+        });
+        signal(host.process(victim).expect(victim), "KILL");
+        until("its end", PATIENCE, || {
+            run.said().contains("perfetto or traced ended")
+        });
+        host.write("1", "");
+        until("the child", PATIENCE, || run.wrote() == "1\n");
+        signal(host.process(victim).expect(victim), "KILL");
+        host.write("2", "");
+        let ended = run.end(PATIENCE);
+        assert_eq!(ended.stdout, "1\n2\n", "{victim}: {ended:?}");
+        host.assert_nothing_left();
+    }
+}
+
 #[test]
 #[ignore = "needs the bench: tests/bench/bench.sh test"]
 fn an_empty_profile_has_its_reason_and_the_programs_failure_comes_first() {

@@ -29,6 +29,8 @@ const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time for perfetto to end: longer than its own limits of flushing and stopping.
 const STOP_TIMEOUT: Duration = Duration::from_secs(90);
 const END_TIMEOUT: Duration = Duration::from_secs(5);
+/// Attempts at a session that records nothing.
+const RELEASE_ATTEMPTS: usize = 3;
 /// Maximum length of a tool's own words in a message.
 const MAX_WORDS_BYTES: u64 = 400;
 
@@ -188,19 +190,38 @@ impl Tracing {
         }
     }
 
-    /// Starts a session that records nothing, so that processes started from now on do not wait for
-    /// one. Starts traced again if it is gone: the processes keep trying to connect. Returns
-    /// whether it is active.
-    pub async fn release(&mut self, config: &[u8]) -> bool {
-        self.perfetto = None;
-        if !matches!(self.traced.try_wait(), Ok(None)) {
-            match start_traced(&self.tools, &self.private).await {
-                Ok(traced) => self.traced = traced,
-                Err(_) => return false,
-            }
+    /// Keeps a session that records nothing active, so that processes started from now on do not
+    /// wait for one. Returns only if that fails.
+    pub async fn stay_released(&mut self, config: &[u8]) {
+        while self.release(config).await {
+            self.ended().await;
         }
+    }
+
+    /// Starts a session that records nothing, after the recording's, unless one is active. Starts
+    /// traced again if it is gone: the processes keep trying to connect. Returns whether the session
+    /// is active.
+    pub async fn release(&mut self, config: &[u8]) -> bool {
+        let session = self.perfetto.as_mut().map(Child::try_wait);
+        if matches!(session, Some(Ok(None))) {
+            return true;
+        }
+        self.perfetto = None;
         let output = self.private.file("release");
-        self.record(config, &output).await.is_ok()
+        for _ in 0..RELEASE_ATTEMPTS {
+            if !matches!(self.traced.try_wait(), Ok(None)) {
+                match start_traced(&self.tools, &self.private).await {
+                    Ok(traced) => self.traced = traced,
+                    Err(_) => return false,
+                }
+            }
+            if self.record(config, &output).await.is_ok() {
+                return true;
+            }
+            // A traced that was killed closes its sockets before it has ended.
+            end(&mut self.traced).await;
+        }
+        false
     }
 
     /// Ends what still runs, and removes the private directory.
