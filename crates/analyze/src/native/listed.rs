@@ -18,6 +18,13 @@ pub(super) struct Listed<'a> {
     from_root: bool,
 }
 
+/// Limits of visibility, until one shows a frame.
+const LEVELS: [Visibility; 3] = [
+    Visibility::Plain,
+    Visibility::Runtime,
+    Visibility::Allocator,
+];
+
 /// Own and cumulative sums by group; the columns of a group are adjacent.
 pub(super) type Sums = [Vec<i64>; 2];
 
@@ -47,6 +54,18 @@ impl<'a> Listed<'a> {
             started |= verdict.start && verdict.visibility != Visibility::Never;
             if started && verdict.visibility <= limit {
                 each(frame);
+            }
+        }
+    }
+
+    /// Appends the frames of a stack that are shown, outermost first: the least hidden ones if there
+    /// are no others.
+    pub(super) fn shown(&self, stack: u32, frames: &mut Vec<FrameId>) {
+        let start = frames.len();
+        for limit in LEVELS {
+            self.each_visible(stack, limit, |frame| frames.push(frame));
+            if frames.len() > start {
+                return;
             }
         }
     }
@@ -131,12 +150,7 @@ impl<'a> Listed<'a> {
             }
             on_it.clear();
             let mut innermost = None;
-            let levels = [
-                Visibility::Plain,
-                Visibility::Runtime,
-                Visibility::Allocator,
-            ];
-            for limit in levels {
+            for limit in LEVELS {
                 self.each_visible(stack, limit, |frame| {
                     let group = groups.group(frame).0 as usize;
                     innermost = Some(group);

@@ -317,6 +317,23 @@ impl<'a> Shown<'a> {
         std::iter::successors(Some(leaf), next).map_while(|id| self.frame(id))
     }
 
+    /// Appends the frames of the stack that receives the values of a table's callsite, outermost
+    /// first. Returns whether they are not excluded.
+    pub(super) fn frames_of(&self, node: NodeId, frames: &mut Vec<FrameId>) -> bool {
+        let Some(target) = self.target(node) else {
+            return false;
+        };
+        match &self.listed {
+            Some(listed) => listed.shown(node.0, frames),
+            None => {
+                let start = frames.len();
+                frames.extend(self.stack(target));
+                frames[start..].reverse();
+            }
+        }
+        true
+    }
+
     /// Returns the shown callsite that receives the values of a table's callsite; `None` if they
     /// are excluded.
     pub fn target(&self, node: NodeId) -> Option<ShownId> {

@@ -225,7 +225,9 @@ fn check(stacks: &Stacks, filter: &Filter) {
             .map(|(name, sums)| (name.as_str(), *sums))
             .collect();
         assert_eq!(found, expected, "{by:?}");
-        trees(&shown, &groups, &values, &expected);
+        let made = trees(&shown, &groups, &values, &expected);
+        let of_list = trees(&shown_of_list, &groups, &values_of_list, &expected);
+        assert_eq!(of_list, made, "{by:?}");
     }
     let mut expected: BTreeMap<Vec<usize>, i64> = BTreeMap::new();
     for (stack, a) in &left {
@@ -251,13 +253,13 @@ fn check(stacks: &Stacks, filter: &Filter) {
 }
 
 /// Checks that trees contain every byte: the self values of all nodes are those of the table's
-/// rows.
+/// rows. Returns the trees.
 fn trees(
     shown: &Shown<'_>,
     groups: &Groups<'_>,
     values: &Values,
     expected: &BTreeMap<&str, (i64, i64)>,
-) {
+) -> [Tree; 2] {
     let whole = Pruning {
         depth: usize::MAX,
         least: 0,
@@ -269,7 +271,7 @@ fn trees(
         _ => groups.name(group).into_owned(),
     };
     let (tree, left_out) = Tree::from_root(shown, groups, values, &whole);
-    let sums = shown.own(values, 0);
+    let sums = &values.columns[0];
     if sums.iter().all(|value| *value >= 0) {
         assert!(left_out.is_none_or(|rest| rest.cumulative[0] == 0));
     }
@@ -297,7 +299,8 @@ fn trees(
     }
     if sums.iter().all(|value| *value >= 0) {
         let own: i64 = inverted.nodes.iter().map(|node| node.own[0]).sum();
-        assert_eq!(own, shown.totals(values)[0] - sums[0]);
+        let with_frames: i64 = expected.values().map(|(own, _)| own).sum();
+        assert_eq!(own, with_frames);
     }
     for node in &inverted.nodes {
         let own = if node.depth == 0 {
@@ -308,6 +311,7 @@ fn trees(
         assert_eq!(node.own[0], own, "self is the allocating function's");
     }
     assert_eq!(tree.total, inverted.total);
+    [tree, inverted]
 }
 
 fn patterns() -> impl Strategy<Value = Vec<Regex>> {

@@ -1,20 +1,21 @@
-//! Callsites as a tree with one node per group: from the root, or from the allocating method.
-//! Contains merging, pruning and folding of recursion.
+//! Callsites as a tree with one node per group: from the root, or from the allocating method. Owns
+//! pruning. Only shown nodes are made: the stacks that pass a node are parted among its callees.
 //!
-//! A frame of the same group as its parent node does not get a node. A frame whose group occurs
-//! twice among the nearest [`REACH`] ancestors joins the nearest of them. A stack of a thousand
-//! calls of the same few functions thus becomes a few lines. Folded calls are counted.
+//! A frame of the same group as its parent node does not get a node. In a tree from the root, a frame
+//! whose group occurs twice among the nearest 16 ancestors joins the nearest of them. A stack of a
+//! thousand calls of the same few functions thus becomes a few lines. Folded calls are counted.
 
+mod paths;
+
+use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::ops::Range;
 
+use self::paths::{Cursor, Origin, Path, Paths, Stacks};
 use super::groups::{GroupId, Groups};
-use super::shown::{Shown, ShownId, Step};
+use super::shown::Shown;
 use heaptap_model::profile::index::FastHash;
 use heaptap_model::stacks::Values;
-use heaptap_model::stacks::calls::Calls;
-
-/// Number of ancestors to search for earlier calls of a function.
-pub const REACH: usize = 16;
 
 /// Selection of nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +30,8 @@ pub struct Pruning {
     pub most: usize,
 }
 
-/// Tree for display: nodes come after their parents, largest sibling first.
+/// Tree for display: nodes come after their parents, largest sibling first, equal ones in the order of
+/// their groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tree {
     /// Values of the root.
@@ -63,15 +65,6 @@ pub struct LeftOut {
     pub cumulative: Vec<i64>,
 }
 
-/// Tree of groups: parents before children, the root first.
-struct Merged {
-    /// Nodes with their groups as frames.
-    calls: Calls,
-    folded: Vec<u32>,
-    own: Vec<Vec<i64>>,
-    cumulative: Vec<Vec<i64>>,
-}
-
 impl Tree {
     /// Returns the tree from the root, and the nodes omitted below the root.
     pub fn from_root(
@@ -80,295 +73,265 @@ impl Tree {
         values: &Values,
         pruning: &Pruning,
     ) -> (Tree, Option<LeftOut>) {
-        merged(shown, groups, values).pruned(pruning)
-    }
-}
-
-/// Merges the callsites of a shown tree by group.
-fn merged(shown: &Shown<'_>, groups: &Groups<'_>, values: &Values) -> Merged {
-    let mut tree = Merged {
-        calls: Calls::default(),
-        folded: vec![0],
-        own: Vec::new(),
-        cumulative: Vec::new(),
-    };
-    let mut nodes = vec![0u32; shown.len()];
-    // Occurrences on the path, by node.
-    let mut counts = vec![0u32];
-    shown.walk(|step| match step {
-        Step::Enter(id) => {
-            let Some(frame) = shown.frame(id) else {
-                return;
-            };
-            let group = groups.group(frame);
-            let above = nodes[shown.parent(id).at()];
-            let node = tree.again(above, group);
-            let node = node.unwrap_or_else(|| tree.calls.child(above, group.0));
-            nodes[id.at()] = node;
-            if node as usize == counts.len() {
-                counts.push(0);
-                tree.folded.push(0);
-            }
-            let calls = &mut counts[node as usize];
-            let folded = &mut tree.folded[node as usize];
-            *folded = (*folded).max(*calls);
-            *calls += 1;
-        }
-        Step::Leave(id) => counts[nodes[id.at()] as usize] -= 1,
-    });
-    tree.calls.seal();
-    for column in 0..values.columns.len() {
-        let mut sums = vec![0i64; tree.len()];
-        shown.each(values, column, |target, value| {
-            let sum = &mut sums[nodes[target.at()] as usize];
-            *sum = sum.saturating_add(value);
-        });
-        tree.own.push(sums.clone());
-        tree.calls.accumulate(&mut sums);
-        tree.cumulative.push(sums);
-    }
-    tree
-}
-
-impl Merged {
-    fn len(&self) -> usize {
-        self.folded.len()
+        Growing::new(shown, groups, values, pruning, Origin::Root).grow()
     }
 
-    fn parent(&self, node: usize) -> u32 {
-        self.calls.all()[node].parent
-    }
-
-    fn group(&self, node: u32) -> GroupId {
-        GroupId(self.calls.all()[node as usize].frame)
-    }
-
-    /// Returns the existing node that absorbs a call of `group` from `above`.
-    fn again(&self, above: u32, group: GroupId) -> Option<u32> {
-        if above != 0 && self.group(above) == group {
-            return Some(above);
-        }
-        let mut nearest = None;
-        let mut at = above;
-        for _ in 0..REACH {
-            if at == 0 {
-                return None;
-            }
-            if self.group(at) == group {
-                match nearest {
-                    None => nearest = Some(at),
-                    found => return found,
-                }
-            }
-            at = self.parent(at as usize);
-        }
-        None
-    }
-
-    fn pruned(&self, pruning: &Pruning) -> (Tree, Option<LeftOut>) {
-        let count = self.len();
-        let of = |columns: &[Vec<i64>], node: u32| -> Vec<i64> {
-            columns.iter().map(|c| c[node as usize]).collect()
-        };
-        let mut starts = vec![0u32; count + 1];
-        for node in 1..count {
-            starts[self.parent(node) as usize + 1] += 1;
-        }
-        for node in 0..count {
-            starts[node + 1] += starts[node];
-        }
-        let mut places = starts.clone();
-        let mut children = vec![0u32; count.saturating_sub(1)];
-        for node in 1..count as u32 {
-            let place = &mut places[self.parent(node as usize) as usize];
-            children[*place as usize] = node;
-            *place += 1;
-        }
-        let below = |node: u32| {
-            let node = node as usize;
-            &children[starts[node] as usize..starts[node + 1] as usize]
-        };
-        let expand = |node: u32, depth: usize, room: usize| {
-            let candidates = below(node)
-                .iter()
-                .map(|&child| (child, of(&self.cumulative, child)));
-            chosen(candidates, depth, room, pruning)
-        };
-        let mut tree = Tree {
-            total: of(&self.cumulative, 0),
-            nodes: Vec::new(),
-        };
-        let (first, left_out) = expand(0, 0, pruning.most);
-        let mut pending: Vec<(u32, Option<usize>, usize)> = first
-            .into_iter()
-            .rev()
-            .map(|node| (node, None, 0))
-            .collect();
-        while let Some((node, above, depth)) = pending.pop() {
-            let at = tree.nodes.len();
-            let room = pruning.most.saturating_sub(at + 1 + pending.len());
-            let (chosen, left_out) = expand(node, depth + 1, room);
-            tree.nodes.push(Node {
-                above,
-                depth,
-                group: self.group(node),
-                own: of(&self.own, node),
-                cumulative: of(&self.cumulative, node),
-                folded: self.folded[node as usize],
-                left_out,
-            });
-            let below = chosen.into_iter().rev();
-            pending.extend(below.map(|child| (child, Some(at), depth + 1)));
-        }
-        (tree, left_out)
-    }
-}
-
-/// Selects the siblings to show, largest first, and sums the others.
-fn chosen<T>(
-    siblings: impl Iterator<Item = (T, Vec<i64>)>,
-    depth: usize,
-    room: usize,
-    pruning: &Pruning,
-) -> (Vec<T>, Option<LeftOut>) {
-    let weight = |values: &[i64]| values[pruning.column].unsigned_abs();
-    let mut wanted = Vec::new();
-    let mut rest = LeftOut {
-        count: 0,
-        cumulative: Vec::new(),
-    };
-    let leave = |rest: &mut LeftOut, values: Vec<i64>| {
-        rest.count += 1;
-        if rest.cumulative.is_empty() {
-            rest.cumulative = values;
-        } else {
-            for (sum, value) in rest.cumulative.iter_mut().zip(values) {
-                *sum = sum.saturating_add(value);
-            }
-        }
-    };
-    for (place, (sibling, values)) in siblings.enumerate() {
-        if depth < pruning.depth && weight(&values) >= pruning.least.max(1) {
-            wanted.push((std::cmp::Reverse(weight(&values)), place, sibling, values));
-        } else if values.iter().any(|value| *value != 0) {
-            leave(&mut rest, values);
-        }
-    }
-    wanted.sort_by_key(|(weight, place, ..)| (*weight, *place));
-    for (.., values) in wanted.drain(room.min(wanted.len())..) {
-        leave(&mut rest, values);
-    }
-    let kept = wanted.into_iter().map(|(_, _, sibling, _)| sibling);
-    (kept.collect(), (rest.count > 0).then_some(rest))
-}
-
-/// Stacks of a call in an inverted tree: their ends and current positions.
-struct Callers {
-    group: GroupId,
-    folded: u32,
-    /// Callsite with the values, and the next frame of its stack.
-    stacks: Vec<(ShownId, ShownId)>,
-}
-
-impl Tree {
-    /// Returns the tree from the allocating method to its callers. Only shown nodes are computed:
-    /// cost is the number of stacks times the number of levels.
+    /// Returns the tree from the allocating method to its callers.
     pub fn inverted(
         shown: &Shown<'_>,
         groups: &Groups<'_>,
         values: &Values,
         pruning: &Pruning,
     ) -> (Tree, Option<LeftOut>) {
-        let columns = values.columns.len();
-        let own = shown.own_columns(values);
-        let sum = |stacks: &[(ShownId, ShownId)]| -> Vec<i64> {
-            let mut values = vec![0i64; columns];
-            for (owner, _) in stacks {
-                for (value, column) in values.iter_mut().zip(&own) {
-                    *value = value.saturating_add(column[owner.at()]);
-                }
-            }
-            values
-        };
-        let mut owners: Vec<(ShownId, ShownId)> = Vec::new();
-        shown.walk(|step| {
-            if let Step::Enter(id) = step
-                && own.iter().any(|column| column[id.at()] != 0)
-            {
-                owners.push((id, id));
-            }
-        });
-        let mut tree = Tree {
-            total: shown.totals(values),
-            nodes: Vec::new(),
-        };
-        let expand = |stacks: Vec<(ShownId, ShownId)>, depth: usize, room: usize| {
-            let mut found: Vec<Callers> = Vec::new();
-            let mut known: HashMap<u64, usize, FastHash> = HashMap::default();
-            for (owner, at) in stacks {
-                let Some(frame) = shown.frame(at) else {
-                    continue;
-                };
-                let group = groups.group(frame);
-                let (next, folded) = past(shown, groups, at, group);
-                let place = *known.entry(u64::from(group.0)).or_insert_with(|| {
-                    found.push(Callers {
-                        group,
-                        folded: 0,
-                        stacks: Vec::new(),
-                    });
-                    found.len() - 1
-                });
-                found[place].folded = found[place].folded.max(folded);
-                found[place].stacks.push((owner, next));
-            }
-            let weighed = found.into_iter().map(|callers| {
-                let values = sum(&callers.stacks);
-                (callers, values)
-            });
-            chosen(weighed, depth, room, pruning)
-        };
-        let (first, left_out) = expand(owners, 0, pruning.most);
-        let mut pending: Vec<(Callers, Option<usize>, usize)> = first
-            .into_iter()
-            .rev()
-            .map(|callers| (callers, None, 0))
-            .collect();
-        while let Some((callers, above, depth)) = pending.pop() {
-            let at = tree.nodes.len();
-            let room = pruning.most.saturating_sub(at + 1 + pending.len());
-            let cumulative = sum(&callers.stacks);
-            // Own values belong to the allocating method, not to its callers.
-            let own = match above {
-                None => cumulative.clone(),
-                Some(_) => vec![0; columns],
-            };
-            let (chosen, left_out) = expand(callers.stacks, depth + 1, room);
-            tree.nodes.push(Node {
-                above,
-                depth,
-                group: callers.group,
-                own,
-                cumulative,
-                folded: callers.folded,
-                left_out,
-            });
-            let below = chosen.into_iter().rev();
-            pending.extend(below.map(|callers| (callers, Some(at), depth + 1)));
-        }
-        (tree, left_out)
+        Growing::new(shown, groups, values, pruning, Origin::Leaf).grow()
     }
 }
 
-/// Returns the first caller of `at` in another group, and the number of calls skipped in this
-/// group.
-fn past(shown: &Shown<'_>, groups: &Groups<'_>, mut at: ShownId, group: GroupId) -> (ShownId, u32) {
-    let mut folded = 0;
-    loop {
-        at = shown.parent(at);
-        match shown.frame(at) {
-            Some(frame) if groups.group(frame) == group => folded += 1,
-            _ => return (at, folded),
+/// A tree that grows from its origin, largest node first.
+struct Growing<'a> {
+    shown: &'a Shown<'a>,
+    groups: &'a Groups<'a>,
+    values: &'a Values,
+    pruning: &'a Pruning,
+    origin: Origin,
+    paths: Paths,
+    /// Paths, so that those through a node are adjacent.
+    cursors: Vec<Cursor>,
+    /// Room for parting.
+    spare: Vec<Cursor>,
+    /// Position among the siblings, by group; [`NONE`] between expansions.
+    places: Vec<u32>,
+    tree: Tree,
+}
+
+const NONE: u32 = u32::MAX;
+
+/// Node that is not expanded yet.
+struct Branch {
+    group: GroupId,
+    cumulative: Vec<i64>,
+    /// Its paths.
+    range: Range<usize>,
+}
+
+/// Nodes below a node.
+struct Below {
+    /// Nodes to show.
+    chosen: Vec<Branch>,
+    left_out: Option<LeftOut>,
+    /// Sums of the paths that end at the node.
+    own: Vec<i64>,
+}
+
+impl<'a> Growing<'a> {
+    fn new(
+        shown: &'a Shown<'a>,
+        groups: &'a Groups<'a>,
+        values: &'a Values,
+        pruning: &'a Pruning,
+        origin: Origin,
+    ) -> Self {
+        // One level more tells which paths end at the last one.
+        let depth = pruning.depth.saturating_add(1);
+        let paths = Paths::of(shown, groups, values, origin, depth);
+        Growing {
+            shown,
+            groups,
+            values,
+            pruning,
+            origin,
+            cursors: paths.cursors(),
+            paths,
+            spare: Vec::new(),
+            places: vec![NONE; groups.len()],
+            tree: Tree {
+                total: shown.totals(values),
+                nodes: Vec::new(),
+            },
         }
     }
+
+    fn grow(mut self) -> (Tree, Option<LeftOut>) {
+        let root = self.expand(0..self.cursors.len(), 0, self.pruning.most);
+        let mut pending: Vec<(Branch, Option<usize>, usize)> = Vec::new();
+        let chosen = root.chosen.into_iter().rev();
+        pending.extend(chosen.map(|branch| (branch, None, 0)));
+        while let Some((branch, above, depth)) = pending.pop() {
+            let at = self.tree.nodes.len();
+            let room = self.pruning.most.saturating_sub(at + 1 + pending.len());
+            let below = self.expand(branch.range, depth + 1, room);
+            let own = match (self.origin, above) {
+                (Origin::Root, _) => below.own,
+                (Origin::Leaf, None) => branch.cumulative.clone(),
+                // Own values belong to the allocating method, not to its callers.
+                (Origin::Leaf, Some(_)) => vec![0; branch.cumulative.len()],
+            };
+            self.tree.nodes.push(Node {
+                above,
+                depth,
+                group: branch.group,
+                own,
+                cumulative: branch.cumulative,
+                folded: 0,
+                left_out: below.left_out,
+            });
+            let chosen = below.chosen.into_iter().rev();
+            pending.extend(chosen.map(|branch| (branch, Some(at), depth + 1)));
+        }
+        self.count_folded();
+        (self.tree, root.left_out)
+    }
+
+    /// Parts the paths through a node among its callees, and selects those to show.
+    fn expand(&mut self, range: Range<usize>, depth: usize, room: usize) -> Below {
+        let columns = &self.values.columns;
+        let add = |sums: &mut [i64], row: u32| {
+            for (sum, column) in sums.iter_mut().zip(columns) {
+                *sum = sum.saturating_add(column[row as usize]);
+            }
+        };
+        let mut own = vec![0i64; columns.len()];
+        let mut callees: Vec<GroupId> = Vec::new();
+        let mut counts: Vec<usize> = Vec::new();
+        let mut sums: Vec<i64> = Vec::new();
+        let mut ended = 0;
+        for cursor in &mut self.cursors[range.clone()] {
+            let Some(group) = self.paths.next(cursor) else {
+                cursor.next = NONE;
+                ended += 1;
+                add(&mut own, cursor.row);
+                continue;
+            };
+            let place = &mut self.places[group.0 as usize];
+            if *place == NONE {
+                *place = callees.len() as u32;
+                callees.push(group);
+                counts.push(0);
+                sums.resize(sums.len() + columns.len(), 0);
+            }
+            cursor.next = *place;
+            let place = *place as usize;
+            counts[place] += 1;
+            add(
+                &mut sums[place * columns.len()..][..columns.len()],
+                cursor.row,
+            );
+        }
+        // Those that ended come first.
+        let mut start = range.start + ended;
+        let branches = callees.iter().zip(&counts).zip(sums.chunks(columns.len()));
+        let branches: Vec<Branch> = branches
+            .map(|((&group, count), sums)| {
+                start += count;
+                Branch {
+                    group,
+                    cumulative: sums.to_vec(),
+                    range: start - count..start,
+                }
+            })
+            .collect();
+        for group in callees {
+            self.places[group.0 as usize] = NONE;
+        }
+        if depth < self.pruning.depth && branches.len() + ended.min(1) > 1 {
+            let ends = branches.iter().map(|branch| branch.range.start);
+            self.part(range, ends.collect());
+        }
+        let (chosen, left_out) = chosen(branches, depth, room, self.pruning);
+        Below {
+            chosen,
+            left_out,
+            own,
+        }
+    }
+
+    /// Sorts the paths of a range by callee. `places` are the positions of their first ones.
+    fn part(&mut self, range: Range<usize>, mut places: Vec<usize>) {
+        self.spare.clear();
+        self.spare.extend_from_slice(&self.cursors[range.clone()]);
+        let mut ended = range.start;
+        for cursor in &self.spare {
+            let place = match cursor.next {
+                NONE => &mut ended,
+                next => &mut places[next as usize],
+            };
+            self.cursors[*place] = *cursor;
+            *place += 1;
+        }
+    }
+
+    /// Counts the folded calls of the nodes: reads the stacks that have some again.
+    fn count_folded(&mut self) {
+        let mut known: HashMap<u64, u32, FastHash> = HashMap::default();
+        let key = |above: Option<usize>, group: GroupId| {
+            let above = above.map_or(0, |above| above as u64 + 1);
+            above << 32 | u64::from(group.0)
+        };
+        for (at, node) in self.tree.nodes.iter().enumerate() {
+            known.insert(key(node.above, node.group), at as u32);
+        }
+        let mut stacks = Stacks::new(self.shown, self.groups, self.origin);
+        let mut path = Path::new(self.groups, self.origin);
+        // Calls of the current stack, by node.
+        let mut calls = vec![0u32; self.tree.nodes.len()];
+        let mut called: Vec<usize> = Vec::new();
+        // Nodes of the path, as far as they are in the tree.
+        let mut nodes: Vec<usize> = Vec::new();
+        for row in self.paths.folded() {
+            let Some(groups) = stacks.get(self.values, row as usize) else {
+                continue;
+            };
+            path.clear();
+            nodes.clear();
+            for at in called.drain(..) {
+                calls[at] = 0;
+            }
+            for group in groups {
+                path.step(group);
+                let length = path.groups.len();
+                nodes.truncate(length);
+                if nodes.len() + 1 == length {
+                    let above = nodes.last().copied();
+                    nodes.extend(known.get(&key(above, group)).map(|at| *at as usize));
+                }
+                if nodes.len() == length {
+                    let at = nodes[length - 1];
+                    let folded = &mut self.tree.nodes[at].folded;
+                    *folded = (*folded).max(calls[at]);
+                    calls[at] += 1;
+                    called.push(at);
+                }
+            }
+        }
+    }
+}
+
+/// Selects the siblings to show, largest first, and sums the others.
+fn chosen(
+    siblings: Vec<Branch>,
+    depth: usize,
+    room: usize,
+    pruning: &Pruning,
+) -> (Vec<Branch>, Option<LeftOut>) {
+    let weight = |branch: &Branch| branch.cumulative[pruning.column].unsigned_abs();
+    let is_wanted =
+        |branch: &Branch| depth < pruning.depth && weight(branch) >= pruning.least.max(1);
+    let (mut chosen, mut others): (Vec<Branch>, Vec<Branch>) =
+        siblings.into_iter().partition(is_wanted);
+    chosen.sort_unstable_by_key(|branch| (Reverse(weight(branch)), branch.group));
+    others.extend(chosen.drain(room.min(chosen.len())..));
+    others.retain(|branch| branch.cumulative.iter().any(|value| *value != 0));
+    let count = others.len();
+    let add = |mut sums: Vec<i64>, branch: Branch| {
+        for (sum, value) in sums.iter_mut().zip(branch.cumulative) {
+            *sum = sum.saturating_add(value);
+        }
+        sums
+    };
+    let mut others = others.into_iter();
+    let left_out = others.next().map(|first| LeftOut {
+        count,
+        cumulative: others.fold(first.cumulative, add),
+    });
+    (chosen, left_out)
 }
