@@ -2,14 +2,14 @@
 
 use crate::analyze::filter::Filter;
 use crate::analyze::histogram::{Histogram, HistogramKey, ObjectScope, Row, histogram};
-use crate::analyze::holders::{self, Holders};
+use crate::analyze::holders::{self, Holders, Reading};
 use crate::analyze::label;
 use crate::analyze::largest::{self, Large};
 use crate::analyze::leaks::{self, Leaks};
 use crate::analyze::paths::{Path, Ways};
 use crate::analyze::tree::{self, Tree};
 use crate::analyze::waste::{self, Waste};
-use crate::heap_graph::{ClassIndex, DumpSource, ObjectIndex, Referrers};
+use crate::heap_graph::{ClassIndex, DumpSource, ObjectIndex};
 use crate::heaps::java::diff::{ChangeRow, DiffReport};
 use crate::heaps::java::facts::Figures;
 use crate::heaps::java::{JavaHeap, ProgressReporter};
@@ -18,9 +18,7 @@ use crate::report::java::change::{Change, Changed, ChangedLeak, Sizes};
 use crate::report::java::{self, JavaPage, JavaPart};
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::collections::HashMap;
 
 /// Number of listed objects, each with its path.
 const LARGEST: usize = 40;
@@ -66,30 +64,18 @@ pub(super) fn part(
         }
         _ => None,
     };
-    // The search for holders takes longest, so this thread helps after the other analyses.
-    let wanted = OnceLock::new();
-    let search = || {
-        let of = || HolderQueue::new(heap, &classes.rows, change.as_ref());
-        wanted.get_or_init(of).search(heap)
+    let analyse = || Analyses {
+        packages: by(HistogramKey::Package),
+        largest: largest_with_paths(heap, total / 1000),
+        leaks: match contents {
+            true => leaks::find(graph),
+            false => leaks::find_without_texts(graph),
+        },
+        waste: waste::find(graph, &dominators.reachable(), WASTE),
+        tree: tree::merged(graph, dominators, total / LEAST_SHARE),
     };
-    let analyse = || {
-        let rest = Analyses {
-            packages: by(HistogramKey::Package),
-            largest: largest_with_paths(heap, total / 1000),
-            leaks: match contents {
-                true => leaks::find(graph),
-                false => leaks::find_without_texts(graph),
-            },
-            waste: waste::find(graph, &dominators.reachable(), WASTE),
-            tree: tree::merged(graph, dominators, total / LEAST_SHARE),
-        };
-        (search(), rest)
-    };
-    let (mut held, (others, rest)) = parallel::both(search, analyse);
-    held.extend(others);
-    // Only the search needed its lists of objects and the reversed references.
-    drop(wanted);
-    let held = held.into_values().collect();
+    let search = || holders_of_classes(heap, &classes.rows, change.as_ref());
+    let (held, rest) = parallel::both(search, analyse);
     let page = JavaPage {
         name: heap.name(),
         number: heap.number,
@@ -138,72 +124,43 @@ fn largest_with_paths(heap: &JavaHeap, least: u64) -> Vec<(Large, Path)> {
     large.into_iter().map(with_path).collect()
 }
 
-/// Classes whose holders the page shows, for several threads to search.
-struct HolderQueue {
-    /// Names, and the objects until a thread takes them.
-    classes: Vec<(String, Mutex<Vec<ObjectIndex>>)>,
-    referrers: Referrers,
-    /// Index of the class to search next.
-    next: AtomicUsize,
-}
-
-impl HolderQueue {
-    /// Returns the classes that grew most, and those with most shallow bytes. Names are those of
-    /// `diff`, without parts that differ between runs.
-    fn new(heap: &JavaHeap, rows: &[Row], change: Option<&Change>) -> HolderQueue {
-        let graph = &heap.graph;
-        let mut rows: Vec<_> = rows.iter().collect();
-        rows.sort_by_key(|row| {
-            let own = row.sums.shallow_bytes.saturating_add(row.sums.native_bytes);
-            (Reverse(own), &row.name)
-        });
-        let grown = change.into_iter().flat_map(|change| &change.classes);
-        let grown = grown.filter(|row| row.has_grown()).take(GROWN);
-        let largest = rows.iter().take(HELD);
-        let mut names: Vec<Cow<'_, str>> = grown
-            .map(|row| Cow::Borrowed(row.name.as_str()))
-            .chain(largest.map(|row| label::without_address(&row.name)))
-            .collect();
-        let mut place: HashMap<Cow<'_, str>, usize> = HashMap::new();
-        names.retain(|name| {
-            let next = place.len();
-            *place.entry(name.clone()).or_insert(next) == next
-        });
-        let of_class: Vec<Option<usize>> = (0..graph.classes().len() as u32)
-            .map(|class| {
-                let name = label::class_name(graph, ClassIndex(class));
-                place.get(label::without_address(name).as_ref()).copied()
-            })
-            .collect();
-        let objects = holders::objects_of(graph, heap.dominators(), names.len(), &of_class);
-        let names = names.into_iter().map(Cow::into_owned);
-        HolderQueue {
-            classes: names.zip(objects.into_iter().map(Mutex::new)).collect(),
-            referrers: Referrers::of(graph, heap.follow),
-            next: AtomicUsize::new(0),
-        }
-    }
-
-    /// Searches classes that no other thread does; returns their holders by index.
-    fn search(&self, heap: &JavaHeap) -> BTreeMap<usize, (String, Holders)> {
-        let mut search = None;
-        let mut found = BTreeMap::new();
-        loop {
-            let at = self.next.fetch_add(1, Ordering::Relaxed);
-            let Some((name, objects)) = self.classes.get(at) else {
-                return found;
-            };
-            let search = search.get_or_insert_with(|| {
-                let dominators = heap.dominators();
-                holders::Search::new(&heap.graph, dominators, &self.referrers, heap.follow)
-            });
-            let objects = objects
-                .lock()
-                .map(|mut objects| std::mem::take(&mut *objects));
-            let holders = search.holders(name, objects.unwrap_or_default());
-            found.insert(at, (name.clone(), holders));
-        }
-    }
+/// Returns the holders of the classes that grew most, and of those with most shallow bytes. Names
+/// are those of `diff`, without parts that differ between runs.
+fn holders_of_classes(
+    heap: &JavaHeap,
+    rows: &[Row],
+    change: Option<&Change>,
+) -> Vec<(String, Holders)> {
+    let graph = &heap.graph;
+    let mut rows: Vec<_> = rows.iter().collect();
+    rows.sort_by_key(|row| {
+        let own = row.sums.shallow_bytes.saturating_add(row.sums.native_bytes);
+        (Reverse(own), &row.name)
+    });
+    let grown = change.into_iter().flat_map(|change| &change.classes);
+    let grown = grown.filter(|row| row.has_grown()).take(GROWN);
+    let largest = rows.iter().take(HELD);
+    let mut names: Vec<Cow<'_, str>> = grown
+        .map(|row| Cow::Borrowed(row.name.as_str()))
+        .chain(largest.map(|row| label::without_address(&row.name)))
+        .collect();
+    let mut place: HashMap<Cow<'_, str>, usize> = HashMap::new();
+    names.retain(|name| {
+        let next = place.len();
+        *place.entry(name.clone()).or_insert(next) == next
+    });
+    let of_class: Vec<Option<usize>> = (0..graph.classes().len() as u32)
+        .map(|class| {
+            let name = label::class_name(graph, ClassIndex(class));
+            place.get(label::without_address(name).as_ref()).copied()
+        })
+        .collect();
+    let mut search = holders::Search::new(graph, heap.dominators(), heap.follow, Reading::Ahead);
+    let searched = names.into_iter().enumerate().map(|(at, name)| {
+        let holders = search.holders(&name, holders::objects_of(graph, &of_class, at));
+        (name.into_owned(), holders)
+    });
+    searched.collect()
 }
 
 /// Converts a difference of heaps for the page.

@@ -5,7 +5,8 @@ use super::fields::{self, NamedField};
 use super::label;
 use super::repetition::{self, Repeated};
 use heaptap_model::heap_graph::{
-    ClassIndex, Follow, HeapGraph, ObjectIndex, ReferenceKind, RootKind, ShortestPaths,
+    ClassIndex, Follow, HeapGraph, ObjectIndex, ReferenceField, ReferenceKind, RootKind,
+    ShortestPaths,
 };
 use std::collections::HashMap;
 use std::fmt;
@@ -271,11 +272,26 @@ pub struct Links<'a> {
     graph: &'a HeapGraph,
     follow: Follow,
     large: HashMap<ObjectIndex, HashMap<ObjectIndex, Link>>,
-    /// By class, the places of the first fields that are references, at most [`MANY`] + 1; `None` if
-    /// not looked up yet.
-    places: Vec<Option<Box<[u32]>>>,
+    /// By class, the first fields that are references, at most [`MANY`] + 1; `None` if not looked up
+    /// yet.
+    fields: Vec<Option<Box<[ReferenceField]>>>,
     /// Number of owners that were read for their places.
     read: usize,
+}
+
+/// Where the references of an object are.
+#[derive(Debug, Clone, Copy)]
+pub enum Places {
+    /// In the elements of an array.
+    Elements,
+    /// In fields.
+    Fields {
+        class: ClassIndex,
+        /// One bit for each field of the class that is a reference, the first one lowest; not set
+        /// for null.
+        filled: u64,
+    },
+    Unknown,
 }
 
 /// Number of owners after which the contents that were read are released: they are all over the
@@ -292,48 +308,68 @@ impl<'a> Links<'a> {
             graph,
             follow,
             large: HashMap::new(),
-            places: vec![None; graph.classes().len()],
+            fields: vec![None; graph.classes().len()],
             read: 0,
         }
     }
 
-    /// Returns a number that identifies the result of [`Links::any`] among those of all objects of
-    /// a class other than class objects; `None` if the result depends on the object.
+    /// Returns the places of an object's references, for an object of `class` other than a class
+    /// object. Reads an instance with null references only if `may_read`: instances of one class
+    /// are all over the dump.
     #[inline]
-    pub fn place(
-        &mut self,
-        class: ClassIndex,
-        owner: ObjectIndex,
-        target: ObjectIndex,
-    ) -> Option<u32> {
+    pub fn places(&mut self, class: ClassIndex, owner: ObjectIndex, may_read: bool) -> Places {
         let graph = self.graph;
         let facts = graph.class(class);
         if facts.is_array() {
-            return Some(0);
+            return Places::Elements;
         }
         let references = graph.references(owner);
         // A referent that is not followed is a reference, too, but not one that keeps its target.
         if ReferenceKind::of_class(facts.kind).is_some() || references.len() > MANY {
-            return None;
+            return Places::Unknown;
         }
-        let places = match &self.places[class.at()] {
-            Some(places) => places,
-            None => {
-                let places = graph.contents().reference_places(graph, class, MANY + 1);
-                self.places[class.at()].insert(places)
-            }
+        let fields = match &mut self.fields[class.at()] {
+            Some(fields) => &*fields,
+            none => none.insert(graph.contents().reference_fields(graph, class, MANY + 1)),
         };
+        if fields.is_empty() || fields.len() > MANY {
+            return Places::Unknown;
+        }
         // Without nulls, the references are those of the fields, in their order. The last one can
         // be that to the class, which is not a field.
-        if references.len() == places.len() && references.last().copied() != facts.object {
-            let at = references.iter().position(|&other| other == target)?;
-            return Some(places[at]);
+        if references.len() == fields.len() && references.last().copied() != facts.object {
+            let filled = u64::MAX >> (u64::BITS as usize - fields.len());
+            return Places::Fields { class, filled };
+        }
+        if !may_read {
+            return Places::Unknown;
         }
         self.read += 1;
         if self.read.is_multiple_of(RELEASE_INTERVAL_OWNERS) {
             graph.contents().release();
         }
-        graph.contents().place_of(graph, owner, target)
+        match graph.contents().filled_fields(owner, fields) {
+            Some(filled) => Places::Fields { class, filled },
+            None => Places::Unknown,
+        }
+    }
+
+    /// Returns a number that identifies the result of [`Links::any`] for the reference at that
+    /// position among all objects of the class; `None` if the result depends on the object.
+    #[inline]
+    pub fn place(&self, places: Places, position: usize) -> Option<u32> {
+        match places {
+            Places::Elements => Some(0),
+            Places::Fields { class, mut filled } => {
+                for _ in 0..position {
+                    filled &= filled.wrapping_sub(1);
+                }
+                // No bit is left for the reference to the class, which is not a field.
+                let fields = self.fields[class.at()].as_ref()?;
+                Some(fields.get(filled.trailing_zeros() as usize)?.place)
+            }
+            Places::Unknown => None,
+        }
     }
 
     /// Returns the first reference from `owner` to `target` that keeps it alive, with array

@@ -3,7 +3,8 @@
 use super::dsl::{Heap, heap};
 use super::filter::Filter;
 use super::histogram::{Histogram, HistogramKey, ObjectScope, Sums, by_root, histogram};
-use super::{diff, holders, inspect, largest, paths, tree};
+use super::holders::{self, Reading};
+use super::{diff, inspect, largest, paths, tree};
 use heaptap_model::heap_graph::{
     Dominators, Follow, HeapKind, Reachable, Referrers, ShortestPaths,
 };
@@ -236,8 +237,7 @@ fn all_paths_merge_by_class_and_field() {
     let lab = lab();
     let follow = Follow::default();
     let dominators = Dominators::compute(&lab.graph, follow);
-    let referrers = Referrers::of(&lab.graph, follow);
-    let mut search = holders::Search::new(&lab.graph, &dominators, &referrers, follow);
+    let mut search = holders::Search::new(&lab.graph, &dominators, follow, Reading::OnDemand);
     let mut of = |name: &str, targets: &[&str]| {
         let targets: Vec<_> = targets.iter().map(|t| lab.at(t)).collect();
         drawn(&search.holders(name, targets))
@@ -275,8 +275,7 @@ fn linked_lists_share_a_node_and_dead_ends_are_left_out() {
     let list = heap(&text);
     let follow = Follow::default();
     let dominators = Dominators::compute(&list.graph, follow);
-    let referrers = Referrers::of(&list.graph, follow);
-    let mut search = holders::Search::new(&list.graph, &dominators, &referrers, follow);
+    let mut search = holders::Search::new(&list.graph, &dominators, follow, Reading::Ahead);
     let tree = search.holders("last", vec![list.at("n4999")]);
     assert_eq!(
         drawn(&tree),

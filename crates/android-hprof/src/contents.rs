@@ -13,7 +13,7 @@ use super::sub_records::{ClassDump, SubRecord, SubRecords};
 use heaptap_model::bytes::Bytes;
 use heaptap_model::heap_graph::{
     AllocationSite, BasicType, ClassIndex, ClassKind, Contents, Field, FieldRenamer, HeapGraph,
-    ObjectId, ObjectIndex, PrimitiveArray, ThreadFacts, Value,
+    ObjectId, ObjectIndex, PrimitiveArray, ReferenceField, ThreadFacts, Value,
 };
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
@@ -283,49 +283,43 @@ impl Contents for HprofContents {
         }
     }
 
-    fn place_of(&self, graph: &HeapGraph, object: ObjectIndex, target: ObjectIndex) -> Option<u32> {
-        let SubRecord::Instance(instance) = self.record(object)? else {
-            return None;
-        };
-        // The graph has the references without nulls, in the order of the fields: counting them takes
-        // less time than looking up the target's ID. A class pointer is not one of them.
-        let is_target = |&other: &ObjectIndex| other == target;
-        let mut before = graph.references(object).iter().position(is_target)?;
-        let id_size = self.outline.id_size;
-        let mut at = 0;
-        let mut place = 0;
-        for class in graph.ancestry(graph.class_of(object)) {
-            let class = graph.class(class);
-            for field in &class.fields {
-                let basic = field.basic.unwrap_or(BasicType::Object);
-                let end = at + basic.bytes(id_size.bytes());
-                let bytes = instance.data.get(at..end)?;
-                if basic == BasicType::Object
-                    && id_size.read(bytes) != Some(0)
-                    && !is_class_pointer(&class.name, &field.name)
-                {
-                    match before.checked_sub(1) {
-                        Some(left) => before = left,
-                        None => return Some(place),
-                    }
-                }
-                at = end;
-                place += 1;
-            }
-        }
-        None
-    }
-
-    fn reference_places(&self, graph: &HeapGraph, class: ClassIndex, most: usize) -> Box<[u32]> {
+    fn reference_fields(
+        &self,
+        graph: &HeapGraph,
+        class: ClassIndex,
+        most: usize,
+    ) -> Box<[ReferenceField]> {
         let fields = graph.ancestry(class).flat_map(|class| {
             let declaring = graph.class(class);
             declaring.fields.iter().map(move |field| (declaring, field))
         });
-        let references = fields.zip(0..).filter(|((declaring, field), _)| {
+        let id_bytes = self.outline.id_size.bytes();
+        let mut end = 0usize;
+        let references = fields.zip(0..).filter_map(|((declaring, field), place)| {
             let basic = field.basic.unwrap_or(BasicType::Object);
-            basic == BasicType::Object && !is_class_pointer(&declaring.name, &field.name)
+            let offset = end;
+            end = end.saturating_add(basic.bytes(id_bytes));
+            let is_reference =
+                basic == BasicType::Object && !is_class_pointer(&declaring.name, &field.name);
+            is_reference.then_some(ReferenceField { place, offset })
         });
-        references.map(|(_, place)| place).take(most).collect()
+        references.take(most).collect()
+    }
+
+    fn filled_fields(&self, object: ObjectIndex, fields: &[ReferenceField]) -> Option<u64> {
+        let SubRecord::Instance(instance) = self.record(object)? else {
+            return None;
+        };
+        let mut filled = 0;
+        for (bit, field) in fields.iter().take(64).enumerate() {
+            let bytes = instance.data.get(field.offset..);
+            // The offsets ascend, so an instance that is cut short does not have the others either.
+            let Some(id) = bytes.and_then(|bytes| self.outline.id_size.read(bytes)) else {
+                break;
+            };
+            filled |= u64::from(id != 0) << bit;
+        }
+        Some(filled)
     }
 
     fn has_values(&self) -> bool {

@@ -114,6 +114,15 @@ pub struct ReferenceName<'a> {
     pub original: Option<(&'a str, &'a str)>,
 }
 
+/// A field of a class or its superclasses that holds a reference of the graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReferenceField {
+    /// Number among all fields of the class and its superclasses.
+    pub place: u32,
+    /// Where the value is in the data of an instance.
+    pub offset: usize,
+}
+
 /// Original class and name of a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OriginalField {

@@ -3,7 +3,8 @@
 use super::class::{Class, upwards};
 use super::class_column::ClassColumn;
 use super::contents::{
-    AllocationSite, Field, FieldRenamer, PrimitiveArray, ReferenceName, ThreadFacts, Value,
+    AllocationSite, Field, FieldRenamer, PrimitiveArray, ReferenceField, ReferenceName,
+    ThreadFacts, Value,
 };
 use super::facts::DumpFacts;
 use super::follow::{Follow, ReferenceKind};
@@ -314,20 +315,24 @@ pub trait Contents: Send + Sync {
         None
     }
 
-    /// Returns the place of the first field of an instance that refers to `target`, among all fields
-    /// of its class and superclasses; `None` if no field does, for other objects, or if the dump
-    /// does not name references by place. Faster than visiting the fields.
-    fn place_of(&self, graph: &HeapGraph, object: ObjectIndex, target: ObjectIndex) -> Option<u32> {
-        let _ = (graph, object, target);
-        None
-    }
-
-    /// Returns the places, as [`Contents::place_of`] numbers them, of the first `most` fields of a
-    /// class and its superclasses that are references of the graph; none if the dump does not name
-    /// references by place.
-    fn reference_places(&self, graph: &HeapGraph, class: ClassIndex, most: usize) -> Box<[u32]> {
+    /// Returns the first `most` fields of a class and its superclasses that are references of the
+    /// graph; none if the dump does not name references by place.
+    fn reference_fields(
+        &self,
+        graph: &HeapGraph,
+        class: ClassIndex,
+        most: usize,
+    ) -> Box<[ReferenceField]> {
         let _ = (graph, class, most);
         Box::default()
+    }
+
+    /// Returns which of these fields of its class, at most 64, refer to something in an instance:
+    /// one bit each, the first one lowest. `None` for other objects, or if the dump does not name
+    /// references by place. Faster than visiting the fields.
+    fn filled_fields(&self, object: ObjectIndex, fields: &[ReferenceField]) -> Option<u64> {
+        let _ = (object, fields);
+        None
     }
 
     /// Returns whether [`Contents::fields`] includes primitive values: if not, a missing field has

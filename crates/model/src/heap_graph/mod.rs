@@ -46,8 +46,8 @@ pub use build::{BuildError, GraphBuilder, NewObject};
 pub use class::{BasicType, Class, ClassKind, FieldDecl};
 pub use class::{DEEPEST, upwards};
 pub use contents::{
-    AllocationSite, Field, FieldRenamer, OriginalField, PrimitiveArray, ReferenceName, ThreadFacts,
-    Value,
+    AllocationSite, Field, FieldRenamer, OriginalField, PrimitiveArray, ReferenceField,
+    ReferenceName, ThreadFacts, Value,
 };
 pub use dominators::{Dominators, Retained};
 pub use facts::{DumpFacts, DumpSource, Losses, SizeModel};

@@ -4,30 +4,39 @@ use super::edges::Edges;
 use super::follow::Follow;
 use super::graph::HeapGraph;
 use super::ids::ObjectIndex;
+use std::ops::Range;
 
 /// Reversed references. Needs 4 bytes per object and 4 per non-null reference. Building it is a
 /// walk over all references, so do it once and only on request.
+///
+/// Each reference is an entry; those to one object are neighbors.
 #[derive(Debug, Clone, Default)]
 pub struct Referrers {
-    /// Index of each object's first owner; one more entry than objects.
+    /// Index of each object's first entry; one more than objects.
     starts: Vec<u32>,
+    /// Owner by entry.
     owners: Vec<ObjectIndex>,
 }
 
 impl Referrers {
     /// Reverses the references of all objects, reachable or not.
     pub fn of(graph: &HeapGraph, follow: Follow) -> Referrers {
+        Referrers::from_owners(graph, follow, |_| true, |_, _, _| {})
+    }
+
+    /// Reverses the references of the objects that `counts` accepts. Passes each entry with its
+    /// owner and the position of the reference among the owner's; `None` for a referent. Owners
+    /// come in any order, the references of each one after the other.
+    pub fn from_owners(
+        graph: &HeapGraph,
+        follow: Follow,
+        counts: impl Fn(ObjectIndex) -> bool,
+        mut each: impl FnMut(usize, ObjectIndex, Option<usize>),
+    ) -> Referrers {
         let edges = Edges::new(graph, follow);
         let mut starts = vec![0u32; graph.len() + 1];
-        for owner in graph.objects() {
-            let mut last = ObjectIndex::NONE;
-            for target in edges.of(owner) {
-                // Neighboring slots of an array often hold the same object.
-                if target != last {
-                    starts[target.at()] += 1;
-                }
-                last = target;
-            }
+        for owner in graph.objects().filter(|&owner| counts(owner)) {
+            distinct(&edges, owner, |target, _| starts[target.at()] += 1);
         }
         let mut sum = 0;
         for start in &mut starts {
@@ -36,25 +45,60 @@ impl Referrers {
         }
         // From the end, so that owners are ascending and each start is correct afterwards.
         let mut owners = vec![ObjectIndex::NONE; sum as usize];
-        for owner in graph.objects().rev() {
-            let mut last = ObjectIndex::NONE;
-            for target in edges.of(owner) {
-                if target != last {
-                    let start = &mut starts[target.at()];
-                    *start -= 1;
-                    owners[*start as usize] = owner;
-                }
-                last = target;
-            }
+        for owner in graph.objects().rev().filter(|&owner| counts(owner)) {
+            distinct(&edges, owner, |target, position| {
+                let start = &mut starts[target.at()];
+                *start -= 1;
+                owners[*start as usize] = owner;
+                each(*start as usize, owner, position);
+            });
         }
         Referrers { starts, owners }
+    }
+
+    /// Returns the entries of the references to an object, ascending by owner. An owner can have
+    /// several, of which the last is its first reference.
+    #[inline]
+    pub fn entries(&self, object: ObjectIndex) -> Range<usize> {
+        self.starts[object.at()] as usize..self.starts[object.at() + 1] as usize
+    }
+
+    /// Returns the owner of an entry's reference.
+    #[inline]
+    pub fn owner(&self, entry: usize) -> ObjectIndex {
+        self.owners[entry]
     }
 
     /// Returns the objects that refer to an object, ascending, each once.
     #[inline]
     pub fn to(&self, object: ObjectIndex) -> impl Iterator<Item = ObjectIndex> + '_ {
-        let (from, to) = (self.starts[object.at()], self.starts[object.at() + 1]);
-        let owners = &self.owners[from as usize..to as usize];
+        let owners = &self.owners[self.entries(object)];
         owners.chunk_by(|a, b| a == b).map(|same| same[0])
+    }
+}
+
+/// Passes the targets of an object with the position of the first reference to each: neighboring
+/// slots of an array often hold the same object.
+#[inline]
+fn distinct(
+    edges: &Edges<'_>,
+    owner: ObjectIndex,
+    mut each: impl FnMut(ObjectIndex, Option<usize>),
+) {
+    let mut last = ObjectIndex::NONE;
+    for (position, &target) in edges.graph.references(owner).iter().enumerate() {
+        if target == ObjectIndex::NONE {
+            continue;
+        }
+        if target != last {
+            each(target, Some(position));
+        }
+        last = target;
+    }
+    for target in edges.referents(owner) {
+        if target != last {
+            each(target, None);
+        }
+        last = target;
     }
 }

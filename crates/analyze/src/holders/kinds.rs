@@ -1,0 +1,260 @@
+//! Kinds of references: the name of the owner, and the field. They are found once for each entry of
+//! the reversed references, because several searches meet the same references.
+
+use crate::label;
+use crate::paths::{Link, Links, Places};
+use heaptap_model::heap_graph::{
+    ClassIndex, Dominators, Follow, HeapGraph, ObjectIndex, Referrers,
+};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// Kind of the starting objects, which no reference has.
+pub(super) const NO_KIND: u32 = u32::MAX;
+
+/// When to read the instances whose references are not known without their contents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reading {
+    /// All of them, in the order of the dump: for several searches.
+    Ahead,
+    /// Those that a search meets.
+    OnDemand,
+}
+
+/// Numbered kinds: comparing numbers takes far less time than comparing texts.
+pub(super) struct Kinds<'a> {
+    graph: &'a HeapGraph,
+    links: Links<'a>,
+    /// Class objects differ in name, so a class that has some does not name its objects.
+    has_class_objects: Vec<bool>,
+    all: Vec<Rc<(String, Link)>>,
+    numbers: HashMap<Rc<(String, Link)>, u32>,
+    /// By class and by the result of [`Links::place`]; [`NO_KIND`] if not looked up yet.
+    by_place: Vec<Vec<u32>>,
+}
+
+impl<'a> Kinds<'a> {
+    pub(super) fn new(graph: &'a HeapGraph, follow: Follow) -> Kinds<'a> {
+        let classes = graph.classes().iter();
+        let mut has_class_objects: Vec<bool> = classes
+            .map(|class| label::represented(class.shown()).is_some())
+            .collect();
+        for &(object, _) in &graph.class_objects {
+            has_class_objects[graph.class_of(object).at()] = true;
+        }
+        Kinds {
+            graph,
+            links: Links::of(graph, follow),
+            has_class_objects,
+            all: Vec::new(),
+            numbers: HashMap::new(),
+            by_place: vec![Vec::new(); graph.classes().len()],
+        }
+    }
+
+    /// Returns the owner's name and the reference of a kind.
+    pub(super) fn get(&self, kind: u32) -> Option<&(String, Link)> {
+        self.all.get(kind as usize).map(Rc::as_ref)
+    }
+
+    #[inline]
+    fn places(&mut self, class: ClassIndex, owner: ObjectIndex, may_read: bool) -> Places {
+        match self.has_class_objects[class.at()] {
+            true => Places::Unknown,
+            false => self.links.places(class, owner, may_read),
+        }
+    }
+
+    #[inline]
+    fn is_known(&self, class: ClassIndex, place: u32) -> bool {
+        let kind = self.by_place[class.at()].get(place as usize);
+        kind.is_some_and(|&kind| kind != NO_KIND)
+    }
+
+    /// Returns the kind of the reference at a place of an object of a class.
+    #[inline]
+    fn at_place(
+        &mut self,
+        class: ClassIndex,
+        place: u32,
+        owner: ObjectIndex,
+        target: ObjectIndex,
+    ) -> u32 {
+        match self.by_place[class.at()].get(place as usize) {
+            Some(&kind) if kind != NO_KIND => kind,
+            _ => {
+                let kind = self.named(owner, target);
+                let by_place = &mut self.by_place[class.at()];
+                if by_place.len() <= place as usize {
+                    by_place.resize(place as usize + 1, NO_KIND);
+                }
+                by_place[place as usize] = kind;
+                kind
+            }
+        }
+    }
+
+    /// Returns the kind of the first reference from `owner` to `target`.
+    fn first(&mut self, owner: ObjectIndex, target: ObjectIndex) -> u32 {
+        let class = self.graph.class_of(owner);
+        let references = self.graph.references(owner);
+        let places = self.places(class, owner, true);
+        let position = match places {
+            Places::Elements => Some(0),
+            Places::Fields { .. } => references.iter().position(|&other| other == target),
+            Places::Unknown => None,
+        };
+        match position.and_then(|position| self.links.place(places, position)) {
+            Some(place) => self.at_place(class, place, owner, target),
+            None => self.named(owner, target),
+        }
+    }
+
+    fn named(&mut self, owner: ObjectIndex, target: ObjectIndex) -> u32 {
+        let name = label::object_name(self.graph, owner).into_owned();
+        let key = Rc::new((name, self.links.any(owner, target)));
+        let next = self.all.len() as u32;
+        *self.numbers.entry(key).or_insert_with_key(|key| {
+            self.all.push(Rc::clone(key));
+            next
+        })
+    }
+}
+
+/// Reversed references from reachable objects, each with its kind.
+pub(super) struct KindedReferrers<'a> {
+    pub(super) kinds: Kinds<'a>,
+    referrers: Referrers,
+    of_entry: KindColumn,
+}
+
+impl<'a> KindedReferrers<'a> {
+    pub(super) fn new(
+        graph: &'a HeapGraph,
+        dominators: &Dominators,
+        follow: Follow,
+        reading: Reading,
+    ) -> KindedReferrers<'a> {
+        let mut kinds = Kinds::new(graph, follow);
+        let mut of_entry = KindColumn::new(graph.reference_count() + graph.referents().len());
+        let may_read = reading == Reading::Ahead;
+        let mut latest = (ObjectIndex::NONE, ClassIndex(0), Places::Unknown);
+        let counts = |owner| dominators.is_reachable(owner);
+        let referrers = Referrers::from_owners(graph, follow, counts, |entry, owner, position| {
+            if latest.0 != owner {
+                let class = graph.class_of(owner);
+                latest = (owner, class, kinds.places(class, owner, may_read));
+            }
+            let (_, class, places) = latest;
+            if let Some(position) = position
+                && let Some(place) = kinds.links.place(places, position)
+            {
+                let references = graph.references(owner);
+                let target = references[position];
+                // The name of a reference is that of the first one to its target, so a later one
+                // cannot name its place. No search asks for its kind.
+                if kinds.is_known(class, place) || !references[..position].contains(&target) {
+                    of_entry.set(entry, kinds.at_place(class, place, owner, target));
+                }
+            }
+        });
+        graph.contents().release();
+        KindedReferrers {
+            kinds,
+            referrers,
+            of_entry,
+        }
+    }
+
+    /// Returns the objects that refer to an object, ascending, each once, with the entry of its
+    /// first reference.
+    #[inline]
+    pub(super) fn to(&self, object: ObjectIndex) -> impl Iterator<Item = (ObjectIndex, usize)> {
+        let mut entries = self.referrers.entries(object);
+        std::iter::from_fn(move || {
+            let mut entry = entries.next()?;
+            let owner = self.referrers.owner(entry);
+            while !entries.is_empty() && self.referrers.owner(entries.start) == owner {
+                entry = entries.next()?;
+            }
+            Some((owner, entry))
+        })
+    }
+
+    /// Returns the kind of an entry's reference, from `owner` to `target`.
+    #[inline]
+    pub(super) fn kind(&mut self, entry: usize, owner: ObjectIndex, target: ObjectIndex) -> u32 {
+        match self.of_entry.get(entry) {
+            NO_KIND => {
+                let kind = self.kinds.first(owner, target);
+                self.of_entry.set(entry, kind);
+                kind
+            }
+            kind => kind,
+        }
+    }
+}
+
+/// A kind for each entry, [`NO_KIND`] at first; in 16 bits if there are few enough kinds, which is
+/// usual. Pages without a kind need no memory.
+enum KindColumn {
+    /// Kinds plus 1.
+    Narrow(Vec<u16>),
+    Wide(Vec<u32>),
+}
+
+impl KindColumn {
+    fn new(entries: usize) -> KindColumn {
+        KindColumn::Narrow(vec![0; entries])
+    }
+
+    #[inline]
+    fn get(&self, entry: usize) -> u32 {
+        match self {
+            KindColumn::Narrow(kinds) => u32::from(kinds[entry]).wrapping_sub(1),
+            KindColumn::Wide(kinds) => kinds[entry].wrapping_sub(1),
+        }
+    }
+
+    #[inline]
+    fn set(&mut self, entry: usize, kind: u32) {
+        match self {
+            KindColumn::Wide(kinds) => kinds[entry] = kind + 1,
+            KindColumn::Narrow(kinds) => match u16::try_from(kind + 1) {
+                Ok(narrow) => kinds[entry] = narrow,
+                Err(_) => self.widen(entry, kind),
+            },
+        }
+    }
+
+    #[cold]
+    fn widen(&mut self, entry: usize, kind: u32) {
+        if let KindColumn::Narrow(kinds) = self {
+            let mut wide: Vec<u32> = kinds.iter().map(|&kind| kind.into()).collect();
+            wide[entry] = kind + 1;
+            *self = KindColumn::Wide(wide);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_beyond_16_bits_keep_those_before() {
+        let mut column = KindColumn::new(3);
+        column.set(0, 65_534);
+        assert!(matches!(column, KindColumn::Narrow(_)));
+        column.set(2, 65_535);
+        assert_eq!(
+            [0, 1, 2].map(|entry| column.get(entry)),
+            [65_534, NO_KIND, 65_535]
+        );
+        column.set(1, 7);
+        assert_eq!(
+            [0, 1, 2].map(|entry| column.get(entry)),
+            [65_534, 7, 65_535]
+        );
+    }
+}
