@@ -211,6 +211,7 @@ minimise() {
 
 table() {
   is_built
+  mkdir -p "$work"
   count_killed
   local rows=$work/table
   {
