@@ -15,7 +15,7 @@ use crate::flags::context::Context;
 use crate::heap_graph::Follow;
 use crate::heaps::growth;
 use crate::heaps::growth::{GrowthLooked, NativeLeaksRequest, SeriesRow, TOLERANCE_BYTES};
-use crate::heaps::input::DumpScope;
+use crate::heaps::input::{DumpScope, LookOptions};
 use crate::heaps::java::{FOLDER, OpenedJava};
 use crate::heaps::leaks::{LeaksReport, LeaksRequest, leaks};
 use crate::heaps::selector::JavaInput;
@@ -95,7 +95,10 @@ async fn native_leaks(ctx: &Context, args: &Args) -> Result<Result<Outcome, Open
             .iter()
             .map(|typed| args.native.input(typed, default_dumps(args)))
             .collect(),
-        options: args.native.options(&args.java),
+        options: LookOptions {
+            no_tree: true,
+            ..args.native.options(&args.java)
+        },
         filter: args.stacks.filter(&args.filter),
         tolerance: args.growth.tolerance.map_or(TOLERANCE_BYTES, |size| size.0),
         loops: args.rounds,

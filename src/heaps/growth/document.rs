@@ -309,7 +309,7 @@ fn row(table: &StackTable, series: &Series<'_>, request: &NativeLeaksRequest) ->
         notes: series.notes.clone(),
         incomplete: series.incomplete,
         is_run_left_out: series.is_run_left_out,
-        matches: growth.shown().has_matches(),
+        matches: growth.has_matches(),
         heaps: (0..heaps.len()).map(|at| rows.heap(at)).collect(),
         tested: growth.tested,
         leaks: count(|of| {
@@ -366,13 +366,12 @@ impl Rows<'_> {
     }
 
     fn site(&self, site: &Site) -> SiteRow {
-        let shown = self.growth.shown();
         let place = |frame: FrameId| Place::of(self.table, frame);
         let (unit, own, stack): (_, _, Vec<FrameId>) = match site.unit {
             Unit::Callsite(id) => (
                 "callsite",
                 self.growth.own_frame(id),
-                shown.stack(id).collect(),
+                self.growth.stack(id).collect(),
             ),
             Unit::Line(id) => {
                 let frame = self.growth.owners().sample(id);

@@ -140,7 +140,7 @@ pub fn open(
     let has_memory = || opened.iter().any(|trace| trace.trace.has_memory());
     reading.errors |= options.memory && path.is_dir() && has_memory();
     // Tables of several traces are joined as trees.
-    reading.makes_lists = options.groups_only && opened.len() == 1;
+    reading.makes_lists = options.no_tree && opened.len() == 1;
     progress.begin("reading dumps");
     for trace in &mut opened {
         reading.read(trace)?;

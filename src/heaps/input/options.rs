@@ -15,8 +15,8 @@ pub struct LookOptions {
     pub names: NameOptions,
     /// Without suffixes such as ` [jit]`.
     pub no_annotations: bool,
-    /// Callsites need no tree: only sums by function, library and so on are requested.
-    pub groups_only: bool,
+    /// Callsites need no tree, so they can be a list.
+    pub no_tree: bool,
     /// Also read process memory from the traces.
     pub memory: bool,
     /// Compute the error of every dump's total, including dumps that are not selected. Implied if

@@ -4,7 +4,6 @@
 use std::borrow::Cow;
 
 use super::groups::function_of;
-use super::shown::{Shown, ShownId};
 use heaptap_model::names::platform::is_platform;
 use heaptap_model::stacks::{FrameId, Kind, StackTable};
 
@@ -36,38 +35,35 @@ const LIBRARY_SCOPES: [&str; 8] = [
     "fmt::",
 ];
 
-/// Returns, for each callsite of a tree, the app frame nearest to the allocation; without one, the
-/// nearest frame with a name; otherwise the allocating frame. `None` for the root.
-pub fn own_frames(shown: &Shown<'_>) -> Vec<Option<FrameId>> {
-    /// Usefulness of a frame to a developer.
-    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-    enum Worth {
-        Bare,
-        Named,
-        Own,
-    }
-    let table = shown.table();
-    let worth: Vec<Worth> = (0..table.frames().len() as u32)
-        .map(FrameId)
-        .map(|frame| match () {
+/// Usefulness of a frame to a developer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Worth {
+    Bare,
+    Named,
+    Own,
+}
+
+/// Frames of a table by their usefulness.
+pub struct OwnFrames(Vec<Worth>);
+
+impl OwnFrames {
+    /// Classifies the frames of a table.
+    pub fn of(table: &StackTable) -> OwnFrames {
+        let frames = (0..table.frames().len() as u32).map(FrameId);
+        let worth = frames.map(|frame| match () {
             () if is_app_frame(table, frame) => Worth::Own,
             () if has_name(table, frame) && !is_library_code(table, frame) => Worth::Named,
             () => Worth::Bare,
-        })
-        .collect();
-    let mut own: Vec<Option<FrameId>> = vec![None; shown.len()];
-    // Callers come before their callees.
-    for id in (1..shown.len() as u32).map(ShownId) {
-        let (Some(frame), above) = (shown.frame(id), own[shown.parent(id).at()]) else {
-            continue;
-        };
-        let worth = |frame: FrameId| worth[frame.0 as usize];
-        own[id.at()] = match above {
-            Some(above) if worth(above) > worth(frame) => Some(above),
-            _ => Some(frame),
-        };
+        });
+        OwnFrames(worth.collect())
     }
-    own
+
+    /// Returns the app frame nearest to the allocation; without one, the nearest frame with a name;
+    /// otherwise the allocating frame. `None` without frames. The outermost frame is the first.
+    pub fn of_stack(&self, frames: &[FrameId]) -> Option<FrameId> {
+        let frames = frames.iter().copied();
+        frames.max_by_key(|frame| self.0[frame.0 as usize])
+    }
 }
 
 /// Returns whether a frame is app code.
@@ -120,8 +116,7 @@ fn has_name(table: &StackTable, frame: FrameId) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::native::filter::Filter;
-    use heaptap_model::stacks::{Frame, Function, Library, NodeId, TextId, Values};
+    use heaptap_model::stacks::{Frame, Function, Library, TextId};
 
     #[test]
     fn the_nearest_frame_of_the_app_is_named() {
@@ -161,15 +156,10 @@ mod tests {
             "/system/framework/boot.oat",
             Kind::Java,
         );
-        let mut own = |stack: &[FrameId]| {
-            let path = stack.iter().rev();
-            let leaf = path.fold(NodeId::ROOT, |at, frame| table.child(at, *frame));
-            let values = Values {
-                nodes: vec![leaf],
-                columns: Vec::new(),
-            };
-            let shown = Shown::of(&table, &Filter::default(), &[&values]);
-            own_frames(&shown)[shown.target(leaf).unwrap().at()]
+        let frames = OwnFrames::of(&table);
+        let own = |stack: &[FrameId]| {
+            let outermost_first: Vec<FrameId> = stack.iter().rev().copied().collect();
+            frames.of_stack(&outermost_first)
         };
         assert_eq!(own(&[vector, bare, append, java]), Some(append));
         assert_eq!(own(&[draw, view, java]), Some(java));

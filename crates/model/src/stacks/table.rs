@@ -229,6 +229,12 @@ impl StackTable {
         self.texts.len()
     }
 
+    /// Returns the number of callsites, including the one without frames.
+    pub fn callsite_count(&self) -> usize {
+        let list = self.list.as_ref();
+        list.map_or(self.node_count(), PackedStacks::len)
+    }
+
     /// Returns the number of callsites of the tree, including the root.
     pub fn node_count(&self) -> usize {
         self.nodes.all().len()

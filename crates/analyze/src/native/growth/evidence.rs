@@ -2,49 +2,12 @@
 //! time, regardless of the length of the series.
 
 use super::HeapSeries;
-use crate::native::shown::{Shown, ShownId};
+use super::callsites::{Callsites, NOWHERE};
 use crate::sampling::poisson::Z95;
 use crate::sampling::verdict::turns_over;
 use crate::sampling::{Counters, Interval, Sampled, Turnover};
 use heaptap_model::parallel;
 use heaptap_model::stacks::{Dump, View};
-
-/// Callsites of a shown tree that have values of their own in any dump.
-#[derive(Debug)]
-pub(super) struct Callsites {
-    /// Shown callsites in order.
-    pub ids: Vec<ShownId>,
-    /// Index into `ids`, by callsite of the tree.
-    places: Vec<u32>,
-}
-
-const NOWHERE: u32 = u32::MAX;
-
-impl Callsites {
-    pub fn of(shown: &Shown<'_>, heaps: &[HeapSeries<'_>]) -> Callsites {
-        let mut places = vec![NOWHERE; shown.len()];
-        let dumps = heaps.iter().flat_map(|heap| &heap.dumps);
-        for node in dumps.flat_map(|(dump, _)| &dump.values.nodes) {
-            if let Some(ShownId(target)) = shown.target(*node) {
-                places[target as usize] = 0;
-            }
-        }
-        let mut ids = Vec::new();
-        for (at, place) in places.iter_mut().enumerate() {
-            if *place != NOWHERE {
-                *place = ids.len() as u32;
-                ids.push(ShownId(at as u32));
-            }
-        }
-        Callsites { ids, places }
-    }
-
-    /// Returns the index of a callsite in `ids`, if it has values.
-    pub fn place(&self, id: ShownId) -> Option<usize> {
-        let place = self.places[id.0 as usize];
-        (place != NOWHERE).then_some(place as usize)
-    }
-}
 
 /// Kind of the units of a heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -102,16 +65,15 @@ struct Step {
 const NO_SAMPLES: [i64; 4] = [0; 4];
 
 impl Step {
-    fn of(shown: &Shown<'_>, callsites: &Callsites, (dump, interval): &(&Dump, Interval)) -> Step {
-        let mut rows = vec![NO_SAMPLES; callsites.ids.len()];
+    fn of(callsites: &Callsites, (dump, interval): &(&Dump, Interval)) -> Step {
+        let mut rows = vec![NO_SAMPLES; callsites.len()];
         let column = |view| dump.column(view);
         let (space, objects) = (column(View::Space), column(View::Objects));
         let (alloc_space, alloc_objects) = (column(View::AllocSpace), column(View::AllocObjects));
         // Without counts, each hit can be a separate sample, which gives the widest error.
         let hit = i64::try_from(interval.bytes()).unwrap_or(i64::MAX);
         for (at, node) in dump.values.nodes.iter().enumerate() {
-            let target = shown.target(*node).and_then(|id| callsites.place(id));
-            let Some(target) = target else {
+            let Some(target) = callsites.place(*node) else {
                 continue;
             };
             let of = |column: Option<&[i64]>, or: i64| column.map_or(or, |column| column[at]);
@@ -177,7 +139,6 @@ pub(super) struct Units {
 impl Units {
     /// Reads the dumps of a heap. `line_of` contains the line of each callsite, less than `lines`.
     pub fn of(
-        shown: &Shown<'_>,
         callsites: &Callsites,
         heap: &HeapSeries<'_>,
         line_of: &[u32],
@@ -192,10 +153,7 @@ impl Units {
         let tests_rounds = rounds <= MOST_ROUNDS;
         let mut grew = vec![tests_rounds; line_of.len()];
         let mut lines_grew = vec![tests_rounds; lines];
-        let mut steps = heap
-            .dumps
-            .iter()
-            .map(|dump| Step::of(shown, callsites, dump));
+        let mut steps = heap.dumps.iter().map(|dump| Step::of(callsites, dump));
         let first = steps.next().expect("a series has dumps");
         let mut used = vec![false; line_of.len()];
         mark_used(&mut used, &first);
@@ -377,7 +335,6 @@ pub(super) struct HeldBytes {
 impl HeldBytes {
     /// Reads the dumps of a heap. `unit_of` contains the unit of each callsite, less than `units`.
     pub fn of(
-        shown: &Shown<'_>,
         callsites: &Callsites,
         heap: &HeapSeries<'_>,
         wanted: &[u32],
@@ -397,7 +354,7 @@ impl HeldBytes {
         for (at, (dump, _)) in heap.dumps.iter().enumerate() {
             let space = dump.column(View::Space).unwrap_or(&[]);
             for (node, bytes) in dump.values.nodes.iter().zip(space) {
-                let target = shown.target(*node).and_then(|id| callsites.place(id));
+                let target = callsites.place(*node);
                 let place = target.map_or(NOWHERE, |target| places[unit_of(target)]);
                 if place != NOWHERE {
                     let sum = &mut held.bytes[place as usize * held.dumps + at];

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use super::callsites::CallsiteId;
 use super::evidence::{Figures, HeldBytes, Level, Units, WORTH_THREADS};
 use super::site::{Judgement, Site, Unit, churned};
 use super::{Growth, HeapSeries, Total};
@@ -43,7 +44,7 @@ impl Growth<'_> {
                     Level::Lines => self.line_of[callsite] as usize,
                 };
                 let unit_of = (unit_of, units.len(level));
-                let held = HeldBytes::of(&self.shown, &self.callsites, series, &wanted, unit_of);
+                let held = HeldBytes::of(&self.callsites, series, &wanted, unit_of);
                 let course = |at: usize| Course {
                     trend: growth::trend(&thinned(held.at(at))),
                     turns_over: units.figures(level, wanted[at] as usize).turns_over(),
@@ -100,7 +101,7 @@ impl Growth<'_> {
             let grown = figures.whole.estimate();
             let judgement = Judgement {
                 heap: heap as u32,
-                unit: Unit::Callsite(self.callsites.ids[at]),
+                unit: Unit::Callsite(CallsiteId(at as u32)),
                 verdict: verdict(Level::Callsites, at, &figures),
                 grown: grown.value,
                 low: grown.low,
@@ -216,7 +217,7 @@ impl Growth<'_> {
         Site {
             heap,
             unit: match level {
-                Level::Callsites => Unit::Callsite(self.callsites.ids[unit]),
+                Level::Callsites => Unit::Callsite(CallsiteId(unit as u32)),
                 Level::Lines => Unit::Line(GroupId(unit as u32)),
             },
             callsites: figures.callsites,

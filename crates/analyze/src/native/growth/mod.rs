@@ -6,6 +6,7 @@
 //! one caller are one callsite. Leaks with many callsites of few samples each are searched a second
 //! time by line of app code. Both are partitions of the heap and are tested together.
 
+mod callsites;
 mod evidence;
 mod judging;
 pub mod series;
@@ -14,12 +15,13 @@ mod site;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use self::evidence::{Callsites, Level, Units};
+pub use self::callsites::CallsiteId;
+use self::callsites::Callsites;
+use self::evidence::{Level, Units};
 pub use self::site::{Judgement, Site, Unit};
 use super::filter::Filter;
 use super::groups::{Groups, RowKey};
-use super::own::own_frames;
-use super::shown::{Shown, ShownId};
+use super::shown::Shown;
 use crate::sampling::plan::{self, Decider};
 use crate::sampling::verdict::{InconclusiveReason, Verdict};
 use crate::sampling::{Estimate, Interval, Rate};
@@ -48,12 +50,9 @@ pub struct Rule {
 /// Results for the series.
 #[derive(Debug)]
 pub struct Growth<'a> {
-    shown: Shown<'a>,
     owners: Groups<'a>,
-    /// Frame of app code, by callsite of the tree.
-    own: Vec<Option<FrameId>>,
     callsites: Callsites,
-    /// Line of app code, by callsite with values; the number of lines for callsites without one.
+    /// Line of app code, by callsite; the number of lines for callsites without one.
     line_of: Vec<u32>,
     /// Figures of each heap.
     units: Vec<Units>,
@@ -96,19 +95,21 @@ impl<'a> Growth<'a> {
         let values: Vec<_> = dumps.map(|(dump, _)| &dump.values).collect();
         let shown = Shown::of(table, filter, &values);
         let callsites = Callsites::of(&shown, heaps);
+        drop(shown);
         let owners = Groups::of(table, RowKey::Line);
-        let own = own_frames(&shown);
         let nameless = owners.len() as u32;
-        let line = |id: &ShownId| own[id.at()].map_or(nameless, |frame| owners.group(frame).0);
-        let line_of: Vec<u32> = callsites.ids.iter().map(line).collect();
+        let line = |at| {
+            callsites
+                .own(at)
+                .map_or(nameless, |frame| owners.group(frame).0)
+        };
+        let line_of: Vec<u32> = (0..callsites.len()).map(line).collect();
         let units = heaps
             .iter()
-            .map(|heap| Units::of(&shown, &callsites, heap, &line_of, owners.len() + 1))
+            .map(|heap| Units::of(&callsites, heap, &line_of, owners.len() + 1))
             .collect();
         let mut growth = Growth {
-            shown,
             owners,
-            own,
             callsites,
             line_of,
             units,
@@ -141,9 +142,14 @@ impl<'a> Growth<'a> {
         self.first(all, limit, |judgement| judgement.order())
     }
 
-    /// Returns the tree with the callsites of the rows.
-    pub fn shown(&self) -> &Shown<'a> {
-        &self.shown
+    /// Returns whether any values pass the filter.
+    pub fn has_matches(&self) -> bool {
+        self.callsites.len() > 0
+    }
+
+    /// Returns the frames of a callsite that are shown, leaf first.
+    pub fn stack(&self, id: CallsiteId) -> impl Iterator<Item = FrameId> {
+        self.callsites.stack(id)
     }
 
     /// Returns the lines of app code of the rows.
@@ -151,9 +157,11 @@ impl<'a> Growth<'a> {
         &self.owners
     }
 
-    /// Returns the frame of app code of a callsite ([`own_frames`]).
-    pub fn own_frame(&self, id: ShownId) -> Option<FrameId> {
-        self.own[id.at()]
+    /// Returns the frame of app code of a callsite ([`OwnFrames::of_stack`]).
+    ///
+    /// [`OwnFrames::of_stack`]: super::own::OwnFrames::of_stack
+    pub fn own_frame(&self, id: CallsiteId) -> Option<FrameId> {
+        self.callsites.own(id.at())
     }
 
     /// Returns the iterations of a heap's series.
@@ -226,16 +234,12 @@ impl<'a> Growth<'a> {
     /// Returns the row of a verdict.
     fn site(&self, of: &Judgement) -> Site {
         let heap = of.heap as usize;
-        let place = match of.unit {
-            Unit::Callsite(id) => self.callsites.place(id),
-            Unit::Line(_) => None,
-        };
-        match place {
-            Some(place) => Site {
+        match of.unit {
+            Unit::Callsite(id) => Site {
                 verdict: of.verdict,
-                ..self.unjudged(heap, Level::Callsites, place)
+                ..self.unjudged(heap, Level::Callsites, id.at())
             },
-            None => self.lines[&(heap, of.unit)],
+            Unit::Line(_) => self.lines[&(heap, of.unit)],
         }
     }
 

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::super::groups::GroupId;
-use super::super::shown::ShownId;
+use super::callsites::CallsiteId;
 use crate::sampling::verdict::Verdict;
 use crate::sampling::{Estimate, Rate, Sampled, Turnover};
 
@@ -11,7 +11,7 @@ use crate::sampling::{Estimate, Rate, Sampled, Turnover};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Unit {
     /// Callsite as it is shown.
-    Callsite(ShownId),
+    Callsite(CallsiteId),
     /// Line of app code below which several callsites allocate: by recursion, or by several paths
     /// to the allocation.
     Line(GroupId),

@@ -95,10 +95,11 @@ const RULE: Rule = Rule {
 fn names(growth: &Growth<'_>) -> Vec<(String, Verdict)> {
     let name = |site: &Site| match site.unit {
         Unit::Callsite(id) => {
-            let frame = growth.shown().frame(id).expect("not the root");
-            let function = growth.shown().table().frames()[frame.0 as usize].function;
-            let name = growth.shown().table().functions()[function.0 as usize].name;
-            growth.shown().table().text_of(name).to_owned()
+            let frame = growth.stack(id).next().expect("not the root");
+            growth
+                .owners()
+                .name(growth.owners().group(frame))
+                .into_owned()
         }
         Unit::Line(id) => format!("all of {}", growth.owners().name(id)),
     };

@@ -217,10 +217,8 @@ impl Variant {
             let Unit::Callsite(id) = found.unit else {
                 continue;
             };
-            let node = growth.shown().frame(id).expect("not the root");
-            let function = growth.shown().table().frames()[node.0 as usize].function;
-            let name = growth.shown().table().functions()[function.0 as usize].name;
-            let name = growth.shown().table().text_of(name);
+            let frame = growth.stack(id).next().expect("not the root");
+            let name = growth.owners().name(growth.owners().group(frame));
             let at: usize = name["site".len()..].parse().expect("a number");
             let truth = &self.sites[at];
             let leaked = match truth.life {
