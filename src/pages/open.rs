@@ -12,6 +12,7 @@ use crate::heaps::java::{
     JavaError, JavaFile, JavaHeap, OpenedJava, ProgressReporter, lying_in as java_lying_in,
 };
 use crate::memory::reconcile::Table;
+use crate::report::data;
 use crate::report::data::timeline::Timeline;
 use crate::report::java::JavaPart;
 use crate::report::java::change::Change;
@@ -128,6 +129,9 @@ pub(super) fn open(
         let mut options = request.look.clone();
         options.names.mappings.splice(0..0, input.mappings.clone());
         options.memory = true;
+        // A page sums so many callsites.
+        let most = request.limit.unwrap_or(data::MOST);
+        options.list_from = (most > 0).then_some(most / 4);
         // Reconciled values are shown for all labels.
         options.errors = input.path.is_dir() && !known.timeline.entries.is_empty();
         match input::open(&input.path, &input.wanted, &options, progress) {

@@ -214,7 +214,7 @@ export interface Header {
   growth?: Growth[] | null;
   diff?: DiffFacts | null;
   /** Summed callsites. `functions`: summed by function too; `bytes`: their part of the first measure of each dump. */
-  folded?: { kept: number; of: number; functions: boolean; bytes: number[]; command: string } | null;
+  folded?: { kept: number; of: number; functions: boolean; libraries: boolean; bytes: number[]; command: string } | null;
   java?: JavaFacts[] | null;
   timeline?: TimelineFacts | null;
   timelines?: RecordedFacts[] | null;

@@ -207,6 +207,12 @@ function nextCard(header: Header, javas: JavaHeap[], events: SummaryEvents): HTM
   return card;
 }
 
+/** Returns what is known of summed callsites. */
+function summedBy({ functions, libraries }: NonNullable<Header["folded"]>): string {
+  if (functions) return "library and function";
+  return libraries ? "library, without functions" : "the library that owns the memory, without its callers";
+}
+
 /** Returns the note about summed callsites and their part of a dump; null if all callsites are listed. */
 export function summedNote({ folded, dumps }: Header, place: number): HTMLElement | null {
   if (!folded) return null;
@@ -216,7 +222,7 @@ export function summedNote({ folded, dumps }: Header, place: number): HTMLElemen
   return h(
     "p",
     { class: "warn" },
-    `This page lists ${thousands(folded.kept)} of ${counted(folded.of, "callsite")} individually. The others have the fewest bytes${share}: they are summed as “(other)” by ${folded.functions ? "library and function" : "library, without functions"}. Totals are exact. To list all callsites, run `,
+    `This page lists ${thousands(folded.kept)} of ${counted(folded.of, "callsite")} individually. The others have the fewest bytes${share}: they are summed as “(other)” by ${summedBy(folded)}. Totals are exact. To list all callsites, run `,
     h("code", null, name(folded.command)),
     ".",
   );

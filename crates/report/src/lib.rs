@@ -86,10 +86,12 @@ impl Report {
         } = self;
         let mut body = Html::default();
         if let Some(profile) = &mut native {
-            header.folded = full.and_then(|command| {
-                let folded = data::fold(profile, most_callsites.unwrap_or(data::MOST))?;
-                Some(Folded { command, ..folded })
-            });
+            let most = match full {
+                Some(_) => most_callsites.unwrap_or(data::MOST),
+                None => usize::MAX,
+            };
+            let folded = data::fold(profile, most).zip(full);
+            header.folded = folded.map(|(folded, command)| Folded { command, ..folded });
             data::outline(profile, &inputs, &mut header);
             native::body(&mut body, &header, profile);
         }

@@ -163,7 +163,8 @@ async fn compare(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let side = |typed: &OsString, maps: &[OsString]| {
         let (input, wanted) = args.native.input(typed, DumpScope::Last);
         let mut options = args.native.options(&args.java);
-        options.no_tree = by(&args).is_of_frames() && args.profile().is_none();
+        let needs_tree = !by(&args).is_of_frames() || args.profile().is_some();
+        options.list_from = (!needs_tree).then_some(0);
         let maps: Vec<MappingOption> = maps.iter().map(|given| mapping(given)).collect();
         options.names.mappings.splice(0..0, maps);
         (input.path, wanted, options)

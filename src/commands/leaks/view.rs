@@ -96,7 +96,7 @@ async fn native_leaks(ctx: &Context, args: &Args) -> Result<Result<Outcome, Open
             .map(|typed| args.native.input(typed, default_dumps(args)))
             .collect(),
         options: LookOptions {
-            no_tree: true,
+            list_from: Some(0),
             ..args.native.options(&args.java)
         },
         filter: args.stacks.filter(&args.filter),

@@ -50,7 +50,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let (input, wanted) = args.native.input(&args.input, DumpScope::Last);
     let path = input.path.clone();
     let mut options = args.native.options(&args.java);
-    options.no_tree = by(&args).is_of_frames();
+    options.list_from = by(&args).is_of_frames().then_some(0);
     let opened = blocking::stepwise(ctx, move |progress| {
         input::open(&path, &wanted, &options, progress)
     });

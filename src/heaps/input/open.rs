@@ -140,7 +140,7 @@ pub fn open(
     let has_memory = || opened.iter().any(|trace| trace.trace.has_memory());
     reading.errors |= options.memory && path.is_dir() && has_memory();
     // Tables of several traces are joined as trees.
-    reading.makes_lists = options.no_tree && opened.len() == 1;
+    reading.list_from = options.list_from.filter(|_| opened.len() == 1);
     progress.begin("reading dumps");
     for trace in &mut opened {
         reading.read(trace)?;
@@ -346,8 +346,8 @@ struct Reading<'a> {
     options: &'a LookOptions,
     /// True if the error of every dump's total is requested.
     errors: bool,
-    /// Whether tables have lists of stacks.
-    makes_lists: bool,
+    /// Minimum number of callsites that become a list.
+    list_from: Option<usize>,
     listed: Vec<ListedDump>,
     /// Projected dumps of each trace.
     profiles: Vec<StackProfile>,
@@ -374,7 +374,7 @@ impl<'a> Reading<'a> {
             wanted,
             options,
             errors: options.errors,
-            makes_lists: false,
+            list_from: None,
             listed: Vec::new(),
             profiles: Vec::new(),
             places: Vec::new(),
@@ -392,7 +392,9 @@ impl<'a> Reading<'a> {
         let deduped = Deduped::of(&recording);
         let naming = ProjectOptions {
             annotations: !self.options.no_annotations,
-            list: self.makes_lists,
+            list: self
+                .list_from
+                .is_some_and(|least| recording.tables.callsite_count() >= least),
         };
         let mut projector = Projector::new(&recording, naming);
         let mut coverage = Coverage::default();

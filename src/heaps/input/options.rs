@@ -15,8 +15,9 @@ pub struct LookOptions {
     pub names: NameOptions,
     /// Without suffixes such as ` [jit]`.
     pub no_annotations: bool,
-    /// Callsites need no tree, so they can be a list.
-    pub no_tree: bool,
+    /// Minimum number of callsites of a trace that become a list instead of a tree, if the caller can
+    /// use both.
+    pub list_from: Option<usize>,
     /// Also read process memory from the traces.
     pub memory: bool,
     /// Compute the error of every dump's total, including dumps that are not selected. Implied if

@@ -16,6 +16,7 @@ use super::groups::{GroupId, Groups};
 use super::shown::Shown;
 use heaptap_model::profile::index::FastHash;
 use heaptap_model::stacks::Values;
+use heaptap_model::stacks::parting::Parting;
 
 /// Selection of nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,16 +96,9 @@ struct Growing<'a> {
     pruning: &'a Pruning,
     origin: Origin,
     paths: Paths,
-    /// Paths, so that those through a node are adjacent.
-    cursors: Vec<Cursor>,
-    /// Room for parting.
-    spare: Vec<Cursor>,
-    /// Position among the siblings, by group; [`NONE`] between expansions.
-    places: Vec<u32>,
+    stacks: Parting<Cursor>,
     tree: Tree,
 }
-
-const NONE: u32 = u32::MAX;
 
 /// Node that is not expanded yet.
 struct Branch {
@@ -140,10 +134,8 @@ impl<'a> Growing<'a> {
             values,
             pruning,
             origin,
-            cursors: paths.cursors(),
+            stacks: Parting::new(paths.cursors(), groups.len()),
             paths,
-            spare: Vec::new(),
-            places: vec![NONE; groups.len()],
             tree: Tree {
                 total: shown.totals(values),
                 nodes: Vec::new(),
@@ -152,7 +144,7 @@ impl<'a> Growing<'a> {
     }
 
     fn grow(mut self) -> (Tree, Option<LeftOut>) {
-        let root = self.expand(0..self.cursors.len(), 0, self.pruning.most);
+        let root = self.expand(0..self.stacks.len(), 0, self.pruning.most);
         let mut pending: Vec<(Branch, Option<usize>, usize)> = Vec::new();
         let chosen = root.chosen.into_iter().rev();
         pending.extend(chosen.map(|branch| (branch, None, 0)));
@@ -191,72 +183,32 @@ impl<'a> Growing<'a> {
             }
         };
         let mut own = vec![0i64; columns.len()];
-        let mut callees: Vec<GroupId> = Vec::new();
-        let mut counts: Vec<usize> = Vec::new();
-        let mut sums: Vec<i64> = Vec::new();
-        let mut ended = 0;
-        for cursor in &mut self.cursors[range.clone()] {
-            let Some(group) = self.paths.next(cursor) else {
-                cursor.next = NONE;
-                ended += 1;
-                add(&mut own, cursor.row);
-                continue;
+        let mut sums: Vec<Vec<i64>> = Vec::new();
+        let next = |cursor: &mut Cursor| self.paths.next(cursor).map(|group| group.0);
+        let children = self.stacks.children(range.clone(), next, |cursor, child| {
+            let row = cursor.row;
+            let Some(child) = child else {
+                add(&mut own, row);
+                return;
             };
-            let place = &mut self.places[group.0 as usize];
-            if *place == NONE {
-                *place = callees.len() as u32;
-                callees.push(group);
-                counts.push(0);
-                sums.resize(sums.len() + columns.len(), 0);
+            if child == sums.len() {
+                sums.push(vec![0; columns.len()]);
             }
-            cursor.next = *place;
-            let place = *place as usize;
-            counts[place] += 1;
-            add(
-                &mut sums[place * columns.len()..][..columns.len()],
-                cursor.row,
-            );
+            add(&mut sums[child], row);
+        });
+        if depth < self.pruning.depth {
+            self.stacks.sort(range, &children);
         }
-        // Those that ended come first.
-        let mut start = range.start + ended;
-        let branches = callees.iter().zip(&counts).zip(sums.chunks(columns.len()));
-        let branches: Vec<Branch> = branches
-            .map(|((&group, count), sums)| {
-                start += count;
-                Branch {
-                    group,
-                    cumulative: sums.to_vec(),
-                    range: start - count..start,
-                }
-            })
-            .collect();
-        for group in callees {
-            self.places[group.0 as usize] = NONE;
-        }
-        if depth < self.pruning.depth && branches.len() + ended.min(1) > 1 {
-            let ends = branches.iter().map(|branch| branch.range.start);
-            self.part(range, ends.collect());
-        }
-        let (chosen, left_out) = chosen(branches, depth, room, self.pruning);
+        let branches = children.into_iter().zip(sums).map(|(child, sums)| Branch {
+            group: GroupId(child.frame),
+            cumulative: sums,
+            range: child.range,
+        });
+        let (chosen, left_out) = chosen(branches.collect(), depth, room, self.pruning);
         Below {
             chosen,
             left_out,
             own,
-        }
-    }
-
-    /// Sorts the paths of a range by callee. `places` are the positions of their first ones.
-    fn part(&mut self, range: Range<usize>, mut places: Vec<usize>) {
-        self.spare.clear();
-        self.spare.extend_from_slice(&self.cursors[range.clone()]);
-        let mut ended = range.start;
-        for cursor in &self.spare {
-            let place = match cursor.next {
-                NONE => &mut ended,
-                next => &mut places[next as usize],
-            };
-            self.cursors[*place] = *cursor;
-            *place += 1;
         }
     }
 

@@ -3,6 +3,7 @@
 
 use super::index::{Index, Seed};
 use super::interned::{next_id, span};
+use std::ops::Range;
 
 /// Stacks with dense IDs in order of first appearance.
 #[derive(Debug, Clone, Default)]
@@ -54,6 +55,17 @@ impl PackedStacks {
     #[inline]
     pub fn get(&self, id: u32) -> &[u8] {
         &self.bytes[span(&self.ends, id)]
+    }
+
+    /// Returns the packed frames of all stacks, for positions that outlast a slice.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Returns the place of a stack in [`PackedStacks::bytes`].
+    #[inline]
+    pub fn range(&self, id: u32) -> Range<usize> {
+        span(&self.ends, id)
     }
 
     /// Returns the number of stacks.

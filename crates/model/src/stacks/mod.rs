@@ -15,6 +15,7 @@ mod dump;
 pub mod fold;
 mod join;
 pub mod naming;
+pub mod parting;
 mod project;
 mod table;
 

@@ -180,6 +180,12 @@ impl StackTable {
         self.list.as_ref()
     }
 
+    /// Removes all callsites, and returns those of a list. The table has a tree from here on.
+    pub fn take_callsites(&mut self) -> Option<PackedStacks> {
+        self.nodes = Calls::default();
+        self.list.take()
+    }
+
     /// Returns the callsite of a stack, given by its frames, outermost first.
     pub fn stack_of(&mut self, frames: &[FrameId]) -> NodeId {
         match &mut self.list {

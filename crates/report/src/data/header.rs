@@ -288,12 +288,14 @@ impl Per {
 /// Summing of the callsites with the fewest bytes in their callers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Folded {
-    /// Number of remaining callsites.
+    /// Number of callsites with values of which all frames remain.
     pub kept: usize,
-    /// Number of original callsites.
+    /// Number of callsites with values.
     pub of: usize,
-    /// Whether sums are by function and library, rather than by library only.
+    /// Whether sums have functions.
     pub functions: bool,
+    /// Whether sums have all libraries of their stacks, rather than only the one that owns the memory.
+    pub libraries: bool,
     /// Summed part of the first measure, by dump.
     pub bytes: Vec<i64>,
     /// Command that writes the page with all callsites.

@@ -26,9 +26,14 @@ pub(super) fn head(html: &mut Html, header: &Header) {
             thousands(folded.kept as u64),
             thousands(folded.of as u64),
             how_much(header, folded),
-            match folded.functions {
-                true => "library and function",
-                false => "library, without functions",
+            match folded {
+                Folded {
+                    functions: true, ..
+                } => "library and function",
+                Folded {
+                    libraries: true, ..
+                } => "library, without functions",
+                _ => "the library that owns the memory, without its callers",
             },
             Foreign(&folded.command)
         ));
@@ -178,6 +183,7 @@ mod tests {
                 kept: 1,
                 of: 2,
                 functions,
+                libraries: true,
                 bytes: vec![1024; pids.len()],
                 command: "heaptap report -l 0 rec".to_owned(),
             }),

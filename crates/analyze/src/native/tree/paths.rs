@@ -100,14 +100,9 @@ impl Paths {
     }
 
     /// Returns the beginnings of all paths.
-    pub(super) fn cursors(&self) -> Vec<Cursor> {
-        let count = self.parts.iter().map(|part| part.starts.len()).sum();
-        let mut cursors = Vec::with_capacity(count);
-        for part in &self.parts {
-            let starts = part.starts.iter();
-            cursors.extend(starts.map(|&(row, at)| Cursor { at, row, next: 0 }));
-        }
-        cursors
+    pub(super) fn cursors(&self) -> impl Iterator<Item = Cursor> {
+        let starts = self.parts.iter().flat_map(|part| &part.starts);
+        starts.map(|&(row, at)| Cursor { at, row })
     }
 
     /// Returns the next group of a path; `None` at its end.
@@ -135,8 +130,6 @@ impl Paths {
 pub(super) struct Cursor {
     at: usize,
     pub(super) row: u32,
-    /// For the owner: the sibling that the path goes to.
-    pub(super) next: u32,
 }
 
 /// Reads the groups of stacks.

@@ -1,37 +1,86 @@
 //! Targets for the values of omitted callsites, and the number of callsites that they need.
 
-use super::{Key, LibrarySets, NONE, Shorts, Weights};
+use super::NONE;
+use super::kept::Kept;
+use super::omitted::{Key, Walk};
+use super::weights::Weights;
+use heaptap_model::parallel;
 use heaptap_model::profile::index::{FastHash, Index, Seed};
-use heaptap_model::stacks::{Frame, FrameId, Kind, NodeId, StackTable};
+use heaptap_model::stacks::calls::Call;
+use heaptap_model::stacks::{Frame, FrameId, Function, NodeId, StackTable, TextId};
 use std::collections::HashSet;
 
-/// Target of each callsite. All attempts share the same memory.
+/// Name of omitted frames.
+pub(super) const OTHER: &str = "(other)";
+
+/// What sums tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Detail {
+    /// The libraries on the stack, the function that owns the memory, and the allocating one.
+    Functions,
+    /// The libraries on the stack.
+    Libraries,
+    /// The library that owns the memory.
+    Owners,
+}
+
+/// Target of each stack. All attempts share the same memory.
 pub(super) struct Goals {
-    /// By callsite of the table; numbers above those refer to `made`.
+    /// By stack: a kept callsite, or [`MADE`] and the position in `made`; [`NONE`] without values.
     of: Vec<u32>,
-    /// Callsites to create: their callers and frames.
-    pub(super) made: Vec<(u32, FrameId)>,
-    /// By callsite: itself if it is kept, otherwise the nearest kept caller.
-    anchors: Vec<u32>,
-    /// By callsite, the frame below its anchor that owns the memory: not an allocator's, and the
-    /// runtime's only if there is no other.
-    owners: Vec<u32>,
+    /// Callsites to create: their callers, as in `of`, and frames.
+    made: Vec<(u32, FrameId)>,
     /// Position in `made`, by caller and frame.
     children: Index,
     seed: Seed,
+    shorts: Shorts,
+}
+
+/// Marks a callsite to create.
+const MADE: u32 = 1 << 31;
+
+/// Callsite of the tree for each stack.
+pub(super) struct Targets {
+    /// By stack; [`NONE`] without values.
+    of: Vec<u32>,
+    /// Whether all frames of the stack remain.
+    is_kept: Vec<bool>,
+}
+
+impl Targets {
+    /// Returns the callsite of a stack, and whether it is the stack's own; `None` without values.
+    pub(super) fn of(&self, NodeId(stack): NodeId) -> Option<(NodeId, bool)> {
+        let node = self.of[stack as usize];
+        (node != NONE).then_some((NodeId(node), self.is_kept[stack as usize]))
+    }
+
+    /// Returns all callsites, with repetitions.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = NodeId> {
+        let nodes = self.of.iter().copied();
+        nodes.filter(|node| *node != NONE).map(NodeId)
+    }
+
+    /// Returns the number of stacks of which all frames remain.
+    pub(super) fn kept_count(&self) -> usize {
+        self.is_kept.iter().filter(|is_kept| **is_kept).count()
+    }
 }
 
 impl Goals {
-    /// Creates targets for `count` callsites.
-    pub(super) fn new(count: usize) -> Goals {
+    /// Creates targets for `count` stacks.
+    pub(super) fn new(table: &mut StackTable, count: usize) -> Goals {
         Goals {
-            of: vec![0; count],
+            of: vec![NONE; count],
             made: Vec::new(),
-            anchors: vec![NONE; count],
-            owners: vec![NONE; count],
             children: Index::default(),
             seed: Seed::default(),
+            shorts: Shorts::of(table),
         }
+    }
+
+    #[cfg(test)]
+    pub(super) fn made_count(&self) -> usize {
+        self.made.len()
     }
 
     fn child(&mut self, parent: u32, frame: FrameId) -> u32 {
@@ -43,53 +92,41 @@ impl Goals {
         if !there {
             self.made.push((parent, frame));
         }
-        self.of.len() as u32 + at
+        MADE | at
     }
 
-    /// Creates the callsites. Returns the target of each original callsite.
-    pub(super) fn enter(self, table: &mut StackTable) -> Vec<u32> {
-        let count = self.of.len();
+    /// Creates the kept callsites, then those of the sums.
+    pub(super) fn enter(self, table: &mut StackTable, kept: &[Call]) -> Targets {
+        for call in kept {
+            table.child(NodeId(call.parent), FrameId(call.frame));
+        }
         let mut real: Vec<u32> = Vec::with_capacity(self.made.len());
+        let real_of = |real: &[u32], goal: u32| match goal {
+            NONE => NONE,
+            goal if goal & MADE != 0 => real[(goal ^ MADE) as usize],
+            goal => goal,
+        };
         for (parent, frame) in self.made {
-            let parent = real_of(&real, count, parent);
+            let parent = real_of(&real, parent);
             real.push(table.child(NodeId(parent), frame).0);
         }
-        let goals = self.of.into_iter();
-        goals.map(|goal| real_of(&real, count, goal)).collect()
+        table.seal();
+        Targets {
+            is_kept: self.of.iter().map(|goal| goal & MADE == 0).collect(),
+            of: self.of.iter().map(|goal| real_of(&real, *goal)).collect(),
+        }
     }
 }
 
-/// Omitted callsite with values.
-#[derive(Debug, Clone, Copy)]
-struct FoldedCallsite {
-    node: usize,
-    /// Nearest kept caller.
-    anchor: u32,
-    frame: FrameId,
-    /// Frame that owns the memory; [`NONE`] if all frames below the anchor are allocators'.
-    owner: u32,
-    /// Library that owns the memory. It comes last, so it has its bytes even if functions are
-    /// omitted.
-    last: Key,
-}
-
-impl FoldedCallsite {
-    /// Writes the libraries between the anchor and the sum to `way`.
-    fn libraries(&self, sets: &LibrarySets, way: &mut Vec<Key>) {
-        way.clear();
-        way.extend(sets.keys(sets.of[self.node], sets.of[self.anchor as usize]));
-        way.retain(|key| *key != self.last);
-        way.sort_unstable();
-        way.push(self.last);
-    }
-}
-
-/// Attempt with a set of `kept` callsites.
-pub(super) struct FoldAttempt<'a> {
-    pub(super) goals: &'a mut Goals,
+/// Attempt with the first `count` callsites.
+pub(super) struct FoldAttempt<'a, 'w> {
     pub(super) weights: &'a Weights,
-    pub(super) sets: &'a LibrarySets,
-    pub(super) kept: &'a [u32],
+    pub(super) kept: &'a Kept,
+    pub(super) walk: &'a mut Walk<'w>,
+    pub(super) count: usize,
+    pub(super) detail: Detail,
+    /// Maximum number of callsites in addition to the kept ones.
+    pub(super) room: usize,
 }
 
 /// The estimate counts only sums whose hash is a multiple of this.
@@ -97,144 +134,138 @@ const HASH_STRIDE: u64 = 64;
 /// Minimum room for an estimate; below it the sampling error exceeds the margin.
 const MIN_ESTIMATED_CALLSITES: usize = 1 << 16;
 
-impl FoldAttempt<'_> {
-    /// Visits the omitted callsites, callers first, until `visit` returns `false`. Returns whether
-    /// it never did.
-    fn each(
-        &mut self,
-        table: &mut StackTable,
-        mut visit: impl FnMut(&mut StackTable, &mut Goals, FoldedCallsite) -> bool,
-    ) -> bool {
-        let goals = &mut *self.goals;
-        goals.owners.fill(NONE);
-        goals.anchors.fill(NONE);
-        goals.anchors[0] = 0;
-        for &node in self.kept {
-            goals.anchors[node as usize] = node;
-        }
-        for node in 1..goals.of.len() {
-            if !self.weights.used[node] || goals.anchors[node] == node as u32 {
-                continue;
-            }
-            let id = NodeId(node as u32);
-            let Some(frame) = table.frame_of(id) else {
-                continue;
-            };
-            let parent = table.parent(id).0 as usize;
-            goals.anchors[node] = goals.anchors[parent];
-            let key = self.sets.key(frame.0);
-            let above = goals.owners[parent];
-            goals.owners[node] = match key.kind() {
-                Kind::Plain => frame.0,
-                Kind::Runtime if above == NONE || self.sets.key(above).kind() != Kind::Plain => {
-                    frame.0
+/// Frame of a sum.
+#[derive(Debug, Clone, Copy)]
+enum Short {
+    /// Omitted frames of a library.
+    Other(Key),
+    /// A frame without its line.
+    Frame(u32),
+}
+
+/// Stacks with values: the nearest kept callsite of each, and the frames of its sum below that.
+#[derive(Default)]
+struct Batch {
+    /// Stack, nearest callsite, end of its frames.
+    stacks: Vec<(u32, u32, usize)>,
+    frames: Vec<Short>,
+}
+
+/// Number of stacks of a batch.
+const BATCH: usize = 1 << 14;
+
+impl Batch {
+    fn iter(&self) -> impl Iterator<Item = (u32, u32, &[Short])> {
+        let mut start = 0;
+        self.stacks.iter().map(move |&(stack, nearest, end)| {
+            let frames = &self.frames[start..end];
+            start = end;
+            (stack, nearest, frames)
+        })
+    }
+}
+
+impl FoldAttempt<'_, '_> {
+    /// Reads the next stacks.
+    fn read(&mut self, callers: &[(u32, u32)], stacks: &mut impl Iterator<Item = u32>) -> Batch {
+        let mut batch = Batch::default();
+        let frames = &mut batch.frames;
+        for stack in stacks.take(BATCH) {
+            let (nearest, depth) = callers[self.kept.nearest(stack) as usize];
+            if let Some(omitted) = self.walk.read(stack, depth) {
+                match self.detail {
+                    Detail::Owners => frames.push(Short::Other(omitted.last)),
+                    _ => {
+                        let libraries = self.walk.libraries(&omitted).iter();
+                        frames.extend(libraries.map(|key| Short::Other(*key)));
+                    }
                 }
-                _ => above,
-            };
-            if !self.weights.holds[node] {
-                continue;
+                if self.detail == Detail::Functions {
+                    if omitted.owner != NONE {
+                        frames.push(Short::Frame(omitted.owner));
+                    }
+                    if omitted.owner != omitted.frame {
+                        frames.push(Short::Frame(omitted.frame));
+                    }
+                }
             }
-            let owner = goals.owners[node];
-            let callsite = FoldedCallsite {
-                node,
-                anchor: goals.anchors[node],
-                frame,
-                owner,
-                last: match owner {
-                    NONE => key,
-                    owner => self.sets.key(owner),
-                },
+            batch.stacks.push((stack, nearest, frames.len()));
+        }
+        batch
+    }
+
+    /// Passes the stacks with values until `visit` returns `false`. Returns whether it never did. Reads
+    /// the next ones at the same time.
+    fn each(&mut self, mut visit: impl FnMut(u32, u32, &[Short]) -> bool) -> bool {
+        let weights = self.weights;
+        let mut stacks = weights.held();
+        let callers = self.kept.callers(self.count);
+        let mut batch = self.read(&callers, &mut stacks);
+        while !batch.stacks.is_empty() {
+            let visited = || {
+                batch
+                    .iter()
+                    .all(|(stack, nearest, frames)| visit(stack, nearest, frames))
             };
-            if !visit(table, goals, callsite) {
+            let (next, goes_on) = parallel::both(|| self.read(&callers, &mut stacks), visited);
+            if !goes_on {
                 return false;
             }
+            batch = next;
         }
         true
     }
 
-    /// Returns whether the attempt certainly needs more than `room` callsites, by an estimate,
-    /// because a failed attempt costs as much as a successful one. Counts what
-    /// [`FoldAttempt::find`] creates.
-    pub(super) fn is_too_much(
-        &mut self,
-        table: &mut StackTable,
-        functions: bool,
-        room: usize,
-    ) -> bool {
-        if room < MIN_ESTIMATED_CALLSITES {
+    /// Returns whether the attempt certainly needs too much room, by an estimate, because a failed
+    /// attempt costs as much as a successful one. Counts what [`FoldAttempt::find`] creates. If a quarter
+    /// of the stacks needs less than a quarter of the room, the rest is left to that.
+    pub(super) fn is_too_much(&mut self, table: &StackTable) -> bool {
+        let room = self.room;
+        if room < MIN_ESTIMATED_CALLSITES || room == usize::MAX {
             return false;
         }
         // A margin of one eighth is four times the sampling error of the smallest room.
         let most = (room + room / 8) / HASH_STRIDE as usize;
-        let sets = self.sets;
-        let mut way = Vec::new();
         let mut sample: HashSet<u64, FastHash> = HashSet::default();
-        let fits = self.each(table, |table, _, callsite| {
-            let mut at = mixed(u64::from(callsite.anchor));
-            let mut count = |step: u64| {
+        let quarter = self.weights.held().count() / 4;
+        let mut visited = 0;
+        let mut has_room = false;
+        let visits_all = self.each(|_, nearest, frames| {
+            let mut at = mixed(u64::from(nearest));
+            for frame in frames {
+                let step = match frame {
+                    Short::Other(key) => u64::from(key.0),
+                    Short::Frame(frame) => {
+                        // Lines are omitted.
+                        let Frame { function, file, .. } = table.frames()[*frame as usize];
+                        1 << 63 | u64::from(function.0) << 32 | u64::from(file.0)
+                    }
+                };
                 at = mixed(at ^ mixed(step));
                 if at.is_multiple_of(HASH_STRIDE) {
                     sample.insert(at);
                 }
-            };
-            callsite.libraries(sets, &mut way);
-            for key in &way {
-                count(u64::from(key.0));
             }
-            if functions {
-                let mut count_short = |frame: u32| {
-                    // Lines are omitted.
-                    let Frame { function, file, .. } = table.frames()[frame as usize];
-                    count(1 << 63 | u64::from(function.0) << 32 | u64::from(file.0));
-                };
-                if callsite.owner != NONE {
-                    count_short(callsite.owner);
-                }
-                if callsite.owner != callsite.frame.0 {
-                    count_short(callsite.frame.0);
-                }
-            }
-            sample.len() <= most
+            visited += 1;
+            has_room = visited == quarter && sample.len() * 4 <= most;
+            sample.len() <= most && !has_room
         });
-        !fits
+        !visits_all && !has_room
     }
 
-    /// Finds the targets of values. Returns whether they need at most `room` callsites in addition
-    /// to the kept ones.
-    pub(super) fn find(
-        &mut self,
-        table: &mut StackTable,
-        shorts: &mut Shorts,
-        functions: bool,
-        room: usize,
-    ) -> bool {
-        self.goals.made.clear();
-        self.goals.children.clear();
-        let used = self.weights.used.iter();
-        for ((node, of), used) in (0..).zip(&mut self.goals.of).zip(used) {
-            *of = if *used { 0 } else { node };
-        }
-        for node in self.kept {
-            self.goals.of[*node as usize] = *node;
-        }
-        let sets = self.sets;
-        let mut added: Vec<Key> = Vec::new();
-        self.each(table, |table, goals, callsite| {
-            callsite.libraries(sets, &mut added);
-            let mut at = callsite.anchor;
-            for key in &added {
-                at = goals.child(at, shorts.other(table, *key));
-            }
-            if functions {
-                let owner = FrameId(callsite.owner);
-                if owner.0 != NONE {
-                    at = goals.child(at, shorts.short(table, owner));
-                }
-                if owner != callsite.frame {
-                    at = goals.child(at, shorts.short(table, callsite.frame));
-                }
-            }
-            goals.of[callsite.node] = at;
+    /// Finds the targets of values. Returns whether there is room for them.
+    pub(super) fn find(&mut self, table: &mut StackTable, goals: &mut Goals) -> bool {
+        let room = self.room;
+        goals.made.clear();
+        goals.children.clear();
+        self.each(|stack, nearest, frames| {
+            goals.of[stack as usize] = frames.iter().fold(nearest, |at, frame| {
+                let frame = match frame {
+                    Short::Other(key) => goals.shorts.other(table, *key),
+                    Short::Frame(frame) => goals.shorts.short(table, FrameId(*frame)),
+                };
+                goals.child(at, frame)
+            });
             goals.made.len() <= room
         })
     }
@@ -248,8 +279,56 @@ fn mixed(number: u64) -> u64 {
     number ^ number >> 31
 }
 
-fn real_of(real: &[u32], count: usize, node: u32) -> u32 {
-    (node as usize)
-        .checked_sub(count)
-        .map_or(node, |at| real[at])
+/// Frames without lines, and frames for omitted ones, created on demand.
+struct Shorts {
+    other: TextId,
+    /// By frame.
+    of: Vec<u32>,
+    /// By key.
+    others: Vec<u32>,
+}
+
+impl Shorts {
+    fn of(table: &mut StackTable) -> Shorts {
+        Shorts {
+            other: table.text(OTHER),
+            of: vec![NONE; table.frames().len()],
+            others: vec![NONE; table.libraries().len() * Key::PER_LIBRARY as usize],
+        }
+    }
+
+    fn short(&mut self, table: &mut StackTable, frame: FrameId) -> FrameId {
+        let known = self.of[frame.0 as usize];
+        if known != NONE {
+            return FrameId(known);
+        }
+        let short = table.frame(Frame {
+            line: 0,
+            inlined: false,
+            ..table.frames()[frame.0 as usize]
+        });
+        self.of[frame.0 as usize] = short.0;
+        short
+    }
+
+    fn other(&mut self, table: &mut StackTable, key: Key) -> FrameId {
+        let known = self.others[key.0 as usize];
+        if known != NONE {
+            return FrameId(known);
+        }
+        let function = table.function(Function {
+            name: self.other,
+            system_name: TextId::default(),
+            library: key.library(),
+            kind: key.kind(),
+        });
+        let frame = table.frame(Frame {
+            function,
+            file: TextId::default(),
+            line: 0,
+            inlined: false,
+        });
+        self.others[key.0 as usize] = frame.0;
+        frame
+    }
 }

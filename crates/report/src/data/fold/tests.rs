@@ -1,6 +1,8 @@
 //! Totals, tables by library and errors are the same before and after; the largest callsites are
 //! kept.
 
+use super::goals::OTHER;
+use super::omitted::Omitted;
 use super::*;
 use heaptap_analyze::native::filter::Filter;
 use heaptap_analyze::native::groups::{Groups, RowKey};
@@ -8,7 +10,7 @@ use heaptap_analyze::native::sampled::{SampledColumn, total};
 use heaptap_analyze::native::shown::Shown;
 use heaptap_analyze::native::table::{Key as TableKey, Table};
 use heaptap_analyze::sampling::Interval;
-use heaptap_model::stacks::Library;
+use heaptap_model::stacks::{Frame, Function, Kind, Library, TextId};
 use std::collections::BTreeMap;
 
 /// Deterministic random numbers.
@@ -47,12 +49,15 @@ fn frame(table: &mut StackTable, name: &str, library: &str, kind: Kind, line: u3
 /// Creates stacks through three libraries, the runtime and allocators, in dumps of two processes.
 fn drawn(callsites: usize) -> StackProfile {
     let mut random = Random(7);
-    let mut profile = StackProfile::default();
+    let mut profile = StackProfile {
+        table: StackTable::with_list(),
+        dumps: Vec::new(),
+    };
     let table = &mut profile.table;
     let libraries = ["/x/libone.so", "/x/libtwo.so", "/x/libthree.so"];
     let mut leaves = Vec::new();
     for _ in 0..callsites {
-        let mut node = NodeId::ROOT;
+        let mut stack = Vec::new();
         for depth in 0..2 + random.below(6) {
             let number = random.below(if depth < 2 { 3 } else { 9 });
             let library = libraries[(number % 3) as usize];
@@ -61,14 +66,14 @@ fn drawn(callsites: usize) -> StackProfile {
                 0 => frame(table, "art_invoke", "/x/libart.so", Kind::Runtime, 0),
                 _ => frame(table, &format!("f{number}"), library, Kind::Plain, line),
             };
-            node = table.child(node, next);
+            stack.push(next);
         }
         for allocator in 0..random.below(3) {
             let name = ["operator new", "malloc"][allocator as usize];
             let next = frame(table, name, "/x/libc.so", Kind::Allocator, 0);
-            node = table.child(node, next);
+            stack.push(next);
         }
-        leaves.push(node);
+        leaves.push(table.stack_of(&stack));
     }
     leaves.sort_unstable();
     leaves.dedup();
@@ -108,7 +113,7 @@ fn drawn(callsites: usize) -> StackProfile {
 }
 
 /// Returns self and cumulative sums by group name, without the rows `(other)`.
-fn table(
+fn table_of(
     profile: &StackProfile,
     dump: &Dump,
     (by, all_frames): (RowKey, bool),
@@ -138,10 +143,15 @@ fn table(
 #[test]
 fn folded_callsites_keep_their_library_their_function_and_their_process() {
     let before = drawn(3000);
-    for most in [2000, 900] {
-        let mut after = before.clone();
+    let mut tree = before.clone();
+    assert!(fold(&mut tree, usize::MAX).is_none());
+    for (most, form) in [(2000, &before), (2000, &tree), (900, &before), (900, &tree)] {
+        let mut after = form.clone();
         let folded = fold(&mut after, most).expect("there are more");
-        assert!(folded.of > most && folded.kept <= most / 2, "{folded:?}");
+        assert!(
+            folded.of > folded.kept && folded.kept <= most / 2,
+            "{folded:?}"
+        );
         assert!(folded.functions, "{folded:?}");
         for (old, new) in before.dumps.iter().zip(&after.dumps) {
             assert!(new.values.nodes.is_sorted());
@@ -154,10 +164,10 @@ fn folded_callsites_keep_their_library_their_function_and_their_process() {
             assert!(nodes.len() <= most, "{} of {most}", nodes.len());
             for all_frames in [false, true] {
                 let [was, is] = [(&before, old), (&after, new)]
-                    .map(|(profile, dump)| table(profile, dump, (RowKey::Library, all_frames)));
+                    .map(|(profile, dump)| table_of(profile, dump, (RowKey::Library, all_frames)));
                 assert_eq!(was, is, "by library, of {most}, all frames: {all_frames}");
                 let [was, is] = [(&before, old), (&after, new)].map(|(profile, dump)| {
-                    let rows = table(profile, dump, (RowKey::Function, all_frames));
+                    let rows = table_of(profile, dump, (RowKey::Function, all_frames));
                     let own = rows.into_iter().map(|(name, (own, _))| (name, own));
                     let own = own.filter(|(_, own)| own.iter().any(|sum| *sum != 0));
                     own.collect::<BTreeMap<_, _>>()
@@ -244,9 +254,9 @@ fn the_fewest_bytes_are_folded_first_whatever_their_count() {
     assert!(fold(&mut profile.clone(), 90).is_none());
     assert!(fold(&mut profile.clone(), 88).is_some());
     let folded = fold(&mut profile, 40).expect("there are more");
-    assert_eq!((folded.kept, folded.of), (20, 101));
     // `main`, and the 19 largest callsites.
-    assert_eq!(lines(&profile), (81..100).collect::<Vec<u32>>());
+    assert_eq!((folded.kept, folded.of), (19, 100));
+    assert_eq!(lines(&profile), (81..100).rev().collect::<Vec<u32>>());
     assert_eq!(folded.bytes, [(1..=81i64).sum::<i64>() * 4096]);
 }
 
@@ -254,7 +264,7 @@ fn the_fewest_bytes_are_folded_first_whatever_their_count() {
 fn of_callsites_that_hold_the_same_as_many_stay_as_there_is_room_for() {
     let mut profile = flat(&[(1, 4096); 100]);
     let folded = fold(&mut profile, 40).expect("there are more");
-    assert_eq!(folded.kept, 20);
+    assert_eq!(folded.kept, 19);
     assert_eq!(
         lines(&profile).len(),
         18,
@@ -284,27 +294,152 @@ fn functions_are_given_up_if_there_are_too_many_and_it_is_said() {
     });
     let before = profile.clone();
     let folded = fold(&mut profile, 100).expect("there are more");
-    assert!(!folded.functions && folded.kept == 50, "{folded:?}");
+    assert!(!folded.functions && folded.libraries, "{folded:?}");
+    assert_eq!(folded.kept, 49);
     assert!(profile.dumps[0].values.nodes.len() <= 100);
     let by_library =
-        |profile: &StackProfile| table(profile, &profile.dumps[0], (RowKey::Library, false));
+        |profile: &StackProfile| table_of(profile, &profile.dumps[0], (RowKey::Library, false));
     assert_eq!(by_library(&before), by_library(&profile));
 }
 
-/// Creates `functions` functions, each called through `allocators` allocators. Returns the callers
-/// with their values.
-fn by_allocators(functions: u32, allocators: u32) -> (StackProfile, Vec<u32>) {
+#[test]
+fn a_list_with_room_becomes_a_tree_of_the_same_stacks() {
+    let list = drawn(300);
+    let mut tree = list.clone();
+    assert!(fold(&mut tree, usize::MAX).is_none());
+    let stacks = list.table.list().expect("it has a list");
+    for (list_dump, tree_dump) in list.dumps.iter().zip(&tree.dumps) {
+        assert_eq!(list_dump.values.nodes.len(), tree_dump.values.nodes.len());
+        let rows = tree_dump.values.nodes.iter().enumerate();
+        for (row, leaf) in rows {
+            let frames = tree
+                .table
+                .stack(*leaf)
+                .filter_map(|node| tree.table.frame_of(node));
+            let mut packed = Vec::new();
+            for frame in frames.collect::<Vec<FrameId>>().into_iter().rev() {
+                packed::pack(frame.0, |byte| packed.push(byte));
+            }
+            let mut nodes = list_dump.values.nodes.iter();
+            let of_list = nodes.position(|node| *stacks.get(node.0) == packed);
+            let of_list = of_list.expect("the list has the stack");
+            let columns = list_dump
+                .values
+                .columns
+                .iter()
+                .zip(&tree_dump.values.columns);
+            assert!(
+                columns
+                    .into_iter()
+                    .all(|(list, tree)| list[of_list] == tree[row])
+            );
+        }
+    }
+}
+
+#[test]
+fn the_kept_callsites_are_the_heaviest_of_the_tree_with_their_callers() {
+    let profile = drawn(3000);
+    let stacks = profile.table.list().expect("it has a list");
+    let weights = Weights::of(&profile, stacks.len());
+    let mut of_all: BTreeMap<Vec<u32>, f64> = BTreeMap::new();
+    for stack in weights.held() {
+        let mut packed = stacks.get(stack);
+        let mut path = Vec::new();
+        while let Some(frame) = packed::first(&mut packed) {
+            path.push(frame);
+            *of_all.entry(path.clone()).or_default() += f64::from(weights.get(stack));
+        }
+    }
+    let all = of_all.len();
+    for most in [0, 1, 100, 1500, all, all + 1] {
+        let kept = Kept::of(stacks, &weights, profile.table.frames().len(), most);
+        let calls = kept.calls(usize::MAX);
+        assert_eq!(calls.len(), most.min(all));
+        let mut paths: Vec<Vec<u32>> = vec![Vec::new()];
+        for call in calls {
+            let mut path = paths[call.parent as usize].clone();
+            path.push(call.frame);
+            paths.push(path);
+        }
+        let of_kept: Vec<f64> = paths[1..].iter().map(|path| of_all[path]).collect();
+        assert!(of_kept.is_sorted_by(|a, b| a >= b));
+        let lightest = of_kept.last().copied().unwrap_or(f64::INFINITY);
+        let mut left_out = of_all.iter().filter(|(path, _)| !paths.contains(path));
+        assert!(left_out.all(|(_, weight)| *weight <= lightest));
+        for stack in weights.held() {
+            let mut packed = stacks.get(stack);
+            let mut path = Vec::new();
+            while let Some(frame) = packed::first(&mut packed) {
+                path.push(frame);
+                if !paths.contains(&path) {
+                    path.pop();
+                    break;
+                }
+            }
+            assert_eq!(paths[kept.nearest(stack) as usize], path);
+        }
+    }
+}
+
+#[test]
+fn libraries_are_given_up_if_there_are_too_many_sets_of_them() {
+    let mut random = Random(3);
+    let mut profile = StackProfile {
+        table: StackTable::with_list(),
+        dumps: Vec::new(),
+    };
+    let table = &mut profile.table;
+    let libraries: Vec<FrameId> = (0..40)
+        .map(|at| {
+            frame(
+                table,
+                &format!("f{at}"),
+                &format!("/x/lib{at}.so"),
+                Kind::Plain,
+                1,
+            )
+        })
+        .collect();
+    let stacks = (0..2000).map(|_| {
+        let frames = (0..12).map(|_| libraries[random.below(40) as usize]);
+        table.stack_of(&frames.collect::<Vec<FrameId>>())
+    });
+    let nodes: Vec<NodeId> = stacks.collect();
+    profile.dumps.push(Dump {
+        measures: vec![Measure::of_view(View::Space)],
+        values: Values {
+            columns: vec![(1..=nodes.len() as i64).collect()],
+            nodes,
+        },
+        ..Dump::default()
+    });
+    let before = profile.clone();
+    let folded = fold(&mut profile, 1000).expect("there are more");
+    assert!(!folded.functions && !folded.libraries, "{folded:?}");
+    assert!(profile.table.node_count() <= 1001);
+    let own = |profile: &StackProfile| -> BTreeMap<String, Vec<i64>> {
+        let rows = table_of(profile, &profile.dumps[0], (RowKey::Library, false));
+        let own = rows.into_iter().map(|(name, (own, _))| (name, own));
+        own.filter(|(_, own)| own.iter().any(|sum| *sum != 0))
+            .collect()
+    };
+    assert_eq!(own(&before), own(&profile));
+    // Half of the room is used for callsites.
+    assert!(profile.table.node_count() > 500);
+}
+
+/// Creates `functions` functions, each called through `allocators` allocators.
+fn by_allocators(functions: u32, allocators: u32) -> StackProfile {
     let mut profile = StackProfile::default();
     let table = &mut profile.table;
     let allocators: Vec<FrameId> = (0..allocators)
         .map(|at| frame(table, &format!("a{at}"), "/x/libc.so", Kind::Allocator, 0))
         .collect();
-    let mut callers = Vec::new();
     let mut leaves = Vec::new();
     for at in 0..functions {
         let called = frame(table, &format!("f{at}"), "/x/libone.so", Kind::Plain, 1);
         let caller = table.child(NodeId::ROOT, called);
-        callers.push(caller.0);
         leaves.extend(allocators.iter().map(|leaf| table.child(caller, *leaf)));
     }
     leaves.sort_unstable();
@@ -316,39 +451,47 @@ fn by_allocators(functions: u32, allocators: u32) -> (StackProfile, Vec<u32>) {
         },
         ..Dump::default()
     });
-    (profile, callers)
+    profile
 }
 
 #[test]
 fn an_attempt_is_left_out_only_where_it_would_fail() {
     // The second one has many libraries for its functions: one below each kept caller.
     for (functions, allocators, keeps) in [(400, 400, false), (30_000, 4, true)] {
-        let (mut profile, callers) = by_allocators(functions, allocators);
-        let weights = Weights::of(&profile);
+        let mut profile = by_allocators(functions, allocators);
+        let stacks = take_stacks(&mut profile);
+        let weights = Weights::of(&profile, stacks.len());
         let table = &mut profile.table;
-        let sets = LibrarySets::of(table);
-        let mut shorts = Shorts::of(table);
-        let mut goals = Goals::new(weights.used.len());
+        let most = if keeps { functions as usize } else { 0 };
+        let kept = Kept::of(&stacks, &weights, table.frames().len(), most);
+        let mut walk = Walk::of(table, &stacks);
+        let mut goals = Goals::new(table, stacks.len());
         let mut attempt = FoldAttempt {
-            goals: &mut goals,
             weights: &weights,
-            sets: &sets,
-            kept: if keeps { &callers } else { &[] },
+            kept: &kept,
+            walk: &mut walk,
+            count: most,
+            detail: Detail::Functions,
+            room: usize::MAX,
         };
-        assert!(attempt.find(table, &mut shorts, true, usize::MAX));
-        let needed = attempt.goals.made.len();
+        assert!(attempt.find(table, &mut goals));
+        let needed = goals.made_count();
         assert!(
             needed >= (functions * (allocators + 1)) as usize,
             "{needed}"
         );
-        assert!(!attempt.is_too_much(table, true, needed));
-        assert!(attempt.is_too_much(table, true, needed * 3 / 4), "{needed}");
+        let mut is_too_much = |room, detail| {
+            (attempt.room, attempt.detail) = (room, detail);
+            attempt.is_too_much(table)
+        };
+        assert!(!is_too_much(needed, Detail::Functions));
+        assert!(is_too_much(needed * 3 / 4, Detail::Functions), "{needed}");
         assert!(
-            !attempt.is_too_much(table, false, needed / 2),
+            !is_too_much(needed / 2, Detail::Libraries),
             "without functions there are few"
         );
         assert!(
-            !attempt.is_too_much(table, true, 1000),
+            !is_too_much(1000, Detail::Functions),
             "nothing is estimated"
         );
     }
@@ -363,10 +506,18 @@ fn a_stack_through_any_number_of_libraries_costs_no_more_than_through_many() {
     // Once through all of them, then back and forth between the first two.
     let ways = frames.iter().chain(frames[..2].iter().cycle().take(50));
     let leaf = ways.fold(NodeId::ROOT, |node, frame| table.child(node, *frame));
-    let sets = LibrarySets::of(&table);
-    let chain = sets.of[leaf.0 as usize];
-    let keys: Vec<Key> = sets.keys(chain, 0).collect();
-    assert_eq!(keys.len(), LONGEST_CHAIN as usize);
-    assert_eq!(keys.last(), Some(&sets.key(frames[0].0)));
-    assert_eq!(sets.links.len(), keys.len() + 1);
+    let mut stacks = PackedStacks::default();
+    let leaf: Vec<NodeId> = table.stack(leaf).collect();
+    let outermost_first = leaf.iter().rev().filter_map(|node| table.frame_of(*node));
+    let id = stacks.id(outermost_first.map(|frame| frame.0));
+    let mut walk = Walk::of(&table, &stacks);
+    let omitted: Omitted = walk.read(id, 0).expect("it has frames");
+    let libraries = walk.libraries(&omitted);
+    assert_eq!(libraries.len(), 256);
+    assert_eq!(libraries.last(), Some(&omitted.last));
+    assert!(
+        walk.read(id, 2)
+            .is_some_and(|omitted| walk.libraries(&omitted).len() == 255)
+    );
+    assert!(walk.read(id, 1050).is_none());
 }

@@ -1,0 +1,253 @@
+//! The largest callsites of the tree of stacks. Only their callees are visited, so the rest of the tree
+//! is never made.
+
+use super::weights::Weights;
+use heaptap_model::profile::packed::{self, PackedStacks};
+use heaptap_model::stacks::calls::Call;
+use heaptap_model::stacks::parting::Parting;
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+use std::ops::Range;
+
+/// Callsites in descending order of weight; among equal ones, callers come before callees, and earlier
+/// stacks before later ones. So the first ones, of any number, have all their callers.
+pub(super) struct Kept {
+    /// The first one is the root.
+    calls: Vec<Call>,
+    /// Number of callers, including itself, by callsite.
+    depths: Vec<u32>,
+    /// Nearest of all the callsites, by stack.
+    nearest: Vec<u32>,
+}
+
+/// Rest of a stack.
+#[derive(Clone, Copy)]
+struct Cursor {
+    /// Place of its frames among all packed ones.
+    start: usize,
+    end: usize,
+    stack: u32,
+    weight: f32,
+}
+
+/// Callsite whose callees are not visited yet.
+struct Open {
+    weight: f64,
+    /// First stack, as position among the cursors, and as its ID.
+    range: Range<u32>,
+    first: u32,
+    call: Call,
+    depth: u32,
+}
+
+impl Ord for Open {
+    /// The greatest one comes next.
+    fn cmp(&self, other: &Self) -> Ordering {
+        let order = |open: &Open| Reverse((open.first, open.depth));
+        let by_weight = self.weight.total_cmp(&other.weight);
+        by_weight.then_with(|| order(self).cmp(&order(other)))
+    }
+}
+
+impl PartialOrd for Open {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Open {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Open {}
+
+/// Open callsites. Those of about the same weight are sorted only when it is their turn, which most
+/// never have.
+struct OpenCallsites {
+    /// Those of the greatest level.
+    first: BinaryHeap<Open>,
+    /// By level.
+    rest: Vec<Vec<Open>>,
+    level: usize,
+}
+
+/// Levels are the exponent of a weight and the first bits of its mantissa.
+const LEVEL_SHIFT: u32 = f32::MANTISSA_DIGITS - 5;
+
+impl Default for OpenCallsites {
+    fn default() -> OpenCallsites {
+        let level = level(f64::INFINITY);
+        OpenCallsites {
+            first: BinaryHeap::new(),
+            rest: std::iter::repeat_with(Vec::new).take(level + 1).collect(),
+            level,
+        }
+    }
+}
+
+/// Returns the level of a weight, which is not negative.
+fn level(weight: f64) -> usize {
+    ((weight as f32).to_bits() >> LEVEL_SHIFT) as usize
+}
+
+impl OpenCallsites {
+    fn push(&mut self, open: Open) {
+        match level(open.weight) {
+            level if level < self.level => self.rest[level].push(open),
+            _ => self.first.push(open),
+        }
+    }
+
+    fn pop(&mut self) -> Option<Open> {
+        while self.first.is_empty() && self.level > 0 {
+            self.level -= 1;
+            self.first = std::mem::take(&mut self.rest[self.level]).into();
+        }
+        self.first.pop()
+    }
+
+    fn into_all(self) -> impl Iterator<Item = Open> {
+        self.first
+            .into_iter()
+            .chain(self.rest.into_iter().flatten())
+    }
+}
+
+impl Kept {
+    /// Finds at most `most` callsites of the stacks with values. Their frames are less than `frames`.
+    pub(super) fn of(stacks: &PackedStacks, weights: &Weights, frames: usize, most: usize) -> Kept {
+        let mut kept = Kept {
+            calls: vec![Call {
+                parent: 0,
+                frame: u32::MAX,
+            }],
+            depths: vec![0],
+            nearest: vec![0; stacks.len()],
+        };
+        let cursors = weights.held().map(|stack| Cursor {
+            start: stacks.range(stack).start,
+            end: stacks.range(stack).end,
+            stack,
+            weight: weights.get(stack),
+        });
+        let mut open = OpenCallsites::default();
+        let mut parting = Parting::new(cursors, frames);
+        let all = 0..parting.len() as u32;
+        kept.visit(0, all, stacks, &mut parting, &mut open);
+        while kept.len() < most
+            && let Some(next) = open.pop()
+        {
+            let id = kept.add(next.call, next.depth);
+            match next.range.len() {
+                1 => {
+                    for cursor in parting.stacks(usizes(next.range)) {
+                        kept.add_rest(id, cursor, stacks, most);
+                    }
+                }
+                _ => kept.visit(id, next.range, stacks, &mut parting, &mut open),
+            }
+        }
+        for left in open.into_all() {
+            for cursor in parting.stacks(usizes(left.range)) {
+                kept.nearest[cursor.stack as usize] = left.call.parent;
+            }
+        }
+        kept
+    }
+
+    /// Returns the number of callsites, without the root.
+    fn len(&self) -> usize {
+        self.calls.len() - 1
+    }
+
+    /// Returns the first `count` callsites, without the root.
+    pub(super) fn calls(&self, count: usize) -> &[Call] {
+        &self.calls[1..][..count.min(self.len())]
+    }
+
+    /// Returns for each callsite the nearest caller among the first `count`, and the number of its
+    /// frames.
+    pub(super) fn callers(&self, count: usize) -> Vec<(u32, u32)> {
+        let mut callers: Vec<(u32, u32)> = Vec::with_capacity(self.calls.len());
+        for ((id, call), depth) in (0..).zip(&self.calls).zip(&self.depths) {
+            callers.push(match id as usize <= count {
+                true => (id, *depth),
+                false => callers[call.parent as usize],
+            });
+        }
+        callers
+    }
+
+    /// Returns the nearest callsite to a stack.
+    pub(super) fn nearest(&self, stack: u32) -> u32 {
+        self.nearest[stack as usize]
+    }
+
+    fn add(&mut self, call: Call, depth: u32) -> u32 {
+        self.calls.push(call);
+        self.depths.push(depth);
+        self.calls.len() as u32 - 1
+    }
+
+    /// Adds the callees of a callsite with one stack, which all have its weight.
+    fn add_rest(&mut self, mut id: u32, cursor: &Cursor, stacks: &PackedStacks, most: usize) {
+        let mut packed = &stacks.bytes()[cursor.start..cursor.end];
+        while self.len() < most
+            && let Some(frame) = packed::first(&mut packed)
+        {
+            let depth = self.depths[id as usize] + 1;
+            id = self.add(Call { parent: id, frame }, depth);
+        }
+        self.nearest[cursor.stack as usize] = id;
+    }
+
+    /// Adds the callees of a callsite to the open ones.
+    fn visit(
+        &mut self,
+        id: u32,
+        range: Range<u32>,
+        stacks: &PackedStacks,
+        parting: &mut Parting<Cursor>,
+        open: &mut OpenCallsites,
+    ) {
+        let next = |cursor: &mut Cursor| {
+            let mut packed = &stacks.bytes()[cursor.start..cursor.end];
+            let frame = packed::first(&mut packed);
+            cursor.start = cursor.end - packed.len();
+            frame
+        };
+        // Weight and first stack of each callee.
+        let mut found: Vec<(f64, u32)> = Vec::new();
+        let nearest = &mut self.nearest;
+        let callees = parting.children(usizes(range.clone()), next, |cursor, callee| {
+            let Some(callee) = callee else {
+                nearest[cursor.stack as usize] = id;
+                return;
+            };
+            if callee == found.len() {
+                found.push((0.0, cursor.stack));
+            }
+            found[callee].0 += f64::from(cursor.weight);
+        });
+        parting.sort(usizes(range), &callees);
+        let depth = self.depths[id as usize] + 1;
+        for (callee, (weight, first)) in callees.into_iter().zip(found) {
+            open.push(Open {
+                weight,
+                range: callee.range.start as u32..callee.range.end as u32,
+                first,
+                call: Call {
+                    parent: id,
+                    frame: callee.frame,
+                },
+                depth,
+            });
+        }
+    }
+}
+
+fn usizes(range: Range<u32>) -> Range<usize> {
+    range.start as usize..range.end as usize
+}

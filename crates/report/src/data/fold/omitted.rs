@@ -1,0 +1,128 @@
+//! Frames of a stack below its nearest remaining caller: their libraries, and the owner of the memory.
+
+use super::NONE;
+use heaptap_model::profile::packed::{self, PackedStacks};
+use heaptap_model::stacks::{Function, Kind, LibraryId, StackTable};
+
+/// Library with its visibility: always, or only with the runtime or with allocators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key(pub(super) u32);
+
+impl Key {
+    pub(super) const PER_LIBRARY: u32 = 3;
+
+    fn of(function: &Function) -> Key {
+        let visible = match function.kind {
+            Kind::Plain | Kind::Java | Kind::Class => 0,
+            Kind::Runtime => 1,
+            Kind::Allocator => 2,
+        };
+        Key(function.library.0 * Key::PER_LIBRARY + visible)
+    }
+
+    pub(super) fn library(self) -> LibraryId {
+        LibraryId(self.0 / Key::PER_LIBRARY)
+    }
+
+    pub(super) fn kind(self) -> Kind {
+        [Kind::Plain, Kind::Runtime, Kind::Allocator][(self.0 % Key::PER_LIBRARY) as usize]
+    }
+}
+
+/// Maximum number of libraries on a stack, more than any real one has. Further libraries are not
+/// distinguished in sums, because time depends on their number.
+const MOST_LIBRARIES: usize = 256;
+
+/// Omitted frames of a stack.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Omitted {
+    /// Allocating frame.
+    pub(super) frame: u32,
+    /// Frame that owns the memory: not an allocator's, and the runtime's only if there is no other.
+    /// [`NONE`] if all omitted frames are allocators'.
+    pub(super) owner: u32,
+    /// Library that owns the memory. It comes last, so it has its bytes even if functions are
+    /// omitted.
+    pub(super) last: Key,
+}
+
+/// Reads stacks.
+pub(super) struct Walk<'a> {
+    stacks: &'a PackedStacks,
+    /// By frame.
+    keys: Vec<Key>,
+    /// Number of the last stack with the library, by key.
+    seen: Vec<u32>,
+    number: u32,
+    libraries: Vec<Key>,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn of(table: &StackTable, stacks: &'a PackedStacks) -> Walk<'a> {
+        let functions = table.functions();
+        let frames = table.frames().iter();
+        Walk {
+            stacks,
+            keys: frames
+                .map(|frame| Key::of(&functions[frame.function.0 as usize]))
+                .collect(),
+            seen: vec![0; table.libraries().len() * Key::PER_LIBRARY as usize],
+            number: 0,
+            libraries: Vec::new(),
+        }
+    }
+
+    /// Reads a stack of which the first `depth` frames remain. Returns `None` if that is all of it.
+    pub(super) fn read(&mut self, stack: u32, depth: u32) -> Option<Omitted> {
+        // After 4 billion stacks, a library could be missed once.
+        self.number = self.number.wrapping_add(1);
+        self.libraries.clear();
+        let mut packed = self.stacks.get(stack);
+        let mut count = 0;
+        let mut omitted: Option<Omitted> = None;
+        let mut left = depth;
+        while let Some(frame) = packed::first(&mut packed) {
+            let key = self.keys[frame as usize];
+            let seen = &mut self.seen[key.0 as usize];
+            let is_new = *seen != self.number && count < MOST_LIBRARIES;
+            if is_new {
+                *seen = self.number;
+                count += 1;
+            }
+            if left > 0 {
+                left -= 1;
+                continue;
+            }
+            if is_new {
+                self.libraries.push(key);
+            }
+            let above = omitted.map_or(NONE, |omitted| omitted.owner);
+            let owner = match key.kind() {
+                Kind::Plain => frame,
+                Kind::Runtime
+                    if above == NONE || self.keys[above as usize].kind() != Kind::Plain =>
+                {
+                    frame
+                }
+                _ => above,
+            };
+            omitted = Some(Omitted {
+                frame,
+                owner,
+                last: match owner {
+                    NONE => key,
+                    owner => self.keys[owner as usize],
+                },
+            });
+        }
+        omitted
+    }
+
+    /// Returns the libraries that the omitted frames of the last stack add to it, the owner's last.
+    pub(super) fn libraries(&mut self, omitted: &Omitted) -> &[Key] {
+        self.libraries.retain(|key| *key != omitted.last);
+        self.libraries.sort_unstable();
+        self.libraries.push(omitted.last);
+        &self.libraries
+    }
+}

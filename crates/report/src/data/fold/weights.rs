@@ -1,0 +1,66 @@
+//! Weight of each stack.
+
+use heaptap_model::stacks::{Dump, Measure, StackProfile, Unit};
+use std::collections::HashMap;
+
+/// Weights. The weight of a callsite is the sum of those of its stacks.
+pub(super) struct Weights {
+    /// Largest share of any total of unreleased or allocated bytes on the page, by stack.
+    of: Vec<f32>,
+    /// Whether any dump has a value of it, by stack.
+    holds: Vec<bool>,
+}
+
+impl Weights {
+    pub(super) fn of(profile: &StackProfile, stacks: usize) -> Weights {
+        let mut weights = Weights {
+            of: vec![0.0; stacks],
+            holds: vec![false; stacks],
+        };
+        let mut largest: HashMap<&str, f64> = HashMap::new();
+        for dump in &profile.dumps {
+            for column in &dump.values.columns {
+                for (stack, value) in dump.values.nodes.iter().zip(column) {
+                    weights.holds[stack.0 as usize] |= *value != 0;
+                }
+            }
+            for (name, column) in columns_of_bytes(dump) {
+                let total = column.iter().map(|value| value.unsigned_abs() as f64).sum();
+                let largest = largest.entry(name).or_insert(0.0);
+                *largest = f64::max(*largest, total);
+            }
+        }
+        for dump in &profile.dumps {
+            for (name, column) in columns_of_bytes(dump) {
+                let share = 1.0 / largest[name].max(1.0);
+                for (stack, value) in dump.values.nodes.iter().zip(column) {
+                    let weight = &mut weights.of[stack.0 as usize];
+                    *weight = weight.max((value.unsigned_abs() as f64 * share) as f32);
+                }
+            }
+        }
+        weights
+    }
+
+    pub(super) fn get(&self, stack: u32) -> f32 {
+        self.of[stack as usize]
+    }
+
+    /// Returns the stacks with values.
+    pub(super) fn held(&self) -> impl Iterator<Item = u32> + '_ {
+        let all = (0..).zip(&self.holds);
+        all.filter_map(|(stack, holds)| holds.then_some(stack))
+    }
+}
+
+/// Returns the byte columns of a dump by name; if it has none, the column shown first.
+fn columns_of_bytes(dump: &Dump) -> impl Iterator<Item = (&str, &Vec<i64>)> {
+    let is_bytes = |measure: &Measure| measure.unit == Unit::Bytes;
+    let has_bytes = dump.measures.iter().any(is_bytes);
+    let measures = dump.measures.iter().zip(&dump.values.columns).enumerate();
+    let wanted = measures.filter(move |(at, (measure, _))| match has_bytes {
+        true => is_bytes(measure),
+        false => *at == dump.default_measure,
+    });
+    wanted.map(|(_, (measure, column))| (measure.name.as_str(), column))
+}
