@@ -211,12 +211,15 @@ enum Found<'a> {
     Sub(SubRecord<'a>),
 }
 
-/// Visits every record that is not a dump, and every sub-record, in file order.
+/// Visits every whole record that is not a dump, and every sub-record, in file order.
 fn each_sub_record<'a>(file: &'a [u8], header: &Header<'_>, mut visit: impl FnMut(Found<'a>)) {
     let mut records = Records::new(file, header);
     while let Some(Ok(record)) = records.next() {
         if !record.is_dump() {
-            visit(Found::Record(record));
+            // It is not copied, so that what it says must have no effect.
+            if !record.cut_short {
+                visit(Found::Record(record));
+            }
             continue;
         }
         let mut subs = SubRecords::new(file, &record, header.id_size);

@@ -1,8 +1,9 @@
 //! Damaged and hostile dumps: for any bytes, reading ends and intact records are read.
 
-use super::dump::{ClassSpec, Dump, Val};
+use super::dump::{ClassSpec, Dump, Val, put_record};
 use super::graph_of;
 use crate::info::info;
+use crate::records::tag;
 use crate::strip::{StripOptions, strip};
 use crate::{Options, histogram, read};
 use heaptap_model::bytes::Bytes;
@@ -240,6 +241,34 @@ proptest! {
         let records = [front.as_slice(), &bytes].concat();
         prop_assert!(survives(&records));
     }
+}
+
+#[test]
+fn a_class_in_a_record_that_is_cut_short_is_not_the_class_of_strings() {
+    let mut dump = Dump::hotspot();
+    let name = dump.name("java.lang.String");
+    dump.class(&ClassSpec {
+        id: 0x120,
+        name: "a.Secret",
+        fields: &[("value", Object)],
+        ..ClassSpec::default()
+    });
+    dump.instance(0x1000, 0x120, &[Val::Ref(0x2000)]);
+    dump.array(0x2000, Byte, b"abc");
+    let mut file = dump.finish();
+    let [class, stack] = [0x120u64.to_be_bytes(), [0; 8]];
+    let renamed = [&[0; 4][..], &class, &stack[..4], &name.to_be_bytes()].concat();
+    put_record(&mut file, tag::LOAD_CLASS, &renamed, 1000);
+    let options = StripOptions {
+        keep_strings: true,
+        fields: false,
+    };
+    let mut out = Vec::new();
+    let done = strip(&file, options, &mut out).expect("it has a header");
+    assert_eq!((done.strings_kept, done.arrays), (0, 1));
+    let mut again = Vec::new();
+    strip(&out, options, &mut again).expect("it has a header");
+    assert_eq!(out, again);
 }
 
 #[test]
