@@ -1,7 +1,7 @@
 //! Decompression of zlib data (RFC 1950, 1951) in pieces, as fast as at once. The decoders that we
 //! depend on either need memory for the whole result, or take half as long again.
 //!
-//! Errors have no details: whoever needs them decompresses again at once.
+//! Errors have no details: decompressing again, at once, tells them.
 
 mod tables;
 

@@ -43,8 +43,7 @@ pub(super) fn inflate(method: Method, data: &[u8], size: usize) -> Result<Vec<u8
     Ok(plain)
 }
 
-/// Decompresses a section in pieces. Errors have no details: whoever needs them decompresses the
-/// section at once.
+/// Decompresses a section in pieces. Errors have no details: [`inflate`] tells them.
 pub(super) struct Inflater {
     decoder: Decoder,
     data: Bytes,

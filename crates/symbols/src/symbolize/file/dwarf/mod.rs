@@ -317,7 +317,7 @@ impl DebugInfo {
         sections.read(&["aranges"], &own, Meanwhile::NOTHING);
         let plan = Plan::new(sections.get("aranges"), input.addresses)?;
         let is_needed = |start: usize, has_code: bool| plan.needs(start, has_code);
-        let stream = Stream::new(inflater, &is_needed);
+        let stream = Stream::new(inflater, &is_needed, input.threads);
         let fill = || stream.fill();
         let demangle = |at| input.demangle(at);
         let meanwhile = Meanwhile {

@@ -8,6 +8,7 @@ use super::units::Units;
 use crate::symbolize::file::inflate::Inflater;
 use heaptap_model::error::catch_panic;
 use std::collections::VecDeque;
+use std::num::NonZero;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Decompressed unit.
@@ -26,6 +27,8 @@ pub(super) struct Stream<'run> {
     queue: Mutex<Queue>,
     changed: Condvar,
     is_needed: &'run IsNeeded<'run>,
+    /// Total size of waiting units from which on the decompressing thread reads units.
+    enough: usize,
 }
 
 #[derive(Default)]
@@ -44,12 +47,16 @@ enum End {
     Failed,
 }
 
-/// Total size of waiting units from which on the decompressing thread reads units.
+/// Total size of units that wait for other threads.
 const ENOUGH: usize = 64 << 20;
 
 impl<'run> Stream<'run> {
-    /// Makes a stream of the units for which `is_needed` returns true.
-    pub fn new(inflater: Inflater, is_needed: &'run IsNeeded<'run>) -> Stream<'run> {
+    /// Makes a stream of the units for which `is_needed` returns true, for this many threads.
+    pub fn new(
+        inflater: Inflater,
+        is_needed: &'run IsNeeded<'run>,
+        threads: NonZero<usize>,
+    ) -> Stream<'run> {
         Stream {
             source: Mutex::new(Source {
                 size: inflater.left(),
@@ -60,6 +67,7 @@ impl<'run> Stream<'run> {
             queue: Mutex::default(),
             changed: Condvar::new(),
             is_needed,
+            enough: if threads.get() > 1 { ENOUGH } else { 1 },
         }
     }
 
@@ -71,15 +79,14 @@ impl<'run> Stream<'run> {
     pub fn fill(&self) {
         let queue = self.queue();
         if !queue.is_filling && queue.end.is_none() {
-            drop(self.fill_from(queue, ENOUGH));
+            drop(self.fill_from(queue));
         }
     }
 
-    /// Decompresses units until so many bytes wait, at least one piece.
+    /// Decompresses units until enough of them wait, at least one piece.
     fn fill_from<'queue>(
         &'queue self,
         mut queue: MutexGuard<'queue, Queue>,
-        enough: usize,
     ) -> MutexGuard<'queue, Queue> {
         queue.is_filling = true;
         loop {
@@ -97,7 +104,7 @@ impl<'run> Stream<'run> {
             }
             queue.bytes += units.iter().map(|unit| unit.bytes.len()).sum::<usize>();
             queue.units.extend(units);
-            if queue.end.is_some() || queue.bytes >= enough {
+            if queue.end.is_some() || queue.bytes >= self.enough {
                 queue.is_filling = false;
                 self.changed.notify_all();
                 return queue;
@@ -114,8 +121,8 @@ impl<'run> Stream<'run> {
             if queue.end == Some(End::Failed) {
                 return None;
             }
-            if !queue.is_filling && queue.end.is_none() && queue.bytes < ENOUGH {
-                queue = self.fill_from(queue, ENOUGH);
+            if !queue.is_filling && queue.end.is_none() && queue.bytes < self.enough {
+                queue = self.fill_from(queue);
             } else if let Some(unit) = queue.units.pop_front() {
                 queue.bytes -= unit.bytes.len();
                 return Some(unit);
@@ -275,5 +282,75 @@ impl Header {
             size: size.checked_add(prefix).ok_or(Broken)?,
             has_code: !matches!(kind, 2 | 6),
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::symbolize::file::inflate::Method;
+
+    /// A unit of DWARF 5 of this kind, with so many bytes after its header.
+    fn unit(kind: u8, more: usize) -> Vec<u8> {
+        let size = (8 + more) as u32;
+        let header = [5, 0, kind, 8, 0, 0, 0, 0];
+        let mut bytes = [&size.to_le_bytes()[..], &header].concat();
+        bytes.extend((0..more).map(|at| at as u8));
+        bytes
+    }
+
+    fn read(section: &[u8], threads: usize) -> Option<Vec<(usize, Vec<u8>)>> {
+        let packed = zstd::bulk::compress(section, 1).unwrap();
+        let inflater = Inflater::new(Method::Zstd, packed.into(), section.len()).unwrap();
+        // Every other unit with code is left out.
+        let is_needed = |start: usize, has_code: bool| has_code && start.is_multiple_of(2);
+        let stream = Stream::new(inflater, &is_needed, NonZero::new(threads).unwrap());
+        let found = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    while let Some(unit) = stream.next() {
+                        found.lock().unwrap().push((unit.start, unit.bytes));
+                    }
+                });
+            }
+        });
+        stream.into_units()?;
+        let mut found = found.into_inner().unwrap();
+        found.sort();
+        Some(found)
+    }
+
+    #[test]
+    fn needed_units_are_returned_whole() {
+        let (mut section, mut needed) = (Vec::new(), Vec::new());
+        for more in [1, 20, 300_001, 5, 100, 700_000, 2, 64, 131_000, 3] {
+            for kind in [1, 2] {
+                let more = if kind == 2 { more + 20 } else { more };
+                let unit = unit(kind, more);
+                if kind == 1 && section.len().is_multiple_of(2) {
+                    needed.push((section.len(), unit.clone()));
+                }
+                section.extend(unit);
+            }
+        }
+        for threads in [1, 3] {
+            assert!(read(&section, threads).as_ref() == Some(&needed));
+        }
+    }
+
+    #[test]
+    fn damaged_headers_and_cut_units_end_the_stream() {
+        let whole = [unit(1, 50), unit(1, 60)].concat();
+        assert!(read(&whole, 1).is_some());
+        for length in 1..whole.len() {
+            assert_eq!(read(&whole[..length], 2).is_some(), length == 62);
+        }
+        // The length, the version, the kind, and the size of addresses.
+        for at in [0, 3, 4, 6, 7, 62, 66] {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 0x48;
+            assert!(read(&damaged, 2).is_none(), "{at}");
+        }
     }
 }
