@@ -160,6 +160,11 @@ impl DebugSection {
         read.map_err(|why| Note::damaged(&self.name, why))
     }
 
+    /// Returns the claimed size of the decompressed bytes; `None` if they are not compressed.
+    pub fn unpacked_size(&self) -> Option<u64> {
+        Some(self.packed.as_ref()?.as_ref().ok()?.size)
+    }
+
     /// Starts to decompress the bytes in pieces. `None` if they are not compressed, or damaged.
     pub fn unpack(self, loan: &Loan<'_>) -> Option<Inflater> {
         let packed = self.packed?.ok()?;

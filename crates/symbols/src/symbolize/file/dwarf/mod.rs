@@ -309,6 +309,7 @@ impl DebugInfo {
             Some(_) => None,
             None => DebugSection::find(&self.bytes, &self.elf, "debug_info"),
         };
+        let info = info.filter(|info| info.unpacked_size() >= Some(MIN_STREAMED));
         // The decompressed units are never in memory all at once, but this limits the size, too.
         let own_loan = allowance.loan();
         let inflater = info?.unpack(&own_loan)?;
@@ -411,6 +412,10 @@ impl DebugInfo {
         })
     }
 }
+
+/// Minimum size of a decompressed `.debug_info` whose units are read one by one. A smaller one is
+/// decompressed faster at once. Tests read all in this way.
+const MIN_STREAMED: u64 = if cfg!(test) { 0 } else { 16 << 20 };
 
 /// Returns whether a section is read before the others, or not with them, by [`DebugInfo::streamed`].
 fn is_early(name: &str) -> bool {
