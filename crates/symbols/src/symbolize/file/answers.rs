@@ -31,6 +31,8 @@ pub(super) struct Answers {
     found: Vec<Found>,
     /// Start of the lines of the current address.
     start: usize,
+    /// Unit of the current address.
+    unit: Option<usize>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -46,11 +48,22 @@ struct Line {
 #[derive(Debug, Clone, Copy)]
 struct Found {
     at: usize,
+    unit: Option<usize>,
     start: usize,
     end: usize,
 }
 
 impl Answers {
+    /// Sets the unit that contains the next addresses.
+    pub fn begin_unit(&mut self, unit: Option<usize>) {
+        self.unit = unit;
+    }
+
+    /// Keeps the lines of the addresses for which `is_kept` returns true, by index and unit.
+    pub fn keep(&mut self, is_kept: impl Fn(usize, Option<usize>) -> bool) {
+        self.found.retain(|found| is_kept(found.at, found.unit));
+    }
+
     /// Adds a line to the current address, innermost first, without demangling.
     pub fn add(&mut self, line: SourceLine<'_>) {
         let line = Line {
@@ -89,7 +102,13 @@ impl Answers {
     pub fn finish(&mut self, at: usize) {
         let (start, end) = (self.start, self.lines.len());
         if start < end {
-            self.found.push(Found { at, start, end });
+            let unit = self.unit;
+            self.found.push(Found {
+                at,
+                unit,
+                start,
+                end,
+            });
         }
         self.start = end;
     }

@@ -22,6 +22,7 @@ mod elf;
 mod error;
 mod facts;
 mod identify;
+mod inflate;
 mod notes;
 mod sections;
 mod symtab;

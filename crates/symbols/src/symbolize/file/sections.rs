@@ -3,8 +3,10 @@
 
 use super::Bytes;
 use super::elf::Elf;
+use super::inflate::{Inflater, Method, inflate};
 use super::notes::Note;
 use std::io::Read;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Maximum compression ratio. Debug information compresses to a third or a tenth, so larger claims
@@ -104,90 +106,124 @@ pub(super) fn read_mini_debuginfo(
     })
 }
 
-/// Returns the bytes of a section of debug information: `.debug_info`, or the old `.zdebug_info`,
-/// if `name` is `debug_info`. `None` if there is none.
+/// Section of debug information, as it is in the file.
+pub(super) struct DebugSection {
+    /// Its name in the file.
+    pub name: String,
+    whole: Bytes,
+    packed: Option<Result<Packed, &'static str>>,
+}
+
+/// Compressed part of a section.
+#[derive(Clone)]
+struct Packed {
+    method: Method,
+    /// Claimed size of the decompressed bytes.
+    size: u64,
+    /// Its bytes in the section.
+    data: Range<usize>,
+}
+
+impl DebugSection {
+    /// Finds `.debug_info`, or the old `.zdebug_info`, if `name` is `debug_info`.
+    pub fn find(bytes: &Bytes, elf: &Elf, name: &str) -> Option<DebugSection> {
+        let plain = format!(".{name}");
+        if let Some(section) = elf.section(bytes, &plain) {
+            let whole = bytes.slice(section.file.clone())?;
+            let packed = section.is_compressed();
+            return Some(DebugSection {
+                name: plain,
+                packed: packed.then(|| compression_header(&whole, elf.is_64)),
+                whole,
+            });
+        }
+        let old = format!(".z{name}");
+        let section = elf.section(bytes, &old)?;
+        let whole = bytes.slice(section.file.clone())?;
+        Some(DebugSection {
+            name: old,
+            packed: Some(old_header(&whole)),
+            whole,
+        })
+    }
+
+    /// Returns the bytes, decompressed.
+    pub fn read(self, loan: &Loan<'_>) -> Result<Bytes, Note> {
+        let Some(packed) = self.packed else {
+            return Ok(self.whole);
+        };
+        let read = packed.and_then(|packed| {
+            let data = &self.whole[packed.data.clone()];
+            inflate(packed.method, data, packed.claim(loan)?)
+        });
+        let read = read.map(Bytes::from);
+        read.map_err(|why| Note::damaged(&self.name, why))
+    }
+
+    /// Returns the claimed size of the decompressed bytes; `None` if they are not compressed.
+    pub fn unpacked_size(&self) -> Option<u64> {
+        Some(self.packed.as_ref()?.as_ref().ok()?.size)
+    }
+
+    /// Starts to decompress the bytes in pieces. `None` if they are not compressed, or damaged.
+    pub fn unpack(self, loan: &Loan<'_>) -> Option<Inflater> {
+        let packed = self.packed?.ok()?;
+        let size = packed.claim(loan).ok()?;
+        Inflater::new(packed.method, self.whole.slice(packed.data)?, size)
+    }
+}
+
+impl Packed {
+    /// Takes the memory for the decompressed bytes from the loan, and returns their size.
+    fn claim(&self, loan: &Loan<'_>) -> Result<usize, &'static str> {
+        let most = (self.data.len() as u64).saturating_mul(MOST_PER_BYTE);
+        if self.size > most.max(FLOOR) || !loan.take(self.size) {
+            return Err("claimed size is too large for its bytes");
+        }
+        Ok(usize::try_from(self.size).unwrap_or(usize::MAX))
+    }
+}
+
+/// Returns the bytes of a section of debug information; `None` if there is none.
 pub(super) fn read_debug(
     bytes: &Bytes,
     elf: &Elf,
     name: &str,
     loan: &Loan<'_>,
 ) -> Option<Result<Bytes, Note>> {
-    let plain = format!(".{name}");
-    if let Some(section) = elf.section(bytes, &plain) {
-        let whole = bytes.slice(section.file.clone())?;
-        if !section.is_compressed() {
-            return Some(Ok(whole));
-        }
-        let read = compression_header(&whole, elf.is_64)
-            .ok_or("truncated compression header")
-            .and_then(|packed| inflate(packed, loan));
-        return Some(read.map_err(|why| Note::damaged(&plain, why)));
-    }
-    let old = format!(".z{name}");
-    let section = elf.section(bytes, &old)?;
-    let whole = bytes.get(section.file.clone())?;
-    // "ZLIB", followed by the size in 8 bytes, big-endian.
-    let packed = whole.strip_prefix(b"ZLIB").and_then(|rest| {
-        let (size, data) = rest.split_first_chunk()?;
-        Some(Packed {
-            method: COMPRESS_ZLIB,
-            size: u64::from_be_bytes(*size),
-            data,
-        })
-    });
-    let read = packed
-        .ok_or("missing ZLIB header")
-        .and_then(|packed| inflate(packed, loan));
-    Some(read.map_err(|why| Note::damaged(&old, why)))
-}
-
-const COMPRESS_ZLIB: u32 = 1;
-const COMPRESS_ZSTD: u32 = 2;
-
-struct Packed<'a> {
-    method: u32,
-    size: u64,
-    data: &'a [u8],
+    Some(DebugSection::find(bytes, elf, name)?.read(loan))
 }
 
 /// Reads `Elf32_Chdr` or `Elf64_Chdr`.
-fn compression_header(section: &[u8], is_64: bool) -> Option<Packed<'_>> {
-    let word = |at: usize| Some(u32::from_le_bytes(*section.get(at..)?.first_chunk()?));
-    let method = word(0)?;
-    Some(if is_64 {
-        Packed {
-            method,
-            size: u64::from_le_bytes(*section.get(8..)?.first_chunk()?),
-            data: section.get(24..)?,
-        }
-    } else {
-        Packed {
-            method,
-            size: word(4)?.into(),
-            data: section.get(12..)?,
-        }
+fn compression_header(section: &[u8], is_64: bool) -> Result<Packed, &'static str> {
+    const CUT: &str = "truncated compression header";
+    let (word, double) = (
+        |at: usize| Some(u32::from_le_bytes(*section.get(at..)?.first_chunk()?)),
+        |at: usize| Some(u64::from_le_bytes(*section.get(at..)?.first_chunk()?)),
+    );
+    let (size, header) = match is_64 {
+        true => (double(8), 24),
+        false => (word(4).map(u64::from), 12),
+    };
+    if section.len() < header {
+        return Err(CUT);
+    }
+    Ok(Packed {
+        method: Method::of(word(0).ok_or(CUT)?),
+        size: size.ok_or(CUT)?,
+        data: header..section.len(),
     })
 }
 
-fn inflate(packed: Packed<'_>, loan: &Loan<'_>) -> Result<Bytes, &'static str> {
-    let most = (packed.data.len() as u64).saturating_mul(MOST_PER_BYTE);
-    let size = usize::try_from(packed.size).unwrap_or(usize::MAX);
-    if packed.size > most.max(FLOOR) || !loan.take(packed.size) {
-        return Err("claimed size is too large for its bytes");
-    }
-    let mut plain = vec![0; size];
-    let length = match packed.method {
-        COMPRESS_ZLIB => libdeflater::Decompressor::new()
-            .zlib_decompress(packed.data, &mut plain)
-            .map_err(|_| "cannot decompress it (zlib)")?,
-        COMPRESS_ZSTD => zstd::bulk::decompress_to_buffer(packed.data, &mut plain)
-            .map_err(|_| "cannot decompress it (zstd)")?,
-        _ => return Err("unknown compression method"),
-    };
-    if length != size {
-        return Err("smaller than claimed");
-    }
-    Ok(Bytes::from(plain))
+/// Reads the header of `.zdebug_*`: "ZLIB", followed by the size in 8 bytes, big-endian.
+fn old_header(section: &[u8]) -> Result<Packed, &'static str> {
+    let rest = section.strip_prefix(b"ZLIB");
+    let size = rest.and_then(|rest| rest.first_chunk());
+    Ok(Packed {
+        method: Method::Zlib,
+        size: u64::from_be_bytes(*size.ok_or("missing ZLIB header")?),
+        data: 12..section.len(),
+    })
 }
 
 #[cfg(test)]

@@ -24,27 +24,14 @@ pub(super) fn pieces(
     work: &Share<'_>,
     mut damaged: impl FnMut(&'static str, DwarfError),
 ) -> Vec<Piece> {
-    let mut pieces = Vec::new();
-    let listed = match listed(aranges, &mut pieces) {
-        Ok(listed) => listed,
-        Err(error) => {
-            damaged(".debug_aranges", error);
-            // A part of it might be correct, but the root entries are reliable.
-            pieces.clear();
-            BTreeSet::new()
-        }
-    };
+    let Listed { units, mut pieces } = Listed::read(aranges).unwrap_or_else(|error| {
+        damaged(".debug_aranges", error);
+        // A part of it might be correct, but the root entries are reliable.
+        Listed::default()
+    });
     let mut known = Roots::new();
-    for unit in file.units.with_code().filter(|unit| !listed.contains(unit)) {
-        let read = file.root_with(unit, &mut known, work).and_then(|root| {
-            root.own_ranges(&file.parts, work, |low, high| {
-                // Each piece is stored and takes more memory than its bytes in the file.
-                work.take(48)?;
-                pieces.push(Piece { low, high, unit });
-                Ok(())
-            })
-        });
-        match read {
+    for unit in file.units.with_code().filter(|unit| !units.contains(unit)) {
+        match unlisted(file, unit, &mut known, work, &mut pieces) {
             Ok(()) => {}
             Err(error @ DwarfError::TooMuchWork) => {
                 damaged(".debug_info", error);
@@ -56,29 +43,54 @@ pub(super) fn pieces(
     disjoint(pieces)
 }
 
-/// Reads `.debug_aranges` and returns the units that it lists.
-fn listed(aranges: &[u8], pieces: &mut Vec<Piece>) -> Result<BTreeSet<usize>, DwarfError> {
-    let mut listed = BTreeSet::new();
-    let mut headers = DebugAranges::new(aranges, LittleEndian).headers();
-    while let Some(header) = headers.next()? {
-        let unit = header.debug_info_offset().0;
-        listed.insert(unit);
-        let mut entries = header.entries();
-        while let Some(entry) = entries.next_raw()? {
-            let low = entry.address();
-            let Some(high) = low.checked_add(entry.length()) else {
-                continue;
-            };
-            if low < high {
-                pieces.push(Piece { low, high, unit });
+/// Adds the pieces of code of a unit, from its root entry.
+pub(super) fn unlisted(
+    file: &File<'_>,
+    unit: usize,
+    known: &mut Roots,
+    work: &Share<'_>,
+    pieces: &mut Vec<Piece>,
+) -> Result<(), DwarfError> {
+    let root = file.root_with(unit, known, work)?;
+    root.own_ranges(&file.parts, work, |low, high| {
+        // Each piece is stored and takes more memory than its bytes in the file.
+        work.take(48)?;
+        pieces.push(Piece { low, high, unit });
+        Ok(())
+    })
+}
+
+/// Contents of `.debug_aranges`.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Listed {
+    pub units: BTreeSet<usize>,
+    pub pieces: Vec<Piece>,
+}
+
+impl Listed {
+    pub fn read(aranges: &[u8]) -> Result<Listed, DwarfError> {
+        let mut listed = Listed::default();
+        let mut headers = DebugAranges::new(aranges, LittleEndian).headers();
+        while let Some(header) = headers.next()? {
+            let unit = header.debug_info_offset().0;
+            listed.units.insert(unit);
+            let mut entries = header.entries();
+            while let Some(entry) = entries.next_raw()? {
+                let low = entry.address();
+                let Some(high) = low.checked_add(entry.length()) else {
+                    continue;
+                };
+                if low < high {
+                    listed.pieces.push(Piece { low, high, unit });
+                }
             }
         }
+        Ok(listed)
     }
-    Ok(listed)
 }
 
 /// Splits pieces so that they do not overlap.
-fn disjoint(mut pieces: Vec<Piece>) -> Vec<Piece> {
+pub(super) fn disjoint(mut pieces: Vec<Piece>) -> Vec<Piece> {
     pieces.sort_by_key(|piece| piece.low);
     if pieces.is_sorted_by(|one, next| one.high <= next.low) {
         return pieces;

@@ -11,8 +11,11 @@
 //! | `line_header` | header of a line table and paths of its files |
 //! | `lines` | the row of the line table for an address |
 //! | `names` | names of functions |
+//! | `search` | the answers for the addresses of a unit |
 //! | `demangled` | names of the symbol table, demangled beforehand |
 //! | `work` | a limit on the work, relative to the file size |
+//! | `stream` | units of a compressed `.debug_info`, one by one |
+//! | `streamed` | lookup in these |
 //! | `split` | units with functions in `.dwo` and `.dwp` files |
 //! | `error` | errors in debug information |
 //!
@@ -27,38 +30,39 @@ mod index;
 mod line_header;
 mod lines;
 mod names;
+mod search;
 mod split;
+mod stream;
+mod streamed;
 mod unit;
 mod units;
 mod work;
 
 use self::demangled::Demangled;
 use self::error::DwarfError;
-use self::functions::Functions;
 use self::index::{Piece, pieces};
-use self::line_header::{LineHeader, Paths};
-use self::lines::Lines;
-use self::names::{Home, Reader};
-use self::split::{SplitSections, Splits};
-use self::unit::{Parts, Unit};
+use self::names::Reader;
+use self::search::{Run, Worker};
+use self::split::Splits;
+use self::stream::Stream;
+use self::streamed::Plan;
+use self::unit::Parts;
 use self::units::{File, Units};
 use self::work::Work;
-use super::answers::{Answers, SourceLine};
+use super::answers::Answers;
 use super::companions::{Companion, SupplementaryFiles, SupplementaryRef};
 use super::elf::Elf;
 use super::notes::{Note, Notes};
-use super::sections::{Allowance, Loan, read_debug};
+use super::sections::{Allowance, DebugSection, Loan, read_debug};
 use super::symtab::Symbol;
 use gimli::{
     DebugAddr, DebugLineStr, DebugRanges, DebugRngLists, DebugStr, DebugStrOffsets, DwarfFileType,
     LittleEndian, RangeLists,
 };
 use heaptap_model::bytes::Bytes;
-use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::num::NonZero;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -73,6 +77,37 @@ pub(super) struct DebugInfo {
 /// Sections of one file, decompressed.
 #[derive(Clone, Default)]
 struct Sections([Bytes; NAMES.len()]);
+
+/// File with sections, and where their memory and notes go.
+#[derive(Clone, Copy)]
+struct Origin<'run> {
+    bytes: &'run Bytes,
+    elf: &'run Elf,
+    /// End of the names of the sections.
+    suffix: &'static str,
+    loan: &'run Loan<'run>,
+    threads: NonZero<usize>,
+    notes: &'run Notes,
+}
+
+/// Other work while sections are decompressed.
+#[derive(Clone, Copy)]
+struct Meanwhile<'run> {
+    /// Begins with the sections.
+    first: Option<&'run (dyn Fn() + Sync)>,
+    /// Called with each number below `more` after the sections, because the largest one usually
+    /// takes longer than all others together.
+    work: &'run (dyn Fn(usize) + Sync),
+    more: usize,
+}
+
+impl Meanwhile<'_> {
+    const NOTHING: Meanwhile<'static> = Meanwhile {
+        first: None,
+        work: &|_| {},
+        more: 0,
+    };
+}
 
 /// Section names in descending order of typical size, for decompression in parallel.
 const NAMES: [&str; 10] = [
@@ -89,17 +124,16 @@ const NAMES: [&str; 10] = [
 ];
 
 impl Sections {
-    /// Reads the sections whose names end in `suffix`, several in parallel. The largest usually
-    /// takes longer than all others together: meanwhile, `work` is called with each number below
-    /// `more`.
-    fn read(
-        (bytes, elf): (&Bytes, &Elf),
-        suffix: &str,
-        loan: &Loan<'_>,
-        threads: NonZero<usize>,
-        notes: &Notes,
-        (more, work): (usize, &(dyn Fn(usize) + Sync)),
-    ) -> Sections {
+    /// Reads these sections, several in parallel, with other work.
+    fn read(&mut self, names: &[&str], from: &Origin<'_>, meanwhile: Meanwhile<'_>) {
+        let Origin {
+            bytes,
+            elf,
+            suffix,
+            loan,
+            threads,
+            notes,
+        } = *from;
         let read =
             |name: &str| match read_debug(bytes, elf, &format!("debug_{name}{suffix}"), loan)? {
                 Ok(section) => Some(section),
@@ -108,22 +142,26 @@ impl Sections {
                     None
                 }
             };
-        let found = in_parallel(NAMES.len() + more, threads, |numbers| {
-            let read = numbers.filter_map(|at| {
-                let Some(&short) = NAMES.get(at) else {
-                    work(at - NAMES.len());
+        let first = usize::from(meanwhile.first.is_some());
+        let count = first + names.len() + meanwhile.more;
+        let found = in_parallel(count, threads, |numbers| {
+            let read = numbers.filter_map(|number| {
+                let Some(at) = number.checked_sub(first) else {
+                    meanwhile.first.inspect(|work| work());
+                    return None;
+                };
+                let Some(&short) = names.get(at) else {
+                    (meanwhile.work)(at - names.len());
                     return None;
                 };
                 let name = format!(".debug_{short}");
-                Some((at, notes.catch_panic(&name, || read(short))??))
+                Some((short, notes.catch_panic(&name, || read(short))??))
             });
             read.collect::<Vec<_>>()
         });
-        let mut sections = Sections::default();
-        for (at, section) in found.into_iter().flatten() {
-            sections.0[at] = section;
+        for (name, section) in found.into_iter().flatten() {
+            *self.get_mut(name) = section;
         }
-        sections
     }
 
     fn get(&self, name: &str) -> &[u8] {
@@ -144,6 +182,7 @@ impl Sections {
         let slice = |name| self.get(name);
         Parts {
             info: slice("info"),
+            info_start: 0,
             abbrev: slice("abbrev"),
             line: slice("line"),
             line_str: DebugLineStr::new(slice("line_str"), LittleEndian),
@@ -229,17 +268,115 @@ impl DebugInfo {
         threads: NonZero<usize>,
         notes: &Notes,
     ) -> Vec<Answers> {
-        let loan = allowance.loan();
         let demangled = Demangled::new(symbols);
-        let demangle = |at| {
-            // What fails here fails again, and is reported, for the addresses that need it.
-            let _ = Notes::default().catch_panic(".symtab", || demangled.fill(at));
+        let input = Input {
+            addresses,
+            symbols,
+            demangled: &demangled,
+            threads,
+            notes,
         };
-        let own = (&self.bytes, &self.elf);
-        let meanwhile = (demangled.batches(), &demangle as &(dyn Fn(usize) + Sync));
-        let sections = Sections::read(own, "", &loan, threads, notes, meanwhile);
+        let loan = allowance.loan();
+        let mut sections = Sections::default();
+        if let Some(answers) = self.streamed(&mut sections, &loan, allowance, input) {
+            return answers;
+        }
+        self.whole(sections, &loan, allowance, input)
+    }
+
+    fn origin<'run>(&'run self, loan: &'run Loan<'run>, input: Input<'run>) -> Origin<'run> {
+        Origin {
+            bytes: &self.bytes,
+            elf: &self.elf,
+            suffix: "",
+            loan,
+            threads: input.threads,
+            notes: input.notes,
+        }
+    }
+
+    /// Looks up addresses while `.debug_info` is decompressed, and keeps only the units that are
+    /// being read. `None` if that is not possible; then `sections` has the other sections.
+    fn streamed(
+        &self,
+        sections: &mut Sections,
+        loan: &Loan<'_>,
+        allowance: &Allowance,
+        input: Input<'_>,
+    ) -> Option<Vec<Answers>> {
+        // Units can refer to those of a dwz file, whose units refer to each other.
+        let info = match self.supplement {
+            Some(_) => None,
+            None => DebugSection::find(&self.bytes, &self.elf, "debug_info"),
+        };
+        let info = info.filter(|info| info.unpacked_size() >= Some(MIN_STREAMED));
+        // The decompressed units are never in memory all at once, but this limits the size, too.
+        let own_loan = allowance.loan();
+        let inflater = info?.unpack(&own_loan)?;
+        let size = inflater.left() as u64;
+        let own = self.origin(loan, input);
+        sections.read(&["aranges"], &own, Meanwhile::NOTHING);
+        let plan = Plan::new(sections.get("aranges"), input.addresses)?;
+        let is_needed = |start: usize, has_code: bool| plan.needs(start, has_code);
+        let stream = Stream::new(inflater, &is_needed, input.threads);
+        let fill = || stream.fill();
+        let demangle = |at| input.demangle(at);
+        let meanwhile = Meanwhile {
+            first: (input.threads.get() > 1).then_some(&fill),
+            work: &demangle,
+            more: input.demangled.batches(),
+        };
+        let others: Vec<&str> = NAMES.into_iter().filter(|name| !is_early(name)).collect();
+        sections.read(&others, &own, meanwhile);
+        let work = Work::for_debug_info(sections.size() + size);
+        // If the lookup is repeated, so are its notes.
+        let notes = Notes::default();
+        let splits = Splits::new(&self.companions, allowance, &work, &notes);
+        let run = input.run(&splits, &work, &notes);
+        let parts = sections.parts(None);
+        let answers = streamed::lookup(stream, &plan, &parts, &run, input.threads)?;
+        notes
+            .all()
+            .into_iter()
+            .for_each(|note| input.notes.add(note));
+        Some(answers)
+    }
+
+    /// Looks up addresses after reading all sections that `sections` does not have.
+    fn whole(
+        &self,
+        mut sections: Sections,
+        loan: &Loan<'_>,
+        allowance: &Allowance,
+        input: Input<'_>,
+    ) -> Vec<Answers> {
+        let Input {
+            addresses,
+            threads,
+            notes,
+            ..
+        } = input;
+        let origin = self.origin(loan, input);
+        let missing = NAMES
+            .into_iter()
+            .filter(|name| sections.get(name).is_empty());
+        let missing: Vec<&str> = missing.collect();
+        let demangle = |at| input.demangle(at);
+        let meanwhile = Meanwhile {
+            first: None,
+            work: &demangle,
+            more: input.demangled.batches(),
+        };
+        sections.read(&missing, &origin, meanwhile);
         let supplement = self.supplement.as_ref().map(|(bytes, elf)| {
-            Sections::read((bytes, elf), "", &loan, threads, notes, (0, &|_| {}))
+            let mut sections = Sections::default();
+            let origin = Origin {
+                bytes,
+                elf,
+                ..origin
+            };
+            sections.read(&NAMES, &origin, Meanwhile::NOTHING);
+            sections
         });
         let size = sections.size() + supplement.as_ref().map_or(0, Sections::size);
         let work = Work::for_debug_info(size);
@@ -259,24 +396,15 @@ impl DebugInfo {
         let pieces = pieces(&own, aranges, &work.share(), |part, error| {
             notes.add(note_of(part, error));
         });
-        let tasks = tasks(&own, &pieces, addresses);
+        let tasks = tasks(&own.units, &pieces, addresses);
         let splits = Splits::new(&self.companions, allowance, &work, notes);
-        let run = Run {
-            own: &own,
-            supplement: supplement.as_ref(),
-            splits: &splits,
-            addresses,
-            symbols,
-            demangled: &demangled,
-            has_symbols: symbols.iter().any(Option::is_some),
-            work: &work,
-            notes,
-        };
+        let run = input.run(&splits, &work, notes);
         in_parallel(tasks.len(), threads, |numbers| {
             let mut worker = Worker::new(&run);
+            let mut reader = Reader::new(&own, supplement.as_ref(), work.share());
             for at in numbers {
-                let done = notes.catch_panic(".debug_info", || worker.task(&tasks[at]));
-                if done.is_none() {
+                let task = || worker.task(&tasks[at], &own.parts, &mut reader);
+                if notes.catch_panic(".debug_info", task).is_none() {
                     worker.answers.abandon();
                 }
             }
@@ -285,9 +413,61 @@ impl DebugInfo {
     }
 }
 
+/// Minimum size of a decompressed `.debug_info` whose units are read one by one. A smaller one is
+/// decompressed faster at once. Tests read all in this way.
+const MIN_STREAMED: u64 = if cfg!(test) { 0 } else { 16 << 20 };
+
+/// Returns whether a section is read before the others, or not with them, by [`DebugInfo::streamed`].
+fn is_early(name: &str) -> bool {
+    matches!(name, "info" | "aranges")
+}
+
+/// Addresses to look up, and what is known about them.
+#[derive(Clone, Copy)]
+struct Input<'run> {
+    addresses: &'run [u64],
+    symbols: &'run [Option<Symbol<'run>>],
+    demangled: &'run Demangled<'run>,
+    threads: NonZero<usize>,
+    notes: &'run Notes,
+}
+
+impl<'run> Input<'run> {
+    /// Demangles a batch of names of the symbol table.
+    fn demangle(&self, batch: usize) {
+        // What fails here fails again, and is reported, for the addresses that need it.
+        let _ = Notes::default().catch_panic(".symtab", || self.demangled.fill(batch));
+    }
+
+    fn run<'data>(
+        &self,
+        splits: &'run Splits<'data>,
+        work: &'run Work,
+        notes: &'run Notes,
+    ) -> Run<'run, 'data> {
+        Run {
+            splits,
+            addresses: self.addresses,
+            symbols: self.symbols,
+            demangled: self.demangled,
+            has_symbols: self.symbols.iter().any(Option::is_some),
+            work,
+            notes,
+        }
+    }
+}
+
 /// Assigns addresses to units, large units first, so that none of them runs alone at the end.
 /// Addresses without a unit form their own task.
-fn tasks(file: &File<'_>, pieces: &[Piece], addresses: &[u64]) -> Vec<Task> {
+fn tasks(units: &Units, pieces: &[Piece], addresses: &[u64]) -> Vec<Task> {
+    let mut tasks = assign(pieces, addresses, |start| units.size_of(start) > 0);
+    let size = |task: &Task| task.unit.map_or(0, |start| units.size_of(start));
+    tasks.sort_by_key(|task| (Reverse(size(task)), task.unit));
+    tasks
+}
+
+/// Assigns addresses to those units that exist: a listed one might not.
+fn assign(pieces: &[Piece], addresses: &[u64], exists: impl Fn(usize) -> bool) -> Vec<Task> {
     let mut tasks: HashMap<Option<usize>, Vec<usize>> = HashMap::new();
     let mut at = 0;
     for (index, address) in addresses.iter().enumerate() {
@@ -295,18 +475,16 @@ fn tasks(file: &File<'_>, pieces: &[Piece], addresses: &[u64]) -> Vec<Task> {
             at += 1;
         }
         let holding = pieces.get(at).filter(|piece| piece.low <= *address);
-        // A listed unit might not exist.
         let unit = holding.map(|piece| piece.unit);
-        let unit = unit.filter(|start| file.units.size_of(*start) > 0);
-        tasks.entry(unit).or_default().push(index);
+        tasks
+            .entry(unit.filter(|start| exists(*start)))
+            .or_default()
+            .push(index);
     }
-    let mut tasks: Vec<Task> = tasks
-        .into_iter()
-        .map(|(unit, addresses)| Task { unit, addresses })
-        .collect();
-    let size = |task: &Task| task.unit.map_or(0, |start| file.units.size_of(start));
-    tasks.sort_by_key(|task| (Reverse(size(task)), task.unit));
+    let tasks = tasks.into_iter();
     tasks
+        .map(|(unit, addresses)| Task { unit, addresses })
+        .collect()
 }
 
 fn note_of(part: &str, error: DwarfError) -> Note {
@@ -314,211 +492,6 @@ fn note_of(part: &str, error: DwarfError) -> Note {
         DwarfError::TooMuchWork => Note::TooMuchWork,
         error => Note::damaged(part, error),
     }
-}
-
-/// State shared by the threads of a lookup.
-struct Run<'run, 'data> {
-    own: &'run File<'data>,
-    supplement: Option<&'run File<'data>>,
-    splits: &'run Splits<'data>,
-    addresses: &'run [u64],
-    symbols: &'run [Option<Symbol<'run>>],
-    demangled: &'run Demangled<'run>,
-    /// True if the file has a symbol table.
-    has_symbols: bool,
-    work: &'run Work,
-    notes: &'run Notes,
-}
-
-/// Thread of a lookup, with buffers reused for all units.
-struct Worker<'run, 'data> {
-    run: &'run Run<'run, 'data>,
-    reader: Reader<'run, 'data>,
-    /// Addresses of the current unit.
-    addresses: Vec<u64>,
-    functions: Functions,
-    lines: Lines,
-    answers: Answers,
-}
-
-/// Maximum nesting of inlined calls; in a damaged file it could be as large as the file.
-const DEEPEST: usize = 512;
-
-impl<'run, 'data> Worker<'run, 'data> {
-    fn new(run: &'run Run<'run, 'data>) -> Worker<'run, 'data> {
-        Worker {
-            run,
-            reader: Reader::new(run.own, run.supplement, run.work.share()),
-            addresses: Vec::new(),
-            functions: Functions::default(),
-            lines: Lines::default(),
-            answers: Answers::default(),
-        }
-    }
-
-    /// Looks up the addresses of one unit.
-    fn task(&mut self, task: &Task) {
-        let run = self.run;
-        self.addresses.clear();
-        let addresses = task.addresses.iter().map(|at| run.addresses[*at]);
-        self.addresses.extend(addresses);
-        let unit = task.unit.and_then(|start| {
-            let unit = self.reader.unit(Home::Own, start);
-            unit.map_err(|error| run.note(".debug_info", error)).ok()
-        });
-        let Some(unit) = unit else {
-            for at in &task.addresses {
-                run.add_outermost(*at, None, &Place::default(), &mut self.answers);
-                self.answers.finish(*at);
-            }
-            return;
-        };
-        let header = LineHeader::read(&unit, &run.own.parts, &self.reader.work);
-        let header = header.unwrap_or_else(|error| {
-            run.note(".debug_line", error);
-            None
-        });
-        self.lines.clear(&self.addresses);
-        if let Some(header) = &header {
-            let found = self.lines.find(header, &self.addresses, &self.reader.work);
-            found.unwrap_or_else(|error| run.note(".debug_line", error));
-        }
-        let mut paths = Paths::new(&unit, &run.own.parts, header.as_ref());
-        let mut search = Search {
-            run,
-            addresses: &self.addresses,
-            functions: &mut self.functions,
-            lines: &self.lines,
-            answers: &mut self.answers,
-        };
-        if let Some(sections) = run.splits.find(&unit) {
-            let file = sections.file(Some(&run.own.parts));
-            let mut reader = Reader::new(&file, None, run.work.share());
-            match split_unit(&sections, &unit, &mut reader) {
-                Ok(split) => {
-                    search.answer(task, &split, &file.parts, &mut reader, &mut paths);
-                    return;
-                }
-                Err(error) => run.note(".debug_info.dwo", error),
-            }
-        }
-        // Without its split unit, a skeleton has only lines.
-        self.reader.begin_unit();
-        search.answer(task, &unit, &run.own.parts, &mut self.reader, &mut paths);
-    }
-}
-
-/// Returns the split unit of a skeleton.
-fn split_unit<'data>(
-    sections: &SplitSections<'_>,
-    skeleton: &Unit<'data>,
-    reader: &mut Reader<'_, 'data>,
-) -> Result<Unit<'data>, DwarfError> {
-    let id = skeleton.dwo_id.ok_or(DwarfError::Offset)?;
-    let start = sections.unit(id, &reader.work)?;
-    let mut split = reader.read(Home::Own, start.ok_or(DwarfError::Offset)?)?;
-    split.complete_from(skeleton);
-    Ok(split)
-}
-
-/// Lookup of a unit's addresses, in its own functions or those of the split unit.
-struct Search<'task, 'run, 'data> {
-    run: &'run Run<'run, 'data>,
-    addresses: &'task [u64],
-    functions: &'task mut Functions,
-    lines: &'task Lines,
-    answers: &'task mut Answers,
-}
-
-impl<'data> Search<'_, '_, 'data> {
-    fn answer<'code>(
-        &mut self,
-        task: &Task,
-        unit: &Unit<'code>,
-        parts: &Parts<'code>,
-        reader: &mut Reader<'_, 'code>,
-        paths: &mut Paths<'_, 'data>,
-    ) {
-        let run = self.run;
-        // Addresses without a function in the symbol table are padding.
-        let is_missed = |at: usize| !run.has_symbols || run.symbols[task.addresses[at]].is_some();
-        let functions = &mut *self.functions;
-        let found = functions.find(unit, parts, self.addresses, &reader.work, is_missed);
-        found.unwrap_or_else(|error| run.note(".debug_info", error));
-        for (at, index) in task.addresses.iter().enumerate() {
-            // A row is ignored if its file is not in the table.
-            let row = self.lines.row(at);
-            let place = row.and_then(|row| {
-                Some(Place {
-                    file: Some(paths.get(row.file)?),
-                    line: row.line,
-                    column: row.column,
-                })
-            });
-            let mut place = place.unwrap_or_default();
-            let mut function = functions.innermost(at);
-            let mut depth = 0;
-            while let Some(inlined) = function
-                && let Some(caller) = functions.caller(inlined)
-                && depth < DEEPEST
-            {
-                let details = reader.details(unit, inlined.entry);
-                let name = String::from_utf8_lossy(details.name.unwrap_or_default());
-                let file = place.file.as_deref().unwrap_or_default();
-                self.answers
-                    .add_mangled(&name, file, place.line, place.column);
-                place = Place {
-                    file: paths.get(details.call_file),
-                    line: details.call_line,
-                    column: details.call_column,
-                };
-                function = Some(caller);
-                depth += 1;
-            }
-            let name = function.and_then(|f| reader.details(unit, f.entry).name);
-            run.add_outermost(*index, name, &place, self.answers);
-            self.answers.finish(*index);
-        }
-    }
-}
-
-impl Run<'_, '_> {
-    fn note(&self, part: &str, error: DwarfError) {
-        self.notes.add(note_of(part, error));
-    }
-
-    /// Adds the outermost function of an address. The symbol table's name takes precedence, because
-    /// debug information has one name for all copies of a function.
-    fn add_outermost(&self, at: usize, name: Option<&[u8]>, place: &Place, answers: &mut Answers) {
-        let symbol = self.symbols[at];
-        let name = symbol.map(|symbol| symbol.name).or(name);
-        let name = String::from_utf8_lossy(name.unwrap_or_default());
-        let file = match (&place.file, symbol) {
-            (Some(file), _) => Cow::Borrowed(&**file),
-            (None, Some(symbol)) => String::from_utf8_lossy(symbol.file),
-            (None, None) => Cow::Borrowed(""),
-        };
-        if !name.is_empty() || !file.is_empty() {
-            match symbol.and_then(|symbol| self.demangled.get(symbol.name)) {
-                Some(function) => answers.add(SourceLine {
-                    function,
-                    linkage: &name,
-                    file: &file,
-                    line: place.line,
-                    column: place.column,
-                }),
-                None => answers.add_mangled(&name, &file, place.line, place.column),
-            }
-        }
-    }
-}
-
-/// Location of the call of an inner function, or, for the innermost one, of the address.
-#[derive(Default)]
-struct Place {
-    file: Option<Rc<str>>,
-    line: u32,
-    column: u32,
 }
 
 /// Finds the dwz file of a file.

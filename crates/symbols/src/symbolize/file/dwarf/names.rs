@@ -36,14 +36,22 @@ pub(super) struct Reader<'run, 'data> {
     own: &'run File<'data>,
     supplement: Option<&'run File<'data>>,
     pub work: Share<'run>,
-    abbrevs: HashMap<(Home, usize, Encoding), Arc<Abbrevs>>,
-    /// Total memory of the cached tables in bytes.
-    kept: usize,
+    tables: Tables,
+    /// True if an entry of another unit of the own file was needed and is not there.
+    pub is_incomplete: bool,
     units: HashMap<(Home, usize), Arc<Unit<'data>>>,
     /// Functions of the current unit, by offset of the entry in the section.
     details: HashMap<usize, Details<'data>>,
     /// Names of entries that others refer to, by offset.
     named: HashMap<(Home, usize), Named<'data>>,
+}
+
+/// Cached abbreviation tables.
+#[derive(Default)]
+pub(super) struct Tables {
+    known: HashMap<(Home, usize, Encoding), Arc<Abbrevs>>,
+    /// Total memory of the tables in bytes.
+    kept: usize,
 }
 
 /// Maximum length of a chain of references; a longer one is a cycle.
@@ -63,12 +71,23 @@ impl<'run, 'data> Reader<'run, 'data> {
             own,
             supplement,
             work,
-            abbrevs: HashMap::new(),
-            kept: 0,
+            tables: Tables::default(),
+            is_incomplete: false,
             units: HashMap::new(),
             details: HashMap::new(),
             named: HashMap::new(),
         }
+    }
+
+    /// Uses tables that another reader of a part of the same file has cached.
+    pub fn with_tables(mut self, tables: Tables) -> Reader<'run, 'data> {
+        self.tables = tables;
+        self
+    }
+
+    /// Ends reading and returns the cached tables.
+    pub fn into_tables(self) -> Tables {
+        self.tables
     }
 
     fn file(&self, home: Home) -> Option<&'run File<'data>> {
@@ -107,19 +126,20 @@ impl<'run, 'data> Reader<'run, 'data> {
     ) -> Result<Arc<Abbrevs>, DwarfError> {
         let offset = header.debug_abbrev_offset().0;
         let key = (home, offset, header.encoding());
-        if let Some(abbrevs) = self.abbrevs.get(&key) {
+        if let Some(abbrevs) = self.tables.known.get(&key) {
             return Ok(Arc::clone(abbrevs));
         }
         let abbrevs = Abbrevs::read(parts.abbrev, offset, header.encoding(), None, &self.work)?;
         let abbrevs = Arc::new(abbrevs);
-        self.kept += abbrevs.memory();
-        if self.abbrevs.len() >= MOST_KEPT || self.kept > MOST_MEMORY {
-            self.abbrevs.clear();
+        let tables = &mut self.tables;
+        tables.kept += abbrevs.memory();
+        if tables.known.len() >= MOST_KEPT || tables.kept > MOST_MEMORY {
+            tables.known.clear();
             // Units hold references to the tables.
             self.units.clear();
-            self.kept = abbrevs.memory();
+            tables.kept = abbrevs.memory();
         }
-        self.abbrevs.insert(key, Arc::clone(&abbrevs));
+        tables.known.insert(key, Arc::clone(&abbrevs));
         Ok(abbrevs)
     }
 
@@ -195,7 +215,10 @@ impl<'run, 'data> Reader<'run, 'data> {
             return Ok(self.named(read.named, read.reference, unit, further));
         }
         let file = self.file(home).ok_or(DwarfError::Offset)?;
-        let start = file.units.start_of(at).ok_or(DwarfError::Offset)?;
+        let Some(start) = file.units.start_of(at) else {
+            self.is_incomplete |= home == Home::Own;
+            return Err(DwarfError::Offset);
+        };
         let unit = self.unit(home, start)?;
         let read = self.read_entry(home, &unit, at - start)?;
         Ok(self.named(read.named, read.reference, &unit, further))

@@ -6,7 +6,7 @@ use super::error::DwarfError;
 use super::unit::{Parts, Slice, Unit};
 use super::units::{File, Units};
 use super::work::{Share, Work};
-use super::{Sections, note_of};
+use super::{Meanwhile, NAMES, Origin, Sections, note_of};
 use crate::symbolize::file::companions::{SupplementaryFiles, SupplementaryRef};
 use crate::symbolize::file::elf::Elf;
 use crate::symbolize::file::notes::{Note, Notes};
@@ -136,9 +136,17 @@ impl<'run> Splits<'run> {
                 &own
             }
         };
-        let one = NonZero::<usize>::MIN;
         let loan = self.allowance.loan();
-        let sections = Sections::read((bytes, elf), ".dwo", &loan, one, self.notes, (0, &|_| {}));
+        let mut sections = Sections::default();
+        let origin = Origin {
+            bytes,
+            elf,
+            suffix: ".dwo",
+            loan: &loan,
+            threads: NonZero::<usize>::MIN,
+            notes: self.notes,
+        };
+        sections.read(&NAMES, &origin, Meanwhile::NOTHING);
         Some(SplitSections {
             sections,
             _loan: Some(loan),

@@ -23,6 +23,8 @@ pub(super) type Value<'data> = AttributeValue<Slice<'data>>;
 #[derive(Clone)]
 pub(super) struct Parts<'data> {
     pub info: &'data [u8],
+    /// Start of `info` in its section, if it is only a part of that.
+    pub info_start: usize,
     pub abbrev: &'data [u8],
     pub line: &'data [u8],
     pub line_str: DebugLineStr<Slice<'data>>,
@@ -90,12 +92,12 @@ impl<'data> Unit<'data> {
         work: &Share<'_>,
     ) -> Result<Unit<'data>, DwarfError> {
         let encoding = header.encoding();
-        let offset = header.offset().0;
-        let end = offset.checked_add(header.length_including_self());
-        let bytes = end.and_then(|end| parts.info.get(offset..end));
+        let start = header.offset().0;
+        let end = start.checked_add(header.length_including_self());
+        let bytes = end.and_then(|end| parts.info.get(start..end));
         let split = parts.file_type;
         let mut unit = Unit {
-            offset,
+            offset: parts.info_start + start,
             bytes: bytes.ok_or(DwarfError::Cut)?,
             encoding,
             root: header.header_size(),

@@ -6,6 +6,7 @@ use super::unit::{Parts, Slice, Unit};
 use super::work::Share;
 use gimli::{DebugInfo, DebugInfoOffset, Encoding, LittleEndian, UnitHeader, UnitType};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Locations of the units in `.debug_info`.
@@ -47,6 +48,22 @@ impl Units {
         }
     }
 
+    /// Makes a list of one unit, which takes these bytes of the section.
+    pub fn of_one(bytes: Range<usize>) -> Units {
+        let mut units = Units::default();
+        units.add(bytes, true);
+        units
+    }
+
+    /// Adds a unit that follows the others.
+    pub fn add(&mut self, bytes: Range<usize>, has_code: bool) {
+        self.spans.push(Span {
+            start: bytes.start,
+            end: bytes.end,
+            has_code,
+        });
+    }
+
     /// Returns the start of the unit that contains this offset of the section.
     pub fn start_of(&self, offset: usize) -> Option<usize> {
         let after = self.spans.partition_point(|span| span.start <= offset);
@@ -79,7 +96,9 @@ impl<'data> File<'data> {
     /// Returns the header of the unit at this offset.
     pub fn header(&self, offset: usize) -> Result<UnitHeader<Slice<'data>>, DwarfError> {
         let info = DebugInfo::new(self.parts.info, LittleEndian);
-        Ok(info.header_from_offset(DebugInfoOffset(offset))?)
+        let at = offset.checked_sub(self.parts.info_start);
+        let at = DebugInfoOffset(at.ok_or(DwarfError::Offset)?);
+        Ok(info.header_from_offset(at)?)
     }
 
     /// Returns the unit at this offset, with only the abbreviation of its root entry.
@@ -97,7 +116,7 @@ impl<'data> File<'data> {
         let header = self.header(offset)?;
         let mut root = Cursor {
             bytes: self.parts.info,
-            at: offset + header.header_size(),
+            at: header.offset().0 + header.header_size(),
         };
         let code = root.leb().ok_or(DwarfError::Cut)?;
         let table = header.debug_abbrev_offset().0;
