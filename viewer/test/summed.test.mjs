@@ -14,9 +14,9 @@ const small = (view) => ({ name: `small_${view}`, unit: "count", view: null, sma
 const MEASURES = [...FOUR, small("space"), small("alloc_space")];
 const row = (count, size, small) => ({ objects: count, space: size, alloc_objects: count, alloc_space: size, small_space: small, small_alloc_space: small });
 
-const summed = (functions = true) =>
+const summed = (functions = true, libraries = true) =>
   encode({
-    header: { measures: MEASURES, folded: { kept: 20, of: 70, functions, bytes: [50 * 100_001, 2 * 50 * 100_001], command: "heaptap report -l 0 rec" } },
+    header: { measures: MEASURES, folded: { kept: 20, of: 70, functions, libraries, bytes: [50 * 100_001, 2 * 50 * 100_001], command: "heaptap report -l 0 rec" } },
     dumps: [1, 2].map((round) => ({
       label: `round-${round}`,
       stacks: [
@@ -42,6 +42,9 @@ test("32a: the first line has the number of summed callsites and their part of t
   const bare = await chromium.open(summed(false));
   assert.match(await bare.locator("main > div").first().innerText(), /by library, without functions\./);
   await bare.close();
+  const owners = await chromium.open(summed(false, false));
+  assert.match(await owners.locator("main > div").first().innerText(), /by the library that owns the memory, without its callers\./);
+  await owners.close();
 });
 
 test("32b: the error of sums is that of their callsites, and its column is not a measure", async () => {
