@@ -129,9 +129,8 @@ pub(super) fn open(
         let mut options = request.look.clone();
         options.names.mappings.splice(0..0, input.mappings.clone());
         options.memory = true;
-        // A page sums so many callsites.
         let most = request.limit.unwrap_or(data::MOST);
-        options.list_from = (most > 0).then_some(most / 4);
+        options.list_from = (most > 0).then(|| data::list_from(most));
         // Reconciled values are shown for all labels.
         options.errors = input.path.is_dir() && !known.timeline.entries.is_empty();
         match input::open(&input.path, &input.wanted, &options, progress) {

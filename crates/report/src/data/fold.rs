@@ -34,6 +34,12 @@ use weights::Weights;
 /// Number of callsites with which a page opens in two seconds.
 pub const MOST: usize = 1_000_000;
 
+/// Returns the number of stacks from which a list is better than a tree for a page of `most`
+/// callsites: their tree is usually too large for it.
+pub fn list_from(most: usize) -> usize {
+    most / 4
+}
+
 /// No callsite or frame.
 const NONE: u32 = u32::MAX;
 

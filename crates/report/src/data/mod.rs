@@ -29,7 +29,7 @@ mod tests;
 
 pub use blocks::{BlockError, from_page};
 pub use decode::{Data, DataError};
-pub use fold::{MOST, fold};
+pub use fold::{MOST, fold, list_from};
 pub use order::Order;
 
 use header::{Header, Section};

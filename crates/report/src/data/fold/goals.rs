@@ -29,7 +29,7 @@ pub(super) struct Goals {
     /// By stack: a kept callsite, or [`MADE`] and the position in `made`; [`NONE`] without values.
     of: Vec<u32>,
     /// Callsites to create: their callers, as in `of`, and frames.
-    made: Vec<(u32, FrameId)>,
+    pub(super) made: Vec<(u32, FrameId)>,
     /// Position in `made`, by caller and frame.
     children: Index,
     seed: Seed,
@@ -76,11 +76,6 @@ impl Goals {
             seed: Seed::default(),
             shorts: Shorts::of(table),
         }
-    }
-
-    #[cfg(test)]
-    pub(super) fn made_count(&self) -> usize {
-        self.made.len()
     }
 
     fn child(&mut self, parent: u32, frame: FrameId) -> u32 {

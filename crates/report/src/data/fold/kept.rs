@@ -5,7 +5,7 @@ use super::weights::Weights;
 use heaptap_model::profile::packed::{self, PackedStacks};
 use heaptap_model::stacks::calls::Call;
 use heaptap_model::stacks::parting::Parting;
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use std::ops::Range;
 pub(super) struct Kept {
     /// The first one is the root.
     calls: Vec<Call>,
-    /// Number of callers, including itself, by callsite.
+    /// Number of frames, by callsite.
     depths: Vec<u32>,
     /// Nearest of all the callsites, by stack.
     nearest: Vec<u32>,
@@ -33,19 +33,18 @@ struct Cursor {
 /// Callsite whose callees are not visited yet.
 struct Open {
     weight: f64,
-    /// First stack, as position among the cursors, and as its ID.
+    /// Places of its stacks among the cursors.
     range: Range<u32>,
+    /// First stack. Open callsites have no stack in common.
     first: u32,
     call: Call,
-    depth: u32,
 }
 
 impl Ord for Open {
     /// The greatest one comes next.
     fn cmp(&self, other: &Self) -> Ordering {
-        let order = |open: &Open| Reverse((open.first, open.depth));
         let by_weight = self.weight.total_cmp(&other.weight);
-        by_weight.then_with(|| order(self).cmp(&order(other)))
+        by_weight.then_with(|| other.first.cmp(&self.first))
     }
 }
 
@@ -139,7 +138,7 @@ impl Kept {
         while kept.len() < most
             && let Some(next) = open.pop()
         {
-            let id = kept.add(next.call, next.depth);
+            let id = kept.add(next.call);
             match next.range.len() {
                 1 => {
                     for cursor in parting.stacks(usizes(next.range)) {
@@ -185,9 +184,9 @@ impl Kept {
         self.nearest[stack as usize]
     }
 
-    fn add(&mut self, call: Call, depth: u32) -> u32 {
+    fn add(&mut self, call: Call) -> u32 {
+        self.depths.push(self.depths[call.parent as usize] + 1);
         self.calls.push(call);
-        self.depths.push(depth);
         self.calls.len() as u32 - 1
     }
 
@@ -197,8 +196,7 @@ impl Kept {
         while self.len() < most
             && let Some(frame) = packed::first(&mut packed)
         {
-            let depth = self.depths[id as usize] + 1;
-            id = self.add(Call { parent: id, frame }, depth);
+            id = self.add(Call { parent: id, frame });
         }
         self.nearest[cursor.stack as usize] = id;
     }
@@ -232,7 +230,6 @@ impl Kept {
             found[callee].0 += f64::from(cursor.weight);
         });
         parting.sort(usizes(range), &callees);
-        let depth = self.depths[id as usize] + 1;
         for (callee, (weight, first)) in callees.into_iter().zip(found) {
             open.push(Open {
                 weight,
@@ -242,7 +239,6 @@ impl Kept {
                     parent: id,
                     frame: callee.frame,
                 },
-                depth,
             });
         }
     }

@@ -47,33 +47,37 @@ pub(super) fn inflate(method: Method, data: &[u8], size: usize) -> Result<Vec<u8
 pub(super) struct Inflater {
     decoder: Decoder,
     data: Bytes,
+    /// Bytes of `data` that were read.
+    at: usize,
+    is_ended: bool,
     /// Bytes of `data` that were released.
     released: usize,
     /// Bytes that are missing of the claimed size.
     left: usize,
-}
-
-enum Decoder {
-    Zlib(Zlib),
-    Zstd(Frames),
+    piece: Vec<u8>,
 }
 
 impl Inflater {
+    /// Size of a piece: it stays in the processor's cache until it is read.
+    const PIECE: usize = 128 << 10;
     /// Bytes of the file that are read before they are released.
     const RELEASED: usize = 4 << 20;
 
     /// Starts to decompress `data` to `size` bytes. `None` if the method is not known.
     pub fn new(method: Method, data: Bytes, size: usize) -> Option<Inflater> {
         let decoder = match method {
-            Method::Zlib => Decoder::Zlib(Zlib::new()),
-            Method::Zstd => Decoder::Zstd(Frames::new()?),
+            Method::Zlib => Decoder::Zlib(Decompress::new(true)),
+            Method::Zstd => Decoder::Zstd(zstd::stream::raw::Decoder::new().ok()?),
             Method::Unknown => return None,
         };
         Some(Inflater {
             decoder,
             data,
+            at: 0,
+            is_ended: false,
             released: 0,
             left: size,
+            piece: vec![0; Self::PIECE],
         })
     }
 
@@ -85,104 +89,65 @@ impl Inflater {
     /// Decompresses the next bytes; they are empty at the end. `None` if the data is damaged or does
     /// not have the claimed size.
     pub fn next(&mut self) -> Option<&[u8]> {
-        let (piece, at) = match &mut self.decoder {
-            Decoder::Zlib(zlib) => {
-                let at = zlib.at;
-                (zlib.next(&self.data)?, at)
-            }
-            Decoder::Zstd(frames) => {
-                let at = frames.at;
-                (frames.next(&self.data)?, at)
-            }
-        };
-        self.left = self.left.checked_sub(piece.len())?;
-        if piece.is_empty() && self.left > 0 {
-            return None;
-        }
-        if at > self.released + Self::RELEASED || piece.is_empty() {
-            self.data.release(self.released..at);
-            self.released = at;
-        }
-        Some(piece)
-    }
-}
-
-/// Size of a piece: it stays in the processor's cache until it is read.
-const PIECE: usize = 128 << 10;
-
-/// Decoder of a zlib stream.
-struct Zlib {
-    decoder: Decompress,
-    at: usize,
-    is_ended: bool,
-    piece: Vec<u8>,
-}
-
-impl Zlib {
-    fn new() -> Zlib {
-        Zlib {
-            decoder: Decompress::new(true),
-            at: 0,
-            is_ended: false,
-            piece: vec![0; PIECE],
-        }
-    }
-
-    /// Decompresses the next bytes; they are empty at the end.
-    fn next(&mut self, data: &[u8]) -> Option<&[u8]> {
         let mut filled = 0;
         while filled < self.piece.len() && !self.is_ended {
-            let (read, written) = (self.decoder.total_in(), self.decoder.total_out());
-            let out = &mut self.piece[filled..];
-            let done = self
-                .decoder
-                .decompress(&data[self.at..], out, FlushDecompress::None);
-            self.is_ended = done.ok()? == Status::StreamEnd;
-            let read = (self.decoder.total_in() - read) as usize;
-            let written = (self.decoder.total_out() - written) as usize;
-            if (read, written) == (0, 0) && !self.is_ended {
+            let data = &self.data[self.at..];
+            let step = self.decoder.step(data, &mut self.piece[filled..])?;
+            if (step.read, step.written) == (0, 0) && !step.is_end {
                 return None;
             }
-            self.at += read;
-            filled += written;
+            self.at += step.read;
+            self.is_ended = step.is_end;
+            filled += step.written;
+        }
+        self.left = self.left.checked_sub(filled)?;
+        if filled == 0 && self.left > 0 {
+            return None;
+        }
+        if self.at > self.released + Self::RELEASED || filled == 0 {
+            self.data.release(self.released..self.at);
+            self.released = self.at;
         }
         Some(&self.piece[..filled])
     }
 }
 
-/// Decoder of zstd frames.
-struct Frames {
-    decoder: zstd::stream::raw::Decoder<'static>,
-    at: usize,
-    /// True if no frame is incomplete.
-    is_between: bool,
-    piece: Vec<u8>,
+enum Decoder {
+    Zlib(Decompress),
+    /// One frame or several.
+    Zstd(zstd::stream::raw::Decoder<'static>),
 }
 
-impl Frames {
-    fn new() -> Option<Frames> {
-        Some(Frames {
-            decoder: zstd::stream::raw::Decoder::new().ok()?,
-            at: 0,
-            is_between: true,
-            piece: vec![0; PIECE],
+/// Bytes read and written by a decoder.
+struct Step {
+    read: usize,
+    written: usize,
+    /// True if nothing follows.
+    is_end: bool,
+}
+
+impl Decoder {
+    /// Decompresses as much of `data` as has room. `None` if it is damaged.
+    fn step(&mut self, data: &[u8], out: &mut [u8]) -> Option<Step> {
+        Some(match self {
+            Decoder::Zlib(zlib) => {
+                let (read, written) = (zlib.total_in(), zlib.total_out());
+                let status = zlib.decompress(data, out, FlushDecompress::None).ok()?;
+                Step {
+                    read: (zlib.total_in() - read) as usize,
+                    written: (zlib.total_out() - written) as usize,
+                    is_end: status == Status::StreamEnd,
+                }
+            }
+            Decoder::Zstd(zstd) => {
+                let status = zstd.run_on_buffers(data, out).ok()?;
+                Step {
+                    read: status.bytes_read,
+                    written: status.bytes_written,
+                    is_end: status.remaining == 0 && status.bytes_read == data.len(),
+                }
+            }
         })
-    }
-
-    /// Decompresses the next bytes; they are empty at the end.
-    fn next(&mut self, data: &[u8]) -> Option<&[u8]> {
-        let mut filled = 0;
-        while filled < self.piece.len() && !(self.is_between && self.at == data.len()) {
-            let out = &mut self.piece[filled..];
-            let status = self.decoder.run_on_buffers(&data[self.at..], out).ok()?;
-            if (status.bytes_read, status.bytes_written) == (0, 0) {
-                return None;
-            }
-            self.is_between = status.remaining == 0;
-            self.at += status.bytes_read;
-            filled += status.bytes_written;
-        }
-        Some(&self.piece[..filled])
     }
 }
 
