@@ -133,6 +133,11 @@ impl Edit for ToJavaSe {
         self.ignoring = false;
     }
 
+    fn keeps_empty(&self) -> bool {
+        // As hprof-conv does.
+        self.options.app_only || self.options.compat
+    }
+
     #[inline]
     fn sub_record(&mut self, range: Range<usize>, record: &SubRecord<'_>, out: &mut Body<'_>) {
         let id = range.start + 1..range.start + 1 + self.id_bytes;
@@ -320,6 +325,43 @@ mod tests {
         let done = convert(&bytes, ConvertOptions::default(), &mut out).unwrap();
         assert_eq!(out, file("1.0.2", &[unknown]));
         assert_eq!((done.file.damage.count, done.file.records), (1, 1));
+    }
+
+    /// Found by fuzzing: records that followed the empty one in the copy, but not in the file, made it
+    /// the record that has the rest of the file.
+    #[test]
+    fn an_empty_record_stays_only_in_front_of_a_dump_record_or_the_end() {
+        let (empty, text) = (record(0x1c, &[]), record(0x01, &[0, 0, 0, 1, b'x']));
+        let (end, unknown) = (record(0x2c, &[]), record(0x00, &[0; 7]));
+        let segment = record(0x1c, &[0xff, 0, 0, 0, 1]);
+        let copy = |records: &[&Vec<u8>], compat| {
+            let records: Vec<_> = records.iter().copied().cloned().collect();
+            let options = ConvertOptions {
+                compat,
+                ..ConvertOptions::default()
+            };
+            let mut out = Vec::new();
+            let done = convert(&file("1.0.3", &records), options, &mut out).unwrap();
+            assert_eq!(done.file.bytes, out.len() as u64);
+            assert_eq!(done.file.damage.count, 0);
+            (out, done.file.records)
+        };
+        let kept = |records: &[&Vec<u8>]| {
+            let records: Vec<_> = records.iter().copied().cloned().collect();
+            (file("1.0.2", &records), records.len() as u64)
+        };
+        let texts = [&text; 16];
+        let ambiguous = [&[&segment, &empty, &empty][..], &texts, &[&unknown]].concat();
+        let plain = [&[&segment][..], &texts, &[&unknown]].concat();
+        assert_eq!(copy(&ambiguous, false), kept(&plain));
+        assert_eq!(copy(&ambiguous, true), kept(&ambiguous));
+        for clear in [
+            &[&text, &empty, &segment, &end][..],
+            &[&text, &empty, &end],
+            &[&text, &empty, &empty],
+        ] {
+            assert_eq!(copy(clear, false), kept(clear));
+        }
     }
 
     #[test]

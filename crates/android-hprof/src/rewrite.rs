@@ -84,6 +84,9 @@ pub(super) trait Edit: Clone {
     fn other(&mut self, record: &Record<'_>) -> Other;
     /// Called at the start of a dump record.
     fn dump(&mut self);
+    /// Whether an empty dump record stays in front of a record of another kind. There a reader has to
+    /// guess what a length of 0 means, and can take the rest of the file for its body.
+    fn keeps_empty(&self) -> bool;
     /// Writes the replacement of a sub-record, `range` of the file.
     fn sub_record(&mut self, range: Range<usize>, record: &SubRecord<'_>, out: &mut Body<'_>);
 }
@@ -143,6 +146,9 @@ pub(super) fn rewrite(
                 break;
             }
             done.ending.note(&record);
+            if record.tag != tag::HEAP_DUMP_END && !edit.keeps_empty() {
+                done.records -= out.take_back();
+            }
             done.records += 1;
             out.held = 0;
             out.record_header(&record, record.body.len())?;
@@ -170,8 +176,8 @@ pub(super) fn rewrite(
                 out.held = 0;
             }
         } else {
-            done.records -= (out.held / RECORD_HEADER_BYTES) as u64;
-            out.take_back(RECORD_HEADER_BYTES);
+            out.held += RECORD_HEADER_BYTES;
+            done.records = (done.records + 1) - out.take_back();
         }
         out.flush_if_full()?;
         // Damage within a sub-record is more specific than a record that is cut short.
@@ -378,11 +384,11 @@ impl Out<'_> {
         Ok(at + RECORD_HEADER_BYTES - 4)
     }
 
-    /// Removes the last `bytes` and the headers that are held before them.
-    fn take_back(&mut self, bytes: usize) {
-        let left = self.buffer.len() - self.held - bytes;
+    /// Removes the headers that are held. Returns their number.
+    fn take_back(&mut self) -> u64 {
+        let left = self.buffer.len() - self.held;
         self.buffer.truncate(left);
-        self.held = 0;
+        (std::mem::take(&mut self.held) / RECORD_HEADER_BYTES) as u64
     }
 
     fn flush_if_full(&mut self) -> io::Result<()> {

@@ -362,6 +362,10 @@ impl Edit for ToShare<'_> {
 
     fn dump(&mut self) {}
 
+    fn keeps_empty(&self) -> bool {
+        false
+    }
+
     #[inline]
     fn sub_record(&mut self, range: Range<usize>, record: &SubRecord<'_>, out: &mut Body<'_>) {
         match record {
