@@ -1,6 +1,7 @@
 //! Parquet files as plain tables of integers, texts and flags. [`Table`] writes one, [`Columns`]
 //! holds one in memory.
 
+mod pages;
 mod read;
 mod write;
 

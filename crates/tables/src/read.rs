@@ -1,22 +1,24 @@
 //! Reader for one Parquet file that [`Table`](crate::Table) wrote: the whole file as columns.
 
 use crate::as_io;
+use crate::pages::Pages;
 use crate::write::{Cell, Column, Holds, fields};
 use heaptap_model::error::catch_panic;
-use parquet::column::reader::get_typed_column_reader;
+use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int64Type};
-use parquet::file::reader::{FileReader as _, RowGroupReader, SerializedFileReader};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::serialized_reader::SerializedPageReader;
 use std::cmp::Ordering;
 use std::fs::File;
 use std::io;
+use std::sync::Arc;
 
 /// Returns the number of rows of a file, from its footer.
 ///
 /// # Errors
 /// Returns an error if the file is not a Parquet file.
 pub fn row_count(file: File) -> io::Result<u64> {
-    let reader = without_panics(|| SerializedFileReader::new(file).map_err(as_io))?;
-    let rows = reader.metadata().file_metadata().num_rows();
+    let rows = without_panics(|| footer(&file))?.file_metadata().num_rows();
     Ok(u64::try_from(rows).unwrap_or(0))
 }
 
@@ -95,8 +97,8 @@ impl Columns {
         columns: &[usize],
     ) -> io::Result<()> {
         debug_assert_eq!(columns.len(), self.data.len(), "a column for each");
-        let reader = SerializedFileReader::new(file).map_err(as_io)?;
-        let found = reader.metadata().file_metadata().schema_descr();
+        let footer = footer(&file)?;
+        let found = footer.file_metadata().schema_descr();
         // The readers of columns panic if the type or the nullability is another one.
         if found.root_schema().get_fields() != fields(schema)? {
             return Err(io::Error::new(
@@ -104,18 +106,19 @@ impl Columns {
                 "the table has other columns",
             ));
         }
-        for at in 0..reader.num_row_groups() {
-            let group = reader.get_row_group(at).map_err(as_io)?;
-            let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+        let pages = Arc::new(Pages(file));
+        for group in footer.row_groups() {
+            let rows = usize::try_from(group.num_rows()).unwrap_or(0);
             for (into, &from) in columns.iter().enumerate() {
+                let from = group.column(from);
                 let is_nullable = self.schema[into].nullable;
                 let defined = is_nullable.then_some(&mut self.defined[into]);
                 match &mut self.data[into] {
-                    Data::Ints(values) => read::<Int64Type>(&*group, from, rows, defined, values)?,
+                    Data::Ints(values) => read::<Int64Type>(&pages, from, rows, defined, values)?,
                     Data::Texts(values) => {
-                        read::<ByteArrayType>(&*group, from, rows, defined, values)?;
+                        read::<ByteArrayType>(&pages, from, rows, defined, values)?;
                     }
-                    Data::Bools(values) => read::<BoolType>(&*group, from, rows, defined, values)?,
+                    Data::Bools(values) => read::<BoolType>(&pages, from, rows, defined, values)?,
                 }
             }
             self.rows += rows;
@@ -213,16 +216,23 @@ fn without_panics<T>(read: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     })
 }
 
+fn footer(file: &File) -> io::Result<ParquetMetaData> {
+    ParquetMetaDataReader::new()
+        .parse_and_finish(file)
+        .map_err(as_io)
+}
+
 /// Reads a column of a row group, with placeholders for nulls.
 fn read<T: DataType>(
-    group: &dyn RowGroupReader,
-    column: usize,
+    pages: &Arc<Pages>,
+    column: &ColumnChunkMetaData,
     rows: usize,
     defined: Option<&mut Vec<bool>>,
     into: &mut Vec<T::T>,
 ) -> io::Result<()> {
-    let column = group.get_column_reader(column).map_err(as_io)?;
-    let mut reader = get_typed_column_reader::<T>(column);
+    let descriptor = column.column_descr_ptr();
+    let pages = SerializedPageReader::new(Arc::clone(pages), column, rows, None).map_err(as_io)?;
+    let mut reader = ColumnReaderImpl::<T>::new(descriptor, Box::new(pages));
     let (mut values, mut levels) = (Vec::new(), Vec::new());
     let mut read = 0;
     while read < rows {
