@@ -73,5 +73,6 @@ pub mod profile;
 pub mod smaps;
 pub mod stacks;
 pub mod timeline;
+pub mod touch;
 pub mod units;
 pub mod untrusted;

@@ -5,7 +5,8 @@
 //! map over millions of IDs would be slower and many times as large.
 
 use super::iids::ScopeId;
-use heaptap_model::profile::CallsiteId;
+use heaptap_model::profile::{CallsiteId, Tables};
+use heaptap_model::touch::BATCH;
 use std::collections::HashMap;
 
 /// IDs of one scope while they are defined.
@@ -21,6 +22,25 @@ impl CallstackIds {
     pub(super) fn define(&mut self, iid: u64, callsite: CallsiteId) {
         self.ids.push(iid);
         self.callsites.push(callsite);
+    }
+
+    /// Defines an ID, with its callsite known after [`CallstackIds::define_pushed`].
+    #[inline]
+    pub(super) fn push(
+        &mut self,
+        iid: u64,
+        leaf_first: impl IntoIterator<Item = u32>,
+        tables: &mut Tables,
+    ) {
+        self.ids.push(iid);
+        if tables.push_callsite(leaf_first) == BATCH {
+            self.define_pushed(tables);
+        }
+    }
+
+    /// Completes the definitions that were pushed.
+    pub(super) fn define_pushed(&mut self, tables: &mut Tables) {
+        tables.pushed_callsites(|callsite| self.callsites.push(callsite));
     }
 
     /// Returns whether no ID is defined.

@@ -224,6 +224,7 @@ impl Interning {
             }
             Ok(())
         });
+        self.scopes[at].callstacks.define_pushed(tables);
         let kept = self.scopes[at].late.count();
         self.retry(at, early, tables);
         if self.scopes[at].late.count() == kept {
@@ -310,9 +311,8 @@ impl Interning {
             return Ok(());
         }
         if known && !stack.is_empty() {
-            stack.reverse();
-            let id = tables.intern_callsite(stack).0;
-            scope.callstacks.define(iid, CallsiteId(id));
+            let leaf_first = stack.iter().rev().copied();
+            scope.callstacks.push(iid, leaf_first, tables);
         } else {
             let cost = LATE + 16 * frames;
             pay(&mut self.allowance, cost)?;

@@ -135,6 +135,24 @@ impl Index {
         }
     }
 
+    /// Returns the ID of the entry that has probably this hash, without a search: in the first place
+    /// that it can have.
+    #[inline]
+    pub fn likely(&self, hash: u64) -> Option<u32> {
+        let tag = (hash >> 32) as u32;
+        let mask = self.slots.len().wrapping_sub(1);
+        let (found, id) = *self.slots.get(tag as usize & mask)?;
+        (found == tag && id != EMPTY).then_some(id)
+    }
+
+    /// Makes room for `more` entries, so that the next ones have their places now.
+    #[inline]
+    pub fn reserve(&mut self, more: usize) {
+        while (self.used + more) * 4 > self.slots.len() * 3 {
+            self.grow();
+        }
+    }
+
     /// Removes all entries. The memory stays for others.
     pub fn clear(&mut self) {
         self.slots.fill((0, EMPTY));

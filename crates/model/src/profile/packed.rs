@@ -3,52 +3,112 @@
 
 use super::index::{Index, Seed};
 use super::interned::{next_id, span};
+use crate::touch::touch;
 use std::ops::Range;
 
 /// Stacks with dense IDs in order of first appearance.
 #[derive(Debug, Clone, Default)]
 pub struct PackedStacks {
     seed: Seed,
+    /// The stacks with IDs, then the waiting ones.
     bytes: Vec<u8>,
     ends: Vec<usize>,
     index: Index,
+    waiting: Vec<Waiting>,
+}
+
+/// A stack without an ID yet.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    hash: u64,
+    /// End in the bytes.
+    end: usize,
+    /// Stack that is probably the same, and its start in the bytes.
+    same: Option<(u32, usize)>,
 }
 
 impl PackedStacks {
     /// Returns the ID of a stack, given by its frames.
     #[inline]
     pub fn id(&mut self, frames: impl IntoIterator<Item = u32>) -> u32 {
-        // Packed after the existing ones, and removed again if it is a duplicate.
+        debug_assert!(self.waiting.is_empty(), "they come first");
+        self.push(frames);
+        let mut found = 0;
+        self.give_ids(|id| found = id);
+        found
+    }
+
+    /// Adds a stack, given by its frames. It has no ID before [`PackedStacks::give_ids`].
+    #[inline]
+    pub fn push(&mut self, frames: impl IntoIterator<Item = u32>) {
         let start = self.bytes.len();
         for frame in frames {
             pack(frame, |byte| self.bytes.push(byte));
         }
-        self.id_of_last(start)
+        self.wait(start);
     }
 
-    /// Returns the ID of a stack that is packed already.
+    /// Adds a stack that is packed already. It has no ID before [`PackedStacks::give_ids`].
     #[inline]
-    pub fn id_of_packed(&mut self, packed: &[u8]) -> u32 {
+    pub fn push_packed(&mut self, packed: &[u8]) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(packed);
-        self.id_of_last(start)
+        self.wait(start);
     }
 
     #[inline]
-    fn id_of_last(&mut self, start: usize) -> u32 {
-        let (known, new) = self.bytes.split_at(start);
-        let hash = self.seed.bytes(new);
-        let next = next_id(self.ends.len());
-        let ends = &self.ends;
-        let (id, there) = self
-            .index
-            .find_or_insert(hash, next, |id| known[span(ends, id)] == *new);
-        if there {
-            self.bytes.truncate(start);
-        } else {
-            self.ends.push(self.bytes.len());
+    fn wait(&mut self, start: usize) {
+        self.waiting.push(Waiting {
+            hash: self.seed.bytes(&self.bytes[start..]),
+            end: self.bytes.len(),
+            same: None,
+        });
+    }
+
+    /// Returns the number of stacks that wait for an ID.
+    #[inline]
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Gives an ID to each waiting stack, in their order, and calls `each` with it.
+    ///
+    /// The places of the stacks in the index and in memory are hardly ever in a cache. They are read
+    /// ahead, so it is best to push [`BATCH`](crate::touch::BATCH) stacks before.
+    pub fn give_ids(&mut self, mut each: impl FnMut(u32)) {
+        self.index.reserve(self.waiting.len());
+        for stack in &mut self.waiting {
+            stack.same = self.index.likely(stack.hash).map(|id| (id, 0));
         }
-        id
+        for (id, start) in self.waiting.iter_mut().filter_map(|s| s.same.as_mut()) {
+            *start = span(&self.ends, *id).start;
+        }
+        let same = self.waiting.iter().filter_map(|stack| stack.same);
+        touch(same.map(|(_, start)| self.bytes.get(start).copied().unwrap_or(0)));
+
+        let mut start = self.ends.last().copied().unwrap_or(0);
+        let mut known = start;
+        for stack in self.waiting.drain(..) {
+            let (bytes, ends) = (&self.bytes, &self.ends);
+            let new = &bytes[start..stack.end];
+            let is_same = |id| bytes[span(ends, id)] == *new;
+            let next = next_id(ends.len());
+            let id = match stack.same {
+                Some((id, _)) if is_same(id) => id,
+                _ => self.index.find_or_insert(stack.hash, next, is_same).0,
+            };
+            if id == next {
+                let length = new.len();
+                if known < start {
+                    self.bytes.copy_within(start..stack.end, known);
+                }
+                known += length;
+                self.ends.push(known);
+            }
+            start = stack.end;
+            each(id);
+        }
+        self.bytes.truncate(known);
     }
 
     /// Returns the packed frames of a stack, for [`first`] and [`last`].
@@ -141,7 +201,8 @@ mod tests {
         for frame in frames {
             pack(frame, |byte| packed.push(byte));
         }
-        assert_eq!(stacks.id_of_packed(&packed), all);
+        stacks.push_packed(&packed);
+        stacks.give_ids(|id| assert_eq!(id, all));
         stacks.seal();
         let mut packed = stacks.get(all);
         let forwards: Vec<u32> = std::iter::from_fn(|| first(&mut packed)).collect();
@@ -151,5 +212,38 @@ mod tests {
         backwards.reverse();
         assert_eq!(backwards, frames);
         assert_eq!((stacks.get(none), stacks.len()), (&[][..], 3));
+    }
+    #[test]
+    fn ids_of_a_batch_are_those_of_one_stack_after_the_other() {
+        let mut random = 1u32;
+        let pushed: Vec<Vec<u32>> = (0..3000)
+            .map(|_| {
+                random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                let length = random >> 30;
+                (0..length)
+                    .map(|at| (random >> (8 + at)) % 9 * 50)
+                    .collect()
+            })
+            .collect();
+        let mut single = PackedStacks::default();
+        let expected: Vec<u32> = pushed
+            .iter()
+            .map(|s| single.id(s.iter().copied()))
+            .collect();
+        assert!(single.len() < 1000, "most stacks are there several times");
+        for batch in [1, 2, 7, crate::touch::BATCH, 3000] {
+            let mut stacks = PackedStacks::default();
+            let mut ids = Vec::new();
+            for part in pushed.chunks(batch) {
+                for stack in part {
+                    stacks.push(stack.iter().copied());
+                }
+                assert_eq!(stacks.waiting(), part.len());
+                stacks.give_ids(|id| ids.push(id));
+            }
+            assert_eq!(ids, expected);
+            assert_eq!(stacks.bytes(), single.bytes());
+            assert_eq!(stacks.ends, single.ends);
+        }
     }
 }

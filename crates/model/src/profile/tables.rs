@@ -114,6 +114,19 @@ impl Tables {
         CallsiteId(self.callsites.id(leaf_first.iter().copied()))
     }
 
+    /// Adds a callstack as [`Tables::intern_callsite`] does, with its ID to come later; returns the
+    /// number of those.
+    #[inline]
+    pub fn push_callsite(&mut self, leaf_first: impl IntoIterator<Item = u32>) -> usize {
+        self.callsites.push(leaf_first);
+        self.callsites.waiting()
+    }
+
+    /// Calls `each` with the IDs of the callstacks that were pushed, in their order.
+    pub fn pushed_callsites(&mut self, mut each: impl FnMut(CallsiteId)) {
+        self.callsites.give_ids(|id| each(CallsiteId(id)));
+    }
+
     /// Returns the text of an ID of these tables.
     pub fn string(&self, id: StringId) -> &str {
         self.texts.get(id.0)

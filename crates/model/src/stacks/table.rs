@@ -164,6 +164,12 @@ impl StackTable {
         NodeId(self.nodes.child(parent.0, frame.0))
     }
 
+    /// Returns a new callsite of `frame` called from `parent`, which has none yet.
+    pub fn new_child(&mut self, parent: NodeId, frame: FrameId) -> NodeId {
+        debug_assert!(self.list.is_none(), "a list has no nodes");
+        NodeId(self.nodes.add(parent.0, frame.0))
+    }
+
     /// Returns a table without callsites. It will have a list of stacks and not a tree.
     pub fn with_list() -> StackTable {
         let mut list = PackedStacks::default();
@@ -196,10 +202,9 @@ impl StackTable {
         }
     }
 
-    /// Returns the callsite of a packed stack in the list; the root in a table with a tree.
-    pub(super) fn packed_stack(&mut self, packed: &[u8]) -> NodeId {
-        let list = self.list.as_mut();
-        list.map_or(NodeId::ROOT, |list| NodeId(list.id_of_packed(packed)))
+    /// Returns the list, to add stacks.
+    pub(super) fn list_mut(&mut self) -> Option<&mut PackedStacks> {
+        self.list.as_mut()
     }
 
     /// Frees the memory that only new entries need. They are still possible in a tree.

@@ -5,6 +5,7 @@ use super::super::shown::Shown;
 use super::HeapSeries;
 use heaptap_model::profile::packed::{self, PackedStacks};
 use heaptap_model::stacks::{FrameId, NodeId};
+use heaptap_model::touch::BATCH;
 
 /// Callsite by its frames that are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,22 +36,44 @@ impl Callsites {
             own: Vec::new(),
             places: vec![NOWHERE; shown.table().callsite_count()],
         };
-        let owners = OwnFrames::of(shown.table());
         let mut frames = Vec::new();
+        let mut pushed = Vec::with_capacity(BATCH);
         let dumps = heaps.iter().flat_map(|heap| &heap.dumps);
         for node in dumps.flat_map(|(dump, _)| &dump.values.nodes) {
-            let place = &mut callsites.places[node.0 as usize];
             frames.clear();
-            if *place != NOWHERE || !shown.frames_of(*node, &mut frames) {
+            if callsites.places[node.0 as usize] != NOWHERE || !shown.frames_of(*node, &mut frames)
+            {
                 continue;
             }
-            *place = callsites.stacks.id(frames.iter().map(|frame| frame.0));
-            if *place as usize == callsites.own.len() {
-                callsites.own.push(owners.of_stack(&frames));
+            callsites.stacks.push(frames.iter().map(|frame| frame.0));
+            pushed.push(*node);
+            if pushed.len() == BATCH {
+                callsites.number(&mut pushed);
             }
         }
+        callsites.number(&mut pushed);
         callsites.stacks.seal();
+        let owners = OwnFrames::of(shown.table());
+        callsites.own.reserve_exact(callsites.stacks.len());
+        for id in 0..callsites.stacks.len() as u32 {
+            let mut packed = callsites.stacks.get(id);
+            frames.clear();
+            frames.extend(std::iter::from_fn(|| {
+                packed::first(&mut packed).map(FrameId)
+            }));
+            callsites.own.push(owners.of_stack(&frames));
+        }
         callsites
+    }
+
+    /// Numbers the callsites that were pushed.
+    fn number(&mut self, pushed: &mut Vec<NodeId>) {
+        let mut pushed = pushed.drain(..);
+        self.stacks.give_ids(|id| {
+            if let Some(node) = pushed.next() {
+                self.places[node.0 as usize] = id;
+            }
+        });
     }
 
     pub(super) fn len(&self) -> usize {

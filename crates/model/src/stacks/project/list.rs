@@ -3,8 +3,11 @@
 
 use super::{NODES, Projector};
 use crate::profile::interned::span;
-use crate::profile::{self, CallsiteId, packed};
+use crate::profile::packed;
+use crate::profile::{self, CallsiteId};
 use crate::stacks::annotation::{Annotation, Walk};
+use crate::stacks::table::NodeId;
+use crate::touch::BATCH;
 
 /// Functions of long runs for each of those runs, in addition to [`NODES`].
 const FUNCTIONS_PER_LONG_RUN: usize = 8;
@@ -40,7 +43,7 @@ impl Projector<'_> {
         self.namer.prepare(frames);
         self.packing.runs.resize(self.by_frame.len(), 0);
         let mut stack: Vec<u8> = Vec::new();
-        for &callsite in new {
+        for (at, &callsite) in (1..).zip(new) {
             let mut packed = tables.packed_callsite(callsite);
             let mut walk = Walk::default();
             let mut end = 0;
@@ -75,7 +78,18 @@ impl Projector<'_> {
                 }
                 end = stack.len();
             }
-            self.nodes[callsite.0 as usize] = self.made.table.packed_stack(&stack[..end]);
+            let Some(list) = self.made.table.list_mut() else {
+                return;
+            };
+            list.push_packed(&stack[..end]);
+            if at % BATCH == 0 || at == new.len() {
+                let mut pushed = new[at - list.waiting()..at].iter();
+                list.give_ids(|id| {
+                    if let Some(callsite) = pushed.next() {
+                        self.nodes[callsite.0 as usize] = NodeId(id);
+                    }
+                });
+            }
         }
     }
 
