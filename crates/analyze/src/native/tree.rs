@@ -185,7 +185,11 @@ impl<'a> Growing<'a> {
         let mut own = vec![0i64; columns.len()];
         let mut sums: Vec<Vec<i64>> = Vec::new();
         let next = |cursor: &mut Cursor| self.paths.next(cursor).map(|group| group.0);
-        let children = self.stacks.children(range.clone(), next, |cursor, child| {
+        let ahead = |cursor: &Cursor| {
+            let values = columns.iter().map(|column| column[cursor.row as usize]);
+            values.fold(self.paths.first_byte(cursor), |all, v| all ^ v as u8)
+        };
+        let each = |cursor: &Cursor, child: Option<usize>| {
             let row = cursor.row;
             let Some(child) = child else {
                 add(&mut own, row);
@@ -195,14 +199,13 @@ impl<'a> Growing<'a> {
                 sums.push(vec![0; columns.len()]);
             }
             add(&mut sums[child], row);
-        });
-        if depth < self.pruning.depth {
-            self.stacks.sort(range, &children);
-        }
-        let branches = children.into_iter().zip(sums).map(|(child, sums)| Branch {
+        };
+        let sorts = depth < self.pruning.depth;
+        let children = self.stacks.part(range, sorts, ahead, next, each);
+        let branches = children.iter().zip(sums).map(|(child, sums)| Branch {
             group: GroupId(child.frame),
             cumulative: sums,
-            range: child.range,
+            range: child.range.clone(),
         });
         let (chosen, left_out) = chosen(branches.collect(), depth, room, self.pruning);
         Below {

@@ -1,6 +1,7 @@
 //! Stacks parted among the nodes of their tree, one node at a time: a node that is not asked for
 //! costs nothing. Frames have no meaning here.
 
+use crate::touch::{BATCH, touch};
 use std::ops::Range;
 
 /// A stack with the owner's position on it.
@@ -27,6 +28,8 @@ pub struct Parting<T> {
     entries: Vec<Entry<T>>,
     /// Room for sorting.
     spare: Vec<Entry<T>>,
+    /// Of the last node.
+    children: Vec<Child>,
     /// Position among the siblings, by frame; [`NONE`] between calls.
     places: Vec<u32>,
 }
@@ -40,6 +43,7 @@ impl<T: Copy> Parting<T> {
         Parting {
             entries: stacks.map(entry).collect(),
             spare: Vec::new(),
+            children: Vec::new(),
             places: vec![NONE; frames],
         }
     }
@@ -56,65 +60,77 @@ impl<T: Copy> Parting<T> {
     }
 
     /// Moves the stacks of a node to their next frames. Returns the children in order of their first
-    /// stacks, with the ranges that they have after [`Parting::sort`]. Stacks that end at the node come
-    /// before those of the children.
+    /// stacks. If `sorts`, the stacks of each child become adjacent, and those that end at the node
+    /// come before them.
     ///
     /// `next` moves a stack to its next frame. `each` gets each stack, and the index of its child
-    /// unless it ends here.
-    pub fn children(
+    /// unless it ends here. `ahead` reads something of what these two will read ([`touch`]).
+    pub fn part(
         &mut self,
         range: Range<usize>,
+        sorts: bool,
+        ahead: impl Fn(&T) -> u8,
         next: impl Fn(&mut T) -> Option<u32>,
         mut each: impl FnMut(&T, Option<usize>),
-    ) -> Vec<Child> {
-        let mut children: Vec<Child> = Vec::new();
+    ) -> &[Child] {
+        let children = &mut self.children;
+        children.clear();
         let mut start = range.start;
-        for Entry { stack, next: to } in &mut self.entries[range] {
-            let Some(frame) = next(stack) else {
-                *to = NONE;
-                start += 1;
-                each(stack, None);
-                continue;
-            };
-            let place = &mut self.places[frame as usize];
-            if *place == NONE {
-                *place = children.len() as u32;
-                children.push(Child { frame, range: 0..0 });
+        for entries in self.entries[range.clone()].chunks_mut(BATCH) {
+            touch(entries.iter().map(|entry| ahead(&entry.stack)));
+            for Entry { stack, next: to } in entries {
+                let Some(frame) = next(stack) else {
+                    *to = NONE;
+                    start += 1;
+                    each(stack, None);
+                    continue;
+                };
+                let place = &mut self.places[frame as usize];
+                if *place == NONE {
+                    *place = children.len() as u32;
+                    children.push(Child { frame, range: 0..0 });
+                }
+                *to = *place;
+                // Its length until all are counted.
+                children[*place as usize].range.end += 1;
+                each(stack, Some(*place as usize));
             }
-            *to = *place;
-            // Its length until all are counted.
-            children[*place as usize].range.end += 1;
-            each(stack, Some(*place as usize));
         }
-        for child in &mut children {
+        for child in children {
             self.places[child.frame as usize] = NONE;
             let end = start + child.range.end;
             child.range = start..end;
             start = end;
         }
-        children
+        if sorts {
+            self.sort(range);
+        }
+        &self.children
     }
 
-    /// Makes the stacks of each child adjacent. `range` and `children` are those of the last call of
-    /// [`Parting::children`].
-    pub fn sort(&mut self, range: Range<usize>, children: &[Child]) {
+    fn sort(&mut self, range: Range<usize>) {
+        let children = &mut self.children;
         let end = children
             .first()
             .map_or(range.end, |child| child.range.start);
         if end == range.start && children.len() == 1 {
             return;
         }
-        let mut places: Vec<usize> = children.iter().map(|child| child.range.start).collect();
         let mut ended = range.start;
         self.spare.clear();
         self.spare.extend_from_slice(&self.entries[range]);
         for entry in &self.spare {
             let place = match entry.next {
                 NONE => &mut ended,
-                next => &mut places[next as usize],
+                // Each start moves to the end, and back.
+                next => &mut children[next as usize].range.start,
             };
             self.entries[*place] = *entry;
             *place += 1;
+        }
+        let mut start = ended;
+        for child in children {
+            child.range.start = std::mem::replace(&mut start, child.range.end);
         }
     }
 }
@@ -132,22 +148,23 @@ mod tests {
             *at += 1;
             frame
         };
-        let mut rows = Vec::new();
-        let children = parting.children(0..6, next, |stack, child| rows.push((stack.0, child)));
         let frames =
             |children: &[Child]| -> Vec<u32> { children.iter().map(|c| c.frame).collect() };
+        let mut rows = Vec::new();
+        let each = |stack: &(usize, usize), child| rows.push((stack.0, child));
+        let children = parting.part(0..6, true, |_| 0, next, each).to_vec();
         assert_eq!(frames(&children), [1, 0]);
         assert_eq!(rows[1..=2], [(1, Some(1)), (2, Some(0))]);
         assert_eq!(rows[4], (4, None));
-        parting.sort(0..6, &children);
         let rows = |parting: &Parting<(usize, usize)>, range| -> Vec<usize> {
             parting.stacks(range).map(|(row, _)| *row).collect()
         };
         assert_eq!(rows(&parting, 0..6), [4, 0, 2, 3, 5, 1]);
+        assert_eq!(children[1].range, 5..6);
         let first = children[0].range.clone();
-        let children = parting.children(first.clone(), next, |_, _| ());
-        parting.sort(first.clone(), &children);
-        assert_eq!(frames(&children), [2, 3]);
+        assert_eq!(first, 1..5);
+        let children = parting.part(first.clone(), true, |_| 0, next, |_, _| ());
+        assert_eq!(frames(children), [2, 3]);
         assert_eq!(rows(&parting, first), [2, 0, 5, 3]);
     }
 }

@@ -108,8 +108,7 @@ impl Paths {
     /// Returns the next group of a path; `None` at its end.
     #[inline]
     pub(super) fn next(&self, cursor: &mut Cursor) -> Option<GroupId> {
-        let after = self.parts.partition_point(|part| part.start <= cursor.row);
-        let mut packed = &self.parts[after - 1].packed[cursor.at..];
+        let mut packed = self.rest(cursor);
         if packed.first() == Some(&END) {
             return None;
         }
@@ -117,6 +116,19 @@ impl Paths {
         let group = packed::first(&mut packed).map(GroupId);
         cursor.at += length - packed.len();
         group
+    }
+
+    /// Returns the first byte of the rest of a path.
+    #[inline]
+    pub(super) fn first_byte(&self, cursor: &Cursor) -> u8 {
+        self.rest(cursor).first().copied().unwrap_or(END)
+    }
+
+    /// Returns the packed groups of the rest of a path, and what follows.
+    #[inline]
+    fn rest(&self, cursor: &Cursor) -> &[u8] {
+        let after = self.parts.partition_point(|part| part.start <= cursor.row);
+        &self.parts[after - 1].packed[cursor.at..]
     }
 
     /// Returns the rows whose stacks have folded calls.

@@ -18,6 +18,8 @@ pub(super) struct Kept {
     depths: Vec<u32>,
     /// Nearest of all the callsites, by stack.
     nearest: Vec<u32>,
+    /// Weight and first stack of each callee of the last visited one.
+    found: Vec<(f64, u32)>,
 }
 
 /// Rest of a stack.
@@ -124,6 +126,7 @@ impl Kept {
             }],
             depths: vec![0],
             nearest: vec![0; stacks.len()],
+            found: Vec::new(),
         };
         let cursors = weights.held().map(|stack| Cursor {
             start: stacks.range(stack).start,
@@ -210,16 +213,17 @@ impl Kept {
         parting: &mut Parting<Cursor>,
         open: &mut OpenCallsites,
     ) {
+        let ahead = |cursor: &Cursor| stacks.bytes().get(cursor.start).copied().unwrap_or(0);
         let next = |cursor: &mut Cursor| {
             let mut packed = &stacks.bytes()[cursor.start..cursor.end];
             let frame = packed::first(&mut packed);
             cursor.start = cursor.end - packed.len();
             frame
         };
-        // Weight and first stack of each callee.
-        let mut found: Vec<(f64, u32)> = Vec::new();
+        let found = &mut self.found;
+        found.clear();
         let nearest = &mut self.nearest;
-        let callees = parting.children(usizes(range.clone()), next, |cursor, callee| {
+        let callees = parting.part(usizes(range), true, ahead, next, |cursor, callee| {
             let Some(callee) = callee else {
                 nearest[cursor.stack as usize] = id;
                 return;
@@ -229,12 +233,11 @@ impl Kept {
             }
             found[callee].0 += f64::from(cursor.weight);
         });
-        parting.sort(usizes(range), &callees);
-        for (callee, (weight, first)) in callees.into_iter().zip(found) {
+        for (callee, (weight, first)) in callees.iter().zip(found) {
             open.push(Open {
-                weight,
+                weight: *weight,
                 range: callee.range.start as u32..callee.range.end as u32,
-                first,
+                first: *first,
                 call: Call {
                     parent: id,
                     frame: callee.frame,
