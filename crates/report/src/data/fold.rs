@@ -27,6 +27,7 @@ use heaptap_model::profile::packed::{self, PackedStacks};
 use heaptap_model::stacks::{
     Dump, FrameId, Measure, NodeId, StackProfile, StackTable, Values, View,
 };
+use heaptap_model::touch::{BATCH, touch};
 use kept::Kept;
 use omitted::Walk;
 use weights::Weights;
@@ -140,6 +141,10 @@ fn tree_within(
     weights: &Weights,
     most: usize,
 ) -> Option<Vec<NodeId>> {
+    // Each stack ends at a callsite of its own.
+    if weights.held().count() > most.saturating_add(1) {
+        return None;
+    }
     let mut nodes = vec![NodeId::ROOT; stacks.len()];
     for stack in weights.held() {
         let mut packed = stacks.get(stack);
@@ -208,19 +213,30 @@ impl<'a> Sums<'a> {
         self.values.resize(self.nodes.len() * width, 0);
         self.has_row.fill(false);
         let mut summed = 0i64;
-        for (row, stack) in dump.values.nodes.iter().enumerate() {
-            let Some((target, is_kept)) = self.targets.of(*stack) else {
-                continue;
-            };
-            let place = self.places[target.0 as usize] as usize;
-            self.has_row[place] = true;
-            let own = columns.iter().map(|column| column[row]);
-            let own = own.chain(small.iter().map(|(_, small)| small.at(row)));
-            for (sum, value) in self.values[place * width..][..width].iter_mut().zip(own) {
-                *sum = sum.saturating_add(value);
-            }
-            if !is_kept && let Some(column) = columns.get(dump.default_measure) {
-                summed = summed.saturating_add(column[row]);
+        // Row, place of its target, whether the stack is kept.
+        let mut batch: Vec<(usize, usize, bool)> = Vec::with_capacity(BATCH);
+        for (start, stacks) in (0..).step_by(BATCH).zip(dump.values.nodes.chunks(BATCH)) {
+            let places = (start..).zip(stacks).filter_map(|(row, stack)| {
+                let (target, is_kept) = self.targets.of(*stack)?;
+                Some((row, self.places[target.0 as usize] as usize, is_kept))
+            });
+            batch.clear();
+            batch.extend(places);
+            touch(
+                batch
+                    .iter()
+                    .map(|(_, place, _)| self.values[place * width] as u8),
+            );
+            for &(row, place, is_kept) in &batch {
+                self.has_row[place] = true;
+                let own = columns.iter().map(|column| column[row]);
+                let own = own.chain(small.iter().map(|(_, small)| small.at(row)));
+                for (sum, value) in self.values[place * width..][..width].iter_mut().zip(own) {
+                    *sum = sum.saturating_add(value);
+                }
+                if !is_kept && let Some(column) = columns.get(dump.default_measure) {
+                    summed = summed.saturating_add(column[row]);
+                }
             }
         }
         let measures: Vec<Measure> = small

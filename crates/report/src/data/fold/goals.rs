@@ -8,6 +8,7 @@ use heaptap_model::parallel;
 use heaptap_model::profile::index::{FastHash, Index, Seed};
 use heaptap_model::stacks::calls::Call;
 use heaptap_model::stacks::{Frame, FrameId, Function, NodeId, StackTable, TextId};
+use heaptap_model::touch::{BATCH, touch};
 use std::collections::HashSet;
 
 /// Name of omitted frames.
@@ -78,9 +79,33 @@ impl Goals {
         }
     }
 
+    fn hash(&self, parent: u32, frame: FrameId) -> u64 {
+        self.seed
+            .number(u64::from(parent) << 32 | u64::from(frame.0))
+    }
+
+    /// Reads what the search for the targets of these stacks will read, as far as they are created
+    /// already: one frame of all stacks after the other.
+    fn read_ahead(&self, part: &Part<'_>) {
+        let mut stacks: Vec<(u32, &[Short])> = part.iter().map(|(_, at, of)| (at, of)).collect();
+        while !stacks.is_empty() {
+            stacks.retain_mut(|(at, frames)| {
+                let Some((frame, rest)) = frames.split_first() else {
+                    return false;
+                };
+                let known = self.shorts.known(*frame);
+                let found = known.and_then(|frame| self.children.likely(self.hash(*at, frame)));
+                *frames = rest;
+                *at = MADE | found.unwrap_or(0);
+                found.is_some()
+            });
+            let made = stacks.iter().map(|(at, _)| (at ^ MADE) as usize);
+            touch(made.map(|at| self.made[at].0 as u8));
+        }
+    }
+
     fn child(&mut self, parent: u32, frame: FrameId) -> u32 {
-        let key = u64::from(parent) << 32 | u64::from(frame.0);
-        let (hash, next) = (self.seed.number(key), self.made.len() as u32);
+        let (hash, next) = (self.hash(parent, frame), self.made.len() as u32);
         let made = &self.made;
         let is_it = |at: u32| made[at as usize] == (parent, frame);
         let (at, there) = self.children.find_or_insert(hash, next, is_it);
@@ -102,8 +127,13 @@ impl Goals {
             goal => goal,
         };
         for (parent, frame) in self.made {
-            let parent = real_of(&real, parent);
-            real.push(table.child(NodeId(parent), frame).0);
+            let above = real_of(&real, parent);
+            // A kept callsite can have the callee already, if the profile is of an earlier page.
+            let made = match parent & MADE == 0 {
+                true => table.child(NodeId(above), frame),
+                false => table.new_child(NodeId(above), frame),
+            };
+            real.push(made.0);
         }
         table.seal();
         Targets {
@@ -147,13 +177,35 @@ struct Batch {
 }
 
 /// Number of stacks of a batch.
-const BATCH: usize = 1 << 14;
+const STACKS: usize = 1 << 14;
+
+/// Adjacent stacks of a batch, few enough to read ahead for all of them.
+struct Part<'a> {
+    batch: &'a Batch,
+    /// Beginning of the frames of the first one.
+    start: usize,
+    stacks: &'a [(u32, u32, usize)],
+}
 
 impl Batch {
-    fn iter(&self) -> impl Iterator<Item = (u32, u32, &[Short])> {
+    fn parts(&self) -> impl Iterator<Item = Part<'_>> {
         let mut start = 0;
+        self.stacks.chunks(BATCH).map(move |stacks| {
+            let end = stacks.last().map_or(start, |stack| stack.2);
+            Part {
+                batch: self,
+                start: std::mem::replace(&mut start, end),
+                stacks,
+            }
+        })
+    }
+}
+
+impl Part<'_> {
+    fn iter(&self) -> impl Iterator<Item = (u32, u32, &[Short])> {
+        let mut start = self.start;
         self.stacks.iter().map(move |&(stack, nearest, end)| {
-            let frames = &self.frames[start..end];
+            let frames = &self.batch.frames[start..end];
             start = end;
             (stack, nearest, frames)
         })
@@ -165,7 +217,7 @@ impl FoldAttempt<'_, '_> {
     fn read(&mut self, callers: &[(u32, u32)], stacks: &mut impl Iterator<Item = u32>) -> Batch {
         let mut batch = Batch::default();
         let frames = &mut batch.frames;
-        for stack in stacks.take(BATCH) {
+        for stack in stacks.take(STACKS) {
             let (nearest, depth) = callers[self.kept.nearest(stack) as usize];
             if let Some(omitted) = self.walk.read(stack, depth) {
                 match self.detail {
@@ -191,17 +243,13 @@ impl FoldAttempt<'_, '_> {
 
     /// Passes the stacks with values until `visit` returns `false`. Returns whether it never did. Reads
     /// the next ones at the same time.
-    fn each(&mut self, mut visit: impl FnMut(u32, u32, &[Short]) -> bool) -> bool {
+    fn each(&mut self, mut visit: impl FnMut(&Part<'_>) -> bool) -> bool {
         let weights = self.weights;
         let mut stacks = weights.held();
         let callers = self.kept.callers(self.count);
         let mut batch = self.read(&callers, &mut stacks);
         while !batch.stacks.is_empty() {
-            let visited = || {
-                batch
-                    .iter()
-                    .all(|(stack, nearest, frames)| visit(stack, nearest, frames))
-            };
+            let visited = || batch.parts().all(|part| visit(&part));
             let (next, goes_on) = parallel::both(|| self.read(&callers, &mut stacks), visited);
             if !goes_on {
                 return false;
@@ -212,8 +260,8 @@ impl FoldAttempt<'_, '_> {
     }
 
     /// Returns whether the attempt certainly needs too much room, by an estimate, because a failed
-    /// attempt costs as much as a successful one. Counts what [`FoldAttempt::find`] creates. If a quarter
-    /// of the stacks needs less than a quarter of the room, the rest is left to that.
+    /// attempt costs as much as a successful one. Counts what [`FoldAttempt::find`] creates. If the first
+    /// stacks, a quarter or more, need less than their share of the room, the rest is left to that.
     pub(super) fn is_too_much(&mut self, table: &StackTable) -> bool {
         let room = self.room;
         if room < MIN_ESTIMATED_CALLSITES || room == usize::MAX {
@@ -222,27 +270,29 @@ impl FoldAttempt<'_, '_> {
         // A margin of one eighth is four times the sampling error of the smallest room.
         let most = (room + room / 8) / HASH_STRIDE as usize;
         let mut sample: HashSet<u64, FastHash> = HashSet::default();
-        let quarter = self.weights.held().count() / 4;
+        let count = self.weights.held().count();
         let mut visited = 0;
         let mut has_room = false;
-        let visits_all = self.each(|_, nearest, frames| {
-            let mut at = mixed(u64::from(nearest));
-            for frame in frames {
-                let step = match frame {
-                    Short::Other(key) => u64::from(key.0),
-                    Short::Frame(frame) => {
-                        // Lines are omitted.
-                        let Frame { function, file, .. } = table.frames()[*frame as usize];
-                        1 << 63 | u64::from(function.0) << 32 | u64::from(file.0)
+        let visits_all = self.each(|part| {
+            for (_, nearest, frames) in part.iter() {
+                let mut at = mixed(u64::from(nearest));
+                for frame in frames {
+                    let step = match frame {
+                        Short::Other(key) => u64::from(key.0),
+                        Short::Frame(frame) => {
+                            // Lines are omitted.
+                            let Frame { function, file, .. } = table.frames()[*frame as usize];
+                            1 << 63 | u64::from(function.0) << 32 | u64::from(file.0)
+                        }
+                    };
+                    at = mixed(at ^ mixed(step));
+                    if at.is_multiple_of(HASH_STRIDE) {
+                        sample.insert(at);
                     }
-                };
-                at = mixed(at ^ mixed(step));
-                if at.is_multiple_of(HASH_STRIDE) {
-                    sample.insert(at);
                 }
             }
-            visited += 1;
-            has_room = visited == quarter && sample.len() * 4 <= most;
+            visited += part.stacks.len();
+            has_room = visited >= count / 4 && sample.len() * count <= most * visited;
             sample.len() <= most && !has_room
         });
         !visits_all && !has_room
@@ -253,14 +303,14 @@ impl FoldAttempt<'_, '_> {
         let room = self.room;
         goals.made.clear();
         goals.children.clear();
-        self.each(|stack, nearest, frames| {
-            goals.of[stack as usize] = frames.iter().fold(nearest, |at, frame| {
-                let frame = match frame {
-                    Short::Other(key) => goals.shorts.other(table, *key),
-                    Short::Frame(frame) => goals.shorts.short(table, FrameId(*frame)),
-                };
-                goals.child(at, frame)
-            });
+        self.each(|part| {
+            goals.read_ahead(part);
+            for (stack, nearest, frames) in part.iter() {
+                goals.of[stack as usize] = frames.iter().fold(nearest, |at, frame| {
+                    let frame = goals.shorts.frame(table, *frame);
+                    goals.child(at, frame)
+                });
+            }
             goals.made.len() <= room
         })
     }
@@ -289,6 +339,22 @@ impl Shorts {
             other: table.text(OTHER),
             of: vec![NONE; table.frames().len()],
             others: vec![NONE; table.libraries().len() * Key::PER_LIBRARY as usize],
+        }
+    }
+
+    /// Returns the frame of a sum, unless it is not created yet.
+    fn known(&self, short: Short) -> Option<FrameId> {
+        let known = match short {
+            Short::Other(key) => self.others[key.0 as usize],
+            Short::Frame(frame) => self.of[frame as usize],
+        };
+        (known != NONE).then_some(FrameId(known))
+    }
+
+    fn frame(&mut self, table: &mut StackTable, short: Short) -> FrameId {
+        match short {
+            Short::Other(key) => self.other(table, key),
+            Short::Frame(frame) => self.short(table, FrameId(frame)),
         }
     }
 
