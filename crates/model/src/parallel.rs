@@ -1,9 +1,11 @@
 //! Work shared out among the processors.
 
 use crate::error::for_thread;
+use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError, mpsc};
 
 /// Maximum number of threads for [`ranges`]: each has sums of its own.
 pub const MAX_THREADS: usize = 8;
@@ -89,9 +91,112 @@ pub fn both<A: Send, B>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> 
     })
 }
 
+/// Parts that [`pipe`] makes before they are used.
+const AHEAD: usize = 2;
+
+/// Makes parts on another thread, if two are allowed, and uses them on this one, in order, until there
+/// are no more or `use_part` returns `false`. Returns whether it never did. No thread is started for a
+/// single part.
+///
+/// # Panics
+/// Panics if one of them does.
+pub fn pipe<T: Send>(
+    mut make: impl FnMut() -> Option<T> + Send,
+    mut use_part: impl FnMut(T) -> bool,
+) -> bool {
+    let Some(first) = make() else {
+        return true;
+    };
+    let Some(second) = make() else {
+        return use_part(first);
+    };
+    if threads().get() == 1 {
+        let rest = std::iter::from_fn(make);
+        return [first, second].into_iter().chain(rest).all(use_part);
+    }
+    let (send, receive) = mpsc::sync_channel(AHEAD);
+    std::thread::scope(|scope| {
+        let maker = scope.spawn(for_thread(move || {
+            while let Some(part) = make()
+                && send.send(part).is_ok()
+            {}
+        }));
+        let uses_all = [first, second].into_iter().chain(receive).all(use_part);
+        if let Err(panic) = maker.join() {
+            std::panic::resume_unwind(panic);
+        }
+        uses_all
+    })
+}
+
+/// Makes a part of each input, and uses them on this thread, in order, until there are no more or
+/// `use_part` returns `false`. Returns whether it never did. Two threads make parts, if two are allowed:
+/// this one does while the next part is not there. Each has a `scratch` of its own. No thread is started
+/// for a single part.
+///
+/// # Panics
+/// Panics if one of them does.
+pub fn in_order<I: Send, T: Send, S: Send>(
+    inputs: impl Iterator<Item = I> + Send,
+    scratch: impl Fn() -> S,
+    make: impl Fn(&mut S, I) -> T + Sync,
+    mut use_part: impl FnMut(T) -> bool,
+) -> bool {
+    let (mut mine, mut inputs) = (scratch(), inputs.enumerate());
+    let first: Vec<(usize, I)> = inputs.by_ref().take(2).collect();
+    let is_single = threads().get() == 1 || first.len() < 2;
+    let mut inputs = first.into_iter().chain(inputs);
+    if is_single {
+        return inputs.all(|(_, input)| use_part(make(&mut mine, input)));
+    }
+    let inputs = Mutex::new(inputs);
+    let take = || inputs.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let (send, receive) = mpsc::sync_channel(AHEAD);
+    std::thread::scope(|scope| {
+        let (make, take, mut its) = (&make, &take, scratch());
+        let maker = scope.spawn(for_thread(move || {
+            while let Some((at, input)) = take()
+                && send.send((at, make(&mut its, input))).is_ok()
+            {}
+        }));
+        let mut ready = BTreeMap::new();
+        let mut next = 0;
+        let uses_all = loop {
+            if let Some(part) = ready.remove(&next) {
+                if !use_part(part) {
+                    break false;
+                }
+                next += 1;
+                continue;
+            }
+            let input = match receive.try_recv() {
+                Ok((at, part)) => {
+                    ready.insert(at, part);
+                    continue;
+                }
+                Err(_) if ready.len() < AHEAD => take(),
+                Err(_) => None,
+            };
+            if let Some((at, input)) = input {
+                ready.insert(at, make(&mut mine, input));
+            } else if let Ok((at, part)) = receive.recv() {
+                ready.insert(at, part);
+            } else {
+                break true;
+            }
+        };
+        drop(receive);
+        if let Err(panic) = maker.join() {
+            std::panic::resume_unwind(panic);
+        }
+        uses_all
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
 
     #[test]
     fn ranges_cover_everything_once_in_order() {
@@ -111,9 +216,55 @@ mod tests {
     }
 
     #[test]
+    fn parts_are_used_in_order_until_one_is_refused() {
+        for count in [0, 1, 2, 3, 100] {
+            for last in [0, 1, 2, 50, 1000] {
+                let mut parts = 0..count;
+                let mut used = Vec::new();
+                let use_part = |part| {
+                    used.push(part);
+                    part < last
+                };
+                let uses_all = pipe(|| parts.next(), use_part);
+                assert_eq!(uses_all, last >= count);
+                let expected: Vec<i32> = (0..count.min(last + 1)).collect();
+                assert_eq!(used, expected);
+                let mut used = Vec::new();
+                let make = |made: &mut i32, part: i32| {
+                    *made += 1;
+                    std::thread::sleep(std::time::Duration::from_micros(part as u64 % 3 * 20));
+                    (*made, part)
+                };
+                let use_part = |(made, part)| {
+                    assert!(made > 0);
+                    used.push(part);
+                    part < last
+                };
+                assert_eq!(in_order(0..count, || 0, make, use_part), last >= count);
+                assert_eq!(used, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn a_panic_of_a_thread_that_makes_parts_comes_back() {
+        let mut parts = 0;
+        let make = || {
+            parts += 1;
+            assert!(parts < 5, "five");
+            Some(parts)
+        };
+        let outcome = catch_unwind(AssertUnwindSafe(|| pipe(make, |_| true)));
+        assert!(outcome.is_err());
+        let make = |(): &mut (), part| assert!(part < 5, "five");
+        let outcome = catch_unwind(|| in_order(0..100, || (), make, |()| true));
+        assert!(outcome.is_err());
+    }
+
+    #[test]
     fn both_results_come_back_and_a_panic_of_either() {
         assert_eq!(both(|| 1, || 2), (1, 2));
-        let of_one = std::panic::catch_unwind(|| both(|| panic!("one"), || 2).1);
+        let of_one = catch_unwind(|| both(|| panic!("one"), || 2).1);
         assert!(of_one.is_err());
     }
 }

@@ -3,7 +3,7 @@
 
 use super::index::{Index, Seed};
 use super::interned::{next_id, span};
-use crate::touch::touch;
+use crate::touch::{BATCH, touch};
 use std::ops::Range;
 
 /// Stacks with dense IDs in order of first appearance.
@@ -27,7 +27,65 @@ struct Waiting {
     same: Option<(u32, usize)>,
 }
 
+/// Stacks that are packed and hashed by a thread that does not have the others.
+#[derive(Debug, Clone)]
+pub struct Unnumbered {
+    seed: Seed,
+    pub(crate) bytes: Vec<u8>,
+    /// Hash of each stack, and its end in the bytes.
+    stacks: Vec<(u64, usize)>,
+}
+
+impl Unnumbered {
+    /// Adds a stack, given by its frames.
+    pub fn push(&mut self, frames: impl IntoIterator<Item = u32>) {
+        for frame in frames {
+            pack(frame, |byte| self.bytes.push(byte));
+        }
+        self.push_until(self.bytes.len());
+    }
+
+    /// Adds a stack with all bytes up to an end.
+    pub(crate) fn push_until(&mut self, end: usize) {
+        let start = self.stacks.last().map_or(0, |(_, end)| *end);
+        let hash = self.seed.bytes(&self.bytes[start..end]);
+        self.stacks.push((hash, end));
+    }
+
+    /// Returns the number of stacks.
+    pub fn len(&self) -> usize {
+        self.stacks.len()
+    }
+
+    /// Returns whether there are no stacks.
+    pub fn is_empty(&self) -> bool {
+        self.stacks.is_empty()
+    }
+}
+
 impl PackedStacks {
+    /// Returns a place for stacks that will be added with [`PackedStacks::number`].
+    pub fn unnumbered(&self) -> Unnumbered {
+        Unnumbered {
+            seed: self.seed,
+            bytes: Vec::new(),
+            stacks: Vec::new(),
+        }
+    }
+
+    /// Gives an ID to each stack, and calls `each` with it.
+    pub fn number(&mut self, stacks: &Unnumbered, mut each: impl FnMut(u32)) {
+        let mut start = 0;
+        for batch in stacks.stacks.chunks(BATCH) {
+            for &(hash, end) in batch {
+                self.bytes.extend_from_slice(&stacks.bytes[start..end]);
+                start = end;
+                self.wait(hash);
+            }
+            self.give_ids(&mut each);
+        }
+    }
+
     /// Returns the ID of a stack, given by its frames.
     #[inline]
     pub fn id(&mut self, frames: impl IntoIterator<Item = u32>) -> u32 {
@@ -45,21 +103,13 @@ impl PackedStacks {
         for frame in frames {
             pack(frame, |byte| self.bytes.push(byte));
         }
-        self.wait(start);
-    }
-
-    /// Adds a stack that is packed already. It has no ID before [`PackedStacks::give_ids`].
-    #[inline]
-    pub fn push_packed(&mut self, packed: &[u8]) {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(packed);
-        self.wait(start);
+        self.wait(self.seed.bytes(&self.bytes[start..]));
     }
 
     #[inline]
-    fn wait(&mut self, start: usize) {
+    fn wait(&mut self, hash: u64) {
         self.waiting.push(Waiting {
-            hash: self.seed.bytes(&self.bytes[start..]),
+            hash,
             end: self.bytes.len(),
             same: None,
         });
@@ -74,7 +124,7 @@ impl PackedStacks {
     /// Gives an ID to each waiting stack, in their order, and calls `each` with it.
     ///
     /// The places of the stacks in the index and in memory are hardly ever in a cache. They are read
-    /// ahead, so it is best to push [`BATCH`](crate::touch::BATCH) stacks before.
+    /// ahead, so it is best to push [`BATCH`] stacks before.
     pub fn give_ids(&mut self, mut each: impl FnMut(u32)) {
         self.index.reserve(self.waiting.len());
         for stack in &mut self.waiting {
@@ -201,8 +251,10 @@ mod tests {
         for frame in frames {
             pack(frame, |byte| packed.push(byte));
         }
-        stacks.push_packed(&packed);
-        stacks.give_ids(|id| assert_eq!(id, all));
+        let mut again = stacks.unnumbered();
+        again.bytes = packed;
+        again.push_until(again.bytes.len());
+        stacks.number(&again, |id| assert_eq!(id, all));
         stacks.seal();
         let mut packed = stacks.get(all);
         let forwards: Vec<u32> = std::iter::from_fn(|| first(&mut packed)).collect();
@@ -231,7 +283,7 @@ mod tests {
             .map(|s| single.id(s.iter().copied()))
             .collect();
         assert!(single.len() < 1000, "most stacks are there several times");
-        for batch in [1, 2, 7, crate::touch::BATCH, 3000] {
+        for batch in [1, 2, 7, BATCH, 3000] {
             let mut stacks = PackedStacks::default();
             let mut ids = Vec::new();
             for part in pushed.chunks(batch) {
@@ -240,6 +292,16 @@ mod tests {
                 }
                 assert_eq!(stacks.waiting(), part.len());
                 stacks.give_ids(|id| ids.push(id));
+            }
+            assert_eq!(ids, expected);
+            let mut others = PackedStacks::default();
+            let mut ids = Vec::new();
+            for part in pushed.chunks(batch) {
+                let mut packed = others.unnumbered();
+                for stack in part {
+                    packed.push(stack.iter().copied());
+                }
+                others.number(&packed, |id| ids.push(id));
             }
             assert_eq!(ids, expected);
             assert_eq!(stacks.bytes(), single.bytes());

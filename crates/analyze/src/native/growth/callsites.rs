@@ -3,9 +3,12 @@
 use super::super::own::OwnFrames;
 use super::super::shown::Shown;
 use super::HeapSeries;
+use heaptap_model::parallel;
 use heaptap_model::profile::packed::{self, PackedStacks};
-use heaptap_model::stacks::{FrameId, NodeId};
-use heaptap_model::touch::BATCH;
+use heaptap_model::stacks::{FrameId, NodeId, StackTable};
+
+/// Callsites that are packed while others get their numbers.
+const PART: usize = 1 << 14;
 
 /// Callsite by its frames that are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,50 +33,46 @@ pub(super) struct Callsites {
 pub(super) const NOWHERE: u32 = u32::MAX;
 
 impl Callsites {
+    /// Packs some callsites, while those before get their numbers.
     pub(super) fn of(shown: &Shown<'_>, heaps: &[HeapSeries<'_>]) -> Callsites {
-        let mut callsites = Callsites {
-            stacks: PackedStacks::default(),
-            own: Vec::new(),
-            places: vec![NOWHERE; shown.table().callsite_count()],
-        };
-        let mut frames = Vec::new();
-        let mut pushed = Vec::with_capacity(BATCH);
+        let mut stacks = PackedStacks::default();
+        let mut places = vec![NOWHERE; shown.table().callsite_count()];
+        let mut is_known = vec![false; places.len()];
         let dumps = heaps.iter().flat_map(|heap| &heap.dumps);
-        for node in dumps.flat_map(|(dump, _)| &dump.values.nodes) {
-            frames.clear();
-            if callsites.places[node.0 as usize] != NOWHERE || !shown.frames_of(*node, &mut frames)
-            {
-                continue;
-            }
-            callsites.stacks.push(frames.iter().map(|frame| frame.0));
-            pushed.push(*node);
-            if pushed.len() == BATCH {
-                callsites.number(&mut pushed);
-            }
-        }
-        callsites.number(&mut pushed);
-        callsites.stacks.seal();
-        let owners = OwnFrames::of(shown.table());
-        callsites.own.reserve_exact(callsites.stacks.len());
-        for id in 0..callsites.stacks.len() as u32 {
-            let mut packed = callsites.stacks.get(id);
-            frames.clear();
-            frames.extend(std::iter::from_fn(|| {
-                packed::first(&mut packed).map(FrameId)
-            }));
-            callsites.own.push(owners.of_stack(&frames));
-        }
-        callsites
-    }
-
-    /// Numbers the callsites that were pushed.
-    fn number(&mut self, pushed: &mut Vec<NodeId>) {
-        let mut pushed = pushed.drain(..);
-        self.stacks.give_ids(|id| {
-            if let Some(node) = pushed.next() {
-                self.places[node.0 as usize] = id;
-            }
+        let nodes = dumps.flat_map(|(dump, _)| &dump.values.nodes);
+        let mut new = nodes.filter(|node| !std::mem::replace(&mut is_known[node.0 as usize], true));
+        let parts = std::iter::from_fn(|| {
+            let part: Vec<NodeId> = new.by_ref().take(PART).copied().collect();
+            (!part.is_empty()).then_some(part)
         });
+        let empty = stacks.unnumbered();
+        let pack = |frames: &mut Vec<FrameId>, mut nodes: Vec<NodeId>| {
+            let mut packed = empty.clone();
+            nodes.retain(|node| {
+                frames.clear();
+                let is_shown = shown.frames_of(*node, frames);
+                if is_shown {
+                    packed.push(frames.iter().map(|frame| frame.0));
+                }
+                is_shown
+            });
+            (nodes, packed)
+        };
+        parallel::in_order(parts, Vec::new, pack, |(nodes, packed)| {
+            let mut nodes = nodes.into_iter();
+            stacks.number(&packed, |id| {
+                if let Some(node) = nodes.next() {
+                    places[node.0 as usize] = id;
+                }
+            });
+            true
+        });
+        stacks.seal();
+        Callsites {
+            own: own_frames(shown.table(), &stacks),
+            stacks,
+            places,
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -95,4 +94,22 @@ impl Callsites {
         let mut packed = self.stacks.get(id);
         std::iter::from_fn(move || packed::last(&mut packed).map(FrameId))
     }
+}
+
+/// Returns the frame of app code of each stack.
+fn own_frames(table: &StackTable, stacks: &PackedStacks) -> Vec<Option<FrameId>> {
+    let owners = OwnFrames::of(table);
+    let parts = parallel::ranges(stacks.len(), PART, |range| {
+        let mut frames = Vec::new();
+        let own = range.map(|id| {
+            let mut packed = stacks.get(id as u32);
+            frames.clear();
+            frames.extend(std::iter::from_fn(|| {
+                packed::first(&mut packed).map(FrameId)
+            }));
+            owners.of_stack(&frames)
+        });
+        own.collect::<Vec<_>>()
+    });
+    parts.concat()
 }

@@ -2,15 +2,17 @@
 //! represents.
 
 use super::{NODES, Projector};
+use crate::parallel;
 use crate::profile::interned::span;
-use crate::profile::packed;
+use crate::profile::packed::{self, Unnumbered};
 use crate::profile::{self, CallsiteId};
 use crate::stacks::annotation::{Annotation, Walk};
 use crate::stacks::table::NodeId;
-use crate::touch::BATCH;
 
 /// Functions of long runs for each of those runs, in addition to [`NODES`].
 const FUNCTIONS_PER_LONG_RUN: usize = 8;
+/// Callsites that are packed while others get their IDs.
+const PART: usize = 1 << 14;
 /// Position of the length in a packed run.
 const LENGTH_SHIFT: u32 = 56;
 /// Marks a run that is too long for a packed one.
@@ -36,17 +38,47 @@ impl Default for Packing {
 }
 
 impl Projector<'_> {
-    /// Adds callsites to the list.
+    /// Adds callsites to the list: packs some, while those before get their IDs.
     pub(super) fn list(&mut self, new: &[CallsiteId]) {
         let tables = &self.recording.tables;
         let frames = new.iter().flat_map(|&c| tables.callsite(c));
         self.namer.prepare(frames);
         self.packing.runs.resize(self.by_frame.len(), 0);
-        let mut stack: Vec<u8> = Vec::new();
-        for (at, &callsite) in (1..).zip(new) {
-            let mut packed = tables.packed_callsite(callsite);
+        let mut list = self
+            .made
+            .table
+            .list_mut()
+            .map(std::mem::take)
+            .unwrap_or_default();
+        let mut nodes = std::mem::take(&mut self.nodes);
+        let mut parts = new.chunks(PART);
+        let empty = list.unnumbered();
+        let pack = || {
+            let part = parts.next()?;
+            Some((part, self.pack(part, empty.clone())))
+        };
+        parallel::pipe(pack, |(part, packed)| {
+            let mut callsites = part.iter();
+            list.number(&packed, |id| {
+                if let Some(callsite) = callsites.next() {
+                    nodes[callsite.0 as usize] = NodeId(id);
+                }
+            });
+            true
+        });
+        self.nodes = nodes;
+        if let Some(empty) = self.made.table.list_mut() {
+            *empty = list;
+        }
+    }
+
+    /// Adds callsites to `stacks`.
+    fn pack(&mut self, callsites: &[CallsiteId], mut stacks: Unnumbered) -> Unnumbered {
+        let mut end = stacks.bytes.len();
+        for &callsite in callsites {
+            let mut packed = self.recording.tables.packed_callsite(callsite);
             let mut walk = Walk::default();
-            let mut end = 0;
+            let bytes = &mut stacks.bytes;
             while let Some(frame) = packed::last(&mut packed).map(profile::FrameId) {
                 let annotation = self.annotation(frame, &mut walk);
                 let place = self.place(frame, annotation);
@@ -54,16 +86,16 @@ impl Projector<'_> {
                     0 => self.pack_run(frame, annotation),
                     run => run,
                 };
-                if stack.len() < end + size_of::<u64>() {
-                    stack.resize(2 * end + size_of::<u64>(), 0);
+                if bytes.len() < end + size_of::<u64>() {
+                    bytes.resize(2 * end + size_of::<u64>(), 0);
                 }
                 if run != LONG_RUN {
                     // The length follows the frames: it is overwritten, or behind the end.
-                    stack[end..end + size_of::<u64>()].copy_from_slice(&run.to_le_bytes());
+                    bytes[end..end + size_of::<u64>()].copy_from_slice(&run.to_le_bytes());
                     end += (run >> LENGTH_SHIFT) as usize;
                     continue;
                 }
-                stack.truncate(end);
+                bytes.truncate(end);
                 let frames = &self.run_frames[span(&self.run_ends, self.by_frame[place] - 1)];
                 // Its own function is within the limit in any case.
                 let kept = match frames.len() <= self.packing.room {
@@ -74,23 +106,13 @@ impl Projector<'_> {
                     - kept.min(self.packing.room);
                 self.unexpanded.without_inlined += u64::from(kept < frames.len());
                 for frame in &frames[..kept] {
-                    packed::pack(frame.0, |byte| stack.push(byte));
+                    packed::pack(frame.0, |byte| bytes.push(byte));
                 }
-                end = stack.len();
+                end = bytes.len();
             }
-            let Some(list) = self.made.table.list_mut() else {
-                return;
-            };
-            list.push_packed(&stack[..end]);
-            if at % BATCH == 0 || at == new.len() {
-                let mut pushed = new[at - list.waiting()..at].iter();
-                list.give_ids(|id| {
-                    if let Some(callsite) = pushed.next() {
-                        self.nodes[callsite.0 as usize] = NodeId(id);
-                    }
-                });
-            }
+            stacks.push_until(end);
         }
+        stacks
     }
 
     /// Names a frame, and returns its run as in `packed_runs`.
