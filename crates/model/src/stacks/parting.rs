@@ -59,6 +59,11 @@ impl<T: Copy> Parting<T> {
         self.entries[range].iter().map(|entry| &entry.stack)
     }
 
+    /// Returns the stacks of a part, to move them.
+    pub fn stacks_mut(&mut self, range: Range<usize>) -> impl Iterator<Item = &mut T> {
+        self.entries[range].iter_mut().map(|entry| &mut entry.stack)
+    }
+
     /// Moves the stacks of a node to their next frames. Returns the children in order of their first
     /// stacks. If `sorts`, the stacks of each child become adjacent, and those that end at the node
     /// come before them.

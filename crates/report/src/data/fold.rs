@@ -13,16 +13,21 @@
 //! | `weights` | the weight of each stack |
 //! | `kept` | the largest callsites: a part of the tree, found without the rest |
 //! | `omitted` | the frames of a stack below its nearest remaining caller |
-//! | `goals` | the targets of the values; how much detail has room |
+//! | `goals` | the targets of the values |
+//! | `attempt` | how much detail has room |
 
+mod attempt;
 mod goals;
 mod kept;
 mod omitted;
 mod weights;
 
 use super::header::Folded;
-use goals::{Detail, FoldAttempt, Goals, Targets};
+use attempt::FoldAttempt;
+use goals::{Detail, Goals, Targets};
 use heaptap_analyze::native::sampled::SmallSamples;
+use heaptap_model::parallel;
+use heaptap_model::profile::index::{FastHash, Seed};
 use heaptap_model::profile::packed::{self, PackedStacks};
 use heaptap_model::stacks::{
     Dump, FrameId, Measure, NodeId, StackProfile, StackTable, Values, View,
@@ -30,6 +35,8 @@ use heaptap_model::stacks::{
 use heaptap_model::touch::{BATCH, touch};
 use kept::Kept;
 use omitted::Walk;
+use std::collections::HashSet;
+use std::ops::Range;
 use weights::Weights;
 
 /// Number of callsites with which a page opens in two seconds.
@@ -43,6 +50,8 @@ pub fn list_from(most: usize) -> usize {
 
 /// No callsite or frame.
 const NONE: u32 = u32::MAX;
+/// Number of rows of a dump that are read while others are summed.
+const ROWS: usize = 1 << 14;
 
 /// Makes the callsites a tree. Sums those with the fewest bytes if there are many more than `most`, so
 /// that at most `most` are left, and returns the result without its command. If there are not many
@@ -60,33 +69,28 @@ pub fn fold(profile: &mut StackProfile, most: usize) -> Option<Folded> {
         }
         return None;
     }
-    // Half of the room is for remaining callsites and half for sums; less for callsites if there
-    // are more sums. Functions are given up after that, and libraries last.
-    let counts = [most / 2, most / 8, most / 64, 0];
-    let kept = Kept::of(&stacks, &weights, profile.table.frames().len(), counts[0]);
-    let mut walk = Walk::of(&profile.table, &stacks);
     let mut goals = Goals::new(&mut profile.table, stacks.len());
-    let details = [Detail::Functions, Detail::Libraries, Detail::Owners];
-    let attempts = details.map(|detail| counts.map(|count| (count, detail)));
-    let mut attempts = attempts.into_iter().flatten();
-    let (kept_count, detail) = attempts.find(|&(count, detail)| {
-        let mut attempt = FoldAttempt {
-            weights: &weights,
-            kept: &kept,
-            walk: &mut walk,
-            count,
-            detail,
-            room: match (count, detail) {
-                (0, Detail::Owners) => usize::MAX,
-                _ => most - count,
-            },
-        };
-        !attempt.is_too_much(&profile.table) && attempt.find(&mut profile.table, &mut goals)
-    })?;
+    let mut attempt = FoldAttempt {
+        weights: &weights,
+        kept: Kept::new(&stacks, &weights, profile.table.frames().len()),
+        walk: Walk::of(&profile.table, &stacks),
+        count: 0,
+        detail: Detail::Functions,
+        room: 0,
+    };
+    attempt
+        .search(most, &mut profile.table, &mut goals)
+        .then_some(())?;
+    let FoldAttempt {
+        kept,
+        count,
+        detail,
+        ..
+    } = attempt;
     let of = weights.held().count();
-    drop(walk);
+    let kept = kept.into_calls(count);
     drop((stacks, weights));
-    let targets = goals.enter(&mut profile.table, kept.calls(kept_count));
+    let targets = goals.enter(&mut profile.table, &kept);
     drop(kept);
     let mut folded = Folded {
         kept: targets.kept_count(),
@@ -141,8 +145,9 @@ fn tree_within(
     weights: &Weights,
     most: usize,
 ) -> Option<Vec<NodeId>> {
-    // Each stack ends at a callsite of its own.
-    if weights.held().count() > most.saturating_add(1) {
+    // A margin of one eighth is eight times the sampling error of the smallest estimate.
+    let is_estimated = most >= 1 << 18;
+    if is_estimated && least_callsites(stacks, weights) > most.saturating_add(most / 8) {
         return None;
     }
     let mut nodes = vec![NodeId::ROOT; stacks.len()];
@@ -160,6 +165,31 @@ fn tree_within(
     }
     table.seal();
     Some(nodes)
+}
+
+/// Returns about how many callsites are the ends of stacks with values or call such ends: a tree has these
+/// and others. The estimate counts only those whose hash is a multiple of some number.
+fn least_callsites(stacks: &PackedStacks, weights: &Weights) -> usize {
+    const STRIDE: u64 = 64;
+    let seed = Seed::default();
+    let parts = parallel::ranges(stacks.len(), ROWS, |range| {
+        let mut sample: HashSet<u64, FastHash> = HashSet::default();
+        let all = range.start as u32..range.end as u32;
+        for stack in all.filter(|stack| weights.holds(*stack)) {
+            let end = stacks.get(stack);
+            let mut caller = end;
+            packed::last(&mut caller);
+            let hashes = [end, caller].map(|packed| seed.bytes(packed));
+            sample.extend(
+                hashes
+                    .into_iter()
+                    .filter(|hash| hash.is_multiple_of(STRIDE)),
+            );
+        }
+        sample
+    });
+    let all: HashSet<u64, FastHash> = parts.into_iter().flatten().collect();
+    all.len() * STRIDE as usize
 }
 
 /// Sums of a dump's rows by target. All dumps have the same few targets, so each target has an
@@ -208,37 +238,54 @@ impl<'a> Sums<'a> {
         });
         let small: Vec<(View, SmallSamples<'_>)> = small.into_iter().flatten().collect();
         let columns = &dump.values.columns;
-        let width = columns.len() + small.len();
+        // A dump without columns has no stack with values.
+        let width = (columns.len() + small.len()).max(1);
         self.values.clear();
         self.values.resize(self.nodes.len() * width, 0);
         self.has_row.fill(false);
         let mut summed = 0i64;
-        // Row, place of its target, whether the stack is kept.
-        let mut batch: Vec<(usize, usize, bool)> = Vec::with_capacity(BATCH);
-        for (start, stacks) in (0..).step_by(BATCH).zip(dump.values.nodes.chunks(BATCH)) {
-            let places = (start..).zip(stacks).filter_map(|(row, stack)| {
-                let (target, is_kept) = self.targets.of(*stack)?;
-                Some((row, self.places[target.0 as usize] as usize, is_kept))
+        let (targets, places) = (self.targets, &self.places);
+        let rows = dump.values.nodes.len();
+        let parts = (0..rows)
+            .step_by(ROWS)
+            .map(|start| start..rows.min(start + ROWS));
+        let read = |_: &mut (), rows: Range<usize>| {
+            let held = rows.clone().filter_map(|row| {
+                let (target, is_kept) = targets.of(dump.values.nodes[row])?;
+                Some((row, places[target.0 as usize] as usize, is_kept))
             });
-            batch.clear();
-            batch.extend(places);
-            touch(
-                batch
-                    .iter()
-                    .map(|(_, place, _)| self.values[place * width] as u8),
-            );
-            for &(row, place, is_kept) in &batch {
-                self.has_row[place] = true;
-                let own = columns.iter().map(|column| column[row]);
-                let own = own.chain(small.iter().map(|(_, small)| small.at(row)));
-                for (sum, value) in self.values[place * width..][..width].iter_mut().zip(own) {
-                    *sum = sum.saturating_add(value);
-                }
-                if !is_kept && let Some(column) = columns.get(dump.default_measure) {
-                    summed = summed.saturating_add(column[row]);
-                }
+            let held: Vec<(usize, usize, bool)> = held.collect();
+            let mut values = Vec::with_capacity(held.len() * width);
+            for &(row, ..) in &held {
+                values.extend(columns.iter().map(|column| column[row]));
+                values.extend(small.iter().map(|(_, small)| small.at(row)));
             }
-        }
+            (held, values)
+        };
+        parallel::in_order(
+            parts,
+            || (),
+            read,
+            |(held, values)| {
+                for (held, values) in held.chunks(BATCH).zip(values.chunks(BATCH * width)) {
+                    touch(
+                        held.iter()
+                            .map(|(_, place, _)| self.values[place * width] as u8),
+                    );
+                    for (&(row, place, is_kept), values) in held.iter().zip(values.chunks(width)) {
+                        self.has_row[place] = true;
+                        let sums = &mut self.values[place * width..][..width];
+                        for (sum, value) in sums.iter_mut().zip(values) {
+                            *sum = sum.saturating_add(*value);
+                        }
+                        if !is_kept && let Some(column) = columns.get(dump.default_measure) {
+                            summed = summed.saturating_add(column[row]);
+                        }
+                    }
+                }
+                true
+            },
+        );
         let measures: Vec<Measure> = small
             .into_iter()
             .map(|(bytes, _)| Measure::small_samples(bytes))
@@ -247,7 +294,9 @@ impl<'a> Sums<'a> {
         let count = self.has_row.iter().filter(|has_row| **has_row).count();
         let mut sums = Values {
             nodes: Vec::with_capacity(count),
-            columns: (0..width).map(|_| Vec::with_capacity(count)).collect(),
+            columns: (0..dump.measures.len())
+                .map(|_| Vec::with_capacity(count))
+                .collect(),
         };
         for (place, _) in self.has_row.iter().enumerate().filter(|(_, has)| **has) {
             sums.nodes.push(self.nodes[place]);

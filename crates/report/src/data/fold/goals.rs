@@ -1,15 +1,11 @@
-//! Targets for the values of omitted callsites, and the number of callsites that they need.
+//! Targets for the values of omitted callsites.
 
 use super::NONE;
-use super::kept::Kept;
-use super::omitted::{Key, Walk};
-use super::weights::Weights;
-use heaptap_model::parallel;
-use heaptap_model::profile::index::{FastHash, Index, Seed};
+use super::omitted::Key;
+use heaptap_model::profile::index::{Index, Seed};
 use heaptap_model::stacks::calls::Call;
 use heaptap_model::stacks::{Frame, FrameId, Function, NodeId, StackTable, TextId};
-use heaptap_model::touch::{BATCH, touch};
-use std::collections::HashSet;
+use heaptap_model::touch::touch;
 
 /// Name of omitted frames.
 pub(super) const OTHER: &str = "(other)";
@@ -84,10 +80,32 @@ impl Goals {
             .number(u64::from(parent) << 32 | u64::from(frame.0))
     }
 
-    /// Reads what the search for the targets of these stacks will read, as far as they are created
-    /// already: one frame of all stacks after the other.
-    fn read_ahead(&self, part: &Part<'_>) {
-        let mut stacks: Vec<(u32, &[Short])> = part.iter().map(|(_, at, of)| (at, of)).collect();
+    /// Removes all targets.
+    pub(super) fn clear(&mut self) {
+        self.made.clear();
+        self.children.clear();
+    }
+
+    /// Sets the targets of stacks: the nearest kept callsite of each, and the frames of its sum below
+    /// that. There are few enough to read ahead for all of them.
+    pub(super) fn set<'p>(
+        &mut self,
+        table: &mut StackTable,
+        stacks: impl Iterator<Item = (u32, u32, &'p [Short])> + Clone,
+    ) {
+        self.read_ahead(stacks.clone().map(|(_, nearest, frames)| (nearest, frames)));
+        for (stack, nearest, frames) in stacks {
+            self.of[stack as usize] = frames.iter().fold(nearest, |at, frame| {
+                let frame = self.shorts.frame(table, *frame);
+                self.child(at, frame)
+            });
+        }
+    }
+
+    /// Reads what the search for these targets will read, as far as they are created already: one frame
+    /// of all stacks after the other.
+    fn read_ahead<'p>(&self, stacks: impl Iterator<Item = (u32, &'p [Short])>) {
+        let mut stacks: Vec<(u32, &[Short])> = stacks.collect();
         while !stacks.is_empty() {
             stacks.retain_mut(|(at, frames)| {
                 let Some((frame, rest)) = frames.split_first() else {
@@ -143,185 +161,13 @@ impl Goals {
     }
 }
 
-/// Attempt with the first `count` callsites.
-pub(super) struct FoldAttempt<'a, 'w> {
-    pub(super) weights: &'a Weights,
-    pub(super) kept: &'a Kept,
-    pub(super) walk: &'a mut Walk<'w>,
-    pub(super) count: usize,
-    pub(super) detail: Detail,
-    /// Maximum number of callsites in addition to the kept ones.
-    pub(super) room: usize,
-}
-
-/// The estimate counts only sums whose hash is a multiple of this.
-const HASH_STRIDE: u64 = 64;
-/// Minimum room for an estimate; below it the sampling error exceeds the margin.
-const MIN_ESTIMATED_CALLSITES: usize = 1 << 16;
-
 /// Frame of a sum.
 #[derive(Debug, Clone, Copy)]
-enum Short {
+pub(super) enum Short {
     /// Omitted frames of a library.
     Other(Key),
     /// A frame without its line.
     Frame(u32),
-}
-
-/// Stacks with values: the nearest kept callsite of each, and the frames of its sum below that.
-#[derive(Default)]
-struct Batch {
-    /// Stack, nearest callsite, end of its frames.
-    stacks: Vec<(u32, u32, usize)>,
-    frames: Vec<Short>,
-}
-
-/// Number of stacks of a batch.
-const STACKS: usize = 1 << 14;
-
-/// Adjacent stacks of a batch, few enough to read ahead for all of them.
-struct Part<'a> {
-    batch: &'a Batch,
-    /// Beginning of the frames of the first one.
-    start: usize,
-    stacks: &'a [(u32, u32, usize)],
-}
-
-impl Batch {
-    fn parts(&self) -> impl Iterator<Item = Part<'_>> {
-        let mut start = 0;
-        self.stacks.chunks(BATCH).map(move |stacks| {
-            let end = stacks.last().map_or(start, |stack| stack.2);
-            Part {
-                batch: self,
-                start: std::mem::replace(&mut start, end),
-                stacks,
-            }
-        })
-    }
-}
-
-impl Part<'_> {
-    fn iter(&self) -> impl Iterator<Item = (u32, u32, &[Short])> {
-        let mut start = self.start;
-        self.stacks.iter().map(move |&(stack, nearest, end)| {
-            let frames = &self.batch.frames[start..end];
-            start = end;
-            (stack, nearest, frames)
-        })
-    }
-}
-
-impl FoldAttempt<'_, '_> {
-    /// Reads the next stacks.
-    fn read(&mut self, callers: &[(u32, u32)], stacks: &mut impl Iterator<Item = u32>) -> Batch {
-        let mut batch = Batch::default();
-        let frames = &mut batch.frames;
-        for stack in stacks.take(STACKS) {
-            let (nearest, depth) = callers[self.kept.nearest(stack) as usize];
-            if let Some(omitted) = self.walk.read(stack, depth) {
-                match self.detail {
-                    Detail::Owners => frames.push(Short::Other(omitted.last)),
-                    _ => {
-                        let libraries = self.walk.libraries(&omitted).iter();
-                        frames.extend(libraries.map(|key| Short::Other(*key)));
-                    }
-                }
-                if self.detail == Detail::Functions {
-                    if omitted.owner != NONE {
-                        frames.push(Short::Frame(omitted.owner));
-                    }
-                    if omitted.owner != omitted.frame {
-                        frames.push(Short::Frame(omitted.frame));
-                    }
-                }
-            }
-            batch.stacks.push((stack, nearest, frames.len()));
-        }
-        batch
-    }
-
-    /// Passes the stacks with values until `visit` returns `false`. Returns whether it never did. Reads
-    /// the next ones at the same time.
-    fn each(&mut self, mut visit: impl FnMut(&Part<'_>) -> bool) -> bool {
-        let weights = self.weights;
-        let mut stacks = weights.held();
-        let callers = self.kept.callers(self.count);
-        let mut batch = self.read(&callers, &mut stacks);
-        while !batch.stacks.is_empty() {
-            let visited = || batch.parts().all(|part| visit(&part));
-            let (next, goes_on) = parallel::both(|| self.read(&callers, &mut stacks), visited);
-            if !goes_on {
-                return false;
-            }
-            batch = next;
-        }
-        true
-    }
-
-    /// Returns whether the attempt certainly needs too much room, by an estimate, because a failed
-    /// attempt costs as much as a successful one. Counts what [`FoldAttempt::find`] creates. If the first
-    /// stacks, a quarter or more, need less than their share of the room, the rest is left to that.
-    pub(super) fn is_too_much(&mut self, table: &StackTable) -> bool {
-        let room = self.room;
-        if room < MIN_ESTIMATED_CALLSITES || room == usize::MAX {
-            return false;
-        }
-        // A margin of one eighth is four times the sampling error of the smallest room.
-        let most = (room + room / 8) / HASH_STRIDE as usize;
-        let mut sample: HashSet<u64, FastHash> = HashSet::default();
-        let count = self.weights.held().count();
-        let mut visited = 0;
-        let mut has_room = false;
-        let visits_all = self.each(|part| {
-            for (_, nearest, frames) in part.iter() {
-                let mut at = mixed(u64::from(nearest));
-                for frame in frames {
-                    let step = match frame {
-                        Short::Other(key) => u64::from(key.0),
-                        Short::Frame(frame) => {
-                            // Lines are omitted.
-                            let Frame { function, file, .. } = table.frames()[*frame as usize];
-                            1 << 63 | u64::from(function.0) << 32 | u64::from(file.0)
-                        }
-                    };
-                    at = mixed(at ^ mixed(step));
-                    if at.is_multiple_of(HASH_STRIDE) {
-                        sample.insert(at);
-                    }
-                }
-            }
-            visited += part.stacks.len();
-            has_room = visited >= count / 4 && sample.len() * count <= most * visited;
-            sample.len() <= most && !has_room
-        });
-        !visits_all && !has_room
-    }
-
-    /// Finds the targets of values. Returns whether there is room for them.
-    pub(super) fn find(&mut self, table: &mut StackTable, goals: &mut Goals) -> bool {
-        let room = self.room;
-        goals.made.clear();
-        goals.children.clear();
-        self.each(|part| {
-            goals.read_ahead(part);
-            for (stack, nearest, frames) in part.iter() {
-                goals.of[stack as usize] = frames.iter().fold(nearest, |at, frame| {
-                    let frame = goals.shorts.frame(table, *frame);
-                    goals.child(at, frame)
-                });
-            }
-            goals.made.len() <= room
-        })
-    }
-}
-
-/// Mixes all bits of `number`: the finalizer of SplitMix64. Unlike [`FastHash`] it is the same in
-/// each run, which the page requires.
-fn mixed(number: u64) -> u64 {
-    let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ number >> 31
 }
 
 /// Frames without lines, and frames for omitted ones, created on demand.

@@ -11,15 +11,18 @@ use std::ops::Range;
 
 /// Callsites in descending order of weight; among equal ones, callers come before callees, and earlier
 /// stacks before later ones. So the first ones, of any number, have all their callers.
-pub(super) struct Kept {
+pub(super) struct Kept<'a> {
+    stacks: &'a PackedStacks,
     /// The first one is the root.
     calls: Vec<Call>,
     /// Number of frames, by callsite.
     depths: Vec<u32>,
     /// Nearest of all the callsites, by stack.
     nearest: Vec<u32>,
+    parting: Parting<Cursor>,
+    open: OpenCallsites,
     /// Weight and first stack of each callee of the last visited one.
-    found: Vec<(f64, u32)>,
+    callees: Vec<(f64, u32)>,
 }
 
 /// Rest of a stack.
@@ -32,7 +35,17 @@ struct Cursor {
     weight: f32,
 }
 
-/// Callsite whose callees are not visited yet.
+impl Cursor {
+    /// Returns the next frame of the stack; `None` at its end.
+    fn next(&mut self, stacks: &PackedStacks) -> Option<u32> {
+        let mut packed = &stacks.bytes()[self.start..self.end];
+        let frame = packed::first(&mut packed);
+        self.start = self.end - packed.len();
+        frame
+    }
+}
+
+/// Callsite that is not added yet.
 struct Open {
     weight: f64,
     /// Places of its stacks among the cursors.
@@ -108,17 +121,18 @@ impl OpenCallsites {
         }
         self.first.pop()
     }
-
-    fn into_all(self) -> impl Iterator<Item = Open> {
-        self.first
-            .into_iter()
-            .chain(self.rest.into_iter().flatten())
-    }
 }
 
-impl Kept {
-    /// Finds at most `most` callsites of the stacks with values. Their frames are less than `frames`.
-    pub(super) fn of(stacks: &PackedStacks, weights: &Weights, frames: usize, most: usize) -> Kept {
+impl<'a> Kept<'a> {
+    /// Creates the list with only the root, for the stacks with values. Their frames are less than
+    /// `frames`.
+    pub(super) fn new(stacks: &'a PackedStacks, weights: &Weights, frames: usize) -> Kept<'a> {
+        let cursors = weights.held().map(|stack| Cursor {
+            start: stacks.range(stack).start,
+            end: stacks.range(stack).end,
+            stack,
+            weight: weights.get(stack),
+        });
         let mut kept = Kept {
             calls: vec![Call {
                 parent: 0,
@@ -126,37 +140,28 @@ impl Kept {
             }],
             depths: vec![0],
             nearest: vec![0; stacks.len()],
-            found: Vec::new(),
+            parting: Parting::new(cursors, frames),
+            open: OpenCallsites::default(),
+            callees: Vec::new(),
+            stacks,
         };
-        let cursors = weights.held().map(|stack| Cursor {
-            start: stacks.range(stack).start,
-            end: stacks.range(stack).end,
-            stack,
-            weight: weights.get(stack),
-        });
-        let mut open = OpenCallsites::default();
-        let mut parting = Parting::new(cursors, frames);
-        let all = 0..parting.len() as u32;
-        kept.visit(0, all, stacks, &mut parting, &mut open);
-        while kept.len() < most
-            && let Some(next) = open.pop()
-        {
-            let id = kept.add(next.call);
-            match next.range.len() {
-                1 => {
-                    for cursor in parting.stacks(usizes(next.range)) {
-                        kept.add_rest(id, cursor, stacks, most);
-                    }
-                }
-                _ => kept.visit(id, next.range, stacks, &mut parting, &mut open),
-            }
-        }
-        for left in open.into_all() {
-            for cursor in parting.stacks(usizes(left.range)) {
-                kept.nearest[cursor.stack as usize] = left.call.parent;
-            }
-        }
+        kept.visit(0, 0..kept.parting.len() as u32);
         kept
+    }
+
+    /// Finds more callsites until there are `count`, or all.
+    pub(super) fn find(&mut self, count: usize) {
+        while self.len() < count
+            && let Some(next) = self.open.pop()
+        {
+            match next.range.len() {
+                1 => self.add_stack(next, count),
+                _ => {
+                    let id = self.add(next.call);
+                    self.visit(id, next.range);
+                }
+            }
+        }
     }
 
     /// Returns the number of callsites, without the root.
@@ -165,8 +170,10 @@ impl Kept {
     }
 
     /// Returns the first `count` callsites, without the root.
-    pub(super) fn calls(&self, count: usize) -> &[Call] {
-        &self.calls[1..][..count.min(self.len())]
+    pub(super) fn into_calls(mut self, count: usize) -> Vec<Call> {
+        self.calls.truncate(count + 1);
+        self.calls.remove(0);
+        self.calls
     }
 
     /// Returns for each callsite the nearest caller among the first `count`, and the number of its
@@ -193,48 +200,45 @@ impl Kept {
         self.calls.len() as u32 - 1
     }
 
-    /// Adds the callees of a callsite with one stack, which all have its weight.
-    fn add_rest(&mut self, mut id: u32, cursor: &Cursor, stacks: &PackedStacks, most: usize) {
-        let mut packed = &stacks.bytes()[cursor.start..cursor.end];
-        while self.len() < most
-            && let Some(frame) = packed::first(&mut packed)
-        {
-            id = self.add(Call { parent: id, frame });
+    /// Adds a callsite with one stack and its callees, which all have its weight.
+    fn add_stack(&mut self, mut next: Open, count: usize) {
+        loop {
+            let id = self.add(next.call);
+            for cursor in self.parting.stacks_mut(usizes(next.range.clone())) {
+                self.nearest[cursor.stack as usize] = id;
+                let Some(frame) = cursor.next(self.stacks) else {
+                    return;
+                };
+                next.call = Call { parent: id, frame };
+            }
+            if self.len() == count {
+                self.open.push(next);
+                return;
+            }
         }
-        self.nearest[cursor.stack as usize] = id;
     }
 
     /// Adds the callees of a callsite to the open ones.
-    fn visit(
-        &mut self,
-        id: u32,
-        range: Range<u32>,
-        stacks: &PackedStacks,
-        parting: &mut Parting<Cursor>,
-        open: &mut OpenCallsites,
-    ) {
+    fn visit(&mut self, id: u32, range: Range<u32>) {
+        let stacks = self.stacks;
         let ahead = |cursor: &Cursor| stacks.bytes().get(cursor.start).copied().unwrap_or(0);
-        let next = |cursor: &mut Cursor| {
-            let mut packed = &stacks.bytes()[cursor.start..cursor.end];
-            let frame = packed::first(&mut packed);
-            cursor.start = cursor.end - packed.len();
-            frame
-        };
-        let found = &mut self.found;
+        let next = |cursor: &mut Cursor| cursor.next(stacks);
+        let found = &mut self.callees;
         found.clear();
         let nearest = &mut self.nearest;
-        let callees = parting.part(usizes(range), true, ahead, next, |cursor, callee| {
+        let each = |cursor: &Cursor, callee: Option<usize>| {
+            nearest[cursor.stack as usize] = id;
             let Some(callee) = callee else {
-                nearest[cursor.stack as usize] = id;
                 return;
             };
             if callee == found.len() {
                 found.push((0.0, cursor.stack));
             }
             found[callee].0 += f64::from(cursor.weight);
-        });
+        };
+        let callees = (self.parting).part(usizes(range), true, ahead, next, each);
         for (callee, (weight, first)) in callees.iter().zip(found) {
-            open.push(Open {
+            self.open.push(Open {
                 weight: *weight,
                 range: callee.range.start as u32..callee.range.end as u32,
                 first: *first,

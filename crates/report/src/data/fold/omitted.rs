@@ -3,6 +3,7 @@
 use super::NONE;
 use heaptap_model::profile::packed::{self, PackedStacks};
 use heaptap_model::stacks::{Function, Kind, LibraryId, StackTable};
+use std::sync::Arc;
 
 /// Library with its visibility: always, or only with the runtime or with allocators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,11 +47,12 @@ pub(super) struct Omitted {
     pub(super) last: Key,
 }
 
-/// Reads stacks.
+/// Reads stacks. Clones are for other threads.
+#[derive(Clone)]
 pub(super) struct Walk<'a> {
     stacks: &'a PackedStacks,
     /// By frame.
-    keys: Vec<Key>,
+    keys: Arc<[Key]>,
     /// Number of the last stack with the library, by key.
     seen: Vec<u32>,
     number: u32,
@@ -70,6 +72,11 @@ impl<'a> Walk<'a> {
             number: 0,
             libraries: Vec::new(),
         }
+    }
+
+    /// Returns the number of all stacks.
+    pub(super) fn stack_count(&self) -> u32 {
+        self.stacks.len() as u32
     }
 
     /// Reads a stack of which the first `depth` frames remain. Returns `None` if that is all of it.

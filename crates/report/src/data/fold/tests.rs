@@ -353,11 +353,15 @@ fn the_kept_callsites_are_the_heaviest_of_the_tree_with_their_callers() {
     }
     let all = of_all.len();
     for most in [0, 1, 100, 1500, all, all + 1] {
-        let kept = Kept::of(stacks, &weights, profile.table.frames().len(), most);
-        let calls = kept.calls(usize::MAX);
+        let mut kept = Kept::new(stacks, &weights, profile.table.frames().len());
+        for count in [most / 7, most / 2, most / 2 + most.min(1), most] {
+            kept.find(count);
+        }
+        let nearest: Vec<u32> = (0..stacks.len() as u32).map(|s| kept.nearest(s)).collect();
+        let calls = kept.into_calls(most);
         assert_eq!(calls.len(), most.min(all));
         let mut paths: Vec<Vec<u32>> = vec![Vec::new()];
-        for call in calls {
+        for call in &calls {
             let mut path = paths[call.parent as usize].clone();
             path.push(call.frame);
             paths.push(path);
@@ -377,7 +381,7 @@ fn the_kept_callsites_are_the_heaviest_of_the_tree_with_their_callers() {
                     break;
                 }
             }
-            assert_eq!(paths[kept.nearest(stack) as usize], path);
+            assert_eq!(paths[nearest[stack as usize] as usize], path);
         }
     }
 }
@@ -463,13 +467,13 @@ fn an_attempt_is_left_out_only_where_it_would_fail() {
         let weights = Weights::of(&profile, stacks.len());
         let table = &mut profile.table;
         let most = if keeps { functions as usize } else { 0 };
-        let kept = Kept::of(&stacks, &weights, table.frames().len(), most);
-        let mut walk = Walk::of(table, &stacks);
+        let mut kept = Kept::new(&stacks, &weights, table.frames().len());
+        kept.find(most);
         let mut goals = Goals::new(table, stacks.len());
         let mut attempt = FoldAttempt {
             weights: &weights,
-            kept: &kept,
-            walk: &mut walk,
+            kept,
+            walk: Walk::of(table, &stacks),
             count: most,
             detail: Detail::Functions,
             room: usize::MAX,

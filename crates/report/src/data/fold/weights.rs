@@ -46,6 +46,11 @@ impl Weights {
         self.of[stack as usize]
     }
 
+    /// Returns whether a stack has values.
+    pub(super) fn holds(&self, stack: u32) -> bool {
+        self.holds[stack as usize]
+    }
+
     /// Returns the stacks with values.
     pub(super) fn held(&self) -> impl Iterator<Item = u32> + '_ {
         let all = (0..).zip(&self.holds);

@@ -1,0 +1,216 @@
+//! The search for the most detail that has room. An attempt passes all stacks with values, so a cheaper
+//! estimate comes first.
+
+use super::NONE;
+use super::goals::{Detail, Goals, Short};
+use super::kept::Kept;
+use super::omitted::Walk;
+use super::weights::Weights;
+use heaptap_model::parallel;
+use heaptap_model::profile::index::FastHash;
+use heaptap_model::stacks::{Frame, StackTable};
+use heaptap_model::touch::BATCH;
+use std::collections::HashSet;
+use std::ops::Range;
+
+/// Attempt with the first `count` callsites.
+pub(super) struct FoldAttempt<'a, 'w> {
+    pub(super) weights: &'a Weights,
+    pub(super) kept: Kept<'a>,
+    pub(super) walk: Walk<'w>,
+    pub(super) count: usize,
+    pub(super) detail: Detail,
+    /// Maximum number of callsites in addition to the kept ones.
+    pub(super) room: usize,
+}
+
+/// The estimate counts only sums whose hash is a multiple of this.
+const HASH_STRIDE: u64 = 64;
+/// Minimum room for an estimate; below it the sampling error exceeds the margin.
+const MIN_ESTIMATED_CALLSITES: usize = 1 << 16;
+
+/// Stacks with values: the nearest kept callsite of each, and the frames of its sum below that.
+#[derive(Default)]
+struct Batch {
+    /// Stack, nearest callsite, end of its frames.
+    stacks: Vec<(u32, u32, usize)>,
+    frames: Vec<Short>,
+}
+
+/// Number of stacks that are read for a batch.
+const STACKS: u32 = 1 << 14;
+
+/// Adjacent stacks of a batch, few enough to read ahead for all of them.
+struct Part<'a> {
+    batch: &'a Batch,
+    /// Beginning of the frames of the first one.
+    start: usize,
+    stacks: &'a [(u32, u32, usize)],
+}
+
+impl Batch {
+    fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+        let mut start = 0;
+        self.stacks.chunks(BATCH).map(move |stacks| {
+            let end = stacks.last().map_or(start, |stack| stack.2);
+            Part {
+                batch: self,
+                start: std::mem::replace(&mut start, end),
+                stacks,
+            }
+        })
+    }
+}
+
+impl Part<'_> {
+    fn iter(&self) -> impl Iterator<Item = (u32, u32, &[Short])> + Clone {
+        let mut start = self.start;
+        self.stacks.iter().map(move |&(stack, nearest, end)| {
+            let frames = &self.batch.frames[start..end];
+            start = end;
+            (stack, nearest, frames)
+        })
+    }
+}
+
+impl FoldAttempt<'_, '_> {
+    /// Finds the targets of values for at most `most` callsites, with as much detail and then as many
+    /// kept callsites as there is room for. Returns whether there is any.
+    pub(super) fn search(
+        &mut self,
+        most: usize,
+        table: &mut StackTable,
+        goals: &mut Goals,
+    ) -> bool {
+        // Half of the room is for kept callsites and half for sums; less for callsites if there are more
+        // sums.
+        let counts = [0, most / 64, most / 8, most / 2];
+        [Detail::Functions, Detail::Libraries, Detail::Owners]
+            .into_iter()
+            .any(|detail| {
+                self.detail = detail;
+                // The more callsites are kept, the more sums there are, and the longer it takes to find
+                // both.
+                let estimates = counts[1..].iter().take_while(|count| {
+                    self.keep(**count, most);
+                    !self.is_too_much(table)
+                });
+                let likely = estimates.count();
+                counts[..=likely].iter().rev().any(|count| {
+                    self.keep(*count, most);
+                    (*count > 0 || !self.is_too_much(table)) && self.find(table, goals)
+                })
+            })
+    }
+
+    fn keep(&mut self, count: usize, most: usize) {
+        self.kept.find(count);
+        self.count = count;
+        self.room = match (count, self.detail) {
+            (0, Detail::Owners) => usize::MAX,
+            _ => most - count,
+        };
+    }
+
+    /// Reads those of the stacks that have values.
+    fn read(&self, walk: &mut Walk<'_>, callers: &[(u32, u32)], stacks: Range<u32>) -> Batch {
+        let mut batch = Batch::default();
+        let frames = &mut batch.frames;
+        // Nothing but the loads, so that the processor waits for many at once.
+        let held = stacks.filter(|stack| self.weights.holds(*stack));
+        let held = held.map(|stack| (stack, callers[self.kept.nearest(stack) as usize]));
+        let held: Vec<(u32, (u32, u32))> = held.collect();
+        for (stack, (nearest, depth)) in held {
+            if let Some(omitted) = walk.read(stack, depth) {
+                match self.detail {
+                    Detail::Owners => frames.push(Short::Other(omitted.last)),
+                    _ => {
+                        let libraries = walk.libraries(&omitted).iter();
+                        frames.extend(libraries.map(|key| Short::Other(*key)));
+                    }
+                }
+                if self.detail == Detail::Functions {
+                    if omitted.owner != NONE {
+                        frames.push(Short::Frame(omitted.owner));
+                    }
+                    if omitted.owner != omitted.frame {
+                        frames.push(Short::Frame(omitted.frame));
+                    }
+                }
+            }
+            batch.stacks.push((stack, nearest, frames.len()));
+        }
+        batch
+    }
+
+    /// Passes the stacks with values until `visit` returns `false`. Returns whether it never did. Reads
+    /// others at the same time.
+    fn each(&self, mut visit: impl FnMut(&Part<'_>) -> bool) -> bool {
+        let callers = self.kept.callers(self.count);
+        let end = self.walk.stack_count();
+        let starts = (0..end).step_by(STACKS as usize);
+        parallel::in_order(
+            starts.map(|start| start..end.min(start.saturating_add(STACKS))),
+            || self.walk.clone(),
+            |walk, stacks| self.read(walk, &callers, stacks),
+            |batch| batch.parts().all(|part| visit(&part)),
+        )
+    }
+
+    /// Returns whether the attempt certainly needs too much room, by an estimate, because a failed
+    /// attempt costs as much as a successful one. Counts what [`FoldAttempt::find`] creates. If the first
+    /// stacks, a quarter or more, need less than their share of the room, the rest is left to that.
+    pub(super) fn is_too_much(&self, table: &StackTable) -> bool {
+        let room = self.room;
+        if room < MIN_ESTIMATED_CALLSITES || room == usize::MAX {
+            return false;
+        }
+        // A margin of one eighth is four times the sampling error of the smallest room.
+        let most = (room + room / 8) / HASH_STRIDE as usize;
+        let mut sample: HashSet<u64, FastHash> = HashSet::default();
+        let count = self.weights.held().count();
+        let mut visited = 0;
+        let mut has_room = false;
+        let visits_all = self.each(|part| {
+            for (_, nearest, frames) in part.iter() {
+                let mut at = mixed(u64::from(nearest));
+                for frame in frames {
+                    let step = match frame {
+                        Short::Other(key) => u64::from(key.0),
+                        Short::Frame(frame) => {
+                            // Lines are omitted.
+                            let Frame { function, file, .. } = table.frames()[*frame as usize];
+                            1 << 63 | u64::from(function.0) << 32 | u64::from(file.0)
+                        }
+                    };
+                    at = mixed(at ^ mixed(step));
+                    if at.is_multiple_of(HASH_STRIDE) {
+                        sample.insert(at);
+                    }
+                }
+            }
+            visited += part.stacks.len();
+            has_room = visited >= count / 4 && sample.len() * count <= most * visited;
+            sample.len() <= most && !has_room
+        });
+        !visits_all && !has_room
+    }
+
+    /// Finds the targets of values. Returns whether there is room for them.
+    pub(super) fn find(&self, table: &mut StackTable, goals: &mut Goals) -> bool {
+        let room = self.room;
+        goals.clear();
+        self.each(|part| {
+            goals.set(table, part.iter());
+            goals.made.len() <= room
+        })
+    }
+}
+
+/// Mixes all bits of `number`: the finalizer of SplitMix64. Unlike [`FastHash`] it is the same in
+/// each run, which the page requires.
+fn mixed(number: u64) -> u64 {
+    let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ number >> 31
+}
