@@ -9,9 +9,7 @@ use super::weights::Weights;
 use heaptap_model::parallel;
 use heaptap_model::profile::index::FastHash;
 use heaptap_model::stacks::{Frame, StackTable};
-use heaptap_model::touch::BATCH;
 use std::collections::HashSet;
-use std::ops::Range;
 
 /// Attempt with the first `count` callsites.
 pub(super) struct FoldAttempt<'a, 'w> {
@@ -37,36 +35,14 @@ struct Batch {
     frames: Vec<Short>,
 }
 
-/// Number of stacks that are read for a batch.
-const STACKS: u32 = 1 << 14;
-
-/// Adjacent stacks of a batch, few enough to read ahead for all of them.
-struct Part<'a> {
-    batch: &'a Batch,
-    /// Beginning of the frames of the first one.
-    start: usize,
-    stacks: &'a [(u32, u32, usize)],
-}
+/// Number of stacks of a batch.
+const STACKS: usize = 1 << 14;
 
 impl Batch {
-    fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+    fn iter(&self) -> impl Iterator<Item = (u32, u32, &[Short])> {
         let mut start = 0;
-        self.stacks.chunks(BATCH).map(move |stacks| {
-            let end = stacks.last().map_or(start, |stack| stack.2);
-            Part {
-                batch: self,
-                start: std::mem::replace(&mut start, end),
-                stacks,
-            }
-        })
-    }
-}
-
-impl Part<'_> {
-    fn iter(&self) -> impl Iterator<Item = (u32, u32, &[Short])> + Clone {
-        let mut start = self.start;
         self.stacks.iter().map(move |&(stack, nearest, end)| {
-            let frames = &self.batch.frames[start..end];
+            let frames = &self.frames[start..end];
             start = end;
             (stack, nearest, frames)
         })
@@ -112,15 +88,15 @@ impl FoldAttempt<'_, '_> {
         };
     }
 
-    /// Reads those of the stacks that have values.
-    fn read(&self, walk: &mut Walk<'_>, callers: &[(u32, u32)], stacks: Range<u32>) -> Batch {
+    fn read(&self, walk: &mut Walk<'_>, callers: &[(u32, u32)], stacks: &[u32]) -> Batch {
         let mut batch = Batch::default();
         let frames = &mut batch.frames;
         // Nothing but the loads, so that the processor waits for many at once.
-        let held = stacks.filter(|stack| self.weights.holds(*stack));
-        let held = held.map(|stack| (stack, callers[self.kept.nearest(stack) as usize]));
-        let held: Vec<(u32, (u32, u32))> = held.collect();
-        for (stack, (nearest, depth)) in held {
+        let stacks = stacks
+            .iter()
+            .map(|stack| (*stack, callers[self.kept.nearest(*stack) as usize]));
+        let stacks: Vec<(u32, (u32, u32))> = stacks.collect();
+        for (stack, (nearest, depth)) in stacks {
             if let Some(omitted) = walk.read(stack, depth) {
                 match self.detail {
                     Detail::Owners => frames.push(Short::Other(omitted.last)),
@@ -143,18 +119,43 @@ impl FoldAttempt<'_, '_> {
         batch
     }
 
-    /// Passes the stacks with values until `visit` returns `false`. Returns whether it never did. Reads
-    /// others at the same time.
-    fn each(&self, mut visit: impl FnMut(&Part<'_>) -> bool) -> bool {
-        let callers = self.kept.callers(self.count);
-        let end = self.walk.stack_count();
-        let starts = (0..end).step_by(STACKS as usize);
+    /// Passes stacks until `visit` returns `false`. Returns whether it never did. Reads others at the same
+    /// time.
+    fn each(
+        &self,
+        callers: &[(u32, u32)],
+        stacks: &[u32],
+        mut visit: impl FnMut(&Batch) -> bool,
+    ) -> bool {
         parallel::in_order(
-            starts.map(|start| start..end.min(start.saturating_add(STACKS))),
+            stacks.chunks(STACKS),
             || self.walk.clone(),
-            |walk, stacks| self.read(walk, &callers, stacks),
-            |batch| batch.parts().all(|part| visit(&part)),
+            |walk, stacks| self.read(walk, callers, stacks),
+            |batch| visit(&batch),
         )
+    }
+
+    /// Returns the stacks with values, ordered by their nearest kept callsites.
+    fn by_nearest(&self, callers: &[(u32, u32)]) -> Vec<u32> {
+        let nearest = |stack: u32| callers[self.kept.nearest(stack) as usize].0 as usize;
+        let mut places = vec![0; callers.len() + 1];
+        let mut count = 0;
+        for stack in self.weights.held() {
+            places[nearest(stack) + 1] += 1;
+            count += 1;
+        }
+        let mut sum = 0;
+        for place in &mut places {
+            sum += *place;
+            *place = sum;
+        }
+        let mut sorted = vec![0; count];
+        for stack in self.weights.held() {
+            let place: &mut usize = &mut places[nearest(stack)];
+            sorted[*place] = stack;
+            *place += 1;
+        }
+        sorted
     }
 
     /// Returns whether the attempt certainly needs too much room, by an estimate, because a failed
@@ -168,11 +169,12 @@ impl FoldAttempt<'_, '_> {
         // A margin of one eighth is four times the sampling error of the smallest room.
         let most = (room + room / 8) / HASH_STRIDE as usize;
         let mut sample: HashSet<u64, FastHash> = HashSet::default();
-        let count = self.weights.held().count();
+        let callers = self.kept.callers(self.count);
+        let held: Vec<u32> = self.weights.held().collect();
         let mut visited = 0;
         let mut has_room = false;
-        let visits_all = self.each(|part| {
-            for (_, nearest, frames) in part.iter() {
+        let visits_all = self.each(&callers, &held, |batch| {
+            for (_, nearest, frames) in batch.iter() {
                 let mut at = mixed(u64::from(nearest));
                 for frame in frames {
                     let step = match frame {
@@ -189,8 +191,8 @@ impl FoldAttempt<'_, '_> {
                     }
                 }
             }
-            visited += part.stacks.len();
-            has_room = visited >= count / 4 && sample.len() * count <= most * visited;
+            visited += batch.stacks.len();
+            has_room = visited >= held.len() / 4 && sample.len() * held.len() <= most * visited;
             sample.len() <= most && !has_room
         });
         !visits_all && !has_room
@@ -200,8 +202,9 @@ impl FoldAttempt<'_, '_> {
     pub(super) fn find(&self, table: &mut StackTable, goals: &mut Goals) -> bool {
         let room = self.room;
         goals.clear();
-        self.each(|part| {
-            goals.set(table, part.iter());
+        let callers = self.kept.callers(self.count);
+        self.each(&callers, &self.by_nearest(&callers), |batch| {
+            goals.set(table, batch.iter());
             goals.made.len() <= room
         })
     }

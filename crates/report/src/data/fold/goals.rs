@@ -5,7 +5,6 @@ use super::omitted::Key;
 use heaptap_model::profile::index::{Index, Seed};
 use heaptap_model::stacks::calls::Call;
 use heaptap_model::stacks::{Frame, FrameId, Function, NodeId, StackTable, TextId};
-use heaptap_model::touch::touch;
 
 /// Name of omitted frames.
 pub(super) const OTHER: &str = "(other)";
@@ -27,11 +26,18 @@ pub(super) struct Goals {
     of: Vec<u32>,
     /// Callsites to create: their callers, as in `of`, and frames.
     pub(super) made: Vec<(u32, FrameId)>,
-    /// Position in `made`, by caller and frame.
+    /// Kept callsite whose sums are created.
+    nearest: u32,
+    /// Position in `made` of its first callsite.
+    first: usize,
+    /// Position in `made`, by caller and frame, of its callsites.
     children: Index,
     seed: Seed,
     shorts: Shorts,
 }
+
+/// Number of callsites with which an index is small.
+const FEW: usize = 256;
 
 /// Marks a callsite to create.
 const MADE: u32 = 1 << 31;
@@ -69,32 +75,32 @@ impl Goals {
         Goals {
             of: vec![NONE; count],
             made: Vec::new(),
+            nearest: NONE,
+            first: 0,
             children: Index::default(),
             seed: Seed::default(),
             shorts: Shorts::of(table),
         }
     }
 
-    fn hash(&self, parent: u32, frame: FrameId) -> u64 {
-        self.seed
-            .number(u64::from(parent) << 32 | u64::from(frame.0))
-    }
-
     /// Removes all targets.
     pub(super) fn clear(&mut self) {
+        self.start(NONE);
         self.made.clear();
-        self.children.clear();
+        self.first = 0;
     }
 
     /// Sets the targets of stacks: the nearest kept callsite of each, and the frames of its sum below
-    /// that. There are few enough to read ahead for all of them.
+    /// that. Those with the same nearest callsite follow each other.
     pub(super) fn set<'p>(
         &mut self,
         table: &mut StackTable,
-        stacks: impl Iterator<Item = (u32, u32, &'p [Short])> + Clone,
+        stacks: impl Iterator<Item = (u32, u32, &'p [Short])>,
     ) {
-        self.read_ahead(stacks.clone().map(|(_, nearest, frames)| (nearest, frames)));
         for (stack, nearest, frames) in stacks {
+            if nearest != self.nearest {
+                self.start(nearest);
+            }
             self.of[stack as usize] = frames.iter().fold(nearest, |at, frame| {
                 let frame = self.shorts.frame(table, *frame);
                 self.child(at, frame)
@@ -102,28 +108,20 @@ impl Goals {
         }
     }
 
-    /// Reads what the search for these targets will read, as far as they are created already: one frame
-    /// of all stacks after the other.
-    fn read_ahead<'p>(&self, stacks: impl Iterator<Item = (u32, &'p [Short])>) {
-        let mut stacks: Vec<(u32, &[Short])> = stacks.collect();
-        while !stacks.is_empty() {
-            stacks.retain_mut(|(at, frames)| {
-                let Some((frame, rest)) = frames.split_first() else {
-                    return false;
-                };
-                let known = self.shorts.known(*frame);
-                let found = known.and_then(|frame| self.children.likely(self.hash(*at, frame)));
-                *frames = rest;
-                *at = MADE | found.unwrap_or(0);
-                found.is_some()
-            });
-            let made = stacks.iter().map(|(at, _)| (at ^ MADE) as usize);
-            touch(made.map(|at| self.made[at].0 as u8));
+    /// Forgets the callees below other kept callsites, so that those of this one are in a cache.
+    fn start(&mut self, nearest: u32) {
+        self.nearest = nearest;
+        match self.made.len() - self.first <= FEW {
+            true => self.children.clear(),
+            // It takes as long to clear an index as it is large.
+            false => self.children = Index::default(),
         }
+        self.first = self.made.len();
     }
 
     fn child(&mut self, parent: u32, frame: FrameId) -> u32 {
-        let (hash, next) = (self.hash(parent, frame), self.made.len() as u32);
+        let key = u64::from(parent) << 32 | u64::from(frame.0);
+        let (hash, next) = (self.seed.number(key), self.made.len() as u32);
         let made = &self.made;
         let is_it = |at: u32| made[at as usize] == (parent, frame);
         let (at, there) = self.children.find_or_insert(hash, next, is_it);
@@ -186,15 +184,6 @@ impl Shorts {
             of: vec![NONE; table.frames().len()],
             others: vec![NONE; table.libraries().len() * Key::PER_LIBRARY as usize],
         }
-    }
-
-    /// Returns the frame of a sum, unless it is not created yet.
-    fn known(&self, short: Short) -> Option<FrameId> {
-        let known = match short {
-            Short::Other(key) => self.others[key.0 as usize],
-            Short::Frame(frame) => self.of[frame as usize],
-        };
-        (known != NONE).then_some(FrameId(known))
     }
 
     fn frame(&mut self, table: &mut StackTable, short: Short) -> FrameId {

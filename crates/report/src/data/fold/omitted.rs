@@ -74,11 +74,6 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Returns the number of all stacks.
-    pub(super) fn stack_count(&self) -> u32 {
-        self.stacks.len() as u32
-    }
-
     /// Reads a stack of which the first `depth` frames remain. Returns `None` if that is all of it.
     pub(super) fn read(&mut self, stack: u32, depth: u32) -> Option<Omitted> {
         // After 4 billion stacks, a library could be missed once.
