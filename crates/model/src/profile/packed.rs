@@ -51,16 +51,6 @@ impl Unnumbered {
         let hash = self.seed.bytes(&self.bytes[start..end]);
         self.stacks.push((hash, end));
     }
-
-    /// Returns the number of stacks.
-    pub fn len(&self) -> usize {
-        self.stacks.len()
-    }
-
-    /// Returns whether there are no stacks.
-    pub fn is_empty(&self) -> bool {
-        self.stacks.is_empty()
-    }
 }
 
 impl PackedStacks {
@@ -265,6 +255,7 @@ mod tests {
         assert_eq!(backwards, frames);
         assert_eq!((stacks.get(none), stacks.len()), (&[][..], 3));
     }
+
     #[test]
     fn ids_of_a_batch_are_those_of_one_stack_after_the_other() {
         let mut random = 1u32;
