@@ -166,18 +166,16 @@ pub(super) fn rewrite(
         // rest of the file belongs to it. This includes empty records before it, which the
         // unreadable one delimited.
         let is_overrun = read_to > record.body_range().end;
+        done.records += 1;
         if bytes > 0 {
-            done.records += 1;
             out.held = 0;
-        } else if done.damage.count == before && !is_overrun {
-            done.records += 1;
-            out.held += RECORD_HEADER_BYTES;
-            if out.held >= MAX_HELD {
-                out.held = 0;
-            }
         } else {
             out.held += RECORD_HEADER_BYTES;
-            done.records = (done.records + 1) - out.take_back();
+            if is_overrun || done.damage.count > before {
+                done.records -= out.take_back();
+            } else if out.held >= MAX_HELD {
+                out.held = 0;
+            }
         }
         out.flush_if_full()?;
         // Damage within a sub-record is more specific than a record that is cut short.

@@ -91,7 +91,7 @@ pub fn both<A: Send, B>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> 
     })
 }
 
-/// Parts that [`pipe`] makes before they are used.
+/// Parts that are made before they are used.
 const AHEAD: usize = 2;
 
 /// Makes parts on another thread, if two are allowed, and uses them on this one, in order, until there
@@ -130,9 +130,8 @@ pub fn pipe<T: Send>(
 }
 
 /// Makes a part of each input, and uses them on this thread, in order, until there are no more or
-/// `use_part` returns `false`. Returns whether it never did. Two threads make parts, if two are allowed:
-/// this one does while the next part is not there. Each has a `scratch` of its own. No thread is started
-/// for a single part.
+/// `use_part` returns `false`. Returns whether it never did. All threads make parts, this one while the
+/// next part is not there. Each has a `scratch` of its own. No thread is started for a single part.
 ///
 /// # Panics
 /// Panics if one of them does.
@@ -153,12 +152,19 @@ pub fn in_order<I: Send, T: Send, S: Send>(
     let take = || inputs.lock().unwrap_or_else(PoisonError::into_inner).next();
     let (send, receive) = mpsc::sync_channel(AHEAD);
     std::thread::scope(|scope| {
-        let (make, take, mut its) = (&make, &take, scratch());
-        let maker = scope.spawn(for_thread(move || {
-            while let Some((at, input)) = take()
-                && send.send((at, make(&mut its, input))).is_ok()
-            {}
-        }));
+        let (make, take) = (&make, &take);
+        let makers: Vec<_> = (1..threads().get().min(MAX_THREADS))
+            .map(|_| {
+                let (send, mut its) = (send.clone(), scratch());
+                scope.spawn(for_thread(move || {
+                    while let Some((at, input)) = take()
+                        && send.send((at, make(&mut its, input))).is_ok()
+                    {}
+                }))
+            })
+            .collect();
+        // So that the last of them ends the channel.
+        drop(send);
         let mut ready = BTreeMap::new();
         let mut next = 0;
         let uses_all = loop {
@@ -186,8 +192,10 @@ pub fn in_order<I: Send, T: Send, S: Send>(
             }
         };
         drop(receive);
-        if let Err(panic) = maker.join() {
-            std::panic::resume_unwind(panic);
+        for maker in makers {
+            if let Err(panic) = maker.join() {
+                std::panic::resume_unwind(panic);
+            }
         }
         uses_all
     })

@@ -60,8 +60,7 @@ impl OwnFrames {
 
     /// Returns the app frame nearest to the allocation; without one, the nearest frame with a name;
     /// otherwise the allocating frame. `None` without frames. The outermost frame is the first.
-    pub fn of_stack(&self, frames: &[FrameId]) -> Option<FrameId> {
-        let frames = frames.iter().copied();
+    pub fn of_stack(&self, frames: impl Iterator<Item = FrameId>) -> Option<FrameId> {
         frames.max_by_key(|frame| self.0[frame.0 as usize])
     }
 }
@@ -157,10 +156,7 @@ mod tests {
             Kind::Java,
         );
         let frames = OwnFrames::of(&table);
-        let own = |stack: &[FrameId]| {
-            let outermost_first: Vec<FrameId> = stack.iter().rev().copied().collect();
-            frames.of_stack(&outermost_first)
-        };
+        let own = |stack: &[FrameId]| frames.of_stack(stack.iter().rev().copied());
         assert_eq!(own(&[vector, bare, append, java]), Some(append));
         assert_eq!(own(&[draw, view, java]), Some(java));
         assert_eq!(

@@ -2,9 +2,9 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use heaptap_model::parallel;
 use libdeflater::{CompressionLvl, Compressor, Decompressor};
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Maximum bytes of a block before compression.
 const BLOCK: usize = 4 << 20;
@@ -34,36 +34,19 @@ impl Blocks {
         let level = CompressionLvl::new(level).unwrap_or_default();
         // Two blocks even of small data: on any machine the same ones, and half the time on most.
         let block = data.len().div_ceil(2).clamp(WORTH, BLOCK);
-        let chunks: Vec<&[u8]> = data.chunks(block).collect();
-        let threads = heaptap_model::parallel::threads().get();
-        let next = AtomicUsize::new(0);
-        let work = || {
-            let mut compressor = Compressor::new(level);
-            let mut done = Vec::new();
-            loop {
-                let at = next.fetch_add(1, Ordering::Relaxed);
-                let Some(chunk) = chunks.get(at) else {
-                    return done;
-                };
-                done.push((at, chunk.len(), zlib(&mut compressor, chunk)));
-            }
-        };
-        let mut done = std::thread::scope(|scope| {
-            let more: Vec<_> = (1..threads.min(chunks.len()))
-                .map(|_| scope.spawn(work))
-                .collect();
-            let mut done = work();
-            for thread in more {
-                done.append(&mut thread.join().expect("compression does not panic"));
-            }
-            done
-        });
-        done.sort_unstable_by_key(|(at, ..)| *at);
-        Blocks(
-            done.into_iter()
-                .map(|(_, bytes, packed)| (bytes, packed))
-                .collect(),
-        )
+        let compress =
+            |compressor: &mut Compressor, chunk: &[u8]| (chunk.len(), zlib(compressor, chunk));
+        let mut blocks = Vec::new();
+        parallel::in_order(
+            data.chunks(block),
+            || Compressor::new(level),
+            compress,
+            |block| {
+                blocks.push(block);
+                true
+            },
+        );
+        Blocks(blocks)
     }
 
     /// Writes the elements.

@@ -23,7 +23,7 @@ mod omitted;
 mod weights;
 
 use super::header::Folded;
-use attempt::FoldAttempt;
+use attempt::{FoldAttempt, HASH_STRIDE};
 use goals::{Detail, Goals, Targets};
 use heaptap_analyze::native::sampled::SmallSamples;
 use heaptap_model::parallel;
@@ -167,10 +167,9 @@ fn tree_within(
     Some(nodes)
 }
 
-/// Returns about how many callsites are the ends of stacks with values or call such ends: a tree has these
-/// and others. The estimate counts only those whose hash is a multiple of some number.
+/// Returns about how many callsites are the ends of stacks with values, or call such ends: a tree has
+/// these and others.
 fn least_callsites(stacks: &PackedStacks, weights: &Weights) -> usize {
-    const STRIDE: u64 = 64;
     let seed = Seed::default();
     let parts = parallel::ranges(stacks.len(), ROWS, |range| {
         let mut sample: HashSet<u64, FastHash> = HashSet::default();
@@ -183,13 +182,13 @@ fn least_callsites(stacks: &PackedStacks, weights: &Weights) -> usize {
             sample.extend(
                 hashes
                     .into_iter()
-                    .filter(|hash| hash.is_multiple_of(STRIDE)),
+                    .filter(|hash| hash.is_multiple_of(HASH_STRIDE)),
             );
         }
         sample
     });
     let all: HashSet<u64, FastHash> = parts.into_iter().flatten().collect();
-    all.len() * STRIDE as usize
+    all.len() * HASH_STRIDE as usize
 }
 
 /// Sums of a dump's rows by target. All dumps have the same few targets, so each target has an

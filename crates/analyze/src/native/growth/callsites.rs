@@ -100,14 +100,11 @@ impl Callsites {
 fn own_frames(table: &StackTable, stacks: &PackedStacks) -> Vec<Option<FrameId>> {
     let owners = OwnFrames::of(table);
     let parts = parallel::ranges(stacks.len(), PART, |range| {
-        let mut frames = Vec::new();
         let own = range.map(|id| {
             let mut packed = stacks.get(id as u32);
-            frames.clear();
-            frames.extend(std::iter::from_fn(|| {
+            owners.of_stack(std::iter::from_fn(|| {
                 packed::first(&mut packed).map(FrameId)
-            }));
-            owners.of_stack(&frames)
+            }))
         });
         own.collect::<Vec<_>>()
     });

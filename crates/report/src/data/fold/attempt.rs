@@ -22,8 +22,8 @@ pub(super) struct FoldAttempt<'a, 'w> {
     pub(super) room: usize,
 }
 
-/// The estimate counts only sums whose hash is a multiple of this.
-const HASH_STRIDE: u64 = 64;
+/// An estimate counts only what has a hash that is a multiple of this.
+pub(super) const HASH_STRIDE: u64 = 64;
 /// Minimum room for an estimate; below it the sampling error exceeds the margin.
 const MIN_ESTIMATED_CALLSITES: usize = 1 << 16;
 
