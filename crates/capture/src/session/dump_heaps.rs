@@ -26,6 +26,8 @@ use heaptap_adb::{Command, DeviceError};
 const SETTLED: Duration = Duration::from_secs(5);
 /// Interval for checking a file that might still grow.
 const LOOK: Duration = Duration::from_millis(300);
+/// Maximum time in which a loaded device gets from the fork of a shell to its next program.
+const FORK_LIMIT: Duration = Duration::from_secs(10);
 /// Maximum length of device output to keep.
 const LONGEST_WORDS: usize = 4 << 10;
 
@@ -145,8 +147,15 @@ impl Session {
             ));
         };
         let log = &self.header().remote_path;
-        let facts = probe::process(&self.device, pid).await?;
-        Ok(facts.filter(|facts| facts.writes_to(log)))
+        let until = Instant::now() + FORK_LIMIT;
+        loop {
+            match probe::process(&self.device, pid).await? {
+                Some(facts) if facts.will_write_to(log) && Instant::now() < until => {
+                    tokio::time::sleep(LOOK).await;
+                }
+                facts => return Ok(facts.filter(|facts| facts.writes_to(log))),
+            }
+        }
     }
 
     /// Returns the heap files of this session.

@@ -37,7 +37,17 @@ impl ProcessFacts {
         let perfetto = self.args.first().is_some_and(|name| is(name, "perfetto"));
         let script = self.args.first().is_some_and(|name| is(name, "sh"))
             && self.args.iter().any(|arg| is(arg, SCRIPT_NAME));
-        (perfetto || script) && self.args.iter().any(|a| a == path.as_bytes())
+        (perfetto || script) && self.names(path)
+    }
+
+    /// Returns whether it is about to become one of these: a shell that has forked, but not yet
+    /// replaced its program.
+    pub(super) fn will_write_to(&self, path: &str) -> bool {
+        !self.writes_to(path) && self.names(path)
+    }
+
+    fn names(&self, path: &str) -> bool {
+        self.args.iter().any(|arg| arg == path.as_bytes())
     }
 }
 
@@ -331,6 +341,11 @@ mod tests {
         assert!(facts(b"/system/bin/perfetto\0-o\0/x/t\0").writes_to("/x/t"));
         assert!(!facts(b"perfetto\0-o\0/x/tt\0").writes_to("/x/t"));
         assert!(!facts(b"rm\0/x/t\0").writes_to("/x/t"));
+        let script = facts(b"sh\0-c\0echo\0heaptap-dumpheap\0/x/t\0");
+        assert!(script.writes_to("/x/t") && !script.will_write_to("/x/t"));
+        let shell = facts(b"sh\0-c\0sh -c $2 heaptap-dumpheap $1 &\0sh\0/x/t\0");
+        assert!(!shell.writes_to("/x/t") && shell.will_write_to("/x/t"));
+        assert!(!shell.will_write_to("/x/other"));
     }
 
     #[test]
