@@ -2,14 +2,14 @@
 
 use crate::analyze::filter::Filter;
 use crate::analyze::histogram::{Histogram, HistogramKey, ObjectScope, Row, histogram};
-use crate::analyze::holders::{self, Holders, Reading};
+use crate::analyze::holders::{Holders, KindedReferrers, Members, Reading, Search};
 use crate::analyze::label;
 use crate::analyze::largest::{self, Large};
 use crate::analyze::leaks::{self, Leaks};
 use crate::analyze::paths::{Path, Ways};
 use crate::analyze::tree::{self, Tree};
 use crate::analyze::waste::{self, Waste};
-use crate::heap_graph::{ClassIndex, DumpSource, ObjectIndex};
+use crate::heap_graph::{ClassIndex, DumpSource, HeapGraph, ObjectIndex};
 use crate::heaps::java::diff::{ChangeRow, DiffReport};
 use crate::heaps::java::facts::Figures;
 use crate::heaps::java::{JavaHeap, ProgressReporter};
@@ -42,17 +42,17 @@ pub(super) fn part(
     progress: &ProgressReporter,
 ) -> JavaPart {
     let graph = &heap.graph;
-    let dominators = heap.dominators();
+    let reverse = || KindedReferrers::new(graph, heap.follow, Reading::Ahead);
+    let (referrers, dominators) = parallel::both(reverse, || heap.dominators());
     progress.begin("writing the page");
     let everything = Filter::default();
     let by = |by| histogram(graph, ObjectScope::Reachable(dominators), by, &everything);
     let classes = by(HistogramKey::Class);
-    let garbage = graph
-        .objects()
-        .filter(|&object| !dominators.is_reachable(object))
-        .fold((0, 0u64), |(count, bytes), object| {
-            (count + 1, bytes.saturating_add(graph.shallow_bytes(object)))
-        });
+    let reachable = dominators.reachable();
+    let garbage = reachable.objects().missing(graph.len());
+    let garbage = garbage.fold((0, 0u64), |(count, bytes), object| {
+        (count + 1, bytes.saturating_add(graph.shallow_bytes(object)))
+    });
     let total = classes
         .total
         .shallow_bytes
@@ -71,10 +71,13 @@ pub(super) fn part(
             true => leaks::find(graph),
             false => leaks::find_without_texts(graph),
         },
-        waste: waste::find(graph, &dominators.reachable(), WASTE),
+        waste: waste::find(graph, &reachable, WASTE),
         tree: tree::merged(graph, dominators, total / LEAST_SHARE),
     };
-    let search = || holders_of_classes(heap, &classes.rows, change.as_ref());
+    let search = || {
+        let search = Search::new(referrers, &reachable);
+        holders_of_classes(graph, search, &classes.rows, change.as_ref())
+    };
     let (held, rest) = parallel::both(search, analyse);
     let page = JavaPage {
         name: heap.name(),
@@ -127,11 +130,11 @@ fn largest_with_paths(heap: &JavaHeap, least: u64) -> Vec<(Large, Path)> {
 /// Returns the holders of the classes that grew most, and of those with most shallow bytes. Names
 /// are those of `diff`, without parts that differ between runs.
 fn holders_of_classes(
-    heap: &JavaHeap,
+    graph: &HeapGraph,
+    mut search: Search<'_>,
     rows: &[Row],
     change: Option<&Change>,
 ) -> Vec<(String, Holders)> {
-    let graph = &heap.graph;
     let mut rows: Vec<_> = rows.iter().collect();
     rows.sort_by_key(|row| {
         let own = row.sums.shallow_bytes.saturating_add(row.sums.native_bytes);
@@ -144,20 +147,20 @@ fn holders_of_classes(
         .map(|row| Cow::Borrowed(row.name.as_str()))
         .chain(largest.map(|row| label::without_address(&row.name)))
         .collect();
-    let mut place: HashMap<Cow<'_, str>, usize> = HashMap::new();
+    let mut place: HashMap<Cow<'_, str>, u8> = HashMap::new();
     names.retain(|name| {
-        let next = place.len();
+        let next = place.len() as u8;
         *place.entry(name.clone()).or_insert(next) == next
     });
-    let of_class: Vec<Option<usize>> = (0..graph.classes().len() as u32)
+    let of_class: Vec<Option<u8>> = (0..graph.classes().len() as u32)
         .map(|class| {
             let name = label::class_name(graph, ClassIndex(class));
             place.get(label::without_address(name).as_ref()).copied()
         })
         .collect();
-    let mut search = holders::Search::new(graph, heap.dominators(), heap.follow, Reading::Ahead);
-    let searched = names.into_iter().enumerate().map(|(at, name)| {
-        let holders = search.holders(&name, holders::objects_of(graph, &of_class, at));
+    let members = Members::of(graph, &of_class);
+    let searched = names.into_iter().zip(0..).map(|(name, group)| {
+        let holders = search.holders(&name, members.of_group(group));
         (name.into_owned(), holders)
     });
     searched.collect()

@@ -3,7 +3,7 @@
 use super::dsl::{Heap, heap};
 use super::filter::Filter;
 use super::histogram::{Histogram, HistogramKey, ObjectScope, Sums, by_root, histogram};
-use super::holders::{self, Reading};
+use super::holders::{self, KindedReferrers, Reading};
 use super::{diff, inspect, largest, paths, tree};
 use heaptap_model::heap_graph::{
     Dominators, Follow, HeapKind, Reachable, Referrers, ShortestPaths,
@@ -237,7 +237,9 @@ fn all_paths_merge_by_class_and_field() {
     let lab = lab();
     let follow = Follow::default();
     let dominators = Dominators::compute(&lab.graph, follow);
-    let mut search = holders::Search::new(&lab.graph, &dominators, follow, Reading::OnDemand);
+    let referrers = KindedReferrers::new(&lab.graph, follow, Reading::OnDemand);
+    let reachable = dominators.reachable();
+    let mut search = holders::Search::new(referrers, &reachable);
     let mut of = |name: &str, targets: &[&str]| {
         let targets: Vec<_> = targets.iter().map(|t| lab.at(t)).collect();
         drawn(&search.holders(name, targets))
@@ -275,7 +277,9 @@ fn linked_lists_share_a_node_and_dead_ends_are_left_out() {
     let list = heap(&text);
     let follow = Follow::default();
     let dominators = Dominators::compute(&list.graph, follow);
-    let mut search = holders::Search::new(&list.graph, &dominators, follow, Reading::Ahead);
+    let referrers = KindedReferrers::new(&list.graph, follow, Reading::Ahead);
+    let reachable = dominators.reachable();
+    let mut search = holders::Search::new(referrers, &reachable);
     let tree = search.holders("last", vec![list.at("n4999")]);
     assert_eq!(
         drawn(&tree),

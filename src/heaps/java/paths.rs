@@ -7,7 +7,7 @@ use super::facts::{Figures, HeapFacts};
 use super::heap::JavaHeap;
 use crate::analyze::filter::Filter;
 use crate::analyze::histogram::Sums;
-use crate::analyze::holders::{self, Holders, Reading};
+use crate::analyze::holders::{self, Holders, KindedReferrers, Reading};
 use crate::analyze::inspect::{self, Inspection};
 use crate::analyze::label;
 use crate::analyze::leaks;
@@ -285,7 +285,9 @@ pub fn paths(
     }
     let asked = |object: ObjectIndex| reachable.binary_search(&object).is_ok().then_some(0);
     sums.retained = dominators.retained_by(1, asked)[0];
-    let mut search = holders::Search::new(graph, dominators, heap.follow, Reading::OnDemand);
+    let referrers = KindedReferrers::new(graph, heap.follow, Reading::OnDemand);
+    let all_reachable = dominators.reachable();
+    let mut search = holders::Search::new(referrers, &all_reachable);
     let tree = search.holders(&name, reachable.clone());
     let largest = || {
         let size = |&o: &ObjectIndex| (dominators.retained(o).total_bytes(), std::cmp::Reverse(o));

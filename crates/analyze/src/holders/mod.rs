@@ -16,12 +16,12 @@
 mod kinds;
 mod tree;
 
-pub use kinds::Reading;
+pub use kinds::{KindedReferrers, Reading};
 
 use super::paths::{self, Link, RootReason};
-use heaptap_model::heap_graph::{Dominators, Follow, HeapGraph, ObjectIndex, ObjectSet};
-use kinds::{KindedReferrers, NO_KIND};
-use tree::{NOWHERE, Tree};
+use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, ObjectSet, Reachable};
+use kinds::NO_KIND;
+use tree::{NOWHERE, Tree, UNREACHABLE};
 
 /// Objects of one class that refer by one field to those of the parent node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,58 +56,69 @@ pub struct Holders {
     pub nodes: Vec<Holder>,
 }
 
-/// Returns the objects of the classes to which `number_of` gives that number, ascending. A walk over
-/// all objects for each number takes less memory than lists for all numbers.
-pub fn objects_of(
-    graph: &HeapGraph,
-    number_of: &[Option<usize>],
-    number: usize,
-) -> Vec<ObjectIndex> {
-    let is_of = |&object: &ObjectIndex| number_of[graph.class_of(object).at()] == Some(number);
-    graph.objects().filter(is_of).collect()
+/// Objects of several groups of classes, in a byte per object: a walk over all objects for each group
+/// takes far longer.
+pub struct Members {
+    groups: Vec<u8>,
 }
 
-/// Search for holders. Several searches in one heap share the reversed references and the names of
-/// references.
+/// Objects of no group.
+const NO_GROUP: u8 = u8::MAX;
+
+impl Members {
+    /// Finds the objects of the groups below 255 that `group_of` gives to classes.
+    pub fn of(graph: &HeapGraph, group_of: &[Option<u8>]) -> Members {
+        let group = |object| group_of[graph.class_of(object).at()].unwrap_or(NO_GROUP);
+        Members {
+            groups: graph.objects().map(group).collect(),
+        }
+    }
+
+    /// Returns the objects of a group, ascending.
+    pub fn of_group(&self, group: u8) -> Vec<ObjectIndex> {
+        memchr::memchr_iter(group, &self.groups)
+            .map(|at| ObjectIndex(at as u32))
+            .collect()
+    }
+}
+
+/// Search for holders among reachable objects. Several searches in one heap share the reversed
+/// references and the names of references.
 pub struct Search<'a> {
     graph: &'a HeapGraph,
-    dominators: &'a Dominators,
     referrers: KindedReferrers<'a>,
     roots: ObjectSet,
-    /// Node by object; [`NOWHERE`] for those that are in no node yet.
+    reachable: &'a Reachable,
+    /// Node by object; [`NOWHERE`] for those that are in no node yet, [`UNREACHABLE`] for those that
+    /// never are.
     node_of: Vec<u32>,
 }
 
 impl<'a> Search<'a> {
-    /// Prepares searches along the references that `follow` follows. Needs 8 bytes per object and 6
-    /// per reference.
-    pub fn new(
-        graph: &'a HeapGraph,
-        dominators: &'a Dominators,
-        follow: Follow,
-        reading: Reading,
-    ) -> Search<'a> {
+    /// Prepares searches. Needs 4 bytes per object.
+    pub fn new(referrers: KindedReferrers<'a>, reachable: &'a Reachable) -> Search<'a> {
+        let graph = referrers.kinds.graph;
         let mut roots = ObjectSet::new(graph.len());
         for root in graph.roots() {
             roots.insert(root.object);
         }
         Search {
             graph,
-            dominators,
-            referrers: KindedReferrers::new(graph, dominators, follow, reading),
+            referrers,
             roots,
-            node_of: vec![NOWHERE; graph.len()],
+            reachable,
+            node_of: Vec::new(),
         }
     }
 
     /// Merges the paths from `targets` to roots. Unreachable targets do not count.
     pub fn holders(&mut self, name: &str, mut targets: Vec<ObjectIndex>) -> Holders {
-        targets.retain(|&o| self.dominators.is_reachable(o));
+        targets.retain(|&o| self.reachable.contains(o));
         let Some(&example) = targets.first() else {
             return Holders::default();
         };
         let graph = self.graph;
-        self.node_of.fill(NOWHERE);
+        self.forget_nodes();
         let mut tree = Tree::default();
         tree.add(NO_KIND, NOWHERE, NOWHERE, example);
         for &target in &targets {
@@ -133,6 +144,9 @@ impl<'a> Search<'a> {
                 owners.extend(self.referrers.to(object));
                 for &(owner, entry) in &owners {
                     let known = self.node_of[owner.at()];
+                    if known == UNREACHABLE {
+                        continue;
+                    }
                     if tree.leads_back(known, below) {
                         continue;
                     }
@@ -158,6 +172,13 @@ impl<'a> Search<'a> {
             level = next;
         }
         tree.finish(name, &self.referrers.kinds)
+    }
+
+    fn forget_nodes(&mut self) {
+        self.node_of.clear();
+        self.node_of.resize(self.graph.len(), NOWHERE);
+        let unreachable = self.reachable.objects().missing(self.graph.len());
+        unreachable.for_each(|object| self.node_of[object.at()] = UNREACHABLE);
     }
 
     #[inline]

@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Node of an object that is not in any node yet.
 pub(super) const NOWHERE: u32 = u32::MAX;
+/// Node of an object that no root reaches.
+pub(super) const UNREACHABLE: u32 = u32::MAX - 1;
 /// Number of nodes to search back for a cycle. A longer cycle is shown as another holder.
 const MAX_CYCLE_LEN: usize = 64;
 

@@ -16,7 +16,7 @@ pub(super) const WORTH_THREADS: usize = 100_000;
 
 /// Number of objects after which the contents that a thread has read are released: some ten
 /// megabytes of a dump. Objects mostly follow one another there as they do here.
-const RELEASE_INTERVAL_OBJECTS: usize = 1 << 19;
+const RELEASE_INTERVAL_OBJECTS: usize = 1 << 18;
 
 impl<'g> Scope<'g> {
     pub fn new(graph: &'g HeapGraph, reachable: &'g Reachable) -> Scope<'g> {

@@ -39,13 +39,23 @@ impl ObjectSet {
 
     /// Returns the objects in the set, ascending.
     pub fn iter(&self) -> impl Iterator<Item = ObjectIndex> + '_ {
-        self.bits.iter().enumerate().flat_map(|(at, &word)| {
-            let mut rest = word;
-            std::iter::from_fn(move || {
-                let bit = (rest != 0).then(|| rest.trailing_zeros())?;
-                rest &= rest - 1;
-                Some(ObjectIndex(at as u32 * 64 + bit))
-            })
-        })
+        of_bits(self.bits.iter().copied())
     }
+
+    /// Returns the objects of a graph with `objects` objects that are not in the set, ascending.
+    pub fn missing(&self, objects: usize) -> impl Iterator<Item = ObjectIndex> + '_ {
+        let missing = of_bits(self.bits.iter().map(|word| !word));
+        missing.take_while(move |object| object.at() < objects)
+    }
+}
+
+fn of_bits(words: impl Iterator<Item = u64>) -> impl Iterator<Item = ObjectIndex> {
+    words.enumerate().flat_map(|(at, word)| {
+        let mut rest = word;
+        std::iter::from_fn(move || {
+            let bit = (rest != 0).then(|| rest.trailing_zeros())?;
+            rest &= rest - 1;
+            Some(ObjectIndex(at as u32 * 64 + bit))
+        })
+    })
 }

@@ -21,21 +21,20 @@ pub struct Referrers {
 impl Referrers {
     /// Reverses the references of all objects, reachable or not.
     pub fn of(graph: &HeapGraph, follow: Follow) -> Referrers {
-        Referrers::from_owners(graph, follow, |_| true, |_, _, _| {})
+        Referrers::with_entries(graph, follow, |_, _, _| {})
     }
 
-    /// Reverses the references of the objects that `counts` accepts. Passes each entry with its
-    /// owner and the position of the reference among the owner's; `None` for a referent. Owners
-    /// come in any order, the references of each one after the other.
-    pub fn from_owners(
+    /// Does the same, and passes each entry with its owner and the position of the reference among
+    /// the owner's; `None` for a referent. Owners come in any order, the references of each one after
+    /// the other.
+    pub fn with_entries(
         graph: &HeapGraph,
         follow: Follow,
-        counts: impl Fn(ObjectIndex) -> bool,
         mut each: impl FnMut(usize, ObjectIndex, Option<usize>),
     ) -> Referrers {
         let edges = Edges::new(graph, follow);
         let mut starts = vec![0u32; graph.len() + 1];
-        for owner in graph.objects().filter(|&owner| counts(owner)) {
+        for owner in graph.objects() {
             distinct(&edges, owner, |target, _| starts[target.at()] += 1);
         }
         let mut sum = 0;
@@ -45,7 +44,7 @@ impl Referrers {
         }
         // From the end, so that owners are ascending and each start is correct afterwards.
         let mut owners = vec![ObjectIndex::NONE; sum as usize];
-        for owner in graph.objects().rev().filter(|&owner| counts(owner)) {
+        for owner in graph.objects().rev() {
             distinct(&edges, owner, |target, position| {
                 let start = &mut starts[target.at()];
                 *start -= 1;

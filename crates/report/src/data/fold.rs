@@ -71,9 +71,10 @@ pub fn fold(profile: &mut StackProfile, most: usize) -> Option<Folded> {
     }
     let mut goals = Goals::new(&mut profile.table, stacks.len());
     let mut attempt = FoldAttempt {
+        stacks: &stacks,
         weights: &weights,
         kept: Kept::new(&stacks, &weights, profile.table.frames().len()),
-        walk: Walk::of(&profile.table, &stacks),
+        walk: Walk::of(&profile.table),
         count: 0,
         detail: Detail::Functions,
         room: 0,

@@ -4,18 +4,21 @@
 use super::NONE;
 use super::goals::{Detail, Goals, Short};
 use super::kept::Kept;
-use super::omitted::Walk;
+use super::omitted::{Omitted, Walk};
 use super::weights::Weights;
 use heaptap_model::parallel;
 use heaptap_model::profile::index::FastHash;
+use heaptap_model::profile::packed::PackedStacks;
 use heaptap_model::stacks::{Frame, StackTable};
+use heaptap_model::touch::{BATCH, touch};
 use std::collections::HashSet;
 
 /// Attempt with the first `count` callsites.
-pub(super) struct FoldAttempt<'a, 'w> {
+pub(super) struct FoldAttempt<'a> {
+    pub(super) stacks: &'a PackedStacks,
     pub(super) weights: &'a Weights,
     pub(super) kept: Kept<'a>,
-    pub(super) walk: Walk<'w>,
+    pub(super) walk: Walk,
     pub(super) count: usize,
     pub(super) detail: Detail,
     /// Maximum number of callsites in addition to the kept ones.
@@ -49,7 +52,7 @@ impl Batch {
     }
 }
 
-impl FoldAttempt<'_, '_> {
+impl FoldAttempt<'_> {
     /// Finds the targets of values for at most `most` callsites, with as much detail and then as many
     /// kept callsites as there is room for. Returns whether there is any.
     pub(super) fn search(
@@ -88,35 +91,44 @@ impl FoldAttempt<'_, '_> {
         };
     }
 
-    fn read(&self, walk: &mut Walk<'_>, callers: &[(u32, u32)], stacks: &[u32]) -> Batch {
+    fn read(&self, walk: &mut Walk, callers: &[(u32, u32)], stacks: &[u32]) -> Batch {
         let mut batch = Batch::default();
         let frames = &mut batch.frames;
-        // Nothing but the loads, so that the processor waits for many at once.
-        let stacks = stacks
-            .iter()
-            .map(|stack| (*stack, callers[self.kept.nearest(*stack) as usize]));
-        let stacks: Vec<(u32, (u32, u32))> = stacks.collect();
-        for (stack, (nearest, depth)) in stacks {
-            if let Some(omitted) = walk.read(stack, depth) {
-                match self.detail {
-                    Detail::Owners => frames.push(Short::Other(omitted.last)),
-                    _ => {
-                        let libraries = walk.libraries(&omitted).iter();
-                        frames.extend(libraries.map(|key| Short::Other(*key)));
-                    }
-                }
-                if self.detail == Detail::Functions {
-                    if omitted.owner != NONE {
-                        frames.push(Short::Frame(omitted.owner));
-                    }
-                    if omitted.owner != omitted.frame {
-                        frames.push(Short::Frame(omitted.frame));
-                    }
-                }
+        // Stacks are anywhere in memory, so they are read ahead, step by step.
+        for stacks in stacks.chunks(BATCH) {
+            let mut places = [(0, (0, 0), &[][..]); BATCH];
+            let places = &mut places[..stacks.len()];
+            for (place, stack) in places.iter_mut().zip(stacks) {
+                let nearest = callers[self.kept.nearest(*stack) as usize];
+                *place = (*stack, nearest, self.stacks.get(*stack));
             }
-            batch.stacks.push((stack, nearest, frames.len()));
+            touch(places.iter().map(|place| place.2.first().copied().unwrap_or(0)));
+            for &(stack, (nearest, depth), packed) in &*places {
+                if let Some(omitted) = walk.read(packed, depth) {
+                    self.shorten(&omitted, walk, frames);
+                }
+                batch.stacks.push((stack, nearest, frames.len()));
+            }
         }
         batch
+    }
+
+    fn shorten(&self, omitted: &Omitted, walk: &mut Walk, frames: &mut Vec<Short>) {
+        match self.detail {
+            Detail::Owners => frames.push(Short::Other(omitted.last)),
+            _ => {
+                let libraries = walk.libraries(omitted).iter();
+                frames.extend(libraries.map(|key| Short::Other(*key)));
+            }
+        }
+        if self.detail == Detail::Functions {
+            if omitted.owner != NONE {
+                frames.push(Short::Frame(omitted.owner));
+            }
+            if omitted.owner != omitted.frame {
+                frames.push(Short::Frame(omitted.frame));
+            }
+        }
     }
 
     /// Passes stacks until `visit` returns `false`. Returns whether it never did. Reads others at the same

@@ -1,7 +1,7 @@
 //! Frames of a stack below its nearest remaining caller: their libraries, and the owner of the memory.
 
 use super::NONE;
-use heaptap_model::profile::packed::{self, PackedStacks};
+use heaptap_model::profile::packed;
 use heaptap_model::stacks::{Function, Kind, LibraryId, StackTable};
 use std::sync::Arc;
 
@@ -49,8 +49,7 @@ pub(super) struct Omitted {
 
 /// Reads stacks. Clones are for other threads.
 #[derive(Clone)]
-pub(super) struct Walk<'a> {
-    stacks: &'a PackedStacks,
+pub(super) struct Walk {
     /// By frame.
     keys: Arc<[Key]>,
     /// Number of the last stack with the library, by key.
@@ -59,12 +58,11 @@ pub(super) struct Walk<'a> {
     libraries: Vec<Key>,
 }
 
-impl<'a> Walk<'a> {
-    pub(super) fn of(table: &StackTable, stacks: &'a PackedStacks) -> Walk<'a> {
+impl Walk {
+    pub(super) fn of(table: &StackTable) -> Walk {
         let functions = table.functions();
         let frames = table.frames().iter();
         Walk {
-            stacks,
             keys: frames
                 .map(|frame| Key::of(&functions[frame.function.0 as usize]))
                 .collect(),
@@ -74,12 +72,12 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Reads a stack of which the first `depth` frames remain. Returns `None` if that is all of it.
-    pub(super) fn read(&mut self, stack: u32, depth: u32) -> Option<Omitted> {
+    /// Reads a packed stack of which the first `depth` frames remain. Returns `None` if that is all of
+    /// it.
+    pub(super) fn read(&mut self, mut packed: &[u8], depth: u32) -> Option<Omitted> {
         // After 4 billion stacks, a library could be missed once.
         self.number = self.number.wrapping_add(1);
         self.libraries.clear();
-        let mut packed = self.stacks.get(stack);
         let mut count = 0;
         let mut omitted: Option<Omitted> = None;
         let mut left = depth;

@@ -471,9 +471,10 @@ fn an_attempt_is_left_out_only_where_it_would_fail() {
         kept.find(most);
         let mut goals = Goals::new(table, stacks.len());
         let mut attempt = FoldAttempt {
+            stacks: &stacks,
             weights: &weights,
             kept,
-            walk: Walk::of(table, &stacks),
+            walk: Walk::of(table),
             count: most,
             detail: Detail::Functions,
             room: usize::MAX,
@@ -514,14 +515,15 @@ fn a_stack_through_any_number_of_libraries_costs_no_more_than_through_many() {
     let leaf: Vec<NodeId> = table.stack(leaf).collect();
     let outermost_first = leaf.iter().rev().filter_map(|node| table.frame_of(*node));
     let id = stacks.id(outermost_first.map(|frame| frame.0));
-    let mut walk = Walk::of(&table, &stacks);
-    let omitted: Omitted = walk.read(id, 0).expect("it has frames");
+    let packed = stacks.get(id);
+    let mut walk = Walk::of(&table);
+    let omitted: Omitted = walk.read(packed, 0).expect("it has frames");
     let libraries = walk.libraries(&omitted);
     assert_eq!(libraries.len(), 256);
     assert_eq!(libraries.last(), Some(&omitted.last));
     assert!(
-        walk.read(id, 2)
+        walk.read(packed, 2)
             .is_some_and(|omitted| walk.libraries(&omitted).len() == 255)
     );
-    assert!(walk.read(id, 1050).is_none());
+    assert!(walk.read(packed, 1050).is_none());
 }
