@@ -14,9 +14,9 @@ pub(super) struct Scope<'g> {
 /// Number of objects below which one thread is faster than two.
 pub(super) const WORTH_THREADS: usize = 100_000;
 
-/// Number of objects after which the contents that a thread has read are released: some ten
+/// Number of objects after which the contents that a thread has read are released: about ten
 /// megabytes of a dump. Objects mostly follow one another there as they do here.
-const RELEASE_INTERVAL_OBJECTS: usize = 1 << 18;
+const RELEASE_INTERVAL_OBJECTS: usize = 1 << 17;
 
 impl<'g> Scope<'g> {
     pub fn new(graph: &'g HeapGraph, reachable: &'g Reachable) -> Scope<'g> {

@@ -102,7 +102,11 @@ impl FoldAttempt<'_> {
                 let nearest = callers[self.kept.nearest(*stack) as usize];
                 *place = (*stack, nearest, self.stacks.get(*stack));
             }
-            touch(places.iter().map(|place| place.2.first().copied().unwrap_or(0)));
+            touch(
+                places
+                    .iter()
+                    .map(|place| place.2.first().copied().unwrap_or(0)),
+            );
             for &(stack, (nearest, depth), packed) in &*places {
                 if let Some(omitted) = walk.read(packed, depth) {
                     self.shorten(&omitted, walk, frames);
