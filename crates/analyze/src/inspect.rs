@@ -163,11 +163,11 @@ fn elements(array: PrimitiveArray<'_>, most: usize) -> Vec<Value> {
     let width = array.element.bytes(8);
     let bytes = array.bytes.unwrap_or(&[]);
     let chunks = bytes.chunks_exact(width).take(most);
-    chunks.map(|chunk| element(array.element, chunk)).collect()
+    chunks.map(|chunk| value(array.element, chunk)).collect()
 }
 
-/// Decodes a value from big-endian bytes.
-fn element(basic: BasicType, bytes: &[u8]) -> Value {
+/// Decodes a value from the big-endian bytes of a dump.
+pub fn value(basic: BasicType, bytes: &[u8]) -> Value {
     let bits = bytes
         .iter()
         .fold(0u64, |bits, &byte| bits << 8 | u64::from(byte));

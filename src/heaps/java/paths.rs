@@ -593,7 +593,7 @@ fn object_report(graph: &HeapGraph, told: &Inspection) -> ObjectReport {
         elements: told
             .array
             .iter()
-            .flat_map(|array| array.elements.iter().map(|&value| written(value)))
+            .flat_map(|array| array.elements.iter().map(|&value| value.to_string()))
             .collect(),
         fields: told
             .fields
@@ -606,7 +606,7 @@ fn object_report(graph: &HeapGraph, told: &Inspection) -> ObjectReport {
                 is_static: field.is_static,
                 value: match field.value {
                     Value::Null | Value::Object(_) => None,
-                    value => Some(written(value)),
+                    value => Some(value.to_string()),
                 },
                 object: field.value.object().map(|o| Referred::of(graph, o)),
             })
@@ -622,25 +622,5 @@ fn object_report(graph: &HeapGraph, told: &Inspection) -> ObjectReport {
             .collect(),
         referrers_total: told.referrers_total,
         allocated_at: told.allocated_at.clone().map(super::facts::Site::from),
-    }
-}
-
-/// Formats a value in Java syntax.
-fn written(value: Value) -> String {
-    match value {
-        Value::Null => "null".to_owned(),
-        Value::Object(_) => "object".to_owned(),
-        Value::Dangling(id) => format!("{id} (not in the dump)"),
-        Value::Boolean(b) => b.to_string(),
-        Value::Char(unit) => match char::from_u32(unit.into()) {
-            Some(c) => format!("{c:?}"),
-            None => format!("'\\u{unit:04x}'"),
-        },
-        Value::Float(n) => n.to_string(),
-        Value::Double(n) => n.to_string(),
-        Value::Byte(n) => n.to_string(),
-        Value::Short(n) => n.to_string(),
-        Value::Int(n) => n.to_string(),
-        Value::Long(n) => n.to_string(),
     }
 }

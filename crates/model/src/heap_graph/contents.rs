@@ -4,6 +4,7 @@
 
 use super::class::BasicType;
 use super::ids::{ClassIndex, ObjectId, ObjectIndex};
+use std::fmt;
 
 /// The value of a field or an element.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,6 +31,28 @@ pub enum Value {
     Int(i32),
     /// `long`.
     Long(i64),
+}
+
+impl fmt::Display for Value {
+    /// Formats in Java syntax.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Null => f.write_str("null"),
+            Value::Object(_) => f.write_str("object"),
+            Value::Dangling(id) => write!(f, "{id} (not in the dump)"),
+            Value::Boolean(value) => value.fmt(f),
+            Value::Char(unit) => match char::from_u32((*unit).into()) {
+                Some(value) => write!(f, "{value:?}"),
+                None => write!(f, "'\\u{unit:04x}'"),
+            },
+            Value::Float(value) => value.fmt(f),
+            Value::Double(value) => value.fmt(f),
+            Value::Byte(value) => value.fmt(f),
+            Value::Short(value) => value.fmt(f),
+            Value::Int(value) => value.fmt(f),
+            Value::Long(value) => value.fmt(f),
+        }
+    }
 }
 
 impl Value {

@@ -1,0 +1,135 @@
+//! The heap and the indices that are built once: on request, or all of them ahead.
+
+use crate::ranking::Ranking;
+use heaptap_analyze::filter::Filter;
+use heaptap_analyze::histogram::{Histogram, HistogramKey, ObjectScope, histogram};
+use heaptap_model::heap_graph::{
+    Dominators, Follow, HeapGraph, ObjectId, ObjectIndex, Referrers, ShortestPaths,
+};
+use heaptap_model::parallel;
+use std::sync::OnceLock;
+
+/// A Java heap that answers queries. Any number of threads can ask at once; who asks first for an
+/// index waits until it is built.
+pub struct Explorer {
+    graph: HeapGraph,
+    follow: Follow,
+    shows_contents: bool,
+    dominators: OnceLock<Dominators>,
+    ranking: OnceLock<Ranking>,
+    referrers: OnceLock<Referrers>,
+    paths: OnceLock<ShortestPaths>,
+    tables: [OnceLock<Histogram>; KEYS.len()],
+}
+
+/// Keys of the tables.
+pub(crate) const KEYS: [HistogramKey; 5] = [
+    HistogramKey::Class,
+    HistogramKey::Package,
+    HistogramKey::Superclass,
+    HistogramKey::Heap,
+    HistogramKey::Loader,
+];
+
+/// Index that is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Dominators and retained sizes.
+    Dominators,
+    /// The class table.
+    Classes,
+    /// Objects by retained size.
+    Ranking,
+    /// Reversed references.
+    Referrers,
+    /// Shortest paths from roots.
+    Paths,
+}
+
+impl Explorer {
+    /// Creates an explorer without indices. Dominators and paths follow the references that `follow`
+    /// follows. Without `shows_contents`, no text or value of the dump is in an answer.
+    pub fn new(graph: HeapGraph, follow: Follow, shows_contents: bool) -> Explorer {
+        Explorer {
+            graph,
+            follow,
+            shows_contents,
+            dominators: OnceLock::new(),
+            ranking: OnceLock::new(),
+            referrers: OnceLock::new(),
+            paths: OnceLock::new(),
+            tables: Default::default(),
+        }
+    }
+
+    /// Builds all indices, those first that the first view needs. Calls `on_built` after each, from
+    /// any thread.
+    pub fn build(&self, on_built: impl Fn(Stage) + Sync) {
+        let sizes = || {
+            self.dominators();
+            on_built(Stage::Dominators);
+            self.table(HistogramKey::Class);
+            on_built(Stage::Classes);
+            self.ranking();
+            on_built(Stage::Ranking);
+        };
+        let links = || {
+            self.referrers();
+            on_built(Stage::Referrers);
+            self.paths();
+            on_built(Stage::Paths);
+        };
+        parallel::both(sizes, links);
+    }
+
+    pub fn graph(&self) -> &HeapGraph {
+        &self.graph
+    }
+
+    pub fn follow(&self) -> Follow {
+        self.follow
+    }
+
+    /// Returns whether answers have texts and values of the dump.
+    pub fn shows_contents(&self) -> bool {
+        self.shows_contents
+    }
+
+    /// Returns dominators and retained sizes.
+    pub fn dominators(&self) -> &Dominators {
+        self.dominators
+            .get_or_init(|| Dominators::compute(&self.graph, self.follow))
+    }
+
+    /// Returns the object with an ID as in answers: hexadecimal, with or without `0x`.
+    pub fn find(&self, id: &str) -> Option<ObjectIndex> {
+        let digits = id.trim();
+        let digits = digits.strip_prefix("0x").unwrap_or(digits);
+        let id = u64::from_str_radix(digits, 16).ok()?;
+        self.graph.find(ObjectId(id))
+    }
+
+    pub(crate) fn ranking(&self) -> &Ranking {
+        self.ranking
+            .get_or_init(|| Ranking::new(&self.graph, self.dominators()))
+    }
+
+    /// Returns the reversed references, of all kinds.
+    pub(crate) fn referrers(&self) -> &Referrers {
+        self.referrers
+            .get_or_init(|| Referrers::of(&self.graph, Follow::ALL))
+    }
+
+    pub(crate) fn paths(&self) -> &ShortestPaths {
+        self.paths
+            .get_or_init(|| ShortestPaths::from_best_roots(&self.graph, self.follow))
+    }
+
+    pub(crate) fn table(&self, by: HistogramKey) -> &Histogram {
+        let at = KEYS.iter().position(|key| *key == by).unwrap_or(0);
+        self.tables[at].get_or_init(|| {
+            let scope = ObjectScope::Reachable(self.dominators());
+            histogram(&self.graph, scope, KEYS[at], &Filter::default())
+        })
+    }
+}

@@ -1,0 +1,31 @@
+//! Queries over one Java heap. The crate does not read files and has no server: the program reads a
+//! dump, asks [`Explorer`], and sends the answers to the page as JSON.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `explorer` | the heap and the indices that are built once |
+//! | `ranking` | objects by retained size, of each class and of all |
+//! | `classes` | the table of classes, packages, superclasses, heaps, loaders |
+//! | `objects` | lists of objects |
+//! | `object` | one object: facts, fields, referrers, path, dominators |
+//! | `treemap` | the dominator tree, cut to what is large enough to draw |
+//! | `answer` | pages, rows and sizes in answers |
+//!
+//! Sizes are bytes. Objects are named by their ID in the dump, in hexadecimal.
+
+mod answer;
+mod classes;
+mod explorer;
+mod object;
+mod objects;
+mod ranking;
+#[cfg(test)]
+mod tests;
+mod treemap;
+
+pub use answer::{Page, Size, Table};
+pub use classes::{ClassQuery, ClassRow, ClassSort};
+pub use explorer::{Explorer, Stage};
+pub use object::{FieldRow, ObjectFacts, PathAnswer, PathStep, ReferrerRow};
+pub use objects::{ObjectList, ObjectQuery, ObjectRow, ObjectSort};
+pub use treemap::{Cell, Treemap};

@@ -1,0 +1,131 @@
+//! Lists of objects.
+
+use crate::answer::{Page, Size, Table};
+use crate::explorer::Explorer;
+use heaptap_analyze::label;
+use heaptap_model::heap_graph::ObjectIndex;
+use serde::Serialize;
+use std::cmp::Reverse;
+
+/// Request for a part of a list.
+#[derive(Debug, Clone)]
+pub struct ObjectQuery {
+    pub list: ObjectList,
+    pub sort: ObjectSort,
+    pub page: Page,
+}
+
+/// Objects of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ObjectList {
+    /// All reachable ones.
+    All,
+    /// Those of all classes with this name.
+    Class(String),
+    /// Those whose immediate dominator it is.
+    Dominated(ObjectIndex),
+    /// Those without an immediate dominator.
+    Top,
+}
+
+/// Order of the objects, largest first; in the order of IDs among equal ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ObjectSort {
+    Retained,
+    Shallow,
+}
+
+/// Object in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ObjectRow {
+    /// ID in the dump, hexadecimal.
+    pub id: String,
+    /// Class; `class X` for class objects.
+    pub name: String,
+    /// Beginning of a string's text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    pub shallow_bytes: u64,
+    pub native_bytes: u64,
+    /// `None` if the object is unreachable.
+    pub retained: Option<Size>,
+}
+
+/// Maximum length of a text in a list, in characters.
+const MAX_TEXT: usize = 120;
+
+impl Explorer {
+    /// Returns a part of a list.
+    pub fn objects(&self, query: &ObjectQuery) -> Table<ObjectRow> {
+        let dominators = self.dominators();
+        let (total, page) = match &query.list {
+            ObjectList::All => self.ranked(self.ranking().all(), query),
+            ObjectList::Class(name) => self.ranked(self.ranking().of_class(name), query),
+            ObjectList::Dominated(object) => self.sorted(dominators.children(*object), query),
+            ObjectList::Top => self.sorted(dominators.top(), query),
+        };
+        Table {
+            total: total as u64,
+            rows: page.into_iter().map(|object| self.row(object)).collect(),
+        }
+    }
+
+    pub(crate) fn row(&self, object: ObjectIndex) -> ObjectRow {
+        let (graph, dominators) = (self.graph(), self.dominators());
+        ObjectRow {
+            id: graph.id(object).to_string(),
+            name: label::object_name(graph, object).into_owned(),
+            text: self.text(object, MAX_TEXT),
+            shallow_bytes: graph.shallow_bytes(object),
+            native_bytes: graph.native_bytes(object),
+            retained: dominators
+                .is_reachable(object)
+                .then(|| dominators.retained(object).into()),
+        }
+    }
+
+    /// Returns the text of a string, cut to that many characters.
+    pub(crate) fn text(&self, object: ObjectIndex, most: usize) -> Option<String> {
+        if !self.shows_contents() {
+            return None;
+        }
+        let text = self.graph().contents().string(self.graph(), object)?;
+        Some(match text.char_indices().nth(most) {
+            Some((end, _)) => format!("{}…", &text[..end]),
+            None => text,
+        })
+    }
+
+    /// Returns the length of a list that is sorted by retained size, and the objects of the page.
+    fn ranked(&self, list: &[ObjectIndex], query: &ObjectQuery) -> (usize, Vec<ObjectIndex>) {
+        match query.sort {
+            ObjectSort::Retained => (list.len(), query.page.of(list).to_vec()),
+            ObjectSort::Shallow => self.sorted(list.iter().copied(), query),
+        }
+    }
+
+    /// Returns the length of any list, and the objects of the page: sorts no more than those up to
+    /// its end.
+    fn sorted(
+        &self,
+        list: impl Iterator<Item = ObjectIndex>,
+        query: &ObjectQuery,
+    ) -> (usize, Vec<ObjectIndex>) {
+        let figure = |object| match query.sort {
+            ObjectSort::Retained => self.dominators().retained(object).total_bytes(),
+            ObjectSort::Shallow => self.graph().shallow_bytes(object),
+        };
+        let mut keyed: Vec<(Reverse<u64>, ObjectIndex)> = list
+            .map(|object| (Reverse(figure(object)), object))
+            .collect();
+        let total = keyed.len();
+        let end = query.page.end();
+        if end < total {
+            keyed.select_nth_unstable(end);
+            keyed.truncate(end);
+        }
+        keyed.sort_unstable();
+        let page = query.page.of(&keyed);
+        (total, page.iter().map(|(_, object)| *object).collect())
+    }
+}

@@ -1,0 +1,259 @@
+use super::*;
+use heaptap_analyze::dsl::{Heap, heap};
+use heaptap_analyze::histogram::HistogramKey;
+use heaptap_model::heap_graph::{Follow, ObjectIndex};
+use std::sync::Mutex;
+
+/// A list of three nodes in a registry, two equal strings, garbage.
+const HEAP: &str = "
+    registry java.lang.Class<app.Registry> 100 root=sticky_class -> LEAKED:list, NAME:name
+    list app.List 20 -> head:one, size:null
+    one app.Node 16 -> next:two, value:text
+    two app.Node 16 -> next:three, value:text
+    three app.Node 16 +1000 -> value:array
+    array java.lang.Object[] 400 -> text, null, name
+    text java.lang.String 24 text=\"hello\"
+    name java.lang.String 24 text=\"registry\"
+    gone app.Node 16 -> next:one
+";
+
+fn explorer() -> (Explorer, Heap) {
+    let (graph, names) = (heap(HEAP).graph, heap(HEAP));
+    (Explorer::new(graph, Follow::default(), true), names)
+}
+
+fn all() -> Page {
+    Page::new(0, 500)
+}
+
+fn classes(by: HistogramKey, sort: ClassSort, filter: &str) -> ClassQuery {
+    ClassQuery {
+        by,
+        sort,
+        reverse: false,
+        filter: filter.to_owned(),
+        page: all(),
+    }
+}
+
+fn query(list: ObjectList, sort: ObjectSort) -> ObjectQuery {
+    ObjectQuery {
+        list,
+        sort,
+        page: all(),
+    }
+}
+
+fn names(rows: &[ObjectRow], heap: &Heap) -> Vec<String> {
+    let known = [
+        "registry", "list", "one", "two", "three", "array", "text", "name", "gone",
+    ];
+    let name = |row: &ObjectRow| {
+        let is = |name: &&&str| heap.graph.id(heap.at(name)).to_string() == row.id;
+        known.iter().find(is).map_or("?", |name| *name).to_owned()
+    };
+    rows.iter().map(name).collect()
+}
+
+#[test]
+fn tables_are_sorted_filtered_and_paged() {
+    let (explorer, _) = explorer();
+    let rows = |query: &ClassQuery| -> Vec<(String, u64, u64)> {
+        let table = explorer.classes(query);
+        let rows = table.rows.into_iter();
+        rows.map(|row| (row.name, row.count, row.retained.total_bytes()))
+            .collect()
+    };
+    let by_class = classes(HistogramKey::Class, ClassSort::Retained, "app.");
+    assert_eq!(
+        rows(&by_class),
+        [
+            ("app.List".to_owned(), 1, 1492),
+            ("app.Node".to_owned(), 3, 1472),
+        ]
+    );
+    let mut by_count = classes(HistogramKey::Class, ClassSort::Count, "");
+    assert_eq!(rows(&by_count)[0], ("app.Node".to_owned(), 3, 1472));
+    by_count.reverse = true;
+    by_count.page = Page::new(1, 1);
+    let table = explorer.classes(&by_count);
+    assert_eq!((table.total, table.rows.len()), (5, 1));
+    let by_package = rows(&classes(HistogramKey::Package, ClassSort::Name, "APP"));
+    assert_eq!(by_package.len(), 1);
+    assert_eq!(by_package[0].0, "app");
+}
+
+#[test]
+fn lists_hold_reachable_objects_in_order() {
+    let (explorer, heap) = explorer();
+    let list = |list, sort| {
+        let table = explorer.objects(&query(list, sort));
+        assert_eq!(table.total as usize, table.rows.len());
+        names(&table.rows, &heap)
+    };
+    let nodes = || ObjectList::Class("app.Node".to_owned());
+    assert_eq!(list(nodes(), ObjectSort::Retained), ["one", "two", "three"]);
+    assert_eq!(list(ObjectList::Top, ObjectSort::Retained), ["registry"]);
+    let below = ObjectList::Dominated(heap.at("registry"));
+    assert_eq!(list(below, ObjectSort::Retained), ["list", "name"]);
+    assert_eq!(
+        list(ObjectList::All, ObjectSort::Shallow)[..2],
+        ["array", "registry"]
+    );
+    assert!(list(ObjectList::Class("none".to_owned()), ObjectSort::Retained).is_empty());
+    assert_eq!(list(ObjectList::All, ObjectSort::Retained).len(), 8);
+}
+
+#[test]
+fn every_page_of_a_list_is_its_part_of_the_sorted_whole() {
+    let mut text = "root app.Root 8 root=jni_global -> ".to_owned();
+    let fields: Vec<String> = (0..300).map(|at| format!("f{at}:n{at}")).collect();
+    text += &fields.join(", ");
+    for at in 0..300 {
+        // Some beyond the sizes with a counter each, many equal ones.
+        text += &format!("\nn{at} app.N{} {}", at % 3, at * 7919 % 13 * 9000);
+    }
+    let graph = heap(&text).graph;
+    let explorer = Explorer::new(graph, Follow::default(), true);
+    for sort in [ObjectSort::Retained, ObjectSort::Shallow] {
+        for list in [
+            ObjectList::All,
+            ObjectList::Class("app.N1".to_owned()),
+            ObjectList::Dominated(ObjectIndex(0)),
+        ] {
+            let whole = explorer.objects(&query(list.clone(), sort)).rows;
+            let figure = |row: &ObjectRow| match sort {
+                ObjectSort::Retained => row.retained.map(Size::total_bytes),
+                ObjectSort::Shallow => Some(row.shallow_bytes),
+            };
+            let id = |row: &ObjectRow| explorer.find(&row.id);
+            assert!(whole.windows(2).all(|pair| {
+                (figure(&pair[1]), id(&pair[0])) < (figure(&pair[0]), id(&pair[1]))
+                    || figure(&pair[1]) < figure(&pair[0])
+            }));
+            for offset in [0, 1, 99, 250, 299, 400] {
+                let mut part = query(list.clone(), sort);
+                part.page = Page::new(offset, 7);
+                let part = explorer.objects(&part);
+                assert_eq!(part.total as usize, whole.len());
+                assert_eq!(
+                    part.rows,
+                    whole[offset.min(whole.len())..(offset + 7).min(whole.len())]
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn an_object_tells_its_fields_referrers_path_and_dominators() {
+    let (explorer, heap) = explorer();
+    let (text, three, gone) = (heap.at("text"), heap.at("three"), heap.at("gone"));
+    let facts = explorer.object(text);
+    assert_eq!(facts.row.text.as_deref(), Some("hello"));
+    assert_eq!(facts.referrers, 3);
+    assert_eq!(names(&facts.dominators, &heap), ["one", "list", "registry"]);
+    assert_eq!(facts.depth, 3);
+    let referrers = explorer.referrers_of(text, Page::new(1, 5));
+    let references: Vec<&str> = referrers.rows.iter().map(|row| &*row.reference).collect();
+    assert_eq!(
+        (referrers.total, references),
+        (3, vec!["Node.value", "Object[].[0]"])
+    );
+    let fields = explorer.fields(three, all());
+    assert_eq!(fields.total, 1);
+    assert_eq!(fields.rows[0].name.as_deref(), Some("value"));
+    assert_eq!(
+        fields.rows[0].object.as_ref().map(|o| &*o.name),
+        Some("java.lang.Object[]")
+    );
+    let elements = explorer.fields(heap.at("array"), Page::new(1, 1));
+    assert_eq!((elements.total, elements.rows.len()), (3, 1));
+    assert_eq!(elements.rows[0].value.as_deref(), Some("null"));
+    let path = explorer.path(three);
+    let steps: Vec<_> = path
+        .steps
+        .iter()
+        .map(|step| step.reference.as_deref())
+        .collect();
+    assert_eq!(path.root.as_deref(), Some("system class"));
+    assert_eq!(
+        steps,
+        [
+            None,
+            Some("app.Registry.LEAKED"),
+            Some("List.head"),
+            Some("Node.next"),
+            Some("Node.next")
+        ]
+    );
+    assert_eq!(explorer.path(gone).length, 0);
+    assert_eq!(explorer.object(gone).row.retained, None);
+}
+
+#[test]
+fn hidden_contents_are_in_no_answer() {
+    let graph = heap(HEAP).graph;
+    let explorer = Explorer::new(graph, Follow::default(), false);
+    let heap = heap(HEAP);
+    let (text, array) = (heap.at("text"), heap.at("array"));
+    assert_eq!(explorer.object(text).row.text, None);
+    let fields = explorer.fields(array, all());
+    assert!(fields.rows.iter().all(|row| row.value.is_none()));
+    let strings = ObjectList::Class("java.lang.String".to_owned());
+    let rows = explorer.objects(&query(strings, ObjectSort::Retained)).rows;
+    assert_eq!(rows.len(), 2);
+    assert!(rows.iter().all(|row| row.text.is_none()));
+}
+
+#[test]
+fn a_treemap_adds_up() {
+    let (explorer, heap) = explorer();
+    let map = explorer.treemap(None, 5000);
+    assert_eq!(map.cells[0].bytes, 1616);
+    assert_eq!(map.cells.len(), 9);
+    for most in 1..10 {
+        let map = explorer.treemap(None, most);
+        assert!(map.cells.len() <= most);
+        for (at, cell) in map.cells.iter().enumerate() {
+            let below = map.cells.iter().filter(|other| other.above == Some(at));
+            let sum: u64 = below.map(|other| other.bytes).sum();
+            assert_eq!(
+                cell.bytes,
+                cell.own_bytes + cell.rest_bytes + sum,
+                "{most}: {cell:?}"
+            );
+            assert!(cell.above.is_none_or(|above| above < at));
+        }
+    }
+    let below = explorer.treemap(Some(heap.at("list")), 3);
+    assert_eq!(below.cells[0].bytes, 1492);
+}
+
+#[test]
+fn everything_is_built_ahead() {
+    let (explorer, _) = explorer();
+    let stages = Mutex::new(Vec::new());
+    explorer.build(|stage| stages.lock().unwrap().push(stage));
+    let stages = stages.into_inner().unwrap();
+    assert_eq!(stages.len(), 5);
+    for stage in [
+        Stage::Dominators,
+        Stage::Classes,
+        Stage::Ranking,
+        Stage::Referrers,
+        Stage::Paths,
+    ] {
+        assert!(stages.contains(&stage));
+    }
+}
+
+#[test]
+fn objects_are_found_by_their_ids() {
+    let (explorer, heap) = explorer();
+    let id = heap.graph.id(heap.at("list"));
+    assert_eq!(explorer.find(&id.to_string()), Some(heap.at("list")));
+    assert_eq!(explorer.find(&format!("{:x}", id.0)), Some(heap.at("list")));
+    assert_eq!(explorer.find("0xfffffff1"), None);
+    assert_eq!(explorer.find("list"), None);
+}
