@@ -11,9 +11,9 @@ use crate::commands::archive;
 #[cfg(feature = "sql")]
 use crate::commands::query;
 use crate::commands::{
-    apps, check, completions, convert, devices, diff, doctor, dump, gc, hprof, leaks, licenses,
-    man, meminfo, open, paths, provoke, record, report, run, smaps, snapshot, status, stop,
-    symbolize, top,
+    apps, check, completions, convert, devices, diff, doctor, dump, explore, gc, hprof, leaks,
+    licenses, man, meminfo, open, paths, provoke, record, report, run, smaps, snapshot, status,
+    stop, symbolize, top,
 };
 #[cfg(feature = "virtual-phone")]
 use crate::commands::{demo, virtual_phone};
@@ -75,7 +75,8 @@ Read a recording, trace, pprof or HPROF:
   diff       What changed between two dumps
   paths      What keeps Java objects alive
   report     All of it on one page
-{query}  open       Show a trace in Perfetto's UI
+{query}  explore    Walk a Java heap in the browser
+  open       Show a trace in Perfetto's UI
 
 See a whole process, on the device or recorded:
   meminfo    How its memory divides, each row explained
@@ -84,9 +85,8 @@ See a whole process, on the device or recorded:
 
 Files:
   convert    To pprof, flame graphs, tables
-  symbolize  Add function and Java names to a trace
 
-Also: hprof, {archive}{also}completions, man, licenses.
+Also: symbolize, hprof, {archive}{also}completions, man, licenses.
 All options: --help. For scripts: --json everywhere; exit codes: heaptap --help{{after-help}}"
     )
 }
@@ -249,6 +249,8 @@ pub enum Command {
     Report(Box<report::Args>),
     /// Record the steps of a scenario, and judge its memory budgets
     Run(Box<run::Args>),
+    /// Walk a Java heap in the browser: classes, objects, dominators, paths
+    Explore(Box<explore::Args>),
     /// Open a trace in Perfetto's UI, or the report of anything, in the browser
     Open(open::Args),
     /// Add function and Java names to a trace
@@ -346,6 +348,7 @@ async fn dispatch(ctx: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::Gc(args) => gc::run(ctx, args).await,
         Command::Report(args) => report::run(ctx, *args).await,
         Command::Run(args) => run::run(ctx, *args).await,
+        Command::Explore(args) => explore::run(ctx, *args).await,
         Command::Open(args) => open::run(ctx, args).await,
         #[cfg(feature = "virtual-phone")]
         Command::VirtualPhone(args) => virtual_phone::run(ctx, args).await,

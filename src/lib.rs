@@ -10,6 +10,7 @@
 //! `docs/internals/architecture.md` shows the same, with the table of permitted imports.
 
 pub use heaptap_analyze as analyze;
+pub use heaptap_explore as explore;
 pub use heaptap_model::bytes;
 pub mod cli;
 #[allow(

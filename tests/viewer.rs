@@ -51,13 +51,16 @@ fn the_bundle_was_built_from_these_sources() {
 #[test]
 fn the_manifest_names_every_source() {
     let named: BTreeSet<String> = manifest().into_iter().map(|(_, path)| path).collect();
-    for entry in std::fs::read_dir(viewer().join("src")).expect("viewer/src is a folder") {
-        let name = entry.expect("its entries can be read").file_name();
-        let path = format!("src/{}", name.to_string_lossy());
-        assert!(
-            named.contains(&path),
-            "viewer/{path} is not in dist/MANIFEST"
-        );
+    for folder in ["src", "src/explore"] {
+        for entry in std::fs::read_dir(viewer().join(folder)).expect("it is a folder") {
+            let entry = entry.expect("its entries can be read");
+            let path = format!("{folder}/{}", entry.file_name().to_string_lossy());
+            let is_folder = entry.file_type().expect("its kind can be read").is_dir();
+            assert!(
+                named.contains(&path) || is_folder && path == "src/explore",
+                "viewer/{path} is not in dist/MANIFEST"
+            );
+        }
     }
     for path in ["dist/report.js", "dist/report.css", "package-lock.json"] {
         assert!(
@@ -71,7 +74,12 @@ fn the_manifest_names_every_source() {
 /// policy has its hash, which must not depend on line endings.
 #[test]
 fn the_bundle_fits_into_a_page() {
-    for path in ["dist/report.js", "dist/report.css"] {
+    for path in [
+        "dist/report.js",
+        "dist/report.css",
+        "dist/explore.js",
+        "dist/explore.css",
+    ] {
         let text = String::from_utf8(read(path)).expect("the bundle is UTF-8");
         let lower = text.to_ascii_lowercase();
         for bad in ["</script", "<script", "</style", "<!--", "\r"] {

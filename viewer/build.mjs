@@ -1,5 +1,5 @@
-// Builds dist/report.js and dist/report.css, and writes dist/MANIFEST with the SHA-256 of both and of every
-// source, which tests/viewer.rs checks. Run by `npm run build`.
+// Builds the script and the style of the report and of the explorer, and writes dist/MANIFEST with the
+// SHA-256 of these and of every source, which tests/viewer.rs checks. Run by `npm run build`.
 
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
@@ -33,8 +33,15 @@ async function bundle(entry, outfile, extra) {
 
 await bundle("src/main.ts", "dist/report.js", { format: "iife" });
 await bundle("src/report.css", "dist/report.css", {});
+await bundle("src/explore/main.ts", "dist/explore.js", { format: "iife" });
+await bundle("src/explore/explore.css", "dist/explore.css", {});
 
 const sha256 = (path) => createHash("sha256").update(readFileSync(join(here, path))).digest("hex");
-const sources = readdirSync(join(here, "src")).sort().map((name) => `src/${name}`);
-const files = ["build.mjs", "package-lock.json", "package.json", "tsconfig.json", ...sources, "dist/report.css", "dist/report.js"];
+const isSource = (name) => /\.(ts|css)$/.test(name);
+const sources = readdirSync(join(here, "src"), { recursive: true })
+  .map((name) => `src/${name.replaceAll("\\", "/")}`)
+  .filter(isSource)
+  .sort();
+const built = ["explore.css", "explore.js", "report.css", "report.js"].map((name) => `dist/${name}`);
+const files = ["build.mjs", "package-lock.json", "package.json", "tsconfig.json", ...sources, ...built];
 writeFileSync(join(here, "dist/MANIFEST"), files.map((path) => `${sha256(path)}  ${path}\n`).join(""));

@@ -12,6 +12,7 @@ pub mod devices;
 pub mod diff;
 pub mod doctor;
 pub mod dump;
+pub mod explore;
 pub mod gc;
 pub mod hprof;
 pub mod leaks;

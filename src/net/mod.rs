@@ -1,4 +1,4 @@
-//! A server on loopback that serves one file to one web page, and ends. Used by Perfetto's UI,
+//! Servers on loopback. One serves one file to one web page, and ends. Used by Perfetto's UI,
 //! which fetches a trace over plain HTTP only from `http://127.0.0.1:9001`: its content policy
 //! contains that literal address and port.
 //!
@@ -13,13 +13,16 @@
 //! | `body` | a file as a body, read as fast as it is consumed |
 //! | `page` | the page that transfers a trace if the UI cannot fetch it |
 //! | `server` | socket, connections, deadlines |
+//! | `site` | a page and the requests of its script, for `explore` |
 
 mod answer;
 mod body;
 mod page;
 mod server;
+mod site;
 
 pub use server::{Ended, Offer, Server, ServerEvent};
+pub use site::{ApiHandler, ApiProblem, ApiRequest, Site, SitePage};
 
 #[cfg(test)]
 mod tests;

@@ -23,20 +23,20 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 /// Time limit for sending a request.
-const HEAD_PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const HEAD_PATIENCE: Duration = Duration::from_secs(10);
 /// Time limit for a stalled connection, in either direction.
 const STALL_PATIENCE: Duration = Duration::from_secs(60);
 /// Time limit of a second fetch waiting for the end of the first.
 const TURN_PATIENCE: Duration = Duration::from_secs(5);
 /// Maximum size of a request head, in bytes; browsers send a few hundred.
-const LARGEST_HEAD: usize = 16 << 10;
+pub(super) const LARGEST_HEAD: usize = 16 << 10;
 /// Maximum number of connections without a fetch: browsers keep six. Beyond it, the oldest is
 /// closed, so that no client can lock out others.
 const MOST_IDLE: usize = 32;
 /// Pause after a connection that could not be accepted.
-const FAILURE_PAUSE: Duration = Duration::from_millis(100);
+pub(super) const FAILURE_PAUSE: Duration = Duration::from_millis(100);
 /// Maximum number of consecutive failures.
-const MOST_FAILURES: u32 = 50;
+pub(super) const MOST_FAILURES: u32 = 50;
 
 /// A file, and its permitted reader.
 pub struct Offer {
@@ -243,7 +243,7 @@ impl Guest {
 }
 
 /// Accepts the next connection, not before `resume`.
-async fn accept_from(listener: &TcpListener, resume: Instant) -> io::Result<TcpStream> {
+pub(super) async fn accept_from(listener: &TcpListener, resume: Instant) -> io::Result<TcpStream> {
     sleep_until(resume).await;
     let (stream, _) = listener.accept().await?;
     Ok(stream)
@@ -407,7 +407,7 @@ fn busy() -> Answer {
 }
 
 /// Returns 128 unpredictable bits.
-fn secret() -> io::Result<String> {
+pub(super) fn secret() -> io::Result<String> {
     let mut bits = [0; 16];
     getrandom::fill(&mut bits).map_err(io::Error::other)?;
     Ok(bits.iter().map(|byte| format!("{byte:02x}")).collect())

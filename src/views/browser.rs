@@ -1,8 +1,10 @@
 //! Showing a page in the browser.
 
+use crate::console::Console;
 use crate::flags::context::Context;
 use crate::pages::browser;
 use crate::pages::browser::NoBrowser;
+use std::ffi::OsString;
 use std::path::Path;
 
 /// Shows a page in a browser.
@@ -15,6 +17,21 @@ pub(crate) async fn show_page(ctx: &Context, page: &Path) -> Result<(), NoBrowse
     ctx.console.say(format_args!("opening {url}"));
     let shown = browser::open(page.as_os_str()).await;
     shown.map_err(|source| NoBrowser { url, page, source })
+}
+
+/// Starts a browser with `entry`, an address without a secret that leads to `url`. Does not wait:
+/// some programs return only when the window is closed.
+pub(crate) fn show_site(console: &Console, entry: &str, url: &str) {
+    console.say(format_args!("if no browser opens: {url}"));
+    let (console, entry, url) = (console.clone(), OsString::from(entry), url.to_owned());
+    tokio::spawn(async move {
+        if let Err(error) = browser::open(&entry).await {
+            console.warn_with_help(
+                format_args!("cannot start a browser: {error}"),
+                Some(&format!("open {url} in a browser")),
+            );
+        }
+    });
 }
 
 /// Returns the URL of a file.

@@ -128,6 +128,7 @@ pub(crate) const COMMANDS: &[Row] = &[
     row("paths", "INPUT", "T@LMJ", "focus object width depth"),
     row("report", "INPUT", "T@HLOXSMJ", "base rounds contents open"),
     row("query", "INPUT SQL", "THCOXSM", "file timeout memory sizes"),
+    row("explore", "INPUT", "T@MJ", "redact print-url port idle"),
     row("open", "INPUT", "", "print-url page port ui timeout"),
     row(
         "meminfo",
@@ -209,6 +210,8 @@ pub(crate) const MISSING: &[&str] = &[
     "query T --file nope",
     "query T SQL --symbols nope",
     "query T SQL --mapping nope",
+    "explore nope --print-url",
+    "explore H --mapping nope --print-url",
     "open nope",
     "meminfo nope",
     "smaps nope",

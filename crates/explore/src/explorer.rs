@@ -38,7 +38,7 @@ pub enum Stage {
     Dominators,
     /// The class table.
     Classes,
-    /// Objects by retained size.
+    /// Objects by retained size, and the other tables.
     Ranking,
     /// Reversed references.
     Referrers,
@@ -71,6 +71,13 @@ impl Explorer {
             self.table(HistogramKey::Class);
             on_built(Stage::Classes);
             self.ranking();
+            // The first question for an immediate dominator finds all of them.
+            let dominators = self.dominators();
+            let first = dominators.order().first();
+            let _root = first.and_then(|object| dominators.idom(*object));
+            for by in KEYS {
+                self.table(by);
+            }
             on_built(Stage::Ranking);
         };
         let links = || {

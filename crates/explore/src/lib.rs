@@ -10,6 +10,7 @@
 //! | `object` | one object: facts, fields, referrers, path, dominators |
 //! | `treemap` | the dominator tree, cut to what is large enough to draw |
 //! | `answer` | pages, rows and sizes in answers |
+//! | `page` | the page and its content policy |
 //!
 //! Sizes are bytes. Objects are named by their ID in the dump, in hexadecimal.
 
@@ -18,6 +19,7 @@ mod classes;
 mod explorer;
 mod object;
 mod objects;
+mod page;
 mod ranking;
 #[cfg(test)]
 mod tests;
@@ -28,4 +30,5 @@ pub use classes::{ClassQuery, ClassRow, ClassSort};
 pub use explorer::{Explorer, Stage};
 pub use object::{FieldRow, ObjectFacts, PathAnswer, PathStep, ReferrerRow};
 pub use objects::{ObjectList, ObjectQuery, ObjectRow, ObjectSort};
+pub use page::page;
 pub use treemap::{Cell, Treemap};

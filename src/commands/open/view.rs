@@ -1,13 +1,11 @@
 //! `heaptap open`: serves a trace to the Perfetto UI in the browser, or shows a page of `report`.
 
-use std::ffi::OsStr;
 use std::path::Path;
 
 use serde_json::json;
 
 use super::args::Args;
 use super::run::{self, OpenError, ServeOptions, Shown, TraceToShow, UI_PORT, Ui};
-use crate::console::Console;
 use crate::console::signals::watch_signals;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
@@ -17,11 +15,11 @@ use crate::flags::native::NativeArgs;
 use crate::heap_graph::Follow;
 use crate::heaps::selector::JavaInput;
 use crate::net::{Ended, ServerEvent};
-use crate::pages::browser;
 use crate::pages::{PagePlace, ReportRequest};
 use crate::units::{ByteSize, HumanDuration};
 use crate::untrusted::shell::quoted_path;
 use crate::views::blocking;
+use crate::views::browser::show_site;
 pub(crate) use crate::views::browser::{file_url, show_page};
 use crate::views::page;
 
@@ -102,7 +100,7 @@ async fn show_trace(
     }
     if !args.print_url {
         console.say(format_args!("serving {name} ({size}) to {}", args.ui));
-        console.say(format_args!("if no browser opens: {}", served.url));
+        show_site(console, &served.once_url, &served.url);
         if !options.page {
             console.detail(
                 "if the browser asks, allow the UI to reach this host, so that it can fetch the \
@@ -119,15 +117,6 @@ async fn show_trace(
         "serving until the trace is fetched, at most {} (press Ctrl-C to stop)",
         HumanDuration(args.timeout)
     ));
-    if !args.print_url {
-        let (console, url, once_url) = (console.clone(), served.url.clone(), served.once_url);
-        // Some programs return only when the window is closed.
-        tokio::spawn(async move {
-            if let Err(error) = browser::open(OsStr::new(&once_url)).await {
-                no_browser(&console, &url, &error);
-            }
-        });
-    }
     let teller = console.clone();
     let server = served.server.serve(args.timeout, move |told| match told {
         ServerEvent::Fetching => teller.detail("the trace is being fetched"),
@@ -147,14 +136,6 @@ async fn show_trace(
             Err(Failure::new(ErrorClass::Interrupted, "interrupted", message))
         }
     }
-}
-
-/// Warns that no browser was started. The user can still open the address.
-fn no_browser(console: &Console, url: &str, error: &std::io::Error) {
-    console.warn_with_help(
-        format_args!("cannot start a browser: {error}"),
-        Some(&format!("open {url} in a browser")),
-    );
 }
 
 /// Creates a page like `heaptap report INPUT`.

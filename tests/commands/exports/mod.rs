@@ -3,6 +3,7 @@
 
 mod agreement;
 mod consumers;
+mod explore;
 mod open;
 mod pprof;
 mod read;

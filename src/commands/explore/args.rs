@@ -1,0 +1,44 @@
+//! The flags of `heaptap explore`.
+
+use crate::flags::java::JavaArgs;
+use crate::flags::moment::MomentArgs;
+use crate::flags::time::positive_time;
+use std::ffi::OsString;
+use std::time::Duration;
+
+/// Flags of `explore`.
+#[derive(Debug, clap::Args)]
+#[command(before_help = "Examples:\n  \
+    heaptap explore dump.hprof             until the page was closed for a while, or Ctrl-C\n  \
+    heaptap explore rec@after-login        one dump of a recording\n  \
+    heaptap explore dump.hprof --redact    no texts and values of the app")]
+pub struct Args {
+    /// A recording's directory, a trace or an HPROF
+    ///
+    /// INPUT@MOMENT chooses one dump: INPUT@LABEL, INPUT@N, INPUT@last or INPUT@end.
+    #[arg(value_name = "INPUT")]
+    pub input: OsString,
+    /// Hide texts and values of the app
+    #[arg(long)]
+    pub redact: bool,
+    /// Print the address instead of starting a browser
+    #[arg(long)]
+    pub print_url: bool,
+    /// Port to listen on [default: any]
+    #[arg(
+        long,
+        value_name = "PORT",
+        default_value_t = 0,
+        hide_default_value = true
+    )]
+    pub port: u16,
+    /// End when the page was closed for this time
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = positive_time)]
+    pub idle: Duration,
+    /// Selected moments.
+    #[command(flatten)]
+    pub moment: MomentArgs,
+    /// Analysis options.
+    #[command(flatten)]
+    pub java: JavaArgs,
+}

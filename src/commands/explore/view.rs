@@ -1,0 +1,100 @@
+//! `heaptap explore`: serves the page of a Java heap, and shows it in the browser.
+
+use super::args::Args;
+use super::run::{self, ExploreError};
+use super::state::Explored;
+use crate::console::signals::watch_signals;
+use crate::error::{ErrorClass, Failure};
+use crate::exit::Outcome;
+use crate::flags::context::Context;
+use crate::heap_graph::Follow;
+use crate::heaps::java::facts::HeapFacts;
+use crate::heaps::java::{JavaError, ProgressReporter};
+use crate::heaps::selector::JavaInput;
+use crate::units::HumanDuration;
+use crate::views::browser::show_site;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinError;
+
+/// Time in which most inputs that cannot be read fail: then no page is shown.
+const SHOW_AFTER: Duration = Duration::from_millis(300);
+
+/// Runs the command.
+///
+/// # Errors
+/// Returns an error if the input does not contain a Java heap, it cannot be read, or the port cannot
+/// be opened.
+pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
+    args.moment.check([&args.input])?;
+    let input = args.moment.one(JavaInput::parse(&args.input))?;
+    let options = args.java.options(Follow::default());
+    let console = &ctx.console;
+    let mut signals = watch_signals()?;
+    let explored = Arc::new(Explored::default());
+    let typed = input.to_string();
+    let site = run::site(&explored, args.port).await?;
+    let mut reading = {
+        let (explored, shows_contents) = (Arc::clone(&explored), !args.redact);
+        let steps = Arc::clone(&explored);
+        let progress = ProgressReporter::telling(move |step| steps.step(step));
+        tokio::task::spawn_blocking(move || {
+            explored.read(&input, options, shows_contents, &progress)
+        })
+    };
+    let (url, entry_url) = (site.url(), site.entry_url());
+    let mut serving = Box::pin(site.serve(args.idle));
+    let mut is_read = false;
+    let mut is_shown = false;
+    let show = tokio::time::sleep(SHOW_AFTER);
+    tokio::pin!(show);
+    loop {
+        tokio::select! {
+            read = &mut reading, if !is_read => {
+                is_read = true;
+                for warning in &result(read)?.warnings {
+                    console.finding(warning.kind, &warning.message, warning.help.as_deref());
+                }
+                console.detail("all indices are built");
+            }
+            () = &mut show, if !is_shown => {
+                is_shown = true;
+                if console.is_json() {
+                    console.json(&json!({ "url": url }));
+                } else if args.print_url {
+                    console.data(&url);
+                }
+                if !args.print_url {
+                    show_site(console, &entry_url, &url);
+                }
+                console.say(format_args!(
+                    "exploring {typed} until the page was closed for {} (press Ctrl-C to stop)",
+                    HumanDuration(args.idle)
+                ));
+            }
+            served = &mut serving => {
+                return match served {
+                    Ok(()) => Ok(Outcome::Done),
+                    Err(source) => Err(ExploreError::NoConnections { source }.into()),
+                };
+            }
+            _ = signals.recv() => return Ok(Outcome::Done),
+        }
+    }
+}
+
+/// Returns the result of reading.
+fn result(read: Result<Result<HeapFacts, JavaError>, JoinError>) -> Result<HeapFacts, Failure> {
+    match read {
+        Ok(read) => Ok(read.map_err(ExploreError::from)?),
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(error) => Err(Failure::new(
+                ErrorClass::Interrupted,
+                "interrupted",
+                error.to_string(),
+            )),
+        },
+    }
+}

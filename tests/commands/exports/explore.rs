@@ -1,0 +1,278 @@
+//! `heaptap explore` as a program: its answers beside those of the commands for text, who is
+//! answered, how it ends.
+
+use crate::exports::{command, fixture, heaptap};
+use serde_json::Value;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// A running `heaptap explore`; killed when dropped.
+struct Explorer {
+    child: Child,
+    url: String,
+    folder: TempDir,
+}
+
+impl Drop for Explorer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+const OWN: &str = "X-Heaptap: 1\r\n";
+
+impl Explorer {
+    fn start(input: &Path, more: &[&str]) -> Explorer {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut child = command(folder.path())
+            .arg("explore")
+            .arg(input)
+            .arg("--print-url")
+            .args(more)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the binary runs");
+        let mut url = String::new();
+        let stdout = child.stdout.as_mut().expect("it is a pipe");
+        BufReader::new(stdout).read_line(&mut url).expect("a line");
+        let explorer = Explorer {
+            child,
+            url: url.trim_end().to_owned(),
+            folder,
+        };
+        while explorer.ask("meta")["heap"].is_null() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        explorer
+    }
+
+    /// Returns the status and the body of an answer to a path below the page.
+    fn get(&self, path: &str, headers: &str) -> (u16, String) {
+        let (host, page) = self.url["http://".len()..].split_once('/').expect("a path");
+        let head = format!("GET /{page}{path} HTTP/1.1\r\nHost: {host}\r\n{headers}\r\n");
+        self.send(&head)
+    }
+
+    fn send(&self, head: &str) -> (u16, String) {
+        let host = self.url.split('/').nth(2).expect("a host");
+        let mut stream = TcpStream::connect(host).expect("it listens");
+        stream.write_all(head.as_bytes()).expect("it is taken");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+        let status = head.split(' ').nth(1).and_then(|code| code.parse().ok());
+        (status.expect("a status"), body.to_owned())
+    }
+
+    /// Returns the document of an operation.
+    fn ask(&self, operation: &str) -> Value {
+        let (status, body) = self.get(&format!("api/{operation}"), OWN);
+        assert_eq!(status, 200, "{operation}: {body}");
+        serde_json::from_str(&body).expect("JSON")
+    }
+
+    /// Returns the document of another command on the same input.
+    fn of(&self, words: &[&str]) -> Value {
+        let output = heaptap(self.folder.path(), words);
+        assert_eq!(output.status.code(), Some(0), "{words:?}");
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    }
+}
+
+/// Figures of a row, of either kind of document.
+fn figures(row: &Value) -> (String, [u64; 6]) {
+    let number = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("{row}"));
+    let retained = match &row["retained"] {
+        Value::Null => ["retained_count", "retained_bytes", "retained_native_bytes"]
+            .map(|name| number(&row[name])),
+        retained => ["count", "java_bytes", "native_bytes"].map(|name| number(&retained[name])),
+    };
+    let own = [
+        row["count"].as_u64().unwrap_or(1),
+        number(&row["shallow_bytes"]),
+        number(&row["native_bytes"]),
+    ];
+    let name = row["name"].as_str().expect("a name").to_owned();
+    let all = [
+        own[0],
+        own[1],
+        own[2],
+        retained[0],
+        retained[1],
+        retained[2],
+    ];
+    (name, all)
+}
+
+fn rows(document: &Value) -> &Vec<Value> {
+    document["rows"].as_array().expect("rows")
+}
+
+const INPUTS: [&str; 3] = [
+    "hprof/leaklab-after.hprof.zst",
+    "hprof/android-a.hprof.gz",
+    "heap_graphs/graph_10k.pftrace.zst",
+];
+
+#[test]
+fn tables_and_lists_are_those_of_top() {
+    for input in INPUTS {
+        let path = fixture(input);
+        let explorer = Explorer::start(&path, &[]);
+        let file = path.to_string_lossy();
+        for by in ["class", "package", "superclass", "heap", "loader"] {
+            let told = explorer.of(&["top", &file, "--json", "-l", "0", "--by", by]);
+            let mut expected: Vec<_> = rows(&told).iter().map(figures).collect();
+            expected.sort();
+            let mut found = Vec::new();
+            loop {
+                let page =
+                    explorer.ask(&format!("classes?by={by}&limit=500&offset={}", found.len()));
+                found.extend(rows(&page).iter().map(figures));
+                if found.len() as u64 == page["total"].as_u64().expect("a number") {
+                    break;
+                }
+            }
+            found.sort();
+            assert_eq!(found, expected, "{input} by {by}");
+        }
+        let told = explorer.of(&[
+            "top",
+            &file,
+            "--json",
+            "-l",
+            "300",
+            "--by",
+            "object",
+            "--every-object",
+        ]);
+        let sizes = |row: &Value| figures(row).1;
+        let expected: Vec<_> = rows(&told).iter().map(sizes).collect();
+        let found = explorer.ask("objects?limit=300");
+        let retained = |all: Vec<[u64; 6]>| -> Vec<u64> {
+            all.into_iter().map(|row| row[4] + row[5]).collect()
+        };
+        let found = rows(&found).iter().map(sizes).collect();
+        assert_eq!(retained(found), retained(expected), "{input}");
+    }
+}
+
+#[test]
+fn an_object_is_that_of_paths() {
+    for input in INPUTS {
+        let path = fixture(input);
+        let explorer = Explorer::start(&path, &[]);
+        let file = path.to_string_lossy();
+        let objects = explorer.ask("objects?limit=40");
+        for row in rows(&objects).iter().step_by(13) {
+            let id = row["id"].as_str().expect("an ID");
+            let told = explorer.of(&["paths", &file, "--object", id, "--json", "-l", "0"]);
+            let steps = |path: &Value| -> Vec<String> {
+                let steps = path["steps"].as_array().expect("steps").iter();
+                steps.map(|step| step["id"].to_string()).collect()
+            };
+            let way = explorer.ask(&format!("path?id={id}"));
+            assert_eq!(
+                way["root"], told["shortest"]["root"]["text"],
+                "{input} {id}"
+            );
+            // `paths` folds repetitions.
+            if !told["shortest"].to_string().contains("\"times\"") {
+                assert_eq!(steps(&way), steps(&told["shortest"]), "{input} {id}");
+            }
+            let referrers = explorer.ask(&format!("referrers?id={id}&limit=500"));
+            assert_eq!(
+                referrers["total"], told["object"]["referrers_total"],
+                "{input} {id}"
+            );
+            let fields = explorer.ask(&format!("fields?id={id}&limit=500"));
+            assert_eq!(
+                fields["total"], told["object"]["fields_total"],
+                "{input} {id}"
+            );
+            let map = explorer.ask(&format!("treemap?id={id}&cells=50"));
+            let whole = map["cells"][0]["bytes"].as_u64();
+            let size = figures(row).1;
+            assert_eq!(whole, Some(size[4] + size[5]), "{input} {id}");
+        }
+    }
+}
+
+#[test]
+fn wrong_requests_have_a_reason_and_others_learn_nothing() {
+    let explorer = Explorer::start(&fixture(INPUTS[1]), &[]);
+    for (operation, status, reason) in [
+        ("nothing", 404, "no operation"),
+        ("object?id=0x1", 404, "does not contain object 0x1"),
+        ("object?id=zzz", 404, "zzz"),
+        ("object", 400, "id"),
+        ("classes?by=color", 400, "by cannot be"),
+        ("classes?limit=many", 400, "limit"),
+        ("objects?class=a&top=1", 400, "several"),
+    ] {
+        let (found, body) = explorer.get(&format!("api/{operation}"), OWN);
+        assert_eq!(found, status, "{operation}: {body}");
+        let body: Value = serde_json::from_str(&body).expect("JSON");
+        assert!(
+            body["error"]
+                .as_str()
+                .is_some_and(|error| error.contains(reason)),
+            "{body}"
+        );
+    }
+    let evil = format!("{OWN}Origin: https://evil.example\r\n");
+    assert_eq!(explorer.get("api/meta", &evil).0, 403);
+    assert_eq!(explorer.get("api/meta", "").0, 403);
+    let cross = format!("{OWN}Sec-Fetch-Site: cross-site\r\n");
+    assert_eq!(explorer.get("api/meta", &cross).0, 403);
+    let host = explorer.url.split('/').nth(2).expect("a host");
+    let other = format!("GET /0123/ HTTP/1.1\r\nHost: {host}\r\n\r\n");
+    assert_eq!(explorer.send(&other).0, 404);
+    assert_eq!(
+        explorer
+            .send("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n")
+            .0,
+        421
+    );
+    let (status, page) = explorer.get("", "");
+    assert_eq!(status, 200);
+    assert!(page.contains("<title>heaptap: Java heap</title>"));
+}
+
+#[test]
+fn redacted_answers_have_no_text_and_no_value() {
+    let strings = "objects?class=java.lang.String&limit=50";
+    let path = fixture(INPUTS[0]);
+    let has_texts = |explorer: &Explorer| {
+        let rows = explorer.ask(strings);
+        rows["rows"]
+            .as_array()
+            .expect("rows")
+            .iter()
+            .any(|row| !row["text"].is_null())
+    };
+    assert!(has_texts(&Explorer::start(&path, &[])));
+    let explorer = Explorer::start(&path, &["--redact"]);
+    assert_eq!(explorer.ask("meta")["contents"], false);
+    assert!(!has_texts(&explorer));
+    let strings = explorer.ask(strings);
+    let id = strings["rows"][0]["id"].as_str().expect("an ID").to_owned();
+    let fields = explorer.ask(&format!("fields?id={id}"));
+    assert!(
+        rows(&fields).iter().all(|field| field["value"].is_null()),
+        "{fields}"
+    );
+}
+
+#[test]
+fn it_ends_when_the_page_was_closed_for_a_while() {
+    let mut explorer = Explorer::start(&fixture(INPUTS[1]), &["--idle", "1s"]);
+    let status = explorer.child.wait().expect("it ends");
+    assert_eq!(status.code(), Some(0));
+}

@@ -1,0 +1,129 @@
+// Requests to the server of the page, and their answers. src/commands/explore/api.rs lists them.
+
+export interface Size {
+  count: number;
+  java_bytes: number;
+  native_bytes: number;
+}
+
+export interface Meta {
+  /** Current step; empty if everything is built. */
+  step: string;
+  built: string[];
+  /** null before the heap is read. */
+  heap: HeapFacts | null;
+  contents: boolean;
+  objects: number;
+  classes: number;
+  roots: number;
+  reachable: Size | null;
+  version: string;
+}
+
+export interface HeapFacts {
+  path: string;
+  number: number;
+  dumps: number;
+  label: string | null;
+  source: string;
+  process: string | null;
+  pid: number | null;
+  time: string | null;
+  warnings: { kind: string; message: string; help: string | null }[];
+}
+
+export interface Table<Row> {
+  total: number;
+  rows: Row[];
+}
+
+export interface ClassRow {
+  name: string;
+  count: number;
+  shallow_bytes: number;
+  native_bytes: number;
+  retained: Size;
+}
+
+export interface ObjectRow {
+  id: string;
+  name: string;
+  text?: string;
+  shallow_bytes: number;
+  native_bytes: number;
+  /** null if the object is unreachable. */
+  retained: Size | null;
+}
+
+export interface ObjectFacts extends ObjectRow {
+  superclasses: string[];
+  heap: string;
+  root: string | null;
+  dominators: ObjectRow[];
+  depth: number;
+  length: number | null;
+  referrers: number;
+  allocated_at: string[];
+}
+
+export interface FieldRow {
+  name: string | null;
+  type_name: string | null;
+  declared_in: string | null;
+  is_static: boolean;
+  value: string | null;
+  object: ObjectRow | null;
+}
+
+export interface ReferrerRow extends ObjectRow {
+  reference: string;
+}
+
+export interface PathStep extends ObjectRow {
+  reference: string | null;
+  left_out: number;
+}
+
+export interface Path {
+  root: string | null;
+  steps: PathStep[];
+  length: number;
+}
+
+export interface Cell extends Partial<ObjectRow> {
+  above: number | null;
+  bytes: number;
+  own_bytes: number;
+  rest: number;
+  rest_bytes: number;
+}
+
+/** Answer of the server that is not the one asked for. */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+type Values = Record<string, string | number | boolean | null | undefined>;
+
+/** Returns the server's answer; null, false and undefined are not sent. */
+export async function ask<Answer>(operation: string, values: Values = {}, signal?: AbortSignal): Promise<Answer> {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(values)) {
+    if (value === null || value === undefined || value === false) continue;
+    query.set(name, value === true ? "" : String(value));
+  }
+  const response = await fetch(`api/${operation}?${query}`, { headers: { "X-Heaptap": "1" }, signal: signal ?? null });
+  const answer: unknown = await response.json();
+  if (!response.ok) throw new ApiError(response.status, (answer as { error?: string }).error ?? response.statusText);
+  return answer as Answer;
+}
+
+/** Returns Java and native bytes together. */
+export function total(size: Size | null): number {
+  return size ? size.java_bytes + size.native_bytes : 0;
+}

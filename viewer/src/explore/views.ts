@@ -1,0 +1,236 @@
+// Views of the heap: each returns its content for a place.
+
+import { h, name, put } from "../dom";
+import { bytes, counted, percent, thousands } from "../units";
+import {
+  ask,
+  total,
+  type Cell,
+  type ClassRow,
+  type FieldRow,
+  type Meta,
+  type ObjectFacts,
+  type ObjectRow,
+  type Path,
+  type ReferrerRow,
+  type Table,
+} from "./api";
+import { encode, type Place } from "./place";
+import { objectColumns, objectLink, PAGE_ROWS, retained, size, table } from "./rows";
+import { treemap } from "./treemap";
+
+/** Number of rows of a list in the overview. */
+const FEW = 10;
+const GROUPS = { class: "Classes", package: "Packages", superclass: "Superclasses", heap: "Heaps", loader: "Class loaders" };
+
+export type Render = (place: Place, meta: Meta, signal: AbortSignal) => Promise<HTMLElement>;
+
+export const RENDER: Record<Place["view"], Render> = { overview, classes, objects, dominators, object };
+
+async function overview(_place: Place, meta: Meta, signal: AbortSignal): Promise<HTMLElement> {
+  const [byClass, largest, heaps] = await Promise.all([
+    ask<Table<ClassRow>>("classes", { limit: FEW }, signal),
+    ask<Table<ObjectRow>>("objects", { top: true, limit: FEW }, signal),
+    ask<Table<ClassRow>>("classes", { by: "heap", limit: FEW }, signal),
+  ]);
+  const reachable = meta.reachable;
+  return h(
+    "div",
+    { class: "columns" },
+    section(
+      "Sizes",
+      facts([
+        ["Reachable", reachable ? `${bytes(total(reachable))} in ${counted(reachable.count, "object")}` : "…"],
+        ["Java", reachable ? bytes(reachable.java_bytes) : "…"],
+        ["Native", reachable ? bytes(reachable.native_bytes) : "…"],
+        ["Unreachable", reachable ? counted(meta.objects - reachable.count, "object") : "…"],
+        ["Classes", thousands(meta.classes)],
+        ["GC roots", thousands(meta.roots)],
+        ...heaps.rows.map((row): [string, string] => [`Heap ${row.name}`, `${bytes(row.shallow_bytes)} in ${counted(row.count, "object")}`]),
+      ]),
+    ),
+    section("Largest classes", classTable(byClass, { view: "classes" }, "retained")),
+    section("Largest dominators", objectTable(largest, { view: "dominators" }, "retained", false)),
+  );
+}
+
+async function classes(place: Place, _meta: Meta, signal: AbortSignal): Promise<HTMLElement> {
+  const sort = place.sort ?? "retained";
+  const by = place.by ?? "class";
+  const answer = await ask<Table<ClassRow>>(
+    "classes",
+    { by, sort, reverse: place.reverse, filter: place.filter, offset: place.offset, limit: PAGE_ROWS },
+    signal,
+  );
+  const groups = Object.entries(GROUPS).map(([key, title]) =>
+    h("a", { href: encode({ ...place, by: key, offset: 0 }), "aria-current": key === by ? "true" : null }, title),
+  );
+  return h("div", null, h("nav", { class: "choices", "aria-label": "Rows" }, ...groups), classTable(answer, place, sort));
+}
+
+function classTable(answer: Table<ClassRow>, place: Place, sort: string): HTMLElement {
+  const isClass = (place.by ?? "class") === "class";
+  return table<ClassRow>({
+    label: "Classes",
+    noun: "row",
+    place,
+    sort,
+    ...answer,
+    empty: place.filter ? "No name contains this text." : "The heap has no reachable objects.",
+    columns: [
+      {
+        title: "Name",
+        sort: "name",
+        cell: (row) => (isClass ? h("a", { href: encode({ view: "objects", class: row.name }) }, name(row.name)) : name(row.name)),
+      },
+      { title: "Count", numeric: true, sort: "count", cell: (row) => thousands(row.count) },
+      { title: "Shallow", numeric: true, sort: "shallow", hint: "Bytes of the objects themselves", cell: (row) => size(row.shallow_bytes) },
+      { title: "Native", numeric: true, sort: "native", hint: "Native bytes that the objects own", cell: (row) => size(row.native_bytes) },
+      { title: "Retained", numeric: true, sort: "retained", hint: "Bytes that would be freed with them", cell: (row) => retained(row.retained) },
+    ],
+  });
+}
+
+async function objects(place: Place, _meta: Meta, signal: AbortSignal): Promise<HTMLElement> {
+  const sort = place.sort ?? "retained";
+  const answer = await ask<Table<ObjectRow>>("objects", { class: place.class, sort, offset: place.offset, limit: PAGE_ROWS }, signal);
+  return h(
+    "div",
+    null,
+    h("h2", null, place.class ? name(place.class) : "All objects"),
+    objectTable(answer, place, sort, true),
+  );
+}
+
+function objectTable(answer: Table<ObjectRow>, place: Place, sort: string, sorts: boolean): HTMLElement {
+  return table<ObjectRow>({ label: "Objects", noun: "object", place, sort, ...answer, empty: "No reachable objects.", columns: objectColumns(sorts) });
+}
+
+async function dominators(place: Place, _meta: Meta, signal: AbortSignal): Promise<HTMLElement> {
+  const sort = place.sort ?? "retained";
+  const list = place.id ? { dominated: place.id } : { top: true };
+  const [answer, map, facts] = await Promise.all([
+    ask<Table<ObjectRow>>("objects", { ...list, sort, offset: place.offset, limit: PAGE_ROWS }, signal),
+    ask<{ cells: Cell[] }>("treemap", { id: place.id }, signal),
+    place.id ? ask<ObjectFacts>("object", { id: place.id }, signal) : null,
+  ]);
+  const width = Math.max(280, Math.min(1400, document.documentElement.clientWidth) - 48);
+  return h(
+    "div",
+    null,
+    facts ? trail(facts) : h("h2", null, "Objects that no other object dominates"),
+    treemap(map.cells, width, 360),
+    objectTable(answer, place, sort, true),
+  );
+}
+
+/** Links to the dominators of an object, from the top. */
+function trail(facts: ObjectFacts): HTMLElement {
+  const steps = [...facts.dominators].reverse();
+  const left = facts.depth - steps.length;
+  return h(
+    "nav",
+    { class: "trail", "aria-label": "Dominators" },
+    h("a", { href: encode({ view: "dominators" }) }, "Heap"),
+    left > 0 && h("span", { class: "soft" }, ` … ${counted(left, "dominator")} … `),
+    ...steps.map((step) => h("a", { href: encode({ view: "dominators", id: step.id }) }, name(step.name))),
+    objectLink(facts),
+  );
+}
+
+async function object(place: Place, meta: Meta, signal: AbortSignal): Promise<HTMLElement> {
+  const id = place.id ?? "";
+  const offset = place.offset ?? 0;
+  const [of, fields, referrers, path] = await Promise.all([
+    ask<ObjectFacts>("object", { id }, signal),
+    ask<Table<FieldRow>>("fields", { id, offset, limit: PAGE_ROWS }, signal),
+    ask<Table<ReferrerRow>>("referrers", { id, limit: PAGE_ROWS }, signal),
+    ask<Path>("path", { id }, signal),
+  ]);
+  const whole = meta.reachable ? total(meta.reachable) : 0;
+  const kind = of.length === null ? "Fields" : "Elements";
+  return h(
+    "div",
+    null,
+    h("h2", null, name(of.name), " ", h("code", null, of.id), of.root && h("span", { class: "tag" }, `GC root: ${of.root}`)),
+    of.text !== undefined && h("blockquote", null, name(of.text)),
+    h(
+      "div",
+      { class: "columns" },
+      section(
+        "Object",
+        facts([
+          ["Shallow", size(of.shallow_bytes)],
+          ["Native", size(of.native_bytes)],
+          ["Retained", of.retained ? h("span", null, retained(of.retained), ` (${percent(total(of.retained), whole)} of the heap)`) : retained(null)],
+          ["Class", h("a", { href: encode({ view: "objects", class: of.name }) }, "all its objects")],
+          ["Superclasses", h("span", null, ...of.superclasses.map((each) => h("div", null, name(each))))],
+          ["Dominated by", of.dominators[0] ? objectLink(of.dominators[0]) : "nothing"],
+          ["Dominates", h("a", { href: encode({ view: "dominators", id: of.id }) }, of.retained ? counted(of.retained.count - 1, "object") : "nothing")],
+          ["Allocated at", of.allocated_at.length > 0 && h("span", null, ...of.allocated_at.map((frame) => h("div", null, name(frame))))],
+        ]),
+      ),
+      section(pathTitle(path), pathList(path)),
+    ),
+    section(
+      kind,
+      table<FieldRow>({
+        label: kind,
+        noun: of.length === null ? "field" : "element",
+        place,
+        sort: "",
+        ...fields,
+        empty: meta.contents ? "None." : "None, or hidden.",
+        columns: [
+          { title: "Name", cell: (row) => h("span", null, row.is_static && h("span", { class: "soft" }, "static "), name(row.name ?? "?")) },
+          { title: "Value", cell: (row) => (row.object ? objectLink(row.object) : name(row.value ?? "")) },
+          { title: "Type", cell: (row) => name(row.type_name ?? "") },
+          { title: "Declared in", cell: (row) => name(row.declared_in ?? "") },
+          { title: "Retained", numeric: true, cell: (row) => (row.object ? retained(row.object.retained) : "") },
+        ],
+      }),
+    ),
+    section(
+      `Referrers (${thousands(referrers.total)})`,
+      table<ReferrerRow>({
+        label: "Referrers",
+        noun: "object",
+        place: { view: "object", id: of.id },
+        sort: "",
+        rows: referrers.rows,
+        // Without links to other pages: those are the pages of the fields.
+        total: referrers.rows.length,
+        empty: "No object refers to it.",
+        columns: [{ title: "By", cell: (row) => h("code", null, name(row.reference)) }, ...objectColumns<ReferrerRow>(false)],
+      }),
+    ),
+  );
+}
+
+function pathTitle(path: Path): string {
+  if (path.steps.length === 0) return "Path: unreachable";
+  return `Shortest path from a GC root (${counted(path.length, "step")})`;
+}
+
+function pathList(path: Path): HTMLElement {
+  if (path.steps.length === 0) return h("p", { class: "soft" }, "No GC root reaches the object. It is waiting for collection.");
+  const list = h("ol", { class: "path" });
+  put(list, h("li", { class: "soft" }, path.root ?? "GC root"));
+  for (const step of path.steps) {
+    if (step.left_out > 0) list.append(h("li", { class: "soft" }, `… ${counted(step.left_out, "step")} …`));
+    list.append(h("li", null, step.reference !== null && h("code", null, name(step.reference), " → "), objectLink(step)));
+  }
+  return list;
+}
+
+function section(title: string, ...content: Node[]): HTMLElement {
+  return h("section", null, h("h2", null, title), ...content);
+}
+
+function facts(rows: [string, Node | string | false][]): HTMLElement {
+  const list = h("dl", { class: "pairs" });
+  for (const [title, value] of rows) {
+    if (value !== false) put(list, h("dt", null, title), h("dd", null, value));
+  }
+  return list;
+}
