@@ -96,7 +96,7 @@ test("a heap is walked from its classes to one object, its path and what it domi
 test("an ID opens its object, and one that is not there has a reason", { skip }, async () => {
   const { page, url } = await explore("hprof/android-a.hprof.gz");
   await page.keyboard.press("/");
-  const id = await page.textContent("main section:nth-of-type(3) tbody tr code");
+  const id = await page.textContent("main section:nth-of-type(4) tbody tr code");
   await page.keyboard.type(id);
   await page.keyboard.press("Enter");
   await shown(page, "Fields");
@@ -112,14 +112,15 @@ test("an ID opens its object, and one that is not there has a reason", { skip },
 
 test("it is accessible, light and dark, wide and narrow", { skip }, async () => {
   const { page, url } = await explore("hprof/leaklab-after.hprof.zst");
-  const views = ["overview", "classes", "objects", "dominators", "object/0xfc070958"];
+  const views = ["overview", "leaks", "classes", "objects", "dominators", "waste", "object/0xfc070958"];
   for (const colorScheme of ["light", "dark"]) {
     for (const width of [1400, 400]) {
       await page.emulateMedia({ colorScheme });
       await page.setViewportSize({ width, height: 900 });
       for (const view of views) {
         await page.goto(`${url}#/${view}`);
-        await shown(page, "Retained");
+        if (view === "overview" || view === "leaks") await page.waitForSelector(".leaks");
+        if (view !== "leaks") await shown(page, view === "waste" ? "could be saved" : "Retained");
         await page.evaluate(axe);
         const found = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
         const violations = found.violations.map((each) => `${each.id}: ${each.nodes[0].html}`);
@@ -129,6 +130,19 @@ test("it is accessible, light and dark, wide and narrow", { skip }, async () => 
       }
     }
   }
+});
+
+test("a leak comes first, with its path and its fix", { skip }, async () => {
+  const { page } = await explore("hprof/android-a.hprof.gz");
+  await page.click("nav.tabs >> text=Leaks");
+  await page.waitForSelector(".leaks article");
+  assert.match(await page.textContent(".leaks article h3"), /destroyed Activity: com\.example\.app\.MainActivity/);
+  assert.ok((await page.locator(".leaks article:first-of-type .suspect").count()) > 0);
+  await page.click(".leaks article:first-of-type ol.path li:last-child a");
+  await shown(page, "Fields");
+  await page.click("nav.tabs >> text=Waste");
+  await shown(page, "could be saved");
+  assert.deepEqual(page.told, []);
 });
 
 test("hidden contents are not on the page, and its end is told", { skip }, async () => {

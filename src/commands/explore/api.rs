@@ -8,11 +8,12 @@
 //! | `object` | `id` | facts about an object |
 //! | `fields`, `referrers` | `id`, page | its fields or elements; what refers to it |
 //! | `path` | `id` | the shortest path from a root |
+//! | `leaks`, `waste` | | as in `leaks --json` |
 //! | `treemap` | `id`, or nothing for the whole; `cells` | cut of the dominator tree |
 //!
 //! A page is `offset` and `limit`.
 
-use super::state::{Explored, Progress};
+use super::state::{ExploredHeap, Progress};
 use crate::analyze::histogram::HistogramKey;
 use crate::explore::{
     ClassQuery, ClassSort, Explorer, ObjectList, ObjectQuery, ObjectSort, Page, Size,
@@ -45,7 +46,7 @@ struct Meta<'a> {
 }
 
 /// Answers a request.
-pub(super) fn answer(explored: &Explored, request: &ApiRequest) -> Result<Vec<u8>, ApiProblem> {
+pub(super) fn answer(explored: &ExploredHeap, request: &ApiRequest) -> Result<Vec<u8>, ApiProblem> {
     if request.operation == "meta" {
         return json(&meta(explored));
     }
@@ -58,6 +59,8 @@ pub(super) fn answer(explored: &Explored, request: &ApiRequest) -> Result<Vec<u8
         "object" => json(&explorer.object(object(explorer, request)?)),
         "fields" => json(&explorer.fields(object(explorer, request)?, page(request)?)),
         "referrers" => json(&explorer.referrers_of(object(explorer, request)?, page(request)?)),
+        "leaks" => json(explored.leaks(explorer)),
+        "waste" => json(explored.waste(explorer)),
         "path" => json(&explorer.path(object(explorer, request)?)),
         "treemap" => {
             let of = match request.get("id") {
@@ -70,7 +73,7 @@ pub(super) fn answer(explored: &Explored, request: &ApiRequest) -> Result<Vec<u8
     }
 }
 
-fn meta(explored: &Explored) -> Meta<'_> {
+fn meta(explored: &ExploredHeap) -> Meta<'_> {
     let progress = explored.progress();
     let heap = explored.heap();
     let graph = heap.map(|(explorer, _)| explorer.graph());

@@ -2,7 +2,7 @@
 
 use super::args::Args;
 use super::run::{self, ExploreError};
-use super::state::Explored;
+use super::state::ExploredHeap;
 use crate::console::signals::watch_signals;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
@@ -32,7 +32,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let options = args.java.options(Follow::default());
     let console = &ctx.console;
     let mut signals = watch_signals()?;
-    let explored = Arc::new(Explored::default());
+    let explored = Arc::new(ExploredHeap::default());
     let typed = input.to_string();
     let site = run::site(&explored, args.port).await?;
     let mut reading = {

@@ -192,7 +192,7 @@ pub struct UnheldRow {
 }
 
 /// Returns the leaks of a heap, each list truncated to `limit`.
-pub(super) fn leaks(
+pub(crate) fn leaks(
     found: &Leaks,
     dominators: Option<&Dominators>,
     earlier: Option<&BTreeMap<(String, String), u64>>,
@@ -457,7 +457,7 @@ pub struct LargeRow {
 }
 
 /// Converts the waste for the document.
-pub(super) fn waste(found: Waste) -> WasteDocument {
+pub(crate) fn waste(found: Waste) -> WasteDocument {
     let wasted_bytes = found.total_bytes();
     let bitmaps = &found.bitmaps;
     let pixels = |width: i64, height: i64| u64::try_from(width.saturating_mul(height)).ok();

@@ -1,4 +1,4 @@
-//! `heaptap explore` as a program: its answers beside those of the commands for text, who is
+//! `heaptap explore` as a program: its answers compared with those of other commands, who is
 //! answered, how it ends.
 
 use crate::exports::{command, fixture, heaptap};
@@ -205,6 +205,18 @@ fn an_object_is_that_of_paths() {
 }
 
 #[test]
+fn findings_are_those_of_leaks() {
+    for input in INPUTS {
+        let path = fixture(input);
+        let explorer = Explorer::start(&path, &[]);
+        let file = path.to_string_lossy();
+        let told = explorer.of(&["leaks", &file, "--json", "-l", "50"]);
+        assert_eq!(explorer.ask("leaks"), told["leaks"], "{input}");
+        assert_eq!(explorer.ask("waste"), told["waste"], "{input}");
+    }
+}
+
+#[test]
 fn wrong_requests_have_a_reason_and_others_learn_nothing() {
     let explorer = Explorer::start(&fixture(INPUTS[1]), &[]);
     for (operation, status, reason) in [
@@ -268,6 +280,10 @@ fn redacted_answers_have_no_text_and_no_value() {
         rows(&fields).iter().all(|field| field["value"].is_null()),
         "{fields}"
     );
+    let waste = explorer.ask("waste");
+    let groups = waste["strings"]["groups"].as_array().expect("groups");
+    assert!(!groups.is_empty());
+    assert!(groups.iter().all(|group| group["value"] == ""), "{waste}");
 }
 
 #[test]

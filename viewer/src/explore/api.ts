@@ -98,6 +98,84 @@ export interface Cell extends Partial<ObjectRow> {
   rest_bytes: number;
 }
 
+export interface KeptBytes {
+  bytes: number;
+  native_bytes: number;
+  count: number;
+}
+
+export interface LeakStep {
+  id: string;
+  class: string;
+  status: "leaking" | "not-leaking" | "unknown";
+  reason: string;
+  /** Reference to the next object; null for the last. */
+  reference: string | null;
+  suspect: boolean;
+  repeated?: { text: string };
+  left_out?: number;
+}
+
+export interface LeakGroup {
+  signature: string;
+  what: string;
+  class: string;
+  certainty: "confirmed" | "likely" | "possible";
+  library: { reference: string; what: string } | null;
+  count: number;
+  retained: KeptBytes;
+  root: string;
+  path: LeakStep[];
+  advice: string;
+  leaks: { id: string; reason: string; retained: KeptBytes }[];
+}
+
+export interface Leaks {
+  objects: number;
+  retained: KeptBytes;
+  groups_total: number;
+  groups: LeakGroup[];
+  not_analyzed: string[];
+}
+
+export interface Duplicate {
+  count: number;
+  each_bytes: number;
+  wasted_bytes: number;
+  class: string;
+  length: number;
+  value: string;
+  example: string;
+  held_by: string | null;
+}
+
+export interface Duplicates {
+  count: number;
+  wasted_bytes: number;
+  groups: Duplicate[];
+}
+
+export interface Room {
+  id: string;
+  class: string;
+  used: number;
+  capacity: number;
+  wasted_bytes: number;
+  held_by: string | null;
+}
+
+export interface Waste {
+  wasted_bytes: number;
+  strings: Duplicates;
+  arrays: Duplicates;
+  bitmaps: Duplicates;
+  collections: { class: string; count: number; empty: number; wasted_bytes: number }[];
+  oversized_collections: Room[];
+  sparse_arrays: Room[];
+  boxed: { class: string; count: number; bytes: number; wasted_bytes: number | null }[];
+  not_analyzed: string[];
+}
+
 /** Answer of the server that is not the one asked for. */
 export class ApiError extends Error {
   constructor(

@@ -14,9 +14,11 @@ const BEAT = 20_000;
 const TYPING = 150;
 const TABS: [Place["view"], string][] = [
   ["overview", "Overview"],
+  ["leaks", "Leaks"],
   ["classes", "Classes"],
   ["objects", "Objects"],
   ["dominators", "Dominators"],
+  ["waste", "Waste"],
 ];
 
 class Page {

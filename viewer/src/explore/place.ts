@@ -15,7 +15,7 @@ export interface Place {
   offset?: number;
 }
 
-export const VIEWS = ["overview", "classes", "objects", "dominators", "object"] as const;
+export const VIEWS = ["overview", "leaks", "classes", "objects", "dominators", "waste", "object"] as const;
 export type View = (typeof VIEWS)[number];
 
 /** Returns the address of a place. */

@@ -1,6 +1,6 @@
 // Views of the heap: each returns its content for a place.
 
-import { h, name, put } from "../dom";
+import { fill, h, name, put } from "../dom";
 import { bytes, counted, percent, thousands } from "../units";
 import {
   ask,
@@ -15,6 +15,7 @@ import {
   type ReferrerRow,
   type Table,
 } from "./api";
+import { leakList, wasteView } from "./findings";
 import { encode, type Place } from "./place";
 import { objectColumns, objectLink, PAGE_ROWS, retained, size, table } from "./rows";
 import { treemap } from "./treemap";
@@ -25,9 +26,25 @@ const GROUPS = { class: "Classes", package: "Packages", superclass: "Superclasse
 
 export type Render = (place: Place, meta: Meta, signal: AbortSignal) => Promise<HTMLElement>;
 
-export const RENDER: Record<Place["view"], Render> = { overview, classes, objects, dominators, object };
+export const RENDER: Record<Place["view"], Render> = {
+  overview,
+  leaks: async (_place, _meta, signal) => section("Leaks", await leakList(Infinity, signal)),
+  classes,
+  objects,
+  dominators,
+  waste: (_place, _meta, signal) => wasteView(signal),
+  object,
+};
 
 async function overview(_place: Place, meta: Meta, signal: AbortSignal): Promise<HTMLElement> {
+  // They take longer than the rest.
+  const leaks = h("div", null, h("p", { class: "soft" }, "Looking for leaks …"));
+  leakList(3, signal).then(
+    (list) => fill(leaks, list),
+    (error: unknown) => {
+      if (!signal.aborted) fill(leaks, String(error));
+    },
+  );
   const [byClass, largest, heaps] = await Promise.all([
     ask<Table<ClassRow>>("classes", { limit: FEW }, signal),
     ask<Table<ObjectRow>>("objects", { top: true, limit: FEW }, signal),
@@ -49,6 +66,7 @@ async function overview(_place: Place, meta: Meta, signal: AbortSignal): Promise
         ...heaps.rows.map((row): [string, string] => [`Heap ${row.name}`, `${bytes(row.shallow_bytes)} in ${counted(row.count, "object")}`]),
       ]),
     ),
+    section("Leaks", leaks),
     section("Largest classes", classTable(byClass, { view: "classes" }, "retained")),
     section("Largest dominators", objectTable(largest, { view: "dominators" }, "retained", false)),
   );
