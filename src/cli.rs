@@ -76,7 +76,6 @@ Read a recording, trace, pprof or HPROF:
   paths      What keeps Java objects alive
   report     All of it on one page
 {query}  explore    Walk a Java heap in the browser
-  open       Show a trace in Perfetto's UI
 
 See a whole process, on the device or recorded:
   meminfo    How its memory divides, each row explained
@@ -85,8 +84,9 @@ See a whole process, on the device or recorded:
 
 Files:
   convert    To pprof, flame graphs, tables
+  symbolize  Add function and Java names to a trace
 
-Also: symbolize, hprof, {archive}{also}completions, man, licenses.
+Also: open, hprof, {archive}{also}completions, man, licenses.
 All options: --help. For scripts: --json everywhere; exit codes: heaptap --help{{after-help}}"
     )
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Flags of `explore`.
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:\n  \
-    heaptap explore dump.hprof             until the page was closed for a while, or Ctrl-C\n  \
+    heaptap explore dump.hprof             walk it in the browser; Ctrl-C ends\n  \
     heaptap explore rec@after-login        one dump of a recording\n  \
     heaptap explore dump.hprof --redact    no texts and values of the app")]
 pub struct Args {

@@ -288,7 +288,7 @@ fn redacted_answers_have_no_text_and_no_value() {
 
 #[test]
 fn it_ends_when_the_page_was_closed_for_a_while() {
-    let mut explorer = Explorer::start(&fixture(INPUTS[1]), &["--idle", "1s"]);
+    let mut explorer = Explorer::start(&fixture(INPUTS[1]), &["--idle", "4s"]);
     let status = explorer.child.wait().expect("it ends");
     assert_eq!(status.code(), Some(0));
 }
