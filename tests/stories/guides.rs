@@ -87,6 +87,9 @@ fn run(page: &str) {
     let path = format!("{}:{path}", program.parent().unwrap().display());
     for (command, code) in commands {
         assert!(command.starts_with("heaptap "), "{page}: {command}");
+        // Without a browser, and until nothing has asked for a second.
+        let serves = command.starts_with("heaptap explore ");
+        let command = command + if serves { " --print-url --idle 1s" } else { "" };
         let mut shell = crate::program::cleaned("sh");
         let child = shell
             .args(["-c", &command])
