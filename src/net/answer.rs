@@ -55,11 +55,7 @@ impl Terms {
             content: Content::None,
             headers: HeaderMap::new(),
         };
-        // Another name for this address is an attempt to imitate its site.
-        let own = |host: &[u8]| host == self.host.as_bytes();
-        if only(headers, header::HOST).is_none_or(|host| !own(host.as_bytes()))
-            || uri.authority().is_some_and(|a| !own(a.as_str().as_bytes()))
-        {
+        if !is_for(&self.host, uri, headers) {
             return refuse(StatusCode::MISDIRECTED_REQUEST);
         }
         let is_file = uri.path() == self.file && uri.query().is_none();
@@ -82,9 +78,8 @@ impl Terms {
         }
         let several = headers.get_all(header::ORIGIN).iter().nth(1).is_some();
         let from_ui = is_file && origin == Some(&self.origin);
-        let own_origin = |origin: &HeaderValue| {
-            self.page.is_some() && origin.as_bytes().strip_prefix(b"http://").is_some_and(own)
-        };
+        let own_origin =
+            |origin: &HeaderValue| self.page.is_some() && is_origin(origin, &self.host);
         if several || origin.is_some_and(|origin| !from_ui && !own_origin(origin)) {
             return refuse(StatusCode::FORBIDDEN);
         }
@@ -120,6 +115,18 @@ impl Terms {
             headers: sent,
         }
     }
+}
+
+/// Returns whether a request is for this host. Another name for its address is an attempt to imitate its
+/// site.
+pub(super) fn is_for(host: &str, uri: &Uri, headers: &HeaderMap) -> bool {
+    only(headers, header::HOST).is_some_and(|named| named == host)
+        && uri.authority().is_none_or(|named| named.as_str() == host)
+}
+
+/// Returns whether an origin is the site of a host.
+pub(super) fn is_origin(origin: &HeaderValue, host: &str) -> bool {
+    origin.as_bytes().strip_prefix(b"http://") == Some(host.as_bytes())
 }
 
 /// Returns the value of a header that occurs once.

@@ -21,7 +21,7 @@ mod page;
 mod server;
 mod site;
 
-pub use server::{Ended, Offer, Server, ServerEvent};
+pub use server::{Ended, NoConnections, Offer, Server, ServerEvent};
 pub use site::{ApiHandler, ApiProblem, ApiRequest, Site, SitePage};
 
 #[cfg(test)]

@@ -3,9 +3,10 @@
 use super::answer::{Answer, Content, Terms};
 use super::body::{self, FileBody, Progress};
 use super::page;
+use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::trace::Source;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
@@ -57,6 +58,23 @@ pub enum Ended {
     Fetched,
     /// The file was not fetched in time.
     TimedOut,
+}
+
+/// Connections fail again and again.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot accept connections on 127.0.0.1")]
+pub struct NoConnections {
+    /// Error of the operating system.
+    #[from]
+    source: io::Error,
+}
+
+impl Classified for NoConnections {
+    fn facts(&self) -> ErrorFacts {
+        ErrorFacts::new(ErrorClass::HostWrite, "no-listener").with_help(
+            "stop other programs and try again; the host might lack a resource such as open files",
+        )
+    }
 }
 
 /// An event of the server.
@@ -177,7 +195,7 @@ impl Server {
         self,
         patience: Duration,
         on_event: impl Fn(ServerEvent) + Send + Sync + 'static,
-    ) -> io::Result<Ended> {
+    ) -> Result<Ended, NoConnections> {
         let on_event: Arc<dyn Fn(ServerEvent) + Send + Sync> = Arc::new(on_event);
         let (listener, shared) = (self.listener, Arc::new(self.shared));
         let mut connections: JoinSet<Connection> = JoinSet::new();
@@ -203,7 +221,7 @@ impl Server {
                         idle.push_back(Guest { task, fetches });
                     }
                     Err(error) if failures >= MOST_FAILURES && connections.is_empty() => {
-                        return Err(error);
+                        return Err(error.into());
                     }
                     // Connections that failed before they began are ignored. If the host has no
                     // file descriptors left, the next attempt would also fail immediately, forever.
@@ -372,19 +390,7 @@ async fn respond(
         Content::Page | Content::PageHead => "text/html; charset=utf-8",
         _ => "application/octet-stream",
     };
-    let fixed = [
-        (header::CONTENT_TYPE, media),
-        (header::CACHE_CONTROL, "no-store"),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
-        (
-            HeaderName::from_static("cross-origin-resource-policy"),
-            "same-origin",
-        ),
-    ];
-    for (name, value) in fixed {
-        headers.insert(name, HeaderValue::from_static(value));
-    }
+    guard(headers, media);
     if is_file && answer.status.is_success() {
         headers.insert(header::CONTENT_DISPOSITION, shared.disposition.clone());
     }
@@ -394,12 +400,28 @@ async fn respond(
     response
 }
 
+/// Sets the headers of every answer: it is of that type, is not stored, and other sites cannot use it.
+pub(super) fn guard(headers: &mut HeaderMap, media: &'static str) {
+    for (name, value) in [
+        (header::CONTENT_TYPE, media),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (
+            HeaderName::from_static("cross-origin-resource-policy"),
+            "same-origin",
+        ),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+}
+
 /// The file is being fetched by another connection.
 fn busy() -> Answer {
     let mut answer = Answer {
         status: StatusCode::SERVICE_UNAVAILABLE,
         content: Content::None,
-        headers: header::HeaderMap::new(),
+        headers: HeaderMap::new(),
     };
     let seconds = HeaderValue::from_static("1");
     answer.headers.insert(header::RETRY_AFTER, seconds);

@@ -10,9 +10,11 @@
 //! The header makes a browser ask before a script of another site sends such a request, and the answer
 //! is no.
 
+use super::answer::{is_for, is_origin};
 use super::body::Content;
 use super::server::{
-    FAILURE_PAUSE, HEAD_PATIENCE, LARGEST_HEAD, MOST_FAILURES, accept_from, secret,
+    FAILURE_PAUSE, HEAD_PATIENCE, LARGEST_HEAD, MOST_FAILURES, NoConnections, accept_from, guard,
+    secret,
 };
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -136,7 +138,7 @@ impl Site {
     ///
     /// # Errors
     /// Returns an error if accepting connections fails repeatedly.
-    pub async fn serve(self, idle: Duration) -> io::Result<()> {
+    pub async fn serve(self, idle: Duration) -> Result<(), NoConnections> {
         let (listener, shared) = (self.listener, Arc::new(self.shared));
         let mut connections: JoinSet<()> = JoinSet::new();
         let mut failures = 0;
@@ -150,7 +152,7 @@ impl Site {
                             failures = 0;
                             connections.spawn(attend(stream, Arc::clone(&shared)));
                         }
-                        Err(error) if failures >= MOST_FAILURES => return Err(error),
+                        Err(error) if failures >= MOST_FAILURES => return Err(error.into()),
                         Err(_) => {
                             failures += 1;
                             resume = Instant::now() + FAILURE_PAUSE;
@@ -260,22 +262,8 @@ fn response(status: StatusCode, media: &'static str, body: Bytes) -> Response<Co
     let mut response = Response::new(Content::Text(body));
     *response.status_mut() = status;
     let headers = response.headers_mut();
-    for (name, value) in [
-        (header::CONTENT_TYPE, media),
-        (header::CACHE_CONTROL, "no-store"),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
-        (
-            HeaderName::from_static("cross-origin-resource-policy"),
-            "same-origin",
-        ),
-        (
-            HeaderName::from_static("cross-origin-opener-policy"),
-            "same-origin",
-        ),
-    ] {
-        headers.insert(name, HeaderValue::from_static(value));
-    }
+    guard(headers, media);
+    headers.insert(OPENER_POLICY, HeaderValue::from_static("same-origin"));
     response
 }
 
@@ -299,17 +287,13 @@ struct Rules {
     entry: String,
 }
 
+const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 const OWN_HEADER: HeaderName = HeaderName::from_static("x-heaptap");
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 impl Rules {
     fn check(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<Target, StatusCode> {
-        // Another name for this address is an attempt to imitate its site.
-        let own = |host: &[u8]| host == self.host.as_bytes();
-        let hosts: Vec<&HeaderValue> = headers.get_all(header::HOST).iter().collect();
-        if !matches!(&hosts[..], [host] if own(host.as_bytes()))
-            || uri.authority().is_some_and(|a| !own(a.as_str().as_bytes()))
-        {
+        if !is_for(&self.host, uri, headers) {
             return Err(StatusCode::MISDIRECTED_REQUEST);
         }
         let operation = uri
@@ -328,8 +312,7 @@ impl Rules {
         if method != Method::GET {
             return Err(StatusCode::METHOD_NOT_ALLOWED);
         }
-        let is_own =
-            |origin: &HeaderValue| origin.as_bytes().strip_prefix(b"http://").is_some_and(own);
+        let is_own = |origin| is_origin(origin, &self.host);
         let site = headers.get(FETCH_SITE).map(HeaderValue::as_bytes);
         let is_permitted = match &target {
             // Browsers that open an address send no origin.

@@ -95,7 +95,7 @@ where
 }
 
 /// Returns the result of the work; `None` if a signal ended it.
-fn ended<T, E: Into<Failure>>(
+pub(crate) fn ended<T, E: Into<Failure>>(
     result: Option<Result<Result<T, E>, JoinError>>,
 ) -> Result<T, Failure> {
     match result {

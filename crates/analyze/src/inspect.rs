@@ -151,7 +151,7 @@ pub fn inspect(
 }
 
 /// Cuts a text to `most` characters and appends `…` if it was longer.
-fn cut(text: String, most: usize) -> String {
+pub fn cut(text: String, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text,

@@ -4,7 +4,7 @@ use crate::ranking::Ranking;
 use heaptap_analyze::filter::Filter;
 use heaptap_analyze::histogram::{Histogram, HistogramKey, ObjectScope, histogram};
 use heaptap_model::heap_graph::{
-    Dominators, Follow, HeapGraph, ObjectId, ObjectIndex, Referrers, ShortestPaths,
+    Dominators, Follow, HeapGraph, ObjectIndex, Referrers, ShortestPaths,
 };
 use heaptap_model::parallel;
 use std::sync::OnceLock;
@@ -19,11 +19,12 @@ pub struct Explorer {
     ranking: OnceLock<Ranking>,
     referrers: OnceLock<Referrers>,
     paths: OnceLock<ShortestPaths>,
-    tables: [OnceLock<Histogram>; KEYS.len()],
+    /// By key.
+    tables: [OnceLock<Histogram>; HistogramKey::Loader as usize + 1],
 }
 
-/// Keys of the tables.
-pub(crate) const KEYS: [HistogramKey; 5] = [
+/// Keys of the tables of the page.
+const KEYS: [HistogramKey; 5] = [
     HistogramKey::Class,
     HistogramKey::Package,
     HistogramKey::Superclass,
@@ -110,10 +111,7 @@ impl Explorer {
 
     /// Returns the object with an ID as in answers: hexadecimal, with or without `0x`.
     pub fn find(&self, id: &str) -> Option<ObjectIndex> {
-        let digits = id.trim();
-        let digits = digits.strip_prefix("0x").unwrap_or(digits);
-        let id = u64::from_str_radix(digits, 16).ok()?;
-        self.graph.find(ObjectId(id))
+        self.graph.find(id.parse().ok()?)
     }
 
     pub(crate) fn ranking(&self) -> &Ranking {
@@ -133,10 +131,9 @@ impl Explorer {
     }
 
     pub(crate) fn table(&self, by: HistogramKey) -> &Histogram {
-        let at = KEYS.iter().position(|key| *key == by).unwrap_or(0);
-        self.tables[at].get_or_init(|| {
+        self.tables[by as usize].get_or_init(|| {
             let scope = ObjectScope::Reachable(self.dominators());
-            histogram(&self.graph, scope, KEYS[at], &Filter::default())
+            histogram(&self.graph, scope, by, &Filter::default())
         })
     }
 }

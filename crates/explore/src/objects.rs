@@ -2,7 +2,7 @@
 
 use crate::answer::{Page, Size, Table};
 use crate::explorer::Explorer;
-use heaptap_analyze::label;
+use heaptap_analyze::{inspect, label};
 use heaptap_model::heap_graph::ObjectIndex;
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -90,10 +90,7 @@ impl Explorer {
             return None;
         }
         let text = self.graph().contents().string(self.graph(), object)?;
-        Some(match text.char_indices().nth(most) {
-            Some((end, _)) => format!("{}…", &text[..end]),
-            None => text,
-        })
+        Some(inspect::cut(text, most))
     }
 
     /// Returns the length of a list that is sorted by retained size, and the objects of the page.

@@ -1,22 +1,21 @@
 //! `heaptap explore`: serves the page of a Java heap, and shows it in the browser.
 
 use super::args::Args;
-use super::run::{self, ExploreError};
+use super::run::site;
 use super::state::ExploredHeap;
 use crate::console::signals::watch_signals;
-use crate::error::{ErrorClass, Failure};
+use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::heap_graph::Follow;
-use crate::heaps::java::facts::HeapFacts;
-use crate::heaps::java::{JavaError, ProgressReporter};
+use crate::heaps::java::ProgressReporter;
 use crate::heaps::selector::JavaInput;
 use crate::units::HumanDuration;
+use crate::views::blocking;
 use crate::views::browser::show_site;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::task::JoinError;
 
 /// Time in which most inputs that cannot be read fail: then no page is shown.
 const SHOW_AFTER: Duration = Duration::from_millis(300);
@@ -34,7 +33,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let mut signals = watch_signals()?;
     let explored = Arc::new(ExploredHeap::default());
     let typed = input.to_string();
-    let site = run::site(&explored, args.port).await?;
+    let site = site(&explored, args.port).await?;
     let mut reading = {
         let (explored, shows_contents) = (Arc::clone(&explored), !args.redact);
         let steps = Arc::clone(&explored);
@@ -53,7 +52,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         tokio::select! {
             read = &mut reading, if !is_read => {
                 is_read = true;
-                for warning in &result(read)?.warnings {
+                for warning in &blocking::ended(Some(read))?.warnings {
                     console.finding(warning.kind, &warning.message, warning.help.as_deref());
                 }
                 console.detail("all indices are built");
@@ -74,27 +73,10 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
                 ));
             }
             served = &mut serving => {
-                return match served {
-                    Ok(()) => Ok(Outcome::Done),
-                    Err(source) => Err(ExploreError::NoConnections { source }.into()),
-                };
+                served?;
+                return Ok(Outcome::Done);
             }
             _ = signals.recv() => return Ok(Outcome::Done),
         }
-    }
-}
-
-/// Returns the result of reading.
-fn result(read: Result<Result<HeapFacts, JavaError>, JoinError>) -> Result<HeapFacts, Failure> {
-    match read {
-        Ok(read) => Ok(read.map_err(ExploreError::from)?),
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(error) => Err(Failure::new(
-                ErrorClass::Interrupted,
-                "interrupted",
-                error.to_string(),
-            )),
-        },
     }
 }

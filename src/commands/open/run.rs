@@ -7,7 +7,7 @@ use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::folder::{RAW_TRACE, SYMBOLIZED_TRACE};
 use crate::heaps::trace_findings;
 use crate::import::{self, ImportError, OpenTrace};
-use crate::net::{Offer, Server};
+use crate::net::{NoConnections, Offer, Server};
 use crate::pages::browser::NoBrowser;
 use crate::pages::{PAGE, is_page};
 use crate::results::findings::Finding;
@@ -48,11 +48,8 @@ pub enum OpenError {
         source: io::Error,
     },
     /// The server cannot accept connections.
-    #[error("cannot accept connections on 127.0.0.1")]
-    NoConnections {
-        /// Error of the operating system.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    NoConnections(#[from] NoConnections),
     /// The trace was not fetched in time.
     #[error("the browser did not fetch the trace within {}", HumanDuration(*.0))]
     NotFetched(Duration),
@@ -81,12 +78,7 @@ impl Classified for OpenError {
                 )),
             OpenError::Listen { .. } => ErrorFacts::new(ErrorClass::HostWrite, "no-listener")
                 .with_help("add `--page`, which uses any free port"),
-            OpenError::NoConnections { .. } => {
-                ErrorFacts::new(ErrorClass::HostWrite, "no-listener").with_help(
-                    "stop other programs and try again; the host might lack a resource such as \
-                     open files",
-                )
-            }
+            OpenError::NoConnections(error) => error.facts(),
             // The host did its part; the result is unknown.
             OpenError::NotFetched(_) => {
                 ErrorFacts::new(ErrorClass::Inconclusive, "trace-not-fetched").with_help(

@@ -129,7 +129,7 @@ async fn show_trace(
                 Ok(Outcome::Done)
             }
             Ok(Ended::TimedOut) => Err(OpenError::NotFetched(args.timeout).into()),
-            Err(source) => Err(OpenError::NoConnections { source }.into()),
+            Err(error) => Err(OpenError::from(error).into()),
         },
         _ = signals.recv() => {
             let message = "interrupted before the trace was fetched";

@@ -43,10 +43,9 @@ pub struct Args {
     pub java: JavaArgs,
 }
 
-/// `0x1f` or `1f`, as dumps and logs write ids; decimal digits alone are hexadecimal too.
+/// An ID of an object.
 pub(super) fn object_id(typed: &str) -> Result<ObjectId, String> {
-    let digits = typed.strip_prefix("0x").or(typed.strip_prefix("0X"));
-    u64::from_str_radix(digits.unwrap_or(typed), 16)
-        .map(ObjectId)
+    typed
+        .parse()
         .map_err(|_| "an id is a hexadecimal number such as 0x12c3a4f0".to_owned())
 }

@@ -1,6 +1,8 @@
 //! Object IDs of dumps (mostly addresses), and the dense numbers of objects.
 
 use std::fmt;
+use std::num::ParseIntError;
+use std::str::FromStr;
 
 /// The dump's ID of an object: in an HPROF its address, in a heap graph an address or a hash of
 /// one.
@@ -10,6 +12,16 @@ pub struct ObjectId(pub u64);
 impl fmt::Display for ObjectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "0x{:x}", self.0)
+    }
+}
+
+impl FromStr for ObjectId {
+    type Err = ParseIntError;
+
+    /// Parses `0x1f` or `1f`, as dumps and logs write IDs; decimal digits alone are hexadecimal too.
+    fn from_str(text: &str) -> Result<ObjectId, ParseIntError> {
+        let digits = text.strip_prefix("0x").or(text.strip_prefix("0X"));
+        u64::from_str_radix(digits.unwrap_or(text), 16).map(ObjectId)
     }
 }
 
