@@ -80,7 +80,7 @@ pub async fn snapshot(
         true => Vec::new(),
         false => plan.companions.at_labels().collect(),
     };
-    let taking = session::take_snapshot(&device, store, &session_state, label, &scan).await;
+    let taking = session::take_snapshot(&device, store, &session_state, label, None, &scan).await;
     let snapshot = match taking {
         Err(SessionError::NotRecording { id })
             if status_of(store, &session_state, Some(&device)).await.state == State::Lost =>

@@ -469,17 +469,20 @@ fn a_cable_that_stays_out_ends_the_try_with_verdicts() {
 
 #[test]
 fn a_cable_that_returns_costs_nothing() {
-    let lab = Lab::new("android=14,build=userdebug,speed=2");
-    let before = state(&lab);
-    let mut running = until_event(&lab, "native", "started");
-    lab.phone.unplug(0);
-    running.until("connection-lost");
-    lab.phone.plug_in(0);
-    running.until("reconnected");
-    let ended = running.end();
-    assert_eq!(verdicts(&last(&ended)), "wwwwwwwww", "{ended}");
-    assert_eq!(ended.code(), Some(0), "{ended}");
-    assert_eq!(state(&lab), before);
+    // The second one breaks the connection of the snapshot.
+    for event in ["started", "snapshot-requested"] {
+        let lab = Lab::new("android=14,build=userdebug,speed=2");
+        let before = state(&lab);
+        let mut running = until_event(&lab, "native", event);
+        lab.phone.unplug(0);
+        running.until("connection-lost");
+        lab.phone.plug_in(0);
+        running.until("reconnected");
+        let ended = running.end();
+        assert_eq!(verdicts(&last(&ended)), "wwwwwwwww", "{event}: {ended}");
+        assert_eq!(ended.code(), Some(0), "{event}: {ended}");
+        assert_eq!(state(&lab), before);
+    }
 }
 
 #[cfg(unix)]

@@ -15,7 +15,7 @@ use super::event::{Control, Controls, Progress, SessionEvent};
 use super::journal::BootId;
 use super::probe::{self, QUICK};
 use super::session::Session;
-use super::snapshot::Taken;
+use super::snapshot::{Asked, Taken};
 use super::targets;
 use heaptap_adb::{Command, DeviceError, Shell, ShellEvent};
 
@@ -90,7 +90,7 @@ impl Session {
         let mut lost_at: Option<Instant> = None;
         let mut backoff = Duration::from_millis(100);
         let mut completion = std::mem::take(&mut self.completion);
-        // Snapshots requested while the device is away.
+        // Snapshots that wait for the next report of the device.
         let mut asked = Vec::new();
         loop {
             let error = match self
@@ -101,6 +101,7 @@ impl Session {
                     &mut taken,
                     &mut lost_at,
                     &mut completion,
+                    &mut asked,
                 )
                 .await
             {
@@ -122,26 +123,22 @@ impl Session {
                 tokio::time::sleep(backoff).await;
                 self.device.wait_ready(RETURN_STEP).await
             };
-            let is_back = {
+            {
                 let mut back = std::pin::pin!(back);
                 loop {
                     tokio::select! {
-                        back = &mut back => break back.is_ok(),
+                        // If it is not back, the next connection fails.
+                        _ = &mut back => break,
                         control = controls.recv(), if !controls.is_closed() || !controls.is_empty() => {
                             match control {
                                 Some(Control::Stop | Control::End) => {
                                     return Ok(FollowEnd::StopAsked);
                                 }
-                                Some(Control::Snapshot { label }) => asked.push(label),
+                                Some(Control::Snapshot { label }) => asked.push(Asked::new(label)),
                                 None => {}
                             }
                         }
                     }
-                }
-            };
-            if is_back {
-                for label in asked.drain(..) {
-                    self.begin_snapshot(label, scan, done.clone());
                 }
             }
             backoff = (backoff * 2).min(Duration::from_secs(5));
@@ -157,6 +154,7 @@ impl Session {
         taken: &mut mpsc::UnboundedReceiver<Taken>,
         lost_at: &mut Option<Instant>,
         completion: &mut Completion,
+        asked: &mut Vec<Asked>,
     ) -> Result<FollowEnd, SessionError> {
         let mut shell = self.start_loop().await?;
         let mut reader = LineReader::default();
@@ -183,7 +181,12 @@ impl Session {
                                 return Ok(FollowEnd::Over);
                             }
                             Line::Rebooted => return Ok(FollowEnd::Rebooted),
-                            Line::Report => self.ask_new_names(&mut naming),
+                            Line::Report => {
+                                self.ask_new_names(&mut naming);
+                                for asked in asked.drain(..) {
+                                    self.begin_snapshot(asked, scan, done.clone());
+                                }
+                            }
                             Line::Other => {}
                         }
                     }
@@ -195,7 +198,7 @@ impl Session {
                             return Ok(FollowEnd::StopAsked);
                         }
                         Some(Control::Snapshot { label }) => {
-                            self.begin_snapshot(label, scan, done.clone());
+                            self.begin_snapshot(Asked::new(label), scan, done.clone());
                         }
                         None => {}
                     }
@@ -204,7 +207,7 @@ impl Session {
                     self.note_last_names(&mut naming).await?;
                     return Ok(FollowEnd::Complete);
                 }
-                Some(outcome) = taken.recv() => self.end_snapshot(outcome)?,
+                Some(outcome) = taken.recv() => asked.extend(self.end_snapshot(outcome)?),
                 Some(named) = naming.join_next() => self.note_named(named.unwrap_or_default())?,
             }
         }

@@ -63,9 +63,26 @@ impl Snapshot {
     }
 }
 
+/// A requested snapshot.
+pub(super) struct Asked {
+    label: String,
+    /// Number of labels before the first attempt, if that one lost the connection.
+    labels_before: Option<usize>,
+}
+
+impl Asked {
+    pub(super) fn new(label: String) -> Self {
+        Self {
+            label,
+            labels_before: None,
+        }
+    }
+}
+
 /// Result that a snapshot task returns to its session.
 pub(super) struct Taken {
-    label: String,
+    asked: Asked,
+    labels_before: usize,
     result: Result<Snapshot, SessionError>,
 }
 
@@ -78,7 +95,9 @@ const NO_WAY_YET: &str = "the shell of this build cannot signal heapprofd, and p
 const NO_HEAP: &str = "this recording does not sample a native heap";
 /// Maximum delay of a dump after the last write period.
 const DUMP_LIMIT: Duration = Duration::from_secs(30);
-/// Takes a snapshot in a running session, no matter which process follows it.
+
+/// Takes a snapshot in a running session, no matter which process follows it. `noted` is the label
+/// of an attempt that lost the connection after the journal had it.
 ///
 /// # Errors
 /// Returns [`SessionError::NoSnapshot`] if the device does not support it,
@@ -90,6 +109,7 @@ pub async fn take_snapshot(
     store: &Store,
     state: &SessionState,
     label: String,
+    noted: Option<Label>,
     scan: &NewScan,
 ) -> Result<Snapshot, SessionError> {
     let header = &state.header;
@@ -102,10 +122,12 @@ pub async fn take_snapshot(
         return Err(not_recording());
     }
     let expected = target_pids(device, state).await?;
-    let start = device
-        .stat(&header.remote_path, QUICK)
-        .await?
-        .map_or(0, |s| s.size);
+    // The dump of a noted label is anywhere.
+    let start = match noted {
+        None => device.stat(&header.remote_path, QUICK).await?,
+        Some(_) => None,
+    };
+    let start = start.map_or(0, |s| s.size);
     let moment = probe::moment(device).await?;
     if moment.boot_id != header.boot_id {
         return Err(not_recording());
@@ -119,18 +141,21 @@ pub async fn take_snapshot(
         });
     }
     let mut journal = store.open(&header.id)?;
-    let mut request = Label {
+    let is_noted = noted.is_some();
+    let mut request = noted.unwrap_or(Label {
         label,
         boot_ns: moment.boot_ns,
         sent_ns: None,
-    };
+    });
     let mut note = |entry: &Entry| {
         journal.append(entry).map_err(|source| SessionError::State {
             path: journal.path().to_owned(),
             source,
         })
     };
-    note(&Entry::Label(request.clone()))?;
+    if !is_noted {
+        note(&Entry::Label(request.clone()))?;
+    }
     let gone = || SessionError::TargetsGone {
         id: header.id.clone(),
     };
@@ -138,6 +163,7 @@ pub async fn take_snapshot(
         return Err(gone());
     }
     let extra = match &header.snapshots {
+        SnapshotMethod::Signal { .. } if request.sent_ns.is_some() => Duration::ZERO,
         SnapshotMethod::Signal { su } => {
             let sent_ns = signal_heapprofd(device, *su).await?;
             // A time before a restart of the clock, if there was one, is not a bound.
@@ -326,26 +352,53 @@ impl Session {
     /// Takes a snapshot while the session is followed.
     pub(super) fn begin_snapshot(
         &self,
-        label: String,
+        asked: Asked,
         scan: &NewScan,
         done: mpsc::UnboundedSender<Taken>,
     ) {
-        self.tell(SessionEvent::SnapshotRequested {
-            label: label.clone(),
-        });
+        let label = asked.label.clone();
+        let labels = &self.state.labels;
+        let labels_before = asked.labels_before.unwrap_or(labels.len());
+        let mut since = labels.iter().skip(labels_before);
+        let noted = since.find(|noted| noted.label == label).cloned();
+        if asked.labels_before.is_none() {
+            self.tell(SessionEvent::SnapshotRequested {
+                label: label.clone(),
+            });
+        }
         let device = self.device.clone();
         let store = self.store().clone();
         let state = self.state.clone();
         let scan = Arc::clone(scan);
         tokio::spawn(async move {
-            let result = take_snapshot(&device, &store, &state, label.clone(), &scan).await;
+            let result = take_snapshot(&device, &store, &state, label, noted, &scan).await;
             // The recording might have ended meanwhile.
-            let _ = done.send(Taken { label, result });
+            let _ = done.send(Taken {
+                asked,
+                labels_before,
+                result,
+            });
         });
     }
 
-    pub(super) fn end_snapshot(&mut self, taken: Taken) -> Result<(), SessionError> {
-        match taken.result {
+    /// Reports the result. Returns the request if the connection broke for the first time.
+    ///
+    /// # Errors
+    /// Returns the error of reading the session's journal.
+    pub(super) fn end_snapshot(&mut self, taken: Taken) -> Result<Option<Asked>, SessionError> {
+        self.reread()?;
+        let Taken {
+            mut asked,
+            labels_before,
+            result,
+        } = taken;
+        match result {
+            Err(SessionError::Device(error))
+                if error.is_connection() && asked.labels_before.is_none() =>
+            {
+                asked.labels_before = Some(labels_before);
+                return Ok(Some(asked));
+            }
             Ok(snapshot) => {
                 if !snapshot.missing_pids.is_empty() {
                     self.warn(format!(
@@ -368,12 +421,12 @@ impl Session {
                 });
             }
             Err(error) => self.tell(SessionEvent::SnapshotFailed {
-                label: taken.label,
+                label: asked.label,
                 why: error.to_string(),
                 kind: error.kind(),
                 class: error.class(),
             }),
         }
-        self.reread().map(|_| ())
+        Ok(None)
     }
 }
