@@ -64,6 +64,31 @@ pub enum FollowEnd {
     Complete,
 }
 
+/// Snapshots of the followed session.
+struct Snapshots<'s> {
+    scan: &'s NewScan,
+    done: mpsc::UnboundedSender<Taken>,
+    taken: mpsc::UnboundedReceiver<Taken>,
+    /// Those that wait for the next report of the device.
+    asked: Vec<Asked>,
+}
+
+impl<'s> Snapshots<'s> {
+    fn new(scan: &'s NewScan) -> Self {
+        let (done, taken) = mpsc::unbounded_channel();
+        Self {
+            scan,
+            done,
+            taken,
+            asked: Vec::new(),
+        }
+    }
+
+    fn begin(&self, session: &Session, asked: Asked) {
+        session.begin_snapshot(asked, self.scan, self.done.clone());
+    }
+}
+
 enum Line {
     Over,
     Rebooted,
@@ -86,23 +111,13 @@ impl Session {
         if self.process().is_none() {
             return Ok(FollowEnd::Over);
         }
-        let (done, mut taken) = mpsc::unbounded_channel();
+        let mut snapshots = Snapshots::new(scan);
         let mut lost_at: Option<Instant> = None;
         let mut backoff = Duration::from_millis(100);
         let mut completion = std::mem::take(&mut self.completion);
-        // Snapshots that wait for the next report of the device.
-        let mut asked = Vec::new();
         loop {
             let error = match self
-                .watch(
-                    controls,
-                    scan,
-                    &done,
-                    &mut taken,
-                    &mut lost_at,
-                    &mut completion,
-                    &mut asked,
-                )
+                .watch(controls, &mut snapshots, &mut lost_at, &mut completion)
                 .await
             {
                 Ok(end) => return Ok(end),
@@ -134,7 +149,9 @@ impl Session {
                                 Some(Control::Stop | Control::End) => {
                                     return Ok(FollowEnd::StopAsked);
                                 }
-                                Some(Control::Snapshot { label }) => asked.push(Asked::new(label)),
+                                Some(Control::Snapshot { label }) => {
+                                    snapshots.asked.push(Asked::new(label));
+                                }
                                 None => {}
                             }
                         }
@@ -149,12 +166,9 @@ impl Session {
     async fn watch(
         &mut self,
         controls: &mut Controls,
-        scan: &NewScan,
-        done: &mpsc::UnboundedSender<Taken>,
-        taken: &mut mpsc::UnboundedReceiver<Taken>,
+        snapshots: &mut Snapshots<'_>,
         lost_at: &mut Option<Instant>,
         completion: &mut Completion,
-        asked: &mut Vec<Asked>,
     ) -> Result<FollowEnd, SessionError> {
         let mut shell = self.start_loop().await?;
         let mut reader = LineReader::default();
@@ -183,8 +197,8 @@ impl Session {
                             Line::Rebooted => return Ok(FollowEnd::Rebooted),
                             Line::Report => {
                                 self.ask_new_names(&mut naming);
-                                for asked in asked.drain(..) {
-                                    self.begin_snapshot(asked, scan, done.clone());
+                                for asked in std::mem::take(&mut snapshots.asked) {
+                                    snapshots.begin(self, asked);
                                 }
                             }
                             Line::Other => {}
@@ -198,7 +212,7 @@ impl Session {
                             return Ok(FollowEnd::StopAsked);
                         }
                         Some(Control::Snapshot { label }) => {
-                            self.begin_snapshot(Asked::new(label), scan, done.clone());
+                            snapshots.begin(self, Asked::new(label));
                         }
                         None => {}
                     }
@@ -207,7 +221,9 @@ impl Session {
                     self.note_last_names(&mut naming).await?;
                     return Ok(FollowEnd::Complete);
                 }
-                Some(outcome) = taken.recv() => asked.extend(self.end_snapshot(outcome)?),
+                Some(outcome) = snapshots.taken.recv() => {
+                    snapshots.asked.extend(self.end_snapshot(outcome)?);
+                }
                 Some(named) = naming.join_next() => self.note_named(named.unwrap_or_default())?,
             }
         }
