@@ -17,6 +17,7 @@
 //! | [`leaks`] | objects whose lifecycle has ended, and the references that keep them alive |
 //! | [`growth`] | growth between dumps of one process |
 //! | [`waste`] | equal strings and arrays, empty collections, boxed numbers |
+//! | [`bitmaps`] | sizes and pixels of bitmaps |
 //! | [`diff`] | changes between two dumps |
 //! | [`filter`] | selection of classes by regular expressions |
 //! | [`fields`], [`label`], [`repetition`] | names of fields, classes and objects; folding of repeated paths |
@@ -61,6 +62,7 @@
 //! The feature `dsl` adds heaps written as text, for tests.
 
 pub mod aggregation;
+pub mod bitmaps;
 pub mod class_tree;
 pub mod diff;
 pub mod fields;

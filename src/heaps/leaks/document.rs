@@ -460,7 +460,7 @@ pub struct LargeRow {
 pub(crate) fn waste(found: Waste) -> WasteDocument {
     let wasted_bytes = found.total_bytes();
     let bitmaps = &found.bitmaps;
-    let pixels = |width: i64, height: i64| u64::try_from(width.saturating_mul(height)).ok();
+    let pixels = |width: u32, height: u32| u64::from(width) * u64::from(height);
     WasteDocument {
         wasted_bytes,
         bitmaps: Duplicated {
@@ -477,7 +477,7 @@ pub(crate) fn waste(found: Waste) -> WasteDocument {
                     each_bytes: group.each_bytes,
                     wasted_bytes: group.wasted_bytes,
                     class: "android.graphics.Bitmap".to_owned(),
-                    length: pixels(group.width, group.height).unwrap_or(0),
+                    length: pixels(group.width, group.height),
                     value: format!("{} × {}", group.width, group.height),
                     hash: None,
                     example: group.example_id.to_string(),
@@ -492,7 +492,7 @@ pub(crate) fn waste(found: Waste) -> WasteDocument {
                 id: row.id.to_string(),
                 class: "android.graphics.Bitmap".to_owned(),
                 bytes: row.bytes,
-                length: pixels(row.width, row.height).filter(|&n| n > 0),
+                length: Some(pixels(row.width, row.height)).filter(|&n| n > 0),
                 value: match (row.width, row.estimated) {
                     (0, _) => String::new(),
                     (_, false) => format!("{} × {}", row.width, row.height),

@@ -1,17 +1,11 @@
-//! Bitmaps: their sizes, and groups with equal pixels.
-//!
-//! | Android | location of the pixels |
-//! |---|---|
-//! | to 7.1 | in the array `mBuffer` |
-//! | 8 and later | native; size from the registry that frees them, otherwise width × height × 4 |
-//! | 15 and later, `am dumpheap -b` | compressed, in the static `Bitmap.dumpData`, by `mNativePtr` |
+//! Bitmaps with equal pixels, and large ones.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
-use super::equal::{Equal, Seed};
 use super::parts::Scope;
-use crate::lookup;
-use heaptap_model::heap_graph::{ClassIndex, HeapGraph, ObjectId, ObjectIndex, Value};
+use crate::bitmaps::{Bitmap, BitmapReader, equal, is_bitmap};
+use heaptap_model::heap_graph::{HeapGraph, ObjectId, ObjectIndex};
 
 /// Bitmaps of a heap.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -36,9 +30,9 @@ pub struct BitmapGroup {
     /// Number of bitmaps.
     pub count: u64,
     /// Pixels.
-    pub width: i64,
+    pub width: u32,
     /// Pixels.
-    pub height: i64,
+    pub height: u32,
     /// Bytes of the pixels of one bitmap.
     pub each_bytes: u64,
     /// Bytes of the pixels of all but one.
@@ -58,9 +52,9 @@ pub struct BitmapRow {
     /// ID in the dump.
     pub id: ObjectId,
     /// Pixels; 0 if unknown.
-    pub width: i64,
+    pub width: u32,
     /// Pixels; 0 if unknown.
-    pub height: i64,
+    pub height: u32,
     /// Bytes of its pixels.
     pub bytes: u64,
     /// Whether the pixels are native rather than in the Java heap.
@@ -77,165 +71,66 @@ pub(super) struct Found {
     pub buffers: Vec<ObjectIndex>,
 }
 
-const BITMAP: &str = "android.graphics.Bitmap";
-
-/// Properties of a bitmap.
-struct Known {
-    row: BitmapRow,
-    buffer: Option<ObjectIndex>,
-    pointer: Option<i64>,
-}
-
 pub(super) fn find(scope: &Scope<'_>, limit: usize) -> Found {
     let graph = scope.graph;
-    let wanted = scope.classes(|class| scope.nearest(class, &[BITMAP]).map(|_| ()));
-    let known = scope.gather(&wanted, Vec::new, |all: &mut Vec<Known>, object, ()| {
-        all.extend(look_at(graph, object));
+    let reader = BitmapReader::new(graph);
+    let wanted = scope.classes(|class| is_bitmap(graph, class).then_some(()));
+    let known = scope.gather(&wanted, Vec::new, |all: &mut Vec<Bitmap>, object, ()| {
+        all.extend(reader.read(object));
     });
-    let known: Vec<Known> = known.into_iter().flatten().collect();
-    let dumped = dumped_pixels(graph);
-    let pixels = |bitmap: &Known| {
-        let by_pointer = || dumped.get(&bitmap.pointer?).copied();
-        bitmap.buffer.or_else(by_pointer)
+    let known: Vec<Bitmap> = known.into_iter().flatten().collect();
+    let mut bitmaps = Bitmaps {
+        count: known.len() as u64,
+        ..Bitmaps::default()
     };
-    let content = |array: ObjectIndex| {
-        let array = graph.contents().primitive_array(graph, array)?;
-        Some((0, array.bytes?))
-    };
-    // Width and height are part of the comparison, by the first bitmap that has them.
-    let seed = Seed::new();
-    let mut by_size: HashMap<(i64, i64), Equal<'_>> = HashMap::new();
-    let mut of_array: HashMap<ObjectIndex, usize> = HashMap::new();
-    let mut bitmaps = Bitmaps::default();
-    for (at, bitmap) in known.iter().enumerate() {
-        bitmaps.count += 1;
-        bitmaps.pixel_bytes += bitmap.row.bytes;
-        let found = pixels(bitmap).and_then(|array| Some((array, content(array)?)));
-        let Some((array, bytes)) = found else {
-            bitmaps.without_pixels += 1;
-            continue;
-        };
-        // Two bitmaps that share an array do not waste memory.
-        if of_array.insert(array, at).is_some() {
-            continue;
-        }
-        by_size
-            .entry((bitmap.row.width, bitmap.row.height))
-            .or_insert_with(|| Equal::new(&seed))
-            .add(array, bytes, true, content);
-    }
-    for (&(width, height), equal) in &by_size {
-        for same in equal.repeated() {
-            let Some(&at) = of_array.get(&same.first) else {
-                continue;
-            };
-            let row = &known[at].row;
-            let count = u64::from(same.count);
-            bitmaps.groups.push(BitmapGroup {
-                count,
-                width,
-                height,
-                each_bytes: row.bytes,
-                wasted_bytes: (count - 1).saturating_mul(row.bytes),
-                example: row.object,
-                example_id: row.id,
-                held_by: None,
-            });
+    // Number of arrays with the pixels of a bitmap. Bitmaps that share one do not waste memory.
+    let mut copies: BTreeMap<usize, u64> = BTreeMap::new();
+    for (bitmap, equal) in known.iter().zip(equal(graph, &known)) {
+        bitmaps.pixel_bytes = bitmaps.pixel_bytes.saturating_add(bitmap.bytes);
+        match equal {
+            Some(equal) if !equal.is_shared => *copies.entry(equal.first).or_default() += 1,
+            Some(_) => {}
+            None => bitmaps.without_pixels += 1,
         }
     }
-    bitmaps.wasted_bytes = bitmaps
-        .groups
-        .iter()
-        .fold(0, |sum: u64, g| sum.saturating_add(g.wasted_bytes));
+    for (first, count) in copies.into_iter().filter(|&(_, count)| count > 1) {
+        let bitmap = &known[first];
+        let wasted_bytes = (count - 1).saturating_mul(bitmap.bytes);
+        bitmaps.wasted_bytes = bitmaps.wasted_bytes.saturating_add(wasted_bytes);
+        bitmaps.groups.push(BitmapGroup {
+            count,
+            width: bitmap.width,
+            height: bitmap.height,
+            each_bytes: bitmap.bytes,
+            wasted_bytes,
+            example: bitmap.object,
+            example_id: graph.id(bitmap.object),
+            held_by: None,
+        });
+    }
     bitmaps
         .groups
-        .sort_by_key(|group| (std::cmp::Reverse(group.wasted_bytes), group.example));
+        .sort_by_key(|group| (Reverse(group.wasted_bytes), group.example));
     bitmaps.groups.truncate(limit);
-    let buffers = known.iter().filter_map(|bitmap| bitmap.buffer);
-    let buffers = buffers.chain(dumped.values().copied()).collect();
-    let mut largest: Vec<BitmapRow> = known.into_iter().map(|bitmap| bitmap.row).collect();
-    largest.sort_by_key(|row| (std::cmp::Reverse(row.bytes), row.object));
+    let in_heap = known.iter().filter(|bitmap| !bitmap.is_native);
+    let buffers = in_heap.filter_map(|bitmap| bitmap.pixels);
+    let buffers = buffers.chain(reader.dumped()).collect();
+    let mut largest: Vec<BitmapRow> = known.iter().map(|bitmap| row(graph, bitmap)).collect();
+    largest.sort_by_key(|row| (Reverse(row.bytes), row.object));
     largest.truncate(limit);
     bitmaps.largest = largest;
     Found { bitmaps, buffers }
 }
 
-/// Returns the properties of a bitmap; `None` if it was recycled, which frees its pixels.
-fn look_at(graph: &HeapGraph, object: ObjectIndex) -> Option<Known> {
-    let get = |name| lookup::get(graph, object, BITMAP, name);
-    let native = graph.native_bytes(object);
-    let number = |name| get(name).and_then(Value::integer).filter(|&n| n > 0);
-    let recycled = get("mRecycled").and_then(Value::boolean);
-    if recycled == Some(true) && native == 0 {
-        return None;
+fn row(graph: &HeapGraph, bitmap: &Bitmap) -> BitmapRow {
+    BitmapRow {
+        object: bitmap.object,
+        id: graph.id(bitmap.object),
+        width: bitmap.width,
+        height: bitmap.height,
+        bytes: bitmap.bytes,
+        native: bitmap.is_native,
+        estimated: bitmap.is_estimated,
+        held_by: None,
     }
-    let (width, height) = (
-        number("mWidth").unwrap_or(0),
-        number("mHeight").unwrap_or(0),
-    );
-    let buffer = get("mBuffer").and_then(Value::object);
-    let in_heap = buffer.map(
-        |array| match graph.contents().primitive_array(graph, array) {
-            // Only the pixels count, because array headers differ between runtimes.
-            Some(array) => u64::from(array.length) * array.element.bytes(8) as u64,
-            None => graph.shallow_bytes(array),
-        },
-    );
-    let guess = u64::try_from(width.saturating_mul(height).saturating_mul(4)).unwrap_or(0);
-    let bytes = match in_heap {
-        Some(bytes) => bytes,
-        None if native > 0 => native,
-        None => guess,
-    };
-    Some(Known {
-        row: BitmapRow {
-            object,
-            id: graph.id(object),
-            width,
-            height,
-            bytes,
-            native: in_heap.is_none(),
-            estimated: in_heap.is_none() && native == 0,
-            held_by: None,
-        },
-        buffer,
-        pointer: get("mNativePtr").and_then(Value::integer),
-    })
-}
-
-/// Returns the arrays with compressed pixels, by the native pointer of their bitmap.
-fn dumped_pixels(graph: &HeapGraph) -> HashMap<i64, ObjectIndex> {
-    let mut all = HashMap::new();
-    let class = graph
-        .classes()
-        .iter()
-        .position(|class| class.shown() == BITMAP && class.object.is_some());
-    let class = class.map(|at| ClassIndex(at as u32));
-    let data = class.and_then(|class| lookup::of_class(graph, class, "dumpData")?.object());
-    let Some(data) = data else {
-        return all;
-    };
-    let class = graph.class(graph.class_of(data)).shown();
-    let get = |name| lookup::get(graph, data, class, name);
-    let object = |name| get(name).and_then(Value::object);
-    let natives = object("natives").and_then(|array| {
-        let array = graph.contents().primitive_array(graph, array)?;
-        Some(array.bytes?.as_chunks::<8>().0)
-    });
-    let count = get("count").and_then(Value::integer);
-    let (Some(natives), Some(buffers), Some(count)) = (natives, object("buffers"), count) else {
-        return all;
-    };
-    let most = usize::try_from(count).unwrap_or(0);
-    crate::fields::visit(graph, buffers, |field| {
-        let at = field.element.map_or(usize::MAX, |at| at as usize);
-        if at >= most {
-            return std::ops::ControlFlow::Break(());
-        }
-        if let (Some(pointer), Value::Object(buffer)) = (natives.get(at), field.value) {
-            all.insert(i64::from_be_bytes(*pointer), buffer);
-        }
-        std::ops::ControlFlow::Continue(())
-    });
-    all
 }

@@ -1,6 +1,5 @@
-//! `heap_graph_bitmaps`: `android.graphics.Bitmap` objects and the facts in their IDs. Since
-//! Android 16 an ID is `pid * 10^7 + storage * 10^6 + counter`. A bitmap received in a parcel has
-//! the ID of the sender as its source ID.
+//! `heap_graph_bitmaps`: `android.graphics.Bitmap` objects and the facts in their IDs. A bitmap
+//! received in a parcel has the ID of the sender as its source ID.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -8,9 +7,8 @@ use std::sync::Arc;
 use super::super::processes::Processes;
 use super::super::table::{Catalog, Cell, Column, Rows, Schema};
 use super::heaps::{Heap, Heaps, LazyHeaps};
+use heaptap_analyze::bitmaps::{BITMAP, BitmapId};
 use heaptap_model::heap_graph::ObjectIndex;
-
-const BITMAP: &str = "android.graphics.Bitmap";
 
 static SCHEMA: Schema = Schema {
     name: "heap_graph_bitmaps",
@@ -71,8 +69,8 @@ struct Bitmap {
     width: Option<i64>,
     height: Option<i64>,
     density: Option<i64>,
-    id: Option<i64>,
-    source: Option<i64>,
+    id: Option<BitmapId>,
+    source: Option<BitmapId>,
 }
 
 impl Bitmap {
@@ -85,35 +83,25 @@ impl Bitmap {
             id: None,
             source: None,
         };
+        let (mut id, mut source) = (None, None);
         let graph = &heap.graph;
         graph.contents().fields(graph, object, &mut |field| {
             let place = match field.name {
                 Some("mWidth") => &mut bitmap.width,
                 Some("mHeight") => &mut bitmap.height,
                 Some("mDensity") => &mut bitmap.density,
-                Some("mId") => &mut bitmap.id,
-                Some("mSourceId") => &mut bitmap.source,
+                Some("mId") => &mut id,
+                Some("mSourceId") => &mut source,
                 _ => return ControlFlow::Continue(()),
             };
             *place = field.value.integer();
             ControlFlow::Continue(())
         });
+        bitmap.id = id.map(BitmapId);
         // -1: the bitmap was not received from another process.
-        bitmap.source = bitmap.source.filter(|&source| source != -1);
+        bitmap.source = source.filter(|&source| source != -1).map(BitmapId);
         bitmap
     }
-}
-
-/// Returns the PID in a bitmap ID.
-fn pid(id: i64) -> i64 {
-    id / 10_000_000
-}
-
-/// Returns the location of the pixels from a bitmap ID.
-fn storage(id: i64) -> Option<&'static str> {
-    const ALL: [&str; 4] = ["wrapped_pixel_ref", "heap", "ashmem", "hardware"];
-    let at = usize::try_from(id / 1_000_000 % 10).ok()?;
-    ALL.get(at).copied()
 }
 
 struct Bitmaps {
@@ -124,7 +112,7 @@ struct Bitmaps {
 
 impl Bitmaps {
     fn source_upid(&self, bitmap: &Bitmap) -> Option<u32> {
-        let pid = u64::try_from(pid(bitmap.source?)).ok()?;
+        let pid = u64::try_from(bitmap.source?.pid()).ok()?;
         self.processes.upid(pid)
     }
 }
@@ -144,12 +132,12 @@ impl Rows for Bitmaps {
             3 => bitmap.width.into(),
             4 => bitmap.height.into(),
             5 => bitmap.density.into(),
-            6 => bitmap.id.into(),
-            7 => bitmap.id.map(pid).into(),
-            8 => bitmap.id.and_then(storage).into(),
-            9 => bitmap.source.into(),
-            10 => bitmap.source.map(pid).into(),
-            11 => bitmap.source.and_then(storage).into(),
+            6 => bitmap.id.map(|id| id.0).into(),
+            7 => bitmap.id.map(BitmapId::pid).into(),
+            8 => bitmap.id.and_then(BitmapId::storage).into(),
+            9 => bitmap.source.map(|id| id.0).into(),
+            10 => bitmap.source.map(BitmapId::pid).into(),
+            11 => bitmap.source.and_then(BitmapId::storage).into(),
             12 => self.source_upid(bitmap).into(),
             13 => {
                 let upid = self.source_upid(bitmap);
@@ -160,18 +148,5 @@ impl Rows for Bitmaps {
             15 => Cell::bits(heap.graph.native_bytes(object)),
             _ => Cell::flag(heap.reachable().contains(object)),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_tell_process_and_storage() {
-        assert_eq!(pid(123_452_000_017), 12_345);
-        assert_eq!(storage(123_452_000_017), Some("ashmem"));
-        assert_eq!(storage(57_000_000), None);
-        assert_eq!(storage(-1_000_000), None);
     }
 }
