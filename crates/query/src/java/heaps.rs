@@ -47,6 +47,17 @@ impl LazyHeaps {
         Arc::clone(&self.shared.processes)
     }
 
+    /// Returns the dump and the object of a row in the tables of objects; `None` if no table has read
+    /// the dumps yet, or there is no such row.
+    pub fn object_at(&self, row: usize) -> Option<(Arc<HeapGraph>, ObjectIndex)> {
+        let heaps = self.shared.read.get()?.as_ref().ok()?;
+        if row >= heaps.objects() {
+            return None;
+        }
+        let (heap, object) = heaps.object(row);
+        Some((Arc::clone(&heap.graph), object))
+    }
+
     fn upid(&self, facts: &JavaHeapFacts) -> u32 {
         let upid = facts.pid.and_then(|pid| self.shared.processes.upid(pid));
         // An HPROF does not name its process.
@@ -63,6 +74,7 @@ impl LazyHeaps {
             let dumps = listed.map(|(at, (facts, upid))| {
                 Ok(Dump {
                     graph: self.shared.input.read(at)?,
+                    dominators: self.shared.input.dominators(at),
                     facts: facts.clone(),
                     upid,
                 })
@@ -75,6 +87,8 @@ impl LazyHeaps {
 
 pub(super) struct Dump {
     pub(super) graph: Arc<HeapGraph>,
+    /// `None` if they are not computed yet.
+    pub(super) dominators: Option<Arc<Dominators>>,
     pub(super) facts: JavaHeapFacts,
     pub(super) upid: u32,
 }
@@ -93,7 +107,7 @@ pub(crate) struct Heap {
     first_reference: usize,
     numbering: OnceLock<Numbering>,
     reachable: OnceLock<Reachable>,
-    dominators: OnceLock<Dominators>,
+    dominators: OnceLock<Arc<Dominators>>,
     paths: OnceLock<ShortestPaths>,
     best_paths: OnceLock<ShortestPaths>,
     referrers: OnceLock<Referrers>,
@@ -199,7 +213,7 @@ impl Heap {
     /// Returns the dominator tree.
     pub(super) fn dominators(&self) -> &Dominators {
         self.dominators
-            .get_or_init(|| Dominators::compute(&self.graph, Follow::default()))
+            .get_or_init(|| Dominators::compute(&self.graph, Follow::default()).into())
     }
 
     /// Returns the shortest paths from roots.
@@ -266,7 +280,7 @@ impl Heaps {
                 first_reference,
                 numbering: OnceLock::new(),
                 reachable: OnceLock::new(),
-                dominators: OnceLock::new(),
+                dominators: dump.dominators.map_or_else(OnceLock::new, OnceLock::from),
                 paths: OnceLock::new(),
                 best_paths: OnceLock::new(),
                 referrers: OnceLock::new(),

@@ -31,7 +31,7 @@ use super::processes::Processes;
 use super::table::{Catalog, TableError};
 pub(super) use heaps::Heaps;
 pub use heaps::LazyHeaps;
-use heaptap_model::heap_graph::{HeapGraph, OutOfMemory};
+use heaptap_model::heap_graph::{Dominators, HeapGraph, OutOfMemory};
 
 /// Facts about a Java heap that are known before it is read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -58,6 +58,14 @@ pub trait JavaHeaps: Send + Sync {
     /// # Errors
     /// Returns an error with a message for the user if the heap cannot be read.
     fn read(&self, at: usize) -> Result<Arc<HeapGraph>, TableError>;
+
+    /// Returns the dominators of a heap over the references of [`Follow::default`], if they are
+    /// computed already.
+    ///
+    /// [`Follow::default`]: heaptap_model::heap_graph::Follow
+    fn dominators(&self, _at: usize) -> Option<Arc<Dominators>> {
+        None
+    }
 }
 
 /// Adds the tables of Java heaps and returns the heaps for other tables.
