@@ -1,61 +1,18 @@
-// The heap explorer: `heaptap explore` on HPROFs of the fixtures, in Chromium. HEAPTAP is the path of the
-// program; without it, these tests are skipped.
+// The heap explorer: `heaptap explore` on HPROFs of the fixtures, in Chromium.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { createRequire } from "node:module";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { dirname, join, resolve } from "node:path";
+import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
-import { fileURLToPath } from "node:url";
-import { browser } from "./browser.mjs";
+import { explorers, shown, skip } from "./explorer.mjs";
 
-const HEAPTAP = resolve(process.env.HEAPTAP ?? "");
-const skip = process.env.HEAPTAP && existsSync(HEAPTAP) ? false : "HEAPTAP is not the path of a program";
-const fixtures = join(dirname(fileURLToPath(import.meta.url)), "../../fixtures");
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-let chromium;
-let folder;
-const children = [];
-before(async () => {
-  chromium = await browser();
-  folder = mkdtempSync(join(tmpdir(), "heaptap-explore-"));
-});
-after(async () => {
-  for (const child of children) child.kill();
-  await chromium.close();
-  rmSync(folder, { recursive: true, force: true });
-});
+let all;
+before(async () => (all = await explorers()));
+after(() => all.close());
 
-/** Starts the explorer and opens its page. */
-async function explore(input, ...more) {
-  const env = { ...process.env, HEAPTAP_STATE_DIR: join(folder, "state"), HEAPTAP_CACHE_DIR: join(folder, "cache") };
-  const child = spawn(HEAPTAP, ["explore", join(fixtures, input), "--print-url", ...more], { env, stdio: ["ignore", "pipe", "ignore"] });
-  children.push(child);
-  const url = await new Promise((found) => child.stdout.once("data", (data) => found(String(data).trim())));
-  const page = await chromium.context.newPage();
-  page.told = [];
-  page.on("console", (message) => {
-    if (["error", "warning"].includes(message.type())) page.told.push(message.text());
-  });
-  page.on("pageerror", (error) => page.told.push(String(error)));
-  await page.addInitScript(() => {
-    addEventListener("securitypolicyviolation", (event) => console.error(`${event.violatedDirective} ${event.blockedURI}`));
-  });
-  await page.goto(url);
-  await shown(page, "Largest classes");
-  return { page, url, child };
-}
-
-/** Waits until a view with that text is complete. */
-async function shown(page, text) {
-  await page.waitForFunction((text) => {
-    const main = document.querySelector("main");
-    return main && !main.hasAttribute("aria-busy") && main.textContent.includes(text);
-  }, text);
-}
+const explore = (input, ...more) => all.open(input, ...more);
 
 test("a heap is walked from its classes to one object, its path and what it dominates", { skip }, async () => {
   const { page } = await explore("hprof/leaklab-after.hprof.zst");
@@ -110,9 +67,13 @@ test("an ID opens its object, and one that is not there has a reason", { skip },
   assert.deepEqual(page.told.filter((text) => !text.includes("404")), []);
 });
 
+/** Words of views that do not have the word Retained. */
+const WORDS = { waste: "could be saved", flame: "Heap" };
+
 test("it is accessible, light and dark, wide and narrow", { skip }, async () => {
-  const { page, url } = await explore("hprof/leaklab-after.hprof.zst");
-  const views = ["overview", "leaks", "classes", "objects", "dominators", "waste", "object/0xfc070958"];
+  const { page, url } = await explore(["hprof/leaklab-before.hprof.zst", "hprof/leaklab-after.hprof.zst"]);
+  await page.waitForSelector("nav.tabs >> text=Compare");
+  const views = ["overview", "leaks", "classes", "objects", "dominators", "flame", "strings", "arrays", "waste", "compare", "sql?filter=SELECT+1+AS+Retained", "object/0xfc070958"];
   for (const colorScheme of ["light", "dark"]) {
     for (const width of [1400, 400]) {
       await page.emulateMedia({ colorScheme });
@@ -120,7 +81,7 @@ test("it is accessible, light and dark, wide and narrow", { skip }, async () => 
       for (const view of views) {
         await page.goto(`${url}#/${view}`);
         if (view === "overview" || view === "leaks") await page.waitForSelector(".leaks");
-        if (view !== "leaks") await shown(page, view === "waste" ? "could be saved" : "Retained");
+        if (view !== "leaks") await shown(page, WORDS[view] ?? "Retained");
         await page.evaluate(axe);
         const found = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
         const violations = found.violations.map((each) => `${each.id}: ${each.nodes[0].html}`);
@@ -154,4 +115,123 @@ test("hidden contents are not on the page, and its end is told", { skip }, async
   await new Promise((ended) => child.once("exit", ended));
   await page.click("nav.tabs >> text=Classes");
   await page.waitForSelector("[role=alert]");
+});
+
+test("every row of a long list can be scrolled to, and the place remembers it", { skip }, async () => {
+  const { page, url } = await explore("hprof/leaklab-after.hprof.zst");
+  const list = `${url}#/objects?class=lab.LeakLab%24Node`;
+  await page.goto(list);
+  await shown(page, "of 20,000 objects");
+  const ids = () => page.locator(".grid tbody code").allTextContents();
+  const all = await page.evaluate(async () => {
+    const ids = [];
+    for (let offset = 0; offset < 20_000; offset += 500) {
+      const answer = await fetch(`api/objects?class=lab.LeakLab%24Node&limit=500&offset=${offset}`, { headers: { "X-Heaptap": "1" } });
+      ids.push(...(await answer.json()).rows.map(({ id }) => id));
+    }
+    return ids;
+  });
+  const settled = () => page.waitForFunction(() => ![...document.querySelectorAll(".grid tbody td")].some((cell) => cell.textContent === "…"));
+  for (const share of [0, 0.37, 0.5, 1, 0.2]) {
+    await page.evaluate((share) => {
+      const grid = document.querySelector(".grid");
+      grid.scrollTop = share * (grid.scrollHeight - grid.clientHeight);
+    }, share);
+    await page.waitForTimeout(150);
+    await settled();
+    const shownIds = await ids();
+    const first = Number(await page.getAttribute(".grid tbody tr:not([aria-hidden])", "aria-rowindex")) - 2;
+    assert.ok(shownIds.length > 10);
+    assert.deepEqual(shownIds, all.slice(first, first + shownIds.length), `at ${share}`);
+    if (share === 1) assert.equal(shownIds.at(-1), all.at(-1));
+  }
+  // The address has the first row: a link brings another person there.
+  const place = page.url();
+  assert.match(place, /offset=[34][0-9]{3}$/);
+  const visible = () => page.textContent(".paged [role=status]");
+  const before = await visible();
+  await page.goto(`${url}#/overview`);
+  await shown(page, "Largest classes");
+  await page.goto(place);
+  await page.waitForFunction((before) => document.querySelector(".paged [role=status]")?.textContent === before, before);
+  assert.deepEqual(page.told, []);
+});
+
+test("strings are found by their text, arrays and objects by their class", { skip }, async () => {
+  const { page } = await explore("hprof/leaklab-after.hprof.zst");
+  await page.click("nav.tabs >> text=Strings");
+  await shown(page, "100 of 3,951 strings");
+  await page.click("main >> text=Show more");
+  await shown(page, "200 of 3,951 strings");
+  await page.fill("input[type=search]", "java heap SPACE");
+  await shown(page, "found in 3,951 strings");
+  const texts = await page.locator("main tbody q").allTextContents();
+  assert.ok(texts.length > 0 && texts.every((text) => /java heap space/i.test(text)), texts.join());
+  await page.click("nav.tabs >> text=Arrays");
+  await shown(page, "arrays");
+  await page.fill("input[type=search]", "int[");
+  await shown(page, "found in");
+  const names = await page.locator("main tbody a").allTextContents();
+  assert.ok(names.length > 0 && names.every((name) => name.startsWith("int[")), names.join());
+  await page.click("nav.tabs >> text=Objects");
+  await shown(page, "All objects");
+  await page.fill("input[type=search]", "DetailActivity");
+  await shown(page, "found in");
+  assert.ok((await page.locator("main tbody tr").count()) >= 8);
+  assert.deepEqual(page.told, []);
+});
+
+test("a flame graph zooms, and its boxes add up", { skip }, async () => {
+  const { page } = await explore("hprof/leaklab-after.hprof.zst");
+  await page.click("nav.tabs >> text=Flame graph");
+  await shown(page, "6.3 MiB in 40,066 objects");
+  await page.click(".flames >> text=lab.LeakLab$Listener");
+  await shown(page, "of the heap");
+  assert.match(page.url(), /#\/flame\/\d+/);
+  assert.match(await page.textContent("main"), /Listener: 1\.7 MiB in 360 objects/);
+  const wide = await page.evaluate(() => {
+    const graph = document.querySelector(".flames").getBoundingClientRect().width;
+    const box = [...document.querySelectorAll(".flames a")].find((each) => each.textContent === "lab.LeakLab$Listener");
+    return box.getBoundingClientRect().width / graph;
+  });
+  assert.ok(wide > 0.99);
+  await page.click("main nav >> text=Dominators");
+  await page.click("main nav >> text=Objects");
+  await shown(page, "40,066 objects");
+  assert.match(page.url(), /by=dominators&sort=objects/);
+  assert.deepEqual(page.told, []);
+});
+
+test("what grew between two heaps is named", { skip }, async () => {
+  const { page } = await explore(["hprof/leaklab-before.hprof.zst", "hprof/leaklab-after.hprof.zst"]);
+  await shown(page, "What grew");
+  await page.click("nav.tabs >> text=Compare");
+  await shown(page, "Classes that changed");
+  assert.match(await page.textContent(".grid"), /lab\.LeakLab\$Listener grown180\+80\+1\.9 KiB/);
+  await page.click(".grid >> text=lab.LeakLab$Listener");
+  await shown(page, "180 objects");
+  assert.deepEqual(page.told, []);
+});
+
+test("SQL has rows that link to objects, and errors have a reason", { skip }, async () => {
+  const { page } = await explore("hprof/leaklab-after.hprof.zst");
+  await page.click("nav.tabs >> text=SQL");
+  await shown(page, "Ctrl+Enter");
+  await page.fill("textarea", "SELECT address, class FROM heaptap_java_object WHERE class = 'lab.LeakLab$Shared'");
+  await page.click("main >> text=Run");
+  await shown(page, "1 row");
+  await page.click("main td a");
+  await shown(page, "lab.LeakLab$Shared 0x");
+  await page.goBack();
+  await shown(page, "1 row");
+  await page.fill("textarea", "SELECT id, self_size, type_id FROM heap_graph_object WHERE reachable ORDER BY self_size DESC LIMIT 3");
+  await page.keyboard.press("Control+Enter");
+  await shown(page, "3 rows");
+  await page.click("main tbody tr:first-child td a");
+  await shown(page, "Elements");
+  await page.goBack();
+  await page.fill("textarea", "SELECT nothing");
+  await page.keyboard.press("Control+Enter");
+  await page.waitForSelector("main [role=alert]");
+  assert.match(await page.textContent("main [role=alert]"), /nothing/);
 });

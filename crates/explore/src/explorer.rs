@@ -1,24 +1,34 @@
 //! The heap and the indices that are built once: on request, or all of them ahead.
 
+use crate::bitmap_list::BitmapList;
+use crate::lists::SortedLists;
+use crate::merged_tree::{FlameTree, MergedTree};
 use crate::ranking::Ranking;
+use heaptap_analyze::class_tree::Over;
 use heaptap_analyze::filter::Filter;
 use heaptap_analyze::histogram::{Histogram, HistogramKey, ObjectScope, histogram};
 use heaptap_model::heap_graph::{
     Dominators, Follow, HeapGraph, ObjectIndex, Referrers, ShortestPaths,
 };
 use heaptap_model::parallel;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// A Java heap that answers queries. Any number of threads can ask at once; who asks first for an
 /// index waits until it is built.
 pub struct Explorer {
-    graph: HeapGraph,
+    graph: Arc<HeapGraph>,
     follow: Follow,
     shows_contents: bool,
-    dominators: OnceLock<Dominators>,
+    dominators: OnceLock<Arc<Dominators>>,
     ranking: OnceLock<Ranking>,
     referrers: OnceLock<Referrers>,
     paths: OnceLock<ShortestPaths>,
+    /// By retained size.
+    arrays: OnceLock<Vec<ObjectIndex>>,
+    bitmaps: OnceLock<BitmapList>,
+    sorted_lists: SortedLists,
+    /// By tree.
+    merged_trees: [OnceLock<MergedTree>; 2],
     /// By key.
     tables: [OnceLock<Histogram>; HistogramKey::Loader as usize + 1],
 }
@@ -52,13 +62,17 @@ impl Explorer {
     /// follows. Without `shows_contents`, no text or value of the dump is in an answer.
     pub fn new(graph: HeapGraph, follow: Follow, shows_contents: bool) -> Explorer {
         Explorer {
-            graph,
+            graph: Arc::new(graph),
             follow,
             shows_contents,
             dominators: OnceLock::new(),
             ranking: OnceLock::new(),
             referrers: OnceLock::new(),
             paths: OnceLock::new(),
+            arrays: OnceLock::new(),
+            bitmaps: OnceLock::new(),
+            sorted_lists: SortedLists::default(),
+            merged_trees: Default::default(),
             tables: Default::default(),
         }
     }
@@ -90,7 +104,7 @@ impl Explorer {
         parallel::both(sizes, links);
     }
 
-    pub fn graph(&self) -> &HeapGraph {
+    pub fn graph(&self) -> &Arc<HeapGraph> {
         &self.graph
     }
 
@@ -104,9 +118,9 @@ impl Explorer {
     }
 
     /// Returns dominators and retained sizes.
-    pub fn dominators(&self) -> &Dominators {
+    pub fn dominators(&self) -> &Arc<Dominators> {
         self.dominators
-            .get_or_init(|| Dominators::compute(&self.graph, self.follow))
+            .get_or_init(|| Dominators::compute(&self.graph, self.follow).into())
     }
 
     /// Returns the object with an ID as in answers: hexadecimal, with or without `0x`.
@@ -128,6 +142,39 @@ impl Explorer {
     pub(crate) fn paths(&self) -> &ShortestPaths {
         self.paths
             .get_or_init(|| ShortestPaths::from_best_roots(&self.graph, self.follow))
+    }
+
+    /// Returns the reachable arrays by retained size, largest first.
+    pub(crate) fn arrays(&self) -> &[ObjectIndex] {
+        self.arrays.get_or_init(|| {
+            let classes = self.graph.classes().iter();
+            let is_array: Vec<bool> = classes.map(|class| class.shown().ends_with("[]")).collect();
+            let all = self.ranking().all().iter().copied();
+            let arrays = all.filter(|&object| {
+                is_array[self.graph.class_of(object).at()]
+                    && self.graph.class_behind(object).is_none()
+            });
+            arrays.collect()
+        })
+    }
+
+    pub(crate) fn merged_tree(&self, of: FlameTree) -> &MergedTree {
+        self.merged_trees[of as usize].get_or_init(|| {
+            let over = match of {
+                FlameTree::Paths => Over::ShortestPaths(self.paths()),
+                FlameTree::Dominators => Over::Dominators(self.dominators()),
+            };
+            MergedTree::new(&self.graph, over)
+        })
+    }
+
+    pub(crate) fn sorted_lists(&self) -> &SortedLists {
+        &self.sorted_lists
+    }
+
+    pub(crate) fn bitmap_list(&self) -> &BitmapList {
+        self.bitmaps
+            .get_or_init(|| BitmapList::new(&self.graph, self.dominators()))
     }
 
     pub(crate) fn table(&self, by: HistogramKey) -> &Histogram {

@@ -6,8 +6,11 @@
 //! | `explorer` | the heap and the indices that are built once |
 //! | `ranking` | objects by retained size, of each class and of all |
 //! | `classes` | the table of classes, packages, superclasses, heaps, loaders |
-//! | `objects` | lists of objects |
+//! | `objects`, `lists` | lists of objects |
 //! | `object` | one object: facts, fields, referrers, path, dominators |
+//! | `search` | search in long lists |
+//! | `bitmaps`, `bitmap_list` | bitmaps, equal ones, their pixels |
+//! | `flame`, `merged_tree` | flame graphs: trees merged by class |
 //! | `treemap` | the dominator tree, cut to what is large enough to draw |
 //! | `answer` | pages, rows and sizes in answers |
 //! | `page` | the page and its content policy |
@@ -15,20 +18,31 @@
 //! Sizes are bytes. Objects are named by their ID in the dump, in hexadecimal.
 
 mod answer;
+mod bitmap_list;
+mod bitmaps;
 mod classes;
 mod explorer;
+mod flame;
+mod lists;
+mod merged_tree;
 mod object;
 mod objects;
 mod page;
 mod ranking;
+mod search;
 #[cfg(test)]
 mod tests;
 mod treemap;
 
 pub use answer::{Page, Size, Table};
+pub use bitmaps::{BitmapFacts, BitmapRow, Picture};
 pub use classes::{ClassQuery, ClassRow, ClassSort};
 pub use explorer::{Explorer, Stage};
+pub use flame::{Flame, FlameNode};
+pub use lists::{ObjectList, ObjectSort};
+pub use merged_tree::FlameTree;
 pub use object::{FieldRow, ObjectFacts, PathAnswer, PathStep, ReferrerRow};
-pub use objects::{ObjectList, ObjectQuery, ObjectRow, ObjectSort};
+pub use objects::{ObjectQuery, ObjectRow};
 pub use page::page;
+pub use search::{Found, FoundRow, SearchList, SearchQuery};
 pub use treemap::{Cell, Treemap};

@@ -1,6 +1,7 @@
 //! One object: facts, fields, referrers, path, dominators.
 
 use crate::answer::{Page, Table};
+use crate::bitmaps::BitmapFacts;
 use crate::explorer::Explorer;
 use crate::objects::ObjectRow;
 use heaptap_analyze::fields::{self, NamedField};
@@ -32,6 +33,8 @@ pub struct ObjectFacts {
     pub referrers: u64,
     /// Frames of the allocation, top frame first, if the dump has them.
     pub allocated_at: Vec<String>,
+    /// Facts about a bitmap; `None` for other objects.
+    pub bitmap: Option<BitmapFacts>,
 }
 
 /// Maximum number of dominators in an answer.
@@ -113,6 +116,7 @@ impl Explorer {
             allocated_at: (graph.contents().allocated_at(graph, object))
                 .map(|site| site.frames)
                 .unwrap_or_default(),
+            bitmap: self.bitmap(object),
         }
     }
 
@@ -202,7 +206,7 @@ impl Explorer {
     }
 
     /// Returns the number of elements of an array.
-    fn length(&self, object: ObjectIndex) -> Option<u64> {
+    pub(crate) fn length(&self, object: ObjectIndex) -> Option<u64> {
         let graph = self.graph();
         let primitives = graph.contents().primitive_array(graph, object);
         let length = primitives.map(|array| array.length);

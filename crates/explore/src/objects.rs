@@ -2,10 +2,11 @@
 
 use crate::answer::{Page, Size, Table};
 use crate::explorer::Explorer;
+use crate::lists::{ObjectList, ObjectSort};
+use crate::ranking::largest_first;
 use heaptap_analyze::{inspect, label};
 use heaptap_model::heap_graph::ObjectIndex;
 use serde::Serialize;
-use std::cmp::Reverse;
 
 /// Request for a part of a list.
 #[derive(Debug, Clone)]
@@ -13,26 +14,6 @@ pub struct ObjectQuery {
     pub list: ObjectList,
     pub sort: ObjectSort,
     pub page: Page,
-}
-
-/// Objects of a list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ObjectList {
-    /// All reachable ones.
-    All,
-    /// Those of all classes with this name.
-    Class(String),
-    /// Those whose immediate dominator it is.
-    Dominated(ObjectIndex),
-    /// Those without an immediate dominator.
-    Top,
-}
-
-/// Order of the objects, largest first; in the order of IDs among equal ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ObjectSort {
-    Retained,
-    Shallow,
 }
 
 /// Object in a list.
@@ -59,10 +40,16 @@ impl Explorer {
     pub fn objects(&self, query: &ObjectQuery) -> Table<ObjectRow> {
         let dominators = self.dominators();
         let (total, page) = match &query.list {
-            ObjectList::All => self.ranked(self.ranking().all(), query),
+            ObjectList::All => {
+                let all = match query.sort {
+                    ObjectSort::Retained => self.ranking().all(),
+                    ObjectSort::Shallow => self.ranking().by_shallow(),
+                };
+                (all.len(), query.page.of(all).to_vec())
+            }
             ObjectList::Class(name) => self.ranked(self.ranking().of_class(name), query),
-            ObjectList::Dominated(object) => self.sorted(dominators.children(*object), query),
-            ObjectList::Top => self.sorted(dominators.top(), query),
+            ObjectList::Dominated(object) => self.sorted(|| dominators.children(*object), query),
+            ObjectList::Top => self.sorted(|| dominators.top(), query),
         };
         Table {
             total: total as u64,
@@ -97,32 +84,23 @@ impl Explorer {
     fn ranked(&self, list: &[ObjectIndex], query: &ObjectQuery) -> (usize, Vec<ObjectIndex>) {
         match query.sort {
             ObjectSort::Retained => (list.len(), query.page.of(list).to_vec()),
-            ObjectSort::Shallow => self.sorted(list.iter().copied(), query),
+            ObjectSort::Shallow => self.sorted(|| list.iter().copied(), query),
         }
     }
 
-    /// Returns the length of any list, and the objects of the page: sorts no more than those up to
-    /// its end.
-    fn sorted(
+    /// Returns the length of any list, and the objects of the page.
+    fn sorted<Objects: Iterator<Item = ObjectIndex>>(
         &self,
-        list: impl Iterator<Item = ObjectIndex>,
+        list: impl Fn() -> Objects,
         query: &ObjectQuery,
     ) -> (usize, Vec<ObjectIndex>) {
-        let figure = |object| match query.sort {
-            ObjectSort::Retained => self.dominators().retained(object).total_bytes(),
-            ObjectSort::Shallow => self.graph().shallow_bytes(object),
+        let sorted = || {
+            largest_first(&list, |object| match query.sort {
+                ObjectSort::Retained => self.dominators().retained(object).total_bytes(),
+                ObjectSort::Shallow => self.graph().shallow_bytes(object),
+            })
         };
-        let mut keyed: Vec<(Reverse<u64>, ObjectIndex)> = list
-            .map(|object| (Reverse(figure(object)), object))
-            .collect();
-        let total = keyed.len();
-        let end = query.page.end();
-        if end < total {
-            keyed.select_nth_unstable(end);
-            keyed.truncate(end);
-        }
-        keyed.sort_unstable();
-        let page = query.page.of(&keyed);
-        (total, page.iter().map(|(_, object)| *object).collect())
+        let sorted = self.sorted_lists().get((&query.list, query.sort), sorted);
+        (sorted.len(), query.page.of(&sorted).to_vec())
     }
 }

@@ -1,4 +1,4 @@
-//! Reachable objects by retained size, of each class name and of all. Needs 8 bytes per object.
+//! Reachable objects by size, of each class name and of all. Needs 12 bytes per object.
 
 use heaptap_analyze::label;
 use heaptap_model::heap_graph::{ClassIndex, Dominators, HeapGraph, ObjectIndex};
@@ -8,6 +8,8 @@ use std::collections::HashMap;
 /// Objects in descending order of retained bytes; equal ones in the order of their IDs.
 pub(crate) struct Ranking {
     all: Vec<ObjectIndex>,
+    /// All in descending order of shallow bytes.
+    by_shallow: Vec<ObjectIndex>,
     /// Number of each class name.
     groups: HashMap<String, u32>,
     /// Start of each group in `members`; one more than groups.
@@ -21,7 +23,13 @@ const COUNTED_BYTES: u64 = 1 << 16;
 
 impl Ranking {
     pub(crate) fn new(graph: &HeapGraph, dominators: &Dominators) -> Ranking {
-        let all = by_retained(graph, dominators);
+        let reachable = || {
+            let objects = graph.objects();
+            objects.filter(|&object| dominators.is_reachable(object))
+        };
+        let retained = |object| dominators.retained(object).total_bytes();
+        let all = largest_first(reachable, retained);
+        let by_shallow = largest_first(reachable, |object| graph.shallow_bytes(object));
         let mut groups: HashMap<String, u32> = HashMap::new();
         let group_of: Vec<u32> = (0..graph.classes().len() as u32)
             .map(|class| {
@@ -49,6 +57,7 @@ impl Ranking {
         }
         Ranking {
             all,
+            by_shallow,
             groups,
             starts,
             members,
@@ -57,6 +66,10 @@ impl Ranking {
 
     pub(crate) fn all(&self) -> &[ObjectIndex] {
         &self.all
+    }
+
+    pub(crate) fn by_shallow(&self) -> &[ObjectIndex] {
+        &self.by_shallow
     }
 
     /// Returns the objects of all classes with that name.
@@ -69,18 +82,16 @@ impl Ranking {
     }
 }
 
-fn by_retained(graph: &HeapGraph, dominators: &Dominators) -> Vec<ObjectIndex> {
-    let reachable = || {
-        graph
-            .objects()
-            .filter(|&object| dominators.is_reachable(object))
-    };
-    let retained = |object| dominators.retained(object).total_bytes();
+/// Returns objects by size, largest first; equal ones in their order.
+pub(crate) fn largest_first<Objects: Iterator<Item = ObjectIndex>>(
+    objects: impl Fn() -> Objects,
+    bytes_of: impl Fn(ObjectIndex) -> u64,
+) -> Vec<ObjectIndex> {
     let mut large: Vec<(Reverse<u64>, ObjectIndex)> = Vec::new();
     // Number of objects of each size; then the place of the next one.
     let mut places = vec![0u32; COUNTED_BYTES as usize];
-    for object in reachable() {
-        match retained(object) {
+    for object in objects() {
+        match bytes_of(object) {
             bytes if bytes < COUNTED_BYTES => places[bytes as usize] += 1,
             bytes => large.push((Reverse(bytes), object)),
         }
@@ -92,8 +103,8 @@ fn by_retained(graph: &HeapGraph, dominators: &Dominators) -> Vec<ObjectIndex> {
     }
     let mut all: Vec<ObjectIndex> = large.into_iter().map(|(_, object)| object).collect();
     all.resize(sum as usize, ObjectIndex::NONE);
-    for object in reachable() {
-        let bytes = retained(object);
+    for object in objects() {
+        let bytes = bytes_of(object);
         if bytes < COUNTED_BYTES {
             let place = &mut places[bytes as usize];
             all[*place as usize] = object;

@@ -192,6 +192,85 @@ fn an_object_tells_its_fields_referrers_path_and_dominators() {
 }
 
 #[test]
+fn a_search_goes_on_where_it_ended() {
+    let (explorer, heap) = explorer();
+    let search = |list, text: &str, from, limit| {
+        explorer.search(&SearchQuery {
+            list,
+            text: text.to_owned(),
+            from,
+            limit,
+        })
+    };
+    let found = |list, text| {
+        let found = search(list, text, 0, 500);
+        assert_eq!(found.next, None);
+        let rows: Vec<ObjectRow> = found.rows.into_iter().map(|found| found.row).collect();
+        names(&rows, &heap)
+    };
+    assert_eq!(found(SearchList::Strings, ""), ["text", "name"]);
+    assert_eq!(found(SearchList::Strings, "REG"), ["name"]);
+    assert_eq!(found(SearchList::Arrays, ""), ["array"]);
+    assert_eq!(found(SearchList::Arrays, "int"), [""; 0]);
+    assert_eq!(found(SearchList::Objects, "node"), ["one", "two", "three"]);
+    let first = search(SearchList::Objects, "node", 0, 2);
+    assert_eq!((first.rows.len(), first.total), (2, 8));
+    let rest = search(SearchList::Objects, "node", first.next.expect("more"), 2);
+    assert_eq!((rest.rows.len(), rest.next), (1, None));
+    let lengths: Vec<_> = [SearchList::Strings, SearchList::Arrays]
+        .iter()
+        .map(|&list| search(list, "", 0, 1).rows[0].length)
+        .collect();
+    assert_eq!(lengths, [Some(5), Some(3)]);
+}
+
+#[test]
+fn flame_graphs_hold_the_whole_heap() {
+    let (explorer, _) = explorer();
+    for tree in [FlameTree::Paths, FlameTree::Dominators] {
+        let flame = explorer.flame(tree);
+        assert_eq!((flame.left_out, flame.is_folded), (0, false));
+        let tops = flame.nodes.iter().filter(|node| node.above.is_none());
+        let whole = tops.fold((0, 0), |sum, node| (sum.0 + node.count, sum.1 + node.bytes));
+        assert_eq!(whole, (8, 1616), "{tree:?}");
+        for (at, node) in flame.nodes.iter().enumerate() {
+            let below = flame.nodes.iter();
+            let below = below.filter(|other| other.above == Some(at as u32));
+            let sum = below.fold((0, 0), |sum, node| (sum.0 + node.count, sum.1 + node.bytes));
+            let own = (node.own_count, node.own_bytes);
+            assert_eq!((own.0 + sum.0, own.1 + sum.1), (node.count, node.bytes));
+            assert!(node.above.is_none_or(|above| above < at as u32));
+        }
+    }
+}
+
+#[test]
+fn deep_flame_graphs_are_folded_and_large_ones_cut() {
+    let mut list = "root app.Root 8 root=jni_global -> next:n0".to_owned();
+    for at in 0..600 {
+        list += &format!("\nn{at} app.Node 16 -> next:n{}", (at + 1).min(599));
+    }
+    let explorer = Explorer::new(heap(&list).graph, Follow::default(), true);
+    let flame = explorer.flame(FlameTree::Paths);
+    assert!(flame.is_folded);
+    assert_eq!(flame.nodes.len(), 2);
+    assert_eq!(flame.nodes[1].own_count, 600);
+
+    let mut wide = "root app.Root 8 root=jni_global -> ".to_owned();
+    let fields: Vec<String> = (0..25_000).map(|at| format!("f{at}:n{at}")).collect();
+    wide += &fields.join(", ");
+    for at in 0..25_000 {
+        wide += &format!("\nn{at} app.N{at} {}", 8 + 8 * at);
+    }
+    let explorer = Explorer::new(heap(&wide).graph, Follow::default(), true);
+    let flame = explorer.flame(FlameTree::Paths);
+    assert_eq!(flame.left_out + flame.nodes.len() as u64, 25_001);
+    assert!(flame.nodes.len() <= 20_000 && flame.nodes.len() > 9_000);
+    let least = flame.nodes.iter().map(|node| node.bytes).min();
+    assert!(least > Some(8 * 10_000), "the largest stay: {least:?}");
+}
+
+#[test]
 fn hidden_contents_are_in_no_answer() {
     let graph = heap(HEAP).graph;
     let explorer = Explorer::new(graph, Follow::default(), false);

@@ -3,25 +3,36 @@
 //! | operation | values | answer |
 //! |---|---|---|
 //! | `meta` | | the heap, what is built, totals |
+//! | `show` | `number` | nothing; reads another dump of the process |
+//! | `changes` | `sort`, `reverse`, `filter`, page | classes that changed since the earlier heap |
+//! | `changed-leaks` | | leaks of either heap |
+//! | `sql` | `sql` | rows of the last statement |
 //! | `classes` | `by`, `sort`, `reverse`, `filter`, page | rows of the table |
 //! | `objects` | `class`, `dominated` or `top`; `sort`; page | objects of a list |
 //! | `object` | `id` | facts about an object |
 //! | `fields`, `referrers` | `id`, page | its fields or elements; what refers to it |
 //! | `path` | `id` | the shortest path from a root |
+//! | `search` | `in`: `objects`, `strings` or `arrays`; `text`, `from`, `limit` | matching objects |
+//! | `bitmaps` | `equal`: an ID; page | bitmaps |
+//! | `picture` | `id`, `most` | the pixels of a bitmap |
 //! | `leaks`, `waste` | | as in `leaks --json` |
+//! | `flame` | `tree`: `paths` or `dominators` | the tree merged by class |
 //! | `treemap` | `id`, or nothing for the whole; `cells` | cut of the dominator tree |
 //!
 //! A page is `offset` and `limit`.
 
-use super::state::{ExploredHeap, Progress};
+use super::compare::{ChangeQuery, ChangeSort, Comparison};
+use super::state::{Explored, ExploredHeap, Progress};
 use crate::analyze::histogram::HistogramKey;
 use crate::explore::{
-    ClassQuery, ClassSort, Explorer, ObjectList, ObjectQuery, ObjectSort, Page, Size,
+    ClassQuery, ClassSort, Explorer, FlameTree, ObjectList, ObjectQuery, ObjectSort, Page,
+    SearchList, SearchQuery, Size,
 };
 use crate::heap_graph::ObjectIndex;
 use crate::heaps::java::facts::HeapFacts;
 use crate::net::{ApiProblem, ApiRequest};
 use serde::Serialize;
+use std::str::FromStr;
 
 /// Rows of a page if the request does not say.
 const DEFAULT_ROWS: usize = 100;
@@ -35,6 +46,8 @@ struct Meta<'a> {
     progress: Progress,
     /// `None` before it is read.
     heap: Option<&'a HeapFacts>,
+    /// The earlier heap; `None` if there is none, or before it is compared.
+    before: Option<&'a HeapFacts>,
     /// Whether answers have texts and values.
     contents: bool,
     objects: u64,
@@ -46,7 +59,13 @@ struct Meta<'a> {
 }
 
 /// Answers a request.
-pub(super) fn answer(explored: &ExploredHeap, request: &ApiRequest) -> Result<Vec<u8>, ApiProblem> {
+pub(super) fn answer(explored: &Explored, request: &ApiRequest) -> Result<Vec<u8>, ApiProblem> {
+    if request.operation == "show" {
+        let number: u32 = number(request, "number", 0)?;
+        explored.show(number);
+        return json(&());
+    }
+    let explored = &*explored.shown();
     if request.operation == "meta" {
         return json(&meta(explored));
     }
@@ -62,6 +81,32 @@ pub(super) fn answer(explored: &ExploredHeap, request: &ApiRequest) -> Result<Ve
         "leaks" => json(explored.leaks(explorer)),
         "waste" => json(explored.waste(explorer)),
         "path" => json(&explorer.path(object(explorer, request)?)),
+        "changes" => json(&compared(explored)?.classes(&change_query(request)?)),
+        "changed-leaks" => json(&compared(explored)?.leaks()),
+        "sql" => {
+            let statement = request.get("sql").unwrap_or("");
+            let rows = explored.sql().and_then(|sql| sql.run(statement));
+            json(&rows.map_err(|problem| ApiProblem::Invalid(problem.0))?)
+        }
+        "search" => json(&explorer.search(&search_query(request)?)),
+        "bitmaps" => {
+            let equal = request.get("equal").map(|id| find(explorer, id));
+            json(&explorer.bitmaps(equal.transpose()?, page(request)?))
+        }
+        "picture" => {
+            let of = object(explorer, request)?;
+            let picture = explorer.picture(of, number(request, "most", u32::MAX)?);
+            json(&picture.ok_or_else(|| {
+                ApiProblem::NotFound("the pixels are not in the dump, or hidden".to_owned())
+            })?)
+        }
+        "flame" => json(
+            &explorer.flame(match request.get("tree").unwrap_or("paths") {
+                "paths" => FlameTree::Paths,
+                "dominators" => FlameTree::Dominators,
+                other => return Err(invalid("tree", other)),
+            }),
+        ),
         "treemap" => {
             let of = match request.get("id") {
                 Some(_) => Some(object(explorer, request)?),
@@ -81,6 +126,7 @@ fn meta(explored: &ExploredHeap) -> Meta<'_> {
     let sized = heap.filter(|_| is_sized);
     Meta {
         heap: heap.map(|(_, facts)| facts),
+        before: explored.comparison().map(Comparison::before),
         contents: heap.is_some_and(|(explorer, _)| explorer.shows_contents()),
         objects: graph.map_or(0, |graph| graph.len() as u64),
         classes: graph.map_or(0, |graph| graph.classes().len() as u64),
@@ -139,12 +185,47 @@ fn object_query(explorer: &Explorer, request: &ApiRequest) -> Result<ObjectQuery
     })
 }
 
+fn compared(explored: &ExploredHeap) -> Result<&Comparison, ApiProblem> {
+    let none = || ApiProblem::NotFound("no other heap is compared, or not yet".to_owned());
+    explored.comparison().ok_or_else(none)
+}
+
+fn change_query(request: &ApiRequest) -> Result<ChangeQuery, ApiProblem> {
+    Ok(ChangeQuery {
+        sort: match request.get("sort").unwrap_or("retained") {
+            "name" => ChangeSort::Name,
+            "count" => ChangeSort::Count,
+            "shallow" => ChangeSort::Shallow,
+            "native" => ChangeSort::Native,
+            "retained" => ChangeSort::Retained,
+            other => return Err(invalid("sort", other)),
+        },
+        is_reverse: request.get("reverse").is_some(),
+        filter: request.get("filter").unwrap_or("").to_owned(),
+        page: page(request)?,
+    })
+}
+
+fn search_query(request: &ApiRequest) -> Result<SearchQuery, ApiProblem> {
+    Ok(SearchQuery {
+        list: match request.get("in").unwrap_or("objects") {
+            "objects" => SearchList::Objects,
+            "strings" => SearchList::Strings,
+            "arrays" => SearchList::Arrays,
+            other => return Err(invalid("in", other)),
+        },
+        text: request.get("text").unwrap_or("").to_owned(),
+        from: number(request, "from", 0)?,
+        limit: page(request)?.limit,
+    })
+}
+
 fn page(request: &ApiRequest) -> Result<Page, ApiProblem> {
     let offset = number(request, "offset", 0)?;
     Ok(Page::new(offset, number(request, "limit", DEFAULT_ROWS)?))
 }
 
-fn number(request: &ApiRequest, name: &str, default: usize) -> Result<usize, ApiProblem> {
+fn number<N: FromStr>(request: &ApiRequest, name: &str, default: N) -> Result<N, ApiProblem> {
     match request.get(name) {
         Some(text) => text.parse().map_err(|_| invalid(name, text)),
         None => Ok(default),

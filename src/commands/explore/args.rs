@@ -11,13 +11,14 @@ use std::time::Duration;
 #[command(before_help = "Examples:\n  \
     heaptap explore dump.hprof             walk it in the browser; Ctrl-C ends\n  \
     heaptap explore rec@after-login        one dump of a recording\n  \
+    heaptap explore rec@before rec@after   the second, compared with the first\n  \
     heaptap explore dump.hprof --redact    no texts and values of the app")]
 pub struct Args {
-    /// A recording's directory, a trace or an HPROF
+    /// A recording's directory, a trace or an HPROF; of two, the second is shown and compared
     ///
     /// INPUT@MOMENT chooses one dump: INPUT@LABEL, INPUT@N, INPUT@last or INPUT@end.
-    #[arg(value_name = "INPUT")]
-    pub input: OsString,
+    #[arg(value_name = "INPUT", num_args = 1..=2, required = true)]
+    pub inputs: Vec<OsString>,
     /// Hide texts and values of the app
     #[arg(long)]
     pub redact: bool,

@@ -2,7 +2,9 @@
 
 mod api;
 mod args;
+mod compare;
 pub mod run;
+mod sql;
 mod state;
 mod view;
 

@@ -1,7 +1,7 @@
 //! `explore`: the site of a Java heap, which answers while the heap is read.
 
 use super::api;
-use super::state::ExploredHeap;
+use super::state::Explored;
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::net::{ApiHandler, Site, SitePage};
 use std::io;
@@ -27,7 +27,7 @@ impl Classified for NoSite {
 ///
 /// # Errors
 /// Returns an error if the port cannot be opened.
-pub async fn site(explored: &Arc<ExploredHeap>, port: u16) -> Result<Site, NoSite> {
+pub async fn site(explored: &Arc<Explored>, port: u16) -> Result<Site, NoSite> {
     let (text, policy) = crate::explore::page();
     let answering = Arc::clone(explored);
     let handler: ApiHandler = Arc::new(move |request| api::answer(&answering, request));

@@ -1,21 +1,87 @@
 //! State of `explore`: a Java heap that is read while its page is already open, and its indices.
 
+use super::compare::{Comparison, Earlier};
+use super::sql::{HeapSql, SqlProblem};
+use crate::analyze::diff::Side;
+use crate::analyze::leaks::Leaks;
 use crate::analyze::{leaks, waste};
 use crate::explore::{Explorer, Stage};
+use crate::heap_graph::{Dominators, HeapGraph};
 use crate::heaps::java::facts::HeapFacts;
 use crate::heaps::java::{self, JavaError, JavaOptions, OpenedJava, ProgressReporter};
 use crate::heaps::leaks::{LeaksRows, WasteDocument, document};
-use crate::heaps::selector::JavaInput;
+use crate::heaps::selector::{DumpSelector, JavaInput};
 use serde::Serialize;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A heap that is read while its page is open.
 #[derive(Default)]
 pub struct ExploredHeap {
     heap: OnceLock<(Explorer, HeapFacts)>,
     progress: Mutex<Progress>,
+    found_leaks: OnceLock<Leaks>,
     leaks: OnceLock<LeaksRows>,
     waste: OnceLock<WasteDocument>,
+    comparison: OnceLock<Comparison>,
+    sql: OnceLock<Result<HeapSql, String>>,
+}
+
+/// What to read.
+#[derive(Debug, Clone)]
+pub struct ExploreOptions {
+    pub input: JavaInput,
+    /// Earlier heap, to compare with.
+    pub earlier: Option<JavaInput>,
+    pub java: JavaOptions,
+    /// Whether answers have texts and values.
+    pub shows_contents: bool,
+}
+
+/// Finds the leaks of a heap.
+fn found_leaks(graph: &HeapGraph, has_texts: bool) -> Leaks {
+    match has_texts {
+        true => leaks::find(graph),
+        false => leaks::find_without_texts(graph),
+    }
+}
+
+/// The heap that the page shows, which the user may change.
+pub struct Explored {
+    options: ExploreOptions,
+    shown: Mutex<Arc<ExploredHeap>>,
+}
+
+impl Explored {
+    /// Creates a state without a heap; [`ExploredHeap::read`] reads it.
+    pub fn new(options: ExploreOptions) -> Explored {
+        Explored {
+            options,
+            shown: Mutex::default(),
+        }
+    }
+
+    /// Returns what to read.
+    pub fn options(&self) -> &ExploreOptions {
+        &self.options
+    }
+
+    /// Returns the heap that the page shows.
+    pub fn shown(&self) -> Arc<ExploredHeap> {
+        Arc::clone(&self.shown.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Shows another dump of the process, and starts to read it. The one before is forgotten.
+    pub(super) fn show(&self, number: u32) {
+        let mut options = self.options.clone();
+        options.input.which = Some(DumpSelector::Number(number));
+        let heap: Arc<ExploredHeap> = Arc::default();
+        let reading = Arc::clone(&heap);
+        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = heap;
+        std::thread::spawn(move || {
+            // The page shows the error.
+            let _read = reading.read(&options, &reading.reporter());
+        });
+    }
 }
 
 /// Maximum number of groups of leaks, and of leaks of a group.
@@ -30,6 +96,8 @@ pub struct Progress {
     pub step: String,
     /// Indices that are built.
     pub built: Vec<&'static str>,
+    /// Reason why the heap cannot be read, or not be compared.
+    pub error: Option<String>,
 }
 
 impl ExploredHeap {
@@ -41,12 +109,35 @@ impl ExploredHeap {
     /// Returns the leaks of a heap: those that `leaks` finds. Computed on first use.
     pub(super) fn leaks(&self, explorer: &Explorer) -> &LeaksRows {
         self.leaks.get_or_init(|| {
-            let found = match explorer.shows_contents() {
-                true => leaks::find(explorer.graph()),
-                false => leaks::find_without_texts(explorer.graph()),
-            };
-            document::leaks(&found, Some(explorer.dominators()), None, MAX_LEAKS)
+            let found = self.found(explorer);
+            document::leaks(found, Some(explorer.dominators()), None, MAX_LEAKS)
         })
+    }
+
+    fn found(&self, explorer: &Explorer) -> &Leaks {
+        self.found_leaks
+            .get_or_init(|| found_leaks(explorer.graph(), explorer.shows_contents()))
+    }
+
+    /// Returns the comparison with the earlier heap, once it is made.
+    pub(super) fn comparison(&self) -> Option<&Comparison> {
+        self.comparison.get()
+    }
+
+    /// Returns the database of the heap.
+    ///
+    /// # Errors
+    /// Returns an error if contents are hidden, or the tables cannot be made.
+    pub(super) fn sql(&self) -> Result<&HeapSql, SqlProblem> {
+        let Some((explorer, facts)) = self.heap() else {
+            return Err(SqlProblem("the heap is not read yet".to_owned()));
+        };
+        if !explorer.shows_contents() {
+            return Err(SqlProblem("tables have texts, which are hidden".to_owned()));
+        }
+        let open = || HeapSql::open(explorer, facts).map_err(|problem| problem.0);
+        let sql = self.sql.get_or_init(open).as_ref();
+        sql.map_err(|problem| SqlProblem(problem.clone()))
     }
 
     /// Returns what is wasted: what `leaks` finds, without texts and values if they are hidden.
@@ -70,20 +161,32 @@ impl ExploredHeap {
         self.lock().clone()
     }
 
-    /// Reads the heap, then builds the indices. Blocks.
+    /// Reads the heap, builds the indices, and compares it with the earlier heap. Blocks.
     ///
     /// # Errors
-    /// Returns an error if the input does not contain the heap, or cannot be read.
+    /// Returns an error if an input does not contain the heap, or cannot be read.
     pub fn read(
         &self,
-        input: &JavaInput,
-        options: JavaOptions,
-        shows_contents: bool,
+        options: &ExploreOptions,
         progress: &ProgressReporter,
     ) -> Result<HeapFacts, JavaError> {
-        let heap = java::open(input, OpenedJava::Unread, options, progress)?;
+        let read = self.try_read(options, progress);
+        if let Err(error) = &read {
+            self.lock().error = Some(error.to_string());
+        }
+        self.step("");
+        read
+    }
+
+    fn try_read(
+        &self,
+        options: &ExploreOptions,
+        progress: &ProgressReporter,
+    ) -> Result<HeapFacts, JavaError> {
+        let open = |input| java::open(input, OpenedJava::Unread, options.java.clone(), progress);
+        let heap = open(&options.input)?;
         let facts = HeapFacts::of(&heap);
-        let explorer = Explorer::new(heap.graph, heap.follow, shows_contents);
+        let explorer = Explorer::new(heap.graph, heap.follow, options.shows_contents);
         let (explorer, _) = self.heap.get_or_init(|| (explorer, facts.clone()));
         self.step("computing retained sizes");
         explorer.build(|stage| {
@@ -93,12 +196,30 @@ impl ExploredHeap {
                 progress.step = "building indices".to_owned();
             }
         });
-        self.step("");
+        if let Some(earlier) = &options.earlier {
+            let heap = open(earlier)?;
+            self.step("comparing");
+            let dominators = Dominators::compute(&heap.graph, heap.follow);
+            let side = Side {
+                graph: &heap.graph,
+                dominators: &dominators,
+            };
+            let leaks = found_leaks(&heap.graph, options.shows_contents);
+            let earlier = Earlier::of(side, HeapFacts::of(&heap), &leaks);
+            let comparison = Comparison::new(earlier, explorer, self.found(explorer));
+            self.comparison.get_or_init(|| comparison);
+        }
         Ok(facts)
     }
 
+    /// Returns a reporter that notes the current step.
+    pub fn reporter(self: &Arc<Self>) -> ProgressReporter {
+        let steps = Arc::clone(self);
+        ProgressReporter::telling(move |step| steps.step(step))
+    }
+
     /// Notes the current step.
-    pub fn step(&self, step: &str) {
+    fn step(&self, step: &str) {
         step.clone_into(&mut self.lock().step);
     }
 

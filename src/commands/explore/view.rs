@@ -2,13 +2,12 @@
 
 use super::args::Args;
 use super::run::site;
-use super::state::ExploredHeap;
+use super::state::{ExploreOptions, Explored};
 use crate::console::signals::watch_signals;
-use crate::error::Failure;
+use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::heap_graph::Follow;
-use crate::heaps::java::ProgressReporter;
 use crate::heaps::selector::JavaInput;
 use crate::units::HumanDuration;
 use crate::views::blocking;
@@ -26,21 +25,30 @@ const SHOW_AFTER: Duration = Duration::from_millis(300);
 /// Returns an error if the input does not contain a Java heap, it cannot be read, or the port cannot
 /// be opened.
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
-    args.moment.check([&args.input])?;
-    let input = args.moment.one(JavaInput::parse(&args.input))?;
-    let options = args.java.options(Follow::default());
+    args.moment.check(&args.inputs)?;
+    let typed = args.inputs.iter().map(|input| JavaInput::parse(input));
+    let inputs = typed.map(|input| args.moment.one(input));
+    let mut inputs = inputs.collect::<Result<Vec<_>, _>>()?;
+    let Some(input) = inputs.pop() else {
+        return Err(Failure::new(
+            ErrorClass::Usage,
+            "usage",
+            "no input is named",
+        ));
+    };
     let console = &ctx.console;
     let mut signals = watch_signals()?;
-    let explored = Arc::new(ExploredHeap::default());
     let typed = input.to_string();
+    let explored = Arc::new(Explored::new(ExploreOptions {
+        input,
+        earlier: inputs.pop(),
+        java: args.java.options(Follow::default()),
+        shows_contents: !args.redact,
+    }));
     let site = site(&explored, args.port).await?;
     let mut reading = {
-        let (explored, shows_contents) = (Arc::clone(&explored), !args.redact);
-        let steps = Arc::clone(&explored);
-        let progress = ProgressReporter::telling(move |step| steps.step(step));
-        tokio::task::spawn_blocking(move || {
-            explored.read(&input, options, shows_contents, &progress)
-        })
+        let (explored, shown) = (Arc::clone(&explored), explored.shown());
+        tokio::task::spawn_blocking(move || shown.read(explored.options(), &shown.reporter()))
     };
     let (url, entry_url) = (site.url(), site.entry_url());
     let mut serving = Box::pin(site.serve(args.idle));

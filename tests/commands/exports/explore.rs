@@ -217,6 +217,169 @@ fn findings_are_those_of_leaks() {
 }
 
 #[test]
+fn strings_and_arrays_are_those_of_query() {
+    for input in INPUTS {
+        let path = fixture(input);
+        let explorer = Explorer::start(&path, &[]);
+        let file = path.to_string_lossy();
+        for (list, text, which) in [
+            ("strings", "", "class = 'java.lang.String'"),
+            (
+                "strings",
+                "java",
+                "class = 'java.lang.String' AND text LIKE '%java%'",
+            ),
+            ("arrays", "", "class LIKE '%[]'"),
+            (
+                "arrays",
+                "int[",
+                "class LIKE '%int[]%' AND class LIKE '%[]'",
+            ),
+            (
+                "objects",
+                "Node",
+                "class LIKE '%node%' AND class NOT LIKE 'class %'",
+            ),
+        ] {
+            let mut found = Vec::new();
+            let mut from = 0;
+            loop {
+                let answer = explorer.ask(&format!(
+                    "search?in={list}&text={text}&from={from}&limit=500"
+                ));
+                found.extend(rows(&answer).iter().map(|row| row["id"].clone()));
+                match answer["next"].as_u64() {
+                    Some(next) => from = next,
+                    None => break,
+                }
+            }
+            let sql = format!(
+                "SELECT printf('0x%x', address) AS id FROM heaptap_java_object \
+                 WHERE distance IS NOT NULL AND class NOT LIKE 'class %' AND {which}"
+            );
+            let mut found: Vec<String> = found.iter().map(|id| id.to_string()).collect();
+            let mut expected: Vec<String> =
+                ids(&explorer.of(&["query", &file, &sql, "--json"])).collect();
+            found.sort();
+            expected.sort();
+            assert_eq!(found, expected, "{input}: {text} in {list}");
+        }
+    }
+}
+
+fn ids(document: &Value) -> impl Iterator<Item = String> + '_ {
+    let rows = document.as_array().expect("rows");
+    rows.iter().map(|row| row["id"].to_string())
+}
+
+#[test]
+fn sql_answers_what_query_answers() {
+    let sql = "SELECT id, self_size FROM heap_graph_object ORDER BY self_size DESC, id LIMIT 20";
+    for input in INPUTS {
+        let path = fixture(input);
+        let explorer = Explorer::start(&path, &[]);
+        let file = path.to_string_lossy();
+        let told = explorer.of(&["query", &file, sql, "--json"]);
+        let answer = explorer.ask(&format!("sql?sql={}", sql.replace(' ', "+")));
+        assert_eq!(answer["columns"], serde_json::json!(["id", "self_size"]));
+        let cells = rows(&answer).iter();
+        let numbers: Vec<_> = cells
+            .map(|row| (row[0]["value"].to_string(), row[1].to_string()))
+            .collect();
+        let expected: Vec<_> = told
+            .as_array()
+            .expect("rows")
+            .iter()
+            .map(|row| (row["id"].to_string(), row["self_size"].to_string()))
+            .collect();
+        assert_eq!(numbers, expected, "{input}");
+        // The link of a row leads to the object with that size.
+        for row in rows(&answer).iter().step_by(7) {
+            let id = row[0]["object"].as_str().expect("an ID");
+            let object = explorer.ask(&format!("object?id={id}"));
+            assert_eq!(object["shallow_bytes"], row[1], "{input} {id}");
+        }
+    }
+    let explorer = Explorer::start(&fixture(INPUTS[0]), &[]);
+    let (status, body) = explorer.get("api/sql?sql=SELECT+nothing", OWN);
+    assert_eq!(status, 400);
+    assert!(body.contains("nothing"), "{body}");
+    let (status, body) = explorer.get("api/sql?sql=ATTACH+'x'+AS+y", OWN);
+    assert_eq!(status, 400, "{body}");
+    let explorer = Explorer::start(&fixture(INPUTS[0]), &["--redact"]);
+    let (status, body) = explorer.get("api/sql?sql=SELECT+1", OWN);
+    assert_eq!(status, 400);
+    assert!(body.contains("hidden"), "{body}");
+}
+
+#[test]
+fn changes_are_those_of_diff() {
+    let (before, after) = (
+        fixture("hprof/leaklab-before.hprof.zst"),
+        fixture("hprof/leaklab-after.hprof.zst"),
+    );
+    let after = after.to_string_lossy();
+    let explorer = Explorer::start(&before, &[&after]);
+    while explorer.ask("meta")["before"].is_null() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let told = explorer.of(&[
+        "diff",
+        &before.to_string_lossy(),
+        &after,
+        "--json",
+        "-l",
+        "0",
+    ]);
+    let figure = |row: &Value, side: &str, name: &str| {
+        row[side][name].as_u64().unwrap_or_else(|| panic!("{row}"))
+    };
+    let found = explorer.ask("changes?limit=500&sort=shallow");
+    let mut found: Vec<_> = rows(&found)
+        .iter()
+        .map(|row| {
+            let name = row["name"].as_str().expect("a name").to_owned();
+            let sides = ["before", "after"].map(|side| {
+                (
+                    figure(row, side, "count"),
+                    figure(row, side, "shallow_bytes"),
+                    figure(&row[side], "retained", "java_bytes"),
+                )
+            });
+            (name, sides)
+        })
+        .collect();
+    let mut expected: Vec<_> = told["classes"]
+        .as_array()
+        .expect("rows")
+        .iter()
+        .map(|row| {
+            let name = row["name"].as_str().expect("a name").to_owned();
+            let sides = ["before", "after"].map(|side| {
+                (
+                    figure(row, side, "count"),
+                    figure(row, side, "shallow_bytes"),
+                    figure(row, side, "retained_bytes"),
+                )
+            });
+            (name, sides)
+        })
+        .filter(|(_, [before, after])| before != after)
+        .collect();
+    found.sort();
+    expected.sort();
+    assert!(!found.is_empty());
+    assert_eq!(found, expected);
+    let leaks = explorer.ask("changed-leaks");
+    let leaks = leaks.as_array().expect("leaks");
+    assert_eq!(leaks.len(), 4);
+    assert!(
+        leaks.iter().all(|leak| leak["status"] == "stays"),
+        "{leaks:?}"
+    );
+}
+
+#[test]
 fn wrong_requests_have_a_reason_and_others_learn_nothing() {
     let explorer = Explorer::start(&fixture(INPUTS[1]), &[]);
     for (operation, status, reason) in [
@@ -227,6 +390,10 @@ fn wrong_requests_have_a_reason_and_others_learn_nothing() {
         ("classes?by=color", 400, "by cannot be"),
         ("classes?limit=many", 400, "limit"),
         ("objects?class=a&top=1", 400, "several"),
+        ("search?in=nowhere", 400, "in cannot be"),
+        ("flame?tree=oak", 400, "tree cannot be"),
+        ("changes", 404, "no other heap"),
+        ("picture?id=0x1", 404, "does not contain object 0x1"),
     ] {
         let (found, body) = explorer.get(&format!("api/{operation}"), OWN);
         assert_eq!(found, status, "{operation}: {body}");

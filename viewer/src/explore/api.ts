@@ -12,6 +12,10 @@ export interface Meta {
   built: string[];
   /** null before the heap is read. */
   heap: HeapFacts | null;
+  /** The earlier heap; null if there is none, or before it is compared. */
+  before: HeapFacts | null;
+  /** Why a heap cannot be read. */
+  error: string | null;
   contents: boolean;
   objects: number;
   classes: number;
@@ -64,6 +68,46 @@ export interface ObjectFacts extends ObjectRow {
   length: number | null;
   referrers: number;
   allocated_at: string[];
+  bitmap: BitmapFacts | null;
+}
+
+export interface BitmapFacts {
+  width: number;
+  height: number;
+  density: number | null;
+  pixel_bytes: number;
+  is_estimated: boolean;
+  storage: string;
+  /** null if the dump does not have the pixels. */
+  format: string | null;
+  /** Number of bitmaps with the same pixels, itself among them. */
+  equal: number;
+}
+
+export interface BitmapRow extends ObjectRow {
+  bitmap: BitmapFacts;
+  held_by: ObjectRow | null;
+}
+
+/** Pixels: `rgba`, or an image file. */
+export interface Picture {
+  width: number;
+  height: number;
+  format: "rgba" | "png" | "jpeg" | "webp";
+  /** Base64. */
+  data: string;
+}
+
+export interface FoundRow extends ObjectRow {
+  length: number | null;
+  heap: string;
+}
+
+export interface Found {
+  total: number;
+  /** Position at which the search goes on; null at the end. */
+  next: number | null;
+  rows: FoundRow[];
 }
 
 export interface FieldRow {
@@ -96,6 +140,59 @@ export interface Cell extends Partial<ObjectRow> {
   own_bytes: number;
   rest: number;
   rest_bytes: number;
+}
+
+export interface FlameNode {
+  /** Index of the parent; null at the top. */
+  above: number | null;
+  name: number;
+  root: string | null;
+  is_native: boolean;
+  own_count: number;
+  own_bytes: number;
+  count: number;
+  bytes: number;
+}
+
+export interface Flame {
+  nodes: FlameNode[];
+  names: string[];
+  left_out: number;
+  is_folded: boolean;
+}
+
+interface Figures {
+  count: number;
+  shallow_bytes: number;
+  native_bytes: number;
+  retained: Size;
+}
+
+export interface ChangedClass {
+  name: string;
+  status: string;
+  before: Figures;
+  after: Figures;
+}
+
+export interface ChangedLeak {
+  signature: string;
+  what: string;
+  class: string;
+  status: "new" | "stays" | "gone";
+  count_before: number;
+  count_after: number;
+  retained_bytes_before: number;
+  retained_bytes_after: number;
+}
+
+/** Value of a row; with the ID of the object, if it is the number of one. */
+export type SqlValue = null | number | string | { value: number; object: string };
+
+export interface SqlRows {
+  columns: string[];
+  rows: SqlValue[][];
+  is_cut: boolean;
 }
 
 export interface KeptBytes {

@@ -2,7 +2,7 @@
 
 import { fill, h, name, put } from "../dom";
 import { ThemeSwitch } from "../theme";
-import { ApiError, ask, type Meta } from "./api";
+import { ApiError, ask, type HeapFacts, type Meta } from "./api";
 import { decode, encode, type Place } from "./place";
 import { failure } from "./rows";
 import { RENDER } from "./views";
@@ -18,23 +18,40 @@ const TABS: [Place["view"], string][] = [
   ["classes", "Classes"],
   ["objects", "Objects"],
   ["dominators", "Dominators"],
+  ["flame", "Flame graph"],
+  ["strings", "Strings"],
+  ["arrays", "Arrays"],
+  ["bitmaps", "Bitmaps"],
   ["waste", "Waste"],
+  ["compare", "Compare"],
+  ["sql", "SQL"],
 ];
+
+/** What the search field looks for, by view; classes in the others. */
+const SEARCHED: Partial<Record<Place["view"], string>> = {
+  classes: "Class",
+  objects: "Class of an object",
+  strings: "Text of a string",
+  arrays: "Class of an array",
+  compare: "Class",
+};
 
 class Page {
   private readonly title = h("h1", null, "Java heap");
   private readonly facts = h("span", { class: "facts" });
+  private readonly dumps = h("span");
   private readonly state = h("span", { class: "tag", role: "status" });
   private readonly tabs = h("nav", { class: "tabs", "aria-label": "Views" });
-  private readonly search = h("input", { type: "search", placeholder: "Class or object ID", "aria-label": "Search classes, or open an object by its ID" });
+  private readonly search = h("input", { type: "search", "aria-label": "Search in this view, or open an object by its ID" });
   private readonly content = h("main", { class: "explored", tabindex: -1 });
   private meta: Meta | null = null;
   private running = new AbortController();
   private typing = 0;
+  private beating = 0;
 
   constructor(root: HTMLElement) {
     const theme = new ThemeSwitch(() => undefined);
-    put(root, h("header", { class: "top" }, this.title, this.facts, this.state, h("span", { class: "gap" }), this.search, theme.button), this.tabs, this.content);
+    put(root, h("header", { class: "top" }, this.title, this.dumps, this.facts, this.state, h("span", { class: "gap" }), this.search, theme.button), this.tabs, this.content);
     window.addEventListener("hashchange", () => void this.show());
     this.search.addEventListener("input", () => {
       clearTimeout(this.typing);
@@ -54,16 +71,18 @@ class Page {
       const meta = await ask<Meta>("meta");
       const isFirst = this.meta?.heap == null && meta.heap !== null;
       const isSized = this.meta?.reachable == null && meta.reachable !== null;
+      const isCompared = this.meta?.before == null && meta.before !== null;
+      const isFailed = this.meta?.error == null && meta.error !== null;
       this.meta = meta;
       this.describe(meta);
-      if (isFirst || isSized) void this.show();
-      if (meta.heap === null || meta.step !== "") wait = SOON;
+      if (isFirst || isSized || isCompared || isFailed) void this.show();
+      if ((meta.heap === null && meta.error === null) || meta.step !== "") wait = SOON;
     } catch (error) {
       this.state.textContent = error instanceof ApiError ? error.message : "heaptap has ended; start `heaptap explore` again";
       this.state.className = "tag bad";
       if (!(error instanceof ApiError)) return;
     }
-    window.setTimeout(() => void this.beat(), wait);
+    this.beating = window.setTimeout(() => void this.beat(), wait);
   }
 
   private describe(meta: Meta): void {
@@ -72,9 +91,29 @@ class Page {
     const heap = meta.heap;
     if (!heap) return;
     fill(this.title, name(heap.process ?? heap.path));
+    fill(this.dumps, ...this.others(heap));
     const words = [heap.process ? heap.path : null, heap.label, heap.time, heap.source === "hprof" ? "HPROF" : "heap graph"];
     fill(this.facts, ...words.filter((word) => word !== null).map((word) => h("span", null, name(word!))));
     document.title = `${heap.process ?? heap.path} – heaptap`;
+  }
+
+  /** Returns what chooses another dump of the process, if there are several. */
+  private others(heap: HeapFacts): HTMLElement[] {
+    if (heap.dumps < 2) return [];
+    const options = Array.from({ length: heap.dumps }, (_, at) => h("option", { value: at + 1, selected: at + 1 === heap.number }, `Dump ${at + 1} of ${heap.dumps}`));
+    const choice = h("select", { "aria-label": "Dump" }, ...options);
+    choice.addEventListener("change", () => void this.choose(Number(choice.value)));
+    return [choice];
+  }
+
+  private async choose(number: number): Promise<void> {
+    this.running.abort();
+    await ask("show", { number });
+    // Rows and objects of the other dump are others.
+    this.meta = null;
+    location.hash = encode({ view: "overview" });
+    clearTimeout(this.beating);
+    void this.beat();
   }
 
   /** Shows the place in the address. */
@@ -87,12 +126,13 @@ class Page {
     const { signal } = this.running;
     fill(
       this.tabs,
-      ...TABS.map(([view, title]) => h("a", { href: encode({ view }), "aria-current": view === place.view ? "page" : null }, title)),
+      ...TABS.filter(([view]) => view !== "compare" || this.meta?.before).map(([view, title]) => h("a", { href: encode({ view }), "aria-current": view === place.view ? "page" : null }, title)),
     );
+    this.search.placeholder = `${SEARCHED[place.view] ?? "Class"}, or object ID`;
     if (document.activeElement !== this.search) this.search.value = place.filter ?? "";
     const meta = this.meta;
     if (!meta?.heap) {
-      fill(this.content, h("p", { class: "soft" }, "Reading the heap …"));
+      fill(this.content, h("p", { class: meta?.error ? "failed" : "soft", role: meta?.error ? "alert" : null }, meta?.error ?? "Reading the heap …"));
       return;
     }
     this.content.setAttribute("aria-busy", "true");
@@ -115,7 +155,7 @@ class Page {
     if (/^0x[0-9a-f]{3,16}$/i.test(typed)) location.hash = encode({ view: "object", id: typed.toLowerCase() });
     else {
       const place = decode(location.hash);
-      const next: Place = { view: "classes", filter: typed };
+      const next: Place = { view: SEARCHED[place.view] ? place.view : "classes", filter: typed };
       if (place.view === "classes" && place.by) next.by = place.by;
       location.hash = encode(next);
     }
@@ -123,7 +163,7 @@ class Page {
 
   private key(event: KeyboardEvent): void {
     const target = event.target;
-    const isTyping = target instanceof HTMLInputElement;
+    const isTyping = target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement;
     if (event.key === "/" && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey) {
       event.preventDefault();
       this.search.focus();

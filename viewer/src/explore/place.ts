@@ -15,7 +15,7 @@ export interface Place {
   offset?: number;
 }
 
-export const VIEWS = ["overview", "leaks", "classes", "objects", "dominators", "waste", "object"] as const;
+export const VIEWS = ["overview", "leaks", "classes", "objects", "dominators", "flame", "strings", "arrays", "bitmaps", "waste", "compare", "sql", "object"] as const;
 export type View = (typeof VIEWS)[number];
 
 /** Returns the address of a place. */

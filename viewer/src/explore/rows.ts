@@ -31,8 +31,8 @@ export interface Part<Row> {
   empty: string;
 }
 
-/** Returns a table with its headings, and links to the pages before and after. */
-export function table<Row>(part: Part<Row>): HTMLElement {
+/** Returns the row of the headings. */
+export function head<Row>(part: { columns: ColumnOf<Row>[]; place: Place; sort: string }): HTMLElement {
   const { place, sort } = part;
   const heading = (column: ColumnOf<Row>): HTMLElement => {
     const attributes = { scope: "col", class: column.numeric ? "n" : null, title: column.hint ?? null };
@@ -42,6 +42,11 @@ export function table<Row>(part: Part<Row>): HTMLElement {
     const next: Place = { ...place, sort: column.sort, reverse: isSorted && !place.reverse, offset: 0 };
     return h("th", { ...attributes, "aria-sort": isSorted ? order : null }, h("a", { href: encode(next) }, column.title));
   };
+  return h("tr", null, ...part.columns.map(heading));
+}
+
+/** Returns a table with its headings, and links to the pages before and after. */
+export function table<Row>(part: Part<Row>): HTMLElement {
   const row = (each: Row): HTMLElement =>
     h("tr", null, ...part.columns.map((column) => h("td", { class: column.numeric ? "n" : null }, column.cell(each))));
   if (part.rows.length === 0) return h("p", { class: "soft" }, part.empty);
@@ -51,23 +56,24 @@ export function table<Row>(part: Part<Row>): HTMLElement {
     h(
       "div",
       { class: "wide" },
-      h("table", { "aria-label": part.label }, h("thead", null, h("tr", null, ...part.columns.map(heading))), h("tbody", null, ...part.rows.map(row))),
+      h("table", { "aria-label": part.label }, h("thead", null, head(part)), h("tbody", null, ...part.rows.map(row))),
     ),
     pager(part),
   );
 }
 
-function pager<Row>({ place, rows, total, noun }: Part<Row>): HTMLElement {
+function pager<Row>({ place, rows, total, noun, label }: Part<Row>): HTMLElement | null {
   const offset = place.offset ?? 0;
+  if (total <= rows.length) return null;
   const step = (label: string, to: number, is: boolean): HTMLElement =>
     is ? h("a", { href: encode({ ...place, offset: to }) }, label) : h("span", { class: "soft", "aria-disabled": "true" }, label);
   const last = offset + rows.length;
   return h(
     "nav",
-    { class: "pager", "aria-label": `Pages of ${noun}s` },
-    h("span", null, last - offset === total ? counted(total, noun) : `${thousands(offset + 1)} to ${thousands(last)} of ${counted(total, noun)}`),
-    total > rows.length && step("Previous", Math.max(0, offset - PAGE_ROWS), offset > 0),
-    total > rows.length && step("Next", last, last < total),
+    { class: "pager", "aria-label": `Pages: ${label}` },
+    h("span", null, `${thousands(offset + 1)} to ${thousands(last)} of ${counted(total, noun)}`),
+    step("Previous", Math.max(0, offset - PAGE_ROWS), offset > 0),
+    step("Next", last, last < total),
   );
 }
 

@@ -16,10 +16,18 @@ import {
   type Table,
 } from "./api";
 import { leakList, wasteView } from "./findings";
+import { compareView, grown } from "./compare";
+import { flameView } from "./flame";
+import { BLOCK, grid } from "./grid";
+import { bitmaps, picture, pixelFacts } from "./pictures";
 import { encode, type Place } from "./place";
-import { objectColumns, objectLink, PAGE_ROWS, retained, size, table } from "./rows";
+import { objectColumns, objectLink, PAGE_ROWS, retained, size, table, type ColumnOf } from "./rows";
+import { search } from "./search";
+import { sqlView } from "./sql";
 import { treemap } from "./treemap";
 
+/** Maximum width and height of the picture of one bitmap. */
+const WHOLE = 2048;
 /** Number of rows of a list in the overview. */
 const FEW = 10;
 const GROUPS = { class: "Classes", package: "Packages", superclass: "Superclasses", heap: "Heaps", loader: "Class loaders" };
@@ -32,7 +40,13 @@ export const RENDER: Record<Place["view"], Render> = {
   classes,
   objects,
   dominators,
+  flame: (place, _meta, signal) => flameView(place, signal),
+  strings: (place, _meta, signal) => search("strings", place, signal),
+  arrays: (place, _meta, signal) => search("arrays", place, signal),
+  bitmaps: (place, meta, signal) => bitmaps(place, meta, signal),
   waste: (_place, _meta, signal) => wasteView(signal),
+  compare: compareView,
+  sql: (place, _meta, signal) => sqlView(place, signal),
   object,
 };
 
@@ -45,10 +59,11 @@ async function overview(_place: Place, meta: Meta, signal: AbortSignal): Promise
       if (!signal.aborted) fill(leaks, String(error));
     },
   );
-  const [byClass, largest, heaps] = await Promise.all([
+  const [byClass, largest, heaps, growth] = await Promise.all([
     ask<Table<ClassRow>>("classes", { limit: FEW }, signal),
     ask<Table<ObjectRow>>("objects", { top: true, limit: FEW }, signal),
     ask<Table<ClassRow>>("classes", { by: "heap", limit: FEW }, signal),
+    grown(meta, signal),
   ]);
   const reachable = meta.reachable;
   return h(
@@ -67,68 +82,85 @@ async function overview(_place: Place, meta: Meta, signal: AbortSignal): Promise
       ]),
     ),
     section("Leaks", leaks),
-    section("Largest classes", classTable(byClass, { view: "classes" }, "retained")),
-    section("Largest dominators", objectTable(largest, { view: "dominators" }, "retained", false)),
+    growth,
+    section("Largest classes", few("Classes", byClass, classColumns(true, false), { view: "classes" })),
+    section("Largest dominators", few("Objects", largest, objectColumns(false), { view: "dominators" })),
   );
+}
+
+/** Returns the first rows of a list, with a link to all. */
+function few<Row>(label: string, answer: Table<Row>, columns: ColumnOf<Row>[], place: Place): HTMLElement {
+  const part = { label, noun: "row", place, sort: "", columns, empty: "The heap has no reachable objects." };
+  const rows = table({ ...part, rows: answer.rows, total: answer.rows.length });
+  return h("div", null, rows, answer.total > answer.rows.length && h("p", null, h("a", { href: encode(place) }, `All ${thousands(answer.total)}`)));
 }
 
 async function classes(place: Place, _meta: Meta, signal: AbortSignal): Promise<HTMLElement> {
   const sort = place.sort ?? "retained";
   const by = place.by ?? "class";
-  const answer = await ask<Table<ClassRow>>(
-    "classes",
-    { by, sort, reverse: place.reverse, filter: place.filter, offset: place.offset, limit: PAGE_ROWS },
-    signal,
-  );
+  const load = (offset: number, limit: number): Promise<Table<ClassRow>> =>
+    ask("classes", { by, sort, reverse: place.reverse, filter: place.filter, offset, limit }, signal);
+  const answer = await load(startOf(place), BLOCK);
   const groups = Object.entries(GROUPS).map(([key, title]) =>
     h("a", { href: encode({ ...place, by: key, offset: 0 }), "aria-current": key === by ? "true" : null }, title),
   );
-  return h("div", null, h("nav", { class: "choices", "aria-label": "Rows" }, ...groups), classTable(answer, place, sort));
-}
-
-function classTable(answer: Table<ClassRow>, place: Place, sort: string): HTMLElement {
-  const isClass = (place.by ?? "class") === "class";
-  return table<ClassRow>({
+  const rows = grid<ClassRow>({
     label: "Classes",
     noun: "row",
     place,
     sort,
     ...answer,
     empty: place.filter ? "No name contains this text." : "The heap has no reachable objects.",
-    columns: [
-      {
-        title: "Name",
-        sort: "name",
-        cell: (row) => (isClass ? h("a", { href: encode({ view: "objects", class: row.name }) }, name(row.name)) : name(row.name)),
-      },
-      { title: "Count", numeric: true, sort: "count", cell: (row) => thousands(row.count) },
-      { title: "Shallow", numeric: true, sort: "shallow", hint: "Bytes of the objects themselves", cell: (row) => size(row.shallow_bytes) },
-      { title: "Native", numeric: true, sort: "native", hint: "Native bytes that the objects own", cell: (row) => size(row.native_bytes) },
-      { title: "Retained", numeric: true, sort: "retained", hint: "Bytes that would be freed with them", cell: (row) => retained(row.retained) },
-    ],
+    columns: classColumns(by === "class", true),
+    load: async (offset, limit) => (await load(offset, limit)).rows,
   });
+  return h("div", null, h("nav", { class: "choices", "aria-label": "Rows" }, ...groups), rows);
+}
+
+function classColumns(isClass: boolean, sorts: boolean): ColumnOf<ClassRow>[] {
+  const by = (sort: string): { sort?: string } => (sorts ? { sort } : {});
+  return [
+    { title: "Name", ...by("name"), cell: (row) => (isClass ? h("a", { href: encode({ view: "objects", class: row.name }) }, name(row.name)) : name(row.name)) },
+    { title: "Count", numeric: true, ...by("count"), cell: (row) => thousands(row.count) },
+    { title: "Shallow", numeric: true, ...by("shallow"), hint: "Bytes of the objects themselves", cell: (row) => size(row.shallow_bytes) },
+    { title: "Native", numeric: true, ...by("native"), hint: "Native bytes that the objects own", cell: (row) => size(row.native_bytes) },
+    { title: "Retained", numeric: true, ...by("retained"), hint: "Bytes that would be freed with them", cell: (row) => retained(row.retained) },
+  ];
 }
 
 async function objects(place: Place, _meta: Meta, signal: AbortSignal): Promise<HTMLElement> {
-  const sort = place.sort ?? "retained";
-  const answer = await ask<Table<ObjectRow>>("objects", { class: place.class, sort, offset: place.offset, limit: PAGE_ROWS }, signal);
-  return h(
-    "div",
-    null,
-    h("h2", null, place.class ? name(place.class) : "All objects"),
-    objectTable(answer, place, sort, true),
-  );
+  // A text is searched for, where a class has a list.
+  if (place.filter && !place.class) return search("objects", place, signal);
+  const list = await objectList({ class: place.class }, place, signal);
+  return h("div", null, h("h2", null, place.class ? name(place.class) : "All objects"), list);
 }
 
-function objectTable(answer: Table<ObjectRow>, place: Place, sort: string, sorts: boolean): HTMLElement {
-  return table<ObjectRow>({ label: "Objects", noun: "object", place, sort, ...answer, empty: "No reachable objects.", columns: objectColumns(sorts) });
+/** Returns a list of objects, all of which can be scrolled to. */
+async function objectList(list: { class?: string | undefined; dominated?: string; top?: boolean }, place: Place, signal: AbortSignal): Promise<HTMLElement> {
+  const sort = place.sort ?? "retained";
+  const load = (offset: number, limit: number): Promise<Table<ObjectRow>> => ask("objects", { ...list, sort, offset, limit }, signal);
+  const answer = await load(startOf(place), BLOCK);
+  return grid<ObjectRow>({
+    label: "Objects",
+    noun: "object",
+    place,
+    sort,
+    ...answer,
+    empty: "No reachable objects.",
+    columns: objectColumns(true),
+    load: async (offset, limit) => (await load(offset, limit)).rows,
+  });
+}
+
+/** Returns the offset of the block that has the first row of a place. */
+function startOf(place: Place): number {
+  return Math.floor((place.offset ?? 0) / BLOCK) * BLOCK;
 }
 
 async function dominators(place: Place, _meta: Meta, signal: AbortSignal): Promise<HTMLElement> {
-  const sort = place.sort ?? "retained";
   const list = place.id ? { dominated: place.id } : { top: true };
-  const [answer, map, facts] = await Promise.all([
-    ask<Table<ObjectRow>>("objects", { ...list, sort, offset: place.offset, limit: PAGE_ROWS }, signal),
+  const [objects, map, facts] = await Promise.all([
+    objectList(list, place, signal),
     ask<{ cells: Cell[] }>("treemap", { id: place.id }, signal),
     place.id ? ask<ObjectFacts>("object", { id: place.id }, signal) : null,
   ]);
@@ -138,7 +170,7 @@ async function dominators(place: Place, _meta: Meta, signal: AbortSignal): Promi
     null,
     facts ? trail(facts) : h("h2", null, "Objects that no other object dominates"),
     treemap(map.cells, width, 360),
-    objectTable(answer, place, sort, true),
+    objects,
   );
 }
 
@@ -172,6 +204,7 @@ async function object(place: Place, meta: Meta, signal: AbortSignal): Promise<HT
     null,
     h("h2", null, name(of.name), " ", h("code", null, of.id), of.root && h("span", { class: "tag" }, `GC root: ${of.root}`)),
     of.text !== undefined && h("blockquote", null, name(of.text)),
+    of.bitmap && h("figure", { class: "picture" }, picture(of.id, of.bitmap, meta, WHOLE), h("figcaption", null, ...pixelFacts(of.id, of.bitmap))),
     h(
       "div",
       { class: "columns" },

@@ -1,0 +1,120 @@
+// Flame graph of the heap: shortest paths or dominators, merged by class. Each box is a link that zooms.
+
+import { h, name, put } from "../dom";
+import { sanitize } from "../names";
+import { bytes, counted, percent, thousands } from "../units";
+import { ask, type Flame, type FlameNode } from "./api";
+import { encode, type Place } from "./place";
+
+const ROW = 20;
+/** Minimum width of a box, and of one with a label, in px. */
+const MIN_WIDTH = 2;
+const LABEL_WIDTH = 30;
+const TREES = { paths: "Shortest paths", dominators: "Dominators" };
+const MEASURES = { bytes: "Bytes", objects: "Objects" };
+
+/** The tree that was asked for last. */
+let last: { tree: string; flame: Flame } | null = null;
+
+/** Returns the flame graph of a place: `by` is the tree, `sort` the measure, `id` the zoomed node. */
+export async function flameView(place: Place, signal: AbortSignal): Promise<HTMLElement> {
+  const tree = place.by ?? "paths";
+  if (last?.tree !== tree) last = { tree, flame: await ask<Flame>("flame", { tree }, signal) };
+  const { flame } = last;
+  const isCounted = place.sort === "objects";
+  const weight = (node: FlameNode): number => (isCounted ? node.count : node.bytes);
+  const zoomed = place.id !== undefined && flame.nodes[Number(place.id)] ? Number(place.id) : null;
+  const width = Math.max(280, document.documentElement.clientWidth - 42);
+  const choice = (of: Record<string, string>, key: "by" | "sort", current: string): Node[] =>
+    Object.entries(of).map(([value, title]) =>
+      h("a", { href: encode({ view: "flame", by: tree, ...(isCounted ? { sort: "objects" } : {}), [key]: value }), "aria-current": value === current ? "true" : null }, title),
+    );
+  return h(
+    "div",
+    null,
+    h("nav", { class: "choices", "aria-label": "Tree" }, ...choice(TREES, "by", tree)),
+    h("nav", { class: "choices", "aria-label": "Measure" }, ...choice(MEASURES, "sort", isCounted ? "objects" : "bytes")),
+    details(flame, zoomed, isCounted),
+    drawn(flame, zoomed, weight, width, place),
+    flame.is_folded && h("p", { class: "soft" }, "Objects with the class of their parent are a part of it, because the tree is deep."),
+    flame.left_out > 0 && h("p", { class: "soft" }, `${counted(flame.left_out, "small node")} left out.`),
+  );
+}
+
+/** Returns the name of a node: the class, its root kind, and whether it is native. */
+function label(flame: Flame, node: FlameNode): string {
+  const text = sanitize(flame.names[node.name] ?? "");
+  return `${node.is_native ? "[native] " : ""}${text}${node.root ? ` [${node.root}]` : ""}`;
+}
+
+function details(flame: Flame, zoomed: number | null, isCounted: boolean): HTMLElement {
+  const tops = flame.nodes.filter((node) => node.above === null);
+  const sum = (of: (node: FlameNode) => number): number => tops.reduce((sum, node) => sum + of(node), 0);
+  const whole = { count: sum((node) => node.count), bytes: sum((node) => node.bytes) };
+  if (zoomed === null) return h("p", null, `${bytes(whole.bytes)} in ${counted(whole.count, "object")}`);
+  const node = flame.nodes[zoomed]!;
+  const share = isCounted ? percent(node.count, whole.count) : percent(node.bytes, whole.bytes);
+  const of = flame.names[node.name] ?? "";
+  return h(
+    "p",
+    null,
+    name(label(flame, node)),
+    `: ${bytes(node.bytes)} in ${counted(node.count, "object")}, ${share} of the heap; itself ${bytes(node.own_bytes)} in ${thousands(node.own_count)}. `,
+    h("a", { href: encode({ view: "objects", class: of }) }, "All objects of the class"),
+  );
+}
+
+function drawn(flame: Flame, zoomed: number | null, weight: (node: FlameNode) => number, width: number, place: Place): HTMLElement {
+  const children = new Map<number | null, number[]>();
+  flame.nodes.forEach((node, at) => {
+    const siblings = children.get(node.above);
+    if (siblings) siblings.push(at);
+    else children.set(node.above, [at]);
+  });
+  const root = h("div", { class: "flames", role: "group", "aria-label": "Flame graph" });
+  let depth = 0;
+  const box = (at: number | null, x: number, row: number, wide: number, isAbove: boolean): void => {
+    const node = at === null ? null : flame.nodes[at]!;
+    const text = node ? label(flame, node) : "Heap";
+    const hint = node ? `${text}: ${bytes(node.bytes)} in ${counted(node.count, "object")}` : text;
+    const { id: _, ...unzoomed } = place;
+    const element = h("a", {
+      class: isAbove ? "above" : `depth-${hue(text)}`,
+      href: encode(at === null ? unzoomed : { ...place, id: String(at) }),
+      title: hint,
+      "aria-label": hint,
+    });
+    Object.assign(element.style, { left: `${x}px`, top: `${row * ROW}px`, width: `${wide}px` });
+    if (wide >= LABEL_WIDTH) put(element, text);
+    root.append(element);
+    depth = Math.max(depth, row + 1);
+  };
+  // The way to the zoomed box comes first, each as wide as the graph.
+  const way: (number | null)[] = [];
+  for (let at = zoomed; at !== null; at = flame.nodes[at]!.above) way.unshift(at);
+  way.unshift(null);
+  way.forEach((at, row) => box(at, 0, row, width, row < way.length - 1));
+  const open: { at: number | null; x: number; row: number; wide: number }[] = [{ at: zoomed, x: 0, row: way.length, wide: width }];
+  while (open.length > 0) {
+    const { at, x, row, wide } = open.pop()!;
+    const below = (children.get(at) ?? []).sort((a, b) => weight(flame.nodes[b]!) - weight(flame.nodes[a]!));
+    const whole = at === null ? below.reduce((sum, child) => sum + weight(flame.nodes[child]!), 0) : weight(flame.nodes[at]!);
+    let left = x;
+    for (const child of below) {
+      const part = whole > 0 ? (weight(flame.nodes[child]!) / whole) * wide : 0;
+      if (part < MIN_WIDTH) break;
+      box(child, left, row, Math.max(MIN_WIDTH - 1, part - 1), false);
+      open.push({ at: child, x: left, row: row + 1, wide: part });
+      left += part;
+    }
+  }
+  root.style.height = `${depth * ROW}px`;
+  return root;
+}
+
+/** Returns a number of a color, the same for the same text. */
+function hue(text: string): number {
+  let hash = 0;
+  for (let i = 0; i < text.length; i++) hash = (hash * 31 + text.charCodeAt(i)) | 0;
+  return Math.abs(hash) % 4;
+}
