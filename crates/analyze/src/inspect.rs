@@ -84,10 +84,22 @@ pub fn inspect(
 ) -> Inspection {
     let contents = graph.contents();
     let class = graph.class_of(object);
+    let primitives = contents.primitive_array(graph, object);
+    let length = match primitives {
+        Some(array) => Some(array.length),
+        None => contents.object_array_length(graph, object),
+    };
+    // A dump without contents has the length of an array, but no elements.
+    let has_elements = primitives.is_none_or(|array| array.bytes.is_some());
+    let listed = length.filter(|_| has_elements);
     let mut shown = Vec::new();
     let mut total = 0u64;
     fields::visit(graph, object, |field| {
         total += 1;
+        if shown.len() >= most && listed.is_some() {
+            // The rest would only be counted.
+            return ControlFlow::Break(());
+        }
         if shown.len() < most {
             let text = field
                 .value
@@ -106,18 +118,10 @@ pub fn inspect(
         }
         ControlFlow::Continue(())
     });
-    let primitives = contents.primitive_array(graph, object);
-    let array = match primitives {
-        Some(array) => Some(Array {
-            length: array.length.into(),
-            elements: elements(array, most),
-        }),
-        None if graph.class(class).is_array() => Some(Array {
-            length: total,
-            elements: Vec::new(),
-        }),
-        None => None,
-    };
+    let array = length.map(|length| Array {
+        length: length.into(),
+        elements: primitives.map_or_else(Vec::new, |array| elements(array, most)),
+    });
     Inspection {
         object,
         name: label::object_name(graph, object).into_owned(),
@@ -139,7 +143,7 @@ pub fn inspect(
             .map(|text| cut(text, OWN_TEXT)),
         array,
         fields: shown,
-        fields_total: total,
+        fields_total: total.max(listed.map_or(0, u64::from)),
         referrers: referrers
             .to(object)
             .take(most)

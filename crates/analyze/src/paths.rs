@@ -252,6 +252,13 @@ pub fn root_reason(graph: &HeapGraph, object: ObjectIndex) -> Option<RootReason>
 
 /// Returns the first reference from `owner` to `target` that keeps it alive.
 pub fn link(graph: &HeapGraph, owner: ObjectIndex, target: ObjectIndex, follow: Follow) -> Link {
+    // Elements are many, and all of them keep their targets alive.
+    if let Some(element) = graph.contents().element_of(graph, owner, target) {
+        return Link {
+            class: class_of_owner(graph, owner),
+            place: Place::Element(element),
+        };
+    }
     let mut found = None;
     fields::visit(graph, owner, |field| {
         if field.value.object() == Some(target) && keeps(graph, owner, &field, follow) {

@@ -351,6 +351,20 @@ impl Contents for HprofContents {
         }
     }
 
+    fn element_of(
+        &self,
+        graph: &HeapGraph,
+        array: ObjectIndex,
+        target: ObjectIndex,
+    ) -> Option<u32> {
+        let Some(SubRecord::ObjectArray(array)) = self.record(array) else {
+            return None;
+        };
+        let id = graph.id(target).0;
+        let at = self.outline.id_size.position(array.elements, id)?;
+        u32::try_from(at).ok()
+    }
+
     fn string(&self, graph: &HeapGraph, object: ObjectIndex) -> Option<String> {
         if graph.class(graph.class_of(object)).kind != ClassKind::String {
             return None;

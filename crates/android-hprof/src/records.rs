@@ -50,6 +50,20 @@ impl IdSize {
             .chunks_exact(self.bytes())
             .map(move |id| id.iter().fold(0, |sum, &byte| sum << 8 | u64::from(byte)))
     }
+
+    /// Returns the index of the first of the IDs in these bytes that is `id`.
+    pub fn position(self, bytes: &[u8], id: u64) -> Option<usize> {
+        match self {
+            IdSize::Four => {
+                let id = u32::try_from(id).ok()?.to_be_bytes();
+                bytes.as_chunks().0.iter().position(|other| *other == id)
+            }
+            IdSize::Eight => {
+                let id = id.to_be_bytes();
+                bytes.as_chunks().0.iter().position(|other| *other == id)
+            }
+        }
+    }
 }
 
 /// The header of a file.
@@ -602,6 +616,22 @@ pub fn modified_utf8(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ids_are_found_by_position() {
+        for id_size in [IdSize::Four, IdSize::Eight] {
+            let width = id_size.bytes();
+            let mut bytes: Vec<u8> = (0..5u64)
+                .flat_map(|id| (id % 4).to_be_bytes()[8 - width..].to_vec())
+                .collect();
+            bytes.push(3);
+            for id in 0..6 {
+                let slow = id_size.each(&bytes).position(|other| other == id);
+                assert_eq!(id_size.position(&bytes, id), slow, "{id}");
+            }
+            assert_eq!(id_size.position(&bytes, u64::MAX), None);
+        }
+    }
 
     fn header(text: &[u8], id_bytes: u32) -> Vec<u8> {
         let mut file = text.to_vec();

@@ -358,6 +358,26 @@ pub trait Contents: Send + Sync {
         length.or_else(|| is_array().then_some(0))
     }
 
+    /// Returns the index of the first element of an array of objects that refers to `target`; `None` if
+    /// there is none, and for any other object.
+    fn element_of(
+        &self,
+        graph: &HeapGraph,
+        array: ObjectIndex,
+        target: ObjectIndex,
+    ) -> Option<u32> {
+        let mut found = None;
+        self.fields(graph, array, &mut |field| match field.element {
+            Some(at) if field.value == Value::Object(target) => {
+                found = Some(at);
+                ControlFlow::Break(())
+            }
+            Some(_) => ControlFlow::Continue(()),
+            None => ControlFlow::Break(()),
+        });
+        found
+    }
+
     /// Returns the text of a `java.lang.String`.
     fn string(&self, graph: &HeapGraph, object: ObjectIndex) -> Option<String>;
 
