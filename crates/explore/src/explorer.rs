@@ -7,6 +7,7 @@ use crate::ranking::Ranking;
 use heaptap_analyze::class_tree::Over;
 use heaptap_analyze::filter::Filter;
 use heaptap_analyze::histogram::{Histogram, HistogramKey, ObjectScope, histogram};
+use heaptap_analyze::leaks::Judge;
 use heaptap_model::heap_graph::{
     Dominators, Follow, HeapGraph, ObjectIndex, Referrers, ShortestPaths,
 };
@@ -27,6 +28,7 @@ pub struct Explorer {
     arrays: OnceLock<Vec<ObjectIndex>>,
     bitmaps: OnceLock<BitmapList>,
     sorted_lists: SortedLists,
+    judge: OnceLock<Judge>,
     /// By tree.
     merged_trees: [OnceLock<MergedTree>; 2],
     /// By key.
@@ -72,6 +74,7 @@ impl Explorer {
             arrays: OnceLock::new(),
             bitmaps: OnceLock::new(),
             sorted_lists: SortedLists::default(),
+            judge: OnceLock::new(),
             merged_trees: Default::default(),
             tables: Default::default(),
         }
@@ -166,6 +169,11 @@ impl Explorer {
             };
             MergedTree::new(&self.graph, over)
         })
+    }
+
+    pub(crate) fn judge(&self) -> &Judge {
+        self.judge
+            .get_or_init(|| Judge::of(&self.graph, self.shows_contents))
     }
 
     pub(crate) fn sorted_lists(&self) -> &SortedLists {

@@ -41,7 +41,7 @@ pub use explorer::{Explorer, Stage};
 pub use flame::{Flame, FlameNode};
 pub use lists::{ObjectList, ObjectSort};
 pub use merged_tree::FlameTree;
-pub use object::{FieldRow, ObjectFacts, PathAnswer, PathStep, ReferrerRow};
+pub use object::{FieldRow, ObjectFacts, PathAnswer, PathStep, ReferrerRow, VerdictRow};
 pub use objects::{ObjectQuery, ObjectRow};
 pub use page::page;
 pub use search::{Found, FoundRow, SearchList, SearchQuery};

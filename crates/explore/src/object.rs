@@ -35,6 +35,18 @@ pub struct ObjectFacts {
     pub allocated_at: Vec<String>,
     /// Facts about a bitmap; `None` for other objects.
     pub bitmap: Option<BitmapFacts>,
+    pub verdict: VerdictRow,
+}
+
+/// Whether an object should be gone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct VerdictRow {
+    /// `leaking`, `not-leaking` or `unknown`.
+    pub status: &'static str,
+    /// Certainty of a leak: `confirmed`, `likely` or `possible`.
+    pub certainty: &'static str,
+    /// Reason, or a remark if the status is unknown; empty if nothing is known.
+    pub reason: String,
 }
 
 /// Maximum number of dominators in an answer.
@@ -87,6 +99,7 @@ pub struct PathStep {
     pub reference: Option<String>,
     /// Number of steps that are left out before it.
     pub left_out: u64,
+    pub verdict: VerdictRow,
 }
 
 /// Maximum number of steps at either end of a path.
@@ -117,6 +130,7 @@ impl Explorer {
                 .map(|site| site.frames)
                 .unwrap_or_default(),
             bitmap: self.bitmap(object),
+            verdict: self.verdict(object),
         }
     }
 
@@ -187,6 +201,7 @@ impl Explorer {
             let before = at.checked_sub(1).map(|before| objects[before]);
             steps.push(PathStep {
                 row: self.row(step),
+                verdict: self.verdict(step),
                 reference: before.map(|owner| self.link(owner, step).to_string()),
                 left_out: match at == MAX_STEPS + left_out {
                     true => left_out as u64,
@@ -198,6 +213,30 @@ impl Explorer {
             root: root.map(|reason| reason.to_string()),
             steps,
             length: objects.len() as u64,
+        }
+    }
+
+    /// Returns where the retained bytes of an object are: follows the largest dominated object as long
+    /// as it retains at least half.
+    pub fn big_drop(&self, object: ObjectIndex) -> ObjectIndex {
+        let dominators = self.dominators();
+        let bytes_of = |object| dominators.retained(object).total_bytes();
+        let mut at = object;
+        loop {
+            let largest = dominators.children(at).max_by_key(|&child| bytes_of(child));
+            match largest {
+                Some(child) if bytes_of(child) >= bytes_of(at).div_ceil(2) => at = child,
+                _ => return at,
+            }
+        }
+    }
+
+    fn verdict(&self, object: ObjectIndex) -> VerdictRow {
+        let verdict = self.judge().verdict(self.graph(), object);
+        VerdictRow {
+            status: verdict.status.name(),
+            certainty: verdict.certainty.name(),
+            reason: verdict.reason,
         }
     }
 

@@ -11,6 +11,7 @@
 //! | `objects` | `class`, `dominated` or `top`; `sort`; page | objects of a list |
 //! | `object` | `id` | facts about an object |
 //! | `fields`, `referrers` | `id`, page | its fields or elements; what refers to it |
+//! | `drop` | `id` | where its retained bytes are: facts about an object |
 //! | `path` | `id` | the shortest path from a root |
 //! | `search` | `in`: `objects`, `strings` or `arrays`; `text`, `from`, `limit` | matching objects |
 //! | `bitmaps` | `equal`: an ID; page | bitmaps |
@@ -28,7 +29,7 @@ use crate::explore::{
     ClassQuery, ClassSort, Explorer, FlameTree, ObjectList, ObjectQuery, ObjectSort, Page,
     SearchList, SearchQuery, Size,
 };
-use crate::heap_graph::ObjectIndex;
+use crate::heap_graph::{ObjectIndex, OutOfMemory};
 use crate::heaps::java::facts::HeapFacts;
 use crate::net::{ApiProblem, ApiRequest};
 use serde::Serialize;
@@ -46,16 +47,45 @@ struct Meta<'a> {
     progress: Progress,
     /// `None` before it is read.
     heap: Option<&'a HeapFacts>,
+    out_of_memory: Option<OutOfMemoryFacts>,
     /// The earlier heap; `None` if there is none, or before it is compared.
     before: Option<&'a HeapFacts>,
     /// Whether answers have texts and values.
     contents: bool,
+    /// Whether `sql` answers.
+    sql: bool,
     objects: u64,
     classes: u64,
     roots: u64,
     /// `None` before dominators are computed.
     reachable: Option<Size>,
     version: &'static str,
+}
+
+/// The OutOfMemoryError that caused the dump.
+#[derive(Serialize)]
+struct OutOfMemoryFacts {
+    allocation_bytes: u64,
+    free_bytes: u64,
+    free_until_oom_bytes: u64,
+    message: String,
+    /// The throwing frame first.
+    stack: Vec<String>,
+}
+
+impl From<&OutOfMemory> for OutOfMemoryFacts {
+    fn from(error: &OutOfMemory) -> OutOfMemoryFacts {
+        let frames = error.stack.iter();
+        OutOfMemoryFacts {
+            allocation_bytes: error.allocation_bytes,
+            free_bytes: error.free_bytes,
+            free_until_oom_bytes: error.free_until_oom_bytes,
+            message: error.message.clone(),
+            stack: frames
+                .map(|frame| format!("{} ({}:{})", frame.method, frame.file, frame.line))
+                .collect(),
+        }
+    }
 }
 
 /// Answers a request.
@@ -80,6 +110,10 @@ pub(super) fn answer(explored: &Explored, request: &ApiRequest) -> Result<Vec<u8
         "referrers" => json(&explorer.referrers_of(object(explorer, request)?, page(request)?)),
         "leaks" => json(explored.leaks(explorer)),
         "waste" => json(explored.waste(explorer)),
+        "drop" => {
+            let drop = explorer.big_drop(object(explorer, request)?);
+            json(&explorer.object(drop))
+        }
         "path" => json(&explorer.path(object(explorer, request)?)),
         "changes" => json(&compared(explored)?.classes(&change_query(request)?)),
         "changed-leaks" => json(&compared(explored)?.leaks()),
@@ -124,10 +158,13 @@ fn meta(explored: &ExploredHeap) -> Meta<'_> {
     let graph = heap.map(|(explorer, _)| explorer.graph());
     let is_sized = progress.built.contains(&"dominators");
     let sized = heap.filter(|_| is_sized);
+    let shows_contents = heap.is_some_and(|(explorer, _)| explorer.shows_contents());
     Meta {
         heap: heap.map(|(_, facts)| facts),
+        out_of_memory: explored.out_of_memory().map(OutOfMemoryFacts::from),
         before: explored.comparison().map(Comparison::before),
-        contents: heap.is_some_and(|(explorer, _)| explorer.shows_contents()),
+        contents: shows_contents,
+        sql: cfg!(feature = "sql") && shows_contents,
         objects: graph.map_or(0, |graph| graph.len() as u64),
         classes: graph.map_or(0, |graph| graph.classes().len() as u64),
         roots: graph.map_or(0, |graph| graph.roots().len() as u64),

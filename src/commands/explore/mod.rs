@@ -4,6 +4,10 @@ mod api;
 mod args;
 mod compare;
 pub mod run;
+#[cfg(feature = "sql")]
+mod sql;
+#[cfg(not(feature = "sql"))]
+#[path = "no_sql.rs"]
 mod sql;
 mod state;
 mod view;

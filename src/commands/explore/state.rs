@@ -6,7 +6,7 @@ use crate::analyze::diff::Side;
 use crate::analyze::leaks::Leaks;
 use crate::analyze::{leaks, waste};
 use crate::explore::{Explorer, Stage};
-use crate::heap_graph::{Dominators, HeapGraph};
+use crate::heap_graph::{Dominators, HeapGraph, OutOfMemory};
 use crate::heaps::java::facts::HeapFacts;
 use crate::heaps::java::{self, JavaError, JavaOptions, OpenedJava, ProgressReporter};
 use crate::heaps::leaks::{LeaksRows, WasteDocument, document};
@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 #[derive(Default)]
 pub struct ExploredHeap {
     heap: OnceLock<(Explorer, HeapFacts)>,
+    out_of_memory: OnceLock<OutOfMemory>,
     progress: Mutex<Progress>,
     found_leaks: OnceLock<Leaks>,
     leaks: OnceLock<LeaksRows>,
@@ -106,6 +107,11 @@ impl ExploredHeap {
         self.heap.get()
     }
 
+    /// Returns the OutOfMemoryError that caused the dump.
+    pub(super) fn out_of_memory(&self) -> Option<&OutOfMemory> {
+        self.out_of_memory.get()
+    }
+
     /// Returns the leaks of a heap: those that `leaks` finds. Computed on first use.
     pub(super) fn leaks(&self, explorer: &Explorer) -> &LeaksRows {
         self.leaks.get_or_init(|| {
@@ -186,6 +192,9 @@ impl ExploredHeap {
         let open = |input| java::open(input, OpenedJava::Unread, options.java.clone(), progress);
         let heap = open(&options.input)?;
         let facts = HeapFacts::of(&heap);
+        if let Some(error) = heap.out_of_memory {
+            self.out_of_memory.get_or_init(|| error);
+        }
         let explorer = Explorer::new(heap.graph, heap.follow, options.shows_contents);
         let (explorer, _) = self.heap.get_or_init(|| (explorer, facts.clone()));
         self.step("computing retained sizes");

@@ -5,7 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use crate::error::ErrorClass;
 use crate::heap_graph::{
-    Dominators, DumpSource, Follow, HeapGraph, Losses, ObjectIndex, RootKind, ShortestPaths,
+    Dominators, DumpSource, Follow, HeapGraph, Losses, ObjectIndex, OutOfMemory, RootKind,
+    ShortestPaths,
 };
 use crate::naming::r8_mappings::UsedMap;
 use crate::results::findings::{self, Finding};
@@ -50,6 +51,8 @@ pub struct JavaHeap {
     pub among: usize,
     /// Label of its snapshot.
     pub label: Option<String>,
+    /// The OutOfMemoryError that caused the dump.
+    pub out_of_memory: Option<OutOfMemory>,
     /// References that [`JavaHeap::paths`] and [`JavaHeap::dominators`] follow.
     pub follow: Follow,
     pub findings: Vec<Finding>,
@@ -76,6 +79,7 @@ impl JavaHeap {
             number,
             among: 1,
             label: None,
+            out_of_memory: None,
             follow,
             findings,
             maps: Vec::new(),

@@ -555,6 +555,10 @@ impl JavaFile {
             self.progress.clone(),
         );
         heap.label.clone_from(&listed.label);
+        if let Place::Trace { trace, dump } = listed.place {
+            let dumps = self.traces[trace].java_dumps();
+            heap.out_of_memory.clone_from(&dumps[dump].out_of_memory);
+        }
         heap.among = self.among(listed);
         heap
     }

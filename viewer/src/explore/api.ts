@@ -12,16 +12,29 @@ export interface Meta {
   built: string[];
   /** null before the heap is read. */
   heap: HeapFacts | null;
+  out_of_memory: OutOfMemory | null;
   /** The earlier heap; null if there is none, or before it is compared. */
   before: HeapFacts | null;
   /** Why a heap cannot be read. */
   error: string | null;
   contents: boolean;
+  /** Whether `sql` answers. */
+  sql: boolean;
   objects: number;
   classes: number;
   roots: number;
   reachable: Size | null;
   version: string;
+}
+
+/** The OutOfMemoryError that caused the dump. */
+export interface OutOfMemory {
+  allocation_bytes: number;
+  free_bytes: number;
+  free_until_oom_bytes: number;
+  message: string;
+  /** The throwing frame first. */
+  stack: string[];
 }
 
 export interface HeapFacts {
@@ -69,6 +82,14 @@ export interface ObjectFacts extends ObjectRow {
   referrers: number;
   allocated_at: string[];
   bitmap: BitmapFacts | null;
+  verdict: Verdict;
+}
+
+/** Whether an object should be gone. */
+export interface Verdict {
+  status: "leaking" | "not-leaking" | "unknown";
+  certainty: "confirmed" | "likely" | "possible";
+  reason: string;
 }
 
 export interface BitmapFacts {
@@ -126,6 +147,7 @@ export interface ReferrerRow extends ObjectRow {
 export interface PathStep extends ObjectRow {
   reference: string | null;
   left_out: number;
+  verdict: Verdict;
 }
 
 export interface Path {

@@ -116,6 +116,11 @@ class Page {
     void this.beat();
   }
 
+  private has(view: Place["view"]): boolean {
+    if (view === "compare") return this.meta?.before != null;
+    return view !== "sql" || this.meta?.sql === true;
+  }
+
   /** Shows the place in the address. */
   private async show(): Promise<void> {
     // Who has gone elsewhere no longer searches.
@@ -126,7 +131,7 @@ class Page {
     const { signal } = this.running;
     fill(
       this.tabs,
-      ...TABS.filter(([view]) => view !== "compare" || this.meta?.before).map(([view, title]) => h("a", { href: encode({ view }), "aria-current": view === place.view ? "page" : null }, title)),
+      ...TABS.filter(([view]) => this.has(view)).map(([view, title]) => h("a", { href: encode({ view }), "aria-current": view === place.view ? "page" : null }, title)),
     );
     this.search.placeholder = `${SEARCHED[place.view] ?? "Class"}, or object ID`;
     if (document.activeElement !== this.search) this.search.value = place.filter ?? "";
@@ -168,6 +173,8 @@ class Page {
       event.preventDefault();
       this.search.focus();
       this.search.select();
+    } else if (!isTyping && !event.ctrlKey && !event.metaKey && !event.altKey && /^[a-z]$/.test(event.key)) {
+      this.content.querySelector<HTMLElement>(`[data-key="${event.key}"]`)?.click();
     } else if (event.key === "Escape" && isTyping) {
       this.content.focus();
     }

@@ -2,7 +2,7 @@
 
 import { button, fill, h, name } from "../dom";
 import { bytes, counted, thousands } from "../units";
-import type { ObjectRow, Size } from "./api";
+import type { ObjectRow, Size, Verdict } from "./api";
 import { total } from "./api";
 import { encode, type Place } from "./place";
 
@@ -99,6 +99,13 @@ export function objectLink(row: ObjectRow): HTMLElement {
     h("code", { class: "soft" }, row.id),
     row.text !== undefined && h("q", null, name(row.text)),
   );
+}
+
+/** Returns a tag for an object that leaks or is in use; null if that is unknown. */
+export function verdictTag(verdict: Verdict): HTMLElement | null {
+  if (verdict.status === "unknown") return null;
+  const word = verdict.status === "leaking" ? `${verdict.certainty === "confirmed" ? "" : `${verdict.certainty} `}leak` : "in use";
+  return h("span", { class: `tag ${verdict.status}`, title: verdict.reason }, word);
 }
 
 /** Columns of lists of objects. */

@@ -1,6 +1,6 @@
 // Views of the heap: each returns its content for a place.
 
-import { fill, h, name, put } from "../dom";
+import { button, fill, h, name, put, sentence } from "../dom";
 import { bytes, counted, percent, thousands } from "../units";
 import {
   ask,
@@ -11,6 +11,7 @@ import {
   type Meta,
   type ObjectFacts,
   type ObjectRow,
+  type OutOfMemory,
   type Path,
   type ReferrerRow,
   type Table,
@@ -21,7 +22,7 @@ import { flameView } from "./flame";
 import { BLOCK, grid } from "./grid";
 import { bitmaps, picture, pixelFacts } from "./pictures";
 import { encode, type Place } from "./place";
-import { objectColumns, objectLink, PAGE_ROWS, retained, size, table, type ColumnOf } from "./rows";
+import { objectColumns, objectLink, PAGE_ROWS, retained, size, table, verdictTag, type ColumnOf } from "./rows";
 import { search } from "./search";
 import { sqlView } from "./sql";
 import { treemap } from "./treemap";
@@ -82,9 +83,19 @@ async function overview(_place: Place, meta: Meta, signal: AbortSignal): Promise
       ]),
     ),
     section("Leaks", leaks),
+    meta.out_of_memory && outOfMemory(meta.out_of_memory),
     growth,
     section("Largest classes", few("Classes", byClass, classColumns(true, false), { view: "classes" })),
     section("Largest dominators", few("Objects", largest, objectColumns(false), { view: "dominators" })),
+  );
+}
+
+function outOfMemory(error: OutOfMemory): HTMLElement {
+  return section(
+    "OutOfMemoryError",
+    h("p", null, `The app could not allocate ${bytes(error.allocation_bytes)}: ${bytes(error.free_bytes)} were free, and ${bytes(error.free_until_oom_bytes)} until the limit.`),
+    h("p", null, name(error.message)),
+    h("ol", { class: "path" }, ...error.stack.map((frame) => h("li", null, h("code", null, name(frame))))),
   );
 }
 
@@ -202,7 +213,8 @@ async function object(place: Place, meta: Meta, signal: AbortSignal): Promise<HT
   return h(
     "div",
     null,
-    h("h2", null, name(of.name), " ", h("code", null, of.id), of.root && h("span", { class: "tag" }, `GC root: ${of.root}`)),
+    h("h2", null, name(of.name), " ", h("code", null, of.id), of.root && h("span", { class: "tag" }, `GC root: ${of.root}`), " ", verdictTag(of.verdict)),
+    of.verdict.reason !== "" && h("p", null, sentence(of.verdict.reason)),
     of.text !== undefined && h("blockquote", null, name(of.text)),
     of.bitmap && h("figure", { class: "picture" }, picture(of.id, of.bitmap, meta, WHOLE), h("figcaption", null, ...pixelFacts(of.id, of.bitmap))),
     h(
@@ -218,6 +230,7 @@ async function object(place: Place, meta: Meta, signal: AbortSignal): Promise<HT
           ["Superclasses", h("span", null, ...of.superclasses.map((each) => h("div", null, name(each))))],
           ["Dominated by", of.dominators[0] ? objectLink(of.dominators[0]) : "nothing"],
           ["Dominates", h("a", { href: encode({ view: "dominators", id: of.id }) }, of.retained ? counted(of.retained.count - 1, "object") : "nothing")],
+          ["Largest part", (of.retained?.count ?? 0) > 1 && bigDrop(of.id, signal)],
           ["Allocated at", of.allocated_at.length > 0 && h("span", null, ...of.allocated_at.map((frame) => h("div", null, name(frame))))],
         ]),
       ),
@@ -267,11 +280,28 @@ function pathList(path: Path): HTMLElement {
   if (path.steps.length === 0) return h("p", { class: "soft" }, "No GC root reaches the object. It is waiting for collection.");
   const list = h("ol", { class: "path" });
   put(list, h("li", { class: "soft" }, path.root ?? "GC root"));
-  for (const step of path.steps) {
+  // Between the last object in use and the first leak, one reference is to blame.
+  const leaking = path.steps.findIndex((step) => step.verdict.status === "leaking");
+  const before = path.steps.slice(0, Math.max(leaking, 0)).map((step) => step.verdict.status);
+  const inUse = before.lastIndexOf("not-leaking");
+  path.steps.forEach((step, at) => {
     if (step.left_out > 0) list.append(h("li", { class: "soft" }, `… ${counted(step.left_out, "step")} …`));
-    list.append(h("li", null, step.reference !== null && h("code", null, name(step.reference), " → "), objectLink(step)));
-  }
+    const isSuspect = leaking >= 0 && at > Math.max(inUse, 0) && at <= leaking;
+    const reference = step.reference !== null && h("code", { class: isSuspect ? "suspect" : null }, name(step.reference));
+    list.append(h("li", null, reference, isSuspect && h("span", { class: "off-screen" }, " (suspected)"), reference && " → ", objectLink(step), " ", verdictTag(step.verdict)));
+  });
   return list;
+}
+
+/** Returns a button that opens the object where the retained bytes of an object are. */
+function bigDrop(id: string, signal: AbortSignal): HTMLElement {
+  const open = async (): Promise<void> => {
+    const at = await ask<ObjectFacts>("drop", { id }, signal);
+    if (at.id !== id) location.hash = encode({ view: "object", id: at.id });
+    else made.textContent = "They are in this object and many small ones";
+  };
+  const made = button("Next big drop", { title: "Follows the largest dominated object as long as it retains at least half (b)", "data-key": "b", onclick: () => void open() });
+  return made;
 }
 
 function section(title: string, ...content: Node[]): HTMLElement {

@@ -37,18 +37,50 @@ pub fn find_without_texts(graph: &HeapGraph) -> Leaks {
     look(graph, false)
 }
 
+/// Judges single objects by the rules of [`find`].
+pub struct Judge {
+    kinds: Kinds,
+    live: Live,
+    stale_views: BTreeMap<ObjectIndex, String>,
+}
+
+impl Judge {
+    /// Reads the platform state of a heap. `texts` includes descriptions given by the app.
+    pub fn of(graph: &HeapGraph, texts: bool) -> Judge {
+        let kinds = Kinds::of(graph);
+        let live = Live::of(graph, &ByName::of(graph), &kinds, texts);
+        let mut rules = Rules::new(graph, &kinds, &live);
+        rules.find_stale_views(&fragments(&kinds.sought(graph)));
+        Judge {
+            stale_views: rules.stale_views,
+            kinds,
+            live,
+        }
+    }
+
+    /// Returns the verdict on an object of that heap.
+    pub fn verdict(&self, graph: &HeapGraph, object: ObjectIndex) -> Verdict {
+        let mut rules = Rules::new(graph, &self.kinds, &self.live);
+        rules.stale_views.clone_from(&self.stale_views);
+        rules.judge(object)
+    }
+}
+
+fn fragments(sought: &[(ObjectIndex, Kind)]) -> Vec<ObjectIndex> {
+    sought
+        .iter()
+        .filter(|(_, kind)| kind.leaked() == Kind::AndroidxFragment.leaked())
+        .map(|&(object, _)| object)
+        .collect()
+}
+
 fn look(graph: &HeapGraph, texts: bool) -> Leaks {
     let kinds = Kinds::of(graph);
     let names = ByName::of(graph);
     let live = Live::of(graph, &names, &kinds, texts);
     let mut rules = Rules::new(graph, &kinds, &live);
     let sought = kinds.sought(graph);
-    let fragments: Vec<ObjectIndex> = sought
-        .iter()
-        .filter(|(_, kind)| kind.leaked() == Kind::AndroidxFragment.leaked())
-        .map(|&(object, _)| object)
-        .collect();
-    rules.find_stale_views(&fragments);
+    rules.find_stale_views(&fragments(&sought));
     let leaking = leaking(&rules, &sought);
     let mut leaks = Leaks {
         sdk: live.sdk,

@@ -31,12 +31,12 @@ mod walk;
 #[cfg(test)]
 pub(super) mod tests;
 
-pub use find::{find, find_without_texts};
+pub use find::{Judge, find, find_without_texts};
 pub use kinds::Kind;
 pub use platform_leaks::Pattern;
 pub use retained::Kept;
 pub use steps::Reference;
-pub use verdict::{Certainty, Status};
+pub use verdict::{Certainty, Status, Verdict};
 
 use rules::short;
 

@@ -47,7 +47,7 @@ impl Certainty {
 
 /// Verdict of a rule on an object.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Verdict {
+pub struct Verdict {
     pub status: Status,
     pub certainty: Certainty,
     /// Sentence fragment, such as `mDestroyed is true`; empty if nothing is known.
@@ -55,7 +55,7 @@ pub(super) struct Verdict {
 }
 
 impl Verdict {
-    pub fn leaking(certainty: Certainty, reason: impl Into<String>) -> Verdict {
+    pub(super) fn leaking(certainty: Certainty, reason: impl Into<String>) -> Verdict {
         Verdict {
             status: Status::Leaking,
             certainty,
@@ -63,7 +63,7 @@ impl Verdict {
         }
     }
 
-    pub fn in_use(reason: impl Into<String>) -> Verdict {
+    pub(super) fn in_use(reason: impl Into<String>) -> Verdict {
         Verdict {
             status: Status::NotLeaking,
             certainty: Certainty::Certain,
@@ -72,7 +72,7 @@ impl Verdict {
     }
 
     /// Creates a verdict of unknown status with a remark that helps to read the path.
-    pub fn unknown(remark: impl Into<String>) -> Verdict {
+    pub(super) fn unknown(remark: impl Into<String>) -> Verdict {
         Verdict {
             reason: remark.into(),
             ..Verdict::default()

@@ -1,0 +1,21 @@
+//! `sql` in builds without SQL.
+
+use crate::explore::Explorer;
+use crate::heaps::java::facts::HeapFacts;
+
+/// There is no database.
+pub(super) enum HeapSql {}
+
+/// A statement failed.
+pub(super) struct SqlProblem(pub String);
+
+impl HeapSql {
+    pub(super) fn open(_: &Explorer, _: &HeapFacts) -> Result<HeapSql, SqlProblem> {
+        let why = "this build does not contain SQL; build with the feature `sql`";
+        Err(SqlProblem(why.to_owned()))
+    }
+
+    pub(super) fn run(&self, _: &str) -> Result<(), SqlProblem> {
+        match *self {}
+    }
+}
