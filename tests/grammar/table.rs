@@ -128,7 +128,12 @@ pub(crate) const COMMANDS: &[Row] = &[
     row("paths", "INPUT", "T@LMJ", "focus object width depth"),
     row("report", "INPUT", "T@HLOXSMJ", "base rounds contents open"),
     row("query", "INPUT SQL", "THCOXSM", "file timeout memory sizes"),
-    row("explore", "INPUT", "T@MJ", "redact print-url port idle"),
+    row(
+        "explore",
+        "INPUT",
+        "T@OXMJ",
+        "redact contents print-url port idle",
+    ),
     row("open", "INPUT", "", "print-url page port ui timeout"),
     row(
         "meminfo",

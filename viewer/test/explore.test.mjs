@@ -2,9 +2,11 @@
 
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
+import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { explorers, shown, skip } from "./explorer.mjs";
+import { explorers, fixtures, HEAPTAP, shown, skip } from "./explorer.mjs";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -234,4 +236,67 @@ test("SQL has rows that link to objects, and errors have a reason", { skip }, as
   await page.keyboard.press("Control+Enter");
   await page.waitForSelector("main [role=alert]");
   assert.match(await page.textContent("main [role=alert]"), /nothing/);
+});
+
+test("a page that is a file shows the same without a server", { skip }, async () => {
+  const file = join(all.folder, "heap.html");
+  const before = join(fixtures, "hprof/leaklab-before.hprof.zst");
+  const after = join(fixtures, "hprof/leaklab-after.hprof.zst");
+  execFileSync(HEAPTAP, ["explore", before, after, "-o", file], { stdio: "pipe" });
+  const text = readFileSync(file, "utf8");
+  assert.ok(text.length <= 1_000_000, `${text.length} bytes`);
+  assert.match(text, /<noscript>.*destroyed Activity: lab\.LeakLab\$DetailActivity/);
+  const { page: served } = await explore(["hprof/leaklab-before.hprof.zst", "hprof/leaklab-after.hprof.zst"]);
+  await served.waitForSelector("nav.tabs >> text=Compare");
+  const page = await all.chromium.context.newPage();
+  const requests = [];
+  page.told = [];
+  page.on("request", (request) => requests.push(request.url()));
+  page.on("console", (message) => page.told.push(message.text()));
+  page.on("pageerror", (error) => page.told.push(String(error)));
+  await page.goto(`file://${file}`);
+  await shown(page, "Largest classes");
+  assert.match(await page.textContent("main"), /This file has [\d,]+ of 40,066 objects\. heaptap explore .*leaklab-after\.hprof\.zst shows all/);
+  // The texts of the views are those of the server, without what only the file says.
+  const words = async (of) => (await of.textContent("main")).replace(/This file.*?(shows all\.|more\.)/g, "").replace(/“[^”]*”/g, "").replace(/[\d,]+ small nodes left out\./, "");
+  const id = "0xfc070958";
+  for (const view of ["leaks", "classes", "classes?sort=count&filter=lab", "classes?by=package&reverse=1", "dominators", "flame", "compare", "waste", `object/${id}`]) {
+    const texts = [];
+    for (const each of [page, served]) {
+      // Pages in the background do not draw.
+      await each.bringToFront();
+      await each.evaluate((view) => (location.hash = `#/${view}`), view);
+      await each.waitForTimeout(700);
+      await shown(each, "");
+      texts.push(await words(each));
+    }
+    const [here, there] = texts;
+    if (view === "dominators") assert.ok(here.includes("5.0 MiB") && there.includes("5.0 MiB"));
+    else if (view.startsWith("object/")) assert.equal(here.slice(0, 400), there.replace("Largest partNext big drop", "").slice(0, 400), view);
+    else if (view !== "waste") assert.equal(here, there, view);
+  }
+  assert.deepEqual(await page.locator("nav.tabs a").allTextContents(), ["Overview", "Leaks", "Classes", "Objects", "Dominators", "Flame graph", "Bitmaps", "Waste", "Compare"]);
+  await page.bringToFront();
+  await page.goto(`file://${file}#/object/0x1`);
+  await page.waitForSelector("[role=alert]");
+  assert.match(await page.textContent("[role=alert]"), /This file does not have it/);
+  // No text of the heap is in it, and it asks nobody.
+  await page.goto(`file://${file}#/objects?class=java.lang.String`);
+  await shown(page, "java.lang.String");
+  assert.equal(await page.locator("main q").count(), 0);
+  assert.deepEqual(requests.filter((url) => !url.startsWith("file:")), []);
+  assert.deepEqual(page.told, []);
+  await page.goto(`file://${file}`);
+  await page.evaluate(axe);
+  const found = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+  assert.deepEqual(found.violations.map((each) => each.id), []);
+});
+
+test("a page that is a file has texts and pictures on request", { skip }, async () => {
+  const file = join(all.folder, "contents.html");
+  execFileSync(HEAPTAP, ["explore", join(fixtures, "hprof/leaklab-after.hprof.zst"), "-o", file, "--contents"], { stdio: "pipe" });
+  const page = await all.chromium.context.newPage();
+  await page.goto(`file://${file}#/strings`);
+  await shown(page, "Strings, by retained size");
+  assert.ok((await page.locator("main q").count()) >= 100);
 });

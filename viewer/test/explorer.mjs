@@ -8,9 +8,9 @@ import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { browser } from "./browser.mjs";
 
-const HEAPTAP = resolve(process.env.HEAPTAP ?? "");
+export const HEAPTAP = resolve(process.env.HEAPTAP ?? "");
 export const skip = process.env.HEAPTAP && existsSync(HEAPTAP) ? false : "HEAPTAP is not the path of a program";
-const fixtures = join(dirname(fileURLToPath(import.meta.url)), "../../fixtures");
+export const fixtures = join(dirname(fileURLToPath(import.meta.url)), "../../fixtures");
 
 /** Starts a browser; `close` ends it and all programs that `open` started. */
 export async function explorers() {

@@ -23,7 +23,7 @@ fn largest(dump: Bytes, limit: usize) -> Result<String, HprofError> {
     for row in explorer.objects(&query).rows {
         let bytes = row.retained.map_or(0, Size::total_bytes);
         let object = explorer.find(&row.id);
-        let root = object.and_then(|object| explorer.path(object).root);
+        let root = object.and_then(|object| explorer.path(object, 1).root);
         let root = root.unwrap_or_default();
         text += &format!("{bytes:>10}  {} {} ({root})\n", row.name, row.id);
     }

@@ -11,6 +11,10 @@ pub struct Flame {
     pub nodes: Vec<FlameNode>,
     /// Class names.
     pub names: Vec<String>,
+    /// Objects of the whole tree.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: u64,
     /// Number of nodes that are left out because they are small.
     pub left_out: u64,
     /// Whether nodes with the class of their parent are a part of it, because the tree is deep.
@@ -41,12 +45,13 @@ pub struct FlameNode {
 /// Maximum number of nodes.
 const MAX_NODES: usize = 20_000;
 impl Explorer {
-    /// Returns a flame graph: all nodes, or the largest by bytes or by objects.
-    pub fn flame(&self, of: FlameTree) -> Flame {
+    /// Returns a flame graph: all nodes, or about `most` of the largest by bytes or by objects.
+    pub fn flame(&self, of: FlameTree, most: usize) -> Flame {
         let MergedTree { tree, is_folded } = self.merged_tree(of);
         let sums = tree.cumulative();
-        let is_kept = kept(&sums.iter().map(|sum| sum.bytes).collect::<Vec<_>>());
-        let by_count = kept(&sums.iter().map(|sum| sum.count).collect::<Vec<_>>());
+        let most = most.min(MAX_NODES);
+        let is_kept = kept(&sums.iter().map(|sum| sum.bytes).collect::<Vec<_>>(), most);
+        let by_count = kept(&sums.iter().map(|sum| sum.count).collect::<Vec<_>>(), most);
         let mut nodes = Vec::new();
         let mut places: Vec<Option<u32>> = vec![None; tree.nodes.len()];
         for (at, (node, sum)) in tree.nodes.iter().zip(&sums).enumerate() {
@@ -67,7 +72,10 @@ impl Explorer {
                 bytes: sum.bytes,
             });
         }
+        let own = tree.nodes.iter();
         Flame {
+            count: own.clone().map(|node| node.count).sum(),
+            bytes: own.fold(0, |sum, node| sum.saturating_add(node.bytes)),
             left_out: (tree.nodes.len() - nodes.len()) as u64,
             nodes,
             names: tree.names.clone(),
@@ -77,8 +85,8 @@ impl Explorer {
 }
 
 /// Returns which sums are among the largest: half of the maximum, because there are two measures.
-fn kept(sums: &[u64]) -> Vec<bool> {
-    let most = MAX_NODES / 2;
+fn kept(sums: &[u64], most: usize) -> Vec<bool> {
+    let most = most / 2;
     if sums.len() <= most {
         return vec![true; sums.len()];
     }

@@ -43,6 +43,6 @@ pub use lists::{ObjectList, ObjectSort};
 pub use merged_tree::FlameTree;
 pub use object::{FieldRow, ObjectFacts, PathAnswer, PathStep, ReferrerRow, VerdictRow};
 pub use objects::{ObjectQuery, ObjectRow};
-pub use page::page;
+pub use page::{file_page, page};
 pub use search::{Found, FoundRow, SearchList, SearchQuery};
 pub use treemap::{Cell, Treemap};

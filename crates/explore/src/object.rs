@@ -49,7 +49,7 @@ pub struct VerdictRow {
     pub reason: String,
 }
 
-/// Maximum number of dominators in an answer.
+/// Maximum number of dominators and superclasses in an answer.
 pub const MAX_CHAIN: usize = 100;
 /// Maximum length of the object's own text, in characters.
 const MAX_TEXT: usize = 100_000;
@@ -106,8 +106,8 @@ pub struct PathStep {
 const MAX_STEPS: usize = 200;
 
 impl Explorer {
-    /// Returns the facts about an object.
-    pub fn object(&self, object: ObjectIndex) -> ObjectFacts {
+    /// Returns the facts about an object, with at most `most` dominators.
+    pub fn object(&self, object: ObjectIndex, most: usize) -> ObjectFacts {
         let (graph, dominators) = (self.graph(), self.dominators());
         let chain = || std::iter::successors(dominators.idom(object), |&at| dominators.idom(at));
         let mut row = self.row(object);
@@ -122,7 +122,10 @@ impl Explorer {
                 .collect(),
             heap: graph.heap_of(object).name(),
             root: paths::root_reason(graph, object).map(|reason| reason.to_string()),
-            dominators: chain().take(MAX_CHAIN).map(|at| self.row(at)).collect(),
+            dominators: {
+                let nearest = chain().take(most.min(MAX_CHAIN));
+                nearest.map(|at| self.row(at)).collect()
+            },
             depth: chain().count() as u64,
             length: self.length(object),
             referrers: self.referrers().to(object).count() as u64,
@@ -178,8 +181,9 @@ impl Explorer {
         }
     }
 
-    /// Returns the shortest path from the most informative root.
-    pub fn path(&self, object: ObjectIndex) -> PathAnswer {
+    /// Returns the shortest path from the most informative root, with at most `most` steps at either
+    /// end.
+    pub fn path(&self, object: ObjectIndex, most: usize) -> PathAnswer {
         let graph = self.graph();
         if !self.dominators().is_reachable(object) {
             return PathAnswer {
@@ -192,10 +196,11 @@ impl Explorer {
         let root = objects
             .first()
             .and_then(|&first| paths::root_reason(graph, first));
-        let left_out = objects.len().saturating_sub(2 * MAX_STEPS);
+        let most = most.clamp(1, MAX_STEPS);
+        let left_out = objects.len().saturating_sub(2 * most);
         let mut steps = Vec::new();
         for (at, &step) in objects.iter().enumerate() {
-            if (MAX_STEPS..MAX_STEPS + left_out).contains(&at) {
+            if (most..most + left_out).contains(&at) {
                 continue;
             }
             let before = at.checked_sub(1).map(|before| objects[before]);
@@ -203,7 +208,7 @@ impl Explorer {
                 row: self.row(step),
                 verdict: self.verdict(step),
                 reference: before.map(|owner| self.link(owner, step).to_string()),
-                left_out: match at == MAX_STEPS + left_out {
+                left_out: match at == most + left_out {
                     true => left_out as u64,
                     false => 0,
                 },

@@ -21,6 +21,9 @@ pub(crate) struct Ranking {
 /// in linear time.
 const COUNTED_BYTES: u64 = 1 << 16;
 
+/// Lists of at most this length are sorted without counters.
+const FEW: usize = 4096;
+
 impl Ranking {
     pub(crate) fn new(graph: &HeapGraph, dominators: &Dominators) -> Ranking {
         let reachable = || {
@@ -88,6 +91,11 @@ pub(crate) fn largest_first<Objects: Iterator<Item = ObjectIndex>>(
     bytes_of: impl Fn(ObjectIndex) -> u64,
 ) -> Vec<ObjectIndex> {
     let mut large: Vec<(Reverse<u64>, ObjectIndex)> = Vec::new();
+    if objects().take(FEW + 1).count() <= FEW {
+        large.extend(objects().map(|object| (Reverse(bytes_of(object)), object)));
+        large.sort_unstable();
+        return large.into_iter().map(|(_, object)| object).collect();
+    }
     // Number of objects of each size; then the place of the next one.
     let mut places = vec![0u32; COUNTED_BYTES as usize];
     for object in objects() {

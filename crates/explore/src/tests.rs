@@ -107,9 +107,10 @@ fn lists_hold_reachable_objects_in_order() {
 #[test]
 fn every_page_of_a_list_is_its_part_of_the_sorted_whole() {
     let mut text = "root app.Root 8 root=jni_global -> ".to_owned();
-    let fields: Vec<String> = (0..300).map(|at| format!("f{at}:n{at}")).collect();
+    // Enough for counters.
+    let fields: Vec<String> = (0..5000).map(|at| format!("f{at}:n{at}")).collect();
     text += &fields.join(", ");
-    for at in 0..300 {
+    for at in 0..5000 {
         // Some beyond the sizes with a counter each, many equal ones.
         text += &format!("\nn{at} app.N{} {}", at % 3, at * 7919 % 13 * 9000);
     }
@@ -121,7 +122,16 @@ fn every_page_of_a_list_is_its_part_of_the_sorted_whole() {
             ObjectList::Class("app.N1".to_owned()),
             ObjectList::Dominated(ObjectIndex(0)),
         ] {
-            let whole = explorer.objects(&query(list.clone(), sort)).rows;
+            let mut whole = Vec::new();
+            loop {
+                let mut next = query(list.clone(), sort);
+                next.page.offset = whole.len();
+                let next = explorer.objects(&next).rows;
+                if next.is_empty() {
+                    break;
+                }
+                whole.extend(next);
+            }
             let figure = |row: &ObjectRow| match sort {
                 ObjectSort::Retained => row.retained.map(Size::total_bytes),
                 ObjectSort::Shallow => Some(row.shallow_bytes),
@@ -131,7 +141,7 @@ fn every_page_of_a_list_is_its_part_of_the_sorted_whole() {
                 (figure(&pair[1]), id(&pair[0])) < (figure(&pair[0]), id(&pair[1]))
                     || figure(&pair[1]) < figure(&pair[0])
             }));
-            for offset in [0, 1, 99, 250, 299, 400] {
+            for offset in [0, 1, 99, 250, 4999, 6000] {
                 let mut part = query(list.clone(), sort);
                 part.page = Page::new(offset, 7);
                 let part = explorer.objects(&part);
@@ -149,7 +159,7 @@ fn every_page_of_a_list_is_its_part_of_the_sorted_whole() {
 fn an_object_tells_its_fields_referrers_path_and_dominators() {
     let (explorer, heap) = explorer();
     let (text, three, gone) = (heap.at("text"), heap.at("three"), heap.at("gone"));
-    let facts = explorer.object(text);
+    let facts = explorer.object(text, 100);
     assert_eq!(facts.row.text.as_deref(), Some("hello"));
     assert_eq!(facts.referrers, 3);
     assert_eq!(names(&facts.dominators, &heap), ["one", "list", "registry"]);
@@ -170,7 +180,7 @@ fn an_object_tells_its_fields_referrers_path_and_dominators() {
     let elements = explorer.fields(heap.at("array"), Page::new(1, 1));
     assert_eq!((elements.total, elements.rows.len()), (3, 1));
     assert_eq!(elements.rows[0].value.as_deref(), Some("null"));
-    let path = explorer.path(three);
+    let path = explorer.path(three, 200);
     let steps: Vec<_> = path
         .steps
         .iter()
@@ -187,8 +197,12 @@ fn an_object_tells_its_fields_referrers_path_and_dominators() {
             Some("Node.next")
         ]
     );
-    assert_eq!(explorer.path(gone).length, 0);
-    assert_eq!(explorer.object(gone).row.retained, None);
+    let ends = explorer.path(three, 1);
+    let cut: Vec<u64> = ends.steps.iter().map(|step| step.left_out).collect();
+    assert_eq!((ends.length, cut), (5, vec![0, 3]));
+    assert_eq!(explorer.object(text, 1).dominators.len(), 1);
+    assert_eq!(explorer.path(gone, 200).length, 0);
+    assert_eq!(explorer.object(gone, 100).row.retained, None);
 }
 
 #[test]
@@ -238,11 +252,12 @@ fn a_search_goes_on_where_it_ended() {
 fn flame_graphs_hold_the_whole_heap() {
     let (explorer, _) = explorer();
     for tree in [FlameTree::Paths, FlameTree::Dominators] {
-        let flame = explorer.flame(tree);
+        let flame = explorer.flame(tree, usize::MAX);
         assert_eq!((flame.left_out, flame.is_folded), (0, false));
         let tops = flame.nodes.iter().filter(|node| node.above.is_none());
         let whole = tops.fold((0, 0), |sum, node| (sum.0 + node.count, sum.1 + node.bytes));
         assert_eq!(whole, (8, 1616), "{tree:?}");
+        assert_eq!((flame.count, flame.bytes), whole);
         for (at, node) in flame.nodes.iter().enumerate() {
             let below = flame.nodes.iter();
             let below = below.filter(|other| other.above == Some(at as u32));
@@ -261,7 +276,7 @@ fn deep_flame_graphs_are_folded_and_large_ones_cut() {
         list += &format!("\nn{at} app.Node 16 -> next:n{}", (at + 1).min(599));
     }
     let explorer = Explorer::new(heap(&list).graph, Follow::default(), true);
-    let flame = explorer.flame(FlameTree::Paths);
+    let flame = explorer.flame(FlameTree::Paths, usize::MAX);
     assert!(flame.is_folded);
     assert_eq!(flame.nodes.len(), 2);
     assert_eq!(flame.nodes[1].own_count, 600);
@@ -273,8 +288,9 @@ fn deep_flame_graphs_are_folded_and_large_ones_cut() {
         wide += &format!("\nn{at} app.N{at} {}", 8 + 8 * at);
     }
     let explorer = Explorer::new(heap(&wide).graph, Follow::default(), true);
-    let flame = explorer.flame(FlameTree::Paths);
+    let flame = explorer.flame(FlameTree::Paths, usize::MAX);
     assert_eq!(flame.left_out + flame.nodes.len() as u64, 25_001);
+    assert_eq!(flame.count, 25_001);
     assert!(flame.nodes.len() <= 20_000 && flame.nodes.len() > 9_000);
     let least = flame.nodes.iter().map(|node| node.bytes).min();
     assert!(least > Some(8 * 10_000), "the largest stay: {least:?}");
@@ -286,7 +302,7 @@ fn hidden_contents_are_in_no_answer() {
     let explorer = Explorer::new(graph, Follow::default(), false);
     let heap = heap(HEAP);
     let (text, array) = (heap.at("text"), heap.at("array"));
-    assert_eq!(explorer.object(text).row.text, None);
+    assert_eq!(explorer.object(text, 100).row.text, None);
     let fields = explorer.fields(array, all());
     assert!(fields.rows.iter().all(|row| row.value.is_none()));
     let strings = ObjectList::Class("java.lang.String".to_owned());

@@ -9,15 +9,15 @@
 //! | `sql` | `sql` | rows of the last statement |
 //! | `classes` | `by`, `sort`, `reverse`, `filter`, page | rows of the table |
 //! | `objects` | `class`, `dominated` or `top`; `sort`; page | objects of a list |
-//! | `object` | `id` | facts about an object |
+//! | `object` | `id`, `most` dominators | facts about an object |
 //! | `fields`, `referrers` | `id`, page | its fields or elements; what refers to it |
 //! | `drop` | `id` | where its retained bytes are: facts about an object |
-//! | `path` | `id` | the shortest path from a root |
+//! | `path` | `id`, `most` steps at either end | the shortest path from a root |
 //! | `search` | `in`: `objects`, `strings` or `arrays`; `text`, `from`, `limit` | matching objects |
 //! | `bitmaps` | `equal`: an ID; page | bitmaps |
 //! | `picture` | `id`, `most` | the pixels of a bitmap |
 //! | `leaks`, `waste` | | as in `leaks --json` |
-//! | `flame` | `tree`: `paths` or `dominators` | the tree merged by class |
+//! | `flame` | `tree`: `paths` or `dominators`; `most` | the tree merged by class |
 //! | `treemap` | `id`, or nothing for the whole; `cells` | cut of the dominator tree |
 //!
 //! A page is `offset` and `limit`.
@@ -95,7 +95,14 @@ pub(super) fn answer(explored: &Explored, request: &ApiRequest) -> Result<Vec<u8
         explored.show(number);
         return json(&());
     }
-    let explored = &*explored.shown();
+    answer_of(&explored.shown(), request)
+}
+
+/// Answers a request about one heap.
+pub(super) fn answer_of(
+    explored: &ExploredHeap,
+    request: &ApiRequest,
+) -> Result<Vec<u8>, ApiProblem> {
     if request.operation == "meta" {
         return json(&meta(explored));
     }
@@ -105,16 +112,16 @@ pub(super) fn answer(explored: &Explored, request: &ApiRequest) -> Result<Vec<u8
     match request.operation.as_str() {
         "classes" => json(&explorer.classes(&class_query(request)?)),
         "objects" => json(&explorer.objects(&object_query(explorer, request)?)),
-        "object" => json(&explorer.object(object(explorer, request)?)),
+        "object" => json(&explorer.object(object(explorer, request)?, most(request)?)),
         "fields" => json(&explorer.fields(object(explorer, request)?, page(request)?)),
         "referrers" => json(&explorer.referrers_of(object(explorer, request)?, page(request)?)),
         "leaks" => json(explored.leaks(explorer)),
         "waste" => json(explored.waste(explorer)),
         "drop" => {
             let drop = explorer.big_drop(object(explorer, request)?);
-            json(&explorer.object(drop))
+            json(&explorer.object(drop, 0))
         }
-        "path" => json(&explorer.path(object(explorer, request)?)),
+        "path" => json(&explorer.path(object(explorer, request)?, most(request)?)),
         "changes" => json(&compared(explored)?.classes(&change_query(request)?)),
         "changed-leaks" => json(&compared(explored)?.leaks()),
         "sql" => {
@@ -134,13 +141,14 @@ pub(super) fn answer(explored: &Explored, request: &ApiRequest) -> Result<Vec<u8
                 ApiProblem::NotFound("the pixels are not in the dump, or hidden".to_owned())
             })?)
         }
-        "flame" => json(
-            &explorer.flame(match request.get("tree").unwrap_or("paths") {
+        "flame" => {
+            let tree = match request.get("tree").unwrap_or("paths") {
                 "paths" => FlameTree::Paths,
                 "dominators" => FlameTree::Dominators,
                 other => return Err(invalid("tree", other)),
-            }),
-        ),
+            };
+            json(&explorer.flame(tree, most(request)?))
+        }
         "treemap" => {
             let of = match request.get("id") {
                 Some(_) => Some(object(explorer, request)?),
@@ -267,6 +275,10 @@ fn number<N: FromStr>(request: &ApiRequest, name: &str, default: N) -> Result<N,
         Some(text) => text.parse().map_err(|_| invalid(name, text)),
         None => Ok(default),
     }
+}
+
+fn most(request: &ApiRequest) -> Result<usize, ApiProblem> {
+    number(request, "most", usize::MAX)
 }
 
 fn object(explorer: &Explorer, request: &ApiRequest) -> Result<ObjectIndex, ApiProblem> {

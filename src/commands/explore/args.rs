@@ -4,6 +4,7 @@ use crate::flags::java::JavaArgs;
 use crate::flags::moment::MomentArgs;
 use crate::flags::time::positive_time;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Flags of `explore`.
@@ -12,13 +13,25 @@ use std::time::Duration;
     heaptap explore dump.hprof             walk it in the browser; Ctrl-C ends\n  \
     heaptap explore rec@after-login        one dump of a recording\n  \
     heaptap explore rec@before rec@after   the second, compared with the first\n  \
-    heaptap explore dump.hprof --redact    no texts and values of the app")]
+    heaptap explore dump.hprof --redact    no texts and values of the app\n  \
+    heaptap explore dump.hprof -o heap.html     a file to send to others")]
 pub struct Args {
     /// A recording's directory, a trace or an HPROF; of two, the second is shown and compared
     ///
     /// INPUT@MOMENT chooses one dump: INPUT@LABEL, INPUT@N, INPUT@last or INPUT@end.
     #[arg(value_name = "INPUT", num_args = 1..=2, required = true)]
     pub inputs: Vec<OsString>,
+    /// Page to write instead: a file with the largest objects, all classes and all leaks
+    #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["redact", "print_url", "port", "idle"])]
+    pub output: Option<PathBuf>,
+    /// Overwrite existing files
+    #[arg(long, requires = "output")]
+    pub force: bool,
+    /// Include texts and other contents of Java heaps
+    ///
+    /// Values and pictures are among them.
+    #[arg(long, requires = "output")]
+    pub contents: bool,
     /// Hide texts and values of the app
     #[arg(long)]
     pub redact: bool,

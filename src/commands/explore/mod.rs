@@ -3,6 +3,7 @@
 mod api;
 mod args;
 mod compare;
+mod offline;
 pub mod run;
 #[cfg(feature = "sql")]
 mod sql;

@@ -1,6 +1,7 @@
 //! `heaptap explore`: serves the page of a Java heap, and shows it in the browser.
 
 use super::args::Args;
+use super::offline;
 use super::run::site;
 use super::state::{ExploreOptions, Explored};
 use crate::console::signals::watch_signals;
@@ -9,10 +10,11 @@ use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::heap_graph::Follow;
 use crate::heaps::selector::JavaInput;
-use crate::units::HumanDuration;
+use crate::units::{ByteSize, HumanDuration};
 use crate::views::blocking;
 use crate::views::browser::show_site;
 use serde_json::json;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,12 +41,16 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let console = &ctx.console;
     let mut signals = watch_signals()?;
     let typed = input.to_string();
-    let explored = Arc::new(Explored::new(ExploreOptions {
+    let options = ExploreOptions {
         input,
         earlier: inputs.pop(),
         java: args.java.options(Follow::default()),
-        shows_contents: !args.redact,
-    }));
+        shows_contents: !args.redact && (args.output.is_none() || args.contents),
+    };
+    if let Some(output) = args.output {
+        return write(ctx, options, output, args.force).await;
+    }
+    let explored = Arc::new(Explored::new(options));
     let site = site(&explored, args.port).await?;
     let mut reading = {
         let (explored, shown) = (Arc::clone(&explored), explored.shown());
@@ -87,4 +93,33 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             _ = signals.recv() => return Ok(Outcome::Done),
         }
     }
+}
+
+/// Writes the page as a file.
+async fn write(
+    ctx: &Context,
+    options: ExploreOptions,
+    output: PathBuf,
+    force: bool,
+) -> Result<Outcome, Failure> {
+    let console = &ctx.console;
+    let written = {
+        let output = output.clone();
+        blocking::stepwise(ctx, move |progress| {
+            offline::write(&options, &output, force, progress)
+        })
+        .await?
+    };
+    for warning in &written.facts.warnings {
+        console.finding(warning.kind, &warning.message, warning.help.as_deref());
+    }
+    if console.is_json() {
+        console.json(&json!({ "output": output.to_string_lossy(), "bytes": written.bytes }));
+    }
+    console.say(format_args!(
+        "wrote {} ({}); open it in any browser",
+        output.display(),
+        ByteSize(written.bytes)
+    ));
+    Ok(Outcome::Done)
 }

@@ -1,4 +1,8 @@
-// Requests to the server of the page, and their answers. src/commands/explore/api.rs lists them.
+// Requests to the server of the page, and their answers. src/commands/explore/api.rs lists them. A page
+// that is a file has the answers itself.
+
+import { thousands } from "../units";
+import { Offline, type Kept } from "./offline";
 
 export interface Size {
   count: number;
@@ -52,6 +56,8 @@ export interface HeapFacts {
 export interface Table<Row> {
   total: number;
   rows: Row[];
+  /** Number of rows that a page that is a file does not have. */
+  left_out?: number;
 }
 
 export interface ClassRow {
@@ -179,6 +185,8 @@ export interface FlameNode {
 export interface Flame {
   nodes: FlameNode[];
   names: string[];
+  count: number;
+  bytes: number;
   left_out: number;
   is_folded: boolean;
 }
@@ -307,8 +315,31 @@ export class ApiError extends Error {
 
 type Values = Record<string, string | number | boolean | null | undefined>;
 
-/** Returns the server's answer; null, false and undefined are not sent. */
+/** Answers of a page that is a file; null if there is a server. */
+let offline: Offline | null = null;
+
+/** Reads the answers of a page that is a file. */
+export async function begin(): Promise<void> {
+  offline = await Offline.read();
+}
+
+/** Returns what a page that is a file has; null if there is a server. */
+export function kept(): Kept | null {
+  return offline?.kept ?? null;
+}
+
+/** Returns whether there will be an answer. */
+export function answers(operation: string, values: Values = {}): boolean {
+  return offline?.has(operation, values) ?? true;
+}
+
+/** Returns the answer; null, false and undefined are not sent. */
 export async function ask<Answer>(operation: string, values: Values = {}, signal?: AbortSignal): Promise<Answer> {
+  if (offline) {
+    const answer = offline.answer(operation, values);
+    if (answer !== undefined) return answer as Answer;
+    throw new ApiError(404, `This file does not have it. It has ${thousands(offline.kept.objects)} objects; ${offline.kept.command} shows all.`);
+  }
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(values)) {
     if (value === null || value === undefined || value === false) continue;

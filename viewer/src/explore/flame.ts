@@ -13,6 +13,8 @@ const LABEL_WIDTH = 30;
 const TREES = { paths: "Shortest paths", dominators: "Dominators" };
 const MEASURES = { bytes: "Bytes", objects: "Objects" };
 
+type Weight = (node: { count: number; bytes: number }) => number;
+
 /** The tree that was asked for last. */
 let last: { tree: string; flame: Flame } | null = null;
 
@@ -22,7 +24,7 @@ export async function flameView(place: Place, signal: AbortSignal): Promise<HTML
   if (last?.tree !== tree) last = { tree, flame: await ask<Flame>("flame", { tree }, signal) };
   const { flame } = last;
   const isCounted = place.sort === "objects";
-  const weight = (node: FlameNode): number => (isCounted ? node.count : node.bytes);
+  const weight: Weight = (node) => (isCounted ? node.count : node.bytes);
   const zoomed = place.id !== undefined && flame.nodes[Number(place.id)] ? Number(place.id) : null;
   const width = Math.max(280, document.documentElement.clientWidth - 42);
   const choice = (of: Record<string, string>, key: "by" | "sort", current: string): Node[] =>
@@ -48,12 +50,9 @@ function label(flame: Flame, node: FlameNode): string {
 }
 
 function details(flame: Flame, zoomed: number | null, isCounted: boolean): HTMLElement {
-  const tops = flame.nodes.filter((node) => node.above === null);
-  const sum = (of: (node: FlameNode) => number): number => tops.reduce((sum, node) => sum + of(node), 0);
-  const whole = { count: sum((node) => node.count), bytes: sum((node) => node.bytes) };
-  if (zoomed === null) return h("p", null, `${bytes(whole.bytes)} in ${counted(whole.count, "object")}`);
+  if (zoomed === null) return h("p", null, `${bytes(flame.bytes)} in ${counted(flame.count, "object")}`);
   const node = flame.nodes[zoomed]!;
-  const share = isCounted ? percent(node.count, whole.count) : percent(node.bytes, whole.bytes);
+  const share = isCounted ? percent(node.count, flame.count) : percent(node.bytes, flame.bytes);
   const of = flame.names[node.name] ?? "";
   return h(
     "p",
@@ -64,7 +63,7 @@ function details(flame: Flame, zoomed: number | null, isCounted: boolean): HTMLE
   );
 }
 
-function drawn(flame: Flame, zoomed: number | null, weight: (node: FlameNode) => number, width: number, place: Place): HTMLElement {
+function drawn(flame: Flame, zoomed: number | null, weight: Weight, width: number, place: Place): HTMLElement {
   const children = new Map<number | null, number[]>();
   flame.nodes.forEach((node, at) => {
     const siblings = children.get(node.above);
@@ -98,7 +97,7 @@ function drawn(flame: Flame, zoomed: number | null, weight: (node: FlameNode) =>
   while (open.length > 0) {
     const { at, x, row, wide } = open.pop()!;
     const below = (children.get(at) ?? []).sort((a, b) => weight(flame.nodes[b]!) - weight(flame.nodes[a]!));
-    const whole = at === null ? below.reduce((sum, child) => sum + weight(flame.nodes[child]!), 0) : weight(flame.nodes[at]!);
+    const whole = at === null ? weight(flame) : weight(flame.nodes[at]!);
     let left = x;
     for (const child of below) {
       const part = whole > 0 ? (weight(flame.nodes[child]!) / whole) * wide : 0;

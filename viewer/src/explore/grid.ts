@@ -26,6 +26,8 @@ export interface Listing<Row> {
   /** The rows from the place on. */
   rows: Row[];
   total: number;
+  /** Number of rows that a page that is a file does not have. */
+  left_out?: number;
   place: Place;
   sort: string;
   empty: string;
@@ -36,7 +38,8 @@ export interface Listing<Row> {
 /** Returns a list: a plain table if it is short. */
 export function grid<Row>(listing: Listing<Row>): HTMLElement {
   if (listing.total === 0) return h("p", { class: "soft" }, listing.empty);
-  return new Grid(listing).element;
+  const left = listing.left_out ?? 0;
+  return h("div", null, new Grid(listing).element, left > 0 && h("p", { class: "soft" }, `This file does not have ${thousands(left)} more.`));
 }
 
 class Grid<Row> {

@@ -2,8 +2,9 @@
 
 import { fill, h, name, put } from "../dom";
 import { ThemeSwitch } from "../theme";
-import { ApiError, ask, type HeapFacts, type Meta } from "./api";
+import { answers, ApiError, ask, begin, kept, type HeapFacts, type Meta } from "./api";
 import { decode, encode, type Place } from "./place";
+import { counted, thousands } from "../units";
 import { failure } from "./rows";
 import { RENDER } from "./views";
 
@@ -82,6 +83,7 @@ class Page {
       this.state.className = "tag bad";
       if (!(error instanceof ApiError)) return;
     }
+    if (kept()) return;
     this.beating = window.setTimeout(() => void this.beat(), wait);
   }
 
@@ -99,7 +101,7 @@ class Page {
 
   /** Returns what chooses another dump of the process, if there are several. */
   private others(heap: HeapFacts): HTMLElement[] {
-    if (heap.dumps < 2) return [];
+    if (heap.dumps < 2 || kept()) return [];
     const options = Array.from({ length: heap.dumps }, (_, at) => h("option", { value: at + 1, selected: at + 1 === heap.number }, `Dump ${at + 1} of ${heap.dumps}`));
     const choice = h("select", { "aria-label": "Dump" }, ...options);
     choice.addEventListener("change", () => void this.choose(Number(choice.value)));
@@ -117,6 +119,8 @@ class Page {
   }
 
   private has(view: Place["view"]): boolean {
+    if (view === "strings" || view === "arrays") return answers("search", { in: view });
+    if (view === "sql" && kept()) return false;
     if (view === "compare") return this.meta?.before != null;
     return view !== "sql" || this.meta?.sql === true;
   }
@@ -144,7 +148,9 @@ class Page {
     try {
       const shown = await RENDER[place.view](place, meta, signal);
       if (signal.aborted) return;
-      fill(this.content, ...meta.heap.warnings.map((each) => h("p", { class: "warning" }, each.message, each.help ? ` ${each.help}` : "")), shown);
+      const file = kept();
+      const told = file && h("p", { class: "soft" }, `This file has ${thousands(file.objects)} of ${counted(meta.reachable?.count ?? meta.objects, "object")}. `, h("code", null, name(file.command)), " shows all.");
+      fill(this.content, told, ...meta.heap.warnings.map((each) => h("p", { class: "warning" }, each.message, each.help ? ` ${each.help}` : "")), shown);
     } catch (error) {
       if (signal.aborted) return;
       failure(this.content, error instanceof Error ? error.message : String(error), () => void this.show());
@@ -184,5 +190,5 @@ class Page {
 const root = document.getElementById("heaptap-app");
 if (root) {
   document.documentElement.classList.add("heaptap-live");
-  Object.defineProperty(root, "heaptap", { value: new Page(root) });
+  void begin().then(() => Object.defineProperty(root, "heaptap", { value: new Page(root) }));
 }

@@ -29,6 +29,8 @@ export interface Part<Row> {
   place: Place;
   sort: string;
   empty: string;
+  /** Number of rows that a page that is a file does not have. */
+  left_out?: number;
 }
 
 /** Returns the row of the headings. */
@@ -59,6 +61,7 @@ export function table<Row>(part: Part<Row>): HTMLElement {
       h("table", { "aria-label": part.label }, h("thead", null, head(part)), h("tbody", null, ...part.rows.map(row))),
     ),
     pager(part),
+    (part.left_out ?? 0) > 0 && h("p", { class: "soft" }, `This file does not have ${thousands(part.left_out!)} more.`),
   );
 }
 

@@ -3,7 +3,9 @@
 import { button, fill, h, name, put, sentence } from "../dom";
 import { bytes, counted, percent, thousands } from "../units";
 import {
+  answers,
   ask,
+  kept,
   total,
   type Cell,
   type ClassRow,
@@ -61,7 +63,7 @@ async function overview(_place: Place, meta: Meta, signal: AbortSignal): Promise
     },
   );
   const [byClass, largest, heaps, growth] = await Promise.all([
-    ask<Table<ClassRow>>("classes", { limit: FEW }, signal),
+    ask<Table<ClassRow>>("classes", { by: "class", limit: FEW }, signal),
     ask<Table<ObjectRow>>("objects", { top: true, limit: FEW }, signal),
     ask<Table<ClassRow>>("classes", { by: "heap", limit: FEW }, signal),
     grown(meta, signal),
@@ -172,7 +174,8 @@ async function dominators(place: Place, _meta: Meta, signal: AbortSignal): Promi
   const list = place.id ? { dominated: place.id } : { top: true };
   const [objects, map, facts] = await Promise.all([
     objectList(list, place, signal),
-    ask<{ cells: Cell[] }>("treemap", { id: place.id }, signal),
+    // A page that is a file has only that of the whole heap.
+    answers("treemap", { id: place.id }) ? ask<{ cells: Cell[] }>("treemap", { id: place.id }, signal) : { cells: [] },
     place.id ? ask<ObjectFacts>("object", { id: place.id }, signal) : null,
   ]);
   const width = Math.max(280, Math.min(1400, document.documentElement.clientWidth) - 48);
@@ -180,7 +183,7 @@ async function dominators(place: Place, _meta: Meta, signal: AbortSignal): Promi
     "div",
     null,
     facts ? trail(facts) : h("h2", null, "Objects that no other object dominates"),
-    treemap(map.cells, width, 360),
+    map.cells.length > 0 && treemap(map.cells, width, 360),
     objects,
   );
 }
@@ -230,7 +233,7 @@ async function object(place: Place, meta: Meta, signal: AbortSignal): Promise<HT
           ["Superclasses", h("span", null, ...of.superclasses.map((each) => h("div", null, name(each))))],
           ["Dominated by", of.dominators[0] ? objectLink(of.dominators[0]) : "nothing"],
           ["Dominates", h("a", { href: encode({ view: "dominators", id: of.id }) }, of.retained ? counted(of.retained.count - 1, "object") : "nothing")],
-          ["Largest part", (of.retained?.count ?? 0) > 1 && bigDrop(of.id, signal)],
+          ["Largest part", (of.retained?.count ?? 0) > 1 && !kept() && bigDrop(of.id, signal)],
           ["Allocated at", of.allocated_at.length > 0 && h("span", null, ...of.allocated_at.map((frame) => h("div", null, name(frame))))],
         ]),
       ),
@@ -255,13 +258,14 @@ async function object(place: Place, meta: Meta, signal: AbortSignal): Promise<HT
       }),
     ),
     section(
-      `Referrers (${thousands(referrers.total)})`,
+      `Referrers (${thousands(referrers.total + (referrers.left_out ?? 0))})`,
       table<ReferrerRow>({
         label: "Referrers",
         noun: "object",
         place: { view: "object", id: of.id },
         sort: "",
         rows: referrers.rows,
+        left_out: referrers.left_out ?? 0,
         // Without links to other pages: those are the pages of the fields.
         total: referrers.rows.length,
         empty: "No object refers to it.",

@@ -4,6 +4,7 @@
 use serde::Serialize;
 
 use super::Args;
+use crate::console::signals::watch_signals;
 use crate::console::table::Table as Lines;
 use crate::console::{Console, Style};
 use crate::error::{ErrorClass, Failure};
@@ -15,6 +16,7 @@ use crate::heaps::selector::JavaInput;
 use crate::import::ImportError;
 use crate::memory::reconcile::{Difference, Figure, Table};
 use crate::results::timeline;
+use crate::session::SessionError;
 use crate::system::reconcile;
 use crate::system::reconcile::Moment;
 use crate::untrusted::sanitize;
@@ -46,7 +48,12 @@ pub(super) async fn run(
             "asking the app for its heap: it collects garbage once for that, and shows so in its \
              log",
         );
-        let table = reconcile::of_phone(device, &targets, ctx.globals.user).await?;
+        let mut signals = watch_signals()?;
+        let table = tokio::select! {
+            table = reconcile::of_phone(device, &targets, ctx.globals.user) => table?,
+            // The device removes its files when the connection ends.
+            _ = signals.recv() => return Err(SessionError::Interrupted.into()),
+        };
         return Ok(print(&ctx.console, vec![table]));
     };
     let asked = input.clone();
