@@ -3,9 +3,10 @@
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { wideHprof } from "./hprof.mjs";
 import { explorers, fixtures, HEAPTAP, shown, skip } from "./explorer.mjs";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -299,4 +300,57 @@ test("a page that is a file has texts and pictures on request", { skip }, async 
   await page.goto(`file://${file}#/strings`);
   await shown(page, "Strings, by retained size");
   assert.ok((await page.locator("main q").count()) >= 100);
+});
+
+test("a million rows are scrolled without a long frame", { skip }, async () => {
+  const file = join(all.folder, "wide.hprof");
+  const count = 1_000_000;
+  writeFileSync(file, wideHprof(count));
+  const { page, url } = await explore(file);
+  await page.goto(`${url}#/objects?class=app.Item`);
+  await shown(page, "of 1,000,000 objects");
+  const rows = () => page.locator(".grid tbody tr:not([aria-hidden])");
+  const settled = () => page.waitForFunction(() => ![...document.querySelectorAll(".grid tbody td")].some((cell) => cell.textContent === "…"));
+  // A pixel is several rows in a list of this length.
+  for (const share of [0.123, 0.5, 0.999, 1, 0]) {
+    await page.evaluate((share) => {
+      const grid = document.querySelector(".grid");
+      grid.scrollTop = share * (grid.scrollHeight - grid.clientHeight);
+    }, share);
+    await page.waitForFunction(
+      ([share, count]) => Math.abs(Number(document.querySelector(".grid tbody tr:not([aria-hidden])")?.getAttribute("aria-rowindex")) - share * count) < 0.002 * count,
+      [share, count],
+    );
+    await page.waitForTimeout(150);
+    await settled();
+    const first = Number(await rows().first().getAttribute("aria-rowindex")) - 2;
+    const ids = await page.locator(".grid tbody code").allTextContents();
+    assert.ok(Math.abs(first - share * count) < 0.002 * count, `row ${first} at ${share}`);
+    assert.deepEqual(ids, ids.map((_, at) => `0x${(0x10_0000 + 16 * (first + at)).toString(16)}`));
+    if (share === 1) assert.equal(first + ids.length, count);
+    // The rows are where the eye is.
+    const isVisible = await page.evaluate(() => {
+      const grid = document.querySelector(".grid").getBoundingClientRect();
+      const rows = [...document.querySelectorAll(".grid tbody tr:not([aria-hidden])")].map((row) => row.getBoundingClientRect());
+      return rows[0].top <= grid.top + 40 && rows.at(-1).bottom >= grid.bottom - 40;
+    });
+    assert.ok(isVisible, `at ${share}`);
+  }
+  const worst = await page.evaluate(async () => {
+    const grid = document.querySelector(".grid");
+    const frame = () => new Promise((next) => requestAnimationFrame(next));
+    let worst = 0;
+    let last = await frame();
+    for (let step = 0; step < 300; step++) {
+      // A wheel, then the bar.
+      grid.scrollTop += step < 150 ? 120 : 20_000;
+      const now = await frame();
+      worst = Math.max(worst, now - last);
+      last = now;
+    }
+    return worst;
+  });
+  const slack = Number(process.env.HEAPTAP_SLACK ?? 10);
+  assert.ok(worst <= 50 * slack, `a frame took ${worst.toFixed(0)} ms`);
+  console.log(`longest frame over a million rows: ${worst.toFixed(0)} ms`);
 });

@@ -133,3 +133,43 @@ export function bitmapHprof(bitmaps) {
   const head = new Bytes().raw(Buffer.from("JAVA PROFILE 1.0.3\0")).u4(4).u8(1_700_000_000_000).done();
   return { hprof: Buffer.concat([head, records.done()]), ids: ids.map((id) => `0x${id.toString(16)}`) };
 }
+
+/** Returns an HPROF with an array of `count` objects of one class, each of them alone in its slot. */
+export function wideHprof(count) {
+  const text = (words) => Buffer.from(words);
+  const strings = ["java.lang.Object", "java.lang.Class", "java.lang.Object[]", "app.Item", "app.Keeper", "ITEMS"];
+  const name = (at) => 16 * (at + 1);
+  const class_ = (at) => 0x1000 + 16 * at;
+  const record = (tag, body) => Buffer.concat([new Bytes().u1(tag).u4(0).u4(body.length).done(), body]);
+  const list = 0x2000;
+  const first = 0x10_0000;
+  const heap = new Bytes();
+  for (let at = 0; at < 5; at++) {
+    heap.u1(0x20).u4(class_(at)).u4(0).u4(at === 0 ? 0 : class_(0));
+    for (let i = 0; i < 5; i++) heap.u4(0);
+    heap.u4(0).u2(0).u2(at === 4 ? 1 : 0);
+    if (at === 4) heap.u4(name(5)).u1(OBJECT).u4(list);
+    heap.u2(0).u1(5).u4(class_(at));
+  }
+  const array = Buffer.alloc(17 + 4 * count);
+  array[0] = 0x22;
+  array.writeUInt32BE(list, 1);
+  array.writeUInt32BE(count, 9);
+  array.writeUInt32BE(class_(2), 13);
+  const items = Buffer.alloc(17 * count);
+  for (let at = 0; at < count; at++) {
+    const id = first + 16 * at;
+    array.writeUInt32BE(id, 17 + 4 * at);
+    items[17 * at] = 0x21;
+    items.writeUInt32BE(id, 17 * at + 1);
+    items.writeUInt32BE(class_(3), 17 * at + 9);
+  }
+  return Buffer.concat([
+    text("JAVA PROFILE 1.0.3\0"),
+    new Bytes().u4(4).u8(1_700_000_000_000).done(),
+    ...strings.map((each, at) => record(1, Buffer.concat([new Bytes().u4(name(at)).done(), text(each)]))),
+    ...[0, 1, 2, 3, 4].map((at) => record(2, new Bytes().u4(at + 1).u4(class_(at)).u4(0).u4(name(at)).done())),
+    record(0x1c, Buffer.concat([heap.done(), array, items])),
+    record(0x2c, Buffer.alloc(0)),
+  ]);
+}

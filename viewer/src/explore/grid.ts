@@ -119,10 +119,12 @@ class Grid<Row> {
     const { total } = this.of;
     const from = Math.max(0, this.first - SPARE);
     const to = Math.min(total, this.first + this.visible + SPARE);
-    const above = total * ROW_HEIGHT <= MAX_HEIGHT ? from * ROW_HEIGHT : Math.max(0, this.positionOf(this.first) - (this.first - from) * ROW_HEIGHT);
+    const room = this.height - (to - from) * ROW_HEIGHT;
+    // Where a pixel is several rows, the rows are where the list is scrolled to.
+    const above = total * ROW_HEIGHT <= MAX_HEIGHT ? from * ROW_HEIGHT : Math.min(room, Math.max(0, this.scroller.scrollTop - (this.first - from) * ROW_HEIGHT));
     const rows: Node[] = [this.gap(above)];
     for (let at = from; at < to; at++) rows.push(this.row(at, asks));
-    rows.push(this.gap(this.height - above - (to - from) * ROW_HEIGHT));
+    rows.push(this.gap(room - above));
     fill(this.body, ...rows);
     const last = Math.min(total, this.first + Math.max(1, this.visible - 1));
     fill(this.count, last - this.first >= total ? counted(total, this.of.noun) : `${thousands(this.first + 1)} to ${thousands(last)} of ${counted(total, this.of.noun)}`);
