@@ -6,7 +6,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.Random;
 
-/** Fills a heap of so many MB with trees, maps and arrays and dumps it: BigHeap MB FILE. */
+/**
+ * Fills a heap of so many MB with trees, maps and arrays and dumps it: BigHeap MB FILE [REFERRERS]. So many
+ * objects refer to one object.
+ */
 public class BigHeap {
   static class Leaf {
     long a, b;
@@ -23,6 +26,14 @@ public class BigHeap {
     Tree left, right;
     Leaf[] leaves;
     byte[] pad;
+  }
+
+  static class Spoke {
+    Object hub;
+
+    Spoke(Object hub) {
+      this.hub = hub;
+    }
   }
 
   static final List<Object> ROOT = new ArrayList<>();
@@ -50,6 +61,14 @@ public class BigHeap {
   public static void main(String[] args) throws Exception {
     long bytes = Long.parseLong(args[0]) << 20;
     Random random = new Random(1);
+    if (args.length > 2) {
+      Object[] hub = new Object[1];
+      Spoke[] spokes = new Spoke[Integer.parseInt(args[2])];
+      for (int i = 0; i < spokes.length; i++) {
+        spokes[i] = new Spoke(hub);
+      }
+      ROOT.add(spokes);
+    }
     while (used() < bytes) {
       ROOT.add(tree(10, random));
       Map<Integer, Object> map = new HashMap<>();

@@ -13,3 +13,6 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 (cd "$work" && "$HEAPTAP" demo -o rec >/dev/null && "$HEAPTAP" report rec -o report.html && "$HEAPTAP" report rec/java -o java.html)
 node viewer/test/screenshots.mjs "$work/report.html" "$work/java.html" docs/report.png "${1:-}"
+"$HEAPTAP" explore fixtures/hprof/leaklab-before.hprof.zst fixtures/hprof/leaklab-after.hprof.zst \
+  -o "$work/heap.html"
+node viewer/test/screenshots.mjs --explore "$work/heap.html" docs/explore.png

@@ -6,7 +6,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { wideHprof } from "./hprof.mjs";
+import { bitmapHprof, wideHprof } from "./hprof.mjs";
 import { explorers, fixtures, HEAPTAP, shown, skip } from "./explorer.mjs";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -353,4 +353,30 @@ test("a million rows are scrolled without a long frame", { skip }, async () => {
   const slack = Number(process.env.HEAPTAP_SLACK ?? 10);
   assert.ok(worst <= 50 * slack, `a frame took ${worst.toFixed(0)} ms`);
   console.log(`longest frame over a million rows: ${worst.toFixed(0)} ms`);
+});
+
+test("five questions are answered in at most three clicks each", { skip }, async () => {
+  const { hprof } = bitmapHprof([...Array(2).fill({ width: 2, height: 1, buffer: [1, 2, 3, 255, 5, 6, 7, 255] }), { width: 1, height: 1, buffer: [1, 2, 3, 255] }]);
+  const bitmaps = join(all.folder, "same.hprof");
+  writeFileSync(bitmaps, hprof);
+  const heap = "hprof/leaklab-after.hprof.zst";
+  const questions = [
+    ["what holds this Activity?", [heap], ["nav.tabs >> text=Leaks"], ".leaks article:first-of-type .suspect", /lab\.LeakLab\.LEAKED|LEAKED/],
+    ["which two bitmaps are the same?", [bitmaps], ["nav.tabs >> text=Bitmaps", ".gallery >> text=2 equal >> nth=0"], "main", /2 bitmaps/],
+    ["what grew between A and B?", ["hprof/leaklab-before.hprof.zst", heap], [], "main section:has(h2:text('What grew'))", /784\.4 KiB lab\.LeakLab\$Listener/],
+    ["who refers to the largest array?", [heap], ["nav.tabs >> text=Arrays", "main tbody a >> nth=0"], "main", /Referrers \([1-9]/],
+    ["what could be saved?", [heap], ["nav.tabs >> text=Waste"], "main", /Up to 3\.2 MiB could be saved/],
+  ];
+  for (const [question, inputs, clicks, answer, expected] of questions) {
+    const { page } = await explore(inputs);
+    assert.ok(clicks.length <= 3);
+    if (inputs.length > 1) await shown(page, "What grew");
+    for (const click of clicks) await page.click(click);
+    await page.waitForFunction(
+      ([selector, source]) => [...document.querySelectorAll("main")].some((main) => new RegExp(source).test(main.textContent)),
+      [answer, expected.source],
+    );
+    assert.match(await page.locator(answer).first().textContent(), expected, question);
+    await page.close();
+  }
 });

@@ -1,11 +1,24 @@
 // Pictures of a report: node screenshots.mjs NATIVE.html JAVA.html README.png [FOLDER]
 // The first is the README's; with a folder, pages and looks to be judged by eye.
+// Of the explorer: node screenshots.mjs --explore HEAP.html OUT.png
 
 import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { browser } from "./browser.mjs";
 
 const [native, java, readme, folder] = process.argv.slice(2);
+
+if (native === "--explore") {
+  const chromium = await browser({ viewport: { width: 1280, height: 800 } });
+  const page = await chromium.context.newPage();
+  await page.goto(`file://${resolve(java)}`);
+  await page.waitForSelector(".leaks article");
+  await page.waitForFunction(() => document.querySelector("main").textContent.includes("could be saved"));
+  await page.screenshot({ path: readme });
+  await chromium.close();
+  console.log(readme);
+  process.exit();
+}
 
 async function picture(report, file, { hash = "", dark = false, width = 1280, height = 800, full = false } = {}) {
   const chromium = await browser({ viewport: { width, height }, colorScheme: dark ? "dark" : "light", isMobile: width < 500 });

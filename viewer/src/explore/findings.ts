@@ -61,6 +61,26 @@ function step(of: LeakStep): HTMLElement {
   );
 }
 
+/** Returns the sums of the waste, with a link to all. */
+export async function wasteSums(signal: AbortSignal): Promise<HTMLElement> {
+  const waste = await ask<Waste>("waste", {}, signal);
+  const sum = (rows: { wasted_bytes: number | null }[]): number => rows.reduce((sum, row) => sum + (row.wasted_bytes ?? 0), 0);
+  const kinds: [string, number][] = [
+    ["equal bitmaps", waste.bitmaps.wasted_bytes],
+    ["equal strings", waste.strings.wasted_bytes],
+    ["equal arrays", waste.arrays.wasted_bytes],
+    ["collections", sum(waste.collections)],
+    ["boxed numbers", sum(waste.boxed)],
+  ];
+  const found = kinds.filter(([, wasted]) => wasted > 0).sort((a, b) => b[1] - a[1]);
+  return h(
+    "div",
+    null,
+    h("p", null, h("a", { href: encode({ view: "waste" }) }, `Up to ${bytes(waste.wasted_bytes)} could be saved`), found.length > 0 ? ": " : ".", found.map(([kind, wasted]) => `${kind} ${bytes(wasted)}`).join(", ")),
+    ...waste.not_analyzed.map((text) => h("p", { class: "soft" }, sentence(text))),
+  );
+}
+
 /** Returns the waste of the heap. */
 export async function wasteView(signal: AbortSignal): Promise<HTMLElement> {
   const waste = await ask<Waste>("waste", {}, signal);

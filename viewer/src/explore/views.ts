@@ -18,7 +18,7 @@ import {
   type ReferrerRow,
   type Table,
 } from "./api";
-import { leakList, wasteView } from "./findings";
+import { leakList, wasteSums, wasteView } from "./findings";
 import { compareView, grown } from "./compare";
 import { flameView } from "./flame";
 import { BLOCK, grid } from "./grid";
@@ -62,6 +62,13 @@ async function overview(_place: Place, meta: Meta, signal: AbortSignal): Promise
       if (!signal.aborted) fill(leaks, String(error));
     },
   );
+  const waste = h("div", null, h("p", { class: "soft" }, "Looking for waste …"));
+  wasteSums(signal).then(
+    (sums) => fill(waste, sums),
+    (error: unknown) => {
+      if (!signal.aborted) fill(waste, String(error));
+    },
+  );
   const [byClass, largest, heaps, growth] = await Promise.all([
     ask<Table<ClassRow>>("classes", { by: "class", limit: FEW }, signal),
     ask<Table<ObjectRow>>("objects", { top: true, limit: FEW }, signal),
@@ -87,6 +94,7 @@ async function overview(_place: Place, meta: Meta, signal: AbortSignal): Promise
     section("Leaks", leaks),
     meta.out_of_memory && outOfMemory(meta.out_of_memory),
     growth,
+    section("Waste", waste),
     section("Largest classes", few("Classes", byClass, classColumns(true, false), { view: "classes" })),
     section("Largest dominators", few("Objects", largest, objectColumns(false), { view: "dominators" })),
   );
