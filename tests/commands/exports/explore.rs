@@ -313,6 +313,43 @@ fn sql_answers_what_query_answers() {
 }
 
 #[test]
+fn another_dump_of_the_process_can_be_shown() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["android-a.hprof.gz", "android-b.hprof.gz"] {
+        let from = fixture(&format!("hprof/{name}"));
+        std::fs::copy(from, folder.path().join(name)).expect("it is copied");
+    }
+    let explorer = Explorer::start(folder.path(), &[]);
+    let objects = |number: u64| loop {
+        let meta = explorer.ask("meta");
+        if meta["heap"]["number"] == number && meta["step"] == "" {
+            assert_eq!(meta["heap"]["dumps"], 2);
+            return meta["reachable"]["count"].clone();
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let input = folder.path().to_string_lossy();
+    let of = |number: u64| {
+        let told = explorer.of(&["top", &format!("{input}@{number}"), "--json"]);
+        told["reachable"]["count"].clone()
+    };
+    let (first, second) = (of(1), of(2));
+    assert!(first.is_u64() && first != second, "{first} {second}");
+    assert_eq!(objects(2), second);
+    explorer.ask("show?number=1");
+    assert_eq!(objects(1), first);
+    explorer.ask("show?number=7");
+    let error = loop {
+        let error = explorer.ask("meta")["error"].clone();
+        if error.is_string() {
+            break error.to_string();
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    assert!(error.contains('7'), "{error}");
+}
+
+#[test]
 fn changes_are_those_of_diff() {
     let (before, after) = (
         fixture("hprof/leaklab-before.hprof.zst"),
@@ -331,40 +368,31 @@ fn changes_are_those_of_diff() {
         "-l",
         "0",
     ]);
-    let figure = |row: &Value, side: &str, name: &str| {
-        row[side][name].as_u64().unwrap_or_else(|| panic!("{row}"))
+    // Count, shallow and retained bytes before and after.
+    let figures = |row: &Value, retained: [&str; 2]| -> (String, Vec<u64>) {
+        let [group, name] = retained;
+        let sides = ["before", "after"].map(|side| &row[side]);
+        let figures = sides.iter().flat_map(|side| {
+            let of = if group.is_empty() {
+                side
+            } else {
+                &&side[group]
+            };
+            [&side["count"], &side["shallow_bytes"], &of[name]]
+        });
+        let name = row["name"].as_str().expect("a name").to_owned();
+        let figures = figures.map(|figure| figure.as_u64().unwrap_or_else(|| panic!("{row}")));
+        (name, figures.collect())
     };
     let found = explorer.ask("changes?limit=500&sort=shallow");
-    let mut found: Vec<_> = rows(&found)
-        .iter()
-        .map(|row| {
-            let name = row["name"].as_str().expect("a name").to_owned();
-            let sides = ["before", "after"].map(|side| {
-                (
-                    figure(row, side, "count"),
-                    figure(row, side, "shallow_bytes"),
-                    figure(&row[side], "retained", "java_bytes"),
-                )
-            });
-            (name, sides)
-        })
+    let found = rows(&found).iter();
+    let mut found: Vec<_> = found
+        .map(|row| figures(row, ["retained", "java_bytes"]))
         .collect();
-    let mut expected: Vec<_> = told["classes"]
-        .as_array()
-        .expect("rows")
-        .iter()
-        .map(|row| {
-            let name = row["name"].as_str().expect("a name").to_owned();
-            let sides = ["before", "after"].map(|side| {
-                (
-                    figure(row, side, "count"),
-                    figure(row, side, "shallow_bytes"),
-                    figure(row, side, "retained_bytes"),
-                )
-            });
-            (name, sides)
-        })
-        .filter(|(_, [before, after])| before != after)
+    let all = told["classes"].as_array().expect("rows").iter();
+    let mut expected: Vec<_> = all
+        .map(|row| figures(row, ["", "retained_bytes"]))
+        .filter(|(_, figures)| figures[..3] != figures[3..])
         .collect();
     found.sort();
     expected.sort();
