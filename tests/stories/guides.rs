@@ -88,7 +88,7 @@ fn run(page: &str) {
     for (command, code) in commands {
         assert!(command.starts_with("heaptap "), "{page}: {command}");
         // Without a browser, and until nothing has asked for a second.
-        let serves = command.starts_with("heaptap explore ");
+        let serves = command.starts_with("heaptap explore ") && !command.contains(" -o ");
         let command = command + if serves { " --print-url --idle 1s" } else { "" };
         let mut shell = crate::program::cleaned("sh");
         let child = shell

@@ -11,10 +11,9 @@ use std::time::Duration;
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Examples:\n  \
     heaptap explore dump.hprof             walk it in the browser; Ctrl-C ends\n  \
-    heaptap explore rec@after-login        one dump of a recording\n  \
     heaptap explore rec@before rec@after   the second, compared with the first\n  \
     heaptap explore dump.hprof --redact    no texts and values of the app\n  \
-    heaptap explore dump.hprof -o heap.html     a file to send to others")]
+    heaptap explore rec@last -o heap.html  a file to send to others")]
 pub struct Args {
     /// A recording's directory, a trace or an HPROF; of two, the second is shown and compared
     ///

@@ -3,7 +3,7 @@
 
 use super::api;
 use super::state::{ExploreOptions, ExploredHeap};
-use crate::error::{Classified, ErrorClass, ErrorFacts};
+use crate::error::{Classified, ErrorFacts};
 use crate::heaps::java::facts::HeapFacts;
 use crate::heaps::java::{JavaError, ProgressReporter};
 use crate::net::{ApiProblem, ApiRequest};
@@ -19,7 +19,7 @@ use flate2::write::GzEncoder;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::Path;
 
 /// Maximum size of the page without contents, in bytes.
@@ -55,8 +55,6 @@ pub enum OfflineError {
     Java(#[from] JavaError),
     #[error(transparent)]
     Page(#[from] ReportError),
-    #[error("cannot collect the page's data: {0}")]
-    Data(String),
 }
 
 impl Classified for OfflineError {
@@ -64,7 +62,6 @@ impl Classified for OfflineError {
         match self {
             OfflineError::Java(error) => error.facts(),
             OfflineError::Page(error) => error.facts(),
-            OfflineError::Data(_) => ErrorFacts::new(ErrorClass::Bug, "page-data"),
         }
     }
 }
@@ -92,12 +89,16 @@ pub fn write(
         Some(which) => quoted_dump(&options.input.path, which),
         None => untrusted::shell::quoted_path(&options.input.path),
     };
-    let page = page(&explored, &format!("heaptap explore {command}"))?;
+    let page = page(&explored, &format!("heaptap explore {command}"));
+    let page = page.map_err(|source| ReportError::Write {
+        path: output.to_owned(),
+        source,
+    })?;
     let bytes = file.write(page.as_bytes())?;
     Ok(WrittenFile { bytes, facts })
 }
 
-fn page(explored: &ExploredHeap, command: &str) -> Result<String, OfflineError> {
+fn page(explored: &ExploredHeap, command: &str) -> io::Result<String> {
     let mut last = String::new();
     for objects in OBJECTS {
         let mut answers = Answers::new(explored);
@@ -105,7 +106,7 @@ fn page(explored: &ExploredHeap, command: &str) -> Result<String, OfflineError> 
         answers.kept["command"] = json!(command);
         let facts = static_facts(&answers);
         let store = json!({ "kept": answers.kept, "answers": answers.answers });
-        let data = packed(&store).map_err(|error| OfflineError::Data(error.to_string()))?;
+        let data = packed(&store)?;
         let mark = format!("{} {}\">", report::MARK, env!("CARGO_PKG_VERSION"));
         last = crate::explore::file_page(&mark, &facts, &data);
         let has_contents = explored
@@ -118,7 +119,7 @@ fn page(explored: &ExploredHeap, command: &str) -> Result<String, OfflineError> 
     Ok(last)
 }
 
-fn packed(store: &Value) -> std::io::Result<String> {
+fn packed(store: &Value) -> io::Result<String> {
     let mut packer = GzEncoder::new(Vec::new(), Compression::default());
     // At once: the packer takes the same time for few bytes as for many.
     packer.write_all(&serde_json::to_vec(store)?)?;
@@ -142,7 +143,7 @@ impl<'e> Answers<'e> {
         }
     }
 
-    fn collect(&mut self, objects: usize) -> Result<(), OfflineError> {
+    fn collect(&mut self, objects: usize) -> io::Result<()> {
         self.keep("meta", &[])?;
         for by in ["class", "package", "superclass", "heap", "loader"] {
             self.keep_rows("classes", &[("by", by)], usize::MAX)?;
@@ -194,7 +195,7 @@ impl<'e> Answers<'e> {
         Ok(())
     }
 
-    fn keep_contents(&mut self) -> Result<(), OfflineError> {
+    fn keep_contents(&mut self) -> io::Result<()> {
         let Some((explorer, _)) = self.explored.heap() else {
             return Ok(());
         };
@@ -221,7 +222,7 @@ impl<'e> Answers<'e> {
     }
 
     /// Asks for an answer and keeps it.
-    fn keep(&mut self, operation: &str, query: &[(&str, &str)]) -> Result<(), OfflineError> {
+    fn keep(&mut self, operation: &str, query: &[(&str, &str)]) -> io::Result<()> {
         let answer = self.must_ask(operation, query)?;
         self.put(operation, query, answer);
         Ok(())
@@ -233,7 +234,7 @@ impl<'e> Answers<'e> {
         operation: &str,
         query: &[(&str, &str)],
         most: usize,
-    ) -> Result<Vec<String>, OfflineError> {
+    ) -> io::Result<Vec<String>> {
         let mut rows: Vec<Value> = Vec::new();
         loop {
             let (offset, limit) = (rows.len().to_string(), (most - rows.len()).to_string());
@@ -255,9 +256,9 @@ impl<'e> Answers<'e> {
         Ok(Vec::new())
     }
 
-    fn must_ask(&self, operation: &str, query: &[(&str, &str)]) -> Result<Value, OfflineError> {
+    fn must_ask(&self, operation: &str, query: &[(&str, &str)]) -> io::Result<Value> {
         self.ask(operation, query).map_err(|problem| {
-            OfflineError::Data(match problem {
+            io::Error::other(match problem {
                 ApiProblem::NotFound(why) | ApiProblem::Invalid(why) => why,
                 ApiProblem::NotReady => "the heap is not read".to_owned(),
             })
