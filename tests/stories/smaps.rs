@@ -432,8 +432,8 @@ fn an_app_that_does_not_answer_keeps_nobody_from_the_rest() {
 
 #[test]
 fn an_interrupt_while_an_app_does_not_answer_leaves_no_file_on_the_device() {
-    // Real time, because the interrupt has to come while the app has some seconds left to answer.
-    let lab = Lab::new("android=14,build=userdebug,speed=1,app=frozen");
+    // Slow, because the interrupt has to come while the app has some seconds left to answer.
+    let lab = Lab::new("android=14,build=userdebug,speed=2,app=frozen");
     let running = lab.start(&["meminfo", "-n", APP, "--reconcile"]);
     let left = |lab: &Lab| {
         let files = lab.phone.list("/data/local/tmp");

@@ -30,7 +30,7 @@ impl Page {
     }
 
     /// Returns the rows of the page among all rows.
-    pub(crate) fn of<T>(self, rows: &[T]) -> &[T] {
+    pub fn of<T>(self, rows: &[T]) -> &[T] {
         let start = self.offset.min(rows.len());
         &rows[start..self.end().min(rows.len())]
     }

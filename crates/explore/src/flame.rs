@@ -44,6 +44,7 @@ pub struct FlameNode {
 
 /// Maximum number of nodes.
 const MAX_NODES: usize = 20_000;
+
 impl Explorer {
     /// Returns a flame graph: all nodes, or about `most` of the largest by bytes or by objects.
     pub fn flame(&self, of: FlameTree, most: usize) -> Flame {

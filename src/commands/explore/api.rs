@@ -4,8 +4,8 @@
 //! |---|---|---|
 //! | `meta` | | the heap, what is built, totals |
 //! | `show` | `number` | nothing; reads another dump of the process |
-//! | `changes` | `sort`, `reverse`, `filter`, page | classes that changed since the earlier heap |
-//! | `changed-leaks` | | leaks of either heap |
+//! | `changes` | `sort`, `reverse`, `filter`, page | classes that changed since the earlier heap, as in `diff --json` |
+//! | `changed-leaks` | | leaks of either heap, as in `diff --json` |
 //! | `sql` | `sql` | rows of the last statement |
 //! | `classes` | `by`, `sort`, `reverse`, `filter`, page | rows of the table |
 //! | `objects` | `class`, `dominated` or `top`; `sort`; page | objects of a list |
@@ -22,7 +22,7 @@
 //!
 //! A page is `offset` and `limit`.
 
-use super::compare::{ChangeQuery, ChangeSort, Comparison};
+use super::compare::{self, ChangeQuery, ChangeSort};
 use super::state::{Explored, ExploredHeap, Progress};
 use crate::analyze::histogram::HistogramKey;
 use crate::explore::{
@@ -30,6 +30,7 @@ use crate::explore::{
     SearchList, SearchQuery, Size,
 };
 use crate::heap_graph::{ObjectIndex, OutOfMemory};
+use crate::heaps::java::diff::DiffReport;
 use crate::heaps::java::facts::HeapFacts;
 use crate::net::{ApiProblem, ApiRequest};
 use serde::Serialize;
@@ -122,8 +123,11 @@ pub(super) fn answer_of(
             json(&explorer.object(drop, 0))
         }
         "path" => json(&explorer.path(object(explorer, request)?, most(request)?)),
-        "changes" => json(&compared(explored)?.classes(&change_query(request)?)),
-        "changed-leaks" => json(&compared(explored)?.leaks()),
+        "changes" => json(&compare::classes(
+            compared(explored)?,
+            &change_query(request)?,
+        )),
+        "changed-leaks" => json(&compared(explored)?.leaks),
         "sql" => {
             let statement = request.get("sql").unwrap_or("");
             let rows = explored.sql().and_then(|sql| sql.run(statement));
@@ -170,7 +174,7 @@ fn meta(explored: &ExploredHeap) -> Meta<'_> {
     Meta {
         heap: heap.map(|(_, facts)| facts),
         out_of_memory: explored.out_of_memory().map(OutOfMemoryFacts::from),
-        before: explored.comparison().map(Comparison::before),
+        before: explored.comparison().map(|comparison| &comparison.before),
         contents: shows_contents,
         sql: cfg!(feature = "sql") && shows_contents,
         objects: graph.map_or(0, |graph| graph.len() as u64),
@@ -230,7 +234,7 @@ fn object_query(explorer: &Explorer, request: &ApiRequest) -> Result<ObjectQuery
     })
 }
 
-fn compared(explored: &ExploredHeap) -> Result<&Comparison, ApiProblem> {
+fn compared(explored: &ExploredHeap) -> Result<&DiffReport, ApiProblem> {
     let none = || ApiProblem::NotFound("no other heap is compared, or not yet".to_owned());
     explored.comparison().ok_or_else(none)
 }

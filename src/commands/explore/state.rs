@@ -1,12 +1,12 @@
 //! State of `explore`: a Java heap that is read while its page is already open, and its indices.
 
-use super::compare::{Comparison, Earlier};
+use super::compare::compared;
 use super::sql::{HeapSql, SqlProblem};
-use crate::analyze::diff::Side;
 use crate::analyze::leaks::Leaks;
 use crate::analyze::{leaks, waste};
 use crate::explore::{Explorer, Stage};
-use crate::heap_graph::{Dominators, HeapGraph, OutOfMemory};
+use crate::heap_graph::OutOfMemory;
+use crate::heaps::java::diff::DiffReport;
 use crate::heaps::java::facts::HeapFacts;
 use crate::heaps::java::{self, JavaError, JavaOptions, OpenedJava, ProgressReporter};
 use crate::heaps::leaks::{LeaksRows, WasteDocument, document};
@@ -23,7 +23,7 @@ pub struct ExploredHeap {
     found_leaks: OnceLock<Leaks>,
     leaks: OnceLock<LeaksRows>,
     waste: OnceLock<WasteDocument>,
-    comparison: OnceLock<Comparison>,
+    comparison: OnceLock<DiffReport>,
     sql: OnceLock<Result<HeapSql, String>>,
 }
 
@@ -36,14 +36,6 @@ pub struct ExploreOptions {
     pub java: JavaOptions,
     /// Whether answers have texts and values.
     pub shows_contents: bool,
-}
-
-/// Finds the leaks of a heap.
-fn found_leaks(graph: &HeapGraph, has_texts: bool) -> Leaks {
-    match has_texts {
-        true => leaks::find(graph),
-        false => leaks::find_without_texts(graph),
-    }
 }
 
 /// The heap that the page shows, which the user may change.
@@ -122,11 +114,14 @@ impl ExploredHeap {
 
     fn found(&self, explorer: &Explorer) -> &Leaks {
         self.found_leaks
-            .get_or_init(|| found_leaks(explorer.graph(), explorer.shows_contents()))
+            .get_or_init(|| match explorer.shows_contents() {
+                true => leaks::find(explorer.graph()),
+                false => leaks::find_without_texts(explorer.graph()),
+            })
     }
 
     /// Returns the comparison with the earlier heap, once it is made.
-    pub(super) fn comparison(&self) -> Option<&Comparison> {
+    pub(super) fn comparison(&self) -> Option<&DiffReport> {
         self.comparison.get()
     }
 
@@ -206,16 +201,10 @@ impl ExploredHeap {
             }
         });
         if let Some(earlier) = &options.earlier {
-            let heap = open(earlier)?;
+            let earlier = open(earlier)?;
             self.step("comparing");
-            let dominators = Dominators::compute(&heap.graph, heap.follow);
-            let side = Side {
-                graph: &heap.graph,
-                dominators: &dominators,
-            };
-            let leaks = found_leaks(&heap.graph, options.shows_contents);
-            let earlier = Earlier::of(side, HeapFacts::of(&heap), &leaks);
-            let comparison = Comparison::new(earlier, explorer, self.found(explorer));
+            let this = (explorer, &facts);
+            let comparison = compared(earlier, this, self.found(explorer), progress);
             self.comparison.get_or_init(|| comparison);
         }
         Ok(facts)

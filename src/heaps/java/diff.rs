@@ -286,31 +286,47 @@ impl Half {
             graph: &heap.graph,
             dominators: heap.dominators(),
         };
-        progress.begin("adding up");
-        let filter = &wanted.filter;
-        let classes = diff::classes(side, filter);
-        let mut total = classes.total();
-        if filter.takes_all() {
-            total.retained = heap.dominators().total();
-        } else {
-            let taken = filter.of(&heap.graph);
-            let group = |o| taken.takes(o).then_some(0);
-            total.retained = side.dominators.retained_by(1, group)[0];
-        }
         progress.begin("looking for leaks");
         let found = match wanted.texts {
             true => leaks::find(&heap.graph),
             false => leaks::find_without_texts(&heap.graph),
         };
+        progress.begin("adding up");
         Half {
             file: heap.path.canonicalize().ok(),
-            facts: HeapFacts::of(heap),
             class: heap.class(),
+            ..Half::of_side(side, HeapFacts::of(heap), &found, &wanted.filter)
+        }
+    }
+
+    /// Adds up a heap whose leaks are found already. Missing data do not decide the class.
+    pub(crate) fn of_side(
+        side: Side<'_>,
+        facts: HeapFacts,
+        leaks: &Leaks,
+        filter: &Filter,
+    ) -> Half {
+        let graph = side.graph;
+        let classes = diff::classes(side, filter);
+        let mut total = classes.total();
+        if filter.takes_all() {
+            total.retained = side.dominators.total();
+        } else {
+            let taken = filter.of(graph);
+            let group = |o| taken.takes(o).then_some(0);
+            total.retained = side.dominators.retained_by(1, group)[0];
+        }
+        let tree = tree::merged(graph, side.dominators, 0);
+        let leaks = by_signature(leaks, filter);
+        Half {
+            file: None,
+            facts,
+            class: None,
             classes,
             total,
-            tree: tree::merged(&heap.graph, side.dominators, 0),
-            leaks: by_signature(&found, filter),
-            matches: filter.matches(&heap.graph),
+            tree,
+            leaks,
+            matches: filter.matches(graph),
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::analyze::bitmaps::BITMAP;
 use crate::analyze::growth::Growth;
 use crate::analyze::leaks::{Kept, LeakGroup, Leaks, Reference, Step};
 use crate::analyze::waste::{Duplicates, Waste};
@@ -476,7 +477,7 @@ pub(crate) fn waste(found: Waste) -> WasteDocument {
                     count: group.count,
                     each_bytes: group.each_bytes,
                     wasted_bytes: group.wasted_bytes,
-                    class: "android.graphics.Bitmap".to_owned(),
+                    class: BITMAP.to_owned(),
                     length: pixels(group.width, group.height),
                     value: format!("{} × {}", group.width, group.height),
                     hash: None,
@@ -490,7 +491,7 @@ pub(crate) fn waste(found: Waste) -> WasteDocument {
             .iter()
             .map(|row| LargeRow {
                 id: row.id.to_string(),
-                class: "android.graphics.Bitmap".to_owned(),
+                class: BITMAP.to_owned(),
                 bytes: row.bytes,
                 length: Some(pixels(row.width, row.height)).filter(|&n| n > 0),
                 value: match (row.width, row.estimated) {

@@ -191,11 +191,12 @@ export interface Flame {
   is_folded: boolean;
 }
 
-interface Figures {
+export interface Figures {
   count: number;
   shallow_bytes: number;
   native_bytes: number;
-  retained: Size;
+  retained_bytes: number;
+  retained_native_bytes: number;
 }
 
 export interface ChangedClass {
@@ -209,11 +210,13 @@ export interface ChangedLeak {
   signature: string;
   what: string;
   class: string;
-  status: "new" | "stays" | "gone";
-  count_before: number;
-  count_after: number;
-  retained_bytes_before: number;
-  retained_bytes_after: number;
+  /** Suspected references, from the root. */
+  path: string;
+  status: "new" | "gone" | "grown" | "shrunk" | "same";
+  before_count: number;
+  after_count: number;
+  before_bytes: number;
+  after_bytes: number;
 }
 
 /** Value of a row; with the ID of the object, if it is the number of one. */

@@ -2,8 +2,8 @@
 
 import { h, name } from "../dom";
 import { bytes, counted, signed, thousands } from "../units";
-import { ask, total, type ChangedClass, type ChangedLeak, type Meta, type Table } from "./api";
-import { BLOCK, grid } from "./grid";
+import { ask, type ChangedClass, type ChangedLeak, type Figures, type Meta, type Table } from "./api";
+import { BLOCK, grid, startOf } from "./grid";
 import { encode, type Place } from "./place";
 import type { ColumnOf } from "./rows";
 
@@ -13,8 +13,7 @@ export async function compareView(place: Place, meta: Meta, signal: AbortSignal)
   const sort = place.sort ?? "retained";
   const load = (offset: number, limit: number): Promise<Table<ChangedClass>> =>
     ask("changes", { sort, reverse: place.reverse, filter: place.filter, offset, limit }, signal);
-  const start = Math.floor((place.offset ?? 0) / BLOCK) * BLOCK;
-  const [leaks, classes] = await Promise.all([ask<ChangedLeak[]>("changed-leaks", {}, signal), load(start, BLOCK)]);
+  const [leaks, classes] = await Promise.all([ask<ChangedLeak[]>("changed-leaks", {}, signal), load(startOf(place), BLOCK)]);
   const { path, label, time } = meta.before;
   return h(
     "div",
@@ -36,14 +35,19 @@ export async function compareView(place: Place, meta: Meta, signal: AbortSignal)
   );
 }
 
+/** Returns the retained bytes, Java and native. */
+function kept(of: Figures): number {
+  return of.retained_bytes + of.retained_native_bytes;
+}
+
 function leakTable(leaks: ChangedLeak[]): HTMLElement {
   const row = (leak: ChangedLeak): HTMLElement =>
     h(
       "tr",
       null,
-      h("td", null, h("span", { class: `tag ${leak.status === "new" ? "bad" : ""}` }, leak.status), ` ${leak.what}: `, leak.count_after > 0 ? h("a", { href: encode({ view: "leaks" }) }, name(leak.class)) : name(leak.class)),
-      h("td", { class: "n" }, `${thousands(leak.count_before)} → ${thousands(leak.count_after)}`),
-      h("td", { class: "n" }, `${bytes(leak.retained_bytes_before)} → ${bytes(leak.retained_bytes_after)}`),
+      h("td", null, h("span", { class: `tag ${leak.status === "new" ? "bad" : ""}` }, leak.status), ` ${leak.what}: `, leak.after_count > 0 ? h("a", { href: encode({ view: "leaks" }) }, name(leak.class)) : name(leak.class)),
+      h("td", { class: "n" }, `${thousands(leak.before_count)} → ${thousands(leak.after_count)}`),
+      h("td", { class: "n" }, `${bytes(leak.before_bytes)} → ${bytes(leak.after_bytes)}`),
     );
   const heads = ["Leak", "Objects", "Retained"].map((head, at) => h("th", { scope: "col", class: at > 0 ? "n" : null }, head));
   return h(
@@ -72,7 +76,7 @@ const COLUMNS: ColumnOf<ChangedClass>[] = [
   { title: "Change", numeric: true, sort: "count", hint: "Change of the number of objects", cell: (row) => change(row.before.count, row.after.count, "count") },
   { title: "Shallow", numeric: true, sort: "shallow", hint: "Change of the bytes of the objects", cell: (row) => change(row.before.shallow_bytes, row.after.shallow_bytes, "bytes") },
   { title: "Native", numeric: true, sort: "native", hint: "Change of the native bytes that they own", cell: (row) => change(row.before.native_bytes, row.after.native_bytes, "bytes") },
-  { title: "Retained", numeric: true, sort: "retained", hint: "Change of the bytes that would be freed with them", cell: (row) => change(total(row.before.retained), total(row.after.retained), "bytes") },
+  { title: "Retained", numeric: true, sort: "retained", hint: "Change of the bytes that would be freed with them", cell: (row) => change(kept(row.before), kept(row.after), "bytes") },
 ];
 
 /** Returns the number of new leaks and the classes that grew most, for the overview. */
@@ -80,12 +84,12 @@ export async function grown(meta: Meta, signal: AbortSignal): Promise<HTMLElemen
   if (!meta.before) return null;
   const [leaks, classes] = await Promise.all([ask<ChangedLeak[]>("changed-leaks", {}, signal), ask<Table<ChangedClass>>("changes", { limit: 10 }, signal)]);
   const fresh = leaks.filter(({ status }) => status === "new").length;
-  const grew = classes.rows.filter((row) => total(row.after.retained) > total(row.before.retained));
+  const grew = classes.rows.filter((row) => kept(row.after) > kept(row.before));
   return h(
     "section",
     null,
     h("h2", null, "What grew"),
     h("p", null, h("a", { href: encode({ view: "compare" }) }, fresh > 0 ? `${counted(fresh, "new leak")}` : "No new leak"), " since the earlier heap."),
-    h("ul", null, ...grew.map((row) => h("li", null, `${signed(total(row.after.retained) - total(row.before.retained), "bytes")} `, h("a", { href: encode({ view: "objects", class: row.name }) }, name(row.name))))),
+    h("ul", null, ...grew.map((row) => h("li", null, `${signed(kept(row.after) - kept(row.before), "bytes")} `, h("a", { href: encode({ view: "objects", class: row.name }) }, name(row.name))))),
   );
 }

@@ -35,7 +35,12 @@ export interface Listing<Row> {
   load(offset: number, limit: number): Promise<Row[]>;
 }
 
-/** Returns a list: a plain table if it is short. */
+/** Returns the offset of the block that has the first row of a place. */
+export function startOf(place: Place): number {
+  return Math.floor((place.offset ?? 0) / BLOCK) * BLOCK;
+}
+
+/** Returns a list; a sentence if it is empty. */
 export function grid<Row>(listing: Listing<Row>): HTMLElement {
   if (listing.total === 0) return h("p", { class: "soft" }, listing.empty);
   const left = listing.left_out ?? 0;

@@ -91,7 +91,7 @@ const MEASURES: Record<string, Record<string, (row: unknown) => number>> = {
     count: grew((side) => side.count) as (row: unknown) => number,
     shallow: grew((side) => side.shallow_bytes) as (row: unknown) => number,
     native: grew((side) => side.native_bytes) as (row: unknown) => number,
-    retained: grew((side) => bytesOf(side.retained)) as (row: unknown) => number,
+    retained: grew((side) => side.retained_bytes + side.retained_native_bytes) as (row: unknown) => number,
   },
 };
 

@@ -21,7 +21,7 @@ import {
 import { leakList, wasteSums, wasteView } from "./findings";
 import { compareView, grown } from "./compare";
 import { flameView } from "./flame";
-import { BLOCK, grid } from "./grid";
+import { BLOCK, grid, startOf } from "./grid";
 import { bitmaps, picture, pixelFacts } from "./pictures";
 import { encode, type Place } from "./place";
 import { objectColumns, objectLink, PAGE_ROWS, retained, size, table, verdictTag, type ColumnOf } from "./rows";
@@ -171,11 +171,6 @@ async function objectList(list: { class?: string | undefined; dominated?: string
     columns: objectColumns(true),
     load: async (offset, limit) => (await load(offset, limit)).rows,
   });
-}
-
-/** Returns the offset of the block that has the first row of a place. */
-function startOf(place: Place): number {
-  return Math.floor((place.offset ?? 0) / BLOCK) * BLOCK;
 }
 
 async function dominators(place: Place, _meta: Meta, signal: AbortSignal): Promise<HTMLElement> {

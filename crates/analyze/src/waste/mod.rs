@@ -95,7 +95,7 @@ impl Waste {
 impl Waste {
     /// Keeps list entries of classes that `wanted` accepts. Sums do not change.
     pub fn keep(&mut self, wanted: impl Fn(&str) -> bool) {
-        let bitmap = wanted("android.graphics.Bitmap");
+        let bitmap = wanted(crate::bitmaps::BITMAP);
         self.strings.groups.retain(|row| wanted(&row.class));
         self.arrays.groups.retain(|row| wanted(&row.class));
         self.bitmaps.groups.retain(|_| bitmap);
