@@ -45,6 +45,7 @@ pub mod java;
 mod native;
 
 pub use frame::MARK;
+pub use html::escaped;
 
 use data::Order;
 use data::header::{Folded, Header};

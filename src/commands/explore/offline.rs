@@ -10,8 +10,7 @@ use crate::net::{ApiProblem, ApiRequest};
 use crate::pages::{PagePlace, ReportError, ReportFile};
 use crate::report;
 use crate::units::{ByteSize, counted};
-use crate::untrusted;
-use crate::untrusted::shell::quoted_dump;
+use crate::untrusted::shell::{quoted_dump, quoted_path};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use flate2::Compression;
@@ -87,7 +86,7 @@ pub fn write(
     let which = options.input.which.as_ref();
     let command = match which {
         Some(which) => quoted_dump(&options.input.path, which),
-        None => untrusted::shell::quoted_path(&options.input.path),
+        None => quoted_path(&options.input.path),
     };
     let page = page(&explored, &format!("heaptap explore {command}"));
     let page = page.map_err(|source| ReportError::Write {
@@ -100,9 +99,11 @@ pub fn write(
 
 fn page(explored: &ExploredHeap, command: &str) -> io::Result<String> {
     let mut last = String::new();
+    let mut of_heap = Answers::new(explored);
+    of_heap.collect_heap()?;
     for objects in OBJECTS {
-        let mut answers = Answers::new(explored);
-        answers.collect(objects)?;
+        let mut answers = of_heap.clone();
+        answers.collect_objects(objects)?;
         answers.kept["command"] = json!(command);
         let facts = static_facts(&answers);
         let store = json!({ "kept": answers.kept, "answers": answers.answers });
@@ -127,6 +128,7 @@ fn packed(store: &Value) -> io::Result<String> {
 }
 
 /// Answers of the page, by request.
+#[derive(Clone)]
 struct Answers<'e> {
     explored: &'e ExploredHeap,
     answers: Map<String, Value>,
@@ -143,7 +145,7 @@ impl<'e> Answers<'e> {
         }
     }
 
-    fn collect(&mut self, objects: usize) -> io::Result<()> {
+    fn collect_heap(&mut self) -> io::Result<()> {
         self.keep("meta", &[])?;
         for by in ["class", "package", "superclass", "heap", "loader"] {
             self.keep_rows("classes", &[("by", by)], usize::MAX)?;
@@ -160,9 +162,12 @@ impl<'e> Answers<'e> {
             self.keep("changed-leaks", &[])?;
         }
         self.keep_rows("bitmaps", &[], MAX_ROWS)?;
+        self.keep_contents()
+    }
+
+    fn collect_objects(&mut self, objects: usize) -> io::Result<()> {
         let mut ids = self.keep_rows("objects", &[], objects)?;
         ids.extend(self.keep_rows("objects", &[("top", "")], MAX_ROWS)?);
-        self.keep_contents()?;
         let classes = self.answers["classes?by=class"]["rows"].as_array();
         let names = classes.into_iter().flatten().take(MAX_LISTED_CLASSES);
         let names: Vec<String> = names.filter_map(|row| text(&row["name"])).collect();
@@ -299,7 +304,7 @@ fn text(value: &Value) -> Option<String> {
 /// Returns the main facts as HTML, for browsers without scripts.
 fn static_facts(answers: &Answers<'_>) -> String {
     let mut html = String::from("<h1>Java heap</h1>");
-    let escaped = |value: &Value| escaped(value.as_str().unwrap_or(""));
+    let escaped = |value: &Value| report::escaped(value.as_str().unwrap_or(""));
     let bytes = |value: &Value| ByteSize(value.as_u64().unwrap_or(0));
     let meta = &answers.answers["meta?"];
     let reachable = &meta["reachable"];
@@ -344,18 +349,4 @@ fn static_facts(answers: &Answers<'_>) -> String {
         );
     }
     html + "</table>"
-}
-
-fn escaped(text: &str) -> String {
-    let text = untrusted::sanitize(text);
-    let mut html = String::new();
-    for c in text.chars() {
-        match c {
-            '<' => html.push_str("&lt;"),
-            '>' => html.push_str("&gt;"),
-            '&' => html.push_str("&amp;"),
-            c => html.push(c),
-        }
-    }
-    html
 }
