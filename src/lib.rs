@@ -22,6 +22,7 @@ pub mod commands;
 mod console;
 pub mod conversion;
 mod exit;
+pub mod explored;
 mod flags;
 pub mod heaps;
 pub mod lab;

@@ -1,4 +1,4 @@
-// Builds the script and the style of the report and of the explorer, and writes dist/MANIFEST with the
+// Builds the scripts of the report and of the explorer and their style, and writes dist/MANIFEST with the
 // SHA-256 of these and of every source, which tests/viewer.rs checks. Run by `npm run build`.
 
 import { createHash } from "node:crypto";
@@ -34,7 +34,6 @@ async function bundle(entry, outfile, extra) {
 await bundle("src/main.ts", "dist/report.js", { format: "iife" });
 await bundle("src/report.css", "dist/report.css", {});
 await bundle("src/explore/main.ts", "dist/explore.js", { format: "iife" });
-await bundle("src/explore/explore.css", "dist/explore.css", {});
 
 const sha256 = (path) => createHash("sha256").update(readFileSync(join(here, path))).digest("hex");
 const isSource = (name) => /\.(ts|css)$/.test(name);
@@ -42,6 +41,6 @@ const sources = readdirSync(join(here, "src"), { recursive: true })
   .map((name) => `src/${name.replaceAll("\\", "/")}`)
   .filter(isSource)
   .sort();
-const built = ["explore.css", "explore.js", "report.css", "report.js"].map((name) => `dist/${name}`);
+const built = ["explore.js", "report.css", "report.js"].map((name) => `dist/${name}`);
 const files = ["build.mjs", "package-lock.json", "package.json", "tsconfig.json", ...sources, ...built];
 writeFileSync(join(here, "dist/MANIFEST"), files.map((path) => `${sha256(path)}  ${path}\n`).join(""));

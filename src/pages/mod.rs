@@ -76,7 +76,7 @@ impl fmt::Display for ReportInput {
 }
 
 /// A report request.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct ReportRequest {
     /// Inputs, at least one; callsites of several inputs are merged by name.
     pub inputs: Vec<ReportInput>,

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{ReportError, ReportInput, ReportRequest, java, milliseconds};
+use super::java::{self, HeapForPage};
+use super::{ReportError, ReportInput, ReportRequest, milliseconds};
 use crate::analyze::filter::Filter;
 use crate::error::ErrorClass;
 use crate::heaps::input::{self, DumpScope, LookError, NativeFile, OpenedInput};
-use crate::heaps::java::diff::{self, Half};
+use crate::heaps::java::diff::{self, DiffReport, Half};
 use crate::heaps::java::{
     JavaError, JavaFile, JavaHeap, OpenedJava, ProgressReporter, lying_in as java_lying_in,
 };
@@ -15,7 +16,6 @@ use crate::memory::reconcile::Table;
 use crate::report::data;
 use crate::report::data::timeline::Timeline;
 use crate::report::java::JavaPart;
-use crate::report::java::change::Change;
 use crate::results::findings::{self, Finding};
 use crate::results::timeline as readings;
 use crate::system::reconcile;
@@ -23,9 +23,6 @@ use crate::system::reconcile;
 /// Maximum number of Java heaps of one input on a page; beyond it, the first and the last ones are
 /// shown.
 const JAVA_HEAPS: usize = 6;
-
-/// Maximum depth of the dominator tree for a difference, as in `diff`.
-const LEVELS: usize = 8;
 
 /// An input with its displayed data.
 pub(super) struct Opened {
@@ -51,8 +48,8 @@ impl Opened {
 /// The two compared Java heaps of a page, while its inputs are opened one after the other.
 pub(super) struct Comparison {
     wanted: diff::Wanted,
-    /// Tables and name of the first heap.
-    before: Option<(String, Half)>,
+    /// Tables of the first heap.
+    before: Option<Half>,
 }
 
 impl Comparison {
@@ -63,7 +60,7 @@ impl Comparison {
                 limit: 0,
                 unchanged: false,
                 least: None,
-                depth: LEVELS,
+                depth: diff::DEPTH,
                 texts: request.contents,
             },
             before: None,
@@ -71,11 +68,10 @@ impl Comparison {
     }
 
     /// Compares a heap with the first; `None` if there is none.
-    fn with(&mut self, heap: &JavaHeap, progress: &ProgressReporter) -> Option<Change> {
-        let (name, before) = self.before.take()?;
+    fn with(&mut self, heap: &JavaHeap, progress: &ProgressReporter) -> Option<DiffReport> {
+        let before = self.before.take()?;
         let after = Half::of(heap, &self.wanted, progress);
-        let report = diff::compare(before, after, &self.wanted);
-        Some(java::change(name, report))
+        Some(diff::compare(before, after, &self.wanted))
     }
 }
 
@@ -293,6 +289,7 @@ fn add_java(
         });
     }
     // The base of the comparison is read first; the page keeps the order.
+    let among = chosen.len() * to_open(request).len();
     let mut order: Vec<(usize, usize)> = chosen.into_iter().enumerate().collect();
     order.sort_by_key(|&(at, dump)| (Some(dump) != base, at));
     let mut parts = Vec::new();
@@ -302,16 +299,22 @@ fn add_java(
         let class = heap.class();
         opened.findings.extend(heap.findings.iter().cloned());
         opened.class = ErrorClass::first_of([opened.class, class].into_iter().flatten());
-        let change = match Some(dump) == main {
+        let compared = match Some(dump) == main {
             true => comparison.with(&heap, progress),
             false => None,
         };
         if Some(dump) == base {
             let half = Half::of(&heap, &comparison.wanted, progress);
-            comparison.before = Some((heap.name(), half));
+            comparison.before = Some(half);
         }
-        let number = number + at;
-        let part = java::part(&heap, wall_ms, number, request.contents, change, progress);
+        let of = HeapForPage {
+            heap,
+            wall_ms,
+            number: number + at,
+            among,
+            comparison: compared,
+        };
+        let part = java::part(of, request.contents, progress);
         parts.push((at, part));
     }
     parts.sort_by_key(|(at, _)| *at);

@@ -2,6 +2,7 @@
 
 use sha2::{Digest as _, Sha256};
 
+use super::java::{self, HeapForPage};
 use super::*;
 use crate::error::Classified as _;
 use crate::heap_graph::{
@@ -48,8 +49,14 @@ fn java_part() -> JavaPart {
         .expect("it is small");
     let progress = ProgressReporter::default();
     let path = PathBuf::from("dump.hprof");
-    let heap = JavaHeap::new(graph, path, 0, Follow::default(), progress.clone());
-    java::part(&heap, Some(0.0), 0, false, None, &progress)
+    let of = HeapForPage {
+        heap: JavaHeap::new(graph, path, 0, Follow::default(), progress.clone()),
+        wall_ms: Some(0.0),
+        number: 0,
+        among: 1,
+        comparison: None,
+    };
+    java::part(of, false, &progress)
 }
 
 fn report() -> Report {
@@ -77,7 +84,6 @@ fn the_page_of_a_java_heap_shows_who_retains_what() {
         "com.example.&lt;b&gt;app",
         "102.6 KiB",
         "evil&lt;/pre&gt;&lt;script&gt;",
-        "JNI global",
         "No leaks found: no object is still reachable",
         "<td class=\"n\">97.7 KiB</td>",
         "1970-01-01 00:00:00 UTC",
@@ -98,7 +104,7 @@ fn the_page_of_a_java_heap_shows_who_retains_what() {
 }
 
 #[test]
-fn the_data_of_a_java_heap_has_the_dominators_with_what_they_keep() {
+fn the_data_of_a_java_heap_are_the_answers_about_its_objects() {
     let mut page = Vec::new();
     report().write(&mut page).expect("memory takes all");
     let page = String::from_utf8(page).expect("it is text");
@@ -106,29 +112,31 @@ fn the_data_of_a_java_heap_has_the_dominators_with_what_they_keep() {
     let read = data::Data::decode(&bytes).expect("it was just written");
     let entry = &read.header.java[0];
     assert_eq!((entry.objects, entry.shallow), (4, 105_024));
-    let heap = &read.java[0];
-    let name = |number: &serde_json::Value| {
-        let number = number.as_u64().expect("a number") as usize;
-        heap["strings"][number].as_str().expect("a text").to_owned()
-    };
-    let dominators = &heap["dominators"];
-    let labels: Vec<String> = dominators["label"]
-        .as_array()
-        .expect("a column")
-        .iter()
-        .map(name)
-        .collect();
-    assert_eq!(labels.len(), 4);
-    assert_eq!(labels[0], "com.example.Cache");
-    assert_eq!(labels[2..], ["byte[]", "byte[]"]);
-    assert_eq!(dominators["pop"], serde_json::json!([0, 0, 0, 1]));
+    let store = &read.java[0];
     assert_eq!(
-        dominators["retained"],
-        serde_json::json!([105_024, 105_000, 70_000, 30_000])
+        store["kept"],
+        serde_json::json!({ "objects": 4, "command": "heaptap explore dump.hprof" })
     );
-    assert_eq!(dominators["below"], serde_json::json!([3, 2, 0, 0]));
-    assert_eq!(name(&heap["histogram"]["name"][0]), "byte[]");
-    assert_eq!(heap["histogram"]["count"][0], 2);
+    let answers = &store["answers"];
+    let rows = |key: &str, name: &str| -> Vec<serde_json::Value> {
+        let rows = answers[key]["rows"].as_array();
+        let rows = rows.unwrap_or_else(|| panic!("there is `{key}`"));
+        rows.iter().map(|row| row[name].clone()).collect()
+    };
+    assert_eq!(rows("objects?", "id"), ["0x10", "0x20", "0x30", "0x40"]);
+    assert_eq!(rows("objects?top=", "name"), ["com.example.Cache"]);
+    assert_eq!(
+        rows("objects?dominated=0x20", "shallow_bytes"),
+        [70_000, 30_000]
+    );
+    assert_eq!(rows("objects?class=byte[]", "id"), ["0x30", "0x40"]);
+    assert_eq!(rows("classes?by=class", "name")[2], "byte[]");
+    assert_eq!(answers["object?id=0x20"]["retained"]["java_bytes"], 105_000);
+    assert_eq!(answers["path?id=0x40"]["length"], 3);
+    assert_eq!(rows("referrers?id=0x40", "id"), ["0x20"]);
+    let holders = &answers["holders?class=byte[]"];
+    assert_eq!(holders[0]["count"], 1, "{holders}");
+    assert_eq!(holders[1]["root"], "JNI global", "{holders}");
 }
 
 #[test]

@@ -7,12 +7,14 @@ import { Details, tooltip, type Action } from "./details";
 import { button, fill, h, name } from "./dom";
 import { parsePattern, patternForName, formatFilter, type FilterKind, type Pattern } from "./filter";
 import { Flame, labelOf } from "./flame";
-import type { JavaHeap } from "./format";
+import { answerFrom, ask, type Meta } from "./explore/api";
+import { Explorer } from "./explore/explorer";
+import type { Offline } from "./explore/offline";
+import { encode, isPlace, setHeap } from "./explore/place";
 import { hitsByFrame } from "./functions";
 import { pathOf, type Cell, type Tree } from "./grow";
 import { helpSheet } from "./help";
 import { infoPage } from "./info";
-import { JavaView } from "./java";
 import { libraryName, rawLabel, type Keys } from "./keys";
 import { MemoryPanel } from "./memory";
 import { recordings } from "./readings";
@@ -20,7 +22,7 @@ import { sanitize } from "./names";
 import type { Header } from "./format";
 import type { Profile } from "./profile";
 import { Stage, type Scene } from "./scene";
-import { decodeState, encodeState, type State, type Tab } from "./state";
+import { atPlace, decodeState, encodeState, type State, type Tab } from "./state";
 import { firstState, growth, availableTabs, noGrowthReason, TAB_TITLES } from "./start";
 import { SumView } from "./sumview";
 import { summary, summedNote, type GrowthRow, type GrowthTotal } from "./summary";
@@ -54,7 +56,9 @@ export class App {
   private readonly functions: SumView;
   private readonly libraries: SumView;
   private readonly changes: ChangesView;
-  private readonly java = new JavaView();
+  readonly explorer: Explorer;
+  /** Index of the Java heap that the explorer shows. */
+  private explored = -1;
   private readonly timeline: Timeline;
   /** Memory over time, for each recording that contains readings. */
   readonly memories: MemoryPanel[];
@@ -82,7 +86,7 @@ export class App {
     readonly root: HTMLElement,
     readonly header: Header,
     readonly profile: Profile,
-    readonly javas: JavaHeap[],
+    readonly javas: (() => Promise<Offline>)[],
   ) {
     this.stage = new Stage(profile);
     this.tabs = availableTabs(header);
@@ -128,8 +132,11 @@ export class App {
     this.timeline = new Timeline(profile, { pick: (dump, base) => this.change({ dump, base }) }, this.memories);
     this.theme = new ThemeSwitch(() => this.show());
     this.graph = h("div", { class: "graph" }, h("div", { class: "canvas-side" }, this.flame.element, this.legend), this.details.element);
-    this.javaPick = h("select", { "aria-label": "Java heap", onchange: () => this.change({ java: Number(this.javaPick.value) }) });
+    this.javaPick = h("select", { "aria-label": "Java heap", onchange: () => this.change({ tab: "java", java: Number(this.javaPick.value) }) });
     fill(this.javaPick, ...(header.java ?? []).map((heap, i) => h("option", { value: i }, `${sanitize(heap.name)}${heap.label ? ` @${sanitize(heap.label)}` : heap.number !== null ? ` #${heap.number}` : ""}`)));
+    const pick = javas.length > 1 ? h("label", { class: "labelled" }, h("span", { class: "soft" }, "Heap dump"), this.javaPick) : null;
+    this.explorer = new Explorer(h("div"), h("div", { class: "bar" }, pick));
+    this.explorer.element.firstElementChild!.append(this.explorer.search);
     this.build();
     addEventListener("popstate", (event) => this.restore(event.state as { at?: number } | null));
     addEventListener("beforeprint", () => this.theme.printing(true));
@@ -199,9 +206,14 @@ export class App {
     const last = this.header.series[this.header.dumps[this.start.dump]?.series ?? 0]?.dumps ?? [];
     fill(
       this.cards,
-      summary(this.header, this.start.dump, this.state.dump, this.javas, rows, total, why, {
+      summary(this.header, this.start.dump, this.state.dump, rows, total, why, {
         tab: (tab) => {
           this.change({ tab });
+          this.panel.focus({ preventScroll: true });
+          this.panel.scrollIntoView({ block: "start" });
+        },
+        leaks: () => {
+          location.hash = encode({ view: "leaks" });
           this.panel.focus({ preventScroll: true });
           this.panel.scrollIntoView({ block: "start" });
         },
@@ -248,7 +260,8 @@ export class App {
       this.top = this.at;
       history.replaceState({ at: this.at }, "");
     }
-    this.state = decodeState(location.hash, this.start, this.header.dumps.length, this.javas.length);
+    if (isPlace(location.hash)) this.state = atPlace(this.state, location.hash, this.start, this.javas.length);
+    else this.state = decodeState(location.hash, this.start, this.header.dumps.length, this.javas.length);
     void this.apply();
   }
 
@@ -334,7 +347,7 @@ export class App {
     this.panel.setAttribute("aria-labelledby", `heaptap-tab-${tab}`);
     this.panel.dataset["tab"] = tab;
     if (document.activeElement !== this.search) this.search.value = state.search;
-    const stacks = tab !== "info" && tab !== "java" && tab !== "suspects";
+    const stacks = tab !== "info" && tab !== "java";
     this.toolbar.element.hidden = !stacks;
     if (scene && this.zoomed) {
       this.toolbar.show(scene, this.zoomed, this.at > 0, this.at < this.top);
@@ -344,7 +357,6 @@ export class App {
     fill(this.summed, summedNote(this.header, state.dump));
     if (this.memories.length > 0 && this.cardsOf !== state.dump) this.fillCards(...this.grown);
     this.panelOf(tab);
-    const heap = this.javas[state.java];
     if (tab === "flame" && scene && this.zoomed) {
       this.flame.show(scene, this.zoomed, this.selected, this.hits, currentTheme());
       this.details.show(scene, this.treeOf(this.selected), this.selected);
@@ -357,15 +369,13 @@ export class App {
       this.libraries.show(scene, "library");
     } else if (tab === "changes" && scene) {
       this.changes.show(scene);
-    } else if (tab === "java" && heap) {
-      this.java.show(heap);
+    } else if (tab === "java") {
+      void this.explore(state.java);
     }
     this.announce(tab);
   }
 
   private panelOf(tab: Tab): void {
-    const heap = this.javas[this.state.java];
-    const pick = this.javas.length > 1 ? h("div", { class: "bar" }, h("label", { class: "labelled" }, h("span", { class: "soft" }, "Heap dump"), this.javaPick)) : null;
     this.javaPick.value = String(this.state.java);
     const parts: Record<Tab, () => (Node | null)[]> = {
       flame: () => [this.graph],
@@ -373,13 +383,32 @@ export class App {
       functions: () => [this.functions.element],
       libraries: () => [this.libraries.element],
       changes: () => [this.changes.element],
-      java: () => [pick, this.java.element],
-      suspects: () => [pick, heap ? this.java.suspects(heap) : null],
-      info: () => [(this.infoElement ??= infoPage(this.header, this.javas, (text) => this.say(text)))],
+      java: () => [this.explorer.element],
+      info: () => [(this.infoElement ??= infoPage(this.header, (text) => this.say(text)))],
     };
     const wanted = parts[tab]().filter((part): part is Node => part !== null);
     const same = wanted.length === this.panel.childNodes.length && wanted.every((part, i) => part === this.panel.childNodes[i]);
     if (!same) this.panel.replaceChildren(...wanted);
+  }
+
+  /** Shows the place in the address of a Java heap; without one, its changes or an overview. */
+  private async explore(at: number): Promise<void> {
+    if (at !== this.explored) {
+      let file: Offline;
+      try {
+        file = await this.javas[at]!();
+      } catch (error) {
+        this.explorer.fail(`Cannot read the answers about this heap: ${String(error)}.`);
+        return;
+      }
+      if (this.state.java !== at) return;
+      this.explored = at;
+      this.explorer.forget();
+      setHeap(at === this.start.java ? null : at);
+      answerFrom(file);
+      this.explorer.meta = await ask<Meta>("meta");
+    }
+    await this.explorer.show(isPlace(location.hash) ? location.hash : encode({ view: this.explorer.meta?.before ? "compare" : "overview" }));
   }
 
   private announce(tab: Tab): void {

@@ -1,7 +1,8 @@
 // Decodes the page's data blocks to a Profile: base64, inflate, varints (viewer/README.md). Rejects
 // invalid data with messages for the page.
 
-import { FORMAT, type Header, type JavaHeap } from "./format";
+import { Offline } from "./explore/offline";
+import { FORMAT, type Header } from "./format";
 import { sanitize } from "./names";
 import type { Dump, Frames, Functions, Library, Nodes, Profile } from "./profile";
 
@@ -125,7 +126,9 @@ export function parseReport(data: Uint8Array): ReportData {
     section(name) {
       const section = sections.get(name);
       if (!section) throw new DataError(`section ${name} of the data is missing`);
-      return data.subarray(start + section.offset, start + section.offset + section.length);
+      const bytes = data.subarray(start + section.offset, start + section.offset + section.length);
+      if (bytes.length !== section.length) throw new DataError("a section of the data is truncated");
+      return bytes;
     },
   };
 }
@@ -290,7 +293,8 @@ export function readProfile({ header, section: sectionOf }: ReportData): Profile
   };
 }
 
-/** Returns a Java heap of the data. */
-export function readJava({ section }: ReportData, name: string): JavaHeap {
-  return JSON.parse(new TextDecoder().decode(section(name))) as JavaHeap;
+/** Returns what unpacks the answers about a Java heap of the data. */
+export function readJava({ section }: ReportData, name: string): () => Promise<Offline> {
+  const packed = section(name);
+  return () => Offline.unpack(packed);
 }

@@ -129,6 +129,8 @@ export interface JavaFacts {
   native: number;
   /** Name of the dump that it is compared with. */
   compared_with?: string | null;
+  /** The most severe first. */
+  leaks: { class: string; retained: number }[];
 }
 
 /** Readings in chronological order, in columns. `breaks` are rows that are not connected to the previous row. */
@@ -219,81 +221,4 @@ export interface Header {
   timeline?: TimelineFacts | null;
   timelines?: RecordedFacts[] | null;
   reconcile?: ReconciledFacts[] | null;
-}
-
-/** Rows of a table by class or package, in columns. */
-export interface JavaRows {
-  name: number[];
-  count: number[];
-  shallow: number[];
-  native: number[];
-  retained: number[];
-}
-
-export interface JavaStep {
-  class: number;
-  status?: string | null;
-  reason?: number | null;
-  reference?: number | null;
-  suspect?: boolean | null;
-  /** Number of omitted steps before it. */
-  left_out?: number;
-}
-
-export interface JavaSizes {
-  count: number[];
-  shallow: number[];
-  native: number[];
-  retained: number[];
-}
-
-/** Changes of a heap since another dump by class, and paths to the roots from objects of grown classes. */
-export interface JavaChange {
-  since: string;
-  headline: string;
-  of_two_kinds: boolean;
-  name: number[];
-  status: string[];
-  before: JavaSizes;
-  after: JavaSizes;
-  /** In preorder; the first level references the objects of the class. */
-  held: { class: number; pop: number[]; label: number[]; count: number[]; root: number[] }[];
-}
-
-export interface JavaSuspect {
-  class: number;
-  what: string;
-  certainty: string;
-  of_platform?: boolean | null;
-  count: number;
-  retained: number;
-  advice?: number | null;
-  root?: number | null;
-  path: JavaStep[];
-}
-
-export interface JavaHeap {
-  name: string;
-  size_model?: string | null;
-  facts: Fact[];
-  warnings: Warning[];
-  strings: string[];
-  histogram: JavaRows;
-  packages: JavaRows;
-  dominators: {
-    pop: number[];
-    label: number[];
-    id: (string | null)[];
-    count: number[];
-    shallow: number[];
-    retained: number[];
-    below: number[];
-    left_out: number;
-  } | null;
-  tree: { pop: number[]; label: number[]; count: number[]; bytes: number[] } | null;
-  suspects: JavaSuspect[];
-  largest: { label: number; id: string | null; retained: number; root?: number | null; path: JavaStep[] }[];
-  unheld?: { class: number; count: number; what: string }[];
-  notes?: string[];
-  change?: JavaChange;
 }

@@ -3,7 +3,7 @@
 
 import { button, h, name, sentence } from "./dom";
 import { copyToClipboard } from "./copy";
-import type { Header, JavaHeap, Warning } from "./format";
+import type { Header, Warning } from "./format";
 import { sanitize } from "./names";
 import { reconciled } from "./reconcile";
 import { bytes, counted, percent, thousands } from "./units";
@@ -23,7 +23,7 @@ function formatTime(wall: number | null | undefined): string {
   return Number.isFinite(date.getTime()) ? date.toISOString().replace("T", " ").replace(/\.\d+Z/, " UTC") : "";
 }
 
-export function infoPage(header: Header, javas: JavaHeap[], say: (text: string) => void): HTMLElement {
+export function infoPage(header: Header, say: (text: string) => void): HTMLElement {
   const page = h("div", { class: "scroll info", tabindex: 0, role: "region", "aria-label": "Recording" });
   const section = (title: string, ...children: (Node | null)[]): void => {
     page.append(h("section", null, h("h2", null, title), ...children));
@@ -127,14 +127,6 @@ export function infoPage(header: Header, javas: JavaHeap[], say: (text: string) 
           ),
         ),
       ),
-    );
-  }
-  for (const java of javas) {
-    section(
-      `Java heap of ${sanitize(java.name)}`,
-      h("dl", null, ...java.facts.flatMap((fact) => [h("dt", null, name(fact.name)), h("dd", null, name(fact.value))])),
-      java.size_model ? h("p", { class: "hint" }, name(java.size_model)) : null,
-      ...java.warnings.map(warningOf),
     );
   }
   const figures = header.reconcile ?? [];

@@ -19,6 +19,10 @@ export function bindKeys(app: App): void {
   const { help } = app;
   addEventListener("keydown", (event) => {
     if (event.defaultPrevented || help.open) return;
+    if (app.state.tab === "java" && app.explorer.key(event)) {
+      event.preventDefault();
+      return;
+    }
     const target = event.target as HTMLElement;
     const typing = target.matches("input:not([type=checkbox]), textarea, select");
     if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z" && !typing) {

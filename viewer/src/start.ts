@@ -18,7 +18,6 @@ export const TAB_TITLES: Record<Tab, string> = {
   libraries: "Libraries",
   changes: "Difference",
   java: "Java heap",
-  suspects: "Leaks",
   info: "Info",
 };
 
@@ -26,7 +25,7 @@ export function availableTabs(header: Header): Tab[] {
   const tabs: Tab[] = [];
   if (header.dumps.length > 0) tabs.push("flame", "tree", "functions", "libraries");
   if (header.dumps.length > 1) tabs.push("changes");
-  if (header.java && header.java.length > 0) tabs.push("java", "suspects");
+  if (header.java && header.java.length > 0) tabs.push("java");
   tabs.push("info");
   return tabs;
 }

@@ -2,11 +2,12 @@
 // addresses show the initial state. Frames are stored as hashes of their names, because IDs differ
 // between reports.
 
+import { heapOf, isPlace } from "./explore/place";
 import { MAX_PATTERN_LENGTH, MAX_FILTERS } from "./filter";
 import type { Grouping } from "./keys";
 import type { DiffWidth } from "./values";
 
-export const TABS = ["flame", "tree", "functions", "libraries", "changes", "java", "suspects", "info"] as const;
+export const TABS = ["flame", "tree", "functions", "libraries", "changes", "java", "info"] as const;
 export type Tab = (typeof TABS)[number];
 
 export type ViewKind = "top-down" | "bottom-up" | "sandwich";
@@ -82,8 +83,15 @@ function readPath(text: string): number[] {
   return hashes;
 }
 
+/** Returns a state at a place in a Java heap; the rest is as it was. */
+export function atPlace(state: State, hash: string, start: State, javas: number): State {
+  const heap = heapOf(hash) ?? start.java;
+  return { ...state, tab: "java", java: heap < javas ? heap : start.java };
+}
+
 /** Parses the part of the address after `#`. Missing and invalid values are taken from `start`. */
 export function decodeState(hash: string, start: State, dumps: number, javas: number): State {
+  if (isPlace(hash)) return atPlace(start, hash, start, javas);
   const state: State = { ...start, filters: [], zoom: [], selected: [], search: "" };
   if (hash.length > MAX_ADDRESS_LENGTH) return { ...start };
   const fields = new Map<string, string[]>();

@@ -1,7 +1,7 @@
 // Cards of the first screen: memory by kind, growth, and where to look next.
 
 import { button, h, name } from "./dom";
-import type { Header, JavaHeap } from "./format";
+import type { Header } from "./format";
 import { dumpName, sanitize } from "./names";
 import { whereAt } from "./readings";
 import { measureTitle } from "./details";
@@ -24,6 +24,8 @@ export interface GrowthTotal {
 
 export interface SummaryEvents {
   tab(tab: Tab): void;
+  /** The leaks of the Java heap. */
+  leaks(): void;
   grown(row: GrowthRow): void;
   compare(): void;
 }
@@ -152,41 +154,38 @@ interface Leak {
 }
 
 /** Returns the most severe leak of each Java heap, without duplicates. */
-export function worstLeaks(header: Header, javas: JavaHeap[]): Leak[] {
-  const process = (place: number): string => `${header.java?.[place]?.process ?? ""}`;
-  const nameIn = (java: JavaHeap, of: number): string => java.strings[of] ?? "";
+export function worstLeaks(header: Header): Leak[] {
+  const heaps = header.java ?? [];
   const leaks = new Map<string, Leak>();
-  javas.forEach((java, place) => {
-    const worst = java.suspects[0];
-    if (!worst) return;
-    const name = nameIn(java, worst.class);
-    const key = `${process(place)}\n${name}`;
-    if (leaks.has(key)) return;
-    const dumps = javas.filter((_, other) => process(other) === process(place));
+  for (const { process, leaks: found } of heaps) {
+    const worst = found[0];
+    const key = `${process ?? ""}\n${worst?.class}`;
+    if (!worst || leaks.has(key)) continue;
+    const dumps = heaps.filter((other) => other.process === process);
     const retained = dumps.map((dump) => {
-      const found = dump.suspects.filter((suspect) => nameIn(dump, suspect.class) === name);
-      return found.length === 0 ? null : found.reduce((sum, suspect) => sum + suspect.retained, 0);
+      const same = dump.leaks.filter((leak) => leak.class === worst.class);
+      return same.length === 0 ? null : same.reduce((sum, leak) => sum + leak.retained, 0);
     });
-    leaks.set(key, { name, retained });
-  });
+    leaks.set(key, { name: worst.class, retained });
+  }
   return [...leaks.values()];
 }
 
-function nextCard(header: Header, javas: JavaHeap[], events: SummaryEvents): HTMLElement {
+function nextCard(header: Header, events: SummaryEvents): HTMLElement {
   const card = h("section", { class: "card", "aria-label": "Where to look next" }, h("h2", null, "Where to look next"));
   const list = h("ul", { class: "ranked" });
-  const go = (words: string, tab: Tab, tag: string | null = null, urgent = false, title: string | null = null): void => {
-    const item = button("", { class: "link", title, onclick: () => events.tab(tab) });
+  const go = (words: string, tab: Tab | "leaks", tag: string | null = null, urgent = false, title: string | null = null): void => {
+    const item = button("", { class: "link", title, onclick: () => (tab === "leaks" ? events.leaks() : events.tab(tab)) });
     item.append(h("bdi", null, words));
     if (tag) item.append(h("span", { class: `tag ${urgent ? "bad" : ""}` }, tag));
     list.append(h("li", null, item));
   };
-  for (const leak of worstLeaks(header, javas)) {
+  for (const leak of worstLeaks(header)) {
     const sizes = leak.retained.map((size) => (size === null ? "–" : bytes(size)));
     const first = sizes[0]!;
     const last = sizes[sizes.length - 1]!;
     const tag = sizes.length === 1 ? first : `${first} → ${last}`;
-    go(`Leaked: ${sanitize(leak.name)}`, "suspects", tag, true, sizes.length > 1 ? `Retained in each dump: ${sizes.join(", ")}` : null);
+    go(`Leaked: ${sanitize(leak.name)}`, "leaks", tag, true, sizes.length > 1 ? `Retained in each dump: ${sizes.join(", ")}` : null);
   }
   if (header.reconcile && header.reconcile.length > 0) go("Why heapprofd, meminfo and RSS differ", "info");
   if (header.warnings.length > 0) {
@@ -202,7 +201,7 @@ function nextCard(header: Header, javas: JavaHeap[], events: SummaryEvents): HTM
     go("Largest functions", "functions");
     go("Largest libraries", "libraries");
   }
-  if (javas.length > 0) go("Java classes and dominators", "java");
+  if (header.java && header.java.length > 0) go("Java heap", "java");
   card.append(list);
   return card;
 }
@@ -233,7 +232,6 @@ export function summary(
   place: number,
   /** Index of the shown dump. */
   shownDump: number,
-  javas: JavaHeap[],
   rows: GrowthRow[],
   total: GrowthTotal | null,
   /** Reason why there is no total. */
@@ -245,6 +243,6 @@ export function summary(
     { class: "cards" },
     memoryCard(header, place, shownDump),
     header.dumps.length > 0 ? growthCard(rows, total, reason, events) : null,
-    nextCard(header, javas, events),
+    nextCard(header, events),
   );
 }

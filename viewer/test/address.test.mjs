@@ -26,7 +26,7 @@ test("20: an address restores the state", async () => {
     { tab: "tree", dump: 1, base: 0, width: "change" },
     { tab: "flame", base: null, view: "top-down", filters: ["SS: decode & more = #1", "HF: /^std::(a|b)/i"], search: "größe %41 &f=x" },
     { tab: "functions", filters: [], by: "line", allFrames: true, foldRecursion: true, foldChains: true, up: true },
-    { tab: "suspects" },
+    { tab: "java" },
     { tab: "flame", filters: ["P: decode"], view: "sandwich", by: "function" },
   ];
   for (const patch of states) {

@@ -3,7 +3,7 @@
 
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { deflateSync } from "node:zlib";
+import { deflateSync, gzipSync } from "node:zlib";
 import { fileURLToPath } from "node:url";
 
 const dist = (name) => readFileSync(fileURLToPath(new URL(`../dist/${name}`, import.meta.url)), "utf8");
@@ -187,7 +187,7 @@ function encodeTables(model) {
   sections.push(["frames", columns(frames, ["delta", "delta", "varint", "varint"])]);
   sections.push(["nodes", model.nodes]);
   model.dumpSections.forEach((bytes, i) => sections.push([`dump.${i}`, bytes]));
-  java.forEach((heap, i) => sections.push([`java.${i}`, Buffer.from(JSON.stringify(heap))]));
+  java.forEach((heap, i) => sections.push([`java.${i}`, gzipSync(JSON.stringify(heap.store))]));
 
   const facts = dumps.map(({ stacks: _, table, ...dump }, i) => ({
     number: i + 1,
@@ -240,7 +240,7 @@ function encodeTables(model) {
     growth: [],
     diff: null,
     folded: null,
-    java: java.map((heap, i) => ({ section: `java.${i}`, name: heap.name, number: i + 1, label: null, pid: 4242, process: heap.name, time_ms: null, wall_ms: null, objects: 0, shallow: 0, native: 0, compared_with: heap.change?.since ?? null })),
+    java: java.map((heap, i) => ({ section: `java.${i}`, name: heap.name, number: i + 1, label: null, pid: 4242, process: heap.name, time_ms: null, wall_ms: null, objects: 0, shallow: 0, native: 0, compared_with: heap.compared_with ?? null, leaks: heap.leaks })),
     ...more,
   };
   const json = Buffer.from(JSON.stringify(full), "utf8");

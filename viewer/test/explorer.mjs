@@ -51,7 +51,7 @@ export async function explorers() {
 /** Waits until a view with that text is complete. */
 export async function shown(page, text) {
   await page.waitForFunction((text) => {
-    const main = document.querySelector("main");
+    const main = document.querySelector(".explored");
     return main && !main.hasAttribute("aria-busy") && main.textContent.includes(text);
   }, text);
 }

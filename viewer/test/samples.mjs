@@ -92,63 +92,95 @@ export function game(more = {}) {
   });
 }
 
+const size = (java_bytes, native_bytes = 0, count = 1) => ({ count, java_bytes, native_bytes });
+const kept = (bytes, count = 1) => ({ bytes, native_bytes: 0, count });
+const table = (rows) => ({ total: rows.length, rows });
+const classRow = (name, count, shallow_bytes, native_bytes, retained) => ({ name, count, shallow_bytes, native_bytes, retained: size(retained) });
+const objectRow = (id, name, shallow_bytes, retained) => ({ id, name, shallow_bytes, native_bytes: 0, retained: size(retained) });
+const heapFacts = (path, label = null) => ({ path, number: 1, dumps: 1, label, source: "heap-graph", version: null, process: "com.example.app", pid: 4242, time: null, reason: null, sizes: "dump", excluded: ["weak"], warnings: [] });
+
+/** A Java heap with its answers: `store` is as src/explored/store.rs packs it. */
+export function javaHeap() {
+  const activity = objectRow("0x12c0", "com.example.app.MainActivity", 1000, 8_100_000);
+  const bitmap = objectRow("0x12d0", "android.graphics.Bitmap", 80, 8_000_400);
+  const unknown = { status: "unknown", certainty: "confirmed", reason: "" };
+  const leaking = { status: "leaking", certainty: "confirmed", reason: "mDestroyed is true" };
+  const object = (row, more) => ({ ...row, superclasses: ["java.lang.Object"], heap: "app", root: null, dominators: [], depth: 0, length: null, referrers: 1, allocated_at: [], bitmap: null, verdict: unknown, ...more });
+  const byClass = [
+    classRow("com.example.app.MainActivity", 3, 3000, 0, 9_000_000),
+    classRow("android.graphics.Bitmap", 5, 400, 8_000_000, 8_000_400),
+    classRow("byte[]", 7, 700_000, 0, 700_000),
+    classRow("java.lang.String", 90, 3600, 0, 10_000),
+  ];
+  const nothing = { count: 0, wasted_bytes: 0, groups: [] };
+  const flame = { nodes: [{ above: null, name: 0, root: "sticky class", is_native: false, own_count: 3, own_bytes: 3000, count: 105, bytes: 9_000_000 }, { above: 0, name: 1, root: null, is_native: false, own_count: 5, own_bytes: 400, count: 5, bytes: 8_000_400 }], names: ["com.example.app.MainActivity", "android.graphics.Bitmap"], count: 105, bytes: 9_000_000, left_out: 0, is_folded: false };
+  const step = (id, name, status, reference, suspect) => ({ id, class: name, status, reason: "", reference, suspect });
+  const answers = {
+    "meta?": { step: "", built: [], heap: heapFacts("dump"), out_of_memory: null, before: null, change: null, error: null, contents: false, sql: false, objects: 120, classes: 4, roots: 2, reachable: size(1_000_000, 8_000_000, 105), version: "0" },
+    "classes?by=class": table(byClass),
+    "classes?by=package": table([classRow("com.example.app", 3, 3000, 0, 9_000_000)]),
+    "classes?by=superclass": table(byClass),
+    "classes?by=heap": table([classRow("app", 105, 707_000, 8_000_000, 9_000_000)]),
+    "classes?by=loader": table([]),
+    "objects?": table([activity, bitmap]),
+    "objects?top=": table([activity]),
+    "objects?class=com.example.app.MainActivity": table([activity]),
+    "objects?dominated=0x12c0": table([bitmap]),
+    "objects?dominated=0x12d0": table([]),
+    "object?id=0x12c0": object(activity, { verdict: leaking, root: "sticky class" }),
+    "object?id=0x12d0": object(bitmap, { dominators: [activity], depth: 1 }),
+    "fields?id=0x12c0": table([{ name: "mBitmap", type_name: "android.graphics.Bitmap", declared_in: null, is_static: false, value: null, object: bitmap }]),
+    "fields?id=0x12d0": table([]),
+    "referrers?id=0x12c0": table([]),
+    "referrers?id=0x12d0": table([{ ...activity, reference: "MainActivity.mBitmap" }]),
+    "path?id=0x12c0": { root: "sticky class", steps: [{ ...activity, reference: null, left_out: 0, verdict: leaking }], length: 1 },
+    "path?id=0x12d0": { root: "sticky class", steps: [{ ...activity, reference: null, left_out: 0, verdict: leaking }, { ...bitmap, reference: "MainActivity.mBitmap", left_out: 0, verdict: unknown }], length: 2 },
+    "holders?class=com.example.app.MainActivity": [{ above: null, name: "java.lang.String.mContext", count: 1, root: null }, { above: 0, name: "app.Keeper.LIST", count: 1, root: "sticky class" }],
+    "treemap?": { cells: [{ ...activity, above: null, bytes: 8_100_000, own_bytes: 1000, rest: 0, rest_bytes: 0 }] },
+    "flame?tree=paths": flame,
+    "flame?tree=dominators": flame,
+    "bitmaps?": table([]),
+    "leaks?": {
+      objects: 2,
+      retained: kept(9_000_000, 2),
+      groups_total: 1,
+      groups: [
+        {
+          signature: "a",
+          what: "destroyed Activity",
+          class: "com.example.app.MainActivity",
+          certainty: "confirmed",
+          library: null,
+          count: 2,
+          retained: kept(9_000_000, 2),
+          root: "the static field sInstance",
+          path: [step("0x1000", "java.lang.String", "not-leaking", "mContext", true), step("0x12c0", "com.example.app.MainActivity", "leaking", null, false)],
+          advice: "Clear the reference in onDestroy.",
+          leaks: [{ id: "0x12c0", reason: "mDestroyed is true", retained: kept(9_000_000) }],
+        },
+      ],
+      not_analyzed: [],
+    },
+    "waste?": { wasted_bytes: 0, strings: nothing, arrays: nothing, bitmaps: nothing, collections: [], oversized_collections: [], sparse_arrays: [], boxed: [], not_analyzed: [] },
+  };
+  return { name: "com.example.app", leaks: [{ class: "com.example.app.MainActivity", retained: 9_000_000 }], store: { answers, kept: { objects: 2, command: "heaptap explore dump" } } };
+}
+
 /** The same as it became of another dump: events in a list grew, a cache shrank. */
 export function comparedHeap() {
   const heap = javaHeap();
-  const [event, list, keeper, turns, cache] = ["app.Event", "Event.next", "app.Keeper.LIST", "system class", "app.Cache"].map((text) => heap.strings.push(text) - 1);
-  heap.change = {
-    since: "before.hprof",
-    headline: "1.0 MiB → 1.5 MiB: +512.0 KiB in +80 objects",
-    of_two_kinds: false,
-    name: [event, 1, cache],
-    status: ["grown", "new", "shrunk"],
-    before: { count: [100, 0, 9], shallow: [2400, 0, 9000], native: [0, 0, 0], retained: [102_400, 0, 90_000] },
-    after: { count: [180, 7, 4], shallow: [4320, 700, 4000], native: [600_000, 0, 0], retained: [184_320, 700, 40_000] },
-    held: [{ class: event, pop: [0, 0], label: [list, keeper], count: [180, 1], root: [0, turns] }],
-  };
-  return heap;
-}
-
-export function javaHeap() {
-  return {
-    name: "com.example.app",
-    size_model: "sizes as ART reports them",
-    facts: [{ name: "source", value: "heap graph" }],
-    warnings: [],
-    strings: ["", "byte[]", "com.example.app.MainActivity", "android.graphics.Bitmap", "java.lang.String", "<root>", "mContext", "Clear the reference in onDestroy.", "the static field sInstance", "com.example.app"],
-    histogram: { name: [1, 2, 3, 4], count: [7, 3, 5, 90], shallow: [700000, 3000, 400, 3600], native: [0, 0, 8_000_000, 0], retained: [700000, 9_000_000, 8_000_400, 10_000] },
-    packages: { name: [9], count: [3], shallow: [3000], native: [0], retained: [9_000_000] },
-    dominators: {
-      pop: [0, 0, 0, 1, 2],
-      label: [5, 2, 3, 1, 4],
-      id: [null, "0x12c0", "0x12d0", "0x12e0", "0x12f0"],
-      count: [1, 1, 1, 1, 90],
-      shallow: [0, 1000, 80, 100000, 3600],
-      retained: [9_000_000, 8_100_000, 8_000_400, 100000, 10000],
-      below: [104, 3, 0, 0, 0],
-      left_out: 12,
-    },
-    tree: { pop: [0, 0, 0], label: [5, 2, 3], count: [105, 3, 5], bytes: [9_000_000, 8_900_000, 8_000_400] },
-    suspects: [
-      {
-        class: 2,
-        what: "activity-destroyed",
-        certainty: "certain",
-        of_platform: false,
-        count: 2,
-        retained: 9_000_000,
-        advice: 7,
-        root: 8,
-        path: [
-          { class: 4, status: "not-leaking", reason: null, reference: 6, suspect: true },
-          { class: 2, status: "leaking", reason: 8, reference: 0, suspect: false },
-        ],
-      },
-    ],
-    largest: [{ label: 3, id: "0x12d0", retained: 8_000_400, path: [{ class: 2, reference: 6 }] }],
-    unheld: [],
-    notes: [],
-  };
+  const figures = (count, shallow_bytes, native_bytes, retained_bytes) => ({ count, shallow_bytes, native_bytes, retained_bytes, retained_native_bytes: 0 });
+  const row = (name, status, before, after) => ({ name, status, before: figures(...before), after: figures(...after) });
+  const event = row("app.Event", "grown", [100, 2400, 0, 102_400], [180, 4320, 600_000, 184_320]);
+  Object.assign(heap.store.answers, {
+    "changes?": table([event, row("byte[]", "new", [0, 0, 0, 0], [7, 700, 0, 700]), row("app.Cache", "shrunk", [9, 9000, 0, 90_000], [4, 4000, 0, 40_000])]),
+    "changed-leaks?": [{ signature: "a", what: "destroyed Activity", class: "com.example.app.MainActivity", path: "", status: "new", before_count: 0, after_count: 2, before_bytes: 0, after_bytes: 9_000_000 }],
+    "changed-dominators?": [{ ...row("class app.Keeper", "grown", [1, 100, 0, 102_400], [1, 100, 0, 184_320]), depth: 0 }, { ...event, depth: 1 }],
+  });
+  const meta = heap.store.answers["meta?"];
+  meta.before = heapFacts("before.hprof");
+  meta.change = { before: figures(100, 1_048_576, 0, 0), after: figures(180, 1_572_864, 0, 0) };
+  return { ...heap, compared_with: "before.hprof" };
 }
 
 const rows = (ms, columns, { source = 1, breaks = [] } = {}) => ({ ms, source: ms.map(() => source), breaks, columns });

@@ -11,9 +11,9 @@ const [native, java, readme, folder] = process.argv.slice(2);
 if (native === "--explore") {
   const chromium = await browser({ viewport: { width: 1280, height: 800 } });
   const page = await chromium.context.newPage();
-  await page.goto(`file://${resolve(java)}`);
+  await page.goto(`file://${resolve(java)}#/overview`);
   await page.waitForSelector(".leaks article");
-  await page.waitForFunction(() => document.querySelector("main").textContent.includes("could be saved"));
+  await page.waitForFunction(() => document.querySelector(".explored").textContent.includes("could be saved"));
   await page.screenshot({ path: readme });
   await chromium.close();
   console.log(readme);
@@ -42,6 +42,6 @@ if (folder) {
   await picture(native, to("sandwich"), { hash: "#v=1&view=sandwich&f=P%3A%20Append&q=telemetry" });
   await picture(native, to("stacks"), { hash: "#v=1&tab=tree" });
   await picture(native, to("info"), { hash: "#v=1&tab=info", full: true });
-  await picture(java, to("classes"), { dark: true });
-  await picture(java, to("suspects"), { hash: "#v=1&tab=suspects" });
+  await picture(java, to("classes"), { dark: true, hash: "#/classes" });
+  await picture(java, to("leaks"), { hash: "#/leaks" });
 }

@@ -41,7 +41,7 @@ test("30: empty, and a single box", async () => {
 
   const java = await chromium.open(encode({ java: [javaHeap()] }));
   await everywhere(java);
-  assert.deepEqual(await inApp(java, (app) => app.tabs), ["java", "suspects", "info"]);
+  assert.deepEqual(await inApp(java, (app) => app.tabs), ["java", "info"]);
   await java.close();
 });
 

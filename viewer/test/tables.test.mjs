@@ -128,47 +128,66 @@ test("25: copied and saved content is exact to the byte", async () => {
   await page.close();
 });
 
-test("25b: Java heaps: classes, the tree that unfolds, suspects with their path", async () => {
+const explored = async (page, text) => {
+  await page.waitForFunction((text) => {
+    const views = document.querySelector(".explored");
+    return views && !views.hasAttribute("aria-busy") && views.textContent.includes(text);
+  }, text);
+};
+
+test("25b: a Java heap is explored with the answers of the page; other tabs keep their state", async () => {
   const page = await chromium.open(game());
-  await look(page, { tab: "java" });
-  assert.deepEqual(await cells(page, 0), ["com.example.app.MainActivity", "android.graphics.Bitmap", "byte[]", "java.lang.String"]);
-  await page.fill(".pane input[type=search]", "bitmap");
-  assert.deepEqual(await cells(page, 0), ["android.graphics.Bitmap"]);
-  await page.getByRole("button", { name: "Dominator tree" }).click();
-  const rows = page.locator(".table-scroll tbody tr[data-row]");
-  assert.equal(await rows.count(), 3, "the root stands open");
-  await rows.nth(1).locator(".twist").click();
-  assert.equal(await rows.count(), 5);
-  assert.equal(await rows.nth(2).getAttribute("aria-level"), "3");
-  await look(page, { tab: "suspects" });
-  const suspect = page.locator("details.card").first();
-  assert.match(await suspect.textContent(), /MainActivity.*certain.*activity destroyed.*Clear the reference in onDestroy/s);
-  assert.equal(await suspect.locator("code.suspect").textContent(), ".mContext");
-  assert.equal(await suspect.locator("li.leaking").count(), 1);
+  await look(page, { search: "load" });
+  await page.getByRole("tab", { name: "Java heap" }).click();
+  await explored(page, "Largest classes");
+  const views = page.locator(".explorer nav.tabs a");
+  assert.deepEqual(await views.allTextContents(), ["Overview", "Leaks", "Classes", "Objects", "Dominators", "Flame graph", "Bitmaps", "Waste"]);
+  await views.getByText("Classes").click();
+  const names = () => page.locator(".explored .grid tbody tr:not([aria-hidden]) td:first-child").allTextContents();
+  await explored(page, "byte[]");
+  assert.deepEqual(await names(), ["com.example.app.MainActivity", "android.graphics.Bitmap", "byte[]", "java.lang.String"]);
+  await page.keyboard.press("/");
+  await page.keyboard.type("activity");
+  await page.waitForURL(/filter=activity/);
+  await explored(page, "1 row");
+  assert.deepEqual(await names(), ["com.example.app.MainActivity"]);
+  await page.locator(".explored .grid tbody a").first().click();
+  await explored(page, "What holds them");
+  await page.getByText("What holds them").click();
+  await explored(page, "mContext");
+  assert.match(await page.locator(".holders").textContent(), /java\.lang\.String\.mContext.*app\.Keeper\.LIST 1 object GC root: sticky class/s);
+  await page.getByRole("link", { name: "com.example.app.MainActivity" }).first().click();
+  await explored(page, "mDestroyed is true");
+  await page.getByRole("tab", { name: "Flame graph" }).click();
+  assert.equal(await inApp(page, (app) => app.state.search), "load");
+  await page.goBack();
+  await explored(page, "mDestroyed is true");
+  await page.getByRole("button", { name: /^Leaked: com/ }).click();
+  await explored(page, "Clear the reference in onDestroy");
+  assert.equal(await page.locator(".leaks .suspect").textContent(), " → mContext");
+  assert.deepEqual(page.told.errors, []);
   await page.close();
 });
 
-test("25c: with two Java heaps, the page opens on sorted growth, with paths to GC roots", async () => {
+test("25c: with two Java heaps, the page opens on what changed", async () => {
   const page = await chromium.open(encode({ java: [javaHeap(), comparedHeap()] }));
-  const rows = page.locator(".growth > .table-scroll tr[data-row]");
-  const cells = (column) => rows.evaluateAll((rows, column) => rows.map((row) => row.cells[column].textContent), column);
+  await explored(page, "Classes that changed");
+  const cells = (column) => page.locator(".explored .grid tbody tr:not([aria-hidden])").evaluateAll((rows, column) => rows.map((row) => row.cells[column].textContent), column);
   assert.equal(await inApp(page, (app) => app.state.java), 1, "not the one before");
-  assert.match(await page.locator(".growth .headline").textContent(), /\+512\.0 KiB in \+80 objects since before\.hprof/);
-  assert.deepEqual(await cells(0), ["app.Event", "byte[] new", "app.Cache"]);
-  assert.deepEqual(await cells(2), ["+587.8 KiB", "+700 B", "−4.9 KiB"], "own bytes, native ones too");
-  await page.locator(".growth > .table-scroll thead").getByRole("button", { name: "Objects" }).click();
-  assert.deepEqual(await cells(1), ["+80", "+7", "−5"]);
-  await page.locator(".growth > .table-scroll thead").getByRole("button", { name: "Class" }).click();
-  assert.deepEqual(await cells(0), ["app.Cache", "app.Event", "byte[] new"]);
-  const held = page.locator(".held");
-  assert.match(await held.textContent(), /180 × app\.Event.*Event\.next.*app\.Keeper\.LIST root: system class/s);
-  await page.fill(".pane input[type=search]", "cache");
-  await rows.first().click();
-  assert.match(await held.textContent(), /4 × app\.Cache.*heaptap paths/s);
-  await page.getByRole("button", { name: "Show in Classes" }).click();
-  assert.equal(await page.inputValue(".pane input[type=search]"), "app.Cache");
-  await inApp(page, (app) => app.change({ java: 0 }));
-  assert.equal(await page.getByRole("button", { name: "Growth" }).isVisible(), false);
+  assert.match(await page.locator(".explored").textContent(), /\+512\.0 KiB in \+80 objects since before\.hprof/);
+  assert.deepEqual(await cells(0), ["app.Event grown", "byte[] new", "app.Cache shrunk"]);
+  assert.deepEqual(await cells(4), ["+585.9 KiB", "", ""]);
+  assert.match(await page.locator("table[aria-label=Leaks]").textContent(), /new destroyed Activity: com\.example\.app\.MainActivity0 → 2/);
+  assert.match(await page.locator("table[aria-label='Dominator tree']").textContent(), /class app\.Keeper grown.*app\.Event grown\+80\+80\.0 KiB/s);
+  await page.locator(".explored .grid thead").getByRole("link", { name: "Change" }).click();
+  await page.waitForURL(/compare.*sort=count/);
+  await explored(page, "Classes that changed");
+  assert.deepEqual(await cells(2), ["+80", "+7", "−5"]);
+  await page.getByRole("combobox", { name: "Java heap" }).selectOption("0");
+  await explored(page, "Largest classes");
+  assert.equal(await page.getByRole("link", { name: "Compare" }).count(), 0);
+  await page.goBack();
+  await explored(page, "Classes that changed");
   assert.deepEqual(page.told.errors, []);
   await page.close();
 });

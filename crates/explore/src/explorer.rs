@@ -22,7 +22,7 @@ pub struct Explorer {
     shows_contents: bool,
     dominators: OnceLock<Arc<Dominators>>,
     ranking: OnceLock<Ranking>,
-    referrers: OnceLock<Referrers>,
+    referrers: OnceLock<Arc<Referrers>>,
     paths: OnceLock<ShortestPaths>,
     /// By retained size.
     arrays: OnceLock<Vec<ObjectIndex>>,
@@ -59,6 +59,16 @@ pub enum Stage {
     Paths,
 }
 
+impl Stage {
+    pub const ALL: [Stage; 5] = [
+        Stage::Dominators,
+        Stage::Classes,
+        Stage::Ranking,
+        Stage::Referrers,
+        Stage::Paths,
+    ];
+}
+
 impl Explorer {
     /// Creates an explorer without indices. Dominators and paths follow the references that `follow`
     /// follows. Without `shows_contents`, no text or value of the dump is in an answer.
@@ -78,6 +88,13 @@ impl Explorer {
             merged_trees: Default::default(),
             tables: Default::default(),
         }
+    }
+
+    /// Sets dominators that were computed before.
+    #[must_use]
+    pub fn with_dominators(mut self, dominators: Dominators) -> Explorer {
+        self.dominators = OnceLock::from(Arc::new(dominators));
+        self
     }
 
     /// Builds all indices, those first that the first view needs. Calls `on_built` after each, from
@@ -105,6 +122,25 @@ impl Explorer {
             on_built(Stage::Paths);
         };
         parallel::both(sizes, links);
+    }
+
+    /// Computes retained sizes and all tables.
+    pub fn build_tables(&self) {
+        for by in KEYS {
+            self.table(by);
+        }
+    }
+
+    /// Merges the trees of the flame graphs.
+    pub fn build_flames(&self) {
+        for tree in [FlameTree::Paths, FlameTree::Dominators] {
+            self.merged_tree(tree);
+        }
+    }
+
+    /// Finds the shortest paths.
+    pub fn build_paths(&self) {
+        self.paths();
     }
 
     pub fn graph(&self) -> &Arc<HeapGraph> {
@@ -137,9 +173,13 @@ impl Explorer {
     }
 
     /// Returns the reversed references, of all kinds.
-    pub(crate) fn referrers(&self) -> &Referrers {
+    pub(crate) fn referrers(&self) -> &Arc<Referrers> {
         self.referrers
-            .get_or_init(|| Referrers::of(&self.graph, Follow::ALL))
+            .get_or_init(|| Referrers::of(&self.graph, Follow::ALL).into())
+    }
+
+    pub(crate) fn set_referrers(&self, referrers: Arc<Referrers>) {
+        self.referrers.get_or_init(|| referrers);
     }
 
     pub(crate) fn paths(&self) -> &ShortestPaths {
@@ -185,7 +225,8 @@ impl Explorer {
             .get_or_init(|| BitmapList::new(&self.graph, self.dominators()))
     }
 
-    pub(crate) fn table(&self, by: HistogramKey) -> &Histogram {
+    /// Returns the table of reachable objects: that of `heaptap top`.
+    pub fn table(&self, by: HistogramKey) -> &Histogram {
         self.tables[by as usize].get_or_init(|| {
             let scope = ObjectScope::Reachable(self.dominators());
             histogram(&self.graph, scope, by, &Filter::default())

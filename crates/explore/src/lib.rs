@@ -7,6 +7,8 @@
 //! | `ranking` | objects by retained size, of each class and of all |
 //! | `classes` | the table of classes, packages, superclasses, heaps, loaders |
 //! | `objects`, `lists` | lists of objects |
+//! | `largest` | the first rows of those lists |
+//! | `holders` | paths from a class to roots, merged |
 //! | `object` | one object: facts, fields, referrers, path, dominators |
 //! | `search` | search in long lists |
 //! | `bitmaps`, `bitmap_list` | bitmaps, equal ones, their pixels |
@@ -23,6 +25,8 @@ mod bitmaps;
 mod classes;
 mod explorer;
 mod flame;
+mod holders;
+mod largest;
 mod lists;
 mod merged_tree;
 mod object;
@@ -39,10 +43,12 @@ pub use bitmaps::{BitmapFacts, BitmapRow, Picture};
 pub use classes::{ClassQuery, ClassRow, ClassSort};
 pub use explorer::{Explorer, Stage};
 pub use flame::{Flame, FlameNode};
+pub use holders::HolderRow;
+pub use largest::Largest;
 pub use lists::{ObjectList, ObjectSort};
 pub use merged_tree::FlameTree;
 pub use object::{FieldRow, ObjectFacts, PathAnswer, PathStep, ReferrerRow, VerdictRow};
 pub use objects::{ObjectQuery, ObjectRow};
-pub use page::{file_page, page};
+pub use page::page;
 pub use search::{Found, FoundRow, SearchList, SearchQuery};
 pub use treemap::{Cell, Treemap};

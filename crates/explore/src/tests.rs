@@ -362,3 +362,46 @@ fn objects_are_found_by_their_ids() {
     assert_eq!(explorer.find("0xfffffff1"), None);
     assert_eq!(explorer.find("list"), None);
 }
+
+#[test]
+fn the_largest_objects_are_the_first_of_the_lists() {
+    let (explorer, _) = explorer();
+    let classes = ["app.Node".to_owned(), "app.Nothing".to_owned()];
+    for most in 0..9 {
+        let found = explorer.largest(most, &classes, most);
+        let first = |list| {
+            let mut query = query(list, ObjectSort::Retained);
+            query.page = Page::new(0, most);
+            explorer.objects(&query)
+        };
+        assert_eq!(found.all, first(ObjectList::All), "{most}");
+        for (name, rows) in found.of_class {
+            assert_eq!(rows, first(ObjectList::Class(name)), "{most}");
+        }
+    }
+}
+
+#[test]
+fn holders_of_a_class_lead_to_roots() {
+    let (explorer, _) = explorer();
+    let row = |above, name: &str, count, root: Option<&str>| HolderRow {
+        above,
+        name: name.to_owned(),
+        count,
+        root: root.map(str::to_owned),
+    };
+    let of_string = [
+        row(None, "Object[].[*]", 1, None),
+        row(None, "app.Registry.NAME", 1, Some("system class")),
+        row(None, "Node.value", 2, None),
+    ];
+    let found = explorer.holders("java.lang.String");
+    assert_eq!(found[..3], of_string, "{found:#?}");
+    assert_eq!(explorer.holders("app.Nothing"), []);
+    // Several at once have the same.
+    let names = ["app.Node".to_owned(), "java.lang.String".to_owned()];
+    let several = explorer.holders_of(explorer.kinded_referrers(), &names);
+    for (name, rows) in several {
+        assert_eq!(rows, explorer.holders(&name), "{name}");
+    }
+}

@@ -11,11 +11,10 @@
 //! | module | owns |
 //! |---|---|
 //! | [`data`] | the data for the viewer: header, tables, columns, timeline |
-//! | [`java`] | the pages of a Java heap |
+//! | [`java`] | the summary of a Java heap |
 //! | `native` | the static part about sampled native heaps, and start and end of every page |
 //! | `frame` | the page around its parts: content policy, style, viewer |
 //! | `html` | escaping, elements |
-//! | `icicle` | a tree of sizes as a picture |
 //!
 //! # Example
 //!
@@ -40,7 +39,6 @@
 pub mod data;
 mod frame;
 mod html;
-mod icicle;
 pub mod java;
 mod native;
 

@@ -1,7 +1,6 @@
 //! `explore`: the site of a Java heap, which answers while the heap is read.
 
-use super::api;
-use super::state::Explored;
+use super::shown::Explored;
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::net::{ApiHandler, Site, SitePage};
 use std::io;
@@ -30,7 +29,7 @@ impl Classified for NoSite {
 pub async fn site(explored: &Arc<Explored>, port: u16) -> Result<Site, NoSite> {
     let (text, policy) = crate::explore::page();
     let answering = Arc::clone(explored);
-    let handler: ApiHandler = Arc::new(move |request| api::answer(&answering, request));
+    let handler: ApiHandler = Arc::new(move |request| answering.answer(request));
     let site = Site::bind(port, SitePage { text, policy }, handler).await;
     site.map_err(|source| NoSite { port, source })
 }

@@ -1,18 +1,21 @@
 //! `heaptap explore`: serves the page of a Java heap, and shows it in the browser.
 
 use super::args::Args;
-use super::offline;
 use super::run::site;
-use super::state::{ExploreOptions, Explored};
+use super::shown::Explored;
 use crate::console::signals::watch_signals;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
+use crate::explored::ExploreOptions;
 use crate::flags::context::Context;
 use crate::heap_graph::Follow;
+use crate::heaps::input::DumpScope;
 use crate::heaps::selector::JavaInput;
-use crate::units::{ByteSize, HumanDuration};
+use crate::pages::{PagePlace, ReportInput, ReportRequest};
+use crate::units::HumanDuration;
 use crate::views::blocking;
 use crate::views::browser::show_site;
+use crate::views::page;
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -95,31 +98,35 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
 }
 
-/// Writes the page as a file.
+/// Writes the page of `report` with the Java heaps.
 async fn write(
     ctx: &Context,
     options: ExploreOptions,
     output: PathBuf,
     force: bool,
 ) -> Result<Outcome, Failure> {
-    let console = &ctx.console;
-    let written = {
-        let output = output.clone();
-        blocking::stepwise(ctx, move |progress| {
-            offline::write(&options, &output, force, progress)
-        })
-        .await?
+    let input = |input: JavaInput| ReportInput {
+        path: input.path,
+        wanted: match input.which {
+            Some(which) => DumpScope::These(vec![which]),
+            None => DumpScope::Last,
+        },
+        mappings: Vec::new(),
     };
-    for warning in &written.facts.warnings {
-        console.finding(warning.kind, &warning.message, warning.help.as_deref());
+    let request = ReportRequest {
+        inputs: vec![input(options.input)],
+        base: options.earlier.map(input),
+        java: options.java,
+        java_only: true,
+        contents: options.shows_contents,
+        ..ReportRequest::default()
+    };
+    let goal = PagePlace::Typed(output);
+    let told = page::write(ctx, request, goal.clone(), force).await?;
+    for finding in &told.findings {
+        ctx.console
+            .finding(finding.kind, &finding.message, finding.help.as_deref());
     }
-    if console.is_json() {
-        console.json(&json!({ "output": output.to_string_lossy(), "bytes": written.bytes }));
-    }
-    console.say(format_args!(
-        "wrote {} ({}); open it in any browser",
-        output.display(),
-        ByteSize(written.bytes)
-    ));
-    Ok(Outcome::Done)
+    page::show(ctx, goal.path(), &told);
+    Ok(told.class.into())
 }

@@ -18,6 +18,9 @@ use crate::analyze::tree::{self, Tree};
 use crate::error::ErrorClass;
 use crate::heaps::selector::JavaInput;
 
+/// Maximum depth of the dominator tree, if the user does not say.
+pub const DEPTH: usize = 8;
+
 /// A request.
 #[derive(Debug, Clone)]
 pub struct DiffRequest {

@@ -110,6 +110,11 @@ impl JavaHeap {
         })
     }
 
+    /// Returns the objects, and dominators if they were computed.
+    pub fn into_graph(self) -> (HeapGraph, Option<Dominators>) {
+        (self.graph, self.dominators.into_inner())
+    }
+
     /// Returns the exit code class; `None` if the data are complete.
     pub fn class(&self) -> Option<ErrorClass> {
         match self.graph.is_empty() {

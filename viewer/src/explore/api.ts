@@ -19,6 +19,8 @@ export interface Meta {
   out_of_memory: OutOfMemory | null;
   /** The earlier heap; null if there is none, or before it is compared. */
   before: HeapFacts | null;
+  /** All reachable objects of both. */
+  change: { before: Figures; after: Figures } | null;
   /** Why a heap cannot be read. */
   error: string | null;
   contents: boolean;
@@ -47,9 +49,15 @@ export interface HeapFacts {
   dumps: number;
   label: string | null;
   source: string;
+  version: string | null;
   process: string | null;
   pid: number | null;
   time: string | null;
+  reason: string | null;
+  /** Model of shallow sizes. */
+  sizes: "dump" | "mat" | "art" | "hotspot";
+  /** Kinds of references that are not followed. */
+  excluded: string[];
   warnings: { kind: string; message: string; help: string | null }[];
 }
 
@@ -206,6 +214,11 @@ export interface ChangedClass {
   after: Figures;
 }
 
+/** Node of the dominator tree. */
+export interface ChangedNode extends ChangedClass {
+  depth: number;
+}
+
 export interface ChangedLeak {
   signature: string;
   what: string;
@@ -226,6 +239,14 @@ export interface SqlRows {
   columns: string[];
   rows: SqlValue[][];
   is_cut: boolean;
+}
+
+/** Objects of one class that refer by one field to those of the row above. */
+export interface HolderRow {
+  above: number | null;
+  name: string;
+  count: number;
+  root: string | null;
 }
 
 export interface KeptBytes {
@@ -321,9 +342,9 @@ type Values = Record<string, string | number | boolean | null | undefined>;
 /** Answers of a page that is a file; null if there is a server. */
 let offline: Offline | null = null;
 
-/** Reads the answers of a page that is a file. */
-export async function begin(): Promise<void> {
-  offline = await Offline.read();
+/** Takes the answers from a file instead of a server. */
+export function answerFrom(file: Offline): void {
+  offline = file;
 }
 
 /** Returns what a page that is a file has; null if there is a server. */

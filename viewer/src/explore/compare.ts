@@ -2,10 +2,13 @@
 
 import { h, name } from "../dom";
 import { bytes, counted, signed, thousands } from "../units";
-import { ask, type ChangedClass, type ChangedLeak, type Figures, type Meta, type Table } from "./api";
+import { ask, type ChangedClass, type ChangedLeak, type ChangedNode, type Figures, type Meta, type Table } from "./api";
 import { BLOCK, grid, startOf } from "./grid";
 import { encode, type Place } from "./place";
-import type { ColumnOf } from "./rows";
+import { plain, type ColumnOf } from "./rows";
+
+/** Indentation of a level, in px. */
+const INDENT = 16;
 
 /** Returns the comparison of a place. */
 export async function compareView(place: Place, meta: Meta, signal: AbortSignal): Promise<HTMLElement> {
@@ -13,14 +16,18 @@ export async function compareView(place: Place, meta: Meta, signal: AbortSignal)
   const sort = place.sort ?? "retained";
   const load = (offset: number, limit: number): Promise<Table<ChangedClass>> =>
     ask("changes", { sort, reverse: place.reverse, filter: place.filter, offset, limit }, signal);
-  const [leaks, classes] = await Promise.all([ask<ChangedLeak[]>("changed-leaks", {}, signal), load(startOf(place), BLOCK)]);
+  const [leaks, nodes, classes] = await Promise.all([
+    ask<ChangedLeak[]>("changed-leaks", {}, signal),
+    ask<ChangedNode[]>("changed-dominators", {}, signal),
+    load(startOf(place), BLOCK),
+  ]);
   const { path, label, time } = meta.before;
   return h(
     "div",
     null,
-    h("p", null, "Compared with ", name([path, label, time].filter((word) => word !== null).join(", ")), "."),
-    h("h2", null, "Leaks"),
-    leaks.length === 0 ? h("p", { class: "soft" }, "Neither heap has leaks.") : leakTable(leaks),
+    h("p", null, meta.change && sum(meta.change), " since ", name([path, label, time].filter((word) => word !== null).join(", ")), "."),
+    meta.heap?.source !== meta.before.source && h("p", { class: "soft" }, "The dumps are of different kinds, which differ in their GC roots and in the sizes of arrays and strings."),
+    leakTable(leaks) ?? h("p", { class: "soft" }, "Neither heap has leaks."),
     h("h2", null, "Classes that changed"),
     grid<ChangedClass>({
       label: "Classes that changed",
@@ -32,7 +39,15 @@ export async function compareView(place: Place, meta: Meta, signal: AbortSignal)
       columns: COLUMNS,
       load: async (offset, limit) => (await load(offset, limit)).rows,
     }),
+    nodeTable(nodes),
   );
+}
+
+/** Returns how much the whole heap grew. */
+function sum({ before, after }: { before: Figures; after: Figures }): HTMLElement {
+  const own = (of: Figures): number => of.shallow_bytes + of.native_bytes;
+  const count = after.count - before.count;
+  return h("b", null, `${signed(own(after) - own(before), "bytes")} in ${count > 0 ? "+" : ""}${counted(count, "object")}`);
 }
 
 /** Returns the retained bytes, Java and native. */
@@ -40,25 +55,28 @@ function kept(of: Figures): number {
   return of.retained_bytes + of.retained_native_bytes;
 }
 
-function leakTable(leaks: ChangedLeak[]): HTMLElement {
-  const row = (leak: ChangedLeak): HTMLElement =>
-    h(
-      "tr",
-      null,
-      h("td", null, h("span", { class: `tag ${leak.status === "new" ? "bad" : ""}` }, leak.status), ` ${leak.what}: `, leak.after_count > 0 ? h("a", { href: encode({ view: "leaks" }) }, name(leak.class)) : name(leak.class)),
-      h("td", { class: "n" }, `${thousands(leak.before_count)} → ${thousands(leak.after_count)}`),
-      h("td", { class: "n" }, `${bytes(leak.before_bytes)} → ${bytes(leak.after_bytes)}`),
-    );
-  const heads = ["Leak", "Objects", "Retained"].map((head, at) => h("th", { scope: "col", class: at > 0 ? "n" : null }, head));
-  return h(
-    "div",
-    { class: "paged" },
-    h(
-      "div",
-      { class: "wide", tabindex: 0, role: "region", "aria-label": "Leaks" },
-      h("table", { "aria-label": "Leaks" }, h("thead", null, h("tr", null, ...heads)), h("tbody", null, ...leaks.map(row))),
-    ),
-  );
+function leakTable(leaks: ChangedLeak[]): HTMLElement | null {
+  const cells = (leak: ChangedLeak): (Node | string)[] => [
+    h("span", null, h("span", { class: `tag ${leak.status === "new" ? "bad" : ""}` }, leak.status), ` ${leak.what}: `, leak.after_count > 0 ? h("a", { href: encode({ view: "leaks" }) }, name(leak.class)) : name(leak.class)),
+    `${thousands(leak.before_count)} → ${thousands(leak.after_count)}`,
+    `${bytes(leak.before_bytes)} → ${bytes(leak.after_bytes)}`,
+  ];
+  return plain("Leaks", ["Leak", "Objects", "Retained"], leaks.map(cells));
+}
+
+/** Returns the nodes of the dominator tree that changed most, each below its dominator. */
+function nodeTable(nodes: ChangedNode[]): HTMLElement | null {
+  const cells = (node: ChangedNode): (Node | string)[] => {
+    const title = h("span", null, objects(node), " ", h("span", { class: "soft" }, node.status));
+    title.style.paddingInlineStart = `${INDENT * node.depth}px`;
+    return [title, change(node.before.count, node.after.count, "count"), change(kept(node.before), kept(node.after), "bytes")];
+  };
+  return plain("Dominator tree", ["Class below its dominator", "Objects", "Retained"], nodes.map(cells));
+}
+
+/** Returns the name of a class, with a link to its objects if there are any. */
+function objects(row: ChangedClass): HTMLElement {
+  return row.after.count > 0 ? h("a", { href: encode({ view: "objects", class: row.name }) }, name(row.name)) : name(row.name);
 }
 
 function change(before: number, after: number, unit: "bytes" | "count"): HTMLElement {
@@ -70,7 +88,7 @@ const COLUMNS: ColumnOf<ChangedClass>[] = [
   {
     title: "Class",
     sort: "name",
-    cell: (row) => h("span", null, row.after.count > 0 ? h("a", { href: encode({ view: "objects", class: row.name }) }, name(row.name)) : name(row.name), " ", h("span", { class: "soft" }, row.status)),
+    cell: (row) => h("span", null, objects(row), " ", h("span", { class: "soft" }, row.status)),
   },
   { title: "Count", numeric: true, cell: (row) => thousands(row.after.count) },
   { title: "Change", numeric: true, sort: "count", hint: "Change of the number of objects", cell: (row) => change(row.before.count, row.after.count, "count") },
@@ -90,6 +108,6 @@ export async function grown(meta: Meta, signal: AbortSignal): Promise<HTMLElemen
     null,
     h("h2", null, "What grew"),
     h("p", null, h("a", { href: encode({ view: "compare" }) }, fresh > 0 ? `${counted(fresh, "new leak")}` : "No new leak"), " since the earlier heap."),
-    h("ul", null, ...grew.map((row) => h("li", null, `${signed(kept(row.after) - kept(row.before), "bytes")} `, h("a", { href: encode({ view: "objects", class: row.name }) }, name(row.name))))),
+    h("ul", null, ...grew.map((row) => h("li", null, `${signed(kept(row.after) - kept(row.before), "bytes")} `, objects(row)))),
   );
 }

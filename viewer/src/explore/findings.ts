@@ -4,7 +4,7 @@ import { h, name, put, sentence } from "../dom";
 import { bytes, counted, thousands } from "../units";
 import { ask, type Duplicates, type KeptBytes, type LeakGroup, type LeakStep, type Leaks, type Room, type Waste } from "./api";
 import { encode } from "./place";
-import { size } from "./rows";
+import { plain, size } from "./rows";
 
 /** Number of leaking objects of a group that are listed. */
 const FEW = 10;
@@ -128,25 +128,4 @@ function rooms(title: string, of: Room[]): HTMLElement | null {
     size(row.wasted_bytes),
   ]);
   return plain(title, ["Object", "Held by", "Used", "Capacity", "Wasted"], rows, 2);
-}
-
-/** Returns a table whose columns from `numeric` on are numbers; null without rows. */
-function plain(title: string, heads: string[], rows: (Node | string)[][], numeric = 1): HTMLElement | null {
-  if (rows.length === 0) return null;
-  const kind = (at: number): string | null => (at >= numeric ? "n" : null);
-  return h(
-    "section",
-    { class: "paged" },
-    h("h2", null, title),
-    h(
-      "div",
-      { class: "wide", tabindex: 0, role: "region", "aria-label": title },
-      h(
-        "table",
-        { "aria-label": title },
-        h("thead", null, h("tr", null, ...heads.map((head, at) => h("th", { scope: "col", class: kind(at) }, head)))),
-        h("tbody", null, ...rows.map((row) => h("tr", null, ...row.map((cell, at) => h("td", { class: kind(at) }, cell))))),
-      ),
-    ),
-  );
 }

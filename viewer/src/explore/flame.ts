@@ -3,8 +3,9 @@
 import { h, name, put } from "../dom";
 import { sanitize } from "../names";
 import { bytes, counted, percent, thousands } from "../units";
-import { ask, type Flame, type FlameNode } from "./api";
+import { ask, type Flame, type FlameNode, type Meta } from "./api";
 import { encode, type Place } from "./place";
+import { room } from "./room";
 
 const ROW = 20;
 /** Minimum width of a box, and of one with a label, in px. */
@@ -15,18 +16,18 @@ const MEASURES = { bytes: "Bytes", objects: "Objects" };
 
 type Weight = (node: { count: number; bytes: number }) => number;
 
-/** The tree that was asked for last. */
-let last: { tree: string; flame: Flame } | null = null;
+/** The tree that was asked for last, and the heap. */
+let last: { tree: string; of: Meta; flame: Flame } | null = null;
 
 /** Returns the flame graph of a place: `by` is the tree, `sort` the measure, `id` the zoomed node. */
-export async function flameView(place: Place, signal: AbortSignal): Promise<HTMLElement> {
+export async function flameView(place: Place, meta: Meta, signal: AbortSignal): Promise<HTMLElement> {
   const tree = place.by ?? "paths";
-  if (last?.tree !== tree) last = { tree, flame: await ask<Flame>("flame", { tree }, signal) };
+  if (last?.tree !== tree || last.of.heap?.number !== meta.heap?.number || last.of.heap?.path !== meta.heap?.path) last = { tree, of: meta, flame: await ask<Flame>("flame", { tree }, signal) };
   const { flame } = last;
   const isCounted = place.sort === "objects";
   const weight: Weight = (node) => (isCounted ? node.count : node.bytes);
   const zoomed = place.id !== undefined && flame.nodes[Number(place.id)] ? Number(place.id) : null;
-  const width = Math.max(280, document.documentElement.clientWidth - 42);
+  const width = room();
   const choice = (of: Record<string, string>, key: "by" | "sort", current: string): Node[] =>
     Object.entries(of).map(([value, title]) =>
       h("a", { href: encode({ view: "flame", by: tree, ...(isCounted ? { sort: "objects" } : {}), [key]: value }), "aria-current": value === current ? "true" : null }, title),

@@ -23,12 +23,9 @@ type Values = Record<string, string | number | boolean | null | undefined>;
 export class Offline {
   private constructor(private readonly store: Store) {}
 
-  /** Returns the answers in the document; null if the page has a server. */
-  static async read(): Promise<Offline | null> {
-    const data = document.getElementById("heaptap-data")?.textContent;
-    if (!data) return null;
-    const packed = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0));
-    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  /** Returns the answers in packed data. */
+  static async unpack(packed: Uint8Array): Promise<Offline> {
+    const stream = new Blob([packed as BlobPart]).stream().pipeThrough(new DecompressionStream("gzip"));
     return new Offline((await new Response(stream).json()) as Store);
   }
 

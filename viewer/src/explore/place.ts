@@ -18,9 +18,29 @@ export interface Place {
 export const VIEWS = ["overview", "leaks", "classes", "objects", "dominators", "flame", "strings", "arrays", "bitmaps", "waste", "compare", "sql", "object"] as const;
 export type View = (typeof VIEWS)[number];
 
+/** Index of the heap on the page; null for the one on which the page opens. */
+let heap: number | null = null;
+
+/** Sets the heap whose places have addresses. */
+export function setHeap(index: number | null): void {
+  heap = index;
+}
+
+/** Returns whether an address is that of a place. */
+export function isPlace(hash: string): boolean {
+  return hash.startsWith("#/");
+}
+
+/** Returns the index of the heap of a place; null for the one on which the page opens. */
+export function heapOf(hash: string): number | null {
+  const index = new URLSearchParams(hash.split("?", 2)[1] ?? "").get("heap");
+  return index !== null && /^\d{1,6}$/.test(index) ? Number(index) : null;
+}
+
 /** Returns the address of a place. */
 export function encode(place: Place): string {
   const query = new URLSearchParams();
+  if (heap !== null) query.set("heap", String(heap));
   const { view, id, ...rest } = place;
   for (const [name, value] of Object.entries(rest)) {
     if (value === undefined || value === "" || value === 0 || value === false) continue;

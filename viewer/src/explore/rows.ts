@@ -131,3 +131,24 @@ export function objectColumns<Row extends ObjectRow>(sorts: boolean): ColumnOf<R
 export function failure(root: HTMLElement, message: string, again: () => void): void {
   fill(root, h("p", { class: "failed", role: "alert" }, message), button("Try again", { onclick: again }));
 }
+
+/** Returns a table whose columns from `numeric` on are numbers; null without rows. */
+export function plain(title: string, heads: string[], rows: (Node | string)[][], numeric = 1): HTMLElement | null {
+  if (rows.length === 0) return null;
+  const kind = (at: number): string | null => (at >= numeric ? "n" : null);
+  return h(
+    "section",
+    { class: "paged" },
+    h("h2", null, title),
+    h(
+      "div",
+      { class: "wide", tabindex: 0, role: "region", "aria-label": title },
+      h(
+        "table",
+        { "aria-label": title },
+        h("thead", null, h("tr", null, ...heads.map((head, at) => h("th", { scope: "col", class: kind(at) }, head)))),
+        h("tbody", null, ...rows.map((row) => h("tr", null, ...row.map((cell, at) => h("td", { class: kind(at) }, cell))))),
+      ),
+    ),
+  );
+}

@@ -10,6 +10,7 @@ import {
   type Cell,
   type ClassRow,
   type FieldRow,
+  type HeapFacts,
   type Meta,
   type ObjectFacts,
   type ObjectRow,
@@ -21,12 +22,14 @@ import {
 import { leakList, wasteSums, wasteView } from "./findings";
 import { compareView, grown } from "./compare";
 import { flameView } from "./flame";
+import { holderTree } from "./holders";
 import { BLOCK, grid, startOf } from "./grid";
 import { bitmaps, picture, pixelFacts } from "./pictures";
 import { encode, type Place } from "./place";
 import { objectColumns, objectLink, PAGE_ROWS, retained, size, table, verdictTag, type ColumnOf } from "./rows";
 import { search } from "./search";
 import { sqlView } from "./sql";
+import { room } from "./room";
 import { treemap } from "./treemap";
 
 /** Maximum width and height of the picture of one bitmap. */
@@ -43,7 +46,7 @@ export const RENDER: Record<Place["view"], Render> = {
   classes,
   objects,
   dominators,
-  flame: (place, _meta, signal) => flameView(place, signal),
+  flame: (place, meta, signal) => flameView(place, meta, signal),
   strings: (place, _meta, signal) => search("strings", place, signal),
   arrays: (place, _meta, signal) => search("arrays", place, signal),
   bitmaps: (place, meta, signal) => bitmaps(place, meta, signal),
@@ -55,20 +58,8 @@ export const RENDER: Record<Place["view"], Render> = {
 
 async function overview(_place: Place, meta: Meta, signal: AbortSignal): Promise<HTMLElement> {
   // They take longer than the rest.
-  const leaks = h("div", null, h("p", { class: "soft" }, "Looking for leaks …"));
-  leakList(3, signal).then(
-    (list) => fill(leaks, list),
-    (error: unknown) => {
-      if (!signal.aborted) fill(leaks, String(error));
-    },
-  );
-  const waste = h("div", null, h("p", { class: "soft" }, "Looking for waste …"));
-  wasteSums(signal).then(
-    (sums) => fill(waste, sums),
-    (error: unknown) => {
-      if (!signal.aborted) fill(waste, String(error));
-    },
-  );
+  const leaks = later("Looking for leaks …", leakList(3, signal), signal);
+  const waste = later("Looking for waste …", wasteSums(signal), signal);
   const [byClass, largest, heaps, growth] = await Promise.all([
     ask<Table<ClassRow>>("classes", { by: "class", limit: FEW }, signal),
     ask<Table<ObjectRow>>("objects", { top: true, limit: FEW }, signal),
@@ -97,7 +88,42 @@ async function overview(_place: Place, meta: Meta, signal: AbortSignal): Promise
     section("Waste", waste),
     section("Largest classes", few("Classes", byClass, classColumns(true, false), { view: "classes" })),
     section("Largest dominators", few("Objects", largest, objectColumns(false), { view: "dominators" })),
+    meta.heap && section("Source", source(meta.heap)),
   );
+}
+
+/** Returns a place for what takes longer. */
+export function later(words: string, content: Promise<Node>, signal: AbortSignal): HTMLElement {
+  const place = h("div", null, h("p", { class: "soft" }, words));
+  content.then(
+    (made) => fill(place, made),
+    (error: unknown) => {
+      if (!signal.aborted) fill(place, String(error));
+    },
+  );
+  return place;
+}
+
+/** Meaning of the models of shallow sizes. */
+const SIZES = {
+  dump: "as in the dump: fields and elements, without array headers",
+  mat: "as in Eclipse MAT: with headers and alignment",
+  art: "as in ART: with headers and alignment",
+  hotspot: "as in HotSpot (jmap -histo)",
+};
+
+function source(heap: HeapFacts): HTMLElement {
+  const isHprof = heap.source === "hprof";
+  return facts([
+    ["Dump", name(heap.path)],
+    ["Label", heap.label !== null && name(heap.label)],
+    ["Process", heap.process !== null && name(heap.pid === null ? heap.process : `${heap.process} (${heap.pid})`)],
+    ["Time", heap.time ?? false],
+    ["Format", isHprof ? name(`HPROF, ${heap.version ?? ""}`) : "heap graph of android.java_hprof"],
+    ["Sizes", isHprof ? SIZES[heap.sizes] : "as the runtime reports them"],
+    ["Reason", heap.reason !== null && name(heap.reason)],
+    ["Not followed", heap.excluded.length > 0 && `${heap.excluded.join(", ")} references`],
+  ]);
 }
 
 function outOfMemory(error: OutOfMemory): HTMLElement {
@@ -153,7 +179,8 @@ async function objects(place: Place, _meta: Meta, signal: AbortSignal): Promise<
   // A text is searched for, where a class has a list.
   if (place.filter && !place.class) return search("objects", place, signal);
   const list = await objectList({ class: place.class }, place, signal);
-  return h("div", null, h("h2", null, place.class ? name(place.class) : "All objects"), list);
+  const held = place.class && answers("holders", { class: place.class }) ? holderTree(place.class, signal) : null;
+  return h("div", null, h("h2", null, place.class ? name(place.class) : "All objects"), held, list);
 }
 
 /** Returns a list of objects, all of which can be scrolled to. */
@@ -181,7 +208,7 @@ async function dominators(place: Place, _meta: Meta, signal: AbortSignal): Promi
     answers("treemap", { id: place.id }) ? ask<{ cells: Cell[] }>("treemap", { id: place.id }, signal) : { cells: [] },
     place.id ? ask<ObjectFacts>("object", { id: place.id }, signal) : null,
   ]);
-  const width = Math.max(280, Math.min(1400, document.documentElement.clientWidth) - 48);
+  const width = Math.min(1400, room());
   return h(
     "div",
     null,

@@ -3,7 +3,7 @@
 
 use crate::label;
 use crate::paths::{Link, Links, Places};
-use heaptap_model::heap_graph::{ClassIndex, Follow, HeapGraph, ObjectIndex, Referrers};
+use heaptap_model::heap_graph::{ClassIndex, Follow, HeapGraph, ObjectIndex, ObjectSet, Referrers};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -122,19 +122,23 @@ impl<'a> Kinds<'a> {
 /// Reversed references, each with its kind. Several searches share them.
 pub struct KindedReferrers<'a> {
     pub(super) kinds: Kinds<'a>,
-    referrers: Referrers,
+    /// Of all kinds of references.
+    referrers: Arc<Referrers>,
     of_entry: KindColumn,
+    follow: Follow,
+    /// Owners of referents that are not followed; `None` if there are none.
+    unfollowed: Option<ObjectSet>,
 }
 
 impl<'a> KindedReferrers<'a> {
-    /// Reverses the references of all objects, reachable or not, that `follow` follows. Needs 4 bytes
-    /// per object and 6 per reference.
+    /// Reverses the references of all objects, reachable or not. Searches find those that `follow`
+    /// follows. Needs 4 bytes per object and 6 per reference.
     pub fn new(graph: &'a HeapGraph, follow: Follow, reading: Reading) -> KindedReferrers<'a> {
-        let mut kinds = Kinds::new(graph, follow);
-        let mut of_entry = KindColumn::new(graph.reference_count() + graph.referents().len());
+        let mut this = KindedReferrers::over(graph, follow, Arc::default());
+        let (kinds, of_entry) = (&mut this.kinds, &mut this.of_entry);
         let may_read = reading == Reading::Ahead;
         let mut latest = (ObjectIndex::NONE, ClassIndex(0), Places::Unknown);
-        let referrers = Referrers::with_entries(graph, follow, |entry, owner, position| {
+        let referrers = Referrers::with_entries(graph, Follow::ALL, |entry, owner, position| {
             if latest.0 != owner {
                 let class = graph.class_of(owner);
                 latest = (owner, class, kinds.places(class, owner, may_read));
@@ -153,11 +157,37 @@ impl<'a> KindedReferrers<'a> {
             }
         });
         graph.contents().release();
-        KindedReferrers {
-            kinds,
-            referrers,
-            of_entry,
+        this.referrers = Arc::new(referrers);
+        this
+    }
+
+    /// Does the same with references that were reversed before, of all kinds. Needs 2 bytes per
+    /// reference that a search meets.
+    pub fn over(
+        graph: &'a HeapGraph,
+        follow: Follow,
+        referrers: Arc<Referrers>,
+    ) -> KindedReferrers<'a> {
+        let mut unfollowed = None;
+        for referent in graph.referents() {
+            if !follow.follows(referent.kind) {
+                unfollowed
+                    .get_or_insert_with(|| ObjectSet::new(graph.len()))
+                    .insert(referent.owner);
+            }
         }
+        KindedReferrers {
+            kinds: Kinds::new(graph, follow),
+            referrers,
+            of_entry: KindColumn::new(graph.reference_count() + graph.referents().len()),
+            follow,
+            unfollowed,
+        }
+    }
+
+    /// Returns the reversed references, of all kinds.
+    pub fn referrers(&self) -> &Arc<Referrers> {
+        &self.referrers
     }
 
     /// Returns the objects that refer to an object, ascending, each once, with the entry of its
@@ -165,14 +195,26 @@ impl<'a> KindedReferrers<'a> {
     #[inline]
     pub(super) fn to(&self, object: ObjectIndex) -> impl Iterator<Item = (ObjectIndex, usize)> {
         let mut entries = self.referrers.entries(object);
-        std::iter::from_fn(move || {
+        let all = std::iter::from_fn(move || {
             let mut entry = entries.next()?;
             let owner = self.referrers.owner(entry);
             while !entries.is_empty() && self.referrers.owner(entries.start) == owner {
                 entry = entries.next()?;
             }
             Some((owner, entry))
-        })
+        });
+        all.filter(move |&(owner, _)| self.is_followed(owner, object))
+    }
+
+    /// Returns whether a referrer keeps an object alive.
+    #[inline]
+    fn is_followed(&self, owner: ObjectIndex, object: ObjectIndex) -> bool {
+        let unfollowed = self.unfollowed.as_ref();
+        if !unfollowed.is_some_and(|owners| owners.contains(owner)) {
+            return true;
+        }
+        let mut kept = self.kinds.graph.kept_by(owner, self.follow);
+        kept.any(|target| target == object)
     }
 
     /// Returns the kind of an entry's reference, from `owner` to `target`.

@@ -59,8 +59,9 @@ impl Data {
             false => native(&sections)?,
         };
         let java = header.java.iter().map(|heap| {
-            serde_json::from_slice(sections.get(&heap.section)?)
-                .map_err(|_| DataError::Section(heap.section.clone()))
+            let json = unpacked(sections.get(&heap.section)?);
+            let value = json.and_then(|json| serde_json::from_slice(&json).ok());
+            value.ok_or_else(|| DataError::Section(heap.section.clone()))
         });
         let java = java.collect::<Result<_, _>>()?;
         Ok(Data {
@@ -69,6 +70,18 @@ impl Data {
             java,
         })
     }
+}
+
+/// Maximum size of a section of gzip, unpacked, in bytes.
+const MAX_UNPACKED: usize = 256 << 20;
+
+fn unpacked(gzip: &[u8]) -> Option<Vec<u8>> {
+    let length = u32::from_le_bytes(*gzip.last_chunk()?) as usize;
+    let mut bytes = vec![0; length.min(MAX_UNPACKED)];
+    let mut decompressor = libdeflater::Decompressor::new();
+    let written = decompressor.gzip_decompress(gzip, &mut bytes).ok()?;
+    bytes.truncate(written);
+    Some(bytes)
 }
 
 struct Sections<'a> {

@@ -327,6 +327,16 @@ pub struct JavaHeap {
     /// Name of the dump that it is compared with. The page opens on this heap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compared_with: Option<String>,
+    /// Leaks, the most severe ones first.
+    pub leaks: Vec<JavaLeak>,
+}
+
+/// Leaking objects of one cause.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JavaLeak {
+    pub class: String,
+    /// Bytes, Java and native.
+    pub retained: u64,
 }
 
 /// Memory over time of one of several recordings, on its own clock.

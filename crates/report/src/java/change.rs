@@ -1,11 +1,10 @@
-//! Changes of a heap since another dump: the tables of `diff`, with classes linked to the current
-//! holders of their objects.
+//! Changes of a heap since another dump: the largest ones, as in `diff`.
 
 use super::super::html::{Foreign, Html};
 use heaptap_model::units::{ByteSize, SignedSize, thousands};
 
-/// Maximum rows of each table; the viewer has all classes.
-const ROWS: usize = 60;
+/// Maximum rows of each table; the viewer has all.
+const ROWS: usize = 20;
 
 /// Sizes of an entry in one of two dumps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -24,20 +23,10 @@ pub struct Changed {
     pub name: String,
     /// `new`, `gone`, `grown`, `shrunk` or `same`.
     pub status: &'static str,
-    /// Level below the top, for a node of the dominator tree.
-    pub depth: usize,
     /// Sizes in the first dump.
     pub before: Sizes,
     /// Sizes in the second dump.
     pub after: Sizes,
-}
-
-impl Changed {
-    /// Returns whether its objects need more memory than before.
-    pub fn has_grown(&self) -> bool {
-        let own = |sizes: Sizes| sizes.shallow.saturating_add(sizes.native);
-        own(self.after) > own(self.before)
-    }
 }
 
 /// Leaks of one cause in both dumps.
@@ -68,8 +57,6 @@ pub struct Change {
     pub total: (Sizes, Sizes),
     /// Changed classes, largest growth first.
     pub classes: Vec<Changed>,
-    /// Changed nodes of the dominator tree; nodes come after their parents.
-    pub tree: Vec<Changed>,
     /// Leaks, largest growth first.
     pub leaks: Vec<ChangedLeak>,
 }
@@ -110,8 +97,8 @@ impl Change {
     }
 }
 
-/// Writes the section. `held` contains the classes with holder sections, in order.
-pub(super) fn write(html: &mut Html, change: &Change, held: &[&str], number: usize) {
+/// Writes the section.
+pub(super) fn write(html: &mut Html, change: &Change, number: usize) {
     html.add(format_args!(
         "<h3 id=\"grew{number}\">Growth</h3>\n\
          <p><b>{}</b> <span class=\"note\">since {}</span></p>\n",
@@ -143,18 +130,13 @@ pub(super) fn write(html: &mut Html, change: &Change, held: &[&str], number: usi
     };
     let rows = head.iter().chain(tail).map(|row| {
         let name = Foreign(&row.name);
-        // Link to the holders if they are shown, otherwise to the table of classes.
-        let name = match held.iter().position(|class| *class == row.name) {
-            Some(at) => format!("<a href=\"#held{number}-{at}\">{name}</a>"),
-            None => format!("<a href=\"#classes{number}\">{name}</a>"),
-        };
         let (before, after) = (&row.before, &row.after);
         let mut cells = vec![
             match row.status {
                 status @ ("new" | "gone") => {
                     format!("{name} <span class=\"note\">{status}</span>")
                 }
-                _ => name,
+                _ => name.to_string(),
             },
             more_objects(before.count, after.count),
             more_bytes(before.shallow, after.shallow),
@@ -174,30 +156,7 @@ pub(super) fn write(html: &mut Html, change: &Change, held: &[&str], number: usi
         ),
     };
     html.table(&caption, &headings, rows);
-    tree(html, change);
     leaks(html, change);
-}
-
-fn tree(html: &mut Html, change: &Change) {
-    if change.tree.is_empty() {
-        return;
-    }
-    let rows = change.tree.iter().take(ROWS).map(|row| {
-        vec![
-            format!(
-                "{}{}",
-                "&#8195;".repeat(row.depth.min(20)),
-                Foreign(&row.name)
-            ),
-            more_objects(row.before.count, row.after.count),
-            more_bytes(row.before.retained, row.after.retained),
-        ]
-    });
-    html.table(
-        "Changed parts of the dominator tree.",
-        &["class", "#objects", "#retained"],
-        rows.collect::<Vec<_>>(),
-    );
 }
 
 fn leaks(html: &mut Html, change: &Change) {

@@ -1,38 +1,24 @@
-//! Pages of a Java heap: contents, dominators, and paths from roots. Contains the static pages, for
-//! readers without scripts and for print, and the same data for the viewer.
+//! A Java heap on a page: a summary for readers without scripts and for print, and the data of the viewer,
+//! which are made elsewhere.
 
 pub mod change;
-mod data;
 mod leaks;
-mod waste;
 
-use super::data::header::{Fact, JavaHeap};
+use super::data::header::{Fact, JavaHeap, JavaLeak};
 use super::html::{Foreign, Html};
-use super::icicle::{self, Node};
 use change::Change;
 use heaptap_analyze::histogram::{Histogram, Row};
-use heaptap_analyze::holders::Holders;
-use heaptap_analyze::largest::Large;
-use heaptap_analyze::leaks::Leaks;
-use heaptap_analyze::paths::Path;
-use heaptap_analyze::tree::Tree;
-use heaptap_analyze::waste::Waste;
-use heaptap_analyze::{label, paths};
+use heaptap_analyze::leaks::{LeakGroup, Leaks};
 use heaptap_model::heap_graph::{Dominators, DumpSource, HeapGraph, SizeModel};
 use heaptap_model::units::{ByteSize, counted, thousands};
 use std::cmp::Reverse;
-use std::collections::VecDeque;
 
-/// Maximum rows of a histogram.
-const ROWS: usize = 200;
-/// Maximum rows of the list of packages.
-const PACKAGES: usize = 60;
-/// Maximum nodes of the dominator tree; the viewer has more.
-const NODES: usize = 2000;
-/// Maximum holders of a class.
-const HOLDERS: usize = 300;
+/// Maximum rows of the table of classes; the viewer has all.
+const ROWS: usize = 20;
+/// Maximum number of leaks in the header.
+const MAX_LEAKS: usize = 100;
 
-/// Computed contents of the page.
+/// Contents of the summary, for readers without scripts and for print.
 pub struct JavaPage<'a> {
     /// Name of the heap: the input and its label.
     pub name: String,
@@ -48,30 +34,17 @@ pub struct JavaPage<'a> {
     /// Warnings about the dump, with help.
     pub warnings: Vec<(String, Option<String>)>,
     /// Reachable objects by class.
-    pub classes: Histogram,
-    /// Reachable objects by package.
-    pub packages: Histogram,
-    /// Number of unreachable objects and their shallow bytes.
-    pub garbage: (u64, u64),
+    pub classes: &'a Histogram,
     /// Leaking objects with their holders.
-    pub leaks: Leaks,
-    pub waste: Waste,
-    /// Objects with the largest retained size, with the path to each.
-    pub largest: Vec<(Large, Path)>,
-    /// Dominator tree merged by class.
-    pub tree: Tree,
-    /// Holders of the largest classes.
-    pub held: Vec<(String, Holders)>,
+    pub leaks: &'a Leaks,
     /// Changes since the dump that it is compared with.
     pub change: Option<Change>,
-    /// Whether the page can contain contents of the heap.
-    pub contents: bool,
 }
 
 /// Java heap as part of a page.
 #[derive(Debug)]
 pub struct JavaPart {
-    /// Static pages.
+    /// Summary.
     pub(super) body: String,
     /// Section of the data.
     pub(super) data: Vec<u8>,
@@ -91,35 +64,26 @@ impl JavaPart {
     }
 }
 
-/// Creates the pages of a heap. `number` is unique within a page.
-pub fn part(page: &JavaPage<'_>, number: usize) -> JavaPart {
+/// Creates the part of a heap. `number` is unique within a page; `data` are the answers for the viewer, as
+/// JSON in gzip.
+pub fn part(page: &JavaPage<'_>, number: usize, data: Vec<u8>) -> JavaPart {
     let mut html = Html::default();
     head(&mut html, page, number);
     if let Some(change) = &page.change {
-        let held: Vec<&str> = page.held.iter().map(|(class, _)| class.as_str()).collect();
-        change::write(&mut html, change, &held, number);
+        change::write(&mut html, change, number);
     }
-    leaks::write(&mut html, &page.leaks, number);
-    tree(&mut html, page, number);
-    largest(&mut html, page, number);
-    waste::write(&mut html, &page.waste, page.contents, number);
+    leaks::write(&mut html, page.leaks, number);
     classes(&mut html, page, number);
-    packages(&mut html, page, number);
-    held(&mut html, page, number);
-    html.add(format_args!(
-        "<h3>Glossary</h3><dl>\
-         <dt>shallow</dt><dd>size of the object itself, as counted in the dump</dd>\
-         <dt>retained</dt><dd>size freed with the object: everything that only it keeps alive. \
-         For a class, an object retained by another object of the class counts once</dd>\
-         <dt>native</dt><dd>memory outside the Java heap that is freed with the object, such as \
-         the pixels of a Bitmap</dd>\
-         <dt>dominates</dt><dd>is on every path from a GC root to the other object</dd></dl>\n"
-    ));
     let facts = &page.graph.facts;
     let total = &page.classes.total;
+    let leaks = page.leaks.groups.iter().take(MAX_LEAKS);
+    let leak = |group: &LeakGroup| JavaLeak {
+        class: group.class.clone(),
+        retained: group.kept.total(),
+    };
     JavaPart {
         body: html.into_body(),
-        data: data::section(page),
+        data,
         entry: JavaHeap {
             section: String::new(),
             name: process(page).to_owned(),
@@ -134,6 +98,7 @@ pub fn part(page: &JavaPage<'_>, number: usize) -> JavaPart {
             shallow: total.shallow_bytes,
             native: total.native_bytes,
             compared_with: page.change.as_ref().map(|change| change.before.clone()),
+            leaks: leaks.map(leak).collect(),
         },
     }
 }
@@ -203,11 +168,7 @@ fn head(html: &mut Html, page: &JavaPage<'_>, number: usize) {
     };
     html.add(format_args!(
         "<h2 id=\"java{number}\">Java heap of {}{at}</h2>\n<nav aria-label=\"Java heap {}\">{grew}\
-         <a href=\"#leaks{number}\">Leaks</a> \
-         <a href=\"#tree{number}\">Dominator tree</a> \
-         <a href=\"#largest{number}\">Largest objects</a> <a href=\"#waste{number}\">Waste</a> \
-         <a href=\"#classes{number}\">Classes</a> <a href=\"#packages{number}\">Packages</a> \
-         <a href=\"#held{number}\">Paths to roots</a></nav>\n",
+         <a href=\"#leaks{number}\">Leaks</a> <a href=\"#classes{number}\">Classes</a></nav>\n",
         Foreign(process(page)),
         number + 1
     ));
@@ -231,12 +192,9 @@ fn head(html: &mut Html, page: &JavaPage<'_>, number: usize) {
         );
     }
     tile(html, thousands(total.count), "reachable objects");
-    if page.garbage.0 > 0 {
-        tile(
-            html,
-            ByteSize(page.garbage.1).to_string(),
-            "unreachable, not yet collected",
-        );
+    let garbage = (page.graph.len() as u64).saturating_sub(total.count);
+    if garbage > 0 {
+        tile(html, thousands(garbage), "unreachable objects");
     }
     html.add(format_args!("</div>\n<dl>"));
     for fact in facts(page) {
@@ -254,129 +212,6 @@ fn head(html: &mut Html, page: &JavaPage<'_>, number: usize) {
         }
         html.add(format_args!("</p>\n"));
     }
-}
-
-fn tree(html: &mut Html, page: &JavaPage<'_>, number: usize) {
-    html.add(format_args!(
-        "<h3 id=\"tree{number}\">Dominator tree</h3>\n<p class=\"note\">Below each class is what \
-         only its objects keep alive, Java and native bytes together. \
-         Point at a box for its values, or unfold the list.</p>\n"
-    ));
-    // Only the largest nodes are shown, each with its ancestors.
-    let mut order: Vec<usize> = (0..page.tree.nodes.len()).collect();
-    let size = |at: usize| page.tree.nodes[at].sums.retained.total_bytes();
-    order.sort_by_key(|&at| (Reverse(size(at)), at));
-    order.truncate(NODES);
-    let mut is_shown = vec![false; page.tree.nodes.len()];
-    for at in order {
-        is_shown[at] = true;
-    }
-    picture(html, &page.tree, &is_shown);
-    let total = page
-        .classes
-        .total
-        .shallow_bytes
-        .saturating_add(page.classes.total.native_bytes);
-    let mut open: Vec<(std::slice::Iter<'_, usize>, usize)> = vec![(page.tree.tops.iter(), 0)];
-    while let Some((below, depth)) = open.last_mut() {
-        let depth = *depth;
-        let Some(&at) = below.find(|&&at| is_shown[at]) else {
-            open.pop();
-            if !open.is_empty() {
-                html.add(format_args!("</details>\n"));
-            }
-            continue;
-        };
-        let node = &page.tree.nodes[at];
-        let line = format!(
-            "<span class=\"size\">{}</span>{} <span class=\"note\">× {}</span>",
-            ByteSize(node.sums.retained.total_bytes()),
-            Foreign(&node.name),
-            thousands(node.sums.count)
-        );
-        let has_more = node.below.iter().any(|&below| is_shown[below]);
-        if has_more && depth < DEEPEST {
-            // Large nodes are expanded as deep as they remain large.
-            let is_large = node.sums.retained.total_bytes() >= total / 10;
-            let unfolded = if is_large { " open" } else { "" };
-            html.add(format_args!("<details{unfolded}><summary>{line}</summary>"));
-            open.push((node.below.iter(), depth + 1));
-        } else {
-            html.add(format_args!("<div class=\"leaf\">{line}</div>\n"));
-        }
-    }
-}
-
-/// Maximum nesting of the expandable list, because browsers handle much deeper elements badly.
-const DEEPEST: usize = 100;
-
-fn picture(html: &mut Html, tree: &Tree, is_shown: &[bool]) {
-    // In order of size, which is not that of the nodes.
-    let mut nodes: Vec<Node> = Vec::new();
-    let mut open: Vec<(usize, Option<usize>)> =
-        tree.tops.iter().rev().map(|&at| (at, None)).collect();
-    while let Some((at, parent)) = open.pop() {
-        if !is_shown[at] {
-            continue;
-        }
-        let node = &tree.nodes[at];
-        let number = nodes.len();
-        nodes.push(Node {
-            name: node.name.clone(),
-            bytes: node.sums.retained.total_bytes(),
-            count: node.sums.retained.count,
-            parent,
-        });
-        open.extend(node.below.iter().rev().map(|&below| (below, Some(number))));
-    }
-    icicle::draw(html, "The dominator tree by class", &nodes);
-}
-
-fn largest(html: &mut Html, page: &JavaPage<'_>, number: usize) {
-    html.add(format_args!(
-        "<h3 id=\"largest{number}\">Largest objects</h3>\n\
-         <p class=\"note\">Objects with the largest retained size, and the shortest path from \
-         a GC root to each.</p>\n"
-    ));
-    for (large, path) in &page.largest {
-        let object = large.object;
-        html.add(format_args!(
-            "<details><summary><span class=\"size\">{}</span>{} \
-             <span class=\"note\">{}, {} objects</span></summary>\n",
-            ByteSize(large.retained.total_bytes()),
-            Foreign(&label::object_name(page.graph, object)),
-            page.graph.id(object),
-            thousands(large.retained.count)
-        ));
-        way(html, page.graph, path);
-        html.add(format_args!("</details>\n"));
-    }
-}
-
-/// Writes a path from a root, one step per line.
-fn way(html: &mut Html, graph: &HeapGraph, path: &Path) {
-    match &path.root {
-        Some(root) => html.add(format_args!("<pre>root: {}\n", Foreign(&root.to_string()))),
-        None => html.add(format_args!("<pre>unreachable from GC roots\n")),
-    }
-    for step in shortened(&path.steps) {
-        let step = match step {
-            Ok(step) => step,
-            Err(left_out) => {
-                html.add(format_args!("  … {left_out} more\n"));
-                continue;
-            }
-        };
-        left_out(html, step.left_out);
-        if let Some(reference) = step.reference() {
-            html.add(format_args!("  ↓ {}\n", Foreign(&reference)));
-        }
-        html.add(format_args!(
-            "{}\n",
-            Foreign(&label::object_name(graph, step.object))
-        ));
-    }
-    html.add(format_args!("</pre>\n"));
 }
 
 /// Writes the number of omitted steps of a path, if any.
@@ -402,32 +237,23 @@ fn shortened<T>(steps: &[T]) -> impl Iterator<Item = Result<&T, usize>> {
 
 fn classes(html: &mut Html, page: &JavaPage<'_>, number: usize) {
     html.add(format_args!("<h3 id=\"classes{number}\">Classes</h3>\n"));
-    sums(html, "class", &page.classes, ROWS);
-}
-
-fn packages(html: &mut Html, page: &JavaPage<'_>, number: usize) {
-    html.add(format_args!("<h3 id=\"packages{number}\">Packages</h3>\n"));
-    sums(html, "package", &page.packages, PACKAGES);
-}
-
-fn sums(html: &mut Html, what: &str, histogram: &Histogram, most: usize) {
-    let mut rows: Vec<&Row> = histogram.rows.iter().collect();
+    let mut rows: Vec<&Row> = page.classes.rows.iter().collect();
     rows.sort_by_key(|row| (Reverse(row.sums.retained.total_bytes()), &row.name));
-    let left_out = rows.len().saturating_sub(most);
+    let left_out = rows.len().saturating_sub(ROWS);
     let caption = match left_out {
         0 => "By retained size.".to_owned(),
         n => format!(
-            "The {most} largest by retained size; {} not shown.",
+            "The {ROWS} largest by retained size; {} not shown.",
             counted(n as u64, "more is", "more are")
         ),
     };
-    let has_native = histogram.total.native_bytes > 0;
-    let mut headings = vec![what, "#objects", "#shallow"];
+    let has_native = page.classes.total.native_bytes > 0;
+    let mut headings = vec!["class", "#objects", "#shallow"];
     if has_native {
         headings.push("#native");
     }
     headings.push("#retained");
-    let rows = rows.into_iter().take(most).map(|row| {
+    let rows = rows.into_iter().take(ROWS).map(|row| {
         let mut cells = vec![
             Foreign(&row.name).to_string(),
             thousands(row.sums.count),
@@ -440,87 +266,4 @@ fn sums(html: &mut Html, what: &str, histogram: &Histogram, most: usize) {
         cells
     });
     html.table(&caption, &headings, rows);
-}
-
-/// Returns which holders of a class are shown: those nearest to its objects, so that a holder with
-/// many holders of its own cannot displace others.
-fn nearest(holders: &Holders) -> Vec<bool> {
-    let mut is_shown = vec![false; holders.nodes.len()];
-    let first = (!holders.nodes.is_empty()).then_some(0);
-    let mut queue: VecDeque<usize> = first.into_iter().collect();
-    // The first node contains the objects themselves.
-    for _ in 0..=HOLDERS {
-        let Some(at) = queue.pop_front() else {
-            break;
-        };
-        is_shown[at] = true;
-        queue.extend(&holders.nodes[at].holders);
-    }
-    is_shown
-}
-
-fn held(html: &mut Html, page: &JavaPage<'_>, number: usize) {
-    if page.held.is_empty() {
-        return;
-    }
-    html.add(format_args!(
-        "<h3 id=\"held{number}\">Paths to roots</h3>\n<p class=\"note\">All paths from objects to \
-         GC roots, merged by class. Shown for the largest classes{}.</p>\n",
-        match page.change {
-            Some(_) => " and those that grew the most",
-            None => "",
-        }
-    ));
-    for (at, (class, holders)) in page.held.iter().enumerate() {
-        html.add(format_args!(
-            "<h4 id=\"held{number}-{at}\">{}</h4>\n",
-            Foreign(paths::short(class))
-        ));
-        let mut open: Vec<(std::slice::Iter<'_, usize>, usize)> = match holders.nodes.first() {
-            Some(first) => vec![(first.holders.iter(), 0)],
-            None => continue,
-        };
-        let is_shown = nearest(holders);
-        while let Some((more, depth)) = open.last_mut() {
-            let depth = *depth;
-            let Some(&at) = more.find(|&&at| is_shown[at]) else {
-                open.pop();
-                if !open.is_empty() {
-                    html.add(format_args!("</details>\n"));
-                }
-                continue;
-            };
-            let node = &holders.nodes[at];
-            let link = match &node.link {
-                Some(link) => link.to_string(),
-                None => node.name.clone(),
-            };
-            let mut line = format!(
-                "<span class=\"size\">{}</span>{}",
-                thousands(node.count),
-                Foreign(&link)
-            );
-            if let Some((reason, _)) = node.roots.first() {
-                line.push_str(&format!(
-                    " <span class=\"note\">{}</span>",
-                    Foreign(&reason.to_string())
-                ));
-            }
-            let is_last = !node.holders.iter().any(|&next| is_shown[next]);
-            if is_last || depth >= DEEPEST {
-                html.add(format_args!("<div class=\"leaf\">{line}</div>\n"));
-            } else {
-                let unfolded = if depth < 3 { " open" } else { "" };
-                html.add(format_args!("<details{unfolded}><summary>{line}</summary>"));
-                open.push((node.holders.iter(), depth + 1));
-            }
-        }
-        let left_out = holders.nodes.len().saturating_sub(HOLDERS);
-        if left_out > 0 {
-            html.add(format_args!(
-                "<p class=\"note\">About {} not shown.</p>\n",
-                counted(left_out as u64, "more is", "more are")
-            ));
-        }
-    }
 }

@@ -13,7 +13,7 @@ use crate::flags::pattern::NO_MATCH;
 use crate::heap_graph::Follow;
 use crate::heaps::java::OpenedJava;
 use crate::heaps::java::diff::{
-    ChangeRow, DiffReport, DiffRequest, LeakChange, PathChangeRow, Wanted, diff,
+    ChangeRow, DEPTH, DiffReport, DiffRequest, LeakChange, PathChangeRow, Wanted, diff,
 };
 use crate::naming::names::MappingOption;
 use crate::units::{ByteSize, thousands};
@@ -23,8 +23,6 @@ use crate::views::java::{Cell, csv_line, signed, signed_count};
 
 /// Rows on a page.
 const PAGE: usize = 20;
-/// Levels of the dominator tree.
-const DEPTH: usize = 8;
 
 /// Runs the command.
 ///

@@ -5,7 +5,7 @@ use crate::analyze::diff::Side;
 use crate::analyze::filter::Filter;
 use crate::analyze::leaks::Leaks;
 use crate::explore::{Explorer, Page, Table};
-use crate::heaps::java::diff::{DiffReport, Half, NamedChange, Wanted, compare};
+use crate::heaps::java::diff::{DEPTH, DiffReport, Half, NamedChange, Wanted, compare};
 use crate::heaps::java::facts::HeapFacts;
 use crate::heaps::java::{JavaHeap, ProgressReporter};
 use std::cmp::Reverse;
@@ -42,7 +42,7 @@ pub(super) fn compared(
         limit: 0,
         unchanged: false,
         least: None,
-        depth: 0,
+        depth: DEPTH,
         texts: explorer.shows_contents(),
     };
     let before = Half::of(&earlier, &wanted, progress);

@@ -1,17 +1,20 @@
-//! State of `explore`: a Java heap that is read while its page is already open, and its indices.
+//! A Java heap with its indices and findings: read while its page is already open, or before.
 
 use super::compare::compared;
 use super::sql::{HeapSql, SqlProblem};
+use crate::analyze::histogram::{HistogramKey, Row};
 use crate::analyze::leaks::Leaks;
 use crate::analyze::{leaks, waste};
-use crate::explore::{Explorer, Stage};
+use crate::explore::{Explorer, HolderRow, Stage};
 use crate::heap_graph::OutOfMemory;
 use crate::heaps::java::diff::DiffReport;
 use crate::heaps::java::facts::HeapFacts;
-use crate::heaps::java::{self, JavaError, JavaOptions, OpenedJava, ProgressReporter};
+use crate::heaps::java::{self, JavaError, JavaHeap, JavaOptions, OpenedJava, ProgressReporter};
 use crate::heaps::leaks::{LeaksRows, WasteDocument, document};
-use crate::heaps::selector::{DumpSelector, JavaInput};
+use crate::heaps::selector::JavaInput;
+use crate::parallel;
 use serde::Serialize;
+use std::cmp::Reverse;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A heap that is read while its page is open.
@@ -25,6 +28,7 @@ pub struct ExploredHeap {
     waste: OnceLock<WasteDocument>,
     comparison: OnceLock<DiffReport>,
     sql: OnceLock<Result<HeapSql, String>>,
+    holders: OnceLock<Vec<(String, Vec<HolderRow>)>>,
 }
 
 /// What to read.
@@ -38,45 +42,9 @@ pub struct ExploreOptions {
     pub shows_contents: bool,
 }
 
-/// The heap that the page shows, which the user may change.
-pub struct Explored {
-    options: ExploreOptions,
-    shown: Mutex<Arc<ExploredHeap>>,
-}
-
-impl Explored {
-    /// Creates a state without a heap; [`ExploredHeap::read`] reads it.
-    pub fn new(options: ExploreOptions) -> Explored {
-        Explored {
-            options,
-            shown: Mutex::default(),
-        }
-    }
-
-    /// Returns what to read.
-    pub fn options(&self) -> &ExploreOptions {
-        &self.options
-    }
-
-    /// Returns the heap that the page shows.
-    pub fn shown(&self) -> Arc<ExploredHeap> {
-        Arc::clone(&self.shown.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Shows another dump of the process, and starts to read it. The one before is forgotten.
-    pub(super) fn show(&self, number: u32) {
-        let mut options = self.options.clone();
-        options.input.which = Some(DumpSelector::Number(number));
-        let heap: Arc<ExploredHeap> = Arc::default();
-        let reading = Arc::clone(&heap);
-        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = heap;
-        std::thread::spawn(move || {
-            // The page shows the error.
-            let _read = reading.read(&options, &reading.reporter());
-        });
-    }
-}
-
+/// Maximum number of the largest classes, and of those that grew, with their holders.
+const HELD: usize = 6;
+const GROWN: usize = 20;
 /// Maximum number of groups of leaks, and of leaks of a group.
 const MAX_LEAKS: usize = 100;
 /// Maximum number of rows of each list of waste.
@@ -94,6 +62,90 @@ pub struct Progress {
 }
 
 impl ExploredHeap {
+    /// Creates a heap that is read, for questions about its largest objects. Builds indices and finds leaks
+    /// and waste, on both cores. Without `shows_contents`, no text or value of the dump is in an answer.
+    pub fn of(
+        heap: JavaHeap,
+        shows_contents: bool,
+        comparison: Option<DiffReport>,
+    ) -> ExploredHeap {
+        let facts = HeapFacts::of(&heap);
+        let explored = ExploredHeap::default();
+        if let Some(error) = &heap.out_of_memory {
+            explored.out_of_memory.get_or_init(|| error.clone());
+        }
+        let follow = heap.follow;
+        let (graph, dominators) = heap.into_graph();
+        let mut explorer = Explorer::new(graph, follow, shows_contents);
+        if let Some(dominators) = dominators {
+            explorer = explorer.with_dominators(dominators);
+        }
+        if let Some(comparison) = comparison {
+            explored.comparison.get_or_init(|| comparison);
+        }
+        let (explorer, _) = explored.heap.get_or_init(|| (explorer, facts));
+        // What takes longest is begun first, on each core.
+        let links = || {
+            let kinded = explorer.kinded_referrers();
+            explorer.build_paths();
+            kinded
+        };
+        let ((), kinded) = parallel::both(|| explorer.build_tables(), links);
+        let find = || {
+            explored.waste(explorer);
+            explored.found(explorer);
+        };
+        let hold = || {
+            let held = explored.held_classes(explorer);
+            let holders = explorer.holders_of(kinded, &held);
+            explorer.build_flames();
+            holders
+        };
+        let ((), holders) = parallel::both(find, hold);
+        explored.holders.get_or_init(|| holders);
+        explored.lock().built = Stage::ALL.map(word).to_vec();
+        explored
+    }
+
+    /// Returns the classes whose holders a file has: the largest ones, and those that grew most.
+    fn held_classes(&self, explorer: &Explorer) -> Vec<String> {
+        let mut rows: Vec<&Row> = explorer.table(HistogramKey::Class).rows.iter().collect();
+        let own = |row: &Row| row.sums.shallow_bytes.saturating_add(row.sums.native_bytes);
+        rows.sort_by_key(|row| (Reverse(own(row)), &row.name));
+        let largest = rows.iter().take(HELD).map(|row| row.name.clone());
+        let changed = self.comparison().map(|comparison| &comparison.classes);
+        let grown = changed.into_iter().flatten();
+        let grown = grown.filter(|row| row.change.own_growth() > 0).take(GROWN);
+        largest.chain(grown.map(|row| row.name.clone())).collect()
+    }
+
+    /// Returns the holders of classes that were found ahead.
+    pub(super) fn holders(&self) -> &[(String, Vec<HolderRow>)] {
+        self.holders.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the heap.
+    ///
+    /// # Panics
+    /// Panics before it is read.
+    pub fn explorer(&self) -> &Explorer {
+        &self.heap.get().expect("the heap is read").0
+    }
+
+    /// Returns the leaks of the heap.
+    ///
+    /// # Panics
+    /// Panics before it is read.
+    pub fn found_leaks(&self) -> &Leaks {
+        self.found(self.explorer())
+    }
+
+    /// Returns whether answers have texts and values of the dump.
+    pub(super) fn shows_contents(&self) -> bool {
+        let heap = self.heap();
+        heap.is_some_and(|(explorer, _)| explorer.shows_contents())
+    }
+
     /// Returns the heap; `None` before it is read.
     pub(super) fn heap(&self) -> Option<&(Explorer, HeapFacts)> {
         self.heap.get()

@@ -3,9 +3,9 @@
 //! | operation | values | answer |
 //! |---|---|---|
 //! | `meta` | | the heap, what is built, totals |
-//! | `show` | `number` | nothing; reads another dump of the process |
 //! | `changes` | `sort`, `reverse`, `filter`, page | classes that changed since the earlier heap, as in `diff --json` |
-//! | `changed-leaks` | | leaks of either heap, as in `diff --json` |
+//! | `changed-leaks`, `changed-dominators` | | leaks of either heap, nodes of the dominator tree, as in `diff --json` |
+//! | `holders` | `class` | paths from a class to roots, merged |
 //! | `sql` | `sql` | rows of the last statement |
 //! | `classes` | `by`, `sort`, `reverse`, `filter`, page | rows of the table |
 //! | `objects` | `class`, `dominated` or `top`; `sort`; page | objects of a list |
@@ -23,14 +23,14 @@
 //! A page is `offset` and `limit`.
 
 use super::compare::{self, ChangeQuery, ChangeSort};
-use super::state::{Explored, ExploredHeap, Progress};
+use super::heap::{ExploredHeap, Progress};
 use crate::analyze::histogram::HistogramKey;
 use crate::explore::{
     ClassQuery, ClassSort, Explorer, FlameTree, ObjectList, ObjectQuery, ObjectSort, Page,
     SearchList, SearchQuery, Size,
 };
 use crate::heap_graph::{ObjectIndex, OutOfMemory};
-use crate::heaps::java::diff::DiffReport;
+use crate::heaps::java::diff::{ChangeRow, DiffReport};
 use crate::heaps::java::facts::HeapFacts;
 use crate::net::{ApiProblem, ApiRequest};
 use serde::Serialize;
@@ -51,6 +51,8 @@ struct Meta<'a> {
     out_of_memory: Option<OutOfMemoryFacts>,
     /// The earlier heap; `None` if there is none, or before it is compared.
     before: Option<&'a HeapFacts>,
+    /// All reachable objects, before and now.
+    change: Option<&'a ChangeRow>,
     /// Whether answers have texts and values.
     contents: bool,
     /// Whether `sql` answers.
@@ -89,21 +91,11 @@ impl From<&OutOfMemory> for OutOfMemoryFacts {
     }
 }
 
-/// Answers a request.
-pub(super) fn answer(explored: &Explored, request: &ApiRequest) -> Result<Vec<u8>, ApiProblem> {
-    if request.operation == "show" {
-        let number: u32 = number(request, "number", 0)?;
-        explored.show(number);
-        return json(&());
-    }
-    answer_of(&explored.shown(), request)
-}
-
-/// Answers a request about one heap.
-pub(super) fn answer_of(
-    explored: &ExploredHeap,
-    request: &ApiRequest,
-) -> Result<Vec<u8>, ApiProblem> {
+/// Answers a request as JSON.
+///
+/// # Errors
+/// Returns an error if the heap is not read yet, or does not have what is asked for.
+pub fn answer(explored: &ExploredHeap, request: &ApiRequest) -> Result<Vec<u8>, ApiProblem> {
     if request.operation == "meta" {
         return json(&meta(explored));
     }
@@ -128,6 +120,11 @@ pub(super) fn answer_of(
             &change_query(request)?,
         )),
         "changed-leaks" => json(&compared(explored)?.leaks),
+        "changed-dominators" => json(&compared(explored)?.paths),
+        "holders" => {
+            let class = request.get("class").ok_or_else(|| invalid("class", ""))?;
+            json(&explorer.holders(class))
+        }
         "sql" => {
             let statement = request.get("sql").unwrap_or("");
             let rows = explored.sql().and_then(|sql| sql.run(statement));
@@ -175,6 +172,7 @@ fn meta(explored: &ExploredHeap) -> Meta<'_> {
         heap: heap.map(|(_, facts)| facts),
         out_of_memory: explored.out_of_memory().map(OutOfMemoryFacts::from),
         before: explored.comparison().map(|comparison| &comparison.before),
+        change: explored.comparison().map(|comparison| &comparison.total),
         contents: shows_contents,
         sql: cfg!(feature = "sql") && shows_contents,
         objects: graph.map_or(0, |graph| graph.len() as u64),

@@ -1,0 +1,103 @@
+//! All paths from the objects of a class to roots, merged by class and field.
+
+use crate::explorer::Explorer;
+use heaptap_analyze::holders::{Holders, KindedReferrers, Members, Reading, Search};
+use heaptap_analyze::label;
+use heaptap_model::heap_graph::ClassIndex;
+use serde::Serialize;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+/// Objects of one class that refer by one field to those of the row above.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HolderRow {
+    /// Index of the row whose objects they refer to; `None` for those that refer to the class.
+    pub above: Option<u32>,
+    /// The reference; the class where it is not known.
+    pub name: String,
+    pub count: u64,
+    /// Why they are roots; `None` if they are none.
+    pub root: Option<String>,
+}
+
+/// Maximum number of rows of a class: the nearest ones, so that one with many holders does not displace
+/// others.
+const MAX_ROWS: usize = 300;
+
+/// Maximum number of classes of one search.
+const MAX_CLASSES: usize = 254;
+
+impl Explorer {
+    /// Reverses the references, each with its kind, for [`Explorer::holders_of`] of several classes.
+    /// [`Explorer::referrers_of`] needs the same.
+    pub fn kinded_referrers(&self) -> KindedReferrers<'_> {
+        let kinded = KindedReferrers::new(self.graph(), self.follow(), Reading::Ahead);
+        self.set_referrers(Arc::clone(kinded.referrers()));
+        kinded
+    }
+
+    /// Returns the holders of a class: as [`Explorer::holders_of`] does.
+    pub fn holders(&self, class: &str) -> Vec<HolderRow> {
+        let referrers = Arc::clone(self.referrers());
+        let kinded = KindedReferrers::over(self.graph(), self.follow(), referrers);
+        let mut found = self.holders_of(kinded, &[class.to_owned()]);
+        found.pop().map(|(_, rows)| rows).unwrap_or_default()
+    }
+
+    /// Returns the holders of classes. Names with addresses match without them, as in comparisons.
+    pub fn holders_of(
+        &self,
+        referrers: KindedReferrers<'_>,
+        classes: &[String],
+    ) -> Vec<(String, Vec<HolderRow>)> {
+        let graph = self.graph();
+        let mut places: HashMap<String, u8> = HashMap::new();
+        for (place, name) in (0..MAX_CLASSES as u8).zip(classes) {
+            let name = label::without_address(name).into_owned();
+            places.entry(name).or_insert(place);
+        }
+        let place_of = |class| {
+            let name = label::class_name(graph, ClassIndex(class));
+            places.get(label::without_address(name).as_ref()).copied()
+        };
+        let of_class: Vec<Option<u8>> = (0..graph.classes().len() as u32).map(place_of).collect();
+        let members = Members::of(graph, &of_class);
+        let reachable = self.dominators().reachable();
+        let mut search = Search::new(referrers, &reachable);
+        let searched = classes.iter().map(|name| {
+            let place = places.get(label::without_address(name).as_ref());
+            let objects = place.map_or_else(Vec::new, |&place| members.of_group(place));
+            (name.clone(), rows(&search.holders(name, objects)))
+        });
+        searched.collect()
+    }
+}
+
+fn rows(holders: &Holders) -> Vec<HolderRow> {
+    let mut rows = Vec::new();
+    // The first node contains the objects themselves.
+    let mut queue: VecDeque<(usize, Option<u32>)> = holders
+        .nodes
+        .first()
+        .into_iter()
+        .flat_map(|first| first.holders.iter().map(|&at| (at, None)))
+        .collect();
+    while let Some((at, above)) = queue.pop_front() {
+        if rows.len() == MAX_ROWS {
+            break;
+        }
+        let node = &holders.nodes[at];
+        let place = rows.len() as u32;
+        rows.push(HolderRow {
+            above,
+            name: match &node.link {
+                Some(link) => link.to_string(),
+                None => node.name.clone(),
+            },
+            count: node.count,
+            root: node.roots.first().map(|(reason, _)| reason.to_string()),
+        });
+        queue.extend(node.holders.iter().map(|&next| (next, Some(place))));
+    }
+    rows
+}

@@ -1,0 +1,92 @@
+//! The largest objects, of all and of each class: found in one pass, without the lists of all objects.
+
+use crate::answer::Table;
+use crate::explorer::Explorer;
+use crate::objects::ObjectRow;
+use heaptap_analyze::label;
+use heaptap_model::heap_graph::{ClassIndex, ObjectIndex};
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+/// The first rows of the lists of objects, in the order of retained bytes.
+pub struct Largest {
+    pub all: Table<ObjectRow>,
+    /// By class name.
+    pub of_class: Vec<(String, Table<ObjectRow>)>,
+}
+
+/// Objects of a list that are the largest so far; equal ones in the order of their IDs.
+struct Top {
+    most: usize,
+    total: u64,
+    /// At most twice as many as wanted, the others are removed at times.
+    kept: Vec<(Reverse<u64>, ObjectIndex)>,
+    /// No object that is smaller can be among the largest.
+    least: u64,
+}
+
+impl Top {
+    fn new(most: usize) -> Top {
+        Top {
+            most,
+            total: 0,
+            kept: Vec::new(),
+            least: 0,
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, object: ObjectIndex, bytes: u64) {
+        self.total += 1;
+        if bytes < self.least || self.most == 0 {
+            return;
+        }
+        if self.kept.len() == 2 * self.most {
+            let (_, &mut (Reverse(least), _), _) = self.kept.select_nth_unstable(self.most - 1);
+            self.kept.truncate(self.most);
+            self.least = least;
+        }
+        self.kept.push((Reverse(bytes), object));
+    }
+
+    fn into_table(mut self, explorer: &Explorer) -> Table<ObjectRow> {
+        self.kept.sort_unstable();
+        self.kept.truncate(self.most);
+        let objects = self.kept.into_iter();
+        Table {
+            total: self.total,
+            rows: objects.map(|(_, object)| explorer.row(object)).collect(),
+        }
+    }
+}
+
+impl Explorer {
+    /// Returns the first `all` rows of the list of all objects, and the first `each` of the lists of
+    /// classes with these names.
+    pub fn largest(&self, all: usize, classes: &[String], each: usize) -> Largest {
+        let (graph, dominators) = (self.graph(), self.dominators());
+        let places: HashMap<&str, usize> = classes.iter().map(String::as_str).zip(0..).collect();
+        let place_of: Vec<Option<usize>> = (0..graph.classes().len() as u32)
+            .map(|class| {
+                let name = label::class_name(graph, ClassIndex(class));
+                places.get(name).copied()
+            })
+            .collect();
+        let mut top = Top::new(all);
+        let mut of_class: Vec<Top> = classes.iter().map(|_| Top::new(each)).collect();
+        for (object, retained) in dominators.iter() {
+            let bytes = retained.total_bytes();
+            top.add(object, bytes);
+            if let Some(place) = place_of[graph.class_of(object).at()] {
+                of_class[place].add(object, bytes);
+            }
+        }
+        let names = classes.iter().cloned();
+        Largest {
+            all: top.into_table(self),
+            of_class: names
+                .zip(of_class.into_iter().map(|top| top.into_table(self)))
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Answers for a page without a server: those about the heap, all classes and all leaks, and about as many
+//! of the largest objects as there is room for. JSON, packed by gzip.
+
+use super::api;
+use super::heap::ExploredHeap;
+use crate::explore::{ObjectRow, Table};
+use crate::net::{ApiProblem, ApiRequest};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::io::Write as _;
+
+/// Maximum number of the largest objects, and of those that go before the largest ones of each class.
+const OBJECTS: usize = 2000;
+const FIRST: usize = 500;
+/// Maximum number of rows of each list.
+const MAX_ROWS: usize = 500;
+/// The same of the lists of one object.
+const MAX_FIELDS: &str = "40";
+const MAX_REFERRERS: &str = "20";
+/// Maximum number of dominators of an object, and of steps at either end of its path.
+const MAX_STEPS: &str = "15";
+/// Maximum number of nodes of a flame graph.
+const MAX_NODES: &str = "3000";
+/// Maximum number of classes whose objects are listed, and of their objects.
+const MAX_LISTED_CLASSES: usize = 200;
+const MAX_LISTED: usize = 20;
+/// Maximum number of pictures, and their maximum width and height in pixels.
+const MAX_PICTURES: usize = 100;
+const PICTURE_SIDE: &str = "128";
+/// Number of objects after which the size is looked at, and their usual size, packed, in bytes.
+const PART: usize = 32;
+const PART_BYTES: usize = 20_000;
+
+/// Returns the answers about a heap, in at most that many bytes if they have no contents. `command` shows
+/// what they leave out.
+///
+/// # Panics
+/// Panics if the heap is not read.
+pub fn pack(explored: &ExploredHeap, command: &str, most_bytes: usize) -> Vec<u8> {
+    let mut store = Store {
+        explored,
+        packer: GzEncoder::new(Vec::new(), Compression::default()),
+        kept: HashSet::new(),
+    };
+    store.write(br#"{"answers":{"#);
+    let objects = store.add_heap();
+    let mut count = 0;
+    for part in objects.chunks(PART) {
+        if store.len() + PART_BYTES > most_bytes && !explored.shows_contents() {
+            break;
+        }
+        for id in part {
+            store.add_object(id);
+        }
+        count += part.len();
+    }
+    let kept = json!({ "objects": count, "command": command });
+    store.write(format!(r#"}},"kept":{kept}}}"#).as_bytes());
+    store.packer.finish().expect("memory takes all")
+}
+
+struct Store<'e> {
+    explored: &'e ExploredHeap,
+    packer: GzEncoder<Vec<u8>>,
+    /// Keys of the answers.
+    kept: HashSet<String>,
+}
+
+impl Store<'_> {
+    /// Adds the answers about the heap. Returns the IDs of objects, the most interesting ones first.
+    fn add_heap(&mut self) -> Vec<String> {
+        self.add("meta", &[]);
+        let mut classes = Vec::new();
+        for by in ["class", "package", "superclass", "heap", "loader"] {
+            let rows = self.add_rows("classes", &[("by", by)], usize::MAX);
+            if by == "class" {
+                classes = texts(&rows, "name");
+            }
+        }
+        let leaks = self.add("leaks", &[]);
+        self.add("waste", &[]);
+        self.add("treemap", &[]);
+        for tree in ["paths", "dominators"] {
+            self.add("flame", &[("tree", tree), ("most", MAX_NODES)]);
+        }
+        if self.explored.comparison().is_some() {
+            self.add_rows("changes", &[], usize::MAX);
+            for operation in ["changed-leaks", "changed-dominators"] {
+                self.add(operation, &[]);
+            }
+        }
+        for (name, rows) in self.explored.holders() {
+            self.put("holders", &[("class", name)], &json(rows));
+        }
+        let bitmaps = self.add_rows("bitmaps", &[], MAX_ROWS);
+        if self.explored.shows_contents() {
+            self.add_contents(&bitmaps);
+        }
+        let mut objects = of_leaks(&leaks);
+        objects.extend(self.add_largest(&classes));
+        let mut seen = HashSet::new();
+        objects.retain(|id| seen.insert(id.clone()));
+        objects
+    }
+
+    /// Adds lists of the largest objects. Returns the IDs of the objects.
+    fn add_largest(&mut self, classes: &[String]) -> Vec<String> {
+        let explorer = self.explored.explorer();
+        let listed = &classes[..classes.len().min(MAX_LISTED_CLASSES)];
+        let largest = explorer.largest(OBJECTS, listed, MAX_LISTED);
+        let ids =
+            |rows: &[ObjectRow]| -> Vec<String> { rows.iter().map(|row| row.id.clone()).collect() };
+        self.put("objects", &[], &json(&largest.all));
+        let (first, others) = largest.all.rows.split_at(largest.all.rows.len().min(FIRST));
+        let mut objects = ids(first);
+        for (name, rows) in &largest.of_class {
+            self.put("objects", &[("class", name)], &json(rows));
+            objects.extend(ids(&rows.rows));
+        }
+        objects.extend(ids(others));
+        let top = self.add_rows("objects", &[("top", "")], MAX_ROWS);
+        objects.extend(texts(&top, "id"));
+        objects
+    }
+
+    /// Adds the answers about an object.
+    fn add_object(&mut self, id: &str) {
+        let of = ("id", id);
+        self.add_bytes("object", &[of, ("most", MAX_STEPS)]);
+        self.add_bytes("path", &[of, ("most", MAX_STEPS)]);
+        self.add_bytes("fields", &[of, ("limit", MAX_FIELDS)]);
+        self.add_bytes("referrers", &[of, ("limit", MAX_REFERRERS)]);
+        let limit = MAX_LISTED.to_string();
+        let dominated = [("dominated", id), ("limit", limit.as_str())];
+        self.add_bytes("objects", &dominated);
+    }
+
+    /// Adds texts and pictures.
+    fn add_contents(&mut self, bitmaps: &[Value]) {
+        let limit = MAX_ROWS.to_string();
+        for list in ["strings", "arrays"] {
+            self.add_bytes("search", &[("in", list), ("limit", &limit)]);
+        }
+        let with_pixels = bitmaps
+            .iter()
+            .filter(|row| !row["bitmap"]["format"].is_null());
+        let ids: Vec<&str> = with_pixels.filter_map(|row| row["id"].as_str()).collect();
+        for id in ids.into_iter().take(MAX_PICTURES) {
+            let query = [("id", id), ("most", PICTURE_SIDE)];
+            // A picture that cannot be shown has no answer.
+            if let Ok(picture) = self.ask("picture", &query) {
+                self.put("picture", &query, &picture);
+            }
+        }
+    }
+
+    /// Asks for an answer, adds and returns it.
+    fn add(&mut self, operation: &str, query: &[(&str, &str)]) -> Value {
+        read(&self.add_bytes(operation, query))
+    }
+
+    /// The same, without reading it.
+    fn add_bytes(&mut self, operation: &str, query: &[(&str, &str)]) -> Vec<u8> {
+        let answer = self.must_ask(operation, query);
+        self.put(operation, query, &answer);
+        answer
+    }
+
+    /// Asks for the first rows of a list, adds and returns them.
+    fn add_rows(&mut self, operation: &str, query: &[(&str, &str)], most: usize) -> Vec<Value> {
+        let mut rows: Vec<Value> = Vec::new();
+        loop {
+            let (offset, limit) = (rows.len().to_string(), (most - rows.len()).to_string());
+            let mut part = query.to_vec();
+            part.extend([("offset", offset.as_str()), ("limit", limit.as_str())]);
+            let mut answer: Value = read(&self.must_ask(operation, &part));
+            let total = answer["total"].as_u64().unwrap_or(0);
+            let new = match answer["rows"].take() {
+                Value::Array(rows) => rows,
+                _ => Vec::new(),
+            };
+            let is_last = new.is_empty();
+            rows.extend(new);
+            if is_last || rows.len() >= most || rows.len() as u64 >= total {
+                let table = Table { total, rows };
+                self.put(operation, query, &json(&table));
+                return table.rows;
+            }
+        }
+    }
+
+    fn must_ask(&self, operation: &str, query: &[(&str, &str)]) -> Vec<u8> {
+        self.ask(operation, query)
+            .expect("the heap is read, and has what it listed")
+    }
+
+    fn ask(&self, operation: &str, query: &[(&str, &str)]) -> Result<Vec<u8>, ApiProblem> {
+        let pairs = query.iter();
+        let request = ApiRequest {
+            operation: operation.to_owned(),
+            query: pairs
+                .map(|&(name, value)| (name.to_owned(), value.to_owned()))
+                .collect(),
+        };
+        api::answer(self.explored, &request)
+    }
+
+    /// Returns the size so far, in bytes.
+    fn len(&mut self) -> usize {
+        self.packer.flush().expect("memory takes all");
+        self.packer.get_ref().len()
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.packer.write_all(bytes).expect("memory takes all");
+    }
+
+    /// Adds an answer under the key that the script looks for: the operation and what it asks for, without
+    /// the part and the size of lists. The first answer of a key stays.
+    fn put(&mut self, operation: &str, query: &[(&str, &str)], answer: &[u8]) {
+        let named = query
+            .iter()
+            .filter(|(name, _)| !matches!(*name, "limit" | "most"));
+        let mut named: Vec<String> = named
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        named.sort();
+        let key = format!("{operation}?{}", named.join("&"));
+        let separator = if self.kept.is_empty() { "" } else { "," };
+        if self.kept.contains(&key) {
+            return;
+        }
+        self.write(format!("{separator}{}:", json!(key)).as_bytes());
+        self.write(answer);
+        self.kept.insert(key);
+    }
+}
+
+fn json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).expect("its keys are texts")
+}
+
+fn read(answer: &[u8]) -> Value {
+    serde_json::from_slice(answer).expect("answers are JSON")
+}
+
+fn texts(rows: &[Value], name: &str) -> Vec<String> {
+    let texts = rows.iter().filter_map(|row| row[name].as_str());
+    texts.map(str::to_owned).collect()
+}
+
+/// Returns the IDs of leaks and of the objects on their paths.
+fn of_leaks(leaks: &Value) -> Vec<String> {
+    let groups = leaks["groups"].as_array();
+    let of_group = |group: &Value| {
+        let lists = [&group["leaks"], &group["path"]];
+        let lists = lists.into_iter().filter_map(Value::as_array);
+        lists.flat_map(|rows| texts(rows, "id")).collect::<Vec<_>>()
+    };
+    groups.into_iter().flatten().flat_map(of_group).collect()
+}
