@@ -43,7 +43,7 @@ pub struct ExploreOptions {
 }
 
 /// Maximum number of the largest classes, and of those that grew, with their holders.
-const HELD: usize = 6;
+const HELD: usize = 4;
 const GROWN: usize = 20;
 /// Maximum number of groups of leaks, and of leaks of a group.
 const MAX_LEAKS: usize = 100;
@@ -98,7 +98,7 @@ impl ExploredHeap {
         let hold = || {
             let held = explored.held_classes(explorer);
             let holders = explorer.holders_of(kinded, &held);
-            explorer.build_flames();
+            explorer.build_flame();
             holders
         };
         let ((), holders) = parallel::both(find, hold);

@@ -119,85 +119,215 @@ pub fn histogram(
     by: HistogramKey,
     filter: &Filter,
 ) -> Histogram {
+    let mut all = histograms(graph, scope, &[by], filter);
+    all.pop().unwrap_or_default()
+}
+
+/// Returns several histograms of the same objects, in one pass over them.
+pub fn histograms(
+    graph: &HeapGraph,
+    scope: ObjectScope<'_>,
+    keys: &[HistogramKey],
+    filter: &Filter,
+) -> Vec<Histogram> {
+    let mut groupings = Vec::with_capacity(keys.len());
+    let mut count = 0;
+    for &by in keys {
+        groupings.push(Grouping::new(graph, by, count));
+        count += groupings
+            .last()
+            .map_or(0, |of| of.groups.names.len() as u32);
+    }
+    let all = Groupings::new(graph, &groupings);
+    let names = groupings.iter_mut();
+    let names = names
+        .map(|of| std::mem::take(&mut of.groups.names))
+        .collect();
     let filter = filter.of(graph);
-    let mut groups = Groups::default();
-    match by {
-        HistogramKey::Class => {
-            let of = classes(graph, |class| {
-                Some(groups.number(label::class_name(graph, class)))
-            });
-            sum(graph, scope, groups, &filter, |o| {
-                of[graph.class_of(o).at()]
-            })
-        }
-        HistogramKey::ClassInAnyRun => {
-            let of = classes(graph, |class| {
+    sum(graph, scope, names, &filter, |o| {
+        all.of(graph, o).iter().copied()
+    })
+}
+
+/// Heaps that objects can be in.
+const HEAPS: [HeapKind; 4] = [
+    HeapKind::Unknown,
+    HeapKind::App,
+    HeapKind::Zygote,
+    HeapKind::BootImage,
+];
+
+/// Groups by one property.
+struct Grouping {
+    groups: Groups,
+    by_class: Vec<Vec<u32>>,
+    /// Of class objects, which have the group of the class that they represent.
+    by_object: HashMap<ObjectIndex, u32>,
+    by_heap: Option<[u32; HEAPS.len()]>,
+}
+
+impl Grouping {
+    /// Numbers the groups, from `first` on.
+    fn new(graph: &HeapGraph, by: HistogramKey, first: u32) -> Grouping {
+        let mut groups = Groups {
+            first,
+            ..Groups::default()
+        };
+        let mut by_object = HashMap::new();
+        let mut by_heap = None;
+        let by_class = match by {
+            HistogramKey::Class => classes(graph, |class| {
+                vec![groups.number(label::class_name(graph, class))]
+            }),
+            HistogramKey::ClassInAnyRun => classes(graph, |class| {
                 let name = label::class_name(graph, class);
-                Some(groups.number(&label::without_address(name)))
-            });
-            sum(graph, scope, groups, &filter, |o| {
-                of[graph.class_of(o).at()]
-            })
-        }
-        HistogramKey::Package => {
-            let of = classes(graph, |class| {
-                Some(groups.number(label::package(graph.class(class).shown())))
-            });
-            let of = ClassGroups::new(graph, of, |o| {
-                let name = label::class_behind(graph, o);
-                name.map(|name| groups.number(label::package(name)))
-            });
-            sum(graph, scope, groups, &filter, |o| of.group(graph, o))
-        }
-        HistogramKey::Superclass => {
-            let of: Vec<Vec<u32>> = (0..graph.classes().len() as u32)
-                .map(|class| {
-                    let line = graph.ancestry(ClassIndex(class));
-                    let names = line.map(|c| groups.number(label::class_name(graph, c)));
-                    let mut names: Vec<u32> = names.collect();
-                    names.sort_unstable();
-                    names.dedup();
-                    names
-                })
-                .collect();
-            sum(graph, scope, groups, &filter, |o| {
-                of[graph.class_of(o).at()].iter().copied()
-            })
-        }
-        HistogramKey::Heap => {
-            let heap = |kind: HeapKind| match kind {
-                HeapKind::Unknown => "(unknown)",
-                kind => kind.name(),
-            };
-            const KINDS: [HeapKind; 4] = [
-                HeapKind::Unknown,
-                HeapKind::App,
-                HeapKind::Zygote,
-                HeapKind::BootImage,
-            ];
-            let of = KINDS.map(|kind| groups.number(heap(kind)));
-            sum(graph, scope, groups, &filter, |o| {
-                let at = KINDS.iter().position(|&kind| kind == graph.heap_of(o));
-                at.map(|at| of[at])
-            })
-        }
-        HistogramKey::Loader => {
-            let name = |class: ClassIndex| match graph.class(class).loader {
-                Some(loader) => {
-                    let class = label::object_name(graph, loader);
-                    format!("{class} {}", graph.id(loader))
+                vec![groups.number(&label::without_address(name))]
+            }),
+            HistogramKey::Package => {
+                let of = classes(graph, |class| {
+                    vec![groups.number(label::package(graph.class(class).shown()))]
+                });
+                for object in class_objects(graph) {
+                    if let Some(name) = label::class_behind(graph, object) {
+                        by_object.insert(object, groups.number(label::package(name)));
+                    }
                 }
-                None => "(boot)".to_owned(),
-            };
-            let of = classes(graph, |class| Some(groups.number(&name(class))));
-            let of = ClassGroups::new(graph, of, |o| {
-                graph
-                    .class_behind(o)
-                    .map(|class| groups.number(&name(class)))
-            });
-            sum(graph, scope, groups, &filter, |o| of.group(graph, o))
+                of
+            }
+            HistogramKey::Superclass => classes(graph, |class| {
+                let line = graph.ancestry(class);
+                let names = line.map(|c| groups.number(label::class_name(graph, c)));
+                let mut names: Vec<u32> = names.collect();
+                names.sort_unstable();
+                names.dedup();
+                names
+            }),
+            HistogramKey::Heap => {
+                let name = |kind: HeapKind| match kind {
+                    HeapKind::Unknown => "(unknown)",
+                    kind => kind.name(),
+                };
+                by_heap = Some(HEAPS.map(|kind| groups.number(name(kind))));
+                classes(graph, |_| Vec::new())
+            }
+            HistogramKey::Loader => {
+                let name = |class: ClassIndex| match graph.class(class).loader {
+                    Some(loader) => {
+                        let class = label::object_name(graph, loader);
+                        format!("{class} {}", graph.id(loader))
+                    }
+                    None => "(boot)".to_owned(),
+                };
+                let of = classes(graph, |class| vec![groups.number(&name(class))]);
+                for object in class_objects(graph) {
+                    if let Some(class) = graph.class_behind(object) {
+                        by_object.insert(object, groups.number(&name(class)));
+                    }
+                }
+                of
+            }
+        };
+        Grouping {
+            groups,
+            by_class,
+            by_object,
+            by_heap,
         }
     }
+}
+
+/// Groups by several properties.
+struct Groupings {
+    /// Start of the groups of each class and heap; one more than these.
+    starts: Vec<u32>,
+    groups: Vec<u32>,
+    /// Number of heaps that make a difference.
+    heaps: usize,
+    /// Groups of class objects, instead of those of their class.
+    by_object: HashMap<ObjectIndex, Vec<u32>>,
+    /// Whether the objects of a class are class objects; empty if that makes no difference.
+    is_class: Vec<bool>,
+}
+
+impl Groupings {
+    fn new(graph: &HeapGraph, all: &[Grouping]) -> Groupings {
+        let by_heap = all.iter().find_map(|of| of.by_heap);
+        let heaps = match by_heap {
+            Some(_) if !graph.heaps.is_empty() => HEAPS.len(),
+            _ => 1,
+        };
+        let of_heap = |at: usize| {
+            let at = match heaps {
+                1 => heap_place(graph.only_heap),
+                _ => at,
+            };
+            by_heap.map(|groups| groups[at])
+        };
+        let mut starts = vec![0];
+        let mut groups = Vec::new();
+        for class in 0..graph.classes().len() {
+            for heap in 0..heaps {
+                groups.extend(all.iter().flat_map(|of| &of.by_class[class]));
+                groups.extend(of_heap(heap));
+                starts.push(groups.len() as u32);
+            }
+        }
+        let mut by_object = HashMap::new();
+        if all.iter().any(|of| !of.by_object.is_empty()) {
+            for object in class_objects(graph) {
+                let class = graph.class_of(object).at();
+                let groups = all.iter().flat_map(|of| match of.by_object.get(&object) {
+                    Some(group) => std::slice::from_ref(group),
+                    None => &of.by_class[class],
+                });
+                let heap = of_heap(heap_place(graph.heap_of(object)));
+                by_object.insert(object, groups.copied().chain(heap).collect());
+            }
+        }
+        Groupings {
+            starts,
+            groups,
+            heaps,
+            is_class: match by_object.is_empty() {
+                true => Vec::new(),
+                false => is_class(graph),
+            },
+            by_object,
+        }
+    }
+
+    /// Returns the groups of an object.
+    #[inline]
+    fn of(&self, graph: &HeapGraph, object: ObjectIndex) -> &[u32] {
+        let class = graph.class_of(object).at();
+        if self.is_class.get(class) == Some(&true)
+            && let Some(own) = self.by_object.get(&object)
+        {
+            return own;
+        }
+        let place = match self.heaps {
+            1 => class,
+            heaps => class * heaps + heap_place(graph.heap_of(object)),
+        };
+        &self.groups[self.starts[place] as usize..self.starts[place + 1] as usize]
+    }
+}
+
+/// Returns the place in [`HEAPS`].
+fn heap_place(kind: HeapKind) -> usize {
+    HEAPS.iter().position(|&heap| heap == kind).unwrap_or(0)
+}
+
+fn is_class(graph: &HeapGraph) -> Vec<bool> {
+    classes(graph, |class| {
+        label::class_name(graph, class) == label::CLASS
+    })
+}
+
+fn class_objects(graph: &HeapGraph) -> impl Iterator<Item = ObjectIndex> {
+    let is_class = is_class(graph);
+    let objects = graph.objects();
+    objects.filter(move |&object| is_class[graph.class_of(object).at()])
 }
 
 /// Returns a histogram by the kind of GC root at which the shortest path to each object begins.
@@ -220,14 +350,16 @@ pub fn by_root(
         };
     }
     let scope = ObjectScope::Reachable(dominators);
-    sum(graph, scope, groups, &filter, |o| {
-        Some(of[o.at()]).filter(|&group| group != u32::MAX)
-    })
+    let of_root = |o: ObjectIndex| Some(of[o.at()]).filter(|&group| group != u32::MAX);
+    let mut all = sum(graph, scope, vec![groups.names], &filter, of_root);
+    all.pop().unwrap_or_default()
 }
 
 /// Numbered group names.
 #[derive(Default)]
 struct Groups {
+    /// Number of the first one.
+    first: u32,
     names: Vec<String>,
     by_name: HashMap<String, u32>,
 }
@@ -237,7 +369,7 @@ impl Groups {
         if let Some(&number) = self.by_name.get(name) {
             return number;
         }
-        let number = self.names.len() as u32;
+        let number = self.first + self.names.len() as u32;
         self.names.push(name.to_owned());
         self.by_name.insert(name.to_owned(), number);
         number
@@ -251,52 +383,15 @@ fn classes<T>(graph: &HeapGraph, of: impl FnMut(ClassIndex) -> T) -> Vec<T> {
         .collect()
 }
 
-/// Groups by class, except for class objects: they have the group of the class they represent.
-struct ClassGroups {
-    of: Vec<Option<u32>>,
-    /// Whether the objects of a class are class objects.
-    is_class: Vec<bool>,
-    objects: HashMap<ObjectIndex, u32>,
-}
-
-impl ClassGroups {
-    fn new(
-        graph: &HeapGraph,
-        of: Vec<Option<u32>>,
-        mut group_of: impl FnMut(ObjectIndex) -> Option<u32>,
-    ) -> ClassGroups {
-        let is_class = classes(graph, |class| {
-            label::class_name(graph, class) == label::CLASS
-        });
-        let objects = graph.objects();
-        let objects = objects.filter(|&o| is_class[graph.class_of(o).at()]);
-        let objects = objects.filter_map(|o| Some((o, group_of(o)?))).collect();
-        ClassGroups {
-            of,
-            is_class,
-            objects,
-        }
-    }
-
-    #[inline]
-    fn group(&self, graph: &HeapGraph, object: ObjectIndex) -> Option<u32> {
-        let class = graph.class_of(object).at();
-        match self.is_class[class] {
-            true => self.objects.get(&object).copied().or(self.of[class]),
-            false => self.of[class],
-        }
-    }
-}
-
-/// Sums objects that the filter selects into their groups.
+/// Sums objects that the filter selects into their groups. `names` has those of each histogram.
 fn sum<G: IntoIterator<Item = u32>>(
     graph: &HeapGraph,
     scope: ObjectScope<'_>,
-    groups: Groups,
+    names: Vec<Vec<String>>,
     filter: &ObjectFilter<'_>,
     groups_of: impl Fn(ObjectIndex) -> G,
-) -> Histogram {
-    let mut sums = vec![Sums::default(); groups.names.len()];
+) -> Vec<Histogram> {
+    let mut sums = vec![Sums::default(); names.iter().map(Vec::len).sum()];
     let mut total = Sums::default();
     let mut take = |object: ObjectIndex| {
         total.add(graph, object);
@@ -331,12 +426,16 @@ fn sum<G: IntoIterator<Item = u32>>(
             }
         }
     }
-    let rows = groups.names.into_iter().zip(sums);
-    let rows = rows.filter(|(_, sums)| sums.count > 0);
-    Histogram {
-        rows: rows.map(|(name, sums)| Row { name, sums }).collect(),
-        total,
-    }
+    let mut sums = sums.into_iter();
+    let histogram = |names: Vec<String>| {
+        let rows = names.into_iter().zip(sums.by_ref());
+        let rows = rows.filter(|(_, sums)| sums.count > 0);
+        Histogram {
+            rows: rows.map(|(name, sums)| Row { name, sums }).collect(),
+            total,
+        }
+    };
+    names.into_iter().map(histogram).collect()
 }
 
 /// Adds the retained size of each group, and by `own` what else is summed of an object.

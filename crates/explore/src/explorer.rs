@@ -6,7 +6,7 @@ use crate::merged_tree::{FlameTree, MergedTree};
 use crate::ranking::Ranking;
 use heaptap_analyze::class_tree::Over;
 use heaptap_analyze::filter::Filter;
-use heaptap_analyze::histogram::{Histogram, HistogramKey, ObjectScope, histogram};
+use heaptap_analyze::histogram::{Histogram, HistogramKey, ObjectScope, histogram, histograms};
 use heaptap_analyze::leaks::Judge;
 use heaptap_model::heap_graph::{
     Dominators, Follow, HeapGraph, ObjectIndex, Referrers, ShortestPaths,
@@ -23,14 +23,14 @@ pub struct Explorer {
     dominators: OnceLock<Arc<Dominators>>,
     ranking: OnceLock<Ranking>,
     referrers: OnceLock<Arc<Referrers>>,
-    paths: OnceLock<ShortestPaths>,
+    /// Without their order, which only the merged tree needs.
+    paths: OnceLock<(ShortestPaths, MergedTree)>,
     /// By retained size.
     arrays: OnceLock<Vec<ObjectIndex>>,
     bitmaps: OnceLock<BitmapList>,
     sorted_lists: SortedLists,
     judge: OnceLock<Judge>,
-    /// By tree.
-    merged_trees: [OnceLock<MergedTree>; 2],
+    merged_dominators: OnceLock<MergedTree>,
     /// By key.
     tables: [OnceLock<Histogram>; HistogramKey::Loader as usize + 1],
 }
@@ -85,7 +85,7 @@ impl Explorer {
             bitmaps: OnceLock::new(),
             sorted_lists: SortedLists::default(),
             judge: OnceLock::new(),
-            merged_trees: Default::default(),
+            merged_dominators: OnceLock::new(),
             tables: Default::default(),
         }
     }
@@ -110,9 +110,7 @@ impl Explorer {
             let dominators = self.dominators();
             let first = dominators.order().first();
             let _root = first.and_then(|object| dominators.idom(*object));
-            for by in KEYS {
-                self.table(by);
-            }
+            self.build_tables();
             on_built(Stage::Ranking);
         };
         let links = || {
@@ -124,21 +122,25 @@ impl Explorer {
         parallel::both(sizes, links);
     }
 
-    /// Computes retained sizes and all tables.
+    /// Computes retained sizes and the tables that are missing, in one pass.
     pub fn build_tables(&self) {
-        for by in KEYS {
-            self.table(by);
+        let missing = KEYS
+            .into_iter()
+            .filter(|&by| self.tables[by as usize].get().is_none());
+        let missing: Vec<HistogramKey> = missing.collect();
+        let scope = ObjectScope::Reachable(self.dominators());
+        let tables = histograms(&self.graph, scope, &missing, &Filter::default());
+        for (by, table) in missing.into_iter().zip(tables) {
+            self.tables[by as usize].get_or_init(|| table);
         }
     }
 
-    /// Merges the trees of the flame graphs.
-    pub fn build_flames(&self) {
-        for tree in [FlameTree::Paths, FlameTree::Dominators] {
-            self.merged_tree(tree);
-        }
+    /// Merges the dominator tree for its flame graph.
+    pub fn build_flame(&self) {
+        self.merged_tree(FlameTree::Dominators);
     }
 
-    /// Finds the shortest paths.
+    /// Finds the shortest paths, and merges them for their flame graph.
     pub fn build_paths(&self) {
         self.paths();
     }
@@ -183,8 +185,15 @@ impl Explorer {
     }
 
     pub(crate) fn paths(&self) -> &ShortestPaths {
-        self.paths
-            .get_or_init(|| ShortestPaths::from_best_roots(&self.graph, self.follow))
+        &self.merged_paths().0
+    }
+
+    fn merged_paths(&self) -> &(ShortestPaths, MergedTree) {
+        self.paths.get_or_init(|| {
+            let paths = ShortestPaths::from_best_roots(&self.graph, self.follow);
+            let merged = MergedTree::new(&self.graph, Over::ShortestPaths(&paths));
+            (paths.without_order(), merged)
+        })
     }
 
     /// Returns the reachable arrays by retained size, largest first.
@@ -202,13 +211,11 @@ impl Explorer {
     }
 
     pub(crate) fn merged_tree(&self, of: FlameTree) -> &MergedTree {
-        self.merged_trees[of as usize].get_or_init(|| {
-            let over = match of {
-                FlameTree::Paths => Over::ShortestPaths(self.paths()),
-                FlameTree::Dominators => Over::Dominators(self.dominators()),
-            };
-            MergedTree::new(&self.graph, over)
-        })
+        let merge = || MergedTree::new(&self.graph, Over::Dominators(self.dominators()));
+        match of {
+            FlameTree::Paths => &self.merged_paths().1,
+            FlameTree::Dominators => self.merged_dominators.get_or_init(merge),
+        }
     }
 
     pub(crate) fn judge(&self) -> &Judge {

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `explorer` | the heap and the indices that are built once |
 //! | `ranking` | objects by retained size, of each class and of all |
+//! | `sparse` | long lists of which only some objects are kept |
 //! | `classes` | the table of classes, packages, superclasses, heaps, loaders |
 //! | `objects`, `lists` | lists of objects |
 //! | `largest` | the first rows of those lists |
@@ -34,6 +35,7 @@ mod objects;
 mod page;
 mod ranking;
 mod search;
+mod sparse;
 #[cfg(test)]
 mod tests;
 mod treemap;

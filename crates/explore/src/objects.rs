@@ -39,15 +39,16 @@ impl Explorer {
     /// Returns a part of a list.
     pub fn objects(&self, query: &ObjectQuery) -> Table<ObjectRow> {
         let dominators = self.dominators();
+        let ranking = || self.ranking();
+        let heap = (self.graph().as_ref(), dominators.as_ref());
+        let is_shallow = query.sort == ObjectSort::Shallow;
         let (total, page) = match &query.list {
-            ObjectList::All => {
-                let all = match query.sort {
-                    ObjectSort::Retained => self.ranking().all(),
-                    ObjectSort::Shallow => self.ranking().by_shallow(),
-                };
-                (all.len(), query.page.of(all).to_vec())
-            }
-            ObjectList::Class(name) => self.ranked(self.ranking().of_class(name), query),
+            ObjectList::All if is_shallow => ranking().by_shallow(heap, query.page),
+            ObjectList::All => part(ranking().all(), query.page),
+            ObjectList::Class(name) if is_shallow => ranking()
+                .of_class_by_shallow(heap, name, query.page)
+                .unwrap_or_else(|| self.sorted(|| ranking().of_class(name).iter().copied(), query)),
+            ObjectList::Class(name) => part(ranking().of_class(name), query.page),
             ObjectList::Dominated(object) => self.sorted(|| dominators.children(*object), query),
             ObjectList::Top => self.sorted(|| dominators.top(), query),
         };
@@ -80,14 +81,6 @@ impl Explorer {
         Some(inspect::cut(text, most))
     }
 
-    /// Returns the length of a list that is sorted by retained size, and the objects of the page.
-    fn ranked(&self, list: &[ObjectIndex], query: &ObjectQuery) -> (usize, Vec<ObjectIndex>) {
-        match query.sort {
-            ObjectSort::Retained => (list.len(), query.page.of(list).to_vec()),
-            ObjectSort::Shallow => self.sorted(|| list.iter().copied(), query),
-        }
-    }
-
     /// Returns the length of any list, and the objects of the page.
     fn sorted<Objects: Iterator<Item = ObjectIndex>>(
         &self,
@@ -103,4 +96,9 @@ impl Explorer {
         let sorted = self.sorted_lists().get((&query.list, query.sort), sorted);
         (sorted.len(), query.page.of(&sorted).to_vec())
     }
+}
+
+/// Returns the length of a list, and the objects of a page.
+fn part(list: &[ObjectIndex], page: Page) -> (usize, Vec<ObjectIndex>) {
+    (list.len(), page.of(list).to_vec())
 }

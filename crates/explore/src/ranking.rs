@@ -1,5 +1,7 @@
-//! Reachable objects by size, of each class name and of all. Needs 12 bytes per object.
+//! Reachable objects by size, of each class name and of all. Needs 8 bytes per object.
 
+use crate::answer::Page;
+use crate::sparse::{ByShallow, Sparse};
 use heaptap_analyze::label;
 use heaptap_model::heap_graph::{ClassIndex, Dominators, HeapGraph, ObjectIndex};
 use std::cmp::Reverse;
@@ -8,10 +10,13 @@ use std::collections::HashMap;
 /// Objects in descending order of retained bytes; equal ones in the order of their IDs.
 pub(crate) struct Ranking {
     all: Vec<ObjectIndex>,
-    /// All in descending order of shallow bytes.
-    by_shallow: Vec<ObjectIndex>,
+    by_shallow: ByShallow,
     /// Number of each class name.
     groups: HashMap<String, u32>,
+    /// By class.
+    group_of: Vec<u32>,
+    /// By group: its objects in the order of their IDs, if all have the same shallow bytes.
+    of_one_size: Vec<Option<Sparse>>,
     /// Start of each group in `members`; one more than groups.
     starts: Vec<u32>,
     members: Vec<ObjectIndex>,
@@ -32,7 +37,8 @@ impl Ranking {
         };
         let retained = |object| dominators.retained(object).total_bytes();
         let all = largest_first(reachable, retained);
-        let by_shallow = largest_first(reachable, |object| graph.shallow_bytes(object));
+        let sizes = reachable().map(|object| (object, graph.shallow_bytes(object)));
+        let by_shallow = ByShallow::new(sizes);
         let mut groups: HashMap<String, u32> = HashMap::new();
         let group_of: Vec<u32> = (0..graph.classes().len() as u32)
             .map(|class| {
@@ -58,10 +64,17 @@ impl Ranking {
             members[*place as usize] = object;
             *place += 1;
         }
+        let mut of_one_size: Vec<OneSize> = Vec::new();
+        of_one_size.resize_with(groups.len(), OneSize::default);
+        for object in reachable() {
+            of_one_size[group(object)].add(object, graph.shallow_bytes(object));
+        }
         Ranking {
             all,
             by_shallow,
             groups,
+            of_one_size: of_one_size.into_iter().map(|of| of.objects).collect(),
+            group_of,
             starts,
             members,
         }
@@ -71,8 +84,39 @@ impl Ranking {
         &self.all
     }
 
-    pub(crate) fn by_shallow(&self) -> &[ObjectIndex] {
-        &self.by_shallow
+    /// Returns the number of objects, and a page in the order of shallow bytes.
+    pub(crate) fn by_shallow(
+        &self,
+        (graph, dominators): (&HeapGraph, &Dominators),
+        page: Page,
+    ) -> (usize, Vec<ObjectIndex>) {
+        let of_size = |bytes, first| {
+            let objects = from(graph, first);
+            objects.filter(move |&object| {
+                graph.shallow_bytes(object) == bytes && dominators.is_reachable(object)
+            })
+        };
+        let page = self.by_shallow.page(page.offset, page.limit, of_size);
+        (self.by_shallow.len(), page)
+    }
+
+    /// Returns the same of the objects of a class name; `None` if they differ in shallow bytes.
+    pub(crate) fn of_class_by_shallow(
+        &self,
+        (graph, dominators): (&HeapGraph, &Dominators),
+        name: &str,
+        page: Page,
+    ) -> Option<(usize, Vec<ObjectIndex>)> {
+        let &group = self.groups.get(name)?;
+        let objects = self.of_one_size[group as usize].as_ref()?;
+        let members = |first| {
+            from(graph, first).filter(move |&object| {
+                self.group_of[graph.class_of(object).at()] == group
+                    && dominators.is_reachable(object)
+            })
+        };
+        let page = objects.page(page.offset, page.limit, members);
+        Some((objects.len(), page))
     }
 
     /// Returns the objects of all classes with that name.
@@ -83,6 +127,35 @@ impl Ranking {
         let group = group as usize;
         &self.members[self.starts[group] as usize..self.starts[group + 1] as usize]
     }
+}
+
+/// Objects that may have the same size.
+#[derive(Default)]
+struct OneSize {
+    bytes: Option<u64>,
+    /// `None` once two differ.
+    objects: Option<Sparse>,
+}
+
+impl OneSize {
+    #[inline]
+    fn add(&mut self, object: ObjectIndex, bytes: u64) {
+        let is_first = self.bytes.is_none();
+        if is_first {
+            self.objects = Some(Sparse::default());
+        }
+        if *self.bytes.get_or_insert(bytes) != bytes {
+            self.objects = None;
+        }
+        if let Some(objects) = &mut self.objects {
+            objects.add(object);
+        }
+    }
+}
+
+/// Returns the objects from one on.
+fn from(graph: &HeapGraph, first: ObjectIndex) -> impl Iterator<Item = ObjectIndex> {
+    (first.0..graph.len() as u32).map(ObjectIndex)
 }
 
 /// Returns objects by size, largest first; equal ones in their order.

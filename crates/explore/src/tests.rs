@@ -107,12 +107,18 @@ fn lists_hold_reachable_objects_in_order() {
 #[test]
 fn every_page_of_a_list_is_its_part_of_the_sorted_whole() {
     let mut text = "root app.Root 8 root=jni_global -> ".to_owned();
-    // Enough for counters.
-    let fields: Vec<String> = (0..5000).map(|at| format!("f{at}:n{at}")).collect();
+    // Enough for counters, and for lists of which not all objects are kept. Some are garbage.
+    let fields: Vec<String> = (0..14_000)
+        .filter(|at| at % 50 != 49)
+        .map(|at| format!("f{at}:n{at}"))
+        .collect();
     text += &fields.join(", ");
-    for at in 0..5000 {
-        // Some beyond the sizes with a counter each, many equal ones.
-        text += &format!("\nn{at} app.N{} {}", at % 3, at * 7919 % 13 * 9000);
+    for at in 0..14_000 {
+        text += &match at {
+            // Some beyond the sizes with a counter each, many equal ones.
+            0..5000 => format!("\nn{at} app.N{} {}", at % 3, at * 7919 % 13 * 9000),
+            _ => format!("\nn{at} app.U 24"),
+        };
     }
     let graph = heap(&text).graph;
     let explorer = Explorer::new(graph, Follow::default(), true);
@@ -120,6 +126,7 @@ fn every_page_of_a_list_is_its_part_of_the_sorted_whole() {
         for list in [
             ObjectList::All,
             ObjectList::Class("app.N1".to_owned()),
+            ObjectList::Class("app.U".to_owned()),
             ObjectList::Dominated(ObjectIndex(0)),
         ] {
             let mut whole = Vec::new();
@@ -141,7 +148,7 @@ fn every_page_of_a_list_is_its_part_of_the_sorted_whole() {
                 (figure(&pair[1]), id(&pair[0])) < (figure(&pair[0]), id(&pair[1]))
                     || figure(&pair[1]) < figure(&pair[0])
             }));
-            for offset in [0, 1, 99, 250, 4999, 6000] {
+            for offset in [0, 1, 99, 250, 4090, 4999, 8191, 8192, 8193, 20_000] {
                 let mut part = query(list.clone(), sort);
                 part.page = Page::new(offset, 7);
                 let part = explorer.objects(&part);

@@ -176,6 +176,13 @@ impl ShortestPaths {
         search.paths
     }
 
+    /// Returns the paths without the order of the walk, for half the memory.
+    #[must_use]
+    pub fn without_order(mut self) -> ShortestPaths {
+        self.order = Vec::new();
+        self
+    }
+
     /// Returns the previous object on the path; `None` for roots and unreachable objects.
     pub fn parent(&self, object: ObjectIndex) -> Option<ObjectIndex> {
         self.above[object.at()].checked_sub(1).map(ObjectIndex)
