@@ -116,7 +116,10 @@ impl ExploredHeap {
         let changed = self.comparison().map(|comparison| &comparison.classes);
         let grown = changed.into_iter().flatten();
         let grown = grown.filter(|row| row.change.own_growth() > 0).take(GROWN);
-        largest.chain(grown.map(|row| row.name.clone())).collect()
+        let mut held: Vec<String> = largest.chain(grown.map(|row| row.name.clone())).collect();
+        held.sort_unstable();
+        held.dedup();
+        held
     }
 
     /// Returns the holders of classes that were found ahead.

@@ -5,6 +5,7 @@ use super::api;
 use super::heap::ExploredHeap;
 use crate::explore::{ObjectRow, Table};
 use crate::net::{ApiProblem, ApiRequest};
+use crate::parallel;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Serialize;
@@ -21,7 +22,7 @@ const MAX_ROWS: usize = 500;
 const MAX_FIELDS: &str = "40";
 const MAX_REFERRERS: &str = "20";
 /// Maximum number of dominators of an object, and of steps at either end of its path.
-const MAX_STEPS: &str = "15";
+const MAX_STEPS: &str = "8";
 /// Maximum number of nodes of a flame graph.
 const MAX_NODES: &str = "3000";
 /// Maximum number of classes whose objects are listed, and of their objects.
@@ -31,8 +32,10 @@ const MAX_LISTED: usize = 20;
 const MAX_PICTURES: usize = 100;
 const PICTURE_SIDE: &str = "128";
 /// Number of objects after which the size is looked at, and their usual size, packed, in bytes.
-const PART: usize = 32;
+const PART: usize = 64;
 const PART_BYTES: usize = 20_000;
+/// Number of objects that are worth a second thread.
+const WORTH: usize = 16;
 
 /// Returns the answers about a heap, in at most that many bytes if they have no contents. `command` shows
 /// what they leave out.
@@ -43,30 +46,28 @@ pub fn pack(explored: &ExploredHeap, command: &str, most_bytes: usize) -> Vec<u8
     let mut store = Store {
         explored,
         packer: GzEncoder::new(Vec::new(), Compression::default()),
-        kept: HashSet::new(),
     };
-    store.write(br#"{"answers":{"#);
+    store.write(b"{");
     let objects = store.add_heap();
     let mut count = 0;
     for part in objects.chunks(PART) {
         if store.len() + PART_BYTES > most_bytes && !explored.shows_contents() {
             break;
         }
-        for id in part {
-            store.add_object(id);
+        let answers = |at: usize| Some(of_object(explored, &part[at]));
+        for entries in parallel::filter_map(part.len(), WORTH, answers) {
+            store.write(&entries);
         }
         count += part.len();
     }
     let kept = json!({ "objects": count, "command": command });
-    store.write(format!(r#"}},"kept":{kept}}}"#).as_bytes());
+    store.write(format!(r#""kept?":{kept}}}"#).as_bytes());
     store.packer.finish().expect("memory takes all")
 }
 
 struct Store<'e> {
     explored: &'e ExploredHeap,
     packer: GzEncoder<Vec<u8>>,
-    /// Keys of the answers.
-    kept: HashSet<String>,
 }
 
 impl Store<'_> {
@@ -126,18 +127,6 @@ impl Store<'_> {
         objects
     }
 
-    /// Adds the answers about an object.
-    fn add_object(&mut self, id: &str) {
-        let of = ("id", id);
-        self.add_bytes("object", &[of, ("most", MAX_STEPS)]);
-        self.add_bytes("path", &[of, ("most", MAX_STEPS)]);
-        self.add_bytes("fields", &[of, ("limit", MAX_FIELDS)]);
-        self.add_bytes("referrers", &[of, ("limit", MAX_REFERRERS)]);
-        let limit = MAX_LISTED.to_string();
-        let dominated = [("dominated", id), ("limit", limit.as_str())];
-        self.add_bytes("objects", &dominated);
-    }
-
     /// Adds texts and pictures.
     fn add_contents(&mut self, bitmaps: &[Value]) {
         let limit = MAX_ROWS.to_string();
@@ -151,7 +140,7 @@ impl Store<'_> {
         for id in ids.into_iter().take(MAX_PICTURES) {
             let query = [("id", id), ("most", PICTURE_SIDE)];
             // A picture that cannot be shown has no answer.
-            if let Ok(picture) = self.ask("picture", &query) {
+            if let Ok(picture) = ask(self.explored, "picture", &query) {
                 self.put("picture", &query, &picture);
             }
         }
@@ -193,19 +182,7 @@ impl Store<'_> {
     }
 
     fn must_ask(&self, operation: &str, query: &[(&str, &str)]) -> Vec<u8> {
-        self.ask(operation, query)
-            .expect("the heap is read, and has what it listed")
-    }
-
-    fn ask(&self, operation: &str, query: &[(&str, &str)]) -> Result<Vec<u8>, ApiProblem> {
-        let pairs = query.iter();
-        let request = ApiRequest {
-            operation: operation.to_owned(),
-            query: pairs
-                .map(|&(name, value)| (name.to_owned(), value.to_owned()))
-                .collect(),
-        };
-        api::answer(self.explored, &request)
+        must_ask(self.explored, operation, query)
     }
 
     /// Returns the size so far, in bytes.
@@ -218,25 +195,63 @@ impl Store<'_> {
         self.packer.write_all(bytes).expect("memory takes all");
     }
 
-    /// Adds an answer under the key that the script looks for: the operation and what it asks for, without
-    /// the part and the size of lists. The first answer of a key stays.
     fn put(&mut self, operation: &str, query: &[(&str, &str)], answer: &[u8]) {
-        let named = query
-            .iter()
-            .filter(|(name, _)| !matches!(*name, "limit" | "most"));
-        let mut named: Vec<String> = named
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
-        named.sort();
-        let key = format!("{operation}?{}", named.join("&"));
-        let separator = if self.kept.is_empty() { "" } else { "," };
-        if self.kept.contains(&key) {
-            return;
-        }
-        self.write(format!("{separator}{}:", json!(key)).as_bytes());
-        self.write(answer);
-        self.kept.insert(key);
+        self.write(&entry(operation, query, answer));
     }
+}
+
+/// Returns the entries of the answers about an object.
+fn of_object(explored: &ExploredHeap, id: &str) -> Vec<u8> {
+    let of = ("id", id);
+    let limit = MAX_LISTED.to_string();
+    let mut entries = Vec::new();
+    for (operation, query) in [
+        ("object", [of, ("most", MAX_STEPS)]),
+        ("path", [of, ("most", MAX_STEPS)]),
+        ("fields", [of, ("limit", MAX_FIELDS)]),
+        ("referrers", [of, ("limit", MAX_REFERRERS)]),
+        ("objects", [("dominated", id), ("limit", &limit)]),
+    ] {
+        let answer = must_ask(explored, operation, &query);
+        entries.extend(entry(operation, &query, &answer));
+    }
+    entries
+}
+
+fn must_ask(explored: &ExploredHeap, operation: &str, query: &[(&str, &str)]) -> Vec<u8> {
+    ask(explored, operation, query).expect("the heap is read, and has what it listed")
+}
+
+fn ask(
+    explored: &ExploredHeap,
+    operation: &str,
+    query: &[(&str, &str)],
+) -> Result<Vec<u8>, ApiProblem> {
+    let pairs = query.iter();
+    let request = ApiRequest {
+        operation: operation.to_owned(),
+        query: pairs
+            .map(|&(name, value)| (name.to_owned(), value.to_owned()))
+            .collect(),
+    };
+    api::answer(explored, &request)
+}
+
+/// Returns an answer after the key that the script looks for: the operation and what it asks for, without
+/// the part and the size of lists. Another entry follows.
+fn entry(operation: &str, query: &[(&str, &str)], answer: &[u8]) -> Vec<u8> {
+    let named = query
+        .iter()
+        .filter(|(name, _)| !matches!(*name, "limit" | "most"));
+    let mut named: Vec<String> = named
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    named.sort();
+    let key = json!(format!("{operation}?{}", named.join("&")));
+    let mut entry = format!("{key}:").into_bytes();
+    entry.extend_from_slice(answer);
+    entry.push(b',');
+    entry
 }
 
 fn json(value: &impl Serialize) -> Vec<u8> {

@@ -12,9 +12,9 @@ use crate::untrusted::shell::{quoted_dump, quoted_path};
 
 /// Maximum size of the answers of all heaps, packed, in bytes: with the script and the style, a page of one
 /// or two heaps has less than 1 MB.
-const MAX_BYTES: usize = 520_000;
+const MAX_BYTES: usize = 400_000;
 /// The same of a heap among many.
-const LEAST_BYTES: usize = 130_000;
+const LEAST_BYTES: usize = 100_000;
 
 /// A heap for a page.
 pub(super) struct HeapForPage {

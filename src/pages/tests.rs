@@ -112,12 +112,11 @@ fn the_data_of_a_java_heap_are_the_answers_about_its_objects() {
     let read = data::Data::decode(&bytes).expect("it was just written");
     let entry = &read.header.java[0];
     assert_eq!((entry.objects, entry.shallow), (4, 105_024));
-    let store = &read.java[0];
+    let answers = &read.java[0];
     assert_eq!(
-        store["kept"],
+        answers["kept?"],
         serde_json::json!({ "objects": 4, "command": "heaptap explore dump.hprof" })
     );
-    let answers = &store["answers"];
     let rows = |key: &str, name: &str| -> Vec<serde_json::Value> {
         let rows = answers[key]["rows"].as_array();
         let rows = rows.unwrap_or_else(|| panic!("there is `{key}`"));

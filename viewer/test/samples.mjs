@@ -116,6 +116,7 @@ export function javaHeap() {
   const flame = { nodes: [{ above: null, name: 0, root: "sticky class", is_native: false, own_count: 3, own_bytes: 3000, count: 105, bytes: 9_000_000 }, { above: 0, name: 1, root: null, is_native: false, own_count: 5, own_bytes: 400, count: 5, bytes: 8_000_400 }], names: ["com.example.app.MainActivity", "android.graphics.Bitmap"], count: 105, bytes: 9_000_000, left_out: 0, is_folded: false };
   const step = (id, name, status, reference, suspect) => ({ id, class: name, status, reason: "", reference, suspect });
   const answers = {
+    "kept?": { objects: 2, command: "heaptap explore dump" },
     "meta?": { step: "", built: [], heap: heapFacts("dump"), out_of_memory: null, before: null, change: null, error: null, contents: false, sql: false, objects: 120, classes: 4, roots: 2, reachable: size(1_000_000, 8_000_000, 105), version: "0" },
     "classes?by=class": table(byClass),
     "classes?by=package": table([classRow("com.example.app", 3, 3000, 0, 9_000_000)]),
@@ -163,7 +164,7 @@ export function javaHeap() {
     },
     "waste?": { wasted_bytes: 0, strings: nothing, arrays: nothing, bitmaps: nothing, collections: [], oversized_collections: [], sparse_arrays: [], boxed: [], not_analyzed: [] },
   };
-  return { name: "com.example.app", leaks: [{ class: "com.example.app.MainActivity", retained: 9_000_000 }], store: { answers, kept: { objects: 2, command: "heaptap explore dump" } } };
+  return { name: "com.example.app", leaks: [{ class: "com.example.app.MainActivity", retained: 9_000_000 }], store: answers };
 }
 
 /** The same as it became of another dump: events in a list grew, a cache shrank. */
@@ -172,12 +173,12 @@ export function comparedHeap() {
   const figures = (count, shallow_bytes, native_bytes, retained_bytes) => ({ count, shallow_bytes, native_bytes, retained_bytes, retained_native_bytes: 0 });
   const row = (name, status, before, after) => ({ name, status, before: figures(...before), after: figures(...after) });
   const event = row("app.Event", "grown", [100, 2400, 0, 102_400], [180, 4320, 600_000, 184_320]);
-  Object.assign(heap.store.answers, {
+  Object.assign(heap.store, {
     "changes?": table([event, row("byte[]", "new", [0, 0, 0, 0], [7, 700, 0, 700]), row("app.Cache", "shrunk", [9, 9000, 0, 90_000], [4, 4000, 0, 40_000])]),
     "changed-leaks?": [{ signature: "a", what: "destroyed Activity", class: "com.example.app.MainActivity", path: "", status: "new", before_count: 0, after_count: 2, before_bytes: 0, after_bytes: 9_000_000 }],
     "changed-dominators?": [{ ...row("class app.Keeper", "grown", [1, 100, 0, 102_400], [1, 100, 0, 184_320]), depth: 0 }, { ...event, depth: 1 }],
   });
-  const meta = heap.store.answers["meta?"];
+  const meta = heap.store["meta?"];
   meta.before = heapFacts("before.hprof");
   meta.change = { before: figures(100, 1_048_576, 0, 0), after: figures(180, 1_572_864, 0, 0) };
   return { ...heap, compared_with: "before.hprof" };

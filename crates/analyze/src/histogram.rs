@@ -144,9 +144,12 @@ pub fn histograms(
         .map(|of| std::mem::take(&mut of.groups.names))
         .collect();
     let filter = filter.of(graph);
-    sum(graph, scope, names, &filter, |o| {
-        all.of(graph, o).iter().copied()
-    })
+    match all.one_each() {
+        Some(of) => sum(graph, scope, names, &filter, |o| {
+            std::slice::from_ref(&of[graph.class_of(o).at()])
+        }),
+        None => sum(graph, scope, names, &filter, |o| all.of(graph, o)),
+    }
 }
 
 /// Heaps that objects can be in.
@@ -296,11 +299,18 @@ impl Groupings {
         }
     }
 
+    /// Returns the group by class, if that is all that matters.
+    fn one_each(&self) -> Option<&[u32]> {
+        let is_one = self.starts.windows(2).all(|pair| pair[1] == pair[0] + 1);
+        (is_one && self.heaps == 1 && self.is_class.is_empty()).then_some(&self.groups[..])
+    }
+
     /// Returns the groups of an object.
     #[inline]
     fn of(&self, graph: &HeapGraph, object: ObjectIndex) -> &[u32] {
         let class = graph.class_of(object).at();
-        if self.is_class.get(class) == Some(&true)
+        if !self.is_class.is_empty()
+            && self.is_class[class]
             && let Some(own) = self.by_object.get(&object)
         {
             return own;
@@ -350,7 +360,10 @@ pub fn by_root(
         };
     }
     let scope = ObjectScope::Reachable(dominators);
-    let of_root = |o: ObjectIndex| Some(of[o.at()]).filter(|&group| group != u32::MAX);
+    let of_root = |o: ObjectIndex| match &of[o.at()] {
+        &u32::MAX => &[],
+        group => std::slice::from_ref(group),
+    };
     let mut all = sum(graph, scope, vec![groups.names], &filter, of_root);
     all.pop().unwrap_or_default()
 }
@@ -384,19 +397,19 @@ fn classes<T>(graph: &HeapGraph, of: impl FnMut(ClassIndex) -> T) -> Vec<T> {
 }
 
 /// Sums objects that the filter selects into their groups. `names` has those of each histogram.
-fn sum<G: IntoIterator<Item = u32>>(
+fn sum<'g>(
     graph: &HeapGraph,
     scope: ObjectScope<'_>,
     names: Vec<Vec<String>>,
     filter: &ObjectFilter<'_>,
-    groups_of: impl Fn(ObjectIndex) -> G,
+    groups_of: impl Fn(ObjectIndex) -> &'g [u32],
 ) -> Vec<Histogram> {
     let mut sums = vec![Sums::default(); names.iter().map(Vec::len).sum()];
     let mut total = Sums::default();
     let mut take = |object: ObjectIndex| {
         total.add(graph, object);
         if filter.takes(object) {
-            for group in groups_of(object) {
+            for &group in groups_of(object) {
                 sums[group as usize].add(graph, object);
             }
         }
@@ -439,11 +452,11 @@ fn sum<G: IntoIterator<Item = u32>>(
 }
 
 /// Adds the retained size of each group, and by `own` what else is summed of an object.
-fn retain<G: IntoIterator<Item = u32>>(
+fn retain<'g>(
     dominators: &Dominators,
     filter: &ObjectFilter<'_>,
     sums: &mut [Sums],
-    groups_of: impl Fn(ObjectIndex) -> G,
+    groups_of: impl Fn(ObjectIndex) -> &'g [u32],
     own: impl Fn(&mut Sums, ObjectIndex),
 ) {
     // By group, end of the last subtree whose top is in the group.
@@ -452,7 +465,7 @@ fn retain<G: IntoIterator<Item = u32>>(
         if !filter.takes(object) {
             continue;
         }
-        for group in groups_of(object) {
+        for &group in groups_of(object) {
             let group = group as usize;
             own(&mut sums[group], object);
             if at >= ends[group] {

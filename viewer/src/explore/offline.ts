@@ -9,11 +9,8 @@ export interface Kept {
   command: string;
 }
 
-interface Store {
-  kept: Kept;
-  /** By operation and what it asks for. */
-  answers: Record<string, unknown>;
-}
+/** Answers by operation and what it asks for. */
+type Store = Record<string, unknown>;
 
 /** Values that say which part of a list is asked for, and in which order. */
 const PART = ["offset", "limit", "sort", "reverse", "filter", "most", "text", "from", "cells"];
@@ -30,16 +27,16 @@ export class Offline {
   }
 
   get kept(): Kept {
-    return this.store.kept;
+    return this.store["kept?"] as Kept;
   }
 
   has(operation: string, values: Values = {}): boolean {
-    return key(operation, values) in this.store.answers;
+    return key(operation, values) in this.store;
   }
 
   /** Returns an answer; undefined if the file does not have it. */
   answer(operation: string, values: Values): unknown {
-    const known = this.store.answers[key(operation, values)];
+    const known = this.store[key(operation, values)];
     if (known === undefined) return undefined;
     if (operation === "search") return found(known as Found, String(values.text ?? ""));
     if (typeof known === "object" && known !== null && "rows" in known) return part(operation, known as Table<unknown>, values);
