@@ -103,7 +103,8 @@ impl Store<'_> {
         let mut objects = of_leaks(&leaks);
         objects.extend(self.add_largest(&classes));
         let mut seen = HashSet::new();
-        objects.retain(|id| seen.insert(id.clone()));
+        let explorer = self.explored.explorer();
+        objects.retain(|id| seen.insert(id.clone()) && explorer.find(id).is_some());
         objects
     }
 

@@ -55,7 +55,6 @@ pub(super) fn part(of: HeapForPage, contents: bool, progress: &ProgressReporter)
         label,
         wall_ms: of.wall_ms,
         graph: explorer.graph(),
-        dominators: explorer.dominators(),
         warnings,
         classes: explorer.table(HistogramKey::Class),
         leaks: explored.found_leaks(),

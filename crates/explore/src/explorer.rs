@@ -106,7 +106,7 @@ impl Explorer {
             self.table(HistogramKey::Class);
             on_built(Stage::Classes);
             self.ranking();
-            // The first question for an immediate dominator finds all of them.
+            // The first question for an immediate dominator prepares the search.
             let dominators = self.dominators();
             let first = dominators.order().first();
             let _root = first.and_then(|object| dominators.idom(*object));

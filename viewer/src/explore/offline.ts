@@ -79,8 +79,8 @@ const MEASURES: Record<string, Record<string, (row: unknown) => number>> = {
     native: (row) => (row as ClassRow).native_bytes,
     retained: (row) => bytesOf((row as ClassRow).retained),
   },
-  // Equal ones stay in the order of their IDs.
-  objects: {},
+  // They are stored in the order of retained bytes.
+  objects: { shallow: (row) => (row as ObjectRow).shallow_bytes },
   changes: {
     count: grew((side) => side.count) as (row: unknown) => number,
     shallow: grew((side) => side.shallow_bytes) as (row: unknown) => number,

@@ -86,14 +86,13 @@ pub fn owner_of(folder: &Path) -> io::Result<Option<Owner>> {
         };
         text.clear();
         match file.take(MAX_MARKER_BYTES).read_to_string(&mut text) {
+            Ok(_) if text.is_empty() => {}
+            // A marker of another tool.
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => break,
             // On Windows a file that another process has locked cannot be read.
-            Err(error) if error.kind() != io::ErrorKind::InvalidData && look == LOOKS => {
-                return Err(error);
-            }
-            _ => {}
-        }
-        if !text.is_empty() {
-            break;
+            Err(error) if look == LOOKS => return Err(error),
+            Err(_) => {}
+            Ok(_) => break,
         }
         // Its owner has not written it yet.
         std::thread::sleep(LOOK);

@@ -9,7 +9,7 @@ use super::html::{Foreign, Html};
 use change::Change;
 use heaptap_analyze::histogram::{Histogram, Row};
 use heaptap_analyze::leaks::{LeakGroup, Leaks};
-use heaptap_model::heap_graph::{Dominators, DumpSource, HeapGraph, SizeModel};
+use heaptap_model::heap_graph::{DumpSource, HeapGraph, SizeModel};
 use heaptap_model::units::{ByteSize, counted, thousands};
 use std::cmp::Reverse;
 
@@ -30,7 +30,6 @@ pub struct JavaPage<'a> {
     pub wall_ms: Option<f64>,
     /// Heap graph, for names.
     pub graph: &'a HeapGraph,
-    pub dominators: &'a Dominators,
     /// Warnings about the dump, with help.
     pub warnings: Vec<(String, Option<String>)>,
     /// Reachable objects by class.

@@ -6,6 +6,7 @@
 //! dominates, and those follow it directly. So a subtree is a slice, children are found by the
 //! sizes of their subtrees, and no table of children is needed.
 
+mod enclosing;
 mod semi_nca;
 mod spanning;
 
@@ -15,12 +16,12 @@ use super::graph::HeapGraph;
 use super::ids::{ClassIndex, ObjectIndex};
 use super::object_set::ObjectSet;
 use super::reach::Reachable;
+use enclosing::Enclosing;
 use spanning::Spanning;
 use std::sync::OnceLock;
 
 /// Immediate dominators and retained sizes of all reachable objects. Needs 16 bytes per object, 20
-/// if the objects have more than 4 GiB together, and 4 more after the first request for an
-/// immediate dominator. The computation takes the same 16 bytes in addition to the graph, and 4 to
+/// if the objects have more than 4 GiB together. The computation takes the same 16 bytes in addition to the graph, and 4 to
 /// 8 bytes for each reference that is not the first to reach its target.
 #[derive(Debug, Clone, Default)]
 pub struct Dominators {
@@ -30,8 +31,8 @@ pub struct Dominators {
     /// Number of objects that each object dominates, including itself, by index in `order`.
     counts: Vec<u32>,
     retained: Bytes,
-    /// Index of the immediate dominator, by index in `order`; [`u32::MAX`] for the virtual node.
-    idoms: OnceLock<Vec<u32>>,
+    /// Finds immediate dominators; made for the first request.
+    enclosing: OnceLock<Enclosing>,
     /// Indices of reachable objects with native bytes, ascending, each with the sum before it; the
     /// last entry marks the end.
     native: Vec<(u32, u128)>,
@@ -96,8 +97,10 @@ impl Dominators {
     /// Returns the immediate dominator; `None` if that is the virtual root, or if the object is
     /// unreachable.
     pub fn idom(&self, object: ObjectIndex) -> Option<ObjectIndex> {
-        let idom = self.idoms()[self.place(object)?];
-        Some(*self.order.get(idom as usize)?)
+        let end = |place| self.end(place);
+        let new = || Enclosing::new(self.order.len(), end);
+        let enclosing = self.enclosing.get_or_init(new);
+        Some(self.order[enclosing.of(self.place(object)?, end)?])
     }
 
     /// Returns whether any root reaches the object.
@@ -124,8 +127,19 @@ impl Dominators {
     /// Returns the place in the order of each object's immediate dominator, for the objects in
     /// order; `None` if that is the virtual root.
     pub fn parent_places(&self) -> impl Iterator<Item = Option<u32>> + '_ {
-        let idoms = self.idoms().iter();
-        idoms.map(|&idom| (idom != u32::MAX).then_some(idom))
+        // Subtrees nest, so the last one that was opened and has not ended is the dominator's.
+        let mut open: Vec<u32> = Vec::new();
+        (0..self.order.len()).map(move |place| {
+            while open
+                .last()
+                .is_some_and(|&at| self.end(at as usize) <= place)
+            {
+                open.pop();
+            }
+            let parent = open.last().copied();
+            open.push(place as u32);
+            parent
+        })
     }
 
     /// Returns the reachable objects with their retained sizes: faster than single requests.
@@ -168,8 +182,8 @@ impl Dominators {
     /// directly below the virtual root.
     pub fn depths(&self) -> Vec<u32> {
         let mut depths: Vec<u32> = Vec::with_capacity(self.order.len());
-        for &idom in self.idoms() {
-            depths.push(depths.get(idom as usize).map_or(1, |depth| depth + 1));
+        for parent in self.parent_places() {
+            depths.push(parent.map_or(1, |parent| depths[parent as usize] + 1));
         }
         depths
     }
@@ -236,22 +250,6 @@ impl Dominators {
         self.retained_by(graph.classes().len(), |object| {
             let ClassIndex(class) = graph.class_of(object);
             Some(class as usize)
-        })
-    }
-
-    /// Subtrees nest, so the last subtree that was opened and has not ended belongs to the
-    /// dominator.
-    fn idoms(&self) -> &[u32] {
-        self.idoms.get_or_init(|| {
-            let mut idoms: Vec<u32> = Vec::with_capacity(self.order.len());
-            for place in 0..self.order.len() {
-                let mut idom = (place as u32).wrapping_sub(1);
-                while idom != u32::MAX && self.end(idom as usize) <= place {
-                    idom = idoms[idom as usize];
-                }
-                idoms.push(idom);
-            }
-            idoms
         })
     }
 
@@ -407,10 +405,11 @@ fn retained(graph: &HeapGraph, all: &Dominators, mut room: Vec<u32>) -> Bytes {
         }
         return Bytes::Wide(sums);
     }
-    let idoms = all.idoms();
+    let parents: Vec<Option<u32>> = all.parent_places().collect();
     for place in (0..sums.len()).rev() {
-        let own = sums[place];
-        if let Some(sum) = sums.get_mut(idoms[place] as usize) {
+        if let Some(parent) = parents[place] {
+            let own = sums[place];
+            let sum = &mut sums[parent as usize];
             *sum = sum.saturating_add(own);
         }
     }
