@@ -12,7 +12,7 @@ use crate::untrusted::shell::{quoted_dump, quoted_path};
 
 /// Maximum size of the answers of all heaps, packed, in bytes: with the script and the style, a page of one
 /// or two heaps has less than 1 MB.
-const MAX_BYTES: usize = 400_000;
+const MAX_BYTES: usize = 480_000;
 /// The same of a heap among many.
 const LEAST_BYTES: usize = 100_000;
 
