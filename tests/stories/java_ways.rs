@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use heaptap::report::data::{Data, from_page};
 use serde_json::Value;
 
 /// An Android HPROF under construction.
@@ -298,29 +299,40 @@ fn leaks_and_paths_name_the_same_root_for_one_object() {
     assert!(compared > 5, "{compared} leaks");
 }
 
+/// Returns the static part of a page, and the answers about each of its Java heaps.
+fn page(path: &Path) -> (String, Vec<Value>) {
+    let page = std::fs::read_to_string(path).unwrap();
+    let bytes = from_page(&page).expect("it has data");
+    let data = Data::decode(&bytes).expect("the data are whole");
+    let (head, _) = page.split_once("</main>").unwrap();
+    (head.to_owned(), data.java)
+}
+
 #[test]
 fn the_page_holds_no_text_of_the_heap_unless_contents_are_asked_for() {
     let folder = folder("contents");
     let dump = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/hprof");
     let dump = dump.join("leaklab-after.hprof.zst");
     let dump = dump.to_str().unwrap();
-    let page = |name: &str, more: &[&str]| {
+    let written = |name: &str, more: &[&str]| {
         let goal = folder.join(name);
         words(&[&["report", dump, "-o", goal.to_str().unwrap()], more].concat());
-        std::fs::read_to_string(goal).unwrap()
+        let (head, java) = page(&goal);
+        (head + &java[0].to_string(), java)
     };
     let text = "the same twenty-nine characters";
-    let (without, with) = (
-        page("without.html", &[]),
-        page("with.html", &["--contents"]),
-    );
+    let (without, answers) = written("without.html", &[]);
+    let (with, _) = written("with.html", &["--contents"]);
     assert!(with.contains(text), "a text that is there many times");
     assert!(!without.contains(text));
     let document = json(&["leaks", dump, "--only", "waste"]);
     let rows = document["waste"]["strings"]["groups"].as_array().unwrap();
     assert_eq!(rows[0]["value"], text);
-    let hash = rows[0]["hash"].as_str().unwrap();
-    assert!(without.contains(hash), "{hash}: {}", rows[0]);
+    let row = &answers[0]["waste?"]["strings"]["groups"][0];
+    assert_eq!(
+        (&row["hash"], &row["value"]),
+        (&rows[0]["hash"], &"".into())
+    );
     for row in rows.iter().take(15) {
         let value = row["value"].as_str().unwrap();
         // heaptap's own words are on the page for any heap.
@@ -329,46 +341,38 @@ fn the_page_holds_no_text_of_the_heap_unless_contents_are_asked_for() {
     }
 }
 
+/// Returns the references to the objects of a class, those first that refer to them.
+fn holders<'a>(answers: &'a Value, class: &str) -> Vec<&'a str> {
+    let rows = answers[format!("holders?class={class}")].as_array();
+    let rows = rows.unwrap_or_else(|| panic!("nothing holds {class}"));
+    rows.iter()
+        .map(|row| row["name"].as_str().unwrap())
+        .collect()
+}
+
 #[test]
-fn the_page_of_a_difference_opens_on_what_grew_with_links_to_who_holds_it() {
+fn the_page_of_a_difference_has_what_grew_and_who_holds_it() {
     let folder = folder("difference");
     let (before, after) = (folder.join("a.hprof"), folder.join("b.hprof"));
     list(&before, &["app.Event"], 1_000);
     list(&after, &["app.Event"], 3_000);
     let (before, after) = (before.to_str().unwrap(), after.to_str().unwrap());
-    let (one, other) = (folder.join("one.html"), folder.join("other.html"));
-    words(&["diff", before, after, "-o", one.to_str().unwrap()]);
-    words(&[
-        "report",
-        after,
-        "--base",
-        before,
-        "-o",
-        other.to_str().unwrap(),
-    ]);
-    for page in [one, other] {
-        let page = std::fs::read_to_string(page).unwrap();
-        let grew = page.split("<h3 id=\"grew1\">").nth(1);
+    let goals = ["one", "other", "third"].map(|name| folder.join(name).with_extension("html"));
+    let [one, other, third] = goals.each_ref().map(|goal| goal.to_str().unwrap());
+    words(&["diff", before, after, "-o", one]);
+    words(&["report", after, "--base", before, "-o", other]);
+    words(&["explore", before, after, "-o", third]);
+    for goal in &goals {
+        let (head, java) = page(goal);
+        let grew = head.split("<h3 id=\"grew1\">").nth(1);
         let grew = grew.expect("what grew, of the second heap");
-        assert!(!page.contains("<h3 id=\"grew0\">"));
-        let grew = grew.split("<h3").next().unwrap();
+        assert!(!head.contains("<h3 id=\"grew0\">"));
         assert!(grew.contains("in +4,000 objects"), "{grew}");
-        let row = |class: &str| {
-            let row = grew.split("<tr>").find(|row| row.contains(class));
-            row.unwrap_or_else(|| panic!("no {class} in {grew}"))
-                .to_owned()
-        };
-        assert!(
-            row("app.Event").contains(">+2,000<"),
-            "{}",
-            row("app.Event")
-        );
-        let link = row("app.Event");
-        let link = link.split("href=\"#").nth(1).unwrap();
-        let link = link.split('"').next().unwrap();
-        let held = page.split(&format!("id=\"{link}\">")).nth(1).unwrap();
-        let held = held.split("<h4").next().unwrap();
-        assert!(held.contains("app.Keeper.LIST"), "{held}");
+        assert_eq!(java[0]["changes?"], Value::Null);
+        let changed = java[1]["changes?"]["rows"].as_array().unwrap();
+        let event = changed.iter().find(|row| row["name"] == "app.Event");
+        assert_eq!(event.expect("events grew")["growth"]["count"], 2_000);
+        assert!(holders(&java[1], "app.Event").contains(&"app.Keeper.LIST"));
     }
 }
 
@@ -381,14 +385,12 @@ fn who_holds_what_grew_is_there_behind_a_class_that_has_many_holders() {
         dump("leaklab-before.hprof.zst"),
         dump("leaklab-after.hprof.zst"),
     );
-    let page = folder.join("page.html");
-    words(&["diff", &before, &after, "-o", page.to_str().unwrap()]);
-    let page = std::fs::read_to_string(page).unwrap();
+    let goal = folder.join("page.html");
+    words(&["diff", &before, &after, "-o", goal.to_str().unwrap()]);
+    let (_, java) = page(&goal);
     // 80 more listeners, each with an array of bytes; thousands of strings have those, too.
-    let held = page
-        .split("<h4 id=\"held1-0\"><bdi>byte[]</bdi></h4>")
-        .nth(1);
-    let held = held.expect("who holds byte[]").split("<h4").next().unwrap();
-    assert!(held.contains("String.value"), "{held}");
-    assert!(held.contains("LeakLab$Listener."), "{held}");
+    let held = holders(&java[1], "byte[]");
+    assert!(held.contains(&"String.value"), "{held:?}");
+    let of_listener = |name: &&str| name.starts_with("LeakLab$Listener.");
+    assert!(held.iter().any(of_listener), "{held:?}");
 }
