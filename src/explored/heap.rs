@@ -84,11 +84,10 @@ impl ExploredHeap {
             explored.comparison.get_or_init(|| comparison);
         }
         let (explorer, _) = explored.heap.get_or_init(|| (explorer, facts));
-        // What takes longest is begun first, on each core.
+        // The references are reversed after dominators are computed: both need much memory on the way.
         let links = || {
-            let kinded = explorer.kinded_referrers();
             explorer.build_paths();
-            kinded
+            explorer.kinded_referrers()
         };
         let ((), kinded) = parallel::both(|| explorer.build_tables(), links);
         let find = || {

@@ -100,9 +100,10 @@ impl Explorer {
     /// Builds all indices, those first that the first view needs. Calls `on_built` after each, from
     /// any thread.
     pub fn build(&self, on_built: impl Fn(Stage) + Sync) {
+        // Alone, because nothing else needs as much memory on the way.
+        self.dominators();
+        on_built(Stage::Dominators);
         let sizes = || {
-            self.dominators();
-            on_built(Stage::Dominators);
             self.table(HistogramKey::Class);
             on_built(Stage::Classes);
             self.ranking();
@@ -114,10 +115,10 @@ impl Explorer {
             on_built(Stage::Ranking);
         };
         let links = || {
-            self.referrers();
-            on_built(Stage::Referrers);
             self.paths();
             on_built(Stage::Paths);
+            self.referrers();
+            on_built(Stage::Referrers);
         };
         parallel::both(sizes, links);
     }
