@@ -69,8 +69,8 @@ impl fmt::Display for ReportInput {
         write!(f, "{}", name.display())?;
         match &self.wanted {
             DumpScope::These(named) => named.iter().try_for_each(|which| write!(f, "@{which}")),
-            DumpScope::All => Ok(()),
-            DumpScope::Last => write!(f, "@{}", DumpSelector::Last),
+            // The page names the dump.
+            DumpScope::All | DumpScope::Last => Ok(()),
         }
     }
 }
