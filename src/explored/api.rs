@@ -108,8 +108,8 @@ pub fn answer(explored: &ExploredHeap, request: &ApiRequest) -> Result<Vec<u8>, 
         "object" => json(&explorer.object(object(explorer, request)?, most(request)?)),
         "fields" => json(&explorer.fields(object(explorer, request)?, page(request)?)),
         "referrers" => json(&explorer.referrers_of(object(explorer, request)?, page(request)?)),
-        "leaks" => json(explored.leaks(explorer)),
-        "waste" => json(explored.waste(explorer)),
+        "leaks" => json(explored.leaks()),
+        "waste" => json(explored.waste()),
         "drop" => {
             let drop = explorer.big_drop(object(explorer, request)?);
             json(&explorer.object(drop, 0))

@@ -1,13 +1,8 @@
-//! Comparison of the explored heap with an earlier one: that of `diff`, by parts. Of the earlier heap, only
-//! what the comparison needs stays in memory.
+//! Comparison of the explored heap with an earlier one: that of `diff`, by parts.
 
-use crate::analyze::diff::Side;
 use crate::analyze::filter::Filter;
-use crate::analyze::leaks::Leaks;
-use crate::explore::{Explorer, Page, Table};
-use crate::heaps::java::diff::{DEPTH, DiffReport, Half, NamedChange, Wanted, compare};
-use crate::heaps::java::facts::HeapFacts;
-use crate::heaps::java::{JavaHeap, ProgressReporter};
+use crate::explore::{Page, Table};
+use crate::heaps::java::diff::{DEPTH, DiffReport, NamedChange, Wanted};
 use std::cmp::Reverse;
 
 /// Order of the classes.
@@ -30,29 +25,16 @@ pub(super) struct ChangeQuery {
     pub(super) page: Page,
 }
 
-/// Compares a heap and its leaks with an earlier heap.
-pub(super) fn compared(
-    earlier: JavaHeap,
-    (explorer, facts): (&Explorer, &HeapFacts),
-    leaks: &Leaks,
-    progress: &ProgressReporter,
-) -> DiffReport {
-    let wanted = Wanted {
+/// Returns what a comparison has: everything that changed.
+pub(super) fn wanted(texts: bool) -> Wanted {
+    Wanted {
         filter: Filter::default(),
         limit: 0,
         unchanged: false,
         least: None,
         depth: DEPTH,
-        texts: explorer.shows_contents(),
-    };
-    let before = Half::of(&earlier, &wanted, progress);
-    drop(earlier);
-    let side = Side {
-        graph: explorer.graph(),
-        dominators: explorer.dominators(),
-    };
-    let after = Half::of_side(side, facts.clone(), leaks, &wanted.filter);
-    compare(before, after, &wanted)
+        texts,
+    }
 }
 
 /// Returns a part of the classes that changed.

@@ -1,13 +1,15 @@
 //! A Java heap with its indices and findings: read while its page is already open, or before.
 
-use super::compare::compared;
+use super::compare::wanted;
 use super::sql::{HeapSql, SqlProblem};
+use crate::analyze::diff::Side;
+use crate::analyze::filter::Filter;
 use crate::analyze::histogram::{HistogramKey, Row};
 use crate::analyze::leaks::Leaks;
 use crate::analyze::{leaks, waste};
 use crate::explore::{Explorer, HolderRow, Stage};
 use crate::heap_graph::OutOfMemory;
-use crate::heaps::java::diff::DiffReport;
+use crate::heaps::java::diff::{self, DiffReport, Half};
 use crate::heaps::java::facts::HeapFacts;
 use crate::heaps::java::{self, JavaError, JavaHeap, JavaOptions, OpenedJava, ProgressReporter};
 use crate::heaps::leaks::{LeaksRows, WasteDocument, document};
@@ -62,27 +64,16 @@ pub struct Progress {
 }
 
 impl ExploredHeap {
-    /// Creates a heap that is read, for questions about its largest objects. Builds indices and finds leaks
-    /// and waste, on both cores. Without `shows_contents`, no text or value of the dump is in an answer.
-    pub fn of(
-        heap: JavaHeap,
-        shows_contents: bool,
-        comparison: Option<DiffReport>,
-    ) -> ExploredHeap {
+    /// Creates a heap that is read, for questions about its largest objects. Builds indices, finds leaks and
+    /// waste, and compares it with an earlier heap, on both cores. Without `shows_contents`, no text or value
+    /// of the dump is in an answer.
+    pub(crate) fn of(heap: JavaHeap, shows_contents: bool, before: Option<Half>) -> ExploredHeap {
         let facts = HeapFacts::of(&heap);
         let explored = ExploredHeap::default();
-        if let Some(error) = &heap.out_of_memory {
-            explored.out_of_memory.get_or_init(|| error.clone());
+        if let Some(error) = heap.out_of_memory {
+            explored.out_of_memory.get_or_init(|| error);
         }
-        let follow = heap.follow;
-        let (graph, dominators) = heap.into_graph();
-        let mut explorer = Explorer::new(graph, follow, shows_contents);
-        if let Some(dominators) = dominators {
-            explorer = explorer.with_dominators(dominators);
-        }
-        if let Some(comparison) = comparison {
-            explored.comparison.get_or_init(|| comparison);
-        }
+        let explorer = Explorer::new(heap.graph, heap.follow, shows_contents);
         let (explorer, _) = explored.heap.get_or_init(|| (explorer, facts));
         // The references are reversed after dominators are computed: both need much memory on the way.
         let links = || {
@@ -90,25 +81,54 @@ impl ExploredHeap {
             explorer.kinded_referrers()
         };
         let ((), kinded) = parallel::both(|| explorer.build_tables(), links);
-        let find = || {
-            explored.waste(explorer);
-            explored.found(explorer);
-        };
         let hold = || {
-            let held = explored.held_classes(explorer);
-            let holders = explorer.holders_of(kinded, &held);
+            if let Some(before) = before {
+                explored.compare(before);
+            }
+            let holders = explorer.holders_of(kinded, &explored.held_classes());
             explorer.build_flame();
             holders
         };
-        let ((), holders) = parallel::both(find, hold);
+        let (_waste, holders) = parallel::both(|| explored.waste(), hold);
         explored.holders.get_or_init(|| holders);
-        explored.lock().built = Stage::ALL.map(word).to_vec();
+        let built = [
+            Stage::Dominators,
+            Stage::Classes,
+            Stage::Paths,
+            Stage::Referrers,
+        ];
+        explored.lock().built = built.map(word).to_vec();
         explored
     }
 
+    /// Returns the tables of the heap for a comparison.
+    ///
+    /// # Panics
+    /// Panics before it is read.
+    pub(crate) fn half(&self) -> Half {
+        let explorer = self.explorer();
+        let side = Side {
+            graph: explorer.graph(),
+            dominators: explorer.dominators(),
+        };
+        Half::of_side(
+            side,
+            self.facts().clone(),
+            self.found_leaks(),
+            &Filter::default(),
+        )
+    }
+
+    fn compare(&self, before: Half) {
+        let wanted = wanted(self.shows_contents());
+        let compare = || diff::compare(before, self.half(), &wanted);
+        self.comparison.get_or_init(compare);
+    }
+
     /// Returns the classes whose holders a file has: the largest ones, and those that grew most.
-    fn held_classes(&self, explorer: &Explorer) -> Vec<String> {
-        let mut rows: Vec<&Row> = explorer.table(HistogramKey::Class).rows.iter().collect();
+    fn held_classes(&self) -> Vec<String> {
+        let classes = self.explorer().table(HistogramKey::Class);
+        let mut rows: Vec<&Row> = classes.rows.iter().collect();
         let own = |row: &Row| row.sums.shallow_bytes.saturating_add(row.sums.native_bytes);
         rows.sort_by_key(|row| (Reverse(own(row)), &row.name));
         let largest = rows.iter().take(HELD).map(|row| row.name.clone());
@@ -134,12 +154,25 @@ impl ExploredHeap {
         &self.heap.get().expect("the heap is read").0
     }
 
-    /// Returns the leaks of the heap.
+    /// Returns the facts about the heap.
+    ///
+    /// # Panics
+    /// Panics before it is read.
+    pub fn facts(&self) -> &HeapFacts {
+        &self.heap.get().expect("the heap is read").1
+    }
+
+    /// Returns the leaks of the heap: those that `leaks` finds. Computed on first use.
     ///
     /// # Panics
     /// Panics before it is read.
     pub fn found_leaks(&self) -> &Leaks {
-        self.found(self.explorer())
+        let explorer = self.explorer();
+        self.found_leaks
+            .get_or_init(|| match explorer.shows_contents() {
+                true => leaks::find(explorer.graph()),
+                false => leaks::find_without_texts(explorer.graph()),
+            })
     }
 
     /// Returns whether answers have texts and values of the dump.
@@ -158,24 +191,16 @@ impl ExploredHeap {
         self.out_of_memory.get()
     }
 
-    /// Returns the leaks of a heap: those that `leaks` finds. Computed on first use.
-    pub(super) fn leaks(&self, explorer: &Explorer) -> &LeaksRows {
+    /// Returns the same for the page.
+    pub(super) fn leaks(&self) -> &LeaksRows {
         self.leaks.get_or_init(|| {
-            let found = self.found(explorer);
-            document::leaks(found, Some(explorer.dominators()), None, MAX_LEAKS)
+            let dominators = self.explorer().dominators();
+            document::leaks(self.found_leaks(), Some(dominators), None, MAX_LEAKS)
         })
     }
 
-    fn found(&self, explorer: &Explorer) -> &Leaks {
-        self.found_leaks
-            .get_or_init(|| match explorer.shows_contents() {
-                true => leaks::find(explorer.graph()),
-                false => leaks::find_without_texts(explorer.graph()),
-            })
-    }
-
     /// Returns the comparison with the earlier heap, once it is made.
-    pub(super) fn comparison(&self) -> Option<&DiffReport> {
+    pub fn comparison(&self) -> Option<&DiffReport> {
         self.comparison.get()
     }
 
@@ -197,7 +222,8 @@ impl ExploredHeap {
 
     /// Returns what is wasted: what `leaks` finds, without texts and values if they are hidden.
     /// Computed on first use.
-    pub(super) fn waste(&self, explorer: &Explorer) -> &WasteDocument {
+    pub(super) fn waste(&self) -> &WasteDocument {
+        let explorer = self.explorer();
         self.waste.get_or_init(|| {
             let reachable = explorer.dominators().reachable();
             let found = waste::find(explorer.graph(), &reachable, MAX_WASTE);
@@ -257,9 +283,10 @@ impl ExploredHeap {
         if let Some(earlier) = &options.earlier {
             let earlier = open(earlier)?;
             self.step("comparing");
-            let this = (explorer, &facts);
-            let comparison = compared(earlier, this, self.found(explorer), progress);
-            self.comparison.get_or_init(|| comparison);
+            let before = Half::of(&earlier, &wanted(options.shows_contents), progress);
+            // Only what the comparison needs stays in memory.
+            drop(earlier);
+            self.compare(before);
         }
         Ok(facts)
     }

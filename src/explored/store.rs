@@ -154,7 +154,7 @@ impl Store<'_> {
 
     /// The same, without reading it.
     fn add_bytes(&mut self, operation: &str, query: &[(&str, &str)]) -> Vec<u8> {
-        let answer = self.must_ask(operation, query);
+        let answer = must_ask(self.explored, operation, query);
         self.put(operation, query, &answer);
         answer
     }
@@ -166,7 +166,7 @@ impl Store<'_> {
             let (offset, limit) = (rows.len().to_string(), (most - rows.len()).to_string());
             let mut part = query.to_vec();
             part.extend([("offset", offset.as_str()), ("limit", limit.as_str())]);
-            let mut answer: Value = read(&self.must_ask(operation, &part));
+            let mut answer: Value = read(&must_ask(self.explored, operation, &part));
             let total = answer["total"].as_u64().unwrap_or(0);
             let new = match answer["rows"].take() {
                 Value::Array(rows) => rows,
@@ -180,10 +180,6 @@ impl Store<'_> {
                 return table.rows;
             }
         }
-    }
-
-    fn must_ask(&self, operation: &str, query: &[(&str, &str)]) -> Vec<u8> {
-        must_ask(self.explored, operation, query)
     }
 
     /// Returns the size so far, in bytes.

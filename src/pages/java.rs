@@ -3,12 +3,11 @@
 use crate::analyze::histogram::HistogramKey;
 use crate::explored::{ExploredHeap, pack};
 use crate::heaps::java::diff::{DiffReport, NamedChange};
-use crate::heaps::java::facts::Figures;
-use crate::heaps::java::{JavaHeap, ProgressReporter};
-use crate::heaps::selector::DumpSelector;
+use crate::heaps::java::facts::{Figures, HeapFacts};
 use crate::report::java::change::{Change, Changed, ChangedLeak, Sizes};
 use crate::report::java::{self, JavaPage, JavaPart};
-use crate::untrusted::shell::{quoted_dump, quoted_path};
+use crate::untrusted::shell::{quoted, quoted_dump, quoted_path};
+use std::path::Path;
 
 /// Maximum size of the answers of all heaps, packed, in bytes: with the script and the style, a page of one
 /// or two heaps has less than 1 MB.
@@ -16,51 +15,53 @@ const MAX_BYTES: usize = 480_000;
 /// The same of a heap among many.
 const LEAST_BYTES: usize = 100_000;
 
-/// A heap for a page.
-pub(super) struct HeapForPage {
-    pub(super) heap: JavaHeap,
+/// Place of a heap on a page.
+pub(super) struct HeapPlace<'a> {
+    /// Input that has the heap.
+    pub(super) input: &'a Path,
     /// Time of its dump, in milliseconds since 1970.
     pub(super) wall_ms: Option<f64>,
     /// Unique on the page.
     pub(super) number: usize,
     /// Number of heaps on the page, about.
     pub(super) among: usize,
-    /// Comparison with another heap.
-    pub(super) comparison: Option<DiffReport>,
+    /// Whether other processes have heaps in the input.
+    pub(super) has_others: bool,
 }
 
-/// Returns the part of a page for a heap. Texts of the heap are shown only with `contents`. Blocks:
-/// computes paths, dominators and leaks.
-pub(super) fn part(of: HeapForPage, contents: bool, progress: &ProgressReporter) -> JavaPart {
-    progress.begin("finding leaks and waste");
-    let heap = &of.heap;
-    let command = match (&heap.label, heap.among) {
-        (Some(label), _) => quoted_dump(&heap.path, label),
-        (None, 0 | 1) => quoted_path(&heap.path),
-        (None, _) => quoted_dump(&heap.path, DumpSelector::Number(heap.number)),
-    };
-    let (name, number, label) = (heap.name(), heap.number, heap.label.clone());
-    let findings = heap.findings.iter();
-    let warnings = findings.map(|finding| (finding.message.clone(), finding.help.clone()));
-    let warnings = warnings.collect();
-    let change = of.comparison.as_ref().map(change);
-    let explored = ExploredHeap::of(of.heap, contents, of.comparison);
-    progress.begin("writing the page");
+/// Returns the part of a page for a heap. Blocks.
+pub(super) fn part(explored: &ExploredHeap, of: &HeapPlace<'_>) -> JavaPart {
+    let (facts, explorer) = (explored.facts(), explored.explorer());
     let most_bytes = (MAX_BYTES / of.among.max(1)).max(LEAST_BYTES);
-    let data = pack(&explored, &format!("heaptap explore {command}"), most_bytes);
-    let explorer = explored.explorer();
+    let data = pack(explored, &command(facts, of), most_bytes);
+    let warnings = facts.warnings.iter();
+    let warnings = warnings.map(|warning| (warning.message.clone(), warning.help.clone()));
     let page = JavaPage {
-        name,
-        number,
-        label,
+        name: facts.name(),
+        number: facts.number,
+        label: facts.label.clone(),
         wall_ms: of.wall_ms,
         graph: explorer.graph(),
-        warnings,
+        warnings: warnings.collect(),
         classes: explorer.table(HistogramKey::Class),
         leaks: explored.found_leaks(),
-        change,
+        change: explored.comparison().map(change),
     };
     java::part(&page, of.number, data)
+}
+
+/// Returns the command that shows the whole heap.
+fn command(facts: &HeapFacts, of: &HeapPlace<'_>) -> String {
+    let input = match facts.which() {
+        Some(which) => quoted_dump(of.input, which),
+        None => quoted_path(of.input),
+    };
+    let process = match (of.has_others, &facts.process, facts.pid) {
+        (true, _, Some(pid)) => format!(" -p {pid}"),
+        (true, Some(process), None) => format!(" -n {}", quoted(process)),
+        _ => String::new(),
+    };
+    format!("heaptap explore {input}{process}")
 }
 
 /// Converts a difference of heaps for the summary.
@@ -77,14 +78,9 @@ fn change(report: &DiffReport) -> Change {
         before: sizes(&row.change.before),
         after: sizes(&row.change.after),
     };
-    let before = &report.before;
     Change {
-        before: match &before.label {
-            Some(label) => format!("{}@{label}", before.path),
-            None if before.dumps > 1 => format!("{}@{}", before.path, before.number),
-            None => before.path.clone(),
-        },
-        of_two_kinds: before.source != report.after.source,
+        before: report.before.name(),
+        of_two_kinds: report.before.source != report.after.source,
         total: (sizes(&report.total.before), sizes(&report.total.after)),
         classes: report.classes.iter().map(changed).collect(),
         leaks: report

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use time::OffsetDateTime;
 
 use self::compare::{diff, joined};
-use self::open::{Comparison, Opened, open, to_open};
+use self::open::{Opened, Opening, open, to_open};
 use self::process_total::Measured;
 use crate::error::ErrorClass;
 use crate::heaps::input::{DumpScope, LookOptions, NativeFile};
@@ -107,14 +107,9 @@ impl ReportRequest {
                 wanted: DumpScope::All,
                 mappings: Vec::new(),
             }],
-            base: None,
-            per: None,
             look,
             java,
-            java_only: false,
-            native_only: false,
-            limit: None,
-            contents: false,
+            ..ReportRequest::default()
         }
     }
 }
@@ -152,12 +147,14 @@ pub fn write(
     target: Target,
 ) -> Result<ReportOutcome, ReportError> {
     let mut opened = Vec::new();
-    let mut number = 0;
-    let mut comparison = Comparison::of(request);
-    for input in to_open(request) {
-        let one = open(&input, request, number, &mut comparison, progress)?;
-        number += one.java.len();
-        opened.push(one);
+    let inputs = to_open(request);
+    let mut opening = Opening {
+        inputs: inputs.len(),
+        heaps: 0,
+        before: None,
+    };
+    for input in &inputs {
+        opened.push(open(input, request, &mut opening, progress)?);
     }
     progress.begin("writing the page");
     let mut told = ReportOutcome {

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::java::{self, HeapForPage};
+use super::java::{self, HeapPlace};
 use super::{ReportError, ReportInput, ReportRequest, milliseconds};
-use crate::analyze::filter::Filter;
 use crate::error::ErrorClass;
+use crate::explored::ExploredHeap;
 use crate::heaps::input::{self, DumpScope, LookError, NativeFile, OpenedInput};
-use crate::heaps::java::diff::{self, DiffReport, Half};
+use crate::heaps::java::diff::Half;
 use crate::heaps::java::{
-    JavaError, JavaFile, JavaHeap, OpenedJava, ProgressReporter, lying_in as java_lying_in,
+    JavaError, JavaFile, OpenedJava, ProgressReporter, lying_in as java_lying_in,
 };
 use crate::memory::reconcile::Table;
 use crate::report::data;
@@ -45,34 +45,14 @@ impl Opened {
     }
 }
 
-/// The two compared Java heaps of a page, while its inputs are opened one after the other.
-pub(super) struct Comparison {
-    wanted: diff::Wanted,
-    /// Tables of the first heap.
-    before: Option<Half>,
-}
-
-impl Comparison {
-    pub(super) fn of(request: &ReportRequest) -> Comparison {
-        Comparison {
-            wanted: diff::Wanted {
-                filter: Filter::default(),
-                limit: 0,
-                unchanged: false,
-                least: None,
-                depth: diff::DEPTH,
-                texts: request.contents,
-            },
-            before: None,
-        }
-    }
-
-    /// Compares a heap with the first; `None` if there is none.
-    fn with(&mut self, heap: &JavaHeap, progress: &ProgressReporter) -> Option<DiffReport> {
-        let before = self.before.take()?;
-        let after = Half::of(heap, &self.wanted, progress);
-        Some(diff::compare(before, after, &self.wanted))
-    }
+/// State of a page while its inputs are opened one after the other.
+pub(super) struct Opening {
+    /// Number of its inputs.
+    pub(super) inputs: usize,
+    /// Number of its Java heaps so far.
+    pub(super) heaps: usize,
+    /// Tables of the Java heap with which another one is compared.
+    pub(super) before: Option<Half>,
 }
 
 /// Returns the inputs to open, in order: dumps of the same recording form one input.
@@ -102,8 +82,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
 pub(super) fn open(
     input: &ReportInput,
     request: &ReportRequest,
-    number: usize,
-    comparison: &mut Comparison,
+    opening: &mut Opening,
     progress: &ProgressReporter,
 ) -> Result<Opened, ReportError> {
     let mut opened = Opened {
@@ -160,15 +139,7 @@ pub(super) fn open(
         .as_ref()
         .is_none_or(|file| file.java_dumps > 0 || beside());
     if has_java && !request.native_only {
-        let found = add_java(
-            &mut opened,
-            java,
-            input,
-            request,
-            number,
-            comparison,
-            progress,
-        );
+        let found = add_java(&mut opened, java, input, request, opening, progress);
         match (found, &opened.native, unmeant) {
             (Ok(()), ..) => {}
             // In a recording with both kinds, the selection might match only one.
@@ -220,8 +191,7 @@ fn add_java(
     java: OpenedJava,
     input: &ReportInput,
     request: &ReportRequest,
-    number: usize,
-    comparison: &mut Comparison,
+    opening: &mut Opening,
     progress: &ProgressReporter,
 ) -> Result<(), JavaError> {
     let mut options = request.java.clone();
@@ -289,7 +259,8 @@ fn add_java(
         });
     }
     // The base of the comparison is read first; the page keeps the order.
-    let among = chosen.len() * to_open(request).len();
+    let (among, first) = (chosen.len() * opening.inputs, opening.heaps);
+    opening.heaps += chosen.len();
     let mut order: Vec<(usize, usize)> = chosen.into_iter().enumerate().collect();
     order.sort_by_key(|&(at, dump)| (Some(dump) != base, at));
     let mut parts = Vec::new();
@@ -299,22 +270,21 @@ fn add_java(
         let class = heap.class();
         opened.findings.extend(heap.findings.iter().cloned());
         opened.class = ErrorClass::first_of([opened.class, class].into_iter().flatten());
-        let compared = match Some(dump) == main {
-            true => comparison.with(&heap, progress),
-            false => None,
-        };
+        progress.begin("finding leaks and waste");
+        let before = opening.before.take_if(|_| Some(dump) == main);
+        let explored = ExploredHeap::of(heap, request.contents, before);
         if Some(dump) == base {
-            let half = Half::of(&heap, &comparison.wanted, progress);
-            comparison.before = Some(half);
+            opening.before = Some(explored.half());
         }
-        let of = HeapForPage {
-            heap,
+        progress.begin("writing the page");
+        let place = HeapPlace {
+            input: &input.path,
             wall_ms,
-            number: number + at,
+            number: first + at,
             among,
-            comparison: compared,
+            has_others: file.has_several_processes(),
         };
-        let part = java::part(of, request.contents, progress);
+        let part = java::part(&explored, &place);
         parts.push((at, part));
     }
     parts.sort_by_key(|(at, _)| *at);

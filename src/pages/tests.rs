@@ -2,9 +2,10 @@
 
 use sha2::{Digest as _, Sha256};
 
-use super::java::{self, HeapForPage};
+use super::java::{self, HeapPlace};
 use super::*;
 use crate::error::Classified as _;
+use crate::explored::ExploredHeap;
 use crate::heap_graph::{
     Class, ClassIndex, DumpFacts, Follow, GraphBuilder, HeapKind, NewObject, NoContents, ObjectId,
     RootKind,
@@ -49,14 +50,15 @@ fn java_part() -> JavaPart {
         .expect("it is small");
     let progress = ProgressReporter::default();
     let path = PathBuf::from("dump.hprof");
-    let of = HeapForPage {
-        heap: JavaHeap::new(graph, path, 0, Follow::default(), progress.clone()),
+    let heap = JavaHeap::new(graph, path.clone(), 0, Follow::default(), progress);
+    let place = HeapPlace {
+        input: &path,
         wall_ms: Some(0.0),
         number: 0,
         among: 1,
-        comparison: None,
+        has_others: false,
     };
-    java::part(of, false, &progress)
+    java::part(&ExploredHeap::of(heap, false, None), &place)
 }
 
 fn report() -> Report {

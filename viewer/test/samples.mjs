@@ -178,6 +178,8 @@ export function comparedHeap() {
     "changed-leaks?": [{ signature: "a", what: "destroyed Activity", class: "com.example.app.MainActivity", path: "", status: "new", before_count: 0, after_count: 2, before_bytes: 0, after_bytes: 9_000_000 }],
     "changed-dominators?": [{ ...row("class app.Keeper", "grown", [1, 100, 0, 102_400], [1, 100, 0, 184_320]), depth: 0 }, { ...event, depth: 1 }],
   });
+  const flame = { ...heap.store["flame?tree=paths"], names: ["app.Keeper", "app.Event"] };
+  heap.store["flame?tree=paths"] = flame;
   const meta = heap.store["meta?"];
   meta.before = heapFacts("before.hprof");
   meta.change = { before: figures(100, 1_048_576, 0, 0), after: figures(180, 1_572_864, 0, 0) };

@@ -186,8 +186,20 @@ test("25c: with two Java heaps, the page opens on what changed", async () => {
   await page.getByRole("combobox", { name: "Java heap" }).selectOption("0");
   await explored(page, "Largest classes");
   assert.equal(await page.getByRole("link", { name: "Compare" }).count(), 0);
+  // The heap of another process has the same number and file.
+  await page.getByRole("link", { name: "Flame graph" }).click();
+  await explored(page, "com.example.app.MainActivity");
+  await page.getByRole("combobox", { name: "Java heap" }).selectOption("1");
+  await explored(page, "Classes that changed");
+  await page.getByRole("link", { name: "Flame graph" }).click();
+  await explored(page, "app.Keeper");
   await page.goBack();
   await explored(page, "Classes that changed");
+  // What is typed on the first view is searched for there.
+  await page.locator(".explorer-search").fill("cache");
+  await page.waitForURL(/#\/compare\?.*filter=cache/);
+  await explored(page, "1 row");
+  assert.deepEqual(await cells(0), ["app.Cache shrunk"]);
   assert.deepEqual(page.told.errors, []);
   await page.close();
 });

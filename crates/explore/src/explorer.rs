@@ -59,16 +59,6 @@ pub enum Stage {
     Paths,
 }
 
-impl Stage {
-    pub const ALL: [Stage; 5] = [
-        Stage::Dominators,
-        Stage::Classes,
-        Stage::Ranking,
-        Stage::Referrers,
-        Stage::Paths,
-    ];
-}
-
 impl Explorer {
     /// Creates an explorer without indices. Dominators and paths follow the references that `follow`
     /// follows. Without `shows_contents`, no text or value of the dump is in an answer.
@@ -88,13 +78,6 @@ impl Explorer {
             merged_dominators: OnceLock::new(),
             tables: Default::default(),
         }
-    }
-
-    /// Sets dominators that were computed before.
-    #[must_use]
-    pub fn with_dominators(mut self, dominators: Dominators) -> Explorer {
-        self.dominators = OnceLock::from(Arc::new(dominators));
-        self
     }
 
     /// Builds all indices, those first that the first view needs. Calls `on_built` after each, from

@@ -45,11 +45,6 @@ impl fmt::Display for Attribute<'_> {
     }
 }
 
-/// Returns text of the dump for a page: sanitized, cut and escaped.
-pub fn escaped(text: &str) -> String {
-    Attribute(text).to_string()
-}
-
 /// Sentence by heaptap that can contain foreign names, with `code` in backquotes.
 pub(super) struct Sentence<'a>(pub(super) &'a str);
 

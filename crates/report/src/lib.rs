@@ -43,7 +43,6 @@ pub mod java;
 mod native;
 
 pub use frame::MARK;
-pub use html::escaped;
 
 use data::Order;
 use data::header::{Folded, Header};

@@ -7,6 +7,7 @@ use time::OffsetDateTime;
 use super::heap::JavaHeap;
 use crate::analyze::histogram::Sums;
 use crate::heap_graph::{DumpSource, Follow, SizeModel};
+use crate::heaps::selector::DumpSelector;
 use crate::results::findings::{Finding, SAME_MOMENT};
 
 /// Source and analysis options of a heap.
@@ -94,6 +95,19 @@ pub fn excluded(follow: Follow) -> Vec<&'static str> {
 }
 
 impl HeapFacts {
+    /// Returns what selects the dump among those of its process; `None` if it is the only one.
+    pub fn which(&self) -> Option<DumpSelector> {
+        DumpSelector::of(self.label.as_deref(), self.number, self.dumps)
+    }
+
+    /// Returns the display name, as [`JavaHeap::name`].
+    pub fn name(&self) -> String {
+        match self.which() {
+            Some(which) => format!("{}@{which}", self.path),
+            None => self.path.clone(),
+        }
+    }
+
     /// Returns the facts about a heap.
     pub fn of(heap: &JavaHeap) -> HeapFacts {
         let facts = &heap.graph.facts;

@@ -8,6 +8,7 @@ use crate::heap_graph::{
     Dominators, DumpSource, Follow, HeapGraph, Losses, ObjectIndex, OutOfMemory, RootKind,
     ShortestPaths,
 };
+use crate::heaps::selector::DumpSelector;
 use crate::naming::r8_mappings::UsedMap;
 use crate::results::findings::{self, Finding};
 use crate::units::counted;
@@ -110,11 +111,6 @@ impl JavaHeap {
         })
     }
 
-    /// Returns the objects, and dominators if they were computed.
-    pub fn into_graph(self) -> (HeapGraph, Option<Dominators>) {
-        (self.graph, self.dominators.into_inner())
-    }
-
     /// Returns the exit code class; `None` if the data are complete.
     pub fn class(&self) -> Option<ErrorClass> {
         match self.graph.is_empty() {
@@ -126,9 +122,8 @@ impl JavaHeap {
     /// Returns the display name: `PATH`, `PATH@LABEL` or, if there are several, `PATH@N`.
     pub fn name(&self) -> String {
         let path = self.path.display();
-        match &self.label {
-            Some(label) => format!("{path}@{label}"),
-            None if self.among > 1 => format!("{path}@{}", self.number),
+        match DumpSelector::of(self.label.as_deref(), self.number, self.among) {
+            Some(which) => format!("{path}@{which}"),
             None => path.to_string(),
         }
     }

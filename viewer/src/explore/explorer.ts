@@ -39,6 +39,8 @@ export class Explorer {
   /** Facts about the heap; null before it is read. */
   meta: Meta | null = null;
   private readonly tabs = h("nav", { class: "tabs", "aria-label": "Views" });
+  /** The place that is shown. */
+  private place: Place = { view: "overview" };
   private running = new AbortController();
   private typing = 0;
 
@@ -82,6 +84,7 @@ export class Explorer {
     // Who has gone elsewhere no longer searches.
     clearTimeout(this.typing);
     const place = decode(address);
+    this.place = place;
     this.running.abort();
     this.running = new AbortController();
     const { signal } = this.running;
@@ -117,7 +120,7 @@ export class Explorer {
     const typed = this.search.value.trim();
     if (/^0x[0-9a-f]{3,16}$/i.test(typed)) location.hash = encode({ view: "object", id: typed.toLowerCase() });
     else {
-      const place = decode(location.hash);
+      const { place } = this;
       const next: Place = { view: SEARCHED[place.view] ? place.view : "classes", filter: typed };
       if (place.view === "classes" && place.by) next.by = place.by;
       location.hash = encode(next);

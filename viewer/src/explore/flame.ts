@@ -22,7 +22,7 @@ let last: { tree: string; of: Meta; flame: Flame } | null = null;
 /** Returns the flame graph of a place: `by` is the tree, `sort` the measure, `id` the zoomed node. */
 export async function flameView(place: Place, meta: Meta, signal: AbortSignal): Promise<HTMLElement> {
   const tree = place.by ?? "paths";
-  if (last?.tree !== tree || last.of.heap?.number !== meta.heap?.number || last.of.heap?.path !== meta.heap?.path) last = { tree, of: meta, flame: await ask<Flame>("flame", { tree }, signal) };
+  if (last?.tree !== tree || last.of !== meta) last = { tree, of: meta, flame: await ask<Flame>("flame", { tree }, signal) };
   const { flame } = last;
   const isCounted = place.sort === "objects";
   const weight: Weight = (node) => (isCounted ? node.count : node.bytes);

@@ -176,7 +176,7 @@ impl ShortestPaths {
         search.paths
     }
 
-    /// Returns the paths without the order of the walk, for half the memory.
+    /// Returns the paths without the order of the walk, which is empty then, for half the memory.
     #[must_use]
     pub fn without_order(mut self) -> ShortestPaths {
         self.order = Vec::new();
