@@ -8,7 +8,7 @@
 //! | `holders` | `class` | paths from a class to roots, merged |
 //! | `sql` | `sql` | rows of the last statement |
 //! | `classes` | `by`, `sort`, `reverse`, `filter`, page | rows of the table |
-//! | `objects` | `class`, `dominated` or `top`; `sort`; page | objects of a list |
+//! | `objects` | `class`, `dominated` or `top`; `sort`, `reverse`, page | objects of a list |
 //! | `object` | `id`, `most` dominators | facts about an object |
 //! | `fields`, `referrers` | `id`, page | its fields or elements; what refers to it |
 //! | `drop` | `id` | where its retained bytes are: facts about an object |
@@ -20,9 +20,10 @@
 //! | `flame` | `tree`: `paths` or `dominators`; `most` | the tree merged by class |
 //! | `treemap` | `id`, or nothing for the whole; `cells` | cut of the dominator tree |
 //!
-//! A page is `offset` and `limit`.
+//! A page is `offset` and `limit`. Each request but `meta` can name the `generation` that `meta` told: a
+//! server answers 409 once it shows another heap.
 
-use super::compare::{self, ChangeQuery, ChangeSort};
+use super::compare::{self, ChangeQuery};
 use super::heap::{ExploredHeap, Progress};
 use crate::analyze::histogram::HistogramKey;
 use crate::explore::{
@@ -62,7 +63,8 @@ struct Meta<'a> {
     roots: u64,
     /// `None` before dominators are computed.
     reachable: Option<Size>,
-    version: &'static str,
+    #[serde(flatten)]
+    served: Option<Served>,
 }
 
 /// The OutOfMemoryError that caused the dump.
@@ -71,19 +73,20 @@ struct OutOfMemoryFacts {
     allocation_bytes: u64,
     free_bytes: u64,
     free_until_oom_bytes: u64,
-    message: String,
+    /// `None` if contents are hidden: an app can throw the error itself.
+    message: Option<String>,
     /// The throwing frame first.
     stack: Vec<String>,
 }
 
-impl From<&OutOfMemory> for OutOfMemoryFacts {
-    fn from(error: &OutOfMemory) -> OutOfMemoryFacts {
+impl OutOfMemoryFacts {
+    fn of(error: &OutOfMemory, shows_contents: bool) -> OutOfMemoryFacts {
         let frames = error.stack.iter();
         OutOfMemoryFacts {
             allocation_bytes: error.allocation_bytes,
             free_bytes: error.free_bytes,
             free_until_oom_bytes: error.free_until_oom_bytes,
-            message: error.message.clone(),
+            message: shows_contents.then(|| error.message.clone()),
             stack: frames
                 .map(|frame| format!("{} ({}:{})", frame.method, frame.file, frame.line))
                 .collect(),
@@ -91,13 +94,32 @@ impl From<&OutOfMemory> for OutOfMemoryFacts {
     }
 }
 
-/// Answers a request as JSON.
+/// Facts about the server of a page.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Served {
+    /// Number of the heap among those that were shown.
+    pub generation: u64,
+    /// Seconds without a request after which the server ends.
+    pub idle_seconds: f64,
+}
+
+/// Answers a request as JSON; `served` if a server asks.
 ///
 /// # Errors
-/// Returns an error if the heap is not read yet, or does not have what is asked for.
-pub fn answer(explored: &ExploredHeap, request: &ApiRequest) -> Result<Vec<u8>, ApiProblem> {
+/// Returns an error if the heap is not read yet, is not that of the request, or does not have what is
+/// asked for.
+pub fn answer(
+    explored: &ExploredHeap,
+    request: &ApiRequest,
+    served: Option<Served>,
+) -> Result<Vec<u8>, ApiProblem> {
     if request.operation == "meta" {
-        return json(&meta(explored));
+        return json(&meta(explored, served));
+    }
+    if let (Some(_), Some(served)) = (request.get("generation"), served)
+        && number(request, "generation", 0)? != served.generation
+    {
+        return Err(ApiProblem::OtherHeap);
     }
     let Some((explorer, _)) = explored.heap() else {
         return Err(ApiProblem::NotReady);
@@ -161,7 +183,7 @@ pub fn answer(explored: &ExploredHeap, request: &ApiRequest) -> Result<Vec<u8>, 
     }
 }
 
-fn meta(explored: &ExploredHeap) -> Meta<'_> {
+fn meta(explored: &ExploredHeap, served: Option<Served>) -> Meta<'_> {
     let progress = explored.progress();
     let heap = explored.heap();
     let graph = heap.map(|(explorer, _)| explorer.graph());
@@ -170,7 +192,9 @@ fn meta(explored: &ExploredHeap) -> Meta<'_> {
     let shows_contents = heap.is_some_and(|(explorer, _)| explorer.shows_contents());
     Meta {
         heap: heap.map(|(_, facts)| facts),
-        out_of_memory: explored.out_of_memory().map(OutOfMemoryFacts::from),
+        out_of_memory: explored
+            .out_of_memory()
+            .map(|error| OutOfMemoryFacts::of(error, shows_contents)),
         before: explored.comparison().map(|comparison| &comparison.before),
         change: explored.comparison().map(|comparison| &comparison.total),
         contents: shows_contents,
@@ -179,7 +203,7 @@ fn meta(explored: &ExploredHeap) -> Meta<'_> {
         classes: graph.map_or(0, |graph| graph.classes().len() as u64),
         roots: graph.map_or(0, |graph| graph.roots().len() as u64),
         reachable: sized.map(|(explorer, _)| explorer.dominators().total().into()),
-        version: env!("CARGO_PKG_VERSION"),
+        served,
         progress,
     }
 }
@@ -198,17 +222,21 @@ fn class_query(request: &ApiRequest) -> Result<ClassQuery, ApiProblem> {
             "loader" => HistogramKey::Loader,
             other => return Err(invalid("by", other)),
         },
-        sort: match request.get("sort").unwrap_or("retained") {
-            "name" => ClassSort::Name,
-            "count" => ClassSort::Count,
-            "shallow" => ClassSort::Shallow,
-            "native" => ClassSort::Native,
-            "retained" => ClassSort::Retained,
-            other => return Err(invalid("sort", other)),
-        },
+        sort: class_sort(request)?,
         reverse: request.get("reverse").is_some(),
         filter: request.get("filter").unwrap_or("").to_owned(),
         page: page(request)?,
+    })
+}
+
+fn class_sort(request: &ApiRequest) -> Result<ClassSort, ApiProblem> {
+    Ok(match request.get("sort").unwrap_or("retained") {
+        "name" => ClassSort::Name,
+        "count" => ClassSort::Count,
+        "shallow" => ClassSort::Shallow,
+        "native" => ClassSort::Native,
+        "retained" => ClassSort::Retained,
+        other => return Err(invalid("sort", other)),
     })
 }
 
@@ -228,6 +256,7 @@ fn object_query(explorer: &Explorer, request: &ApiRequest) -> Result<ObjectQuery
             "shallow" => ObjectSort::Shallow,
             other => return Err(invalid("sort", other)),
         },
+        reverse: request.get("reverse").is_some(),
         page: page(request)?,
     })
 }
@@ -239,15 +268,8 @@ fn compared(explored: &ExploredHeap) -> Result<&DiffReport, ApiProblem> {
 
 fn change_query(request: &ApiRequest) -> Result<ChangeQuery, ApiProblem> {
     Ok(ChangeQuery {
-        sort: match request.get("sort").unwrap_or("retained") {
-            "name" => ChangeSort::Name,
-            "count" => ChangeSort::Count,
-            "shallow" => ChangeSort::Shallow,
-            "native" => ChangeSort::Native,
-            "retained" => ChangeSort::Retained,
-            other => return Err(invalid("sort", other)),
-        },
-        is_reverse: request.get("reverse").is_some(),
+        sort: class_sort(request)?,
+        reverse: request.get("reverse").is_some(),
         filter: request.get("filter").unwrap_or("").to_owned(),
         page: page(request)?,
     })

@@ -1,25 +1,15 @@
 //! Comparison of the explored heap with an earlier one: that of `diff`, by parts.
 
 use crate::analyze::filter::Filter;
-use crate::explore::{Page, Table};
+use crate::explore::{ClassSort, Page, Table};
 use crate::heaps::java::diff::{DEPTH, DiffReport, NamedChange, Wanted};
 use std::cmp::Reverse;
 
-/// Order of the classes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ChangeSort {
-    Name,
-    Count,
-    Shallow,
-    Native,
-    Retained,
-}
-
 /// Request for a part of the classes.
 pub(super) struct ChangeQuery {
-    pub(super) sort: ChangeSort,
-    /// Smallest growth first.
-    pub(super) is_reverse: bool,
+    pub(super) sort: ClassSort,
+    /// Smallest growth first, or for names Z first.
+    pub(super) reverse: bool,
     /// Text that names contain, in any case.
     pub(super) filter: String,
     pub(super) page: Page,
@@ -45,14 +35,14 @@ pub(super) fn classes<'r>(report: &'r DiffReport, query: &ChangeQuery) -> Table<
         .filter(|row| row.name.to_lowercase().contains(&wanted))
         .collect();
     let figure = |row: &NamedChange| match query.sort {
-        ChangeSort::Name => 0,
-        ChangeSort::Count => row.change.growth.count,
-        ChangeSort::Shallow => row.change.growth.shallow_bytes,
-        ChangeSort::Native => row.change.growth.native_bytes,
-        ChangeSort::Retained => row.change.retained_growth(),
+        ClassSort::Name => 0,
+        ClassSort::Count => row.change.growth.count,
+        ClassSort::Shallow => row.change.growth.shallow_bytes,
+        ClassSort::Native => row.change.growth.native_bytes,
+        ClassSort::Retained => row.change.retained_growth(),
     };
     rows.sort_by_key(|row| (Reverse(figure(row)), &row.name));
-    if query.is_reverse {
+    if query.reverse {
         rows.reverse();
     }
     Table {

@@ -7,16 +7,18 @@ use crate::analyze::filter::Filter;
 use crate::analyze::histogram::{HistogramKey, Row};
 use crate::analyze::leaks::Leaks;
 use crate::analyze::{leaks, waste};
-use crate::explore::{Explorer, HolderRow, Stage};
+use crate::explore::{Explorer, HeldClass, Stage};
 use crate::heap_graph::OutOfMemory;
 use crate::heaps::java::diff::{self, DiffReport, Half};
-use crate::heaps::java::facts::HeapFacts;
+use crate::heaps::java::facts::{HeapFacts, Warning};
 use crate::heaps::java::{self, JavaError, JavaHeap, JavaOptions, OpenedJava, ProgressReporter};
 use crate::heaps::leaks::{LeaksRows, WasteDocument, document};
 use crate::heaps::selector::JavaInput;
 use crate::parallel;
 use serde::Serialize;
 use std::cmp::Reverse;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A heap that is read while its page is open.
@@ -30,7 +32,8 @@ pub struct ExploredHeap {
     waste: OnceLock<WasteDocument>,
     comparison: OnceLock<DiffReport>,
     sql: OnceLock<Result<HeapSql, String>>,
-    holders: OnceLock<Vec<(String, Vec<HolderRow>)>>,
+    holders: OnceLock<Vec<HeldClass>>,
+    is_cancelled: AtomicBool,
 }
 
 /// What to read.
@@ -68,28 +71,24 @@ impl ExploredHeap {
     /// waste, and compares it with an earlier heap, on both cores. Without `shows_contents`, no text or value
     /// of the dump is in an answer.
     pub(crate) fn of(heap: JavaHeap, shows_contents: bool, before: Option<Half>) -> ExploredHeap {
-        let facts = HeapFacts::of(&heap);
         let explored = ExploredHeap::default();
-        if let Some(error) = heap.out_of_memory {
-            explored.out_of_memory.get_or_init(|| error);
-        }
-        let explorer = Explorer::new(heap.graph, heap.follow, shows_contents);
-        let (explorer, _) = explored.heap.get_or_init(|| (explorer, facts));
-        // The references are reversed after dominators are computed: both need much memory on the way.
+        let (explorer, _) = explored.begin(heap, shows_contents);
+        // Alone, because nothing else needs as much memory on the way.
+        explorer.dominators();
+        let findings = || {
+            explorer.build_tables();
+            explored.waste();
+            explorer.build_flame();
+        };
         let links = || {
             explorer.build_paths();
-            explorer.kinded_referrers()
-        };
-        let ((), kinded) = parallel::both(|| explorer.build_tables(), links);
-        let hold = || {
+            let kinded = explorer.kinded_referrers();
             if let Some(before) = before {
                 explored.compare(before);
             }
-            let holders = explorer.holders_of(kinded, &explored.held_classes());
-            explorer.build_flame();
-            holders
+            explorer.holders_of(kinded, &explored.held_classes())
         };
-        let (_waste, holders) = parallel::both(|| explored.waste(), hold);
+        let ((), holders) = parallel::both(findings, links);
         explored.holders.get_or_init(|| holders);
         let built = [
             Stage::Dominators,
@@ -99,6 +98,16 @@ impl ExploredHeap {
         ];
         explored.lock().built = built.map(word).to_vec();
         explored
+    }
+
+    /// Takes the heap that was read.
+    fn begin(&self, heap: JavaHeap, shows_contents: bool) -> &(Explorer, HeapFacts) {
+        let facts = HeapFacts::of(&heap);
+        if let Some(error) = heap.out_of_memory {
+            self.out_of_memory.get_or_init(|| error);
+        }
+        let explorer = Explorer::new(heap.graph, heap.follow, shows_contents);
+        self.heap.get_or_init(|| (explorer, facts))
     }
 
     /// Returns the tables of the heap for a comparison.
@@ -142,7 +151,7 @@ impl ExploredHeap {
     }
 
     /// Returns the holders of classes that were found ahead.
-    pub(super) fn holders(&self) -> &[(String, Vec<HolderRow>)] {
+    pub(super) fn holders(&self) -> &[HeldClass] {
         self.holders.get().map_or(&[], Vec::as_slice)
     }
 
@@ -169,10 +178,7 @@ impl ExploredHeap {
     pub fn found_leaks(&self) -> &Leaks {
         let explorer = self.explorer();
         self.found_leaks
-            .get_or_init(|| match explorer.shows_contents() {
-                true => leaks::find(explorer.graph()),
-                false => leaks::find_without_texts(explorer.graph()),
-            })
+            .get_or_init(|| leaks::find_with(explorer.graph(), explorer.shows_contents()))
     }
 
     /// Returns whether answers have texts and values of the dump.
@@ -191,7 +197,7 @@ impl ExploredHeap {
         self.out_of_memory.get()
     }
 
-    /// Returns the same for the page.
+    /// Returns the leaks for the page.
     pub(super) fn leaks(&self) -> &LeaksRows {
         self.leaks.get_or_init(|| {
             let dominators = self.explorer().dominators();
@@ -215,7 +221,10 @@ impl ExploredHeap {
         if !explorer.shows_contents() {
             return Err(SqlProblem("tables have texts, which are hidden".to_owned()));
         }
-        let open = || HeapSql::open(explorer, facts).map_err(|problem| problem.0);
+        let open = || {
+            HeapSql::open(explorer, facts, self.out_of_memory.get().cloned())
+                .map_err(|problem| problem.0)
+        };
         let sql = self.sql.get_or_init(open).as_ref();
         sql.map_err(|problem| SqlProblem(problem.clone()))
     }
@@ -238,40 +247,46 @@ impl ExploredHeap {
         })
     }
 
-    pub(super) fn progress(&self) -> Progress {
+    /// Returns the state of the heap.
+    pub fn progress(&self) -> Progress {
         self.lock().clone()
     }
 
-    /// Reads the heap, builds the indices, and compares it with the earlier heap. Blocks.
+    /// Reads the heap, builds the indices, and compares it with the earlier heap. Blocks. If the earlier
+    /// heap cannot be read, only the comparison is missing.
     ///
     /// # Errors
-    /// Returns an error if an input does not contain the heap, or cannot be read.
+    /// Returns an error if the input does not contain the heap, or cannot be read.
     pub fn read(
         &self,
         options: &ExploreOptions,
         progress: &ProgressReporter,
-    ) -> Result<HeapFacts, JavaError> {
-        let read = self.try_read(options, progress);
+    ) -> Result<(), JavaError> {
+        let open = |input| java::open(input, OpenedJava::Unread, options.java.clone(), progress);
+        let read = open(&options.input).map(|heap| self.build(heap, options.shows_contents));
         if let Err(error) = &read {
             self.lock().error = Some(error.to_string());
+        }
+        if let (Ok(()), Some(earlier)) = (&read, &options.earlier)
+            && !self.is_cancelled()
+        {
+            match open(earlier) {
+                Ok(earlier) => {
+                    self.step("comparing");
+                    let before = Half::of(&earlier, &wanted(options.shows_contents), progress);
+                    // Only what the comparison needs stays in memory.
+                    drop(earlier);
+                    self.compare(before);
+                }
+                Err(error) => self.lock().error = Some(format!("cannot compare: {error}")),
+            }
         }
         self.step("");
         read
     }
 
-    fn try_read(
-        &self,
-        options: &ExploreOptions,
-        progress: &ProgressReporter,
-    ) -> Result<HeapFacts, JavaError> {
-        let open = |input| java::open(input, OpenedJava::Unread, options.java.clone(), progress);
-        let heap = open(&options.input)?;
-        let facts = HeapFacts::of(&heap);
-        if let Some(error) = heap.out_of_memory {
-            self.out_of_memory.get_or_init(|| error);
-        }
-        let explorer = Explorer::new(heap.graph, heap.follow, options.shows_contents);
-        let (explorer, _) = self.heap.get_or_init(|| (explorer, facts.clone()));
+    fn build(&self, heap: JavaHeap, shows_contents: bool) {
+        let (explorer, _) = self.begin(heap, shows_contents);
         self.step("computing retained sizes");
         explorer.build(|stage| {
             let mut progress = self.lock();
@@ -279,16 +294,35 @@ impl ExploredHeap {
             if stage == Stage::Dominators {
                 progress.step = "building indices".to_owned();
             }
+            match self.is_cancelled() {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
         });
-        if let Some(earlier) = &options.earlier {
-            let earlier = open(earlier)?;
-            self.step("comparing");
-            let before = Half::of(&earlier, &wanted(options.shows_contents), progress);
-            // Only what the comparison needs stays in memory.
-            drop(earlier);
-            self.compare(before);
+    }
+
+    /// Makes [`ExploredHeap::read`] end early: nobody looks at the heap any more.
+    pub fn cancel(&self) {
+        self.is_cancelled.store(true, Ordering::Relaxed);
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.is_cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Returns the warnings about the heap and its comparison.
+    pub fn warnings(&self) -> Vec<Warning> {
+        let of_heap = self.heap().map(|(_, facts)| &facts.warnings);
+        let of_comparison = self
+            .comparison()
+            .map(|comparison| &comparison.after.warnings);
+        let mut all: Vec<Warning> = of_heap.into_iter().flatten().cloned().collect();
+        for warning in of_comparison.into_iter().flatten() {
+            if !all.contains(warning) {
+                all.push(warning.clone());
+            }
         }
-        Ok(facts)
+        all
     }
 
     /// Returns a reporter that notes the current step.

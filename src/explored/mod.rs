@@ -10,6 +10,6 @@ mod sql;
 mod sql;
 mod store;
 
-pub use api::answer;
+pub use api::{Served, answer};
 pub use heap::{ExploreOptions, ExploredHeap, Progress};
 pub use store::pack;

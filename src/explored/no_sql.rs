@@ -1,6 +1,7 @@
 //! `sql` in builds without SQL.
 
 use crate::explore::Explorer;
+use crate::heap_graph::OutOfMemory;
 use crate::heaps::java::facts::HeapFacts;
 
 /// There is no database.
@@ -10,7 +11,11 @@ pub(super) enum HeapSql {}
 pub(super) struct SqlProblem(pub String);
 
 impl HeapSql {
-    pub(super) fn open(_: &Explorer, _: &HeapFacts) -> Result<HeapSql, SqlProblem> {
+    pub(super) fn open(
+        _: &Explorer,
+        _: &HeapFacts,
+        _: Option<OutOfMemory>,
+    ) -> Result<HeapSql, SqlProblem> {
         let why = "this build does not contain SQL; build with the feature `sql`";
         Err(SqlProblem(why.to_owned()))
     }

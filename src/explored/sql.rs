@@ -2,7 +2,7 @@
 
 use crate::error::Classified;
 use crate::explore::Explorer;
-use crate::heap_graph::{Dominators, Follow, HeapGraph};
+use crate::heap_graph::{Dominators, Follow, HeapGraph, OutOfMemory};
 use crate::heaps::java::facts::HeapFacts;
 use crate::query::java::{JavaHeapFacts, JavaHeaps, LazyHeaps};
 use crate::query::{
@@ -12,7 +12,8 @@ use crate::query::{
 use serde::Serialize;
 use serde_json::json;
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
 
 /// Limits of a statement.
@@ -20,6 +21,8 @@ const LIMITS: Limits = Limits {
     time: Some(Duration::from_secs(60)),
     memory_bytes: 1 << 30,
 };
+/// Time between two attempts to get the database.
+const TURN_INTERVAL: Duration = Duration::from_millis(5);
 /// Maximum number of rows in an answer.
 const MAX_ROWS: usize = 1000;
 /// Maximum length of a text in an answer, in characters.
@@ -40,6 +43,8 @@ pub(super) struct HeapSql {
     database: Mutex<Database>,
     /// Ends the statement that runs, for the next one.
     interrupter: Interrupter,
+    /// Number of the latest request.
+    latest: AtomicU64,
     heaps: LazyHeaps,
 }
 
@@ -65,7 +70,11 @@ impl From<QueryError> for SqlProblem {
 
 impl HeapSql {
     /// Makes the tables of the heap of an explorer. They are read when a statement needs them.
-    pub(super) fn open(explorer: &Explorer, facts: &HeapFacts) -> Result<HeapSql, SqlProblem> {
+    pub(super) fn open(
+        explorer: &Explorer,
+        facts: &HeapFacts,
+        out_of_memory: Option<OutOfMemory>,
+    ) -> Result<HeapSql, SqlProblem> {
         let mut known = Processes::default();
         if let Some(pid) = facts.pid {
             known.enter_named(pid, facts.process.as_deref().unwrap_or(""));
@@ -78,7 +87,7 @@ impl HeapSql {
                 process: facts.process.clone().unwrap_or_default(),
                 time_ns: facts.time_ns.unwrap_or(0),
                 reason: facts.reason.clone(),
-                out_of_memory: None,
+                out_of_memory,
             }],
             graph: Arc::clone(explorer.graph()),
             dominators: is_default.then(|| Arc::clone(explorer.dominators())),
@@ -90,15 +99,15 @@ impl HeapSql {
         let database = Database::open_with(catalog, LIMITS)?;
         Ok(HeapSql {
             interrupter: database.interrupter(),
+            latest: AtomicU64::new(0),
             database: Mutex::new(database),
             heaps,
         })
     }
 
-    /// Runs statements, after it ended those that run.
+    /// Ends the statements that run or wait, then runs these.
     pub(super) fn run(&self, sql: &str) -> Result<Rows, SqlProblem> {
-        self.interrupter.interrupt();
-        let mut database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut database = self.turn()?;
         let mut reader = Reader {
             heaps: &self.heaps,
             is_object: Vec::new(),
@@ -110,6 +119,24 @@ impl HeapSql {
         };
         let _ended = database.run(sql, &mut reader)?;
         Ok(reader.found)
+    }
+
+    /// Waits until the database is free, unless a later request comes first.
+    fn turn(&self) -> Result<MutexGuard<'_, Database>, SqlProblem> {
+        let turn = self.latest.fetch_add(1, Ordering::SeqCst) + 1;
+        loop {
+            match self.database.try_lock() {
+                Ok(database) => return Ok(database),
+                Err(TryLockError::Poisoned(poisoned)) => return Ok(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) => {}
+            }
+            if self.latest.load(Ordering::SeqCst) != turn {
+                return Err(SqlProblem("a later statement was run".to_owned()));
+            }
+            // Again each time: an interrupt between two statements has no effect.
+            self.interrupter.interrupt();
+            std::thread::sleep(TURN_INTERVAL);
+        }
     }
 }
 

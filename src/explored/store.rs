@@ -37,8 +37,8 @@ const PART_BYTES: usize = 20_000;
 /// Number of objects that are worth a second thread.
 const WORTH: usize = 16;
 
-/// Returns the answers about a heap, in at most that many bytes if they have no contents. `command` shows
-/// what they leave out.
+/// Returns the answers about a heap: those about all of it, and about as many of the largest objects as fit
+/// into `most_bytes`; contents are not counted. `command` shows what they leave out.
 ///
 /// # Panics
 /// Panics if the heap is not read.
@@ -51,7 +51,9 @@ pub fn pack(explored: &ExploredHeap, command: &str, most_bytes: usize) -> Vec<u8
     let objects = store.add_heap();
     let mut count = 0;
     for part in objects.chunks(PART) {
-        if store.len() + PART_BYTES > most_bytes && !explored.shows_contents() {
+        // Leaks are among the first ones, and of use on any page.
+        let is_full = store.len() + PART_BYTES > most_bytes;
+        if is_full && count > 0 && !explored.shows_contents() {
             break;
         }
         let answers = |at: usize| Some(of_object(explored, &part[at]));
@@ -82,7 +84,7 @@ impl Store<'_> {
             }
         }
         let leaks = self.add("leaks", &[]);
-        self.add("waste", &[]);
+        let waste = self.add("waste", &[]);
         self.add("treemap", &[]);
         for tree in ["paths", "dominators"] {
             self.add("flame", &[("tree", tree), ("most", MAX_NODES)]);
@@ -93,14 +95,16 @@ impl Store<'_> {
                 self.add(operation, &[]);
             }
         }
-        for (name, rows) in self.explored.holders() {
-            self.put("holders", &[("class", name)], &json(rows));
+        for (name, table) in self.explored.holders() {
+            self.put("holders", &[("class", name)], &json(table));
         }
         let bitmaps = self.add_rows("bitmaps", &[], MAX_ROWS);
         if self.explored.shows_contents() {
             self.add_contents(&bitmaps);
         }
         let mut objects = of_leaks(&leaks);
+        objects.extend(texts(&bitmaps, "id").into_iter().take(MAX_PICTURES));
+        objects.extend(of_waste(&waste));
         objects.extend(self.add_largest(&classes));
         let mut seen = HashSet::new();
         let explorer = self.explored.explorer();
@@ -231,7 +235,7 @@ fn ask(
             .map(|&(name, value)| (name.to_owned(), value.to_owned()))
             .collect(),
     };
-    api::answer(explored, &request)
+    api::answer(explored, &request, None)
 }
 
 /// Returns an answer after the key that the script looks for: the operation and what it asks for, without
@@ -262,6 +266,17 @@ fn read(answer: &[u8]) -> Value {
 fn texts(rows: &[Value], name: &str) -> Vec<String> {
     let texts = rows.iter().filter_map(|row| row[name].as_str());
     texts.map(str::to_owned).collect()
+}
+
+/// Returns the IDs of objects in the lists of waste.
+fn of_waste(waste: &Value) -> Vec<String> {
+    let lists = waste
+        .as_object()
+        .into_iter()
+        .flat_map(|lists| lists.values());
+    let rows = lists.filter_map(|list| list.as_array().or_else(|| list["groups"].as_array()));
+    rows.flat_map(|rows| [texts(rows, "id"), texts(rows, "example")].concat())
+        .collect()
 }
 
 /// Returns the IDs of leaks and of the objects on their paths.

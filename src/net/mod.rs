@@ -22,7 +22,7 @@ mod server;
 mod site;
 
 pub use server::{Ended, NoConnections, Offer, Server, ServerEvent};
-pub use site::{ApiHandler, ApiProblem, ApiRequest, Site, SitePage};
+pub use site::{Api, ApiHandler, ApiProblem, ApiRequest, Site, SitePage};
 
 #[cfg(test)]
 mod tests;

@@ -71,10 +71,19 @@ pub enum ApiProblem {
     Invalid(String),
     /// The page asks too early.
     NotReady,
+    /// Another heap is shown meanwhile.
+    OtherHeap,
 }
 
 /// Answers a request with JSON. Called on a blocking thread.
 pub type ApiHandler = Arc<dyn Fn(&ApiRequest) -> Result<Vec<u8>, ApiProblem> + Send + Sync>;
+
+/// Answers to the requests of a site.
+pub struct Api {
+    pub handler: ApiHandler,
+    /// Operations that take no time, and do not wait for others.
+    pub quick: &'static [&'static str],
+}
 
 /// A listening site that has not answered yet.
 pub struct Site {
@@ -87,10 +96,10 @@ struct Shared {
     rules: Rules,
     page: Bytes,
     policy: HeaderValue,
-    handler: ApiHandler,
+    api: Api,
     /// Target of the redirection; taken by the first request.
     entry: Mutex<Option<HeaderValue>>,
-    answers: Semaphore,
+    answers: Arc<Semaphore>,
     used: Mutex<Instant>,
 }
 
@@ -99,7 +108,7 @@ impl Site {
     ///
     /// # Errors
     /// Returns an error if the port is in use.
-    pub async fn bind(port: u16, page: SitePage, handler: ApiHandler) -> io::Result<Site> {
+    pub async fn bind(port: u16, page: SitePage, api: Api) -> io::Result<Site> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let address = listener.local_addr()?;
         let rules = Rules {
@@ -114,9 +123,9 @@ impl Site {
             shared: Shared {
                 page: Bytes::from(page.text),
                 policy: HeaderValue::try_from(page.policy).map_err(io::Error::other)?,
-                handler,
+                api,
                 entry: Mutex::new(Some(HeaderValue::try_from(url).map_err(io::Error::other)?)),
-                answers: Semaphore::new(MAX_ANSWERS),
+                answers: Arc::new(Semaphore::new(MAX_ANSWERS)),
                 used: Mutex::new(Instant::now()),
                 rules,
             },
@@ -134,7 +143,7 @@ impl Site {
         format!("http://{}{}", self.address, self.shared.rules.entry)
     }
 
-    /// Answers until there was no request for `idle`.
+    /// Answers until there was no request for `idle`, and none is being answered.
     ///
     /// # Errors
     /// Returns an error if accepting connections fails repeatedly.
@@ -161,6 +170,9 @@ impl Site {
                 }
                 Some(_) = connections.join_next() => {}
                 () = sleep_until(end) => {
+                    if shared.answers.available_permits() < MAX_ANSWERS {
+                        *lock(&shared.used) = Instant::now();
+                    }
                     if *lock(&shared.used) + idle <= Instant::now() {
                         return Ok(());
                     }
@@ -185,7 +197,7 @@ async fn attend(stream: tokio::net::TcpStream, shared: Arc<Shared>) {
         .max_buf_size(LARGEST_HEAD)
         .keep_alive(false)
         .serve_connection(TokioIo::new(stream), service);
-    // What a connection ends with is of no use to anyone.
+    // A browser that hangs up is no error.
     let _ended = tokio::time::timeout(CONNECTION_LIMIT, connection).await;
 }
 
@@ -231,12 +243,19 @@ async fn respond(shared: &Arc<Shared>, request: &Request<Incoming>) -> Response<
 }
 
 async fn answer(shared: &Arc<Shared>, request: ApiRequest) -> (StatusCode, Bytes) {
-    // It is never closed.
-    let Ok(_turn) = shared.answers.acquire().await else {
-        return (StatusCode::SERVICE_UNAVAILABLE, Bytes::new());
+    let is_quick = shared.api.quick.contains(&request.operation.as_str());
+    let turn = match is_quick {
+        true => None,
+        // It is never closed.
+        false => Arc::clone(&shared.answers).acquire_owned().await.ok(),
     };
-    let handler = Arc::clone(&shared.handler);
-    let answered = tokio::task::spawn_blocking(move || handler(&request)).await;
+    let handler = Arc::clone(&shared.api.handler);
+    let work = move || {
+        // The work goes on if the browser hangs up, so the turn ends with the work.
+        let _turn = turn;
+        handler(&request)
+    };
+    let answered = tokio::task::spawn_blocking(work).await;
     let (status, problem) = match answered {
         Ok(Ok(body)) => return (StatusCode::OK, body.into()),
         Ok(Err(ApiProblem::NotFound(what))) => (StatusCode::NOT_FOUND, what),
@@ -245,6 +264,9 @@ async fn answer(shared: &Arc<Shared>, request: ApiRequest) -> (StatusCode, Bytes
             StatusCode::SERVICE_UNAVAILABLE,
             "the heap is being read".to_owned(),
         ),
+        Ok(Err(ApiProblem::OtherHeap)) => {
+            (StatusCode::CONFLICT, "another heap is shown".to_owned())
+        }
         Err(_) => (
             StatusCode::INTERNAL_SERVER_ERROR,
             "heaptap failed to answer; this is a bug".to_owned(),

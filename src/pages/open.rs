@@ -62,6 +62,8 @@ pub(super) fn to_open(request: &ReportRequest) -> Vec<ReportInput> {
         match inputs.first_mut() {
             Some(main) if is_same(&base.path, &main.path) => {
                 main.wanted = match (&base.wanted, &main.wanted) {
+                    // The compared Java heaps are opened whatever is wanted.
+                    _ if request.java_only => main.wanted.clone(),
                     (DumpScope::These(before), DumpScope::These(after)) => {
                         DumpScope::These([&before[..], &after[..]].concat())
                     }

@@ -77,6 +77,24 @@ impl Growth {
     }
 }
 
+/// Keeps the classes that changed most, in their order: those that grew and those that shrank.
+pub fn keep_largest(classes: &mut Vec<ClassChange>, most: usize) {
+    if classes.len() <= most {
+        return;
+    }
+    let size = |row: &ClassChange| {
+        let growth = row.change.growth();
+        let own = growth.own_bytes().unsigned_abs();
+        Reverse((own, growth.retained_total_bytes().unsigned_abs()))
+    };
+    let mut order: Vec<usize> = (0..classes.len()).collect();
+    order.sort_by_cached_key(|&at| (size(&classes[at]), at));
+    let mut is_kept = vec![false; classes.len()];
+    order.iter().take(most).for_each(|&at| is_kept[at] = true);
+    let mut kept = is_kept.into_iter();
+    classes.retain(|_| kept.next() == Some(true));
+}
+
 impl Change {
     /// Returns the second sums minus the first.
     pub fn growth(&self) -> Growth {

@@ -80,8 +80,24 @@ pub struct RootReason {
     pub kind: RootKind,
     /// Name or number of the thread that the root belongs to.
     pub thread: Option<String>,
+    /// Number of that thread in the dump.
+    pub serial: Option<u32>,
     /// Frame of that thread that holds the object, such as `lab.LeakLab.main (LeakLab.java:12)`.
     pub frame: Option<String>,
+}
+
+impl RootReason {
+    /// Returns the reason without a text of the app: the number of the thread, not its name.
+    pub fn without_texts(self) -> RootReason {
+        RootReason {
+            thread: self.serial.map(numbered),
+            ..self
+        }
+    }
+}
+
+fn numbered(serial: u32) -> String {
+    format!("#{serial}")
 }
 
 impl fmt::Display for RootReason {
@@ -243,7 +259,8 @@ pub fn root_reason(graph: &HeapGraph, object: ObjectIndex) -> Option<RootReason>
     let frame = entry.and_then(|entry| entry.frame);
     Some(RootReason {
         kind,
-        thread: named.or(serial.map(|serial| format!("#{serial}"))),
+        thread: named.or(serial.map(numbered)),
+        serial,
         frame: facts
             .zip(frame)
             .and_then(|(facts, frame)| facts.frames.into_iter().nth(frame as usize)),

@@ -17,6 +17,7 @@ fn largest(dump: Bytes, limit: usize) -> Result<String, HprofError> {
     let query = ObjectQuery {
         list: ObjectList::Top,
         sort: ObjectSort::Retained,
+        reverse: false,
         page: Page::new(0, limit),
     };
     let mut text = String::new();

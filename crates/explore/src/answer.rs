@@ -29,6 +29,13 @@ impl Page {
         self.offset.saturating_add(self.limit)
     }
 
+    /// Returns the page with the same rows in a list of that length, counted from its end.
+    pub(crate) fn from_the_end(self, rows: usize) -> Page {
+        let end = rows.saturating_sub(self.offset);
+        let offset = end.saturating_sub(self.limit);
+        Page::new(offset, end - offset)
+    }
+
     /// Returns the rows of the page among all rows.
     pub fn of<T>(self, rows: &[T]) -> &[T] {
         let start = self.offset.min(rows.len());

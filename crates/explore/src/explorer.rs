@@ -8,10 +8,12 @@ use heaptap_analyze::class_tree::Over;
 use heaptap_analyze::filter::Filter;
 use heaptap_analyze::histogram::{Histogram, HistogramKey, ObjectScope, histogram, histograms};
 use heaptap_analyze::leaks::Judge;
+use heaptap_analyze::paths::{self, RootReason};
 use heaptap_model::heap_graph::{
     Dominators, Follow, HeapGraph, ObjectIndex, Referrers, ShortestPaths,
 };
 use heaptap_model::parallel;
+use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
 /// A Java heap that answers queries. Any number of threads can ask at once; who asks first for an
@@ -81,27 +83,33 @@ impl Explorer {
     }
 
     /// Builds all indices, those first that the first view needs. Calls `on_built` after each, from
-    /// any thread.
-    pub fn build(&self, on_built: impl Fn(Stage) + Sync) {
+    /// any thread; `Break` ends it.
+    pub fn build(&self, on_built: impl Fn(Stage) -> ControlFlow<()> + Sync) {
         // Alone, because nothing else needs as much memory on the way.
         self.dominators();
-        on_built(Stage::Dominators);
+        if on_built(Stage::Dominators).is_break() {
+            return;
+        }
         let sizes = || {
             self.table(HistogramKey::Class);
-            on_built(Stage::Classes);
+            if on_built(Stage::Classes).is_break() {
+                return;
+            }
             self.ranking();
             // The first question for an immediate dominator prepares the search.
             let dominators = self.dominators();
             let first = dominators.order().first();
             let _root = first.and_then(|object| dominators.idom(*object));
             self.build_tables();
-            on_built(Stage::Ranking);
+            let _end = on_built(Stage::Ranking);
         };
         let links = || {
             self.paths();
-            on_built(Stage::Paths);
+            if on_built(Stage::Paths).is_break() {
+                return;
+            }
             self.referrers();
-            on_built(Stage::Referrers);
+            let _end = on_built(Stage::Referrers);
         };
         parallel::both(sizes, links);
     }
@@ -142,6 +150,19 @@ impl Explorer {
         self.shows_contents
     }
 
+    /// Returns why an object is a GC root, if it is one.
+    pub(crate) fn root_reason(&self, object: ObjectIndex) -> Option<String> {
+        Some(self.root_text(paths::root_reason(&self.graph, object)?))
+    }
+
+    /// Returns a reason in words, without texts of the app if they are hidden.
+    pub(crate) fn root_text(&self, reason: RootReason) -> String {
+        match self.shows_contents {
+            true => reason.to_string(),
+            false => reason.without_texts().to_string(),
+        }
+    }
+
     /// Returns dominators and retained sizes.
     pub fn dominators(&self) -> &Arc<Dominators> {
         self.dominators
@@ -160,12 +181,12 @@ impl Explorer {
 
     /// Returns the reversed references, of all kinds.
     pub(crate) fn referrers(&self) -> &Arc<Referrers> {
-        self.referrers
-            .get_or_init(|| Referrers::of(&self.graph, Follow::ALL).into())
+        self.referrers_by(|| Referrers::of(&self.graph, Follow::ALL).into())
     }
 
-    pub(crate) fn set_referrers(&self, referrers: Arc<Referrers>) {
-        self.referrers.get_or_init(|| referrers);
+    /// Returns the same; the first time as `reverse` makes them.
+    pub(crate) fn referrers_by(&self, reverse: impl FnOnce() -> Arc<Referrers>) -> &Arc<Referrers> {
+        self.referrers.get_or_init(reverse)
     }
 
     pub(crate) fn paths(&self) -> &ShortestPaths {

@@ -1,8 +1,10 @@
 //! All paths from the objects of a class to roots, merged by class and field.
 
+use crate::answer::Table;
 use crate::explorer::Explorer;
 use heaptap_analyze::holders::{Holders, KindedReferrers, Members, Reading, Search};
 use heaptap_analyze::label;
+use heaptap_analyze::paths::RootReason;
 use heaptap_model::heap_graph::ClassIndex;
 use serde::Serialize;
 use std::collections::{HashMap, VecDeque};
@@ -31,25 +33,26 @@ impl Explorer {
     /// Reverses the references, each with its kind, for [`Explorer::holders_of`] of several classes.
     /// [`Explorer::referrers_of`] needs the same.
     pub fn kinded_referrers(&self) -> KindedReferrers<'_> {
-        let kinded = KindedReferrers::new(self.graph(), self.follow(), Reading::Ahead);
-        self.set_referrers(Arc::clone(kinded.referrers()));
-        kinded
+        let mut kinded = None;
+        let referrers = self.referrers_by(|| {
+            let new = KindedReferrers::new(self.graph(), self.follow(), Reading::Ahead);
+            Arc::clone(kinded.insert(new).referrers())
+        });
+        let known = Arc::clone(referrers);
+        kinded.unwrap_or_else(|| KindedReferrers::over(self.graph(), self.follow(), known))
     }
 
     /// Returns the holders of a class: as [`Explorer::holders_of`] does.
-    pub fn holders(&self, class: &str) -> Vec<HolderRow> {
+    pub fn holders(&self, class: &str) -> Table<HolderRow> {
         let referrers = Arc::clone(self.referrers());
         let kinded = KindedReferrers::over(self.graph(), self.follow(), referrers);
         let mut found = self.holders_of(kinded, &[class.to_owned()]);
-        found.pop().map(|(_, rows)| rows).unwrap_or_default()
+        let (_, table) = found.pop().expect("each class has a table");
+        table
     }
 
     /// Returns the holders of classes. Names with addresses match without them, as in comparisons.
-    pub fn holders_of(
-        &self,
-        referrers: KindedReferrers<'_>,
-        classes: &[String],
-    ) -> Vec<(String, Vec<HolderRow>)> {
+    pub fn holders_of(&self, referrers: KindedReferrers<'_>, classes: &[String]) -> Vec<HeldClass> {
         let graph = self.graph();
         let mut places: HashMap<String, u8> = HashMap::new();
         for (place, name) in (0..MAX_CLASSES as u8).zip(classes) {
@@ -67,13 +70,20 @@ impl Explorer {
         let searched = classes.iter().map(|name| {
             let place = places.get(label::without_address(name).as_ref());
             let objects = place.map_or_else(Vec::new, |&place| members.of_group(place));
-            (name.clone(), rows(&search.holders(name, objects)))
+            let holders = search.holders(name, objects);
+            (
+                name.clone(),
+                table(holders, |reason| self.root_text(reason)),
+            )
         });
         searched.collect()
     }
 }
 
-fn rows(holders: &Holders) -> Vec<HolderRow> {
+/// Holders of a class, by its name.
+pub type HeldClass = (String, Table<HolderRow>);
+
+fn table(holders: Holders, root_text: impl Fn(RootReason) -> String) -> Table<HolderRow> {
     let mut rows = Vec::new();
     // The first node contains the objects themselves.
     let mut queue: VecDeque<(usize, Option<u32>)> = holders
@@ -95,9 +105,11 @@ fn rows(holders: &Holders) -> Vec<HolderRow> {
                 None => node.name.clone(),
             },
             count: node.count,
-            root: node.roots.first().map(|(reason, _)| reason.to_string()),
+            root: (node.roots.first()).map(|(reason, _)| root_text(reason.clone())),
         });
         queue.extend(node.holders.iter().map(|&next| (next, Some(place))));
     }
-    rows
+    // The first node is not one of the rows.
+    let total = holders.nodes.len().saturating_sub(1) as u64;
+    Table { total, rows }
 }

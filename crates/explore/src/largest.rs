@@ -5,8 +5,12 @@ use crate::explorer::Explorer;
 use crate::objects::ObjectRow;
 use heaptap_analyze::label;
 use heaptap_model::heap_graph::{ClassIndex, ObjectIndex};
+use heaptap_model::parallel;
 use std::cmp::Reverse;
 use std::collections::HashMap;
+
+/// Number of objects that are worth a second thread.
+const WORTH: usize = 100_000;
 
 /// The first rows of the lists of objects, in the order of retained bytes.
 pub struct Largest {
@@ -49,6 +53,11 @@ impl Top {
         self.kept.push((Reverse(bytes), object));
     }
 
+    fn join(&mut self, other: Top) {
+        self.total += other.total;
+        self.kept.extend(other.kept);
+    }
+
     fn into_table(mut self, explorer: &Explorer) -> Table<ObjectRow> {
         self.kept.sort_unstable();
         self.kept.truncate(self.most);
@@ -72,15 +81,27 @@ impl Explorer {
                 places.get(name).copied()
             })
             .collect();
-        let mut top = Top::new(all);
-        let mut of_class: Vec<Top> = classes.iter().map(|_| Top::new(each)).collect();
-        for (object, retained) in dominators.iter() {
-            let bytes = retained.total_bytes();
-            top.add(object, bytes);
-            if let Some(place) = place_of[graph.class_of(object).at()] {
-                of_class[place].add(object, bytes);
+        let parts = parallel::ranges(dominators.iter().len(), WORTH, |range| {
+            let mut top = Top::new(all);
+            let mut of_class: Vec<Top> = classes.iter().map(|_| Top::new(each)).collect();
+            let part = dominators.iter().skip(range.start).take(range.len());
+            part.for_each(|(object, retained)| {
+                let bytes = retained.total_bytes();
+                top.add(object, bytes);
+                if let Some(place) = place_of[graph.class_of(object).at()] {
+                    of_class[place].add(object, bytes);
+                }
+            });
+            (top, of_class)
+        });
+        let joined = parts.into_iter().reduce(|(mut top, mut of_class), other| {
+            top.join(other.0);
+            for (one, other) in of_class.iter_mut().zip(other.1) {
+                one.join(other);
             }
-        }
+            (top, of_class)
+        });
+        let (top, of_class) = joined.expect("there is at least one range");
         let names = classes.iter().cloned();
         Largest {
             all: top.into_table(self),

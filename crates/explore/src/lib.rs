@@ -45,7 +45,7 @@ pub use bitmaps::{BitmapFacts, BitmapRow, Picture};
 pub use classes::{ClassQuery, ClassRow, ClassSort};
 pub use explorer::{Explorer, Stage};
 pub use flame::{Flame, FlameNode};
-pub use holders::HolderRow;
+pub use holders::{HeldClass, HolderRow};
 pub use largest::Largest;
 pub use lists::{ObjectList, ObjectSort};
 pub use merged_tree::FlameTree;

@@ -44,13 +44,24 @@ impl SortedLists {
         (list, sort): (&ObjectList, ObjectSort),
         new: impl FnOnce() -> Vec<ObjectIndex>,
     ) -> Arc<Vec<ObjectIndex>> {
-        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_it = |kept: &&SortedList| kept.list == *list && kept.sort == sort;
-        if let Some(kept) = lock().iter().find(is_it) {
-            return Arc::clone(&kept.objects);
+        let known = || {
+            let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_it = |kept: &SortedList| kept.list == *list && kept.sort == sort;
+            let at = kept.iter().position(is_it)?;
+            let latest = kept.remove(at)?;
+            let objects = Arc::clone(&latest.objects);
+            kept.push_front(latest);
+            Some(objects)
+        };
+        if let Some(objects) = known() {
+            return objects;
         }
         let objects = Arc::new(new());
-        let mut kept = lock();
+        // Another thread can have sorted it meanwhile.
+        if let Some(objects) = known() {
+            return objects;
+        }
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.push_front(SortedList {
             list: list.clone(),
             sort,

@@ -17,6 +17,8 @@ use std::ops::ControlFlow;
 pub struct ObjectFacts {
     #[serde(flatten)]
     pub row: ObjectRow,
+    /// Name of the class in lists; that of all class objects for a class object.
+    pub class: String,
     /// Superclasses, nearest first.
     pub superclasses: Vec<String>,
     /// Heap: `app`, `zygote`, `image`.
@@ -121,7 +123,8 @@ impl Explorer {
                 .map(|class| label::class_name(graph, class).to_owned())
                 .collect(),
             heap: graph.heap_of(object).name(),
-            root: paths::root_reason(graph, object).map(|reason| reason.to_string()),
+            root: self.root_reason(object),
+            class: label::class_name(graph, graph.class_of(object)).to_owned(),
             dominators: {
                 let nearest = chain().take(most.min(MAX_CHAIN));
                 nearest.map(|at| self.row(at)).collect()
@@ -184,7 +187,6 @@ impl Explorer {
     /// Returns the shortest path from the most informative root, with at most `most` steps at either
     /// end.
     pub fn path(&self, object: ObjectIndex, most: usize) -> PathAnswer {
-        let graph = self.graph();
         if !self.dominators().is_reachable(object) {
             return PathAnswer {
                 root: None,
@@ -193,9 +195,7 @@ impl Explorer {
             };
         }
         let objects = self.paths().path(object);
-        let root = objects
-            .first()
-            .and_then(|&first| paths::root_reason(graph, first));
+        let root = objects.first().and_then(|&first| self.root_reason(first));
         let most = most.clamp(1, MAX_STEPS);
         let left_out = objects.len().saturating_sub(2 * most);
         let mut steps = Vec::new();
@@ -215,7 +215,7 @@ impl Explorer {
             });
         }
         PathAnswer {
-            root: root.map(|reason| reason.to_string()),
+            root,
             steps,
             length: objects.len() as u64,
         }

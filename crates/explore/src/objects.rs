@@ -7,12 +7,15 @@ use crate::ranking::largest_first;
 use heaptap_analyze::{inspect, label};
 use heaptap_model::heap_graph::ObjectIndex;
 use serde::Serialize;
+use std::sync::Arc;
 
 /// Request for a part of a list.
 #[derive(Debug, Clone)]
 pub struct ObjectQuery {
     pub list: ObjectList,
     pub sort: ObjectSort,
+    /// Smallest first.
+    pub reverse: bool,
     pub page: Page,
 }
 
@@ -38,23 +41,44 @@ const MAX_TEXT: usize = 120;
 impl Explorer {
     /// Returns a part of a list.
     pub fn objects(&self, query: &ObjectQuery) -> Table<ObjectRow> {
-        let dominators = self.dominators();
-        let ranking = || self.ranking();
-        let heap = (self.graph().as_ref(), dominators.as_ref());
-        let is_shallow = query.sort == ObjectSort::Shallow;
-        let (total, page) = match &query.list {
-            ObjectList::All if is_shallow => ranking().by_shallow(heap, query.page),
-            ObjectList::All => part(ranking().all(), query.page),
-            ObjectList::Class(name) if is_shallow => ranking()
-                .of_class_by_shallow(heap, name, query.page)
-                .unwrap_or_else(|| self.sorted(|| ranking().of_class(name).iter().copied(), query)),
-            ObjectList::Class(name) => part(ranking().of_class(name), query.page),
-            ObjectList::Dominated(object) => self.sorted(|| dominators.children(*object), query),
-            ObjectList::Top => self.sorted(|| dominators.top(), query),
+        let (total, page) = match query.reverse {
+            false => self.part(query, query.page),
+            true => {
+                let (total, _) = self.part(query, Page::new(0, 0));
+                let (total, mut page) = self.part(query, query.page.from_the_end(total));
+                page.reverse();
+                (total, page)
+            }
         };
         Table {
             total: total as u64,
             rows: page.into_iter().map(|object| self.row(object)).collect(),
+        }
+    }
+
+    /// Returns the length of a list, and a page of it, largest first.
+    fn part(&self, query: &ObjectQuery, page: Page) -> (usize, Vec<ObjectIndex>) {
+        let dominators = self.dominators();
+        let ranking = || self.ranking();
+        let heap = (self.graph().as_ref(), dominators.as_ref());
+        let of = |list: &[ObjectIndex]| (list.len(), page.of(list).to_vec());
+        let is_shallow = query.sort == ObjectSort::Shallow;
+        match &query.list {
+            ObjectList::All if is_shallow => ranking().by_shallow(heap, page),
+            ObjectList::All => of(ranking().all()),
+            ObjectList::Class(name) if !ranking().has_class(name) => {
+                of(&self.sorted(|| ranking().of_class_in_any_run(name).into_iter(), query))
+            }
+            ObjectList::Class(name) if is_shallow => ranking()
+                .of_class_by_shallow(heap, name, page)
+                .unwrap_or_else(|| {
+                    of(&self.sorted(|| ranking().of_class(name).iter().copied(), query))
+                }),
+            ObjectList::Class(name) => of(ranking().of_class(name)),
+            ObjectList::Dominated(object) => {
+                of(&self.sorted(|| dominators.children(*object), query))
+            }
+            ObjectList::Top => of(&self.sorted(|| dominators.top(), query)),
         }
     }
 
@@ -81,24 +105,18 @@ impl Explorer {
         Some(inspect::cut(text, most))
     }
 
-    /// Returns the length of any list, and the objects of the page.
+    /// Returns any list, sorted.
     fn sorted<Objects: Iterator<Item = ObjectIndex>>(
         &self,
         list: impl Fn() -> Objects,
         query: &ObjectQuery,
-    ) -> (usize, Vec<ObjectIndex>) {
+    ) -> Arc<Vec<ObjectIndex>> {
         let sorted = || {
             largest_first(&list, |object| match query.sort {
                 ObjectSort::Retained => self.dominators().retained(object).total_bytes(),
                 ObjectSort::Shallow => self.graph().shallow_bytes(object),
             })
         };
-        let sorted = self.sorted_lists().get((&query.list, query.sort), sorted);
-        (sorted.len(), query.page.of(&sorted).to_vec())
+        self.sorted_lists().get((&query.list, query.sort), sorted)
     }
-}
-
-/// Returns the length of a list, and the objects of a page.
-fn part(list: &[ObjectIndex], page: Page) -> (usize, Vec<ObjectIndex>) {
-    (list.len(), page.of(list).to_vec())
 }

@@ -119,6 +119,23 @@ impl Ranking {
         Some((objects.len(), page))
     }
 
+    /// Returns whether a class has that name.
+    pub(crate) fn has_class(&self, name: &str) -> bool {
+        self.groups.contains_key(name)
+    }
+
+    /// Returns the objects of all classes with that name but for an address, in the order of IDs.
+    pub(crate) fn of_class_in_any_run(&self, name: &str) -> Vec<ObjectIndex> {
+        let names = self.groups.keys();
+        let same = names.filter(|known| label::without_address(known) == name);
+        let mut objects: Vec<ObjectIndex> = same
+            .flat_map(|known| self.of_class(known))
+            .copied()
+            .collect();
+        objects.sort_unstable();
+        objects
+    }
+
     /// Returns the objects of all classes with that name.
     pub(crate) fn of_class(&self, name: &str) -> &[ObjectIndex] {
         let Some(&group) = self.groups.get(name) else {

@@ -5,6 +5,7 @@ use crate::objects::ObjectRow;
 use heaptap_analyze::label;
 use heaptap_model::heap_graph::{ClassIndex, ObjectIndex};
 use serde::Serialize;
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 /// Request for matching objects.
@@ -53,8 +54,9 @@ pub struct FoundRow {
 
 /// Time after which an answer has what was found up to then.
 const PATIENCE: Duration = Duration::from_millis(40);
-/// Number of objects between looks at the clock.
-const LOOK: usize = 512;
+/// Work between looks at the clock: bytes of text, and as many for each object as a short text has.
+const CLOCK_BYTES: usize = 32 << 10;
+const OBJECT_BYTES: usize = 64;
 const STRING: &str = "java.lang.String";
 
 impl Explorer {
@@ -70,11 +72,13 @@ impl Explorer {
             SearchList::Strings => Vec::new(),
             SearchList::Objects | SearchList::Arrays => self.matching_classes(&wanted),
         };
+        let work = Cell::new(0);
         let matches = |object| match query.list {
             _ if wanted.is_empty() => true,
             SearchList::Strings => {
-                let text = self.text(object, usize::MAX);
-                text.is_some_and(|text| text.to_lowercase().contains(&wanted))
+                let text = self.text(object, usize::MAX).unwrap_or_default();
+                work.set(work.get() + text.len());
+                text.to_lowercase().contains(&wanted)
             }
             SearchList::Objects | SearchList::Arrays => {
                 is_class[self.graph().class_of(object).at()]
@@ -84,13 +88,19 @@ impl Explorer {
         let mut rows = Vec::new();
         let mut next = None;
         for (at, &object) in list.iter().enumerate().skip(query.from) {
-            let is_late = at % LOOK == 0 && at > query.from && began.elapsed() >= PATIENCE;
+            let is_late = work.get() >= CLOCK_BYTES && {
+                work.set(0);
+                began.elapsed() >= PATIENCE
+            };
             if is_late || rows.len() >= query.limit {
                 next = Some(at);
                 break;
             }
+            work.set(work.get() + OBJECT_BYTES);
             if matches(object) {
-                rows.push(self.found(object));
+                let row = self.found(object);
+                work.set(work.get() + row.length.unwrap_or(0) as usize);
+                rows.push(row);
             }
         }
         Found {

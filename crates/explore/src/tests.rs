@@ -2,6 +2,7 @@ use super::*;
 use heaptap_analyze::dsl::{Heap, heap};
 use heaptap_analyze::histogram::HistogramKey;
 use heaptap_model::heap_graph::{Follow, ObjectIndex};
+use std::ops::ControlFlow;
 use std::sync::Mutex;
 
 /// A list of three nodes in a registry, two equal strings, garbage.
@@ -40,6 +41,7 @@ fn query(list: ObjectList, sort: ObjectSort) -> ObjectQuery {
     ObjectQuery {
         list,
         sort,
+        reverse: false,
         page: all(),
     }
 }
@@ -346,7 +348,10 @@ fn a_treemap_adds_up() {
 fn everything_is_built_ahead() {
     let (explorer, _) = explorer();
     let stages = Mutex::new(Vec::new());
-    explorer.build(|stage| stages.lock().unwrap().push(stage));
+    explorer.build(|stage| {
+        stages.lock().unwrap().push(stage);
+        ControlFlow::Continue(())
+    });
     let stages = stages.into_inner().unwrap();
     assert_eq!(stages.len(), 5);
     for stage in [
@@ -358,6 +363,63 @@ fn everything_is_built_ahead() {
     ] {
         assert!(stages.contains(&stage));
     }
+}
+
+#[test]
+fn indices_are_not_built_after_an_end() {
+    let (explorer, _) = explorer();
+    let stages = Mutex::new(Vec::new());
+    explorer.build(|stage| {
+        stages.lock().unwrap().push(stage);
+        ControlFlow::Break(())
+    });
+    assert_eq!(stages.into_inner().unwrap(), [Stage::Dominators]);
+}
+
+#[test]
+fn lists_are_read_from_either_end() {
+    let (explorer, heap) = explorer();
+    for sort in [ObjectSort::Retained, ObjectSort::Shallow] {
+        for list in [
+            ObjectList::All,
+            ObjectList::Top,
+            ObjectList::Class("app.Node".to_owned()),
+        ] {
+            let mut query = query(list, sort);
+            let mut whole = names(&explorer.objects(&query).rows, &heap);
+            whole.reverse();
+            query.reverse = true;
+            for offset in 0..=whole.len() + 1 {
+                query.page = Page::new(offset, 2);
+                let part = explorer.objects(&query);
+                assert_eq!(part.total, whole.len() as u64);
+                let end = (offset + 2).min(whole.len());
+                let expected = &whole[offset.min(end)..end];
+                assert_eq!(names(&part.rows, &heap), expected, "{query:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn classes_of_another_run_are_found_without_their_addresses() {
+    let heap = heap(
+        "
+        root app.Root 8 root=sticky_class -> a:a, b:b, c:c
+        a app.Run$$Lambda/0x0000000800c03800 16
+        b app.Run$$Lambda/0x0000000800c03c00 32
+        c app.Other$$Lambda/0x0000000800c04000 64
+    ",
+    );
+    let explorer = Explorer::new(heap.graph, Follow::default(), true);
+    let list = |name: &str| {
+        let query = query(ObjectList::Class(name.to_owned()), ObjectSort::Retained);
+        let rows = explorer.objects(&query).rows;
+        rows.iter().map(|row| row.shallow_bytes).collect::<Vec<_>>()
+    };
+    assert_eq!(list("app.Run$$Lambda"), [32, 16]);
+    assert_eq!(list("app.Run$$Lambda/0x0000000800c03800"), [16]);
+    assert!(list("app.Run").is_empty());
 }
 
 #[test]
@@ -403,8 +465,9 @@ fn holders_of_a_class_lead_to_roots() {
         row(None, "Node.value", 2, None),
     ];
     let found = explorer.holders("java.lang.String");
-    assert_eq!(found[..3], of_string, "{found:#?}");
-    assert_eq!(explorer.holders("app.Nothing"), []);
+    assert_eq!(found.rows[..3], of_string, "{found:#?}");
+    assert_eq!(found.total, found.rows.len() as u64);
+    assert_eq!(explorer.holders("app.Nothing").total, 0);
     // Several at once have the same.
     let names = ["app.Node".to_owned(), "java.lang.String".to_owned()];
     let several = explorer.holders_of(explorer.kinded_referrers(), &names);

@@ -205,7 +205,7 @@ fn say_next(ctx: &Context, folder: &Path, page: Option<&Path>) {
     let java = quoted_path(folder.join(FOLDER));
     let mut commands = vec![
         (format!("leaks {recording}"), "everything that grows"),
-        (format!("leaks {java}"), "Java leaks"),
+        (format!("explore {java}"), "the Java heap and its leaks"),
     ];
     match page.map(|page| quoted_path(near(page))) {
         Some(page) => commands.insert(0, (format!("open {page}"), "the report")),

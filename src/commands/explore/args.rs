@@ -15,12 +15,12 @@ use std::time::Duration;
     heaptap explore dump.hprof --redact    no texts and values of the app\n  \
     heaptap explore rec@last -o heap.html  a file to send to others")]
 pub struct Args {
-    /// A recording's directory, a trace or an HPROF; of two, the second is shown and compared
+    /// A recording's directory, a trace or an HPROF; of two, the second is compared with the first
     ///
     /// INPUT@MOMENT chooses one dump: INPUT@LABEL, INPUT@N, INPUT@last or INPUT@end.
     #[arg(value_name = "INPUT", num_args = 1..=2, required = true)]
     pub inputs: Vec<OsString>,
-    /// Page to write instead: a file with the largest objects, all classes and all leaks
+    /// File to write instead of starting a server: a page with all classes, all leaks and the largest objects
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["redact", "print_url", "port", "idle"])]
     pub output: Option<PathBuf>,
     /// Overwrite existing files
@@ -45,7 +45,9 @@ pub struct Args {
         hide_default_value = true
     )]
     pub port: u16,
-    /// End when the page was closed for this time
+    /// Time without an open page after which heaptap ends
+    ///
+    /// Browsers slow down pages in the background, so one there may need two minutes.
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = positive_time)]
     pub idle: Duration,
     /// Selected moments.

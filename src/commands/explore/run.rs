@@ -1,8 +1,8 @@
 //! `explore`: the site of a Java heap, which answers while the heap is read.
 
-use super::shown::Explored;
+use super::shown::ShownHeap;
 use crate::error::{Classified, ErrorClass, ErrorFacts};
-use crate::net::{ApiHandler, Site, SitePage};
+use crate::net::{Api, ApiHandler, Site, SitePage};
 use std::io;
 use std::sync::Arc;
 
@@ -26,10 +26,14 @@ impl Classified for NoSite {
 ///
 /// # Errors
 /// Returns an error if the port cannot be opened.
-pub async fn site(explored: &Arc<Explored>, port: u16) -> Result<Site, NoSite> {
+pub async fn site(explored: &Arc<ShownHeap>, port: u16) -> Result<Site, NoSite> {
     let (text, policy) = crate::explore::page();
     let answering = Arc::clone(explored);
     let handler: ApiHandler = Arc::new(move |request| answering.answer(request));
-    let site = Site::bind(port, SitePage { text, policy }, handler).await;
+    let api = Api {
+        handler,
+        quick: &["meta", "show"],
+    };
+    let site = Site::bind(port, SitePage { text, policy }, api).await;
     site.map_err(|source| NoSite { port, source })
 }

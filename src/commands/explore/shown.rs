@@ -1,45 +1,75 @@
 //! The heap that the page of `explore` shows, which the user may change.
 
-use crate::explored::{ExploreOptions, ExploredHeap, answer};
+use crate::explored::{ExploreOptions, ExploredHeap, Served, answer};
+use crate::heaps::java::JavaError;
 use crate::heaps::selector::DumpSelector;
 use crate::net::{ApiProblem, ApiRequest};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// The heap that the page shows, which the user may change.
-pub struct Explored {
+pub struct ShownHeap {
     options: ExploreOptions,
-    shown: Mutex<Arc<ExploredHeap>>,
+    idle: Duration,
+    current: Mutex<Current>,
+    /// Held while a heap is read: two at once would need the memory of both.
+    reading: Mutex<()>,
 }
 
-impl Explored {
-    /// Creates a state without a heap; [`ExploredHeap::read`] reads it.
-    pub fn new(options: ExploreOptions) -> Explored {
-        Explored {
+#[derive(Clone, Default)]
+struct Current {
+    heap: Arc<ExploredHeap>,
+    /// Number of heaps that were shown before.
+    generation: u64,
+}
+
+impl ShownHeap {
+    /// Creates a state without a heap; [`ShownHeap::read`] reads it. `idle` is the time after which the
+    /// server ends.
+    pub fn new(options: ExploreOptions, idle: Duration) -> ShownHeap {
+        ShownHeap {
             options,
-            shown: Mutex::default(),
+            idle,
+            current: Mutex::default(),
+            reading: Mutex::default(),
         }
     }
 
-    /// Returns what to read.
-    pub fn options(&self) -> &ExploreOptions {
-        &self.options
-    }
-
     /// Returns the heap that the page shows.
-    pub fn shown(&self) -> Arc<ExploredHeap> {
-        Arc::clone(&self.shown.lock().unwrap_or_else(PoisonError::into_inner))
+    pub fn heap(&self) -> Arc<ExploredHeap> {
+        lock(&self.current).heap.clone()
     }
 
-    /// Shows another dump of the process, and starts to read it. The one before is forgotten.
-    fn show(&self, number: u32) {
+    /// Reads the heap that the user named. Blocks.
+    ///
+    /// # Errors
+    /// Returns an error if the input does not contain the heap, or cannot be read.
+    pub fn read(&self) -> Result<(), JavaError> {
+        let heap = self.heap();
+        let _reading = lock(&self.reading);
+        heap.read(&self.options, &heap.reporter())
+    }
+
+    /// Shows another dump of the process, and starts to read it. Forgets the one before, whose reading
+    /// ends early.
+    fn show(self: &Arc<Self>, number: u32) {
         let mut options = self.options.clone();
         options.input.which = Some(DumpSelector::Number(number));
         let heap: Arc<ExploredHeap> = Arc::default();
-        let reading = Arc::clone(&heap);
-        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = heap;
+        {
+            let mut current = lock(&self.current);
+            current.heap.cancel();
+            current.heap = Arc::clone(&heap);
+            current.generation += 1;
+        }
+        let this = Arc::clone(self);
         std::thread::spawn(move || {
-            // The page shows the error.
-            let _read = reading.read(&options, &reading.reporter());
+            let _reading = lock(&this.reading);
+            // The user may have chosen again while this one waited.
+            if Arc::ptr_eq(&this.heap(), &heap) {
+                // The page shows the error.
+                let _read = heap.read(&options, &heap.reporter());
+            }
         });
     }
 
@@ -47,9 +77,14 @@ impl Explored {
     ///
     /// # Errors
     /// Returns an error if the heap is not read yet, or does not have what is asked for.
-    pub fn answer(&self, request: &ApiRequest) -> Result<Vec<u8>, ApiProblem> {
+    pub fn answer(self: &Arc<Self>, request: &ApiRequest) -> Result<Vec<u8>, ApiProblem> {
         if request.operation != "show" {
-            return answer(&self.shown(), request);
+            let Current { heap, generation } = lock(&self.current).clone();
+            let served = Served {
+                generation,
+                idle_seconds: self.idle.as_secs_f64(),
+            };
+            return answer(&heap, request, Some(served));
         }
         let number = request.get("number").unwrap_or_default();
         let number = number.parse();
@@ -57,4 +92,8 @@ impl Explored {
         self.show(number.map_err(wrong)?);
         Ok(b"null".to_vec())
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

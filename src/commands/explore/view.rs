@@ -2,9 +2,9 @@
 
 use super::args::Args;
 use super::run::site;
-use super::shown::Explored;
+use super::shown::ShownHeap;
 use crate::console::signals::watch_signals;
-use crate::error::{ErrorClass, Failure};
+use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::explored::ExploreOptions;
 use crate::flags::context::Context;
@@ -21,6 +21,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The earlier heap cannot be read.
+const NOT_COMPARED: &str = "not-compared";
 /// Time in which most inputs that cannot be read fail: then no page is shown.
 const SHOW_AFTER: Duration = Duration::from_millis(300);
 
@@ -34,13 +36,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let typed = args.inputs.iter().map(|input| JavaInput::parse(input));
     let inputs = typed.map(|input| args.moment.one(input));
     let mut inputs = inputs.collect::<Result<Vec<_>, _>>()?;
-    let Some(input) = inputs.pop() else {
-        return Err(Failure::new(
-            ErrorClass::Usage,
-            "usage",
-            "no input is named",
-        ));
-    };
+    let input = inputs.pop().expect("an input is required");
     let console = &ctx.console;
     let mut signals = watch_signals()?;
     let typed = input.to_string();
@@ -53,11 +49,12 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     if let Some(output) = args.output {
         return write(ctx, options, output, args.force).await;
     }
-    let explored = Arc::new(Explored::new(options));
-    let site = site(&explored, args.port).await?;
+    let shown = Arc::new(ShownHeap::new(options, args.idle));
+    let site = site(&shown, args.port).await?;
+    let named = shown.heap();
     let mut reading = {
-        let (explored, shown) = (Arc::clone(&explored), explored.shown());
-        tokio::task::spawn_blocking(move || shown.read(explored.options(), &shown.reporter()))
+        let shown = Arc::clone(&shown);
+        tokio::task::spawn_blocking(move || shown.read())
     };
     let (url, entry_url) = (site.url(), site.entry_url());
     let mut serving = Box::pin(site.serve(args.idle));
@@ -69,10 +66,14 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         tokio::select! {
             read = &mut reading, if !is_read => {
                 is_read = true;
-                for warning in &blocking::ended(Some(read))?.warnings {
+                blocking::ended(Some(read))?;
+                for warning in named.warnings() {
                     console.finding(warning.kind, &warning.message, warning.help.as_deref());
                 }
-                console.detail("all indices are built");
+                match named.progress().error {
+                    Some(error) => console.finding(NOT_COMPARED, &error, None),
+                    None => console.detail("all indices are built"),
+                }
             }
             () = &mut show, if !is_shown => {
                 is_shown = true;
@@ -85,7 +86,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
                     show_site(console, &entry_url, &url);
                 }
                 console.say(format_args!(
-                    "exploring {typed} until the page was closed for {} (press Ctrl-C to stop)",
+                    "exploring {typed}; ends {} after the page is closed, or with Ctrl-C",
                     HumanDuration(args.idle)
                 ));
             }

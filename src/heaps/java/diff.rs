@@ -204,20 +204,20 @@ pub fn diff(
         wanted,
         progress,
     );
-    let mut after = Half::of(
+    let after = Half::of(
         &open_side(&request.after, second, progress)?,
         wanted,
         progress,
     );
-    if before.is_of_dump(&after) {
-        after.facts.warnings.push(Warning::same_moment());
-    }
     let class = ErrorClass::first_of(before.class.into_iter().chain(after.class));
     Ok((compare(before, after, wanted), class))
 }
 
 /// Compares the tables of two dumps.
-pub(crate) fn compare(before: Half, after: Half, wanted: &Wanted) -> DiffReport {
+pub(crate) fn compare(before: Half, mut after: Half, wanted: &Wanted) -> DiffReport {
+    if before.is_of_dump(&after) {
+        after.facts.warnings.push(Warning::same_moment());
+    }
     let by_class = diff::merge(before.classes, after.classes);
     let total = Change {
         before: before.total,
@@ -232,11 +232,7 @@ pub(crate) fn compare(before: Half, after: Half, wanted: &Wanted) -> DiffReport 
         0 => usize::MAX,
         most => most,
     };
-    // The largest decreases are at the end, so keep both ends.
-    if classes.len() > most {
-        let middle = most.div_ceil(2)..classes.len() - most / 2;
-        classes.drain(middle);
-    }
+    diff::keep_largest(&mut classes, most);
     let least = wanted.least.unwrap_or_else(|| {
         let larger = total.before.retained.max(total.after.retained);
         (larger.total_bytes() / 1000).max(1)
@@ -290,10 +286,7 @@ impl Half {
             dominators: heap.dominators(),
         };
         progress.begin("looking for leaks");
-        let found = match wanted.texts {
-            true => leaks::find(&heap.graph),
-            false => leaks::find_without_texts(&heap.graph),
-        };
+        let found = leaks::find_with(&heap.graph, wanted.texts);
         progress.begin("adding up");
         Half {
             file: heap.path.canonicalize().ok(),

@@ -28,13 +28,7 @@ const MOST_STEPS: usize = 20_000_000;
 /// Finds the leaks of a heap. Walks the graph three times if there are leaks. Examines only the
 /// classes if there are no objects to judge.
 pub fn find(graph: &HeapGraph) -> Leaks {
-    look(graph, true)
-}
-
-/// Like [`find`], but without strings of the heap: no map keys and no descriptions given by the
-/// app.
-pub fn find_without_texts(graph: &HeapGraph) -> Leaks {
-    look(graph, false)
+    find_with(graph, true)
 }
 
 /// Judges single objects by the rules of [`find`].
@@ -74,7 +68,9 @@ fn fragments(sought: &[(ObjectIndex, Kind)]) -> Vec<ObjectIndex> {
         .collect()
 }
 
-fn look(graph: &HeapGraph, texts: bool) -> Leaks {
+/// Like [`find`]; without `texts`, nothing that the app wrote into strings is in the result: no map keys,
+/// names of threads and descriptions.
+pub fn find_with(graph: &HeapGraph, texts: bool) -> Leaks {
     let kinds = Kinds::of(graph);
     let names = ByName::of(graph);
     let live = Live::of(graph, &names, &kinds, texts);
@@ -424,7 +420,8 @@ impl Finder<'_> {
             .filter(|_| first.reference == Some(Reference::Local));
         let held = local.map_or(first.object, |local| local.object);
         match paths::root_reason(self.graph, held) {
-            Some(reason) => reason.to_string(),
+            Some(reason) if self.rules.shows_texts() => reason.to_string(),
+            Some(reason) => reason.without_texts().to_string(),
             None => "loaded class".to_owned(),
         }
     }

@@ -10,6 +10,8 @@ use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, RootKind, Value};
 /// Platform state; `None` for values that the dump does not contain.
 #[derive(Debug, Default)]
 pub(super) struct Live {
+    /// Whether verdicts may have texts of the app.
+    pub texts: bool,
     /// Activities with a record in `ActivityThread.mActivities`.
     pub activities: Option<BTreeSet<ObjectIndex>>,
     /// Services in `ActivityThread.mServices`.
@@ -39,9 +41,13 @@ pub(super) struct Watched {
 const MOST_LINKS: usize = 100_000;
 
 impl Live {
-    /// Reads the platform state. `texts` includes the app's descriptions of watched objects.
+    /// Reads the platform state. `texts` includes the app's descriptions of watched objects and the
+    /// names of its threads.
     pub fn of(graph: &HeapGraph, names: &ByName<'_>, kinds: &Kinds, texts: bool) -> Live {
-        let mut live = Live::default();
+        let mut live = Live {
+            texts,
+            ..Live::default()
+        };
         if let Some(thread) = activity_thread(graph, names, kinds) {
             let class = "android.app.ActivityThread";
             live.activities = lookup::get(graph, thread, class, "mActivities")

@@ -31,7 +31,7 @@ mod walk;
 #[cfg(test)]
 pub(super) mod tests;
 
-pub use find::{Judge, find, find_without_texts};
+pub use find::{Judge, find, find_with};
 pub use kinds::Kind;
 pub use platform_leaks::Pattern;
 pub use retained::Kept;

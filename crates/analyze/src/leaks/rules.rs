@@ -29,6 +29,11 @@ pub(super) struct Rules<'g> {
 const MOST_STEPS: usize = 1_000;
 
 impl<'g> Rules<'g> {
+    /// Returns whether verdicts may have texts of the app.
+    pub fn shows_texts(&self) -> bool {
+        self.live.texts
+    }
+
     pub fn new(graph: &'g HeapGraph, kinds: &'g Kinds, live: &'g Live) -> Rules<'g> {
         Rules {
             graph,
@@ -575,8 +580,8 @@ impl<'g> Rules<'g> {
             return Verdict::in_use("the main thread runs as long as the process");
         }
         match thread_name(self.graph, object) {
-            Some(name) => Verdict::unknown(format!("thread \"{}\"", cut(&name))),
-            None => Verdict::default(),
+            Some(name) if self.live.texts => Verdict::unknown(format!("thread \"{}\"", cut(&name))),
+            _ => Verdict::default(),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use super::parts::WORTH_THREADS;
 use crate::{fields, label};
-use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, Reachable};
+use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, ObjectSet, Reachable};
 use heaptap_model::parallel;
 
 /// Objects whose holders are requested.
@@ -34,8 +34,6 @@ impl Holders {
         let asked = self.wanted.clone();
         for _ in 0..MOST_STEPS {
             self.wanted.retain(|object| !owners.contains_key(object));
-            self.wanted.sort_unstable();
-            self.wanted.dedup();
             if self.wanted.is_empty() {
                 break;
             }
@@ -62,15 +60,18 @@ fn step(
     wanted: &[ObjectIndex],
     owners: &mut HashMap<ObjectIndex, ObjectIndex>,
 ) {
-    let (Some(&least), Some(&most)) = (wanted.first(), wanted.last()) else {
-        return;
-    };
+    let mut is_wanted = ObjectSet::new(graph.len());
+    for &object in wanted {
+        is_wanted.insert(object);
+    }
     let found = parallel::ranges(graph.len(), WORTH_THREADS, |range| {
         let mut best: HashMap<ObjectIndex, (u8, ObjectIndex)> = HashMap::new();
         for owner in range.map(|at| ObjectIndex(at as u32)) {
             for &target in graph.references(owner) {
-                let near = least <= target && target <= most;
-                if !near || wanted.binary_search(&target).is_err() || !reachable.contains(owner) {
+                if target == ObjectIndex::NONE
+                    || !is_wanted.contains(target)
+                    || !reachable.contains(owner)
+                {
                     continue;
                 }
                 let rank = rank(graph, owner);

@@ -2,6 +2,7 @@
 
 use super::super::html::{Foreign, Html};
 use heaptap_model::units::{ByteSize, SignedSize, thousands};
+use std::cmp::Reverse;
 
 /// Maximum rows of each table; the viewer has all.
 const ROWS: usize = 20;
@@ -42,7 +43,7 @@ pub struct ChangedLeak {
     pub status: &'static str,
     /// Number of objects, before and after.
     pub count: (u64, u64),
-    /// Bytes kept by the objects, before and after.
+    /// Bytes that the objects retain, before and after.
     pub bytes: (u64, u64),
 }
 
@@ -120,15 +121,7 @@ pub(super) fn write(html: &mut Html, change: &Change, number: usize) {
         headings.push("#native");
     }
     headings.extend(["#retained", "#objects now"]);
-    let left_out = change.classes.len().saturating_sub(ROWS);
-    let (head, tail) = match left_out {
-        0 => (&change.classes[..], &[][..]),
-        _ => {
-            let end = change.classes.len() - ROWS / 2;
-            (&change.classes[..ROWS / 2], &change.classes[end..])
-        }
-    };
-    let rows = head.iter().chain(tail).map(|row| {
+    let rows = largest(&change.classes).map(|row| {
         let name = Foreign(&row.name);
         let (before, after) = (&row.before, &row.after);
         let mut cells = vec![
@@ -148,15 +141,30 @@ pub(super) fn write(html: &mut Html, change: &Change, number: usize) {
         cells.push(thousands(after.count));
         cells
     });
-    let caption = match left_out {
-        0 => "Changed classes.".to_owned(),
-        n => format!(
-            "Changed classes; {} with smaller changes are not shown.",
-            thousands(n as u64)
-        ),
-    };
+    let caption = left_out("Changed classes", change.classes.len().saturating_sub(ROWS));
     html.table(&caption, &headings, rows);
     leaks(html, change);
+}
+
+fn left_out(title: &str, rows: usize) -> String {
+    match rows {
+        0 => format!("{title}."),
+        n => format!(
+            "{title}; {} with smaller changes are left out.",
+            thousands(n as u64)
+        ),
+    }
+}
+
+/// Returns the classes that changed most, in their order.
+fn largest(classes: &[Changed]) -> impl Iterator<Item = &Changed> {
+    let own = |sizes: Sizes| sizes.shallow.saturating_add(sizes.native);
+    let change = |row: &Changed| own(row.after).abs_diff(own(row.before));
+    let mut order: Vec<usize> = (0..classes.len()).collect();
+    order.sort_by_key(|&at| (Reverse(change(&classes[at])), at));
+    order.truncate(ROWS);
+    order.sort_unstable();
+    order.into_iter().map(|at| &classes[at])
 }
 
 fn leaks(html: &mut Html, change: &Change) {
@@ -178,8 +186,8 @@ fn leaks(html: &mut Html, change: &Change) {
         ]
     });
     html.table(
-        "Leaked objects.",
-        &["", "leak", "#before", "#after", "#keeps"],
+        &left_out("Leaked objects", change.leaks.len().saturating_sub(ROWS)),
+        &["", "leak", "#before", "#after", "#retained"],
         rows.collect::<Vec<_>>(),
     );
 }

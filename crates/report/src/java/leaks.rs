@@ -3,21 +3,24 @@
 use super::super::html::{Foreign, Html};
 use super::shortened;
 use heaptap_analyze::leaks::{Leaks, Reference, Shape, Status, Step};
-use heaptap_model::units::{ByteSize, thousands};
+use heaptap_model::units::{ByteSize, counted, thousands};
 use std::borrow::Cow;
+
+/// Maximum number of groups; the viewer has more.
+const GROUPS: usize = 20;
 
 /// Writes the section.
 pub(super) fn write(html: &mut Html, leaks: &Leaks, number: usize) {
     html.add(format_args!("<h3 id=\"leaks{number}\">Leaks</h3>\n"));
     if leaks.groups.is_empty() {
         html.add(format_args!(
-            "<p class=\"note\">No leaks found: no object is still reachable after the end of its \
+            "<p class=\"note\">No leaks found: no reachable object is past the end of its \
              lifecycle.</p>\n"
         ));
     }
-    for group in &leaks.groups {
+    for group in leaks.groups.iter().take(GROUPS) {
         let whose = match &group.library {
-            Some(_) => " (platform leak)",
+            Some(_) => "; a known leak of Android",
             None => "",
         };
         html.add(format_args!(
@@ -61,6 +64,13 @@ pub(super) fn write(html: &mut Html, leaks: &Leaks, number: usize) {
             html.add(format_args!("\n"));
         }
         html.add(format_args!("</pre></details>\n"));
+    }
+    let left_out = leaks.groups.len().saturating_sub(GROUPS);
+    if left_out > 0 {
+        html.add(format_args!(
+            "<p class=\"note\">{} retain less and are left out.</p>\n",
+            counted(left_out as u64, "group", "groups")
+        ));
     }
     for unheld in &leaks.unheld {
         html.add(format_args!(
