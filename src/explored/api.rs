@@ -25,10 +25,9 @@
 
 use super::compare::{self, ChangeQuery};
 use super::heap::{ExploredHeap, Progress};
-use crate::analyze::histogram::HistogramKey;
 use crate::explore::{
     ClassQuery, ClassSort, Explorer, FlameTree, ObjectList, ObjectQuery, ObjectSort, Page,
-    SearchList, SearchQuery, Size,
+    SearchList, SearchQuery, Size, TABLE_KEYS,
 };
 use crate::heap_graph::{ObjectIndex, OutOfMemory};
 use crate::heaps::java::diff::{ChangeRow, DiffReport};
@@ -214,13 +213,10 @@ fn json(answer: &impl Serialize) -> Result<Vec<u8>, ApiProblem> {
 
 fn class_query(request: &ApiRequest) -> Result<ClassQuery, ApiProblem> {
     Ok(ClassQuery {
-        by: match request.get("by").unwrap_or("class") {
-            "class" => HistogramKey::Class,
-            "package" => HistogramKey::Package,
-            "superclass" => HistogramKey::Superclass,
-            "heap" => HistogramKey::Heap,
-            "loader" => HistogramKey::Loader,
-            other => return Err(invalid("by", other)),
+        by: {
+            let name = request.get("by").unwrap_or("class");
+            let known = TABLE_KEYS.iter().find(|(known, _)| *known == name);
+            known.ok_or_else(|| invalid("by", name))?.1
         },
         sort: class_sort(request)?,
         reverse: request.get("reverse").is_some(),

@@ -3,7 +3,7 @@
 
 use super::api;
 use super::heap::ExploredHeap;
-use crate::explore::{ObjectRow, Table};
+use crate::explore::{ObjectRow, TABLE_KEYS, Table};
 use crate::net::{ApiProblem, ApiRequest};
 use crate::parallel;
 use flate2::Compression;
@@ -77,7 +77,7 @@ impl Store<'_> {
     fn add_heap(&mut self) -> Vec<String> {
         self.add("meta", &[]);
         let mut classes = Vec::new();
-        for by in ["class", "package", "superclass", "heap", "loader"] {
+        for (by, _) in TABLE_KEYS {
             let rows = self.add_rows("classes", &[("by", by)], usize::MAX);
             if by == "class" {
                 classes = texts(&rows, "name");

@@ -199,71 +199,12 @@ fn add_java(
     let mut options = request.java.clone();
     options.names.mappings.splice(0..0, input.mappings.clone());
     let mut file = JavaFile::open(&input.path, java, options, progress)?;
-    let count = file.dumps().len();
-    let mut chosen: Vec<usize> = match &input.wanted {
-        DumpScope::These(named) => {
-            // Some might be native heaps.
-            let all = named.iter().map(|which| file.choose_all(Some(which)));
-            let found: Vec<_> = all.collect();
-            let is_found = found.iter().any(Result::is_ok);
-            let error = found.iter().position(Result::is_err).filter(|_| !is_found);
-            match error {
-                Some(at) => return found.into_iter().nth(at).map_or(Ok(()), |e| e.map(drop)),
-                None => found.into_iter().flatten().flatten().collect(),
-            }
-        }
-        DumpScope::Last => file.choose_all(None)?,
-        DumpScope::All if count <= JAVA_HEAPS => (0..count).collect(),
-        // The first and the last ones are the most informative.
-        DumpScope::All => std::iter::once(0)
-            .chain(count + 1 - JAVA_HEAPS..count)
-            .collect(),
-    };
-    // This includes the compared heaps.
-    let meant = |side: Option<&ReportInput>| {
-        let side =
-            side.filter(|side| request.base.is_some() && is_same(&side.path, &input.path))?;
-        let which = match &side.wanted {
-            DumpScope::These(named) => named.last(),
-            DumpScope::Last | DumpScope::All => None,
-        };
-        file.choose(which).ok()
-    };
-    let base = meant(request.base.as_ref());
-    let main = meant(request.inputs.first()).filter(|main| Some(*main) != base);
-    for at in base.into_iter().chain(main) {
-        if !chosen.contains(&at) {
-            chosen.push(at);
-            chosen.sort_unstable();
-        }
-    }
-    if chosen.len() < count && input.wanted == DumpScope::All {
-        let left_out: Vec<String> = (0..count)
-            .filter(|at| !chosen.contains(at))
-            .map(|at| file.name_of(at))
-            .collect();
-        opened.findings.push(Finding {
-            kind: "java-heaps-left-out",
-            class: None,
-            message: format!(
-                "{} Java heaps are not in the page: {}",
-                left_out.len(),
-                left_out.join(", ")
-            ),
-            help: Some(format!(
-                "select one with heaptap report INPUT@N{}",
-                match file.has_several_processes() {
-                    true => " -n NAME",
-                    false => "",
-                }
-            )),
-            pid: None,
-        });
-    }
+    let Chosen { dumps, base, main } = choose(&file, input, request)?;
+    opened.findings.extend(left_out(&file, input, &dumps));
     // The base of the comparison is read first; the page keeps the order.
-    let (among, first) = (chosen.len() * opening.inputs, opening.heaps);
-    opening.heaps += chosen.len();
-    let mut order: Vec<(usize, usize)> = chosen.into_iter().enumerate().collect();
+    let (among, first) = (dumps.len() * opening.inputs, opening.heaps);
+    opening.heaps += dumps.len();
+    let mut order: Vec<(usize, usize)> = dumps.into_iter().enumerate().collect();
     order.sort_by_key(|&(at, dump)| (Some(dump) != base, at));
     let mut parts = Vec::new();
     for (at, dump) in order {
@@ -292,4 +233,90 @@ fn add_java(
     parts.sort_by_key(|(at, _)| *at);
     opened.java.extend(parts.into_iter().map(|(_, part)| part));
     Ok(())
+}
+
+/// Java heaps of an input that are on a page, by their places in it.
+struct Chosen {
+    dumps: Vec<usize>,
+    /// The one with which another is compared.
+    base: Option<usize>,
+    /// The one that is compared.
+    main: Option<usize>,
+}
+
+/// Chooses the Java heaps of an input.
+fn choose(
+    file: &JavaFile,
+    input: &ReportInput,
+    request: &ReportRequest,
+) -> Result<Chosen, JavaError> {
+    let count = file.dumps().len();
+    let mut dumps: Vec<usize> = match &input.wanted {
+        DumpScope::These(named) => {
+            let mut found = Vec::new();
+            let mut error = None;
+            for which in named {
+                match file.choose_all(Some(which)) {
+                    Ok(dumps) => found.extend(dumps),
+                    Err(problem) => error = error.or(Some(problem)),
+                }
+            }
+            match error {
+                Some(error) if found.is_empty() => return Err(error),
+                // Some might be native heaps.
+                _ => found,
+            }
+        }
+        DumpScope::Last => file.choose_all(None)?,
+        DumpScope::All if count <= JAVA_HEAPS => (0..count).collect(),
+        // The first and the last ones are the most informative.
+        DumpScope::All => std::iter::once(0)
+            .chain(count + 1 - JAVA_HEAPS..count)
+            .collect(),
+    };
+    let meant = |side: Option<&ReportInput>| {
+        let side =
+            side.filter(|side| request.base.is_some() && is_same(&side.path, &input.path))?;
+        let which = match &side.wanted {
+            DumpScope::These(named) => named.last(),
+            DumpScope::Last | DumpScope::All => None,
+        };
+        file.choose(which).ok()
+    };
+    let base = meant(request.base.as_ref());
+    let main = meant(request.inputs.first()).filter(|main| Some(*main) != base);
+    for at in base.into_iter().chain(main) {
+        if !dumps.contains(&at) {
+            dumps.push(at);
+            dumps.sort_unstable();
+        }
+    }
+    Ok(Chosen { dumps, base, main })
+}
+
+/// Returns a finding if an input has more Java heaps than a page.
+fn left_out(file: &JavaFile, input: &ReportInput, chosen: &[usize]) -> Option<Finding> {
+    let all = 0..file.dumps().len();
+    let left_out = all.filter(|at| !chosen.contains(at));
+    let left_out: Vec<String> = left_out.map(|at| file.name_of(at)).collect();
+    if left_out.is_empty() || input.wanted != DumpScope::All {
+        return None;
+    }
+    Some(Finding {
+        kind: "java-heaps-left-out",
+        class: None,
+        message: format!(
+            "{} Java heaps are not in the page: {}",
+            left_out.len(),
+            left_out.join(", ")
+        ),
+        help: Some(format!(
+            "select one with heaptap report INPUT@N{}",
+            match file.has_several_processes() {
+                true => " -n NAME",
+                false => "",
+            }
+        )),
+        pid: None,
+    })
 }

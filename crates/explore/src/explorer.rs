@@ -33,17 +33,17 @@ pub struct Explorer {
     sorted_lists: SortedLists,
     judge: OnceLock<Judge>,
     merged_dominators: OnceLock<MergedTree>,
-    /// By key.
-    tables: [OnceLock<Histogram>; HistogramKey::Loader as usize + 1],
+    /// In the order of [`TABLE_KEYS`].
+    tables: [OnceLock<Histogram>; TABLE_KEYS.len()],
 }
 
-/// Keys of the tables of the page.
-const KEYS: [HistogramKey; 5] = [
-    HistogramKey::Class,
-    HistogramKey::Package,
-    HistogramKey::Superclass,
-    HistogramKey::Heap,
-    HistogramKey::Loader,
+/// Keys of the tables, with their names in requests.
+pub const TABLE_KEYS: [(&str, HistogramKey); 5] = [
+    ("class", HistogramKey::Class),
+    ("package", HistogramKey::Package),
+    ("superclass", HistogramKey::Superclass),
+    ("heap", HistogramKey::Heap),
+    ("loader", HistogramKey::Loader),
 ];
 
 /// Index that is built.
@@ -116,14 +116,13 @@ impl Explorer {
 
     /// Computes retained sizes and the tables that are missing, in one pass.
     pub fn build_tables(&self) {
-        let missing = KEYS
-            .into_iter()
-            .filter(|&by| self.tables[by as usize].get().is_none());
-        let missing: Vec<HistogramKey> = missing.collect();
+        let tables = self.tables.iter().zip(TABLE_KEYS);
+        let missing = tables.filter(|(table, _)| table.get().is_none());
+        let (missing, keys): (Vec<_>, Vec<_>) = missing.map(|(table, (_, by))| (table, by)).unzip();
         let scope = ObjectScope::Reachable(self.dominators());
-        let tables = histograms(&self.graph, scope, &missing, &Filter::default());
-        for (by, table) in missing.into_iter().zip(tables) {
-            self.tables[by as usize].get_or_init(|| table);
+        let tables = histograms(&self.graph, scope, &keys, &Filter::default());
+        for (known, table) in missing.into_iter().zip(tables) {
+            known.get_or_init(|| table);
         }
     }
 
@@ -238,8 +237,12 @@ impl Explorer {
     }
 
     /// Returns the table of reachable objects: that of `heaptap top`.
+    ///
+    /// # Panics
+    /// Panics if `by` is not one of [`TABLE_KEYS`].
     pub fn table(&self, by: HistogramKey) -> &Histogram {
-        self.tables[by as usize].get_or_init(|| {
+        let at = TABLE_KEYS.iter().position(|&(_, key)| key == by);
+        self.tables[at.expect("a key of tables")].get_or_init(|| {
             let scope = ObjectScope::Reachable(self.dominators());
             histogram(&self.graph, scope, by, &Filter::default())
         })

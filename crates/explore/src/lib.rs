@@ -43,7 +43,7 @@ mod treemap;
 pub use answer::{Page, Size, Table};
 pub use bitmaps::{BitmapFacts, BitmapRow, Picture};
 pub use classes::{ClassQuery, ClassRow, ClassSort};
-pub use explorer::{Explorer, Stage};
+pub use explorer::{Explorer, Stage, TABLE_KEYS};
 pub use flame::{Flame, FlameNode};
 pub use holders::{HeldClass, HolderRow};
 pub use largest::Largest;

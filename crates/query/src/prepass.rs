@@ -180,9 +180,9 @@ const REFUSED: [(&str, &str); 24] = [
     ("USE", OUTSIDE),
 ];
 const WRITES: &str = "keep rows with `CREATE PERFETTO TABLE name AS SELECT …` or write a database \
-                      with `-o FILE`";
-const OUTSIDE: &str =
-    "write a database for other tools with `-o FILE`; queries read only this input";
+                      with `heaptap query INPUT -o FILE`";
+const OUTSIDE: &str = "write a database for other tools with `heaptap query INPUT -o FILE`; \
+                       queries read only this input";
 const METRICS: &str = "compute the numbers of the metric from the tables";
 
 /// Cursor over tokens.
