@@ -132,7 +132,7 @@ export class App {
     this.timeline = new Timeline(profile, { pick: (dump, base) => this.change({ dump, base }) }, this.memories);
     this.theme = new ThemeSwitch(() => this.show());
     this.graph = h("div", { class: "graph" }, h("div", { class: "canvas-side" }, this.flame.element, this.legend), this.details.element);
-    this.javaPick = h("select", { "aria-label": "Java heap", onchange: () => this.change({ tab: "java", java: Number(this.javaPick.value) }) });
+    this.javaPick = h("select", { onchange: () => this.change({ tab: "java", java: Number(this.javaPick.value) }) });
     fill(this.javaPick, ...(header.java ?? []).map((heap, i) => h("option", { value: i }, `${sanitize(heap.name)}${heap.label ? ` @${sanitize(heap.label)}` : heap.number !== null ? ` #${heap.number}` : ""}`)));
     const pick = javas.length > 1 ? h("label", { class: "labelled" }, h("span", { class: "soft" }, "Heap dump"), this.javaPick) : null;
     this.explorer = new Explorer(h("div"), h("div", { class: "bar" }, pick));
@@ -377,21 +377,20 @@ export class App {
 
   private panelOf(tab: Tab): void {
     this.javaPick.value = String(this.state.java);
-    const parts: Record<Tab, () => (Node | null)[]> = {
-      flame: () => [this.graph],
-      tree: () => [this.treeView.element],
-      functions: () => [this.functions.element],
-      libraries: () => [this.libraries.element],
-      changes: () => [this.changes.element],
-      java: () => [this.explorer.element],
-      info: () => [(this.infoElement ??= infoPage(this.header, (text) => this.say(text)))],
+    const parts: Record<Tab, () => Node> = {
+      flame: () => this.graph,
+      tree: () => this.treeView.element,
+      functions: () => this.functions.element,
+      libraries: () => this.libraries.element,
+      changes: () => this.changes.element,
+      java: () => this.explorer.element,
+      info: () => (this.infoElement ??= infoPage(this.header, (text) => this.say(text))),
     };
-    const wanted = parts[tab]().filter((part): part is Node => part !== null);
-    const same = wanted.length === this.panel.childNodes.length && wanted.every((part, i) => part === this.panel.childNodes[i]);
-    if (!same) this.panel.replaceChildren(...wanted);
+    const part = parts[tab]();
+    if (this.panel.firstChild !== part) this.panel.replaceChildren(part);
   }
 
-  /** Shows the place in the address of a Java heap; without one, its changes or an overview. */
+  /** Shows the place in the address of a Java heap; without one, an overview. */
   private async explore(at: number): Promise<void> {
     if (at !== this.explored) {
       let file: Offline;
@@ -408,7 +407,7 @@ export class App {
       answerFrom(file);
       this.explorer.meta = await ask<Meta>("meta");
     }
-    await this.explorer.show(isPlace(location.hash) ? location.hash : encode({ view: this.explorer.meta?.before ? "compare" : "overview" }));
+    await this.explorer.show(isPlace(location.hash) ? location.hash : encode({ view: "overview" }));
   }
 
   private announce(tab: Tab): void {

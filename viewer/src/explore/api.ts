@@ -1,331 +1,13 @@
-// Requests to the server of the page, and their answers. src/commands/explore/api.rs lists them. A page
-// that is a file has the answers itself.
+// Requests to the server of the page. A page that is a file has the answers itself.
 
+import type { Size } from "./answers";
 import { thousands } from "../units";
 import { Offline, type Kept } from "./offline";
 
-export interface Size {
-  count: number;
-  java_bytes: number;
-  native_bytes: number;
-}
+export type * from "./answers";
 
-export interface Meta {
-  /** Current step; empty if everything is built. */
-  step: string;
-  built: string[];
-  /** null before the heap is read. */
-  heap: HeapFacts | null;
-  out_of_memory: OutOfMemory | null;
-  /** The earlier heap; null if there is none, or before it is compared. */
-  before: HeapFacts | null;
-  /** All reachable objects of both. */
-  change: { before: Figures; after: Figures } | null;
-  /** Why a heap cannot be read. */
-  error: string | null;
-  contents: boolean;
-  /** Whether `sql` answers. */
-  sql: boolean;
-  objects: number;
-  classes: number;
-  roots: number;
-  reachable: Size | null;
-  version: string;
-}
-
-/** The OutOfMemoryError that caused the dump. */
-export interface OutOfMemory {
-  allocation_bytes: number;
-  free_bytes: number;
-  free_until_oom_bytes: number;
-  message: string;
-  /** The throwing frame first. */
-  stack: string[];
-}
-
-export interface HeapFacts {
-  path: string;
-  number: number;
-  dumps: number;
-  label: string | null;
-  source: string;
-  version: string | null;
-  process: string | null;
-  pid: number | null;
-  time: string | null;
-  reason: string | null;
-  /** Model of shallow sizes. */
-  sizes: "dump" | "mat" | "art" | "hotspot";
-  /** Kinds of references that are not followed. */
-  excluded: string[];
-  warnings: { kind: string; message: string; help: string | null }[];
-}
-
-export interface Table<Row> {
-  total: number;
-  rows: Row[];
-  /** Number of rows that a page that is a file does not have. */
-  left_out?: number;
-}
-
-export interface ClassRow {
-  name: string;
-  count: number;
-  shallow_bytes: number;
-  native_bytes: number;
-  retained: Size;
-}
-
-export interface ObjectRow {
-  id: string;
-  name: string;
-  text?: string;
-  shallow_bytes: number;
-  native_bytes: number;
-  /** null if the object is unreachable. */
-  retained: Size | null;
-}
-
-export interface ObjectFacts extends ObjectRow {
-  superclasses: string[];
-  heap: string;
-  root: string | null;
-  dominators: ObjectRow[];
-  depth: number;
-  length: number | null;
-  referrers: number;
-  allocated_at: string[];
-  bitmap: BitmapFacts | null;
-  verdict: Verdict;
-}
-
-/** Whether an object should be gone. */
-export interface Verdict {
-  status: "leaking" | "not-leaking" | "unknown";
-  certainty: "confirmed" | "likely" | "possible";
-  reason: string;
-}
-
-export interface BitmapFacts {
-  width: number;
-  height: number;
-  density: number | null;
-  pixel_bytes: number;
-  is_estimated: boolean;
-  storage: string;
-  /** null if the dump does not have the pixels. */
-  format: string | null;
-  /** Number of bitmaps with the same pixels, itself among them. */
-  equal: number;
-}
-
-export interface BitmapRow extends ObjectRow {
-  bitmap: BitmapFacts;
-  held_by: ObjectRow | null;
-}
-
-/** Pixels: `rgba`, or an image file. */
-export interface Picture {
-  width: number;
-  height: number;
-  format: "rgba" | "png" | "jpeg" | "webp";
-  /** Base64. */
-  data: string;
-}
-
-export interface FoundRow extends ObjectRow {
-  length: number | null;
-  heap: string;
-}
-
-export interface Found {
-  total: number;
-  /** Position at which the search goes on; null at the end. */
-  next: number | null;
-  rows: FoundRow[];
-}
-
-export interface FieldRow {
-  name: string | null;
-  type_name: string | null;
-  declared_in: string | null;
-  is_static: boolean;
-  value: string | null;
-  object: ObjectRow | null;
-}
-
-export interface ReferrerRow extends ObjectRow {
-  reference: string;
-}
-
-export interface PathStep extends ObjectRow {
-  reference: string | null;
-  left_out: number;
-  verdict: Verdict;
-}
-
-export interface Path {
-  root: string | null;
-  steps: PathStep[];
-  length: number;
-}
-
-export interface Cell extends Partial<ObjectRow> {
-  above: number | null;
-  bytes: number;
-  own_bytes: number;
-  rest: number;
-  rest_bytes: number;
-}
-
-export interface FlameNode {
-  /** Index of the parent; null at the top. */
-  above: number | null;
-  name: number;
-  root: string | null;
-  is_native: boolean;
-  own_count: number;
-  own_bytes: number;
-  count: number;
-  bytes: number;
-}
-
-export interface Flame {
-  nodes: FlameNode[];
-  names: string[];
-  count: number;
-  bytes: number;
-  left_out: number;
-  is_folded: boolean;
-}
-
-export interface Figures {
-  count: number;
-  shallow_bytes: number;
-  native_bytes: number;
-  retained_bytes: number;
-  retained_native_bytes: number;
-}
-
-export interface ChangedClass {
-  name: string;
-  status: string;
-  before: Figures;
-  after: Figures;
-}
-
-/** Node of the dominator tree. */
-export interface ChangedNode extends ChangedClass {
-  depth: number;
-}
-
-export interface ChangedLeak {
-  signature: string;
-  what: string;
-  class: string;
-  /** Suspected references, from the root. */
-  path: string;
-  status: "new" | "gone" | "grown" | "shrunk" | "same";
-  before_count: number;
-  after_count: number;
-  before_bytes: number;
-  after_bytes: number;
-}
-
-/** Value of a row; with the ID of the object, if it is the number of one. */
-export type SqlValue = null | number | string | { value: number; object: string };
-
-export interface SqlRows {
-  columns: string[];
-  rows: SqlValue[][];
-  is_cut: boolean;
-}
-
-/** Objects of one class that refer by one field to those of the row above. */
-export interface HolderRow {
-  above: number | null;
-  name: string;
-  count: number;
-  root: string | null;
-}
-
-export interface KeptBytes {
-  bytes: number;
-  native_bytes: number;
-  count: number;
-}
-
-export interface LeakStep {
-  id: string;
-  class: string;
-  status: "leaking" | "not-leaking" | "unknown";
-  reason: string;
-  /** Reference to the next object; null for the last. */
-  reference: string | null;
-  suspect: boolean;
-  repeated?: { text: string };
-  left_out?: number;
-}
-
-export interface LeakGroup {
-  signature: string;
-  what: string;
-  class: string;
-  certainty: "confirmed" | "likely" | "possible";
-  library: { reference: string; what: string } | null;
-  count: number;
-  retained: KeptBytes;
-  root: string;
-  path: LeakStep[];
-  advice: string;
-  leaks: { id: string; reason: string; retained: KeptBytes }[];
-}
-
-export interface Leaks {
-  objects: number;
-  retained: KeptBytes;
-  groups_total: number;
-  groups: LeakGroup[];
-  not_analyzed: string[];
-}
-
-export interface Duplicate {
-  count: number;
-  each_bytes: number;
-  wasted_bytes: number;
-  class: string;
-  length: number;
-  value: string;
-  example: string;
-  held_by: string | null;
-}
-
-export interface Duplicates {
-  count: number;
-  wasted_bytes: number;
-  groups: Duplicate[];
-}
-
-export interface Room {
-  id: string;
-  class: string;
-  used: number;
-  capacity: number;
-  wasted_bytes: number;
-  held_by: string | null;
-}
-
-export interface Waste {
-  wasted_bytes: number;
-  strings: Duplicates;
-  arrays: Duplicates;
-  bitmaps: Duplicates;
-  collections: { class: string; count: number; empty: number; wasted_bytes: number }[];
-  oversized_collections: Room[];
-  sparse_arrays: Room[];
-  boxed: { class: string; count: number; bytes: number; wasted_bytes: number | null }[];
-  not_analyzed: string[];
-}
+/** Status of an answer if the server has opened another heap. */
+const OTHER_HEAP = 409;
 
 /** Answer of the server that is not the one asked for. */
 export class ApiError extends Error {
@@ -335,16 +17,44 @@ export class ApiError extends Error {
   ) {
     super(message);
   }
+
+  /** Whether the same request has the same answer again. */
+  get isFinal(): boolean {
+    return this.status === 404 || this.status === 400;
+  }
+
+  /** Whether the page shows a heap that is no longer open. */
+  get isOtherHeap(): boolean {
+    return this.status === OTHER_HEAP;
+  }
 }
 
 type Values = Record<string, string | number | boolean | null | undefined>;
 
 /** Answers of a page that is a file; null if there is a server. */
 let offline: Offline | null = null;
+/** Heap that requests are about; undefined before it is known. */
+let generation: number | undefined;
+/** Is called if the server has opened another heap. */
+let heapChanged = (): void => undefined;
+/** Large answers about the heap, by request. */
+const remembered = new Map<string, unknown>();
 
 /** Takes the answers from a file instead of a server. */
 export function answerFrom(file: Offline): void {
   offline = file;
+  remembered.clear();
+}
+
+/** Sends requests about that heap only. */
+export function askAbout(heap: number | undefined): void {
+  if (heap !== generation) remembered.clear();
+  generation = heap;
+}
+
+/** Sets what is called if the server has opened another heap. */
+export function onHeapChange(changed: () => void): void {
+  heapChanged = changed;
 }
 
 /** Returns what a page that is a file has; null if there is a server. */
@@ -362,17 +72,44 @@ export async function ask<Answer>(operation: string, values: Values = {}, signal
   if (offline) {
     const answer = offline.answer(operation, values);
     if (answer !== undefined) return answer as Answer;
-    throw new ApiError(404, `This file does not have it. It has ${thousands(offline.kept.objects)} objects; ${offline.kept.command} shows all.`);
+    throw new ApiError(404, `This file does not have this part of the heap. It has ${thousands(offline.kept.objects)} objects. To see all objects, run: ${offline.kept.command}`);
   }
   const query = new URLSearchParams();
+  if (operation !== "meta" && generation !== undefined) query.set("generation", String(generation));
   for (const [name, value] of Object.entries(values)) {
     if (value === null || value === undefined || value === false) continue;
     query.set(name, value === true ? "" : String(value));
   }
   const response = await fetch(`api/${operation}?${query}`, { headers: { "X-Heaptap": "1" }, signal: signal ?? null });
-  const answer: unknown = await response.json();
-  if (!response.ok) throw new ApiError(response.status, (answer as { error?: string }).error ?? response.statusText);
-  return answer as Answer;
+  const text = await response.text();
+  if (response.ok) return JSON.parse(text) as Answer;
+  if (response.status === OTHER_HEAP) heapChanged();
+  throw new ApiError(response.status, reason(text) || response.statusText);
+}
+
+/** Returns the answer, and remembers it as long as the heap is shown. */
+export async function askOnce<Answer>(operation: string, values: Values, signal: AbortSignal): Promise<Answer> {
+  const key = `${operation}?${JSON.stringify(values)}`;
+  if (!remembered.has(key)) remembered.set(key, await ask<Answer>(operation, values, signal));
+  return remembered.get(key) as Answer;
+}
+
+/** Returns the reason of a failure: JSON of the explorer, or the text of the HTTP server. */
+function reason(text: string): string {
+  try {
+    return sentenceCase((JSON.parse(text) as { error?: string }).error ?? "");
+  } catch {
+    return text;
+  }
+}
+
+function sentenceCase(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** Returns the text of an error. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 /** Returns Java and native bytes together. */

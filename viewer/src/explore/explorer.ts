@@ -2,13 +2,13 @@
 
 import { fill, h, name } from "../dom";
 import { counted, thousands } from "../units";
-import { answers, kept, type Meta } from "./api";
+import { answers, ApiError, ask, kept, type Meta, type Table } from "./api";
 import { decode, encode, type Place } from "./place";
-import { failure } from "./rows";
+import { failure, KEEP } from "./rows";
 import { RENDER } from "./views";
 
 /** Delay from the last key to a request, in ms. */
-const TYPING = 150;
+const TYPING_DELAY = 150;
 const TABS: [Place["view"], string][] = [
   ["overview", "Overview"],
   ["leaks", "Leaks"],
@@ -33,16 +33,24 @@ const SEARCHED: Partial<Record<Place["view"], string>> = {
   compare: "Class",
 };
 
+/** Views that show what is computed after the heap is read. */
+const GROWING: Place["view"][] = ["overview", "compare"];
+
 export class Explorer {
   readonly search = h("input", { class: "explorer-search", type: "search", "aria-label": "Search in this view, or open an object by its ID" });
   readonly element: HTMLElement;
   /** Facts about the heap; null before it is read. */
   meta: Meta | null = null;
+  private readonly links = TABS.map(([view, title]) => ({ view, title, link: h("a", { "data-title": title }, title) }));
   private readonly tabs = h("nav", { class: "tabs", "aria-label": "Views" });
-  /** The place that is shown. */
-  private place: Place = { view: "overview" };
+  /** The place that is shown; null before there is one. */
+  private place: Place | null = null;
+  /** Tab from which an object was opened. */
+  private tab: Place["view"] = "objects";
   private running = new AbortController();
   private typing = 0;
+  /** Whether the content gets the focus although the search field has it. */
+  private isEntered = false;
 
   /** Creates an explorer that shows views in `content`, below its tabs and `bar`. */
   constructor(
@@ -54,10 +62,10 @@ export class Explorer {
     this.element = h("div", { class: "explorer" }, bar, this.tabs, content);
     this.search.addEventListener("input", () => {
       clearTimeout(this.typing);
-      this.typing = window.setTimeout(() => this.find(), TYPING);
+      this.typing = window.setTimeout(() => void this.find(), TYPING_DELAY);
     });
     this.search.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") this.find();
+      if (event.key === "Enter") void this.enter();
     });
   }
 
@@ -72,59 +80,118 @@ export class Explorer {
     fill(this.content, h("p", { class: "failed", role: "alert" }, why));
   }
 
+  /** Moves the focus to the heading of the view. */
+  focus(): void {
+    (this.content.querySelector<HTMLElement>("[data-entry]") ?? this.content.querySelector<HTMLElement>("h2") ?? this.content).focus({ preventScroll: true });
+  }
+
   private has(view: Place["view"]): boolean {
     if (view === "strings" || view === "arrays") return answers("search", { in: view });
-    if (view === "sql" && kept()) return false;
-    if (view === "compare") return this.meta?.before != null;
-    return view !== "sql" || this.meta?.sql === true;
+    if (view === "sql") return !kept() && this.meta?.sql === true;
+    return view !== "compare" || this.meta?.before != null;
   }
 
   /** Shows a place. */
   async show(address = location.hash): Promise<void> {
-    // Who has gone elsewhere no longer searches.
     clearTimeout(this.typing);
     const place = decode(address);
+    const last = this.place;
+    const isMoved = last !== null && (last.view !== place.view || last.id !== place.id || last.class !== place.class);
     this.place = place;
+    if (place.view !== "object") this.tab = place.view;
+    this.showTabs();
+    this.search.placeholder = `${SEARCHED[place.view] ?? "Class"}, or object ID`;
+    if (document.activeElement !== this.search) this.search.value = place.filter ?? "";
+    const isShown = await this.render(place, address);
+    if (isShown && isMoved) this.enterView();
+    if (isShown) this.isEntered = false;
+  }
+
+  /** Shows what was computed since, without a change of views that do not depend on it. */
+  async refresh(): Promise<void> {
+    this.showTabs();
+    if (this.place && GROWING.includes(this.place.view)) await this.render(this.place, encode(this.place));
+  }
+
+  /** Returns whether the content of the place is shown; otherwise another place is. */
+  private async render(place: Place, address: string): Promise<boolean> {
     this.running.abort();
     this.running = new AbortController();
     const { signal } = this.running;
-    fill(
-      this.tabs,
-      ...TABS.filter(([view]) => this.has(view)).map(([view, title]) => h("a", { href: encode({ view }), "aria-current": view === place.view ? "page" : null }, title)),
-    );
-    this.search.placeholder = `${SEARCHED[place.view] ?? "Class"}, or object ID`;
-    if (document.activeElement !== this.search) this.search.value = place.filter ?? "";
     const meta = this.meta;
     if (!meta?.heap) {
-      fill(this.content, h("p", { class: meta?.error ? "failed" : "soft", role: meta?.error ? "alert" : null }, meta?.error ?? "Reading the heap …"));
-      return;
+      this.content.removeAttribute("aria-busy");
+      if (meta?.error) this.fail(meta.error);
+      else fill(this.content, h("p", { class: "soft" }, "Reading the heap …"));
+      return true;
     }
     this.content.setAttribute("aria-busy", "true");
     try {
       const shown = await RENDER[place.view](place, meta, signal);
-      if (signal.aborted) return;
-      const file = kept();
-      const told = file && h("p", { class: "soft" }, `This file has ${thousands(file.objects)} of ${counted(meta.reachable?.count ?? meta.objects, "object")}. `, h("code", null, name(file.command)), " shows all.");
-      fill(this.content, told, ...meta.heap.warnings.map((each) => h("p", { class: "warning" }, each.message, each.help ? ` ${each.help}` : "")), shown);
+      if (signal.aborted) return false;
+      const focused = this.content.contains(document.activeElement) ? document.activeElement?.getAttribute(KEEP) : null;
+      const title = TABS.find(([view]) => view === place.view)?.[1] ?? `Object ${place.id ?? ""}`;
+      fill(this.content, h("h2", { class: "off-screen", tabindex: -1 }, name(title)), ...notes(meta), shown);
+      if (focused) this.content.querySelector<HTMLElement>(`[${KEEP}="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
     } catch (error) {
-      if (signal.aborted) return;
-      failure(this.content, error instanceof Error ? error.message : String(error), () => void this.show(address));
-    } finally {
-      if (!signal.aborted) this.content.removeAttribute("aria-busy");
+      // The page draws the other heap.
+      if (signal.aborted || (error instanceof ApiError && error.isOtherHeap)) return false;
+      failure(this.content, error, () => void this.show(address));
+    }
+    this.content.removeAttribute("aria-busy");
+    return true;
+  }
+
+  /** Moves the focus to a new view, and its beginning into sight. */
+  private enterView(): void {
+    if (document.activeElement !== this.search || this.isEntered) this.focus();
+    const entry = this.content.querySelector("[data-entry]");
+    const { top } = this.element.getBoundingClientRect();
+    if (entry) entry.scrollIntoView({ block: "nearest" });
+    else if (top < 0) scrollBy(0, top - this.tabs.offsetHeight);
+  }
+
+  private showTabs(): void {
+    const place = this.place ?? { view: "overview" };
+    let next: Element | null = this.tabs.firstElementChild;
+    for (const { view, link } of this.links) {
+      if (!this.has(view)) {
+        if (link === next) next = link.nextElementSibling;
+        link.remove();
+        continue;
+      }
+      link.href = encode({ view });
+      if (view === place.view) link.setAttribute("aria-current", "page");
+      else if (place.view === "object" && view === this.tab) link.setAttribute("aria-current", "true");
+      else link.removeAttribute("aria-current");
+      if (link === next) next = link.nextElementSibling;
+      else this.tabs.insertBefore(link, next);
+      if (link.hasAttribute("aria-current")) this.tabs.scrollLeft = link.offsetLeft - (this.tabs.clientWidth - link.offsetWidth) / 2;
     }
   }
 
+  /** Searches at once, and moves the focus to what is found. */
+  private async enter(): Promise<void> {
+    this.isEntered = true;
+    const before = location.hash;
+    await this.find();
+    if (location.hash !== before) return;
+    this.isEntered = false;
+    this.focus();
+  }
+
   /** Opens the object of a typed ID, or the classes with a typed text. */
-  private find(): void {
+  private async find(): Promise<void> {
     clearTimeout(this.typing);
     const typed = this.search.value.trim();
-    if (/^0x[0-9a-f]{3,16}$/i.test(typed)) location.hash = encode({ view: "object", id: typed.toLowerCase() });
-    else {
-      const { place } = this;
-      const next: Place = { view: SEARCHED[place.view] ? place.view : "classes", filter: typed };
-      if (place.view === "classes" && place.by) next.by = place.by;
-      location.hash = encode(next);
+    if (await isObjectId(typed)) {
+      if (this.search.value.trim() === typed) location.hash = encode({ view: "object", id: `0x${BigInt(typed.replace(/^(0x)?/i, "0x")).toString(16)}` });
+      return;
     }
+    const { view, by } = this.place ?? { view: "overview" };
+    const next: Place = { view: SEARCHED[view] ? view : "classes", filter: typed };
+    if (view === "classes" && by) next.by = by;
+    location.hash = encode(next);
   }
 
   /** Follows a key; returns whether it has a meaning. */
@@ -146,4 +213,23 @@ export class Explorer {
     if (action) action.click();
     return Boolean(action);
   }
+}
+
+/** Returns whether a text is an object ID. Without 0x, it can be a part of a class name too. */
+async function isObjectId(text: string): Promise<boolean> {
+  if (/^0x[0-9a-f]{3,16}$/i.test(text)) return true;
+  if (!/^[0-9a-f]{8,16}$/i.test(text)) return false;
+  const classes = await ask<Table<unknown>>("classes", { by: "class", filter: text, limit: 1 }).catch(() => null);
+  return classes?.total === 0;
+}
+
+/** Returns what is to be known about every view: errors, warnings, and what a file does not have. */
+function notes(meta: Meta): Node[] {
+  const file = kept();
+  const warnings = meta.heap?.warnings ?? [];
+  const made: Node[] = [];
+  if (meta.error !== null) made.push(h("p", { class: "failed", role: "alert" }, name(meta.error)));
+  if (file) made.push(h("p", { class: "soft" }, `This file has ${thousands(file.objects)} of ${counted(meta.reachable?.count ?? meta.objects, "object")}. To see all objects, run `, h("code", null, name(file.command)), "."));
+  made.push(...warnings.map((each) => h("p", { class: "warning" }, each.message, each.help ? ` ${each.help}` : "")));
+  return made;
 }

@@ -2,63 +2,78 @@
 
 import { h, name, put, sentence } from "../dom";
 import { bytes, counted, thousands } from "../units";
-import { ask, type Duplicates, type KeptBytes, type LeakGroup, type LeakStep, type Leaks, type Room, type Waste } from "./api";
-import { encode } from "./place";
-import { plain, size } from "./rows";
+import { answers, ask, type Duplicates, type LeakGroup, type Leaks, type RetainedBytes, type Room, type Waste } from "./api";
+import { leakPath } from "./path";
+import { encode, type Place } from "./place";
+import { objectName, plain, section, size } from "./rows";
 
-/** Number of leaking objects of a group that are listed. */
-const FEW = 10;
+/** Maximum number of leaking objects of a group that are listed. */
+const MAX_OBJECTS = 10;
 
-/** Returns all leaks of the heap, or the first ones with a link to all. */
-export async function leakList(most: number, signal: AbortSignal): Promise<HTMLElement> {
+export const NO_LEAKS = "No leaks found: no object is still reachable after the end of its lifecycle.";
+
+/** Returns all leaks of the heap. */
+export async function leakView(place: Place, signal: AbortSignal): Promise<HTMLElement> {
   const leaks = await ask<Leaks>("leaks", {}, signal);
-  const list = h("div", { class: "leaks" });
-  if (leaks.groups.length === 0) put(list, h("p", { class: "soft" }, "No object that should be gone is reachable, as far as the rules know."));
-  for (const group of leaks.groups.slice(0, most)) put(list, leak(group, most > FEW));
-  if (leaks.groups_total > most) put(list, h("p", null, h("a", { href: encode({ view: "leaks" }) }, `All ${counted(leaks.groups_total, "group")} of leaks`)));
-  if (most > FEW) put(list, ...leaks.not_analyzed.map((text) => h("p", { class: "soft" }, sentence(text))));
+  const list = h("div", { class: "leaks" }, ...leaks.groups.map((group) => leak(group, group.signature === place.id && group.class === place.class)));
+  const left = leaks.groups_total - leaks.groups.length;
+  if (leaks.groups.length === 0) put(list, h("p", { class: "soft" }, NO_LEAKS));
+  if (left > 0) put(list, h("p", { class: "soft" }, `${counted(left, "more group")} of leaks are not shown.`));
+  put(list, ...leaks.not_analyzed.map((text) => h("p", { class: "soft" }, sentence(text))));
+  return section("Leaks", list);
+}
+
+/** Returns the first leaks, with links to them in the view of all. */
+export async function leakList(count: number, signal: AbortSignal): Promise<HTMLElement> {
+  const leaks = await ask<Leaks>("leaks", {}, signal);
+  if (leaks.groups.length === 0) return h("p", { class: "soft" }, NO_LEAKS);
+  const list = h("div", { class: "leaks" }, ...leaks.groups.slice(0, count).map((group) => h("article", null, heading(group, true), facts(group))));
+  if (leaks.groups_total > count) put(list, h("p", null, h("a", { href: encode({ view: "leaks" }) }, `All ${counted(leaks.groups_total, "group")} of leaks`)));
   return list;
 }
 
-function kept(of: KeptBytes): string {
-  return `${bytes(of.bytes + of.native_bytes)} in ${counted(of.count, "object")}`;
+/** Returns the address of a leak in the view of all. */
+export function leakAddress({ signature, class: of }: { signature: string; class: string }): string {
+  return encode({ view: "leaks", id: signature, class: of });
 }
 
-function leak(group: LeakGroup, isWhole: boolean): HTMLElement {
-  const head = h(
+function heading(group: LeakGroup, hasLink: boolean): HTMLElement {
+  const words = [`${group.what}: `, name(group.class)];
+  return h(
     "h3",
     null,
     h("span", { class: `tag ${group.certainty === "possible" ? "" : "certain"}` }, group.certainty),
     " ",
-    group.what,
-    ": ",
-    name(group.class),
+    ...(hasLink ? [h("a", { href: leakAddress(group) }, ...words)] : words),
   );
-  const facts = h("p", null, `${counted(group.count, "object")}, ${kept(group.retained)} retained. `, sentence(group.advice));
+}
+
+function facts(group: LeakGroup): HTMLElement {
+  return h("p", null, `${counted(group.count, "leaking object")}, retained ${retainedText(group.retained)}. `, sentence(group.advice));
+}
+
+function retainedText(of: RetainedBytes): string {
+  return `${bytes(of.bytes + of.native_bytes)} in ${counted(of.count, "object")}`;
+}
+
+function leak(group: LeakGroup, isEntry: boolean): HTMLElement {
   const library = group.library && h("p", { class: "soft" }, "Known leak of Android: ", name(group.library.reference), ". ", group.library.what);
-  if (!isWhole) return h("article", null, head, facts);
-  const path = h("ol", { class: "path" }, h("li", { class: "soft" }, name(group.root)), ...group.path.map(step));
+  const listed = group.leaks.slice(0, MAX_OBJECTS);
+  const hasList = group.count > listed.length && answers("objects", { class: group.class });
   const objects = h(
     "p",
     null,
     "Objects: ",
-    ...group.leaks.slice(0, FEW).flatMap((each) => [h("a", { href: encode({ view: "object", id: each.id }), title: each.reason }, each.id), " "]),
-    group.count > FEW && h("a", { href: encode({ view: "objects", class: group.class }) }, `all objects of the class`),
+    ...listed.flatMap((each) => [h("span", { title: each.reason }, objectName(each.id, each.id)), " "]),
+    group.count > listed.length && `and ${thousands(group.count - listed.length)} more. `,
+    hasList && h("a", { href: encode({ view: "objects", class: group.class }) }, "All objects of the class"),
   );
-  return h("article", null, head, facts, library, path, objects);
-}
-
-function step(of: LeakStep): HTMLElement {
-  const reference = of.repeated?.text ?? of.reference;
-  return h(
-    "li",
-    null,
-    of.left_out ? h("span", { class: "soft" }, `… ${counted(of.left_out, "step")} … `) : null,
-    h("a", { href: encode({ view: "object", id: of.id }) }, name(of.class)),
-    of.status !== "unknown" && h("span", { class: `tag ${of.status}`, title: of.reason }, of.status === "leaking" ? "leaking" : "in use"),
-    reference !== null && h("span", { class: of.suspect ? "suspect" : null }, " → ", name(reference)),
-    of.suspect && h("span", { class: "off-screen" }, " (suspected)"),
-  );
+  const title = heading(group, false);
+  if (isEntry) {
+    title.setAttribute("data-entry", "");
+    title.tabIndex = -1;
+  }
+  return h("article", null, title, facts(group), library, leakPath(group.root, group.path), objects);
 }
 
 /** Returns the sums of the waste, with a link to all. */
@@ -69,6 +84,7 @@ export async function wasteSums(signal: AbortSignal): Promise<HTMLElement> {
     ["equal bitmaps", waste.bitmaps.wasted_bytes],
     ["equal strings", waste.strings.wasted_bytes],
     ["equal arrays", waste.arrays.wasted_bytes],
+    ["mostly empty arrays", waste.sparse_array_bytes],
     ["collections", sum(waste.collections)],
     ["boxed numbers", sum(waste.boxed)],
   ];
@@ -84,6 +100,7 @@ export async function wasteSums(signal: AbortSignal): Promise<HTMLElement> {
 /** Returns the waste of the heap. */
 export async function wasteView(signal: AbortSignal): Promise<HTMLElement> {
   const waste = await ask<Waste>("waste", {}, signal);
+  const isWasted = (row: { wasted_bytes: number | null }): boolean => row.wasted_bytes !== 0;
   return h(
     "div",
     null,
@@ -91,41 +108,54 @@ export async function wasteView(signal: AbortSignal): Promise<HTMLElement> {
     duplicates("Equal bitmaps", waste.bitmaps, "pixels"),
     duplicates("Equal strings", waste.strings, "characters"),
     duplicates("Equal arrays", waste.arrays, "elements"),
-    rooms("Oversized collections", waste.oversized_collections),
-    rooms("Mostly empty arrays", waste.sparse_arrays),
+    rooms("Mostly empty arrays", waste.sparse_arrays, waste.sparse_array_bytes),
     plain(
       "Collections",
-      ["Class", "Count", "Empty", "Wasted"],
-      waste.collections.map((row) => [name(row.class), thousands(row.count), thousands(row.empty), size(row.wasted_bytes)]),
+      ["Class", "Objects", "Empty", "Wasted"],
+      waste.collections.filter(isWasted).map((row) => [name(row.class), thousands(row.count), thousands(row.empty), size(row.wasted_bytes)]),
     ),
+    rooms("Oversized collections", waste.oversized_collections, null),
     plain(
       "Boxed numbers",
-      ["Class", "Count", "Bytes", "Wasted"],
-      waste.boxed.map((row) => [name(row.class), thousands(row.count), size(row.bytes), row.wasted_bytes === null ? "?" : size(row.wasted_bytes)]),
+      ["Class", "Objects", "Bytes", "Wasted"],
+      waste.boxed.filter(isWasted).map((row) => [name(row.class), thousands(row.count), size(row.bytes), row.wasted_bytes === null ? "?" : size(row.wasted_bytes)]),
+      1,
+      [2],
     ),
     ...waste.not_analyzed.map((text) => h("p", { class: "soft" }, sentence(text))),
   );
 }
 
-function duplicates(title: string, of: Duplicates, unit: string): HTMLElement | null {
-  const rows = of.groups.map((group) => [
-    h("span", { class: "object" }, h("a", { href: encode({ view: "object", id: group.example }) }, name(group.class)), group.value !== "" && h("q", null, name(group.value))),
-    name(group.held_by ?? ""),
-    thousands(group.count),
-    `${thousands(group.length)} ${unit}`,
-    size(group.each_bytes),
-    size(group.wasted_bytes),
-  ]);
-  return plain(`${title}: ${bytes(of.wasted_bytes)} wasted`, ["One of them", "Held by", "Copies", "Length", "Each", "Wasted"], rows, 2);
+function duplicates(title: string, of: Duplicates, unit: "pixels" | "characters" | "elements"): HTMLElement | null {
+  const groups = of.groups.filter((group) => group.wasted_bytes > 0);
+  const rows = groups.map((group) => {
+    const copies = thousands(group.count);
+    const isText = unit === "characters" && group.value !== "" && answers("search", { in: "strings" });
+    return [
+      h("span", { class: "object" }, objectName(group.example, group.class), group.value !== "" && h("q", null, name(group.value))),
+      name(group.held_by ?? ""),
+      isText ? h("a", { href: encode({ view: "strings", filter: group.value.replace(/…$/, "") }) }, copies) : copies,
+      `${thousands(group.length)} ${unit}`,
+      size(group.each_bytes),
+      size(group.wasted_bytes),
+    ];
+  });
+  return limited(`${title}: ${bytes(of.wasted_bytes)} wasted`, ["One of them", "Referrer", "Copies", "Length", "Each", "Wasted"], rows, groups, of.wasted_bytes, [1, 3, 4]);
 }
 
-function rooms(title: string, of: Room[]): HTMLElement | null {
-  const rows = of.map((row) => [
-    h("a", { href: encode({ view: "object", id: row.id }) }, name(row.class)),
-    name(row.held_by ?? ""),
-    thousands(row.used),
-    thousands(row.capacity),
-    size(row.wasted_bytes),
-  ]);
-  return plain(title, ["Object", "Held by", "Used", "Capacity", "Wasted"], rows, 2);
+function rooms(title: string, of: Room[], wasted: number | null): HTMLElement | null {
+  const rows = of.map((row) => [objectName(row.id, row.class), name(row.held_by ?? ""), thousands(row.used), thousands(row.capacity), size(row.wasted_bytes)]);
+  return limited(wasted === null ? `${title}, a part of the collections above` : `${title}: ${bytes(wasted)} wasted`, ["Object", "Referrer", "Used", "Capacity", "Wasted"], rows, of, wasted, [1, 2]);
+}
+
+/** Maximum number of rows that the server sends of a list. */
+const MAX_ROWS = 50;
+
+/** Returns a table of the rows that waste most, with a note about the others. */
+function limited(title: string, heads: string[], rows: (Node | string)[][], of: { wasted_bytes: number }[], wasted: number | null, minor: number[]): HTMLElement | null {
+  const made = plain(title, heads, rows, 2, minor);
+  const listed = of.reduce((sum, row) => sum + row.wasted_bytes, 0);
+  if (made && wasted !== null && listed < wasted) put(made, h("p", { class: "soft" }, `The others waste ${bytes(wasted - listed)} and are not shown.`));
+  else if (made && wasted === null && of.length >= MAX_ROWS) put(made, h("p", { class: "soft" }, `Only the ${MAX_ROWS} largest are shown.`));
+  return made;
 }

@@ -3,9 +3,11 @@
 import { h, name, put } from "../dom";
 import { sanitize } from "../names";
 import { bytes, counted, percent, thousands } from "../units";
-import { ask, type Flame, type FlameNode, type Meta } from "./api";
+import { askOnce, type Flame, type FlameNode } from "./api";
+import { oneTabStop } from "./boxes";
 import { encode, type Place } from "./place";
 import { room } from "./room";
+import { choices, classLink } from "./rows";
 
 const ROW = 20;
 /** Minimum width of a box, and of one with a label, in px. */
@@ -16,38 +18,40 @@ const MEASURES = { bytes: "Bytes", objects: "Objects" };
 
 type Weight = (node: { count: number; bytes: number }) => number;
 
-/** The tree that was asked for last, and the heap. */
-let last: { tree: string; of: Meta; flame: Flame } | null = null;
-
 /** Returns the flame graph of a place: `by` is the tree, `sort` the measure, `id` the zoomed node. */
-export async function flameView(place: Place, meta: Meta, signal: AbortSignal): Promise<HTMLElement> {
+export async function flameView(place: Place, signal: AbortSignal): Promise<HTMLElement> {
   const tree = place.by ?? "paths";
-  if (last?.tree !== tree || last.of !== meta) last = { tree, of: meta, flame: await ask<Flame>("flame", { tree }, signal) };
-  const { flame } = last;
+  // Boxes are indexes into this answer.
+  const flame = await askOnce<Flame>("flame", { tree }, signal);
   const isCounted = place.sort === "objects";
   const weight: Weight = (node) => (isCounted ? node.count : node.bytes);
   const zoomed = place.id !== undefined && flame.nodes[Number(place.id)] ? Number(place.id) : null;
   const width = room();
-  const choice = (of: Record<string, string>, key: "by" | "sort", current: string): Node[] =>
-    Object.entries(of).map(([value, title]) =>
-      h("a", { href: encode({ view: "flame", by: tree, ...(isCounted ? { sort: "objects" } : {}), [key]: value }), "aria-current": value === current ? "true" : null }, title),
-    );
+  const choice = (of: Record<string, string>, key: "by" | "sort", current: string): [string, Place, boolean][] =>
+    Object.entries(of).map(([value, title]) => [title, { view: "flame", by: tree, ...(isCounted ? { sort: "objects" } : {}), [key]: value }, value === current]);
   return h(
     "div",
     null,
-    h("nav", { class: "choices", "aria-label": "Tree" }, ...choice(TREES, "by", tree)),
-    h("nav", { class: "choices", "aria-label": "Measure" }, ...choice(MEASURES, "sort", isCounted ? "objects" : "bytes")),
+    choices("Tree", choice(TREES, "by", tree)),
+    choices("Measure", choice(MEASURES, "sort", isCounted ? "objects" : "bytes")),
     details(flame, zoomed, isCounted),
     drawn(flame, zoomed, weight, width, place),
     flame.is_folded && h("p", { class: "soft" }, "Objects with the class of their parent are a part of it, because the tree is deep."),
-    flame.left_out > 0 && h("p", { class: "soft" }, `${counted(flame.left_out, "small node")} left out.`),
+    flame.left_out > 0 && h("p", { class: "soft" }, `${counted(flame.left_out, "small node")} not shown.`),
   );
 }
 
 /** Returns the name of a node: the class, its root kind, and whether it is native. */
 function label(flame: Flame, node: FlameNode): string {
   const text = sanitize(flame.names[node.name] ?? "");
-  return `${node.is_native ? "[native] " : ""}${text}${node.root ? ` [${node.root}]` : ""}`;
+  return `${node.is_native ? "[native] " : ""}${text}${node.root ? ` [${rootWords(node.root)}]` : ""}`;
+}
+
+/** Returns the kind of a GC root in the words of the other views, such as `JNI global`. */
+function rootWords(kind: string): string {
+  const words = kind.replace(/^ROOT_/, "").toLowerCase().replaceAll("_", " ");
+  const known: Record<string, string> = { "sticky class": "system class", "thread object": "thread", "monitor used": "monitor in use", unknown: "unknown root" };
+  return known[words] ?? words.replace(/^(jni|vm)/, (word) => word.toUpperCase()).replace(/^java/, "Java");
 }
 
 function details(flame: Flame, zoomed: number | null, isCounted: boolean): HTMLElement {
@@ -60,7 +64,8 @@ function details(flame: Flame, zoomed: number | null, isCounted: boolean): HTMLE
     null,
     name(label(flame, node)),
     `: ${bytes(node.bytes)} in ${counted(node.count, "object")}, ${share} of the heap; itself ${bytes(node.own_bytes)} in ${thousands(node.own_count)}. `,
-    h("a", { href: encode({ view: "objects", class: of }) }, "All objects of the class"),
+    "Class: ",
+    classLink(of),
   );
 }
 
@@ -71,7 +76,8 @@ function drawn(flame: Flame, zoomed: number | null, weight: Weight, width: numbe
     if (siblings) siblings.push(at);
     else children.set(node.above, [at]);
   });
-  const root = h("div", { class: "flames", role: "group", "aria-label": "Flame graph" });
+  const root = h("div", { class: "flames", role: "group", "aria-label": "Flame graph: arrow keys move, Enter zooms" });
+  const boxes: HTMLElement[] = [];
   let depth = 0;
   const box = (at: number | null, x: number, row: number, wide: number, isAbove: boolean): void => {
     const node = at === null ? null : flame.nodes[at]!;
@@ -86,15 +92,17 @@ function drawn(flame: Flame, zoomed: number | null, weight: Weight, width: numbe
     });
     Object.assign(element.style, { left: `${x}px`, top: `${row * ROW}px`, width: `${wide}px` });
     if (wide >= LABEL_WIDTH) put(element, text);
+    if (at === zoomed && at !== null) element.setAttribute("data-entry", "");
+    boxes.push(element);
     root.append(element);
     depth = Math.max(depth, row + 1);
   };
-  // The way to the zoomed box comes first, each as wide as the graph.
-  const way: (number | null)[] = [];
-  for (let at = zoomed; at !== null; at = flame.nodes[at]!.above) way.unshift(at);
-  way.unshift(null);
-  way.forEach((at, row) => box(at, 0, row, width, row < way.length - 1));
-  const open: { at: number | null; x: number; row: number; wide: number }[] = [{ at: zoomed, x: 0, row: way.length, wide: width }];
+  // The path to the zoomed box comes first, each as wide as the graph.
+  const path: (number | null)[] = [];
+  for (let at = zoomed; at !== null; at = flame.nodes[at]!.above) path.unshift(at);
+  path.unshift(null);
+  path.forEach((at, row) => box(at, 0, row, width, row < path.length - 1));
+  const open: { at: number | null; x: number; row: number; wide: number }[] = [{ at: zoomed, x: 0, row: path.length, wide: width }];
   while (open.length > 0) {
     const { at, x, row, wide } = open.pop()!;
     const below = (children.get(at) ?? []).sort((a, b) => weight(flame.nodes[b]!) - weight(flame.nodes[a]!));
@@ -108,6 +116,7 @@ function drawn(flame: Flame, zoomed: number | null, weight: Weight, width: numbe
       left += part;
     }
   }
+  oneTabStop(root, boxes, boxes[path.length - 1]);
   root.style.height = `${depth * ROW}px`;
   return root;
 }

@@ -1,10 +1,11 @@
 // Long lists: only visible rows are in the document. Blocks of rows come from the server when they are
 // scrolled into view. The place in the address has the first visible row.
 
-import { fill, h } from "../dom";
+import { button, fill, h, name } from "../dom";
 import { counted, thousands } from "../units";
-import { encode, type Place } from "./place";
-import { head, type ColumnOf } from "./rows";
+import { messageOf } from "./api";
+import { decode, encode, type Place } from "./place";
+import { cells, head, notInFile, type ColumnOf } from "./rows";
 
 /** Rows of a block. */
 export const BLOCK = 200;
@@ -13,9 +14,9 @@ const ROW_HEIGHT = 28;
 /** Maximum height of all rows in px: browsers do not lay out more. Beyond it, a pixel is several rows. */
 const MAX_HEIGHT = 8_000_000;
 /** Number of additional rows above and below the visible ones. */
-const SPARE = 6;
+const SPARE_ROWS = 6;
 /** Delay from a scroll to the request of rows, in ms. */
-const SETTLE = 60;
+const SETTLE_DELAY = 60;
 
 /** List whose rows come from the server. */
 export interface Listing<Row> {
@@ -23,7 +24,7 @@ export interface Listing<Row> {
   /** What a row is, such as `object`. */
   noun: string;
   columns: ColumnOf<Row>[];
-  /** The rows from the place on. */
+  /** The rows of the first block, from `startOf` the place on. */
   rows: Row[];
   total: number;
   /** Number of rows that a page that is a file does not have. */
@@ -43,8 +44,7 @@ export function startOf(place: Place): number {
 /** Returns a list; a sentence if it is empty. */
 export function grid<Row>(listing: Listing<Row>): HTMLElement {
   if (listing.total === 0) return h("p", { class: "soft" }, listing.empty);
-  const left = listing.left_out ?? 0;
-  return h("div", null, new Grid(listing).element, left > 0 && h("p", { class: "soft" }, `This file does not have ${thousands(left)} more.`));
+  return h("div", null, new Grid(listing).element, notInFile(listing.left_out, listing.noun));
 }
 
 class Grid<Row> {
@@ -53,19 +53,22 @@ class Grid<Row> {
   private readonly body = h("tbody");
   private readonly count = h("p", { class: "soft", role: "status" });
   private readonly blocks = new Map<number, Row[] | "asked">();
+  /** Address without the first visible row. */
+  private readonly address: string;
+  /** Why rows are missing; null if none are. */
+  private error: unknown = null;
   /** First visible row. */
   private first: number;
   private drawing = 0;
   private settling = 0;
 
   constructor(private readonly of: Listing<Row>) {
-    const start = of.place.offset ?? 0;
-    this.first = Math.min(start, Math.max(0, of.total - 1));
-    // The rows at hand are a part of a block only if they begin one.
-    if (start % BLOCK === 0 && (of.rows.length === BLOCK || start + of.rows.length === of.total)) this.blocks.set(start / BLOCK, of.rows);
+    this.address = encode({ ...of.place, offset: 0 });
+    this.first = Math.min(of.place.offset ?? 0, Math.max(0, of.total - 1));
+    this.blocks.set(startOf(of.place) / BLOCK, of.rows);
     const table = h(
       "table",
-      { "aria-label": of.label, "aria-rowcount": of.total + 1 },
+      { "aria-rowcount": of.total + 1 },
       h("thead", null, head(of)),
       this.body,
     );
@@ -109,21 +112,21 @@ class Grid<Row> {
       });
     }
     clearTimeout(this.settling);
-    this.settling = window.setTimeout(() => this.settled(), SETTLE);
+    this.settling = window.setTimeout(() => this.settled(), SETTLE_DELAY);
   }
 
   /** Asks for rows that are missing, and notes the place. */
   private settled(): void {
-    if (!this.element.isConnected) return;
+    // The address can be that of the next view, which is not drawn yet.
+    if (!this.element.isConnected || encode({ ...decode(location.hash), offset: 0 }) !== this.address) return;
     this.draw(true);
-    const { place } = this.of;
-    history.replaceState(history.state, "", encode({ ...place, offset: this.first < this.visible ? 0 : this.first }));
+    history.replaceState(history.state, "", encode({ ...this.of.place, offset: this.first < this.visible ? 0 : this.first }));
   }
 
   private draw(asks = this.body.childElementCount === 0): void {
     const { total } = this.of;
-    const from = Math.max(0, this.first - SPARE);
-    const to = Math.min(total, this.first + this.visible + SPARE);
+    const from = Math.max(0, this.first - SPARE_ROWS);
+    const to = Math.min(total, this.first + this.visible + SPARE_ROWS);
     const room = this.height - (to - from) * ROW_HEIGHT;
     // Where a pixel is several rows, the rows are where the list is scrolled to.
     const above = total * ROW_HEIGHT <= MAX_HEIGHT ? from * ROW_HEIGHT : Math.min(room, Math.max(0, this.scroller.scrollTop - (this.first - from) * ROW_HEIGHT));
@@ -132,6 +135,10 @@ class Grid<Row> {
     rows.push(this.gap(room - above));
     fill(this.body, ...rows);
     const last = Math.min(total, this.first + Math.max(1, this.visible - 1));
+    if (this.error !== null) {
+      fill(this.count, h("span", { class: "failed" }, "Cannot read these rows: ", name(messageOf(this.error)), " "), button("Try again", { onclick: () => this.again() }));
+      return;
+    }
     fill(this.count, last - this.first >= total ? counted(total, this.of.noun) : `${thousands(this.first + 1)} to ${thousands(last)} of ${counted(total, this.of.noun)}`);
   }
 
@@ -146,17 +153,23 @@ class Grid<Row> {
     const known = this.blocks.get(block);
     if (known === undefined && asks) void this.ask(block);
     const row = Array.isArray(known) ? known[at % BLOCK] : undefined;
-    const cells = this.of.columns.map((column) => h("td", { class: column.numeric ? "n" : null }, row === undefined ? "…" : column.cell(row)));
-    return h("tr", { "aria-rowindex": at + 2, class: row === undefined ? "soft" : null }, ...cells);
+    return h("tr", { "aria-rowindex": at + 2, class: row === undefined ? "soft" : null }, ...cells(this.of.columns, row));
+  }
+
+  private again(): void {
+    this.error = null;
+    this.draw(true);
   }
 
   private async ask(block: number): Promise<void> {
     this.blocks.set(block, "asked");
     try {
       this.blocks.set(block, await this.of.load(block * BLOCK, BLOCK));
-    } catch {
-      // Asked again when it is scrolled into view again.
+      this.error = null;
+    } catch (error) {
+      // Asked again by the button, or when it is scrolled into view again.
       this.blocks.delete(block);
+      this.error = error;
     }
     if (this.element.isConnected) this.draw();
   }

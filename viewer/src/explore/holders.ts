@@ -1,29 +1,35 @@
-// What holds the objects of a class: all paths to roots, merged, as a tree that unfolds.
+// Paths from GC roots to the objects of a class, merged, as a tree that unfolds.
 
-import { h, name } from "../dom";
-import { counted, thousands } from "../units";
-import { ask, type HolderRow } from "./api";
+import { fill, h, name } from "../dom";
+import { counted } from "../units";
+import { ask, messageOf, type HolderRow, type Table } from "./api";
 
 /** Number of levels that are open at first, as long as nothing forks. */
-const OPEN = 40;
+const MAX_OPEN_LEVELS = 40;
 
 /** Returns the tree, which is asked for when it is opened. */
 export function holderTree(of: string, signal: AbortSignal): HTMLElement {
-  const list = h("div", null, h("p", { class: "soft" }, "Merging paths …"));
-  const fold = h("details", { class: "holders" }, h("summary", null, "What holds them: paths to GC roots, merged"), list);
-  const fill = async (): Promise<void> => {
+  const list = h("div");
+  const fold = h("details", { class: "holders" }, h("summary", null, "Merged paths from GC roots"), list);
+  let isKnown = false;
+  const load = async (): Promise<void> => {
+    if (!fold.open || isKnown) return;
+    isKnown = true;
+    fill(list, h("p", { class: "soft" }, "Merging paths …"));
     try {
-      list.replaceChildren(tree(await ask<HolderRow[]>("holders", { class: of }, signal)));
+      fill(list, tree(await ask<Table<HolderRow>>("holders", { class: of }, signal)));
     } catch (error) {
-      if (!signal.aborted) list.replaceChildren(h("p", { class: "failed", role: "alert" }, String(error)));
+      // Opened again, it asks again.
+      isKnown = false;
+      if (!signal.aborted) fill(list, h("p", { class: "failed", role: "alert" }, name(messageOf(error))));
     }
   };
-  fold.addEventListener("toggle", () => void fill(), { once: true });
+  fold.addEventListener("toggle", () => void load());
   return fold;
 }
 
-function tree(rows: HolderRow[]): HTMLElement {
-  if (rows.length === 0) return h("p", { class: "soft" }, "Only GC roots hold them, or nothing.");
+function tree({ rows, total, left_out }: Table<HolderRow>): HTMLElement {
+  if (rows.length === 0) return h("p", { class: "soft" }, "No object refers to them.");
   const below = new Map<number | null, number[]>();
   rows.forEach(({ above }, at) => {
     const others = below.get(above);
@@ -42,5 +48,7 @@ function tree(rows: HolderRow[]): HTMLElement {
         return h("li", null, h("details", { open: isOpen }, h("summary", null, ...words), level(at, isOpen ? open - 1 : 0)));
       }),
     );
-  return h("div", null, h("p", { class: "soft" }, `${thousands(rows.length)} references; each refers to the objects of the one above.`), level(null, OPEN));
+  const left = total + (left_out ?? 0) - rows.length;
+  const note = `${counted(rows.length, "reference")}; below each are the references to its objects.${left > 0 ? ` ${counted(left, "more reference")} are not shown.` : ""}`;
+  return h("div", null, h("p", { class: "soft" }, note), level(null, MAX_OPEN_LEVELS));
 }

@@ -1,84 +1,136 @@
 // The page of `heaptap explore`: answers come from the server that sent it, while it reads the heap.
 
 import { fill, h, name, put } from "../dom";
+import { basename } from "../names";
 import { ThemeSwitch } from "../theme";
-import { ApiError, ask, type HeapFacts, type Meta } from "./api";
+import { ApiError, ask, askAbout, messageOf, onHeapChange, type HeapFacts, type Meta } from "./api";
 import { Explorer } from "./explorer";
 import { encode } from "./place";
 
-/** Interval of requests for the state, in ms: often while the heap is read, then to show that the page is open. */
-const SOON = 250;
-const BEAT = 20_000;
+/** Intervals of requests for the state in ms: while the heap is read, after a failure, and to show that
+ * the page is open. */
+const READING_INTERVAL = 250;
+const RETRY_INTERVAL = 2000;
+const OPEN_INTERVAL = 20_000;
+/** Number of failures after which heaptap has ended. */
+const MAX_FAILURES = 3;
+/** Delay from the last choice of a dump to its reading in ms: arrow keys choose every dump on their way. */
+const CHOICE_DELAY = 400;
 
 class Page {
   private readonly title = h("h1", null, "Java heap");
   private readonly facts = h("span", { class: "facts" });
-  private readonly dumps = h("span");
+  private readonly dumps = h("select", { "aria-label": "Dump", hidden: true });
   private readonly state = h("span", { class: "tag", role: "status" });
   private readonly explorer = new Explorer(h("main"));
-  private beating = 0;
+  private timer = 0;
+  private choosing = 0;
+  private failures = 0;
+  /** Number of the last request for the state; answers to earlier ones are late. */
+  private turn = 0;
+  /** Heap that the header describes. */
+  private described = "";
 
   constructor(root: HTMLElement) {
     const theme = new ThemeSwitch(() => undefined);
-    put(root, h("header", { class: "top" }, this.title, this.dumps, this.facts, this.state, h("span", { class: "gap" }), this.explorer.search, theme.button), this.explorer.element);
+    const skip = h("a", { class: "skip", href: location.hash || "#/", onclick: (event) => {
+      event.preventDefault();
+      this.explorer.focus();
+    } }, "Skip to the content");
+    put(root, h("header", { class: "top" }, skip, this.title, this.dumps, this.facts, this.state, h("span", { class: "gap" }), this.explorer.search, theme.button), this.explorer.element);
+    this.dumps.addEventListener("change", () => {
+      clearTimeout(this.choosing);
+      this.choosing = window.setTimeout(() => void this.choose(Number(this.dumps.value)), CHOICE_DELAY);
+    });
     window.addEventListener("hashchange", () => void this.explorer.show());
     document.addEventListener("keydown", (event) => {
       if (this.explorer.key(event)) event.preventDefault();
     });
+    onHeapChange(() => void this.beat());
+    void this.explorer.show();
     void this.beat();
   }
 
   /** Asks for the state, again and again. */
   private async beat(): Promise<void> {
-    let wait = BEAT;
+    const turn = ++this.turn;
+    clearTimeout(this.timer);
+    let wait: number;
     try {
       const meta = await ask<Meta>("meta");
-      const known = this.explorer.meta;
-      const isFirst = known?.heap == null && meta.heap !== null;
-      const isSized = known?.reachable == null && meta.reachable !== null;
-      const isCompared = known?.before == null && meta.before !== null;
-      const isFailed = known?.error == null && meta.error !== null;
-      this.explorer.meta = meta;
-      this.describe(meta);
-      if (isFirst || isSized || isCompared || isFailed) void this.explorer.show();
-      if ((meta.heap === null && meta.error === null) || meta.step !== "") wait = SOON;
+      if (turn !== this.turn) return;
+      this.failures = 0;
+      this.receive(meta);
+      const isReading = (meta.heap === null && meta.error === null) || meta.step !== "";
+      wait = isReading ? READING_INTERVAL : Math.min(OPEN_INTERVAL, (1000 * (meta.idle_seconds ?? Infinity)) / 3);
     } catch (error) {
-      this.state.textContent = error instanceof ApiError ? error.message : "heaptap has ended; start `heaptap explore` again";
-      this.state.className = "tag bad";
-      if (!(error instanceof ApiError)) return;
+      if (turn !== this.turn) return;
+      this.failures += 1;
+      const hasEnded = this.failures >= MAX_FAILURES;
+      wait = hasEnded ? OPEN_INTERVAL : RETRY_INTERVAL;
+      if (error instanceof ApiError) this.say(error.message, true);
+      else if (hasEnded) this.say("heaptap has ended; start it again", true);
     }
-    this.beating = window.setTimeout(() => void this.beat(), wait);
+    this.timer = window.setTimeout(() => void this.beat(), wait);
+  }
+
+  private receive(meta: Meta): void {
+    const known = this.explorer.meta;
+    const isOther = known?.generation !== meta.generation || known?.heap?.number !== meta.heap?.number;
+    if (isOther) {
+      askAbout(meta.generation);
+      this.explorer.forget();
+    }
+    const isFailed = known?.error == null && meta.error !== null;
+    const isLater = (known?.reachable == null && meta.reachable !== null) || (known?.before == null && meta.before !== null);
+    this.explorer.meta = meta;
+    this.describe(meta);
+    if (isOther || isFailed) void this.explorer.show();
+    else if (isLater) void this.explorer.refresh();
+  }
+
+  /** Shows what heaptap does; an empty text hides it. */
+  private say(text: string, isBad = false): void {
+    if (this.state.textContent !== text) this.state.textContent = text;
+    this.state.className = isBad ? "tag bad" : "tag";
+    this.state.hidden = text === "";
   }
 
   private describe(meta: Meta): void {
-    this.state.textContent = meta.step || "all indices are built";
-    this.state.hidden = meta.step === "" && meta.heap !== null;
-    const heap = meta.heap;
-    if (!heap) return;
-    fill(this.title, name(heap.process ?? heap.path));
-    fill(this.dumps, ...this.others(heap));
-    const words = [heap.process ? heap.path : null, heap.label, heap.time, heap.source === "hprof" ? "HPROF" : "heap graph"];
+    const { heap, before } = meta;
+    this.say(meta.step);
+    const described = JSON.stringify([heap, before, meta.generation]);
+    if (!heap || described === this.described) return;
+    this.described = described;
+    this.dumps.hidden = heap.dumps < 2;
+    fill(this.dumps, ...Array.from({ length: heap.dumps }, (_, at) => h("option", { value: at + 1, selected: at + 1 === heap.number }, `Dump ${at + 1} of ${heap.dumps}`)));
+    const title = before ? `${dumpTitle(before)} → ${dumpTitle(heap)}` : (heap.process ?? heap.path);
+    const words = [before ? heap.process : null, before || heap.process ? heap.path : null, heap.label, heap.time, heap.source === "hprof" ? "HPROF" : "heap graph"];
+    fill(this.title, name(title));
     fill(this.facts, ...words.filter((word) => word !== null).map((word) => h("span", null, name(word!))));
-    document.title = `${heap.process ?? heap.path} – heaptap`;
-  }
-
-  /** Returns what chooses another dump of the process, if there are several. */
-  private others(heap: HeapFacts): HTMLElement[] {
-    if (heap.dumps < 2) return [];
-    const options = Array.from({ length: heap.dumps }, (_, at) => h("option", { value: at + 1, selected: at + 1 === heap.number }, `Dump ${at + 1} of ${heap.dumps}`));
-    const choice = h("select", { "aria-label": "Dump" }, ...options);
-    choice.addEventListener("change", () => void this.choose(Number(choice.value)));
-    return [choice];
+    document.title = `${title} – heaptap`;
   }
 
   private async choose(number: number): Promise<void> {
+    try {
+      await ask("show", { number });
+    } catch (error) {
+      // The state below has the reason, or the heap that another page chose.
+      if (error instanceof ApiError && !error.isOtherHeap) this.say(messageOf(error), true);
+    }
+    this.described = "";
     this.explorer.forget();
-    await ask("show", { number });
-    location.hash = encode({ view: "overview" });
-    clearTimeout(this.beating);
+    const overview = encode({ view: "overview" });
+    if (location.hash === overview) void this.explorer.show();
+    else location.hash = overview;
     void this.beat();
   }
+}
 
+/** Returns the short name of a dump: its file, and its label or number if the file has several. */
+export function dumpTitle(heap: HeapFacts): string {
+  const which = heap.label ?? (heap.dumps > 1 ? String(heap.number) : null);
+  return basename(heap.path) + (which === null ? "" : ` @${which}`);
 }
 
 const root = document.getElementById("heaptap-app");

@@ -1,6 +1,6 @@
 // The page as a file: answers that it has instead of a server.
 
-import type { ChangedClass, ClassRow, Found, FoundRow, ObjectRow, Size, Table } from "./api";
+import type { ChangedClass, ClassRow, Found, FoundRow, ObjectRow, Size, Table } from "./answers";
 
 /** What the file has, and how to see the rest. */
 export interface Kept {
@@ -60,11 +60,12 @@ function part(operation: string, whole: Table<unknown>, values: Values): Table<u
   const measure = MEASURES[operation]?.[sort];
   if (measure || sort === "name") {
     rows.sort((a, b) => (measure ? measure(b) - measure(a) : 0) || (named(a) < named(b) ? -1 : named(a) > named(b) ? 1 : 0));
-    if (values.reverse) rows.reverse();
   }
+  const leftOut = whole.total - whole.rows.length;
+  // A list that is not whole has one order only.
+  if (values.reverse && leftOut === 0) rows.reverse();
   const offset = Number(values.offset ?? 0);
   const limit = Number(values.limit ?? 100);
-  const leftOut = whole.total - whole.rows.length;
   return { total: rows.length, rows: rows.slice(offset, offset + limit), ...(leftOut > 0 ? { left_out: leftOut } : {}) };
 }
 
@@ -94,5 +95,5 @@ function found(known: Found, text: string): Found {
   const wanted = text.toLowerCase();
   const of = (row: FoundRow): string => (row.text ?? (row as ObjectRow).name).toLowerCase();
   const rows = known.rows.filter((row) => of(row).includes(wanted));
-  return { total: known.rows.length, next: null, rows };
+  return { total: known.total, next: null, rows, left_out: known.total - known.rows.length };
 }

@@ -3,7 +3,7 @@
 
 export interface Place {
   view: View;
-  /** Object ID. */
+  /** Object ID; signature of a leak; index of the box of a flame graph. */
   id?: string;
   /** Class whose objects are listed. */
   class?: string;
@@ -12,6 +12,8 @@ export interface Place {
   sort?: string;
   reverse?: boolean;
   filter?: string;
+  /** SQL statement. */
+  sql?: string;
   offset?: number;
 }
 
@@ -58,7 +60,7 @@ export function decode(hash: string): Place {
   const place: Place = { view: known };
   if (id) place.id = safely(id);
   const query = new URLSearchParams(words);
-  for (const name of ["class", "by", "sort", "filter"] as const) {
+  for (const name of ["class", "by", "sort", "filter", "sql"] as const) {
     const value = query.get(name);
     if (value) place[name] = value;
   }

@@ -1,78 +1,77 @@
 // Search in long lists: the server answers with what it found in a moment, and the page asks on until
 // there is a screenful.
 
-import { button, fill, h, name, put } from "../dom";
+import { fill, h, name, put } from "../dom";
 import { counted, thousands } from "../units";
-import { ask, type Found, type FoundRow } from "./api";
+import { ask, kept, type Found, type FoundRow } from "./api";
+import { MoreButton } from "./more";
 import type { Place } from "./place";
-import { head, objectColumns, PAGE_ROWS, type ColumnOf } from "./rows";
+import { cells, head, objectColumns, PAGE_ROWS, wide, type ColumnOf } from "./rows";
 
 type List = "objects" | "strings" | "arrays";
 
 const TITLES: Record<List, string> = { objects: "Objects", strings: "Strings", arrays: "Arrays" };
+/** Time in which the first rows are shown with the view; a rare text is searched for on the page. In ms. */
+const FIRST_ROWS_TIMEOUT = 300;
 
 /** Returns the objects of a list that match the place's text: strings by text, others by class. */
 export async function search(list: List, place: Place, signal: AbortSignal): Promise<HTMLElement> {
   const body = h("tbody");
   const state = h("p", { class: "soft", role: "status" });
-  const more = button("Show more", { onclick: () => void next() });
+  const columns = columnsOf(list);
   let from: number | null = 0;
   let total = 0;
+  let leftOut = 0;
   let shown = 0;
-  const columns = columnsOf(list);
 
   /** Asks until there are as many rows more as on a page, or the list ends. */
   async function next(): Promise<void> {
-    more.disabled = true;
     const goal = shown + PAGE_ROWS;
     while (from !== null && shown < goal && !signal.aborted) {
       const found: Found = await ask<Found>("search", { in: list, text: place.filter, from, limit: goal - shown }, signal);
-      put(body, ...found.rows.map((row) => h("tr", null, ...columns.map((column) => h("td", { class: column.numeric ? "n" : null }, column.cell(row))))));
+      put(body, ...found.rows.map((row) => h("tr", null, ...cells(columns, row))));
       shown += found.rows.length;
-      total = found.total;
-      from = found.next;
+      ({ total, next: from } = found);
+      leftOut = found.left_out ?? 0;
       describe(from !== null && shown < goal);
     }
-    describe(false);
-    more.disabled = false;
   }
 
   function describe(isSearching: boolean): void {
-    const of = counted(total, list.slice(0, -1));
-    const looked = from === null ? of : `the first ${thousands(from)} of ${of}`;
-    if (place.filter) fill(state, isSearching ? "Searching … " : "", `${thousands(shown)} found in ${looked}`);
-    else fill(state, from === null ? of : `${thousands(shown)} of ${of}`);
-    more.hidden = from === null;
+    const all = counted(total, list.slice(0, -1));
+    const end = from ?? total - leftOut;
+    const searched = end < total ? `the ${from === null ? "largest" : "first"} ${thousands(end)} of ${all}` : all;
+    if (place.filter) fill(state, isSearching ? "Searching … " : "", `${thousands(shown)} found in ${searched}`);
+    else fill(state, shown < total ? `${thousands(shown)} of ${all}` : all, leftOut > 0 && ". This file does not have the others.");
+    more.button.hidden = from === null;
   }
 
-  // The first rows are shown with the view; a rare text is searched for on the page.
-  const started = next();
-  await Promise.race([started, new Promise((later) => setTimeout(later, 300))]);
-  started.catch((error: unknown) => {
-    if (!signal.aborted) fill(state, String(error));
-  });
-  const by = list === "strings" ? "text contains" : "class contains";
+  const more = new MoreButton(next, signal);
+  await Promise.race([more.run(), new Promise((later) => setTimeout(later, FIRST_ROWS_TIMEOUT))]);
   return h(
     "div",
     null,
-    h("h2", null, TITLES[list], ...(place.filter ? [` whose ${by} “`, name(place.filter), "”"] : [", by retained size"])),
-    h(
-      "div",
-      { class: "paged" },
-      h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": TITLES[list] }, h("table", { "aria-label": TITLES[list] }, h("thead", null, head({ columns, place, sort: "" })), body)),
-    ),
+    h("h2", null, ...(place.filter ? [`${matching(list)} “`, name(place.filter), "”"] : [`${TITLES[list]}, by retained size`])),
+    h("div", { class: "paged" }, wide(TITLES[list], head({ columns, place, sort: "" }), body)),
     state,
-    more,
+    more.element,
   );
+}
+
+/** Returns what is found. A file has only the beginning of strings. */
+function matching(list: List): string {
+  if (list !== "strings") return `${TITLES[list]} whose class contains`;
+  return kept() ? "Strings whose first 120 characters contain" : "Strings whose text contains";
 }
 
 function columnsOf(list: List): ColumnOf<FoundRow>[] {
   const length: ColumnOf<FoundRow> = {
     title: "Length",
     numeric: true,
+    minor: true,
     hint: list === "strings" ? "Number of characters" : "Number of elements",
     cell: (row) => (row.length === null ? "" : thousands(row.length)),
   };
   const [object, ...sizes] = objectColumns<FoundRow>(false);
-  return [object!, ...(list === "objects" ? [] : [length]), ...sizes, { title: "Heap", cell: (row) => row.heap }];
+  return [object!, ...(list === "objects" ? [] : [length]), ...sizes, { title: "Heap", minor: true, cell: (row) => row.heap }];
 }

@@ -1,23 +1,29 @@
 // SQL over the tables of `heaptap query`. Rows link to objects.
 
-import { button, fill, h, name } from "../dom";
+import { button, fill, h, name, sentence } from "../dom";
 import { counted, thousands } from "../units";
-import { ask, type SqlRows, type SqlValue } from "./api";
+import { ask, messageOf, type SqlRows, type SqlValue } from "./api";
 import { encode, type Place } from "./place";
+import { choices } from "./rows";
 
 const EXAMPLES: [string, string][] = [
-  ["Largest objects", "SELECT address, class, retained_bytes FROM heaptap_java_object ORDER BY retained_bytes DESC LIMIT 20"],
-  ["Classes", "SELECT * FROM heaptap_java_class ORDER BY retained_bytes DESC LIMIT 50"],
+  ["Largest objects", "SELECT address, class, retained_bytes, retained_native_bytes FROM heaptap_java_object ORDER BY retained_bytes + retained_native_bytes DESC LIMIT 20"],
+  ["Classes", "SELECT * FROM heaptap_java_class ORDER BY retained_bytes + retained_native_bytes DESC LIMIT 50"],
   ["Long strings", "SELECT address, length(text) AS length, text FROM heaptap_java_object WHERE class = 'java.lang.String' ORDER BY length DESC LIMIT 20"],
   ["Tables", "SELECT name FROM sqlite_master ORDER BY name"],
+  ["Columns of a table", "SELECT name, type FROM pragma_table_info('heaptap_java_object')"],
 ];
 
 /** Returns the view; the statement is a part of the place, so that a link has it. */
 export async function sqlView(place: Place, signal: AbortSignal): Promise<HTMLElement> {
   const field = h("textarea", { rows: 5, spellcheck: "false", "aria-label": "SQL" });
-  field.value = place.filter ?? EXAMPLES[0]![1];
+  field.value = place.sql ?? EXAMPLES[0]![1];
   const run = (): void => {
-    const next = encode({ view: "sql", filter: field.value });
+    if (field.value.trim() === "") {
+      fill(result, h("p", { class: "soft" }, "Enter a statement."));
+      return;
+    }
+    const next = encode({ view: "sql", sql: field.value });
     if (next === location.hash) void show(field.value);
     else location.hash = next;
   };
@@ -27,21 +33,21 @@ export async function sqlView(place: Place, signal: AbortSignal): Promise<HTMLEl
       run();
     }
   });
-  const result = h("div", { role: "status" });
+  const result = h("div");
   const show = async (sql: string): Promise<void> => {
-    fill(result, h("p", { class: "soft" }, "Running …"));
+    fill(result, h("p", { class: "soft", role: "status" }, "Running …"));
     try {
       fill(result, table(await ask<SqlRows>("sql", { sql }, signal)));
     } catch (error) {
-      if (!signal.aborted) fill(result, h("p", { class: "failed", role: "alert" }, name(error instanceof Error ? error.message : String(error))));
+      if (!signal.aborted) fill(result, h("p", { class: "failed", role: "alert" }, name(messageOf(error))));
     }
   };
-  if (place.filter) void show(place.filter);
+  if (place.sql) void show(place.sql);
   return h(
     "div",
     { class: "sql" },
-    h("p", { class: "soft" }, "The tables are those of `heaptap query`: docs/reference/sql.md lists them."),
-    h("nav", { class: "choices", "aria-label": "Examples" }, ...EXAMPLES.map(([title, sql]) => h("a", { href: encode({ view: "sql", filter: sql }) }, title))),
+    h("p", { class: "soft" }, sentence("The tables are those of `heaptap query`. `retained_bytes` does not include native bytes, which are in `retained_native_bytes`. The other views show the sum of both as retained.")),
+    choices("Examples", EXAMPLES.map(([title, sql]) => [title, { view: "sql", sql }, sql === place.sql])),
     field,
     h("p", null, button("Run", { onclick: run }), h("span", { class: "soft" }, " Ctrl+Enter")),
     result,
@@ -55,13 +61,14 @@ function table(of: SqlRows): HTMLElement {
     const isNumber = typeof value === "number" || (typeof value === "object" && value !== null);
     return h("td", { class: isNumber && !isAddress[at] ? "n" : null }, shown(value, isAddress[at]!));
   };
+  const isNumeric = (at: number): boolean => !isAddress[at] && of.rows.some((row) => row[at] !== null) && of.rows.every((row) => row[at] === null || typeof row[at] !== "string");
   return h(
     "div",
     { class: "paged" },
     h(
       "p",
       { class: "soft" },
-      of.is_cut ? `The first ${thousands(of.rows.length)} rows. ` : `${counted(of.rows.length, "row")}. `,
+      h("span", { role: "status" }, of.is_cut ? `The first ${thousands(of.rows.length)} rows. ` : `${counted(of.rows.length, "row")}. `),
       copy("Copy as TSV", of, "\t"),
       " ",
       copy("Copy as CSV", of, ","),
@@ -71,8 +78,8 @@ function table(of: SqlRows): HTMLElement {
       { class: "grid", tabindex: 0, role: "region", "aria-label": "Result" },
       h(
         "table",
-        { "aria-label": "Result" },
-        h("thead", null, h("tr", null, ...of.columns.map((column) => h("th", { scope: "col" }, name(column))))),
+        null,
+        h("thead", null, h("tr", null, ...of.columns.map((column, at) => h("th", { scope: "col", class: isNumeric(at) ? "n" : null }, name(column))))),
         h("tbody", null, ...of.rows.map((row) => h("tr", null, ...row.map(cell)))),
       ),
     ),
@@ -82,16 +89,19 @@ function table(of: SqlRows): HTMLElement {
 function shown(value: SqlValue, isAddress: boolean): Node | string {
   if (value === null) return h("span", { class: "soft" }, "NULL");
   if (typeof value === "object") return h("a", { href: encode({ view: "object", id: value.object }) }, String(value.value));
-  if (isAddress) {
-    const id = `0x${BigInt.asUintN(64, BigInt(value)).toString(16)}`;
-    return h("a", { href: encode({ view: "object", id }) }, id);
-  }
-  return name(String(value));
+  const id = isAddress ? addressOf(value) : null;
+  return id === null ? name(String(value)) : h("a", { href: encode({ view: "object", id }) }, id);
+}
+
+/** Returns an address in hexadecimal digits; null for other values. SQLite has signed integers. */
+function addressOf(value: number | string): string | null {
+  return /^-?\d+$/.test(String(value)) ? `0x${BigInt.asUintN(64, BigInt(value)).toString(16)}` : null;
 }
 
 /** Returns the text of a value in a file. */
-function plain(value: SqlValue): string {
+function plain(value: SqlValue, isAddress: boolean): string {
   if (value === null) return "";
+  if (isAddress && typeof value !== "object") return addressOf(value) ?? String(value);
   return String(typeof value === "object" ? value.value : value);
 }
 
@@ -104,10 +114,10 @@ function copy(title: string, of: SqlRows, separator: "\t" | ","): HTMLElement {
   };
   const made = button(title, {
     onclick: () => {
-      const lines = [of.columns, ...of.rows.map((row) => row.map(plain))].map((line) => line.map(field).join(separator));
+      const lines = [of.columns, ...of.rows.map((row) => row.map((value, at) => plain(value, of.columns[at] === "address")))].map((line) => line.map(field).join(separator));
       navigator.clipboard.writeText(`${lines.join("\n")}\n`).then(
         () => (made.textContent = "Copied"),
-        () => (made.textContent = "The browser does not allow it"),
+        () => (made.textContent = "Cannot copy: the browser denied access to the clipboard"),
       );
     },
   });

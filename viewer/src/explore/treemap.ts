@@ -4,7 +4,8 @@
 import { h } from "../dom";
 import { sanitize } from "../names";
 import { bytes } from "../units";
-import type { Cell } from "./api";
+import { answers, type Cell } from "./api";
+import { oneTabStop } from "./boxes";
 import { encode } from "./place";
 
 interface Box {
@@ -24,11 +25,15 @@ const TITLE = 15;
 
 /** Returns the rectangles of a treemap of that size. */
 export function treemap(cells: Cell[], width: number, height: number): HTMLElement {
-  const root = h("div", { class: "treemap", style: null });
+  const root = h("div", { class: "treemap", role: "group", "aria-label": "Treemap of retained sizes: arrow keys move, Enter opens" });
+  const boxes: HTMLElement[] = [];
   root.style.height = `${height}px`;
   const below = new Map<number, number[]>();
   cells.forEach((cell, at) => {
-    if (cell.above !== null) below.set(cell.above, [...(below.get(cell.above) ?? []), at]);
+    if (cell.above === null) return;
+    const siblings = below.get(cell.above);
+    if (siblings) siblings.push(at);
+    else below.set(cell.above, [at]);
   });
   const draw = (at: number, box: Box, depth: number): void => {
     const children = below.get(at) ?? [];
@@ -41,18 +46,26 @@ export function treemap(cells: Cell[], width: number, height: number): HTMLEleme
       if (child < 0 || part.width < MIN_SIDE || part.height < MIN_SIDE) continue;
       const of = cells[child]!;
       const label = `${sanitize(of.name ?? "")} ${bytes(of.bytes)}`;
-      const element = h("a", { class: `cell depth-${depth % 4}`, href: encode({ view: "dominators", id: of.id! }), title: label, "aria-label": label });
+      const element = h("a", { class: `cell depth-${depth % 4}`, href: addressOf(of.id!), title: label, "aria-label": label });
       Object.assign(element.style, { left: `${part.x}px`, top: `${part.y}px`, width: `${part.width}px`, height: `${part.height}px` });
       const hasLabel = part.width >= LABEL.width && part.height >= LABEL.height;
       if (hasLabel) element.append(h("span", null, label));
       root.append(element);
+      boxes.push(element);
       const title = hasLabel ? TITLE : EDGE;
       const inner = { x: part.x + EDGE, y: part.y + title, width: part.width - 2 * EDGE, height: part.height - title - EDGE };
       if (inner.width >= MIN_SIDE && inner.height >= MIN_SIDE) draw(child, inner, depth + 1);
     }
   };
   if (cells.length > 0) draw(0, { x: 0, y: 0, width, height }, 0);
+  oneTabStop(root, boxes);
   return root;
+}
+
+/** Returns the address of what an object dominates, or of the object; null if the page has neither. */
+function addressOf(id: string): string | null {
+  if (answers("objects", { dominated: id })) return encode({ view: "dominators", id });
+  return answers("object", { id }) ? encode({ view: "object", id }) : null;
 }
 
 /** Divides a rectangle by bytes, in rows whose parts are about square, largest first. */
