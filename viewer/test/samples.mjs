@@ -105,19 +105,19 @@ export function javaHeap() {
   const bitmap = objectRow("0x12d0", "android.graphics.Bitmap", 80, 8_000_400);
   const unknown = { status: "unknown", certainty: "confirmed", reason: "" };
   const leaking = { status: "leaking", certainty: "confirmed", reason: "mDestroyed is true" };
-  const object = (row, more) => ({ ...row, superclasses: ["java.lang.Object"], heap: "app", root: null, dominators: [], depth: 0, length: null, referrers: 1, allocated_at: [], bitmap: null, verdict: unknown, ...more });
+  const object = (row, more) => ({ ...row, class: row.name, superclasses: ["java.lang.Object"], heap: "app", root: null, dominators: [], depth: 0, length: null, referrers: 1, allocated_at: [], bitmap: null, verdict: unknown, ...more });
   const byClass = [
     classRow("com.example.app.MainActivity", 3, 3000, 0, 9_000_000),
     classRow("android.graphics.Bitmap", 5, 400, 8_000_000, 8_000_400),
     classRow("byte[]", 7, 700_000, 0, 700_000),
     classRow("java.lang.String", 90, 3600, 0, 10_000),
   ];
-  const nothing = { count: 0, wasted_bytes: 0, groups: [] };
+  const nothing = { wasted_bytes: 0, groups: [] };
   const flame = { nodes: [{ above: null, name: 0, root: "sticky class", is_native: false, own_count: 3, own_bytes: 3000, count: 105, bytes: 9_000_000 }, { above: 0, name: 1, root: null, is_native: false, own_count: 5, own_bytes: 400, count: 5, bytes: 8_000_400 }], names: ["com.example.app.MainActivity", "android.graphics.Bitmap"], count: 105, bytes: 9_000_000, left_out: 0, is_folded: false };
-  const step = (id, name, status, reference, suspect) => ({ id, class: name, status, reason: "", reference, suspect });
+  const step = (id, name, status, reference, suspect) => ({ id, class: name, shape: "instance", status, reason: "", reference, declared_in: null, suspect });
   const answers = {
     "kept?": { objects: 2, command: "heaptap explore dump" },
-    "meta?": { step: "", built: [], heap: heapFacts("dump"), out_of_memory: null, before: null, change: null, error: null, contents: false, sql: false, objects: 120, classes: 4, roots: 2, reachable: size(1_000_000, 8_000_000, 105), version: "0" },
+    "meta?": { step: "", heap: heapFacts("dump"), out_of_memory: null, before: null, change: null, error: null, contents: false, sql: false, objects: 120, classes: 4, roots: 2, reachable: size(1_000_000, 8_000_000, 105) },
     "classes?by=class": table(byClass),
     "classes?by=package": table([classRow("com.example.app", 3, 3000, 0, 9_000_000)]),
     "classes?by=superclass": table(byClass),
@@ -136,7 +136,7 @@ export function javaHeap() {
     "referrers?id=0x12d0": table([{ ...activity, reference: "MainActivity.mBitmap" }]),
     "path?id=0x12c0": { root: "sticky class", steps: [{ ...activity, reference: null, left_out: 0, verdict: leaking }], length: 1 },
     "path?id=0x12d0": { root: "sticky class", steps: [{ ...activity, reference: null, left_out: 0, verdict: leaking }, { ...bitmap, reference: "MainActivity.mBitmap", left_out: 0, verdict: unknown }], length: 2 },
-    "holders?class=com.example.app.MainActivity": [{ above: null, name: "java.lang.String.mContext", count: 1, root: null }, { above: 0, name: "app.Keeper.LIST", count: 1, root: "sticky class" }],
+    "holders?class=com.example.app.MainActivity": { total: 5, rows: [{ above: null, name: "java.lang.String.mContext", count: 1, root: null }, { above: 0, name: "app.Keeper.LIST", count: 1, root: "sticky class" }] },
     "treemap?": { cells: [{ ...activity, above: null, bytes: 8_100_000, own_bytes: 1000, rest: 0, rest_bytes: 0 }] },
     "flame?tree=paths": flame,
     "flame?tree=dominators": flame,
@@ -162,7 +162,7 @@ export function javaHeap() {
       ],
       not_analyzed: [],
     },
-    "waste?": { wasted_bytes: 0, strings: nothing, arrays: nothing, bitmaps: nothing, collections: [], oversized_collections: [], sparse_arrays: [], boxed: [], not_analyzed: [] },
+    "waste?": { wasted_bytes: 0, strings: nothing, arrays: nothing, bitmaps: nothing, collections: [], oversized_collections: [], sparse_arrays: [], sparse_array_bytes: 0, boxed: [], not_analyzed: [] },
   };
   return { name: "com.example.app", leaks: [{ class: "com.example.app.MainActivity", retained: 9_000_000 }], store: answers };
 }

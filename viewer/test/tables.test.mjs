@@ -152,10 +152,11 @@ test("25b: a Java heap is explored with the answers of the page; other tabs keep
   await explored(page, "1 row");
   assert.deepEqual(await names(), ["com.example.app.MainActivity"]);
   await page.locator(".explored .grid tbody a").first().click();
-  await explored(page, "What holds them");
-  await page.getByText("What holds them").click();
+  await explored(page, "Merged paths");
+  await page.getByText("Merged paths").click();
   await explored(page, "mContext");
   assert.match(await page.locator(".holders").textContent(), /java\.lang\.String\.mContext.*app\.Keeper\.LIST 1 object GC root: sticky class/s);
+  assert.match(await page.locator(".holders").textContent(), /2 references; .* 3 more references are not shown/);
   await page.getByRole("link", { name: "com.example.app.MainActivity" }).first().click();
   await explored(page, "mDestroyed is true");
   await page.getByRole("tab", { name: "Flame graph" }).click();
@@ -164,38 +165,48 @@ test("25b: a Java heap is explored with the answers of the page; other tabs keep
   await explored(page, "mDestroyed is true");
   await page.getByRole("button", { name: /^Leaked: com/ }).click();
   await explored(page, "Clear the reference in onDestroy");
-  assert.equal(await page.locator(".leaks .suspect").textContent(), " → mContext");
+  assert.equal(await page.locator(".leaks .suspect").textContent(), "String.mContext");
   assert.deepEqual(page.told.errors, []);
   await page.close();
 });
 
-test("25c: with two Java heaps, the page opens on what changed", async () => {
+test("25c: with two Java heaps, the page opens on what grew", async () => {
   const page = await chromium.open(encode({ java: [javaHeap(), comparedHeap()] }));
+  await explored(page, "What grew");
+  assert.match(await page.locator(".grown").textContent(), /since before\.hprof.*new destroyed Activity: com\.example\.app\.MainActivity0 → 20 B → 8\.6 MiB.*app\.Event100 → 180\+80\.0 KiB/s);
+  // A class without a list in the file does not have a link.
+  assert.equal(await page.locator(".grown").getByRole("link", { name: "app.Event" }).count(), 0);
+  await page.getByRole("link", { name: "destroyed Activity: com.example.app.MainActivity" }).first().click();
+  await explored(page, "Clear the reference in onDestroy");
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), "confirmed destroyed Activity: com.example.app.MainActivity");
+  await page.getByRole("link", { name: "Compare" }).click();
   await explored(page, "Classes that changed");
   const cells = (column) => page.locator(".explored .grid tbody tr:not([aria-hidden])").evaluateAll((rows, column) => rows.map((row) => row.cells[column].textContent), column);
   assert.equal(await inApp(page, (app) => app.state.java), 1, "not the one before");
   assert.match(await page.locator(".explored").textContent(), /\+512\.0 KiB in \+80 objects since before\.hprof/);
   assert.deepEqual(await cells(0), ["app.Event grown", "byte[] new", "app.Cache shrunk"]);
-  assert.deepEqual(await cells(4), ["+585.9 KiB", "", ""]);
-  assert.match(await page.locator("table[aria-label=Leaks]").textContent(), /new destroyed Activity: com\.example\.app\.MainActivity0 → 2/);
-  assert.match(await page.locator("table[aria-label='Dominator tree']").textContent(), /class app\.Keeper grown.*app\.Event grown\+80\+80\.0 KiB/s);
-  await page.locator(".explored .grid thead").getByRole("link", { name: "Change" }).click();
+  assert.deepEqual(await cells(4), ["+585.9 KiB", "–", "–"]);
+  assert.match(await page.locator(".wide[aria-label=Leaks]").textContent(), /new destroyed Activity: com\.example\.app\.MainActivity0 → 2/);
+  assert.match(await page.locator(".wide[aria-label='Dominator tree']").textContent(), /class app\.Keeper grown.*app\.Event grown\+80\+80\.0 KiB/s);
+  await page.locator(".explored .grid thead").getByRole("link", { name: "Objects" }).click();
   await page.waitForURL(/compare.*sort=count/);
   await explored(page, "Classes that changed");
   assert.deepEqual(await cells(2), ["+80", "+7", "−5"]);
-  await page.getByRole("combobox", { name: "Java heap" }).selectOption("0");
+  await page.getByRole("combobox", { name: "Heap dump" }).selectOption("0");
   await explored(page, "Largest classes");
   assert.equal(await page.getByRole("link", { name: "Compare" }).count(), 0);
   // The heap of another process has the same number and file.
   await page.getByRole("link", { name: "Flame graph" }).click();
   await explored(page, "com.example.app.MainActivity");
-  await page.getByRole("combobox", { name: "Java heap" }).selectOption("1");
-  await explored(page, "Classes that changed");
+  await page.getByRole("combobox", { name: "Heap dump" }).selectOption("1");
+  await explored(page, "What grew");
   await page.getByRole("link", { name: "Flame graph" }).click();
   await explored(page, "app.Keeper");
   await page.goBack();
+  await explored(page, "What grew");
+  await page.locator(".tabs").getByRole("link", { name: "Compare" }).click();
   await explored(page, "Classes that changed");
-  // What is typed on the first view is searched for there.
+  // What is typed on a list is searched for there.
   await page.locator(".explorer-search").fill("cache");
   await page.waitForURL(/#\/compare\?.*filter=cache/);
   await explored(page, "1 row");
