@@ -214,3 +214,41 @@ test("25c: with two Java heaps, the page opens on what grew", async () => {
   assert.deepEqual(page.told.errors, []);
   await page.close();
 });
+
+test("25d: a file says what it does not have, and has no links to it", async () => {
+  const heap = javaHeap();
+  const [activity] = heap.store["objects?"].rows;
+  const bitmap = { width: 4, height: 4, density: null, pixel_bytes: 64, is_estimated: false, storage: "java", format: "ARGB_8888", equal: 2 };
+  heap.store["objects?"].total = 105;
+  heap.store["meta?"].contents = true;
+  heap.store["bitmaps?"] = { total: 700, rows: [{ ...heap.store["object?id=0x12d0"], bitmap, held_by: activity }] };
+  heap.store["search?in=strings"] = { total: 48_000, next: 1, rows: [{ ...activity, id: "0x99", name: "java.lang.String", text: "hello", length: 5, heap: "app" }] };
+  heap.store["leaks?"].groups_total = 5;
+  const page = await chromium.open(encode({ java: [heap] }));
+  const go = async (place, text) => {
+    await page.evaluate((place) => (location.hash = place), place);
+    await explored(page, text);
+  };
+  const text = () => page.locator(".explored").textContent();
+  const links = (name) => page.locator(".explored").getByRole("link", { name }).count();
+  await explored(page, "All 5 groups of leaks");
+  await go("#/leaks", "4 more groups of leaks are not shown");
+  await go("#/objects", "All objects");
+  assert.match(await text(), /This file does not have 103 more objects\./);
+  assert.equal(await page.locator("th a").count(), 0, "a part of a list has one order");
+  await go("#/objects?filter=bitmap", "Objects whose class contains");
+  assert.deepEqual(await page.locator(".grid tbody .object a").allTextContents(), ["android.graphics.Bitmap"]);
+  await go("#/bitmaps", "1 bitmap");
+  assert.match(await text(), /2 equal.*This file does not have 699 more bitmaps\./s);
+  assert.equal(await links("2 equal"), 0);
+  await go("#/strings", "1 of 48,000 strings");
+  assert.equal(await links("java.lang.String"), 0, "the object is not in the file");
+  await go("#/strings?filter=hell", "1 found in the largest 1 of 48,000 strings");
+  assert.match(await text(), /first 120 characters contain/);
+  await go("#/object/0x12d0", "Fields");
+  assert.equal(await links("android.graphics.Bitmap"), 1, "only on the path: its class does not have a list");
+  await go("#/object/0x1", "This file does not have this part of the heap");
+  assert.equal(await page.getByRole("button", { name: "Try again" }).count(), 0);
+  assert.deepEqual(page.told.errors, []);
+  await page.close();
+});

@@ -37,7 +37,7 @@ export async function compareView(place: Place, meta: Meta, signal: AbortSignal)
       noun: "row",
       place,
       sort,
-      empty: place.filter ? "No name contains this text." : "Nothing changed.",
+      empty: place.filter ? `No name contains “${place.filter}”.` : "Nothing changed.",
       columns: COLUMNS,
       load: async (offset, limit) => (await load(offset, limit)).rows,
     }),

@@ -5,7 +5,7 @@ import { counted, thousands } from "../units";
 import { answers, ApiError, ask, kept, type Meta, type Table } from "./api";
 import { decode, encode, type Place } from "./place";
 import { failure, KEEP } from "./rows";
-import { RENDER } from "./views";
+import { RENDER, type Render } from "./views";
 
 /** Delay from the last key to a request, in ms. */
 const TYPING_DELAY = 150;
@@ -52,11 +52,16 @@ export class Explorer {
   /** Whether the content gets the focus although the search field has it. */
   private isEntered = false;
 
-  /** Creates an explorer that shows views in `content`, below its tabs and `bar`. */
+  private readonly renders: Partial<Record<Place["view"], Render>>;
+
+  /** Creates an explorer that shows views in `content`, below its tabs and `bar`. `more` are views that not
+   * every page has. */
   constructor(
     private readonly content: HTMLElement,
     bar: HTMLElement | null = null,
+    more: Partial<Record<Place["view"], Render>> = {},
   ) {
+    this.renders = { ...RENDER, ...more };
     content.className = "explored";
     content.tabIndex = -1;
     this.element = h("div", { class: "explorer" }, bar, this.tabs, content);
@@ -87,7 +92,7 @@ export class Explorer {
 
   private has(view: Place["view"]): boolean {
     if (view === "strings" || view === "arrays") return answers("search", { in: view });
-    if (view === "sql") return !kept() && this.meta?.sql === true;
+    if (view === "sql") return view in this.renders && this.meta?.sql === true;
     return view !== "compare" || this.meta?.before != null;
   }
 
@@ -127,12 +132,15 @@ export class Explorer {
     }
     this.content.setAttribute("aria-busy", "true");
     try {
-      const shown = await RENDER[place.view](place, meta, signal);
+      const render = this.renders[place.view];
+      if (!render) throw new Error("This page does not have this view.");
+      const shown = await render(place, meta, signal);
       if (signal.aborted) return false;
       const focused = this.content.contains(document.activeElement) ? document.activeElement?.getAttribute(KEEP) : null;
       const title = TABS.find(([view]) => view === place.view)?.[1] ?? `Object ${place.id ?? ""}`;
       fill(this.content, h("h2", { class: "off-screen", tabindex: -1 }, name(title)), ...notes(meta), shown);
       if (focused) this.content.querySelector<HTMLElement>(`[${KEEP}="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+      this.content.querySelector("[data-entry]")?.scrollIntoView({ block: "nearest" });
     } catch (error) {
       // The page draws the other heap.
       if (signal.aborted || (error instanceof ApiError && error.isOtherHeap)) return false;
@@ -144,11 +152,11 @@ export class Explorer {
 
   /** Moves the focus to a new view, and its beginning into sight. */
   private enterView(): void {
-    if (document.activeElement !== this.search || this.isEntered) this.focus();
-    const entry = this.content.querySelector("[data-entry]");
+    const active = document.activeElement;
+    const isField = active instanceof HTMLInputElement || active instanceof HTMLSelectElement;
+    if (!isField || this.isEntered) this.focus();
     const { top } = this.element.getBoundingClientRect();
-    if (entry) entry.scrollIntoView({ block: "nearest" });
-    else if (top < 0) scrollBy(0, top - this.tabs.offsetHeight);
+    if (top < 0 && !this.content.querySelector("[data-entry]")) scrollBy(0, top - this.tabs.offsetHeight);
   }
 
   private showTabs(): void {

@@ -10,7 +10,7 @@ import { objectName, plain, section, size } from "./rows";
 /** Maximum number of leaking objects of a group that are listed. */
 const MAX_OBJECTS = 10;
 
-export const NO_LEAKS = "No leaks found: no object is still reachable after the end of its lifecycle.";
+const NO_LEAKS = "No leaks found: no object is still reachable after the end of its lifecycle.";
 
 /** Returns all leaks of the heap. */
 export async function leakView(place: Place, signal: AbortSignal): Promise<HTMLElement> {
@@ -49,7 +49,8 @@ function heading(group: LeakGroup, hasLink: boolean): HTMLElement {
 }
 
 function facts(group: LeakGroup): HTMLElement {
-  return h("p", null, `${counted(group.count, "leaking object")}, retained ${retainedText(group.retained)}. `, sentence(group.advice));
+  const retain = group.count === 1 ? "retains" : "retain";
+  return h("p", null, `${counted(group.count, "leaking object")} ${retain} ${retainedText(group.retained)}. `, sentence(group.advice));
 }
 
 function retainedText(of: RetainedBytes): string {

@@ -37,7 +37,7 @@ export async function classes(place: Place, _meta: Meta, signal: AbortSignal): P
     noun: "row",
     place,
     sort,
-    empty: place.filter ? "No name contains this text." : "The heap has no reachable objects.",
+    empty: place.filter ? `No name contains “${place.filter}”.` : "The heap has no reachable objects.",
     columns: classColumns(by, true),
     load: async (offset, limit) => (await load(offset, limit)).rows,
   });

@@ -1,11 +1,12 @@
 // The page of `heaptap explore`: answers come from the server that sent it, while it reads the heap.
 
-import { fill, h, name, put } from "../dom";
+import { button, fill, h, name, put } from "../dom";
 import { basename } from "../names";
 import { ThemeSwitch } from "../theme";
 import { ApiError, ask, askAbout, messageOf, onHeapChange, type HeapFacts, type Meta } from "./api";
 import { Explorer } from "./explorer";
 import { encode } from "./place";
+import { sqlView } from "./sql";
 
 /** Intervals of requests for the state in ms: while the heap is read, after a failure, and to show that
  * the page is open. */
@@ -22,7 +23,7 @@ class Page {
   private readonly facts = h("span", { class: "facts" });
   private readonly dumps = h("select", { "aria-label": "Dump", hidden: true });
   private readonly state = h("span", { class: "tag", role: "status" });
-  private readonly explorer = new Explorer(h("main"));
+  private readonly explorer = new Explorer(h("main"), null, { sql: (place, _meta, signal) => sqlView(place, signal) });
   private timer = 0;
   private choosing = 0;
   private failures = 0;
@@ -33,10 +34,7 @@ class Page {
 
   constructor(root: HTMLElement) {
     const theme = new ThemeSwitch(() => undefined);
-    const skip = h("a", { class: "skip", href: location.hash || "#/", onclick: (event) => {
-      event.preventDefault();
-      this.explorer.focus();
-    } }, "Skip to the content");
+    const skip = button("Skip to the content", { class: "skip", onclick: () => this.explorer.focus() });
     put(root, h("header", { class: "top" }, skip, this.title, this.dumps, this.facts, this.state, h("span", { class: "gap" }), this.explorer.search, theme.button), this.explorer.element);
     this.dumps.addEventListener("change", () => {
       clearTimeout(this.choosing);
@@ -128,7 +126,7 @@ class Page {
 }
 
 /** Returns the short name of a dump: its file, and its label or number if the file has several. */
-export function dumpTitle(heap: HeapFacts): string {
+function dumpTitle(heap: HeapFacts): string {
   const which = heap.label ?? (heap.dumps > 1 ? String(heap.number) : null);
   return basename(heap.path) + (which === null ? "" : ` @${which}`);
 }

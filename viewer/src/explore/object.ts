@@ -97,7 +97,7 @@ function pathTitle(path: Path): string {
 
 /** Returns a button that opens the object where the retained bytes of an object are. */
 function bigDrop(id: string, signal: AbortSignal): HTMLElement {
-  const result = h("span", { class: "soft", role: "status" }, " opens the dominated object after which no single object retains at least half");
+  const result = h("span", { class: "soft", role: "status" }, " follows the largest dominated object as long as it retains at least half of the one above");
   const open = async (): Promise<void> => {
     try {
       const at = await ask<ObjectFacts>("drop", { id }, signal);

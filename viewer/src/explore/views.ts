@@ -10,11 +10,11 @@ import { overview } from "./overview";
 import { bitmaps } from "./pictures";
 import type { Place } from "./place";
 import { search } from "./search";
-import { sqlView } from "./sql";
 
 export type Render = (place: Place, meta: Meta, signal: AbortSignal) => Promise<HTMLElement>;
 
-export const RENDER: Record<Place["view"], Render> = {
+/** Views that every page has. */
+export const RENDER: Partial<Record<Place["view"], Render>> = {
   overview,
   leaks: (place, _meta, signal) => leakView(place, signal),
   classes,
@@ -26,6 +26,5 @@ export const RENDER: Record<Place["view"], Render> = {
   bitmaps,
   waste: (_place, _meta, signal) => wasteView(signal),
   compare: compareView,
-  sql: (place, _meta, signal) => sqlView(place, signal),
   object: objectView,
 };
