@@ -237,8 +237,11 @@ test("an ID without 0x is found if no class has it in its name", async () => {
   await shown(page, "Largest classes");
   await page.fill("input[type=search]", "12C5CF80");
   await page.waitForURL(/#\/object\/0x12c5cf80$/);
+  assert.equal(await page.evaluate(() => document.activeElement.type), "search", "who types goes on typing");
   await page.fill("input[type=search]", "deadbeef");
+  await page.keyboard.press("Enter");
   await page.waitForURL(/#\/classes\?filter=deadbeef$/);
+  await page.waitForFunction(() => document.activeElement.textContent === "Classes");
   await page.close();
 });
 

@@ -156,6 +156,7 @@ export function javaHeap() {
           retained: kept(9_000_000, 2),
           root: "the static field sInstance",
           path: [step("0x1000", "java.lang.String", "not-leaking", "mContext", true), step("0x12c0", "com.example.app.MainActivity", "leaking", null, false)],
+          path_left_out: 2,
           advice: "Clear the reference in onDestroy.",
           leaks: [{ id: "0x12c0", reason: "mDestroyed is true", retained: kept(9_000_000) }],
         },

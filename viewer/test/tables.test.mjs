@@ -166,6 +166,7 @@ test("25b: a Java heap is explored with the answers of the page; other tabs keep
   await page.getByRole("button", { name: /^Leaked: com/ }).click();
   await explored(page, "Clear the reference in onDestroy");
   assert.equal(await page.locator(".leaks .suspect").textContent(), "String.mContext");
+  assert.match(await page.locator(".leaks .path").textContent(), /sInstance… 2 steps …java\.lang\.String/);
   assert.deepEqual(page.told.errors, []);
   await page.close();
 });

@@ -285,6 +285,8 @@ export interface LeakGroup {
   retained: RetainedBytes;
   root: string;
   path: LeakStep[];
+  /** Number of steps in use that are left out before the path. */
+  path_left_out: number;
   advice: string;
   leaks: { id: string; reason: string; retained: RetainedBytes }[];
 }

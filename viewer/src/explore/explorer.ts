@@ -108,7 +108,7 @@ export class Explorer {
     this.search.placeholder = `${SEARCHED[place.view] ?? "Class"}, or object ID`;
     if (document.activeElement !== this.search) this.search.value = place.filter ?? "";
     const isShown = await this.render(place, address);
-    if (isShown && isMoved) this.enterView();
+    if (isShown && (isMoved || this.isEntered)) this.enterView();
     if (isShown) this.isEntered = false;
   }
 
@@ -183,7 +183,7 @@ export class Explorer {
     this.isEntered = true;
     const before = location.hash;
     await this.find();
-    if (location.hash !== before) return;
+    if (location.hash !== before || this.content.hasAttribute("aria-busy")) return;
     this.isEntered = false;
     this.focus();
   }

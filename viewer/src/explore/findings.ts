@@ -74,7 +74,7 @@ function leak(group: LeakGroup, isEntry: boolean): HTMLElement {
     title.setAttribute("data-entry", "");
     title.tabIndex = -1;
   }
-  return h("article", null, title, facts(group), library, leakPath(group.root, group.path), objects);
+  return h("article", null, title, facts(group), library, leakPath(group), objects);
 }
 
 /** Returns the sums of the waste, with a link to all. */

@@ -2,7 +2,7 @@
 
 import { h, name } from "../dom";
 import { counted } from "../units";
-import type { LeakStep, Path, Verdict } from "./api";
+import type { LeakGroup, LeakStep, Path, Verdict } from "./api";
 import { objectName, verdictTag } from "./rows";
 
 interface Step {
@@ -28,7 +28,7 @@ export function objectPath(path: Path): HTMLElement {
 }
 
 /** Returns the path of a leak. */
-export function leakPath(root: string, path: LeakStep[]): HTMLElement {
+export function leakPath({ root, path, path_left_out }: LeakGroup): HTMLElement {
   const steps = path.map((step, at): Step => {
     const last = path[at - 1];
     return {
@@ -36,7 +36,7 @@ export function leakPath(root: string, path: LeakStep[]): HTMLElement {
       name: titleOf(step),
       reference: last ? referenceOf(last) : null,
       isSuspect: last?.suspect ?? false,
-      leftOut: step.left_out ?? 0,
+      leftOut: (step.left_out ?? 0) + (last ? 0 : path_left_out),
       verdict: { status: step.status, certainty: "confirmed", reason: step.reason },
     };
   });
