@@ -201,7 +201,8 @@ function nextCard(header: Header, events: SummaryEvents): HTMLElement {
     go("Largest functions", "functions");
     go("Largest libraries", "libraries");
   }
-  if (header.java && header.java.length > 0) go("Java heap", "java");
+  // Without native heaps, the page opens there.
+  if (header.java && header.java.length > 0 && (header.dumps.length > 0 || !list.hasChildNodes())) go("Java heap", "java");
   card.append(list);
   return card;
 }
