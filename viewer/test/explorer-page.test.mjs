@@ -245,6 +245,15 @@ test("an ID without 0x is found if no class has it in its name", async () => {
   await page.close();
 });
 
+test("halves are rounded to even digits, as by the program", async () => {
+  const { page, heap } = await open(undefined, { hash: "#/classes" });
+  await shown(page, "byte[]");
+  Object.assign(heap.store["classes?by=package"].rows[0], { shallow_bytes: 63.25 * 1024 });
+  await page.click(".explored >> text=Packages");
+  await shown(page, "63.2 KiB");
+  await page.close();
+});
+
 test("a short page is dark to its end", async () => {
   const { page } = await open(undefined, { hash: "#/waste" });
   await shown(page, "could be saved");
