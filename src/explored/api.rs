@@ -63,7 +63,7 @@ struct Meta<'a> {
     /// `None` before dominators are computed.
     reachable: Option<Size>,
     #[serde(flatten)]
-    served: Option<Served>,
+    served: Option<ServerFacts>,
 }
 
 /// The OutOfMemoryError that caused the dump.
@@ -95,7 +95,7 @@ impl OutOfMemoryFacts {
 
 /// Facts about the server of a page.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct Served {
+pub struct ServerFacts {
     /// Number of the heap among those that were shown.
     pub generation: u64,
     /// Seconds without a request after which the server ends.
@@ -110,15 +110,13 @@ pub struct Served {
 pub fn answer(
     explored: &ExploredHeap,
     request: &ApiRequest,
-    served: Option<Served>,
+    served: Option<ServerFacts>,
 ) -> Result<Vec<u8>, ApiProblem> {
     if request.operation == "meta" {
         return json(&meta(explored, served));
     }
-    if let (Some(_), Some(served)) = (request.get("generation"), served)
-        && number(request, "generation", 0)? != served.generation
-    {
-        return Err(ApiProblem::OtherHeap);
+    if let Some(served) = served {
+        check_generation(request, served.generation)?;
     }
     let Some((explorer, _)) = explored.heap() else {
         return Err(ApiProblem::NotReady);
@@ -182,7 +180,18 @@ pub fn answer(
     }
 }
 
-fn meta(explored: &ExploredHeap, served: Option<Served>) -> Meta<'_> {
+/// Checks that a request is about the heap that is shown, if it names one.
+///
+/// # Errors
+/// Returns an error if it is about another heap.
+pub fn check_generation(request: &ApiRequest, shown: u64) -> Result<(), ApiProblem> {
+    match number(request, "generation", shown)? == shown {
+        true => Ok(()),
+        false => Err(ApiProblem::OtherHeap),
+    }
+}
+
+fn meta(explored: &ExploredHeap, served: Option<ServerFacts>) -> Meta<'_> {
     let progress = explored.progress();
     let heap = explored.heap();
     let graph = heap.map(|(explorer, _)| explorer.graph());

@@ -47,13 +47,23 @@ pub struct ExploreOptions {
     pub shows_contents: bool,
 }
 
-/// Maximum number of the largest classes, and of those that grew, with their holders.
+/// Maximum number of the largest classes, and of those that grew by either measure, with their holders.
 const HELD: usize = 4;
-const GROWN: usize = 20;
+const GROWN: usize = 10;
 /// Maximum number of groups of leaks, and of leaks of a group.
 const MAX_LEAKS: usize = 100;
 /// Maximum number of rows of each list of waste.
 const MAX_WASTE: usize = 50;
+
+/// Result of reading a heap.
+#[derive(Debug)]
+pub struct ReadOutcome {
+    /// Whether all indices are built.
+    pub is_complete: bool,
+    pub warnings: Vec<Warning>,
+    /// Reason why it is not compared with the earlier heap.
+    pub not_compared: Option<String>,
+}
 
 /// State of the heap.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -142,8 +152,13 @@ impl ExploredHeap {
         rows.sort_by_key(|row| (Reverse(own(row)), &row.name));
         let largest = rows.iter().take(HELD).map(|row| row.name.clone());
         let changed = self.comparison().map(|comparison| &comparison.classes);
+        // By own bytes, as the list is sorted, and by retained bytes, as the page sorts it.
         let grown = changed.into_iter().flatten();
-        let grown = grown.filter(|row| row.change.own_growth() > 0).take(GROWN);
+        let grown = grown.filter(|row| row.change.own_growth() > 0);
+        let mut by_retained: Vec<_> = changed.into_iter().flatten().collect();
+        by_retained.sort_by_key(|row| Reverse(row.change.retained_growth()));
+        by_retained.retain(|row| row.change.retained_growth() > 0);
+        let grown = grown.take(GROWN).chain(by_retained.into_iter().take(GROWN));
         let mut held: Vec<String> = largest.chain(grown.map(|row| row.name.clone())).collect();
         held.sort_unstable();
         held.dedup();
@@ -236,24 +251,16 @@ impl ExploredHeap {
         self.waste.get_or_init(|| {
             let reachable = explorer.dominators().reachable();
             let found = waste::find(explorer.graph(), &reachable, MAX_WASTE);
-            let mut waste = document::waste(found);
-            if !explorer.shows_contents() {
-                let sorts = [&mut waste.strings, &mut waste.arrays, &mut waste.bitmaps];
-                for group in sorts.into_iter().flat_map(|sort| &mut sort.groups) {
-                    group.value.clear();
-                }
-            }
-            waste
+            document::waste(found, explorer.shows_contents())
         })
     }
 
-    /// Returns the state of the heap.
-    pub fn progress(&self) -> Progress {
+    pub(super) fn progress(&self) -> Progress {
         self.lock().clone()
     }
 
     /// Reads the heap, builds the indices, and compares it with the earlier heap. Blocks. If the earlier
-    /// heap cannot be read, only the comparison is missing.
+    /// heap cannot be read, only the comparison is missing. Ends early after [`ExploredHeap::cancel`].
     ///
     /// # Errors
     /// Returns an error if the input does not contain the heap, or cannot be read.
@@ -261,28 +268,45 @@ impl ExploredHeap {
         &self,
         options: &ExploreOptions,
         progress: &ProgressReporter,
-    ) -> Result<(), JavaError> {
+    ) -> Result<ReadOutcome, JavaError> {
         let open = |input| java::open(input, OpenedJava::Unread, options.java.clone(), progress);
         let read = open(&options.input).map(|heap| self.build(heap, options.shows_contents));
         if let Err(error) = &read {
-            self.lock().error = Some(error.to_string());
+            self.fail(error.to_string());
         }
-        if let (Ok(()), Some(earlier)) = (&read, &options.earlier)
-            && !self.is_cancelled()
-        {
-            match open(earlier) {
-                Ok(earlier) => {
-                    self.step("comparing");
-                    let before = Half::of(&earlier, &wanted(options.shows_contents), progress);
-                    // Only what the comparison needs stays in memory.
-                    drop(earlier);
-                    self.compare(before);
-                }
-                Err(error) => self.lock().error = Some(format!("cannot compare: {error}")),
+        let earlier = options.earlier.as_ref().filter(|_| read.is_ok());
+        let not_compared = earlier.and_then(|earlier| {
+            if self.is_cancelled() {
+                return None;
             }
-        }
+            let earlier = match open(earlier) {
+                Ok(earlier) => earlier,
+                Err(error) => {
+                    let reason = format!("cannot compare: {error}");
+                    self.fail(reason.clone());
+                    return Some(reason);
+                }
+            };
+            if !self.is_cancelled() {
+                self.step("comparing");
+                let before = Half::of(&earlier, &wanted(options.shows_contents), progress);
+                // Only what the comparison needs stays in memory.
+                drop(earlier);
+                self.compare(before);
+            }
+            None
+        });
         self.step("");
-        read
+        read.map(|()| ReadOutcome {
+            is_complete: !self.is_cancelled(),
+            warnings: self.warnings(),
+            not_compared,
+        })
+    }
+
+    /// Notes why the heap cannot be read, or not be compared.
+    pub fn fail(&self, reason: String) {
+        self.lock().error = Some(reason);
     }
 
     fn build(&self, heap: JavaHeap, shows_contents: bool) {
@@ -301,7 +325,7 @@ impl ExploredHeap {
         });
     }
 
-    /// Makes [`ExploredHeap::read`] end early: nobody looks at the heap any more.
+    /// Makes [`ExploredHeap::read`] end early, because the page shows another heap.
     pub fn cancel(&self) {
         self.is_cancelled.store(true, Ordering::Relaxed);
     }
@@ -311,7 +335,7 @@ impl ExploredHeap {
     }
 
     /// Returns the warnings about the heap and its comparison.
-    pub fn warnings(&self) -> Vec<Warning> {
+    fn warnings(&self) -> Vec<Warning> {
         let of_heap = self.heap().map(|(_, facts)| &facts.warnings);
         let of_comparison = self
             .comparison()

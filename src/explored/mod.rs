@@ -10,6 +10,6 @@ mod sql;
 mod sql;
 mod store;
 
-pub use api::{Served, answer};
-pub use heap::{ExploreOptions, ExploredHeap, Progress};
+pub use api::{ServerFacts, answer, check_generation};
+pub use heap::{ExploreOptions, ExploredHeap, Progress, ReadOutcome};
 pub use store::pack;

@@ -12,8 +12,7 @@ use crate::query::{
 use serde::Serialize;
 use serde_json::json;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 /// Limits of a statement.
@@ -43,8 +42,8 @@ pub(super) struct HeapSql {
     database: Mutex<Database>,
     /// Ends the statement that runs, for the next one.
     interrupter: Interrupter,
-    /// Number of the latest request.
-    latest: AtomicU64,
+    /// Number of the latest request. Held while one is interrupted, so that this is not the latest.
+    latest: Mutex<u64>,
     heaps: LazyHeaps,
 }
 
@@ -99,7 +98,7 @@ impl HeapSql {
         let database = Database::open_with(catalog, LIMITS)?;
         Ok(HeapSql {
             interrupter: database.interrupter(),
-            latest: AtomicU64::new(0),
+            latest: Mutex::default(),
             database: Mutex::new(database),
             heaps,
         })
@@ -123,18 +122,26 @@ impl HeapSql {
 
     /// Waits until the database is free, unless a later request comes first.
     fn turn(&self) -> Result<MutexGuard<'_, Database>, SqlProblem> {
-        let turn = self.latest.fetch_add(1, Ordering::SeqCst) + 1;
+        let latest = || self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = {
+            let mut latest = latest();
+            *latest += 1;
+            *latest
+        };
         loop {
-            match self.database.try_lock() {
-                Ok(database) => return Ok(database),
-                Err(TryLockError::Poisoned(poisoned)) => return Ok(poisoned.into_inner()),
-                Err(TryLockError::WouldBlock) => {}
+            {
+                let latest = latest();
+                if *latest != turn {
+                    return Err(SqlProblem("a later statement was run".to_owned()));
+                }
+                match self.database.try_lock() {
+                    Ok(database) => return Ok(database),
+                    Err(TryLockError::Poisoned(poisoned)) => return Ok(poisoned.into_inner()),
+                    Err(TryLockError::WouldBlock) => {}
+                }
+                // Again each time: an interrupt between two statements has no effect.
+                self.interrupter.interrupt();
             }
-            if self.latest.load(Ordering::SeqCst) != turn {
-                return Err(SqlProblem("a later statement was run".to_owned()));
-            }
-            // Again each time: an interrupt between two statements has no effect.
-            self.interrupter.interrupt();
             std::thread::sleep(TURN_INTERVAL);
         }
     }

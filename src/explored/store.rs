@@ -38,7 +38,7 @@ const PART_BYTES: usize = 20_000;
 const WORTH: usize = 16;
 
 /// Returns the answers about a heap: those about all of it, and about as many of the largest objects as fit
-/// into `most_bytes`; contents are not counted. `command` shows what they leave out.
+/// into `most_bytes`, without a limit if they have contents. `command` shows what they leave out.
 ///
 /// # Panics
 /// Panics if the heap is not read.
@@ -52,8 +52,8 @@ pub fn pack(explored: &ExploredHeap, command: &str, most_bytes: usize) -> Vec<u8
     let mut count = 0;
     for part in objects.chunks(PART) {
         // Leaks are among the first ones, and of use on any page.
-        let is_full = store.len() + PART_BYTES > most_bytes;
-        if is_full && count > 0 && !explored.shows_contents() {
+        let is_limited = count > 0 && !explored.shows_contents();
+        if is_limited && store.len() + PART_BYTES > most_bytes {
             break;
         }
         let answers = |at: usize| Some(of_object(explored, &part[at]));

@@ -279,7 +279,7 @@ impl Earlier {
             };
             found.keep(|class| request.classes.takes(class));
             found.cut(limit);
-            document.waste = Some(document::waste(found));
+            document.waste = Some(document::waste(found, true));
         }
         LeaksReport {
             document,

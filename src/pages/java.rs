@@ -33,7 +33,8 @@ pub(super) struct HeapPlace<'a> {
 pub(super) fn part(explored: &ExploredHeap, of: &HeapPlace<'_>) -> JavaPart {
     let (facts, explorer) = (explored.facts(), explored.explorer());
     let most_bytes = (MAX_BYTES / of.among.max(1)).max(LEAST_BYTES);
-    let data = pack(explored, &command(facts, of), most_bytes);
+    let before = explored.comparison().map(|comparison| &comparison.before);
+    let data = pack(explored, &command(before, facts, of), most_bytes);
     let warnings = facts.warnings.iter();
     let warnings = warnings.map(|warning| (warning.message.clone(), warning.help.clone()));
     let page = JavaPage {
@@ -50,12 +51,14 @@ pub(super) fn part(explored: &ExploredHeap, of: &HeapPlace<'_>) -> JavaPart {
     java::part(&page, of.number, data)
 }
 
-/// Returns the command that shows the whole heap.
-fn command(facts: &HeapFacts, of: &HeapPlace<'_>) -> String {
-    let input = match facts.which() {
-        Some(which) => quoted_dump(of.input, which),
-        None => quoted_path(of.input),
+/// Returns the command that shows the whole heap, compared with the earlier one.
+fn command(before: Option<&HeapFacts>, facts: &HeapFacts, of: &HeapPlace<'_>) -> String {
+    let dump = |path: &Path, facts: &HeapFacts| match facts.which() {
+        Some(which) => quoted_dump(path, which),
+        None => quoted_path(path),
     };
+    let before = before.map(|before| dump(Path::new(&before.path), before) + " ");
+    let input = before.unwrap_or_default() + &dump(of.input, facts);
     let process = match (of.has_others, &facts.process, facts.pid) {
         (true, _, Some(pid)) => format!(" -p {pid}"),
         (true, Some(process), None) => format!(" -n {}", quoted(process)),

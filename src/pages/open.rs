@@ -199,7 +199,7 @@ fn add_java(
     let mut options = request.java.clone();
     options.names.mappings.splice(0..0, input.mappings.clone());
     let mut file = JavaFile::open(&input.path, java, options, progress)?;
-    let Chosen { dumps, base, main } = choose(&file, input, request)?;
+    let DumpChoice { dumps, base, main } = choose(&file, input, request)?;
     opened.findings.extend(left_out(&file, input, &dumps));
     // The base of the comparison is read first; the page keeps the order.
     let (among, first) = (dumps.len() * opening.inputs, opening.heaps);
@@ -236,7 +236,7 @@ fn add_java(
 }
 
 /// Java heaps of an input that are on a page, by their places in it.
-struct Chosen {
+struct DumpChoice {
     dumps: Vec<usize>,
     /// The one with which another is compared.
     base: Option<usize>,
@@ -249,7 +249,7 @@ fn choose(
     file: &JavaFile,
     input: &ReportInput,
     request: &ReportRequest,
-) -> Result<Chosen, JavaError> {
+) -> Result<DumpChoice, JavaError> {
     let count = file.dumps().len();
     let mut dumps: Vec<usize> = match &input.wanted {
         DumpScope::These(named) => {
@@ -291,7 +291,7 @@ fn choose(
             dumps.sort_unstable();
         }
     }
-    Ok(Chosen { dumps, base, main })
+    Ok(DumpChoice { dumps, base, main })
 }
 
 /// Returns a finding if an input has more Java heaps than a page.
@@ -306,8 +306,11 @@ fn left_out(file: &JavaFile, input: &ReportInput, chosen: &[usize]) -> Option<Fi
         kind: "java-heaps-left-out",
         class: None,
         message: format!(
-            "{} Java heaps are not in the page: {}",
-            left_out.len(),
+            "{} not in the page: {}",
+            match left_out.len() {
+                1 => "1 Java heap is".to_owned(),
+                n => format!("{n} Java heaps are"),
+            },
             left_out.join(", ")
         ),
         help: Some(format!(

@@ -16,8 +16,8 @@ use heaptap_model::parallel;
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
-/// A Java heap that answers queries. Any number of threads can ask at once; who asks first for an
-/// index waits until it is built.
+/// A Java heap that answers queries. Any number of threads can ask at once; they wait until the indices
+/// that they need are built.
 pub struct Explorer {
     graph: Arc<HeapGraph>,
     follow: Follow,

@@ -44,8 +44,8 @@ impl SortedLists {
         (list, sort): (&ObjectList, ObjectSort),
         new: impl FnOnce() -> Vec<ObjectIndex>,
     ) -> Arc<Vec<ObjectIndex>> {
-        let known = || {
-            let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = |kept: &mut VecDeque<SortedList>| {
             let is_it = |kept: &SortedList| kept.list == *list && kept.sort == sort;
             let at = kept.iter().position(is_it)?;
             let latest = kept.remove(at)?;
@@ -53,15 +53,15 @@ impl SortedLists {
             kept.push_front(latest);
             Some(objects)
         };
-        if let Some(objects) = known() {
+        if let Some(objects) = known(&mut lock()) {
             return objects;
         }
         let objects = Arc::new(new());
+        let mut kept = lock();
         // Another thread can have sorted it meanwhile.
-        if let Some(objects) = known() {
+        if let Some(objects) = known(&mut kept) {
             return objects;
         }
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.push_front(SortedList {
             list: list.clone(),
             sort,

@@ -67,7 +67,11 @@ impl Explorer {
             ObjectList::All if is_shallow => ranking().by_shallow(heap, page),
             ObjectList::All => of(ranking().all()),
             ObjectList::Class(name) if !ranking().has_class(name) => {
-                of(&self.sorted(|| ranking().of_class_in_any_run(name).into_iter(), query))
+                let objects = ranking().of_class_in_any_run(name);
+                match objects.is_empty() {
+                    true => (0, objects),
+                    false => of(&self.sorted(|| objects.iter().copied(), query)),
+                }
             }
             ObjectList::Class(name) if is_shallow => ranking()
                 .of_class_by_shallow(heap, name, page)

@@ -127,6 +127,7 @@ impl Ranking {
     /// Returns the objects of all classes with that name but for an address, in the order of IDs.
     pub(crate) fn of_class_in_any_run(&self, name: &str) -> Vec<ObjectIndex> {
         let names = self.groups.keys();
+        let name = label::without_address(name);
         let same = names.filter(|known| label::without_address(known) == name);
         let mut objects: Vec<ObjectIndex> = same
             .flat_map(|known| self.of_class(known))

@@ -20,7 +20,9 @@ pub struct Args {
     /// INPUT@MOMENT chooses one dump: INPUT@LABEL, INPUT@N, INPUT@last or INPUT@end.
     #[arg(value_name = "INPUT", num_args = 1..=2, required = true)]
     pub inputs: Vec<OsString>,
-    /// File to write instead of starting a server: a page with all classes, all leaks and the largest objects
+    /// Write a page to this file instead of starting a server
+    ///
+    /// It has all classes, all leaks and the largest objects.
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["redact", "print_url", "port", "idle"])]
     pub output: Option<PathBuf>,
     /// Overwrite existing files
@@ -47,7 +49,7 @@ pub struct Args {
     pub port: u16,
     /// Time without an open page after which heaptap ends
     ///
-    /// Browsers slow down pages in the background, so one there may need two minutes.
+    /// Browsers slow down pages in the background: use at least 2m for those.
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = positive_time)]
     pub idle: Duration,
     /// Selected moments.

@@ -1,6 +1,9 @@
 //! The heap that the page of `explore` shows, which the user may change.
 
-use crate::explored::{ExploreOptions, ExploredHeap, Served, answer};
+use crate::error::catch_panic;
+use crate::explored::{
+    ExploreOptions, ExploredHeap, ReadOutcome, ServerFacts, answer, check_generation,
+};
 use crate::heaps::java::JavaError;
 use crate::heaps::selector::DumpSelector;
 use crate::net::{ApiProblem, ApiRequest};
@@ -44,7 +47,7 @@ impl ShownHeap {
     ///
     /// # Errors
     /// Returns an error if the input does not contain the heap, or cannot be read.
-    pub fn read(&self) -> Result<(), JavaError> {
+    pub fn read(&self) -> Result<ReadOutcome, JavaError> {
         let heap = self.heap();
         let _reading = lock(&self.reading);
         heap.read(&self.options, &heap.reporter())
@@ -56,19 +59,25 @@ impl ShownHeap {
         let mut options = self.options.clone();
         options.input.which = Some(DumpSelector::Number(number));
         let heap: Arc<ExploredHeap> = Arc::default();
-        {
+        let before = {
             let mut current = lock(&self.current);
-            current.heap.cancel();
-            current.heap = Arc::clone(&heap);
             current.generation += 1;
-        }
+            std::mem::replace(&mut current.heap, Arc::clone(&heap))
+        };
+        before.cancel();
         let this = Arc::clone(self);
         std::thread::spawn(move || {
+            // It takes time to free a large heap, and no request has to wait for that.
+            drop(before);
             let _reading = lock(&this.reading);
             // The user may have chosen again while this one waited.
-            if Arc::ptr_eq(&this.heap(), &heap) {
-                // The page shows the error.
-                let _read = heap.read(&options, &heap.reporter());
+            if !Arc::ptr_eq(&this.heap(), &heap) {
+                return;
+            }
+            // The page shows errors, which are noted; a panic would be noted nowhere.
+            let read = catch_panic(|| heap.read(&options, &heap.reporter()));
+            if let Err(panic) = read {
+                heap.fail(format!("heaptap failed to read it; this is a bug: {panic}"));
             }
         });
     }
@@ -78,14 +87,15 @@ impl ShownHeap {
     /// # Errors
     /// Returns an error if the heap is not read yet, or does not have what is asked for.
     pub fn answer(self: &Arc<Self>, request: &ApiRequest) -> Result<Vec<u8>, ApiProblem> {
+        let Current { heap, generation } = lock(&self.current).clone();
         if request.operation != "show" {
-            let Current { heap, generation } = lock(&self.current).clone();
-            let served = Served {
+            let served = ServerFacts {
                 generation,
                 idle_seconds: self.idle.as_secs_f64(),
             };
             return answer(&heap, request, Some(served));
         }
+        check_generation(request, generation)?;
         let number = request.get("number").unwrap_or_default();
         let number = number.parse();
         let wrong = |_| ApiProblem::Invalid("`show` needs the number of a dump".to_owned());

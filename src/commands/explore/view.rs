@@ -51,7 +51,6 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
     let shown = Arc::new(ShownHeap::new(options, args.idle));
     let site = site(&shown, args.port).await?;
-    let named = shown.heap();
     let mut reading = {
         let shown = Arc::clone(&shown);
         tokio::task::spawn_blocking(move || shown.read())
@@ -66,13 +65,15 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         tokio::select! {
             read = &mut reading, if !is_read => {
                 is_read = true;
-                blocking::ended(Some(read))?;
-                for warning in named.warnings() {
+                let read = blocking::ended(Some(read))?;
+                for warning in &read.warnings {
                     console.finding(warning.kind, &warning.message, warning.help.as_deref());
                 }
-                match named.progress().error {
-                    Some(error) => console.finding(NOT_COMPARED, &error, None),
-                    None => console.detail("all indices are built"),
+                if let Some(reason) = &read.not_compared {
+                    console.finding(NOT_COMPARED, reason, None);
+                }
+                if read.is_complete {
+                    console.detail("all indices are built");
                 }
             }
             () = &mut show, if !is_shown => {

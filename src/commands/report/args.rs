@@ -42,8 +42,8 @@ pub struct Args {
     pub rows: LimitArgs,
     /// Include texts and other contents of Java heaps
     ///
-    /// Without it the page has only lengths and hashes of strings and arrays that occur several times,
-    /// and no keys of maps.
+    /// Without it the page has no texts, values, pictures, keys of maps or names of threads; of strings and
+    /// arrays that occur several times, it has the lengths.
     #[arg(long)]
     pub contents: bool,
     /// Open the page in the browser

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::JavaError;
 use super::facts::{Figures, HeapFacts, Warning};
@@ -315,7 +315,7 @@ impl Half {
         let tree = tree::merged(graph, side.dominators, 0);
         let leaks = by_signature(leaks, filter);
         Half {
-            file: None,
+            file: Path::new(&facts.path).canonicalize().ok(),
             facts,
             class: None,
             classes,

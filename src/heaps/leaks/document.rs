@@ -380,9 +380,9 @@ pub struct DuplicateRow {
     pub class: String,
     /// Characters, elements or pixels.
     pub length: u64,
-    /// The content, truncated.
+    /// The content, truncated; empty without contents.
     pub value: String,
-    /// Prefix of its SHA-256, which identifies it on a page without contents; null for bitmaps.
+    /// Prefix of its SHA-256; null for bitmaps and without contents, because short ones can be guessed.
     pub hash: Option<String>,
     /// ID of one copy, hexadecimal.
     pub example: String,
@@ -457,8 +457,12 @@ pub struct LargeRow {
     pub held_by: Option<String>,
 }
 
-/// Converts the waste for the document.
-pub(crate) fn waste(found: Waste) -> WasteDocument {
+/// Converts the waste for the document; without `texts`, no contents of the dump are in it.
+pub(crate) fn waste(found: Waste, texts: bool) -> WasteDocument {
+    let contents = |text: String| match texts {
+        true => text,
+        false => String::new(),
+    };
     let wasted_bytes = found.total_bytes();
     let bitmaps = &found.bitmaps;
     let pixels = |width: u32, height: u32| u64::from(width) * u64::from(height);
@@ -503,8 +507,8 @@ pub(crate) fn waste(found: Waste) -> WasteDocument {
                 held_by: row.held_by.clone(),
             })
             .collect(),
-        strings: duplicated(found.strings),
-        arrays: duplicated(found.arrays),
+        strings: duplicated(found.strings, texts),
+        arrays: duplicated(found.arrays, texts),
         collections: found
             .collections
             .into_iter()
@@ -576,7 +580,7 @@ pub(crate) fn waste(found: Waste) -> WasteDocument {
                 class: row.class,
                 bytes: row.bytes,
                 length: row.length.map(u64::from),
-                value: row.value,
+                value: contents(row.value),
                 native: false,
                 held_by: row.held_by,
             })
@@ -599,7 +603,7 @@ pub(crate) fn waste(found: Waste) -> WasteDocument {
     }
 }
 
-fn duplicated(found: Duplicates) -> Duplicated {
+fn duplicated(found: Duplicates, texts: bool) -> Duplicated {
     Duplicated {
         count: found.count,
         bytes: found.bytes,
@@ -615,8 +619,8 @@ fn duplicated(found: Duplicates) -> Duplicated {
                 wasted_bytes: group.wasted_bytes,
                 class: group.class,
                 length: group.length.into(),
-                value: group.value,
-                hash: Some(group.hash),
+                value: if texts { group.value } else { String::new() },
+                hash: texts.then_some(group.hash),
                 example: group.example_id.to_string(),
                 held_by: group.held_by,
             })

@@ -2,13 +2,13 @@
 //! answered, how it ends.
 
 use crate::exports::{command, fixture, heaptap};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// A running `heaptap explore`; killed when dropped.
@@ -50,10 +50,21 @@ impl Explorer {
             url: url.trim_end().to_owned(),
             folder,
         };
-        while explorer.ask("meta")["heap"].is_null() {
+        explorer.wait(|meta| meta["heap"].is_object());
+        explorer
+    }
+
+    /// Returns the state of the heap once it is as wanted.
+    fn wait(&self, is_wanted: impl Fn(&Value) -> bool) -> Value {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let meta = self.ask("meta");
+            if is_wanted(&meta) {
+                return meta;
+            }
+            assert!(Instant::now() < deadline, "{meta}");
             std::thread::sleep(Duration::from_millis(20));
         }
-        explorer
     }
 
     /// Returns the status and the body of an answer to a path below the page.
@@ -467,6 +478,86 @@ fn redacted_answers_have_no_text_and_no_value() {
 }
 
 #[test]
+fn no_redacted_answer_has_a_text_of_the_dump() {
+    let path = fixture("hprof/leaklab-after.hprof.zst");
+    // Texts with a space: others can also be names of classes and fields.
+    let texts: BTreeSet<String> = {
+        let explorer = Explorer::start(&path, &[]);
+        let found = explorer.ask("search?in=strings&text=+&limit=500");
+        let texts = rows(&found).iter().filter_map(|row| row["text"].as_str());
+        let long = texts.filter(|text| text.len() >= 12 && text.is_ascii());
+        long.map(str::to_owned).collect()
+    };
+    assert!(texts.len() > 20, "{texts:?}");
+    let has = |answer: &str| {
+        let found = texts.iter().find(|text| answer.contains(text.as_str()));
+        found.cloned()
+    };
+    let answers = |explorer: &Explorer| -> Vec<(String, String)> {
+        let mut all = Vec::new();
+        let mut add = |operation: String| {
+            let (status, body) = explorer.get(&format!("api/{operation}"), OWN);
+            assert_eq!(status, 200, "{operation}: {body}");
+            all.push((operation, body));
+        };
+        for operation in [
+            "meta",
+            "leaks",
+            "waste",
+            "treemap",
+            "flame",
+            "bitmaps",
+            "classes",
+            "objects",
+            "search?in=strings",
+            "search?in=arrays",
+            "objects?class=java.lang.String",
+        ] {
+            add(operation.to_owned());
+        }
+        let strings = explorer.ask("objects?class=java.lang.String&limit=40");
+        let largest = explorer.ask("objects?limit=40");
+        let ids = rows(&strings).iter().chain(rows(&largest));
+        for id in ids.map(|row| row["id"].as_str().expect("an ID")) {
+            for operation in ["object", "path", "fields", "referrers"] {
+                add(format!("{operation}?id={id}"));
+            }
+        }
+        all
+    };
+    let shown = answers(&Explorer::start(&path, &[]));
+    assert!(shown.iter().any(|(_, answer)| has(answer).is_some()));
+    for (operation, answer) in answers(&Explorer::start(&path, &["--redact"])) {
+        assert_eq!(has(&answer), None, "{operation}: {answer}");
+    }
+    let redacted = Explorer::start(&path, &["--redact"]).ask("waste");
+    for list in ["strings", "arrays"] {
+        for group in redacted[list]["groups"].as_array().expect("groups") {
+            assert_eq!(
+                (&group["value"], &group["hash"]),
+                (&json!(""), &Value::Null)
+            );
+        }
+    }
+    for array in redacted["large_arrays"].as_array().expect("arrays") {
+        assert_eq!(array["value"], "", "{array}");
+    }
+}
+
+#[test]
+fn a_heap_compared_with_itself_has_a_warning() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = fixture(INPUTS[0]);
+    let child = command(folder.path())
+        .args(["explore", "--print-url", "--idle", "3s"])
+        .args([&path, &path])
+        .output()
+        .expect("the binary runs");
+    let told = String::from_utf8_lossy(&child.stderr);
+    assert!(told.contains("both sides are the same data"), "{told}");
+}
+
+#[test]
 fn redacted_answers_have_numbers_of_threads_instead_of_names() {
     let path = fixture("hprof/leaklab-after.hprof.zst");
     let roots = |explorer: &Explorer| -> BTreeSet<String> {
@@ -490,7 +581,7 @@ fn redacted_answers_have_numbers_of_threads_instead_of_names() {
     assert!(has(&named, "thread Attach Listener"), "{named:?}");
     let redacted = roots(&Explorer::start(&path, &["--redact"]));
     assert!(has(&redacted, "thread #1"), "{redacted:?}");
-    assert!(!has(&redacted, "main"), "{redacted:?}");
+    assert!(!has(&redacted, "thread main"), "{redacted:?}");
     assert!(!has(&redacted, "Attach"), "{redacted:?}");
 }
 
@@ -504,22 +595,17 @@ fn a_request_for_a_heap_that_was_shown_before_is_refused() {
     assert_eq!(status, 409, "{body}");
     assert_eq!(explorer.ask("meta")["generation"], 1);
     // Its reading goes on; requests that name no heap are answered once it is read.
-    while explorer.ask("meta")["heap"].is_null() {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    explorer.wait(|meta| meta["heap"].is_object());
     explorer.ask("objects?generation=1&limit=1");
+    let (status, body) = explorer.get("api/show?generation=0&number=1", OWN);
+    assert_eq!(status, 409, "{body}");
 }
 
 #[test]
 fn the_heap_is_shown_if_the_earlier_one_cannot_be_read() {
     let explorer = Explorer::start_with(&[Path::new("missing.hprof"), &fixture(INPUTS[0])]);
-    let error = loop {
-        let meta = explorer.ask("meta");
-        match meta["error"].as_str() {
-            Some(error) => break error.to_owned(),
-            None => std::thread::sleep(Duration::from_millis(20)),
-        }
-    };
+    let meta = explorer.wait(|meta| meta["error"].is_string());
+    let error = meta["error"].as_str().expect("a text");
     assert!(error.starts_with("cannot compare: "), "{error}");
     assert!(error.contains("missing.hprof"), "{error}");
     assert_eq!(explorer.get("api/changes", OWN).0, 404);
