@@ -13,7 +13,7 @@
 //! | `fields`, `referrers` | `id`, page | its fields or elements; what refers to it |
 //! | `drop` | `id` | where its retained bytes are: facts about an object |
 //! | `path` | `id`, `most` steps at either end | the shortest path from a root |
-//! | `search` | `in`: `objects`, `strings` or `arrays`; `text`, `from`, `limit` | matching objects |
+//! | `search` | `in`: `objects`, `strings` or `arrays`; `text`, or `equal`: the ID of a string; `from`, `limit` | matching objects |
 //! | `bitmaps` | `equal`: an ID; page | bitmaps |
 //! | `picture` | `id`, `most` | the pixels of a bitmap |
 //! | `leaks`, `waste` | | as in `leaks --json` |
@@ -27,7 +27,7 @@ use super::compare::{self, ChangeQuery};
 use super::heap::{ExploredHeap, Progress};
 use crate::explore::{
     ClassQuery, ClassSort, Explorer, FlameTree, ObjectList, ObjectQuery, ObjectSort, Page,
-    SearchList, SearchQuery, Size, TABLE_KEYS,
+    SearchList, SearchQuery, SearchText, Size, TABLE_KEYS,
 };
 use crate::heap_graph::{ObjectIndex, OutOfMemory};
 use crate::heaps::java::diff::{ChangeRow, DiffReport};
@@ -149,7 +149,7 @@ pub fn answer(
             let rows = explored.sql().and_then(|sql| sql.run(statement));
             json(&rows.map_err(|problem| ApiProblem::Invalid(problem.0))?)
         }
-        "search" => json(&explorer.search(&search_query(request)?)),
+        "search" => json(&explorer.search(&search_query(explorer, request)?)),
         "bitmaps" => {
             let equal = request.get("equal").map(|id| find(explorer, id));
             json(&explorer.bitmaps(equal.transpose()?, page(request)?))
@@ -280,7 +280,7 @@ fn change_query(request: &ApiRequest) -> Result<ChangeQuery, ApiProblem> {
     })
 }
 
-fn search_query(request: &ApiRequest) -> Result<SearchQuery, ApiProblem> {
+fn search_query(explorer: &Explorer, request: &ApiRequest) -> Result<SearchQuery, ApiProblem> {
     Ok(SearchQuery {
         list: match request.get("in").unwrap_or("objects") {
             "objects" => SearchList::Objects,
@@ -288,7 +288,10 @@ fn search_query(request: &ApiRequest) -> Result<SearchQuery, ApiProblem> {
             "arrays" => SearchList::Arrays,
             other => return Err(invalid("in", other)),
         },
-        text: request.get("text").unwrap_or("").to_owned(),
+        text: match request.get("equal") {
+            Some(id) => SearchText::Of(find(explorer, id)?),
+            None => SearchText::Part(request.get("text").unwrap_or("").to_owned()),
+        },
         from: number(request, "from", 0)?,
         limit: page(request)?.limit,
     })

@@ -30,7 +30,7 @@ impl Page {
     }
 
     /// Returns the page with the same rows in a list of that length, counted from its end.
-    pub(crate) fn from_the_end(self, rows: usize) -> Page {
+    pub(crate) fn reversed(self, rows: usize) -> Page {
         let end = rows.saturating_sub(self.offset);
         let offset = end.saturating_sub(self.limit);
         Page::new(offset, end - offset)

@@ -52,5 +52,5 @@ pub use merged_tree::FlameTree;
 pub use object::{FieldRow, ObjectFacts, PathAnswer, PathStep, ReferrerRow, VerdictRow};
 pub use objects::{ObjectQuery, ObjectRow};
 pub use page::page;
-pub use search::{Found, FoundRow, SearchList, SearchQuery};
+pub use search::{Found, FoundRow, SearchList, SearchQuery, SearchText};
 pub use treemap::{Cell, Treemap};

@@ -45,7 +45,7 @@ impl Explorer {
             false => self.part(query, query.page),
             true => {
                 let (total, _) = self.part(query, Page::new(0, 0));
-                let (total, mut page) = self.part(query, query.page.from_the_end(total));
+                let (total, mut page) = self.part(query, query.page.reversed(total));
                 page.reverse();
                 (total, page)
             }

@@ -12,12 +12,20 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone)]
 pub struct SearchQuery {
     pub list: SearchList,
-    /// Text that the string or the name of the class contains, in any case; empty for all.
-    pub text: String,
+    pub text: SearchText,
     /// Position in the list at which the search begins.
     pub from: usize,
     /// Maximum number of rows.
     pub limit: usize,
+}
+
+/// Text to search for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SearchText {
+    /// The string or the name of the class contains it, in any case; empty for all.
+    Part(String),
+    /// The string is that of this object.
+    Of(ObjectIndex),
 }
 
 /// List to search in, by retained size.
@@ -67,18 +75,33 @@ impl Explorer {
             SearchList::Strings => self.ranking().of_class(STRING),
             SearchList::Arrays => self.arrays(),
         };
-        let wanted = query.text.to_lowercase();
+        let (wanted, is_whole) = match &query.text {
+            SearchText::Part(text) => (text.to_lowercase(), false),
+            SearchText::Of(object) => match self.text(*object, usize::MAX) {
+                Some(text) => (text, true),
+                None => {
+                    return Found {
+                        total: list.len() as u64,
+                        next: None,
+                        rows: Vec::new(),
+                    };
+                }
+            },
+        };
         let is_class = match query.list {
             SearchList::Strings => Vec::new(),
             SearchList::Objects | SearchList::Arrays => self.matching_classes(&wanted),
         };
         let work = Cell::new(0);
         let matches = |object| match query.list {
-            _ if wanted.is_empty() => true,
+            _ if wanted.is_empty() && !is_whole => true,
             SearchList::Strings => {
                 let text = self.text(object, usize::MAX).unwrap_or_default();
                 work.set(work.get() + text.len());
-                text.to_lowercase().contains(&wanted)
+                match is_whole {
+                    true => text == wanted,
+                    false => text.to_lowercase().contains(&wanted),
+                }
             }
             SearchList::Objects | SearchList::Arrays => {
                 is_class[self.graph().class_of(object).at()]

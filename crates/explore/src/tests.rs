@@ -225,12 +225,47 @@ fn a_big_drop_is_where_no_dominated_object_has_half() {
 }
 
 #[test]
+fn equal_strings_are_found_by_one_of_them() {
+    let heap = || {
+        heap(
+            "
+            root app.Root 8 root=sticky_class -> a:a, b:b, c:c, d:d
+            a java.lang.String 24 text=\"same\"
+            b java.lang.String 24 text=\"Same\"
+            c java.lang.String 24 text=\"same\"
+            d java.lang.String 24 text=\"unsame\"
+        ",
+        )
+    };
+    let names = heap();
+    let equal = |of: &str, shows_contents| {
+        let explorer = Explorer::new(heap().graph, Follow::default(), shows_contents);
+        let found = explorer.search(&SearchQuery {
+            list: SearchList::Strings,
+            text: SearchText::Of(names.at(of)),
+            from: 0,
+            limit: 10,
+        });
+        assert_eq!(found.next, None);
+        let ids = found.rows.into_iter().map(|found| found.row.id);
+        ids.collect::<Vec<_>>()
+    };
+    let ids = ["a", "c"].map(|name| names.graph.id(names.at(name)).to_string());
+    assert_eq!(equal("a", true), ids);
+    assert_eq!(equal("c", true), ids);
+    assert_eq!(equal("b", true).len(), 1);
+    // Something that is not a string, and hidden texts, are equal to nothing.
+    assert!(equal("root", true).is_empty());
+    assert!(equal("a", false).is_empty());
+}
+
+#[test]
 fn a_search_goes_on_where_it_ended() {
     let (explorer, heap) = explorer();
     let search = |list, text: &str, from, limit| {
         explorer.search(&SearchQuery {
             list,
-            text: text.to_owned(),
+            text: SearchText::Part(text.to_owned()),
             from,
             limit,
         })
