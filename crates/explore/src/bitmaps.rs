@@ -29,6 +29,8 @@ pub struct BitmapFacts {
     pub format: Option<&'static str>,
     /// Number of bitmaps with the same pixels, itself among them.
     pub equal: u64,
+    /// Number that they share; `None` if there are no others.
+    pub group: Option<usize>,
 }
 
 /// Bitmap in a list.
@@ -152,6 +154,7 @@ impl Explorer {
                 Pixels::Encoded { encoding, .. } => encoding.name(),
             }),
             equal: listed.equal,
+            group: listed.group.filter(|_| listed.equal > 1),
         }
     }
 }
