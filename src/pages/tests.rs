@@ -135,7 +135,7 @@ fn the_data_of_a_java_heap_are_the_answers_about_its_objects() {
     assert_eq!(answers["object?id=0x20"]["retained"]["java_bytes"], 105_000);
     assert_eq!(answers["path?id=0x40"]["length"], 3);
     assert_eq!(rows("referrers?id=0x40", "id"), ["0x20"]);
-    let holders = &answers["holders?class=byte[]"];
+    let holders = &answers["holders?class=byte[]"]["rows"];
     assert_eq!(holders[0]["count"], 1, "{holders}");
     assert_eq!(holders[1]["root"], "JNI global", "{holders}");
 }
