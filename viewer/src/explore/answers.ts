@@ -11,8 +11,8 @@ export interface Meta {
   step: string;
   /** Number of the heap that the server has opened; other requests name it. A file does not have one. */
   generation?: number;
-  /** Time without requests after which heaptap ends, in s; null if it does not end. */
-  idle_seconds?: number | null;
+  /** Time without requests after which heaptap ends, in s. A file does not have it. */
+  idle_seconds?: number;
   /** null before the heap is read. */
   heap: HeapFacts | null;
   out_of_memory: OutOfMemory | null;

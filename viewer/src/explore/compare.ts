@@ -39,6 +39,7 @@ export async function compareView(place: Place, meta: Meta, signal: AbortSignal)
       sort,
       empty: place.filter ? `No name contains “${place.filter}”.` : "Nothing changed.",
       columns: COLUMNS,
+      signal,
       load: async (offset, limit) => (await load(offset, limit)).rows,
     }),
     nodeTable(nodes),

@@ -49,7 +49,9 @@ export class Explorer {
   private tab: Place["view"] = "objects";
   private running = new AbortController();
   private typing = 0;
-  /** Whether the content gets the focus although the search field has it. */
+  /** Whether the view gets the focus when it is shown. */
+  private isMoved = false;
+  /** Whether it does so although the search field has the focus. */
   private isEntered = false;
 
   private readonly renders: Partial<Record<Place["view"], Render>>;
@@ -66,6 +68,7 @@ export class Explorer {
     content.tabIndex = -1;
     this.element = h("div", { class: "explorer" }, bar, this.tabs, content);
     this.search.addEventListener("input", () => {
+      this.isEntered = false;
       clearTimeout(this.typing);
       this.typing = window.setTimeout(() => void this.find(), TYPING_DELAY);
     });
@@ -101,21 +104,20 @@ export class Explorer {
     clearTimeout(this.typing);
     const place = decode(address);
     const last = this.place;
-    const isMoved = last !== null && (last.view !== place.view || last.id !== place.id || last.class !== place.class);
+    if (last !== null && (last.view !== place.view || last.id !== place.id || last.class !== place.class)) this.isMoved = true;
     this.place = place;
     if (place.view !== "object") this.tab = place.view;
     this.showTabs();
     this.search.placeholder = `${SEARCHED[place.view] ?? "Class"}, or object ID`;
     if (document.activeElement !== this.search) this.search.value = place.filter ?? "";
-    const isShown = await this.render(place, address);
-    if (isShown && (isMoved || this.isEntered)) this.enterView();
-    if (isShown) this.isEntered = false;
+    if (await this.render(place, address)) this.enterView();
   }
 
   /** Shows what was computed since, without a change of views that do not depend on it. */
   async refresh(): Promise<void> {
     this.showTabs();
-    if (this.place && GROWING.includes(this.place.view)) await this.render(this.place, encode(this.place));
+    // A view whose drawing this ends is entered when it is drawn.
+    if (this.place && GROWING.includes(this.place.view) && (await this.render(this.place, encode(this.place)))) this.enterView();
   }
 
   /** Returns whether the content of the place is shown; otherwise another place is. */
@@ -152,9 +154,12 @@ export class Explorer {
 
   /** Moves the focus to a new view, and its beginning into sight. */
   private enterView(): void {
+    if (!this.isMoved && !this.isEntered) return;
     const active = document.activeElement;
     const isField = active instanceof HTMLInputElement || active instanceof HTMLSelectElement;
-    if (!isField || this.isEntered) this.focus();
+    if (!isField || (this.isEntered && active === this.search)) this.focus();
+    this.isMoved = false;
+    this.isEntered = false;
     const { top } = this.element.getBoundingClientRect();
     if (top < 0 && !this.content.querySelector("[data-entry]")) scrollBy(0, top - this.tabs.offsetHeight);
   }
@@ -183,7 +188,8 @@ export class Explorer {
     this.isEntered = true;
     const before = location.hash;
     await this.find();
-    if (location.hash !== before || this.content.hasAttribute("aria-busy")) return;
+    // After more typing, the focus stays.
+    if (!this.isEntered || location.hash !== before || this.content.hasAttribute("aria-busy")) return;
     this.isEntered = false;
     this.focus();
   }
@@ -192,8 +198,11 @@ export class Explorer {
   private async find(): Promise<void> {
     clearTimeout(this.typing);
     const typed = this.search.value.trim();
-    if (await isObjectId(typed)) {
-      if (this.search.value.trim() === typed) location.hash = encode({ view: "object", id: `0x${BigInt(typed.replace(/^(0x)?/i, "0x")).toString(16)}` });
+    const isId = await isObjectId(typed);
+    // Another text has its own answer.
+    if (this.search.value.trim() !== typed) return;
+    if (isId) {
+      location.hash = encode({ view: "object", id: `0x${BigInt(typed.replace(/^(0x)?/i, "0x")).toString(16)}` });
       return;
     }
     const { view, by } = this.place ?? { view: "overview" };

@@ -10,7 +10,7 @@ import { objectName, plain, section, size } from "./rows";
 /** Maximum number of leaking objects of a group that are listed. */
 const MAX_OBJECTS = 10;
 
-const NO_LEAKS = "No leaks found: no object is still reachable after the end of its lifecycle.";
+const NO_LEAKS = "No leaks found: no reachable object is past the end of its lifecycle.";
 
 /** Returns all leaks of the heap. */
 export async function leakView(place: Place, signal: AbortSignal): Promise<HTMLElement> {
@@ -157,6 +157,6 @@ function limited(title: string, heads: string[], rows: (Node | string)[][], of: 
   const made = plain(title, heads, rows, 2, minor);
   const listed = of.reduce((sum, row) => sum + row.wasted_bytes, 0);
   if (made && wasted !== null && listed < wasted) put(made, h("p", { class: "soft" }, `The others waste ${bytes(wasted - listed)} and are not shown.`));
-  else if (made && wasted === null && of.length >= MAX_ROWS) put(made, h("p", { class: "soft" }, `Only the ${MAX_ROWS} largest are shown.`));
+  else if (made && wasted === null && of.length >= MAX_ROWS) put(made, h("p", { class: "soft" }, `At most ${MAX_ROWS} are shown.`));
   return made;
 }

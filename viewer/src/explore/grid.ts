@@ -32,6 +32,8 @@ export interface Listing<Row> {
   place: Place;
   sort: string;
   empty: string;
+  /** Ends when another view replaces the list. */
+  signal: AbortSignal;
   /** Returns the rows from an offset on. */
   load(offset: number, limit: number): Promise<Row[]>;
 }
@@ -39,6 +41,10 @@ export interface Listing<Row> {
 /** Returns the offset of the block that has the first row of a place. */
 export function startOf(place: Place): number {
   return Math.floor((place.offset ?? 0) / BLOCK) * BLOCK;
+}
+
+function blockOf(row: number): number {
+  return Math.floor(row / BLOCK);
 }
 
 /** Returns a list; a sentence if it is empty. */
@@ -55,8 +61,8 @@ class Grid<Row> {
   private readonly blocks = new Map<number, Row[] | "asked">();
   /** Address without the first visible row. */
   private readonly address: string;
-  /** Why rows are missing; null if none are. */
-  private error: unknown = null;
+  /** Why blocks are missing, by block. */
+  private readonly failed = new Map<number, unknown>();
   /** First visible row. */
   private first: number;
   private drawing = 0;
@@ -135,8 +141,10 @@ class Grid<Row> {
     rows.push(this.gap(room - above));
     fill(this.body, ...rows);
     const last = Math.min(total, this.first + Math.max(1, this.visible - 1));
-    if (this.error !== null) {
-      fill(this.count, h("span", { class: "failed" }, "Cannot read these rows: ", name(messageOf(this.error)), " "), button("Try again", { onclick: () => this.again() }));
+    // No more than two blocks are visible.
+    const error = this.failed.get(blockOf(from)) ?? this.failed.get(blockOf(to - 1));
+    if (error !== undefined) {
+      fill(this.count, h("span", { class: "failed" }, "Cannot read these rows: ", name(messageOf(error)), " "), button("Try again", { onclick: () => this.again() }));
       return;
     }
     fill(this.count, last - this.first >= total ? counted(total, this.of.noun) : `${thousands(this.first + 1)} to ${thousands(last)} of ${counted(total, this.of.noun)}`);
@@ -149,7 +157,7 @@ class Grid<Row> {
   }
 
   private row(at: number, asks: boolean): HTMLElement {
-    const block = Math.floor(at / BLOCK);
+    const block = blockOf(at);
     const known = this.blocks.get(block);
     if (known === undefined && asks) void this.ask(block);
     const row = Array.isArray(known) ? known[at % BLOCK] : undefined;
@@ -157,7 +165,7 @@ class Grid<Row> {
   }
 
   private again(): void {
-    this.error = null;
+    this.failed.clear();
     this.draw(true);
   }
 
@@ -165,11 +173,12 @@ class Grid<Row> {
     this.blocks.set(block, "asked");
     try {
       this.blocks.set(block, await this.of.load(block * BLOCK, BLOCK));
-      this.error = null;
+      this.failed.delete(block);
     } catch (error) {
+      if (this.of.signal.aborted) return;
       // Asked again by the button, or when it is scrolled into view again.
       this.blocks.delete(block);
-      this.error = error;
+      this.failed.set(block, error);
     }
     if (this.element.isConnected) this.draw();
   }

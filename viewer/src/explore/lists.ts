@@ -39,6 +39,7 @@ export async function classes(place: Place, _meta: Meta, signal: AbortSignal): P
     sort,
     empty: place.filter ? `No name contains “${place.filter}”.` : "The heap has no reachable objects.",
     columns: classColumns(by, true),
+    signal,
     load: async (offset, limit) => (await load(offset, limit)).rows,
   });
   return h("div", null, choices("Rows", groups), rows);
@@ -80,6 +81,7 @@ async function objectList(list: { class?: string | undefined; filter?: string | 
     sort,
     empty: list.filter ? "No class of an object in this file contains this text." : "No reachable objects.",
     columns: objectColumns(true),
+    signal,
     load: async (offset, limit) => (await load(offset, limit)).rows,
   });
 }

@@ -25,7 +25,10 @@ class Page {
   private readonly state = h("span", { class: "tag", role: "status" });
   private readonly explorer = new Explorer(h("main"), null, { sql: (place, _meta, signal) => sqlView(place, signal) });
   private timer = 0;
+  /** Timer of a choice that is not sent yet; 0 if there is none. */
   private choosing = 0;
+  /** Why the last choice has no effect; empty if it has. */
+  private refusal = "";
   private failures = 0;
   /** Number of the last request for the state; answers to earlier ones are late. */
   private turn = 0;
@@ -37,8 +40,9 @@ class Page {
     const skip = button("Skip to the content", { class: "skip", onclick: () => this.explorer.focus() });
     put(root, h("header", { class: "top" }, skip, this.title, this.dumps, this.facts, this.state, h("span", { class: "gap" }), this.explorer.search, theme.button), this.explorer.element);
     this.dumps.addEventListener("change", () => {
+      const number = Number(this.dumps.value);
       clearTimeout(this.choosing);
-      this.choosing = window.setTimeout(() => void this.choose(Number(this.dumps.value)), CHOICE_DELAY);
+      this.choosing = window.setTimeout(() => void this.choose(number), CHOICE_DELAY);
     });
     window.addEventListener("hashchange", () => void this.explorer.show());
     document.addEventListener("keydown", (event) => {
@@ -76,6 +80,7 @@ class Page {
     const known = this.explorer.meta;
     const isOther = known?.generation !== meta.generation || known?.heap?.number !== meta.heap?.number;
     if (isOther) {
+      this.refusal = "";
       askAbout(meta.generation);
       this.explorer.forget();
     }
@@ -96,12 +101,14 @@ class Page {
 
   private describe(meta: Meta): void {
     const { heap, before } = meta;
-    this.say(meta.step);
+    this.say(this.refusal || meta.step, this.refusal !== "");
     const described = JSON.stringify([heap, before, meta.generation]);
     if (!heap || described === this.described) return;
     this.described = described;
     this.dumps.hidden = heap.dumps < 2;
-    fill(this.dumps, ...Array.from({ length: heap.dumps }, (_, at) => h("option", { value: at + 1, selected: at + 1 === heap.number }, `Dump ${at + 1} of ${heap.dumps}`)));
+    // The options of a list that is open stay.
+    if (this.dumps.length !== heap.dumps) fill(this.dumps, ...Array.from({ length: heap.dumps }, (_, at) => h("option", { value: at + 1 }, `Dump ${at + 1} of ${heap.dumps}`)));
+    if (this.choosing === 0) this.dumps.value = String(heap.number);
     const title = before ? `${dumpTitle(before)} → ${dumpTitle(heap)}` : (heap.process ?? heap.path);
     const words = [before ? heap.process : null, before || heap.process ? heap.path : null, heap.label, heap.time, heap.source === "hprof" ? "HPROF" : "heap graph"];
     fill(this.title, name(title));
@@ -110,11 +117,21 @@ class Page {
   }
 
   private async choose(number: number): Promise<void> {
+    this.choosing = 0;
+    this.refusal = "";
+    this.say(this.explorer.meta?.step ?? "");
+    // A heap that is shown would be read again.
+    const current = this.explorer.meta?.heap?.number;
+    if (number === current) return;
     try {
       await ask("show", { number });
     } catch (error) {
-      // The state below has the reason, or the heap that another page chose.
-      if (error instanceof ApiError && !error.isOtherHeap) this.say(messageOf(error), true);
+      // The page draws the heap that another page chose.
+      if (error instanceof ApiError && error.isOtherHeap) return;
+      this.refusal = messageOf(error);
+      this.say(this.refusal, true);
+      if (current !== undefined && this.choosing === 0) this.dumps.value = String(current);
+      return;
     }
     this.described = "";
     this.explorer.forget();

@@ -19,6 +19,12 @@ export class MoreButton {
     this.element = h("div", null, this.error, this.button);
   }
 
+  /** Hides the button at the end of a list, which gets its focus. */
+  setEnd(isEnd: boolean, list: HTMLElement): void {
+    if (isEnd && document.activeElement === this.button) list.focus({ preventScroll: true });
+    this.button.hidden = isEnd;
+  }
+
   /** Shows more; an error is shown, and the button asks again. */
   async run(): Promise<void> {
     if (this.isAsking) return;
@@ -52,14 +58,15 @@ interface GrowingList<Row> extends Table<Row> {
 export function growingTable<Row>(of: GrowingList<Row>, signal: AbortSignal): HTMLElement {
   if (of.rows.length === 0) return h("p", { class: "soft" }, of.empty);
   const body = h("tbody");
+  const region = wide(of.label, head({ columns: of.columns, place: { view: "object" }, sort: "" }), body);
   const state = h("p", { class: "soft", role: "status" });
   const more = new MoreButton(async () => add((await of.load(body.childElementCount, PAGE_ROWS)).rows), signal);
   const add = (rows: Row[]): void => {
     body.append(...rows.map((row) => h("tr", null, ...cells(of.columns, row))));
     const count = body.childElementCount;
-    more.button.hidden = count >= of.total || rows.length === 0;
+    more.setEnd(count >= of.total || rows.length === 0, region);
     state.textContent = count >= of.total ? "" : `${thousands(count)} of ${counted(of.total, of.noun)}`;
   };
   add(of.rows);
-  return h("div", { class: "paged" }, wide(of.label, head({ columns: of.columns, place: { view: "object" }, sort: "" }), body), state, more.element, notInFile(of.left_out, of.noun));
+  return h("div", { class: "paged" }, region, state, more.element, notInFile(of.left_out, of.noun));
 }

@@ -22,6 +22,7 @@ export async function bitmaps(place: Place, meta: Meta, signal: AbortSignal): Pr
     h("p", { class: "soft" }, meta.contents ? "The dump does not have the pixels of these bitmaps, so equal ones are unknown:" : "Hidden contents: the pixels of these bitmaps are not shown."),
     wide("Bitmaps without pixels", head({ columns, place, sort: "" }), body),
   );
+  const lists = h("div", { role: "group", tabindex: -1, "aria-label": "Bitmaps" }, gallery, others);
   const state = h("p", { class: "soft", role: "status" });
   let shown = 0;
   let left: HTMLElement | null = null;
@@ -35,9 +36,9 @@ export async function bitmaps(place: Place, meta: Meta, signal: AbortSignal): Pr
     const isAll = shown >= answer.total || answer.rows.length === 0;
     fill(state, isAll ? counted(shown, "bitmap") : `${thousands(shown)} of ${counted(answer.total, "bitmap")}`);
     left = notInFile(answer.left_out, "bitmap");
-    more.button.hidden = isAll;
     gallery.hidden = gallery.childElementCount === 0;
     others.hidden = body.childElementCount === 0;
+    more.setEnd(isAll, lists);
   }
   const more = new MoreButton(next, signal);
   await next();
@@ -47,8 +48,7 @@ export async function bitmaps(place: Place, meta: Meta, signal: AbortSignal): Pr
     null,
     h("h2", null, place.id ? "Bitmaps with the same pixels" : "Bitmaps, largest first"),
     place.id && h("p", null, h("a", { href: encode({ view: "bitmaps" }) }, "All bitmaps")),
-    gallery,
-    others,
+    lists,
     state,
     left,
     more.element,

@@ -19,6 +19,7 @@ export async function search(list: List, place: Place, signal: AbortSignal): Pro
   const body = h("tbody");
   const state = h("p", { class: "soft", role: "status" });
   const columns = columnsOf(list);
+  const region = wide(TITLES[list], head({ columns, place, sort: "" }), body);
   let from: number | null = 0;
   let total = 0;
   let leftOut = 0;
@@ -43,7 +44,7 @@ export async function search(list: List, place: Place, signal: AbortSignal): Pro
     const searched = end < total ? `the ${from === null ? "largest" : "first"} ${thousands(end)} of ${all}` : all;
     if (place.filter) fill(state, isSearching ? "Searching … " : "", `${thousands(shown)} found in ${searched}`);
     else fill(state, shown < total ? `${thousands(shown)} of ${all}` : all, leftOut > 0 && ". This file does not have the others.");
-    more.button.hidden = from === null;
+    more.setEnd(from === null, region);
   }
 
   const more = new MoreButton(next, signal);
@@ -52,7 +53,7 @@ export async function search(list: List, place: Place, signal: AbortSignal): Pro
     "div",
     null,
     h("h2", null, ...(place.filter ? [`${matching(list)} “`, name(place.filter), "”"] : [`${TITLES[list]}, by retained size`])),
-    h("div", { class: "paged" }, wide(TITLES[list], head({ columns, place, sort: "" }), body)),
+    h("div", { class: "paged" }, region),
     state,
     more.element,
   );

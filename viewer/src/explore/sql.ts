@@ -34,12 +34,16 @@ export async function sqlView(place: Place, signal: AbortSignal): Promise<HTMLEl
     }
   });
   const result = h("div");
+  // The server ends a statement when a later one comes: only the last has a result.
+  let last = 0;
   const show = async (sql: string): Promise<void> => {
+    const turn = ++last;
     fill(result, h("p", { class: "soft", role: "status" }, "Running …"));
     try {
-      fill(result, table(await ask<SqlRows>("sql", { sql }, signal)));
+      const rows = await ask<SqlRows>("sql", { sql }, signal);
+      if (turn === last) fill(result, table(rows));
     } catch (error) {
-      if (!signal.aborted) fill(result, h("p", { class: "failed", role: "alert" }, name(messageOf(error))));
+      if (turn === last && !signal.aborted) fill(result, h("p", { class: "failed", role: "alert" }, name(messageOf(error))));
     }
   };
   if (place.sql) void show(place.sql);

@@ -46,7 +46,8 @@ export function treemap(cells: Cell[], width: number, height: number): HTMLEleme
       if (child < 0 || part.width < MIN_SIDE || part.height < MIN_SIDE) continue;
       const of = cells[child]!;
       const label = `${sanitize(of.name ?? "")} ${bytes(of.bytes)}`;
-      const element = h("a", { class: `cell depth-${depth % 4}`, href: addressOf(of.id!), title: label, "aria-label": label });
+      const href = addressOf(of.id!);
+      const element = h("a", { class: `cell depth-${depth % 4}`, href, role: href === null ? "img" : null, title: label, "aria-label": label });
       Object.assign(element.style, { left: `${part.x}px`, top: `${part.y}px`, width: `${part.width}px`, height: `${part.height}px` });
       const hasLabel = part.width >= LABEL.width && part.height >= LABEL.height;
       if (hasLabel) element.append(h("span", null, label));
