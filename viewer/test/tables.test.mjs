@@ -225,6 +225,9 @@ test("25d: a file says what it does not have, and has no links to it", async () 
   heap.store["bitmaps?"] = { total: 700, rows: [{ ...heap.store["object?id=0x12d0"], bitmap, held_by: activity }] };
   heap.store["search?in=strings"] = { total: 48_000, next: 1, rows: [{ ...activity, id: "0x99", name: "java.lang.String", text: "hello", length: 5, heap: "app" }] };
   heap.store["leaks?"].groups_total = 5;
+  heap.store["waste?"].strings = { wasted_bytes: 600, groups: [{ count: 7, each_bytes: 100, wasted_bytes: 600, class: "java.lang.String", length: 8, value: "the same", example: "0x99", held_by: null }] };
+  const [top] = heap.store["treemap?"].cells;
+  heap.store["treemap?"].cells.push({ ...top, id: "0x99", above: 0 });
   const page = await chromium.open(encode({ java: [heap] }));
   const go = async (place, text) => {
     await page.evaluate((place) => (location.hash = place), place);
@@ -246,6 +249,12 @@ test("25d: a file says what it does not have, and has no links to it", async () 
   assert.equal(await links("java.lang.String"), 0, "the object is not in the file");
   await go("#/strings?filter=hell", "1 found in the largest 1 of 48,000 strings");
   assert.match(await text(), /first 120 characters contain/);
+  await go("#/arrays", "This file does not have a list of arrays. To include it, use --contents.");
+  await go("#/waste", "the same");
+  assert.equal(await links("7"), 0, "the copies can be others than those in the file");
+  await go("#/dominators", "Dominator tree");
+  const cell = page.locator(".treemap .cell");
+  assert.deepEqual([await cell.getAttribute("href"), await cell.getAttribute("role")], [null, "img"], "the object is not in the file");
   await go("#/object/0x12d0", "Fields");
   assert.equal(await links("android.graphics.Bitmap"), 1, "only on the path: its class does not have a list");
   await go("#/object/0x1", "This file does not have this part of the heap");

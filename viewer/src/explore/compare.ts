@@ -1,6 +1,6 @@
 // What changed since the earlier heap: leaks and classes.
 
-import { h, name } from "../dom";
+import { h, name, sentence } from "../dom";
 import { bytes, counted, signed, thousands } from "../units";
 import { ask, type ChangedClass, type ChangedLeak, type ChangedNode, type Figures, type HeapFacts, type Meta, type Table } from "./api";
 import { leakAddress } from "./findings";
@@ -15,7 +15,7 @@ const MAX_GROWN = 10;
 
 /** Returns the comparison of a place. */
 export async function compareView(place: Place, meta: Meta, signal: AbortSignal): Promise<HTMLElement> {
-  if (!meta.before) return h("p", { class: "soft" }, meta.step ? "The earlier heap is not compared yet." : "There is no earlier heap to compare with.");
+  if (!meta.before) return h("p", { class: "soft" }, sentence(meta.step ? "The earlier heap is not compared yet." : "There is no earlier heap to compare with. To compare two heaps, run `heaptap explore` with the earlier and the later one."));
   const sort = place.sort ?? "retained";
   const load = (offset: number, limit: number): Promise<Table<ChangedClass>> =>
     ask("changes", { sort, reverse: place.reverse, filter: place.filter, offset, limit }, signal);
@@ -121,7 +121,9 @@ export async function grown(meta: Meta, signal: AbortSignal): Promise<HTMLElemen
   if (!meta.before) return null;
   const [leaks, classes] = await Promise.all([ask<ChangedLeak[]>("changed-leaks", {}, signal), ask<Table<ChangedClass>>("changes", { limit: MAX_GROWN }, signal)]);
   const worse = bySize(leaks).filter(({ status }) => status === "new" || status === "grown");
-  const grew = classes.rows.filter((row) => retainedOf(row.after) > retainedOf(row.before));
+  // A class with more objects is rather the cause than one whose objects retain more.
+  const hasMore = (row: ChangedClass): number => Number(row.after.count > row.before.count);
+  const grew = classes.rows.filter((row) => retainedOf(row.after) > retainedOf(row.before)).sort((a, b) => hasMore(b) - hasMore(a));
   const rows = grew.map((row) => [classOf(row), `${thousands(row.before.count)} → ${thousands(row.after.count)}`, change(retainedOf(row.before), retainedOf(row.after), "bytes")]);
   return h(
     "section",

@@ -1,6 +1,6 @@
 // The heap explorer: shows the place in the address, in a page of its own or as a part of the report.
 
-import { fill, h, name } from "../dom";
+import { fill, h, name, sentence } from "../dom";
 import { counted, thousands } from "../units";
 import { answers, ApiError, ask, kept, type Meta, type Table } from "./api";
 import { decode, encode, type Place } from "./place";
@@ -246,6 +246,7 @@ function notes(meta: Meta): Node[] {
   const warnings = meta.heap?.warnings ?? [];
   const made: Node[] = [];
   if (meta.error !== null) made.push(h("p", { class: "failed", role: "alert" }, name(meta.error)));
+  if (meta.heap?.source === "hprof" && !meta.contents) made.push(h("p", { class: "soft" }, sentence(`Texts, values and pixels are hidden.${file ? " To include them in a file, use `--contents`." : ""}`)));
   if (file) made.push(h("p", { class: "soft" }, `This file has ${thousands(file.objects)} of ${counted(meta.reachable?.count ?? meta.objects, "object")}. To see all objects, run `, h("code", null, name(file.command)), "."));
   made.push(...warnings.map((each) => h("p", { class: "warning" }, each.message, each.help ? ` ${each.help}` : "")));
   return made;

@@ -2,7 +2,7 @@
 
 import { h, name, put, sentence } from "../dom";
 import { bytes, counted, thousands } from "../units";
-import { answers, ask, type Duplicates, type LeakGroup, type Leaks, type RetainedBytes, type Room, type Waste } from "./api";
+import { answers, ask, kept, type Duplicates, type LeakGroup, type Leaks, type RetainedBytes, type Room, type Waste } from "./api";
 import { leakPath } from "./path";
 import { encode, type Place } from "./place";
 import { objectName, plain, section, size } from "./rows";
@@ -131,7 +131,8 @@ function duplicates(title: string, of: Duplicates, unit: "pixels" | "characters"
   const groups = of.groups.filter((group) => group.wasted_bytes > 0);
   const rows = groups.map((group) => {
     const copies = thousands(group.count);
-    const isText = unit === "characters" && group.value !== "" && answers("search", { in: "strings" });
+    // A file has only the largest strings, which can be others.
+    const isText = unit === "characters" && group.value !== "" && kept() === null;
     return [
       h("span", { class: "object" }, objectName(group.example, group.class), group.value !== "" && h("q", null, name(group.value))),
       name(group.held_by ?? ""),

@@ -139,7 +139,7 @@ class Grid<Row> {
     const rows: Node[] = [this.gap(above)];
     for (let at = from; at < to; at++) rows.push(this.row(at, asks));
     rows.push(this.gap(room - above));
-    fill(this.body, ...rows);
+    this.replace(rows);
     const last = Math.min(total, this.first + Math.max(1, this.visible - 1));
     // No more than two blocks are visible.
     const error = this.failed.get(blockOf(from)) ?? this.failed.get(blockOf(to - 1));
@@ -148,6 +148,17 @@ class Grid<Row> {
       return;
     }
     fill(this.count, last - this.first >= total ? counted(total, this.of.noun) : `${thousands(this.first + 1)} to ${thousands(last)} of ${counted(total, this.of.noun)}`);
+  }
+
+  /** Replaces the rows. The focus stays on its row, or on the list if that is scrolled away. */
+  private replace(rows: Node[]): void {
+    const focused = this.body.contains(document.activeElement) ? document.activeElement : null;
+    const row = focused?.closest("tr");
+    const link = row ? [...row.querySelectorAll("a")].indexOf(focused as HTMLAnchorElement) : -1;
+    fill(this.body, ...rows);
+    if (!row) return;
+    const same = this.body.querySelector(`tr[aria-rowindex="${row.getAttribute("aria-rowindex")}"]`);
+    (same?.querySelectorAll("a")[link] ?? this.scroller).focus({ preventScroll: true });
   }
 
   private gap(height: number): HTMLElement {

@@ -71,6 +71,7 @@ export async function objects(place: Place, _meta: Meta, signal: AbortSignal): P
 /** Returns a list of objects, all of which can be scrolled to. */
 async function objectList(list: { class?: string | undefined; filter?: string | undefined; dominated?: string; top?: boolean }, place: Place, signal: AbortSignal): Promise<HTMLElement> {
   const sort = place.sort ?? "retained";
+  const empty = list.filter ? "No class of an object in this file contains this text." : list.dominated ? "It dominates no object." : "No reachable objects.";
   const load = (offset: number, limit: number): Promise<Table<ObjectRow>> => ask("objects", { ...list, sort, reverse: place.reverse, offset, limit }, signal);
   const answer = await load(startOf(place), BLOCK);
   return grid<ObjectRow>({
@@ -79,7 +80,7 @@ async function objectList(list: { class?: string | undefined; filter?: string | 
     noun: "object",
     place,
     sort,
-    empty: list.filter ? "No class of an object in this file contains this text." : "No reachable objects.",
+    empty,
     columns: objectColumns(true),
     signal,
     load: async (offset, limit) => (await load(offset, limit)).rows,

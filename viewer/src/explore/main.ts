@@ -109,8 +109,8 @@ class Page {
     // The options of a list that is open stay.
     if (this.dumps.length !== heap.dumps) fill(this.dumps, ...Array.from({ length: heap.dumps }, (_, at) => h("option", { value: at + 1 }, `Dump ${at + 1} of ${heap.dumps}`)));
     if (this.choosing === 0) this.dumps.value = String(heap.number);
-    const title = before ? `${dumpTitle(before)} → ${dumpTitle(heap)}` : (heap.process ?? heap.path);
-    const words = [before ? heap.process : null, before || heap.process ? heap.path : null, heap.label, heap.time, heap.source === "hprof" ? "HPROF" : "heap graph"];
+    const title = before ? `${dumpTitle(before)} → ${dumpTitle(heap)}` : (heap.process ?? basename(heap.path));
+    const words = [before ? heap.process : null, heap.path, heap.label, heap.time, heap.source === "hprof" ? "HPROF" : "heap graph"];
     fill(this.title, name(title));
     fill(this.facts, ...words.filter((word) => word !== null).map((word) => h("span", null, name(word!))));
     document.title = `${title} – heaptap`;

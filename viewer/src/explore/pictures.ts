@@ -57,7 +57,7 @@ export async function bitmaps(place: Place, meta: Meta, signal: AbortSignal): Pr
 
 function columnsWithoutPicture(): ColumnOf<BitmapRow>[] {
   return [
-    { title: "Object", cell: (row) => objectLink(row) },
+    { title: "Object", cell: (row) => h("span", null, objectLink(row), " ", equalTag(row.id, row.bitmap)) },
     { title: "Immediate dominator", minor: true, cell: (row) => (row.held_by ? objectLink(row.held_by) : "") },
     { title: "Width × height", numeric: true, cell: ({ bitmap }) => sides(bitmap) },
     { title: "Pixels", numeric: true, minor: true, hint: "Bytes of the pixels", cell: ({ bitmap }) => h("span", null, bitmap.is_estimated && "about ", size(bitmap.pixel_bytes)) },
@@ -88,10 +88,16 @@ export function pixelFacts(id: string, of: BitmapFacts): (Node | string)[] {
     `${of.is_estimated ? "about " : ""}${bytes(of.pixel_bytes)} ${of.storage}`,
     of.format,
   ];
-  const facts: (Node | string)[] = [words.filter((word) => word !== null).join(", ")];
+  const facts = words.filter((word) => word !== null).join(", ");
+  const tag = equalTag(id, of);
+  return tag ? [facts, " ", tag] : [facts];
+}
+
+/** Returns the number of equal bitmaps, with a link to them if the page has the list; null without others. */
+function equalTag(id: string, { equal }: BitmapFacts): HTMLElement | null {
+  if (equal < 2) return null;
   const href = answers("bitmaps", { equal: id }) ? encode({ view: "bitmaps", id }) : null;
-  if (of.equal > 1) facts.push(" ", h(href ? "a" : "span", { class: "tag bad", href }, `${thousands(of.equal)} equal`));
-  return facts;
+  return h(href ? "a" : "span", { class: "tag bad", href }, `${thousands(equal)} equal`);
 }
 
 /** Returns a place for the picture, which is asked for when it is scrolled into view. */

@@ -1,9 +1,9 @@
 // Search in long lists: the server answers with what it found in a moment, and the page asks on until
 // there is a screenful.
 
-import { fill, h, name, put } from "../dom";
+import { fill, h, name, put, sentence } from "../dom";
 import { counted, thousands } from "../units";
-import { ask, kept, type Found, type FoundRow } from "./api";
+import { answers, ask, kept, type Found, type FoundRow } from "./api";
 import { MoreButton } from "./more";
 import type { Place } from "./place";
 import { cells, head, objectColumns, PAGE_ROWS, wide, type ColumnOf } from "./rows";
@@ -16,6 +16,7 @@ const FIRST_ROWS_TIMEOUT = 300;
 
 /** Returns the objects of a list that match the place's text: strings by text, others by class. */
 export async function search(list: List, place: Place, signal: AbortSignal): Promise<HTMLElement> {
+  if (!answers("search", { in: list })) return h("p", { class: "soft" }, sentence(`This file does not have a list of ${list}. To include it, use \`--contents\`.`));
   const body = h("tbody");
   const state = h("p", { class: "soft", role: "status" });
   const columns = columnsOf(list);

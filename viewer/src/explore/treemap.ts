@@ -46,7 +46,7 @@ export function treemap(cells: Cell[], width: number, height: number): HTMLEleme
       if (child < 0 || part.width < MIN_SIDE || part.height < MIN_SIDE) continue;
       const of = cells[child]!;
       const label = `${sanitize(of.name ?? "")} ${bytes(of.bytes)}`;
-      const href = addressOf(of.id!);
+      const href = addressOf(of.id!, of.rest > 0 || below.has(child));
       const element = h("a", { class: `cell depth-${depth % 4}`, href, role: href === null ? "img" : null, title: label, "aria-label": label });
       Object.assign(element.style, { left: `${part.x}px`, top: `${part.y}px`, width: `${part.width}px`, height: `${part.height}px` });
       const hasLabel = part.width >= LABEL.width && part.height >= LABEL.height;
@@ -64,8 +64,8 @@ export function treemap(cells: Cell[], width: number, height: number): HTMLEleme
 }
 
 /** Returns the address of what an object dominates, or of the object; null if the page has neither. */
-function addressOf(id: string): string | null {
-  if (answers("objects", { dominated: id })) return encode({ view: "dominators", id });
+function addressOf(id: string, isDominator: boolean): string | null {
+  if (isDominator && answers("objects", { dominated: id })) return encode({ view: "dominators", id });
   return answers("object", { id }) ? encode({ view: "object", id }) : null;
 }
 
