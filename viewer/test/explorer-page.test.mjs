@@ -111,6 +111,24 @@ test("a new view gets the focus and is seen from its beginning", async () => {
   await page.close();
 });
 
+test("a view that the user goes back to is where it was", async () => {
+  const heap = javaHeap();
+  const bitmap = { width: 4, height: 4, density: null, pixel_bytes: 64, is_estimated: false, storage: "java", format: null, equal: 1 };
+  heap.store["bitmaps?"] = { total: 90, rows: Array.from({ length: 90 }, () => ({ ...heap.store["object?id=0x12d0"], bitmap, held_by: null })) };
+  const { page, errors } = await open(undefined, { heap, hash: "#/bitmaps" });
+  await shown(page, "90 bitmaps");
+  await page.evaluate(() => scrollTo(0, 900));
+  await page.waitForFunction(() => history.state?.top === 900);
+  await page.locator("tbody tr:nth-child(40) a").click();
+  await shown(page, "Fields");
+  assert.ok((await page.evaluate(() => scrollY)) < 100);
+  await page.goBack();
+  await shown(page, "90 bitmaps");
+  await page.waitForFunction(() => scrollY === 900);
+  assert.deepEqual(errors, []);
+  await page.close();
+});
+
 test("a treemap and a flame graph are one tab stop each", async () => {
   const { page, heap } = await open(undefined, { hash: "#/flame" });
   await shown(page, "105 objects");

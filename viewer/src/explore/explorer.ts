@@ -3,12 +3,14 @@
 import { fill, h, name, sentence } from "../dom";
 import { counted, thousands } from "../units";
 import { answers, ApiError, ask, kept, type Meta, type Table } from "./api";
-import { decode, encode, type Place } from "./place";
+import { decode, encode, isPlace, type Place } from "./place";
 import { failure, KEEP } from "./rows";
 import { RENDER, type Render } from "./views";
 
 /** Delay from the last key to a request, in ms. */
 const TYPING_DELAY = 150;
+/** Delay from scrolling to its note in the history, in ms: Safari takes 100 notes in 30 s. */
+const SCROLL_DELAY = 300;
 const TABS: [Place["view"], string][] = [
   ["overview", "Overview"],
   ["leaks", "Leaks"],
@@ -49,10 +51,13 @@ export class Explorer {
   private tab: Place["view"] = "objects";
   private running = new AbortController();
   private typing = 0;
+  private scrolling = 0;
   /** Whether the view gets the focus when it is shown. */
   private isMoved = false;
   /** Whether it does so although the search field has the focus. */
   private isEntered = false;
+  /** Where the page was scrolled to when the user left the view; null in a new one. */
+  private top: number | null = null;
 
   private readonly renders: Partial<Record<Place["view"], Render>>;
 
@@ -72,9 +77,19 @@ export class Explorer {
       clearTimeout(this.typing);
       this.typing = window.setTimeout(() => void this.find(), TYPING_DELAY);
     });
+    window.addEventListener("scroll", () => this.scrolled(), { passive: true });
     this.search.addEventListener("keydown", (event) => {
       if (event.key === "Enter") void this.enter();
     });
+  }
+
+  /** Notes in the history where the page is scrolled to. */
+  private scrolled(): void {
+    const address = location.hash;
+    clearTimeout(this.scrolling);
+    this.scrolling = window.setTimeout(() => {
+      if (location.hash === address && isPlace(address)) history.replaceState({ ...history.state, top: scrollY }, "");
+    }, SCROLL_DELAY);
   }
 
   /** Forgets the heap, whose objects are not those of the next one. */
@@ -104,7 +119,10 @@ export class Explorer {
     clearTimeout(this.typing);
     const place = decode(address);
     const last = this.place;
-    if (last !== null && (last.view !== place.view || last.id !== place.id || last.class !== place.class)) this.isMoved = true;
+    if (last !== null && (last.view !== place.view || last.id !== place.id || last.class !== place.class)) {
+      this.isMoved = true;
+      this.top = (history.state as { top?: number } | null)?.top ?? null;
+    }
     this.place = place;
     if (place.view !== "object") this.tab = place.view;
     this.showTabs();
@@ -161,7 +179,8 @@ export class Explorer {
     this.isMoved = false;
     this.isEntered = false;
     const { top } = this.element.getBoundingClientRect();
-    if (top < 0 && !this.content.querySelector("[data-entry]")) scrollBy(0, top - this.tabs.offsetHeight);
+    if (this.top !== null) scrollTo(0, this.top);
+    else if (top < 0 && !this.content.querySelector("[data-entry]")) scrollBy(0, top - this.tabs.offsetHeight);
   }
 
   private showTabs(): void {
