@@ -79,11 +79,27 @@ test("a list that is scrolled keeps the focus on its row, or has it itself", asy
 
 test("hidden contents are said to be hidden, equal bitmaps among them are marked", async () => {
   const heap = javaHeap();
-  const bitmap = { width: 4, height: 4, density: null, pixel_bytes: 64, is_estimated: false, storage: "java", format: "ARGB_8888", equal: 2 };
+  const bitmap = { width: 4, height: 4, density: null, pixel_bytes: 64, is_estimated: false, storage: "java", format: "ARGB_8888", equal: 2, group: 0 };
   heap.store["bitmaps?"] = { total: 1, rows: [{ ...heap.store["object?id=0x12d0"], bitmap, held_by: null }] };
   const { page } = await open((operation) => (operation === "meta" ? facts(heap, { heap: of(heap, { source: "hprof" }) }) : undefined), { heap, hash: "#/bitmaps" });
   await shown(page, "Texts, values and pixels are hidden.");
   assert.equal(await page.getByRole("link", { name: "2 equal" }).getAttribute("href"), "#/bitmaps/0x12d0");
+  await page.close();
+});
+
+test("the copies of a text are the strings that are equal to it", async () => {
+  const heap = javaHeap();
+  const string = { ...heap.store["objects?"].rows[0], id: "0x99", name: "java.lang.String", text: "the same", length: 8, heap: "app" };
+  heap.store["waste?"].strings = { wasted_bytes: 600, groups: [{ count: 7, each_bytes: 100, wasted_bytes: 600, class: "java.lang.String", length: 8, value: "the same", example: "0x99", held_by: null }] };
+  heap.store["search?equal=0x99&in=strings"] = { total: 40, next: null, rows: [string, { ...string, id: "0x9a" }] };
+  const { page, errors } = await open(undefined, { heap, hash: "#/waste" });
+  await shown(page, "the same");
+  await page.getByRole("link", { name: "7", exact: true }).click();
+  await shown(page, "2 found in 40 strings");
+  assert.equal(await page.locator(".explored h2:not(.off-screen)").textContent(), "Equal strings");
+  await page.getByRole("link", { name: "All strings" }).click();
+  await page.waitForURL(/#\/strings$/);
+  assert.deepEqual(errors, []);
   await page.close();
 });
 
@@ -113,7 +129,7 @@ test("a new view gets the focus and is seen from its beginning", async () => {
 
 test("a view that the user goes back to is where it was", async () => {
   const heap = javaHeap();
-  const bitmap = { width: 4, height: 4, density: null, pixel_bytes: 64, is_estimated: false, storage: "java", format: null, equal: 1 };
+  const bitmap = { width: 4, height: 4, density: null, pixel_bytes: 64, is_estimated: false, storage: "java", format: null, equal: 1, group: null };
   heap.store["bitmaps?"] = { total: 90, rows: Array.from({ length: 90 }, () => ({ ...heap.store["object?id=0x12d0"], bitmap, held_by: null })) };
   const { page, errors } = await open(undefined, { heap, hash: "#/bitmaps" });
   await shown(page, "90 bitmaps");

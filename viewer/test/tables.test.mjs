@@ -219,10 +219,11 @@ test("25c: with two Java heaps, the page opens on what grew", async () => {
 test("25d: a file says what it does not have, and has no links to it", async () => {
   const heap = javaHeap();
   const [activity] = heap.store["objects?"].rows;
-  const bitmap = { width: 4, height: 4, density: null, pixel_bytes: 64, is_estimated: false, storage: "java", format: "ARGB_8888", equal: 2 };
+  const bitmap = { width: 4, height: 4, density: null, pixel_bytes: 64, is_estimated: false, storage: "java", format: "ARGB_8888", equal: 2, group: 4 };
   heap.store["objects?"].total = 105;
   heap.store["meta?"].contents = true;
-  heap.store["bitmaps?"] = { total: 700, rows: [{ ...heap.store["object?id=0x12d0"], bitmap, held_by: activity }] };
+  const row = { ...heap.store["object?id=0x12d0"], bitmap, held_by: activity };
+  heap.store["bitmaps?"] = { total: 700, rows: [row, { ...row, id: "0x98" }, { ...row, id: "0x97", bitmap: { ...bitmap, equal: 1, group: null } }] };
   heap.store["search?in=strings"] = { total: 48_000, next: 1, rows: [{ ...activity, id: "0x99", name: "java.lang.String", text: "hello", length: 5, heap: "app" }] };
   heap.store["leaks?"].groups_total = 5;
   heap.store["waste?"].strings = { wasted_bytes: 600, groups: [{ count: 7, each_bytes: 100, wasted_bytes: 600, class: "java.lang.String", length: 8, value: "the same", example: "0x99", held_by: null }] };
@@ -242,9 +243,12 @@ test("25d: a file says what it does not have, and has no links to it", async () 
   assert.equal(await page.locator("th a").count(), 0, "a part of a list has one order");
   await go("#/objects?filter=bitmap", "Objects whose class contains");
   assert.deepEqual(await page.locator(".grid tbody .object a").allTextContents(), ["android.graphics.Bitmap"]);
-  await go("#/bitmaps", "1 bitmap");
-  assert.match(await text(), /2 equal.*This file does not have 699 more bitmaps\./s);
-  assert.equal(await links("2 equal"), 0);
+  await go("#/bitmaps", "3 bitmaps");
+  assert.match(await text(), /2 equal.*This file does not have 697 more bitmaps\./s);
+  assert.equal(await links("2 equal"), 2);
+  await page.getByRole("link", { name: "2 equal" }).first().click();
+  await explored(page, "2 bitmaps");
+  assert.match(await text(), /Bitmaps with the same pixels/);
   await go("#/strings", "1 of 48,000 strings");
   assert.equal(await links("java.lang.String"), 0, "the object is not in the file");
   await go("#/strings?filter=hell", "1 found in the largest 1 of 48,000 strings");

@@ -545,6 +545,30 @@ fn no_redacted_answer_has_a_text_of_the_dump() {
 }
 
 #[test]
+fn the_copies_of_wasted_texts_are_found() {
+    let explorer = Explorer::start(&fixture("hprof/leaklab-after.hprof.zst"), &[]);
+    let waste = explorer.ask("waste");
+    let groups = waste["strings"]["groups"].as_array().expect("groups");
+    assert!(groups.len() > 10);
+    for group in groups {
+        let id = group["example"].as_str().expect("an ID");
+        let mut count = 0;
+        let mut from = 0;
+        loop {
+            let query = format!("search?in=strings&equal={id}&from={from}&limit=500");
+            let found = explorer.ask(&query);
+            count += rows(&found).len() as u64;
+            match found["next"].as_u64() {
+                Some(next) => from = next,
+                None => break,
+            }
+        }
+        // Waste does not count the heaps that all apps share.
+        assert_eq!(Some(count), group["count"].as_u64(), "{group}");
+    }
+}
+
+#[test]
 fn a_heap_compared_with_itself_has_a_warning() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = fixture(INPUTS[0]);

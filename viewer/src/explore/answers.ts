@@ -118,6 +118,8 @@ export interface BitmapFacts {
   format: string | null;
   /** Number of bitmaps with the same pixels, itself among them. */
   equal: number;
+  /** Number that they share; null if there are no others. */
+  group: number | null;
 }
 
 export interface BitmapRow extends ObjectRow {

@@ -2,7 +2,7 @@
 
 import { h, name, put, sentence } from "../dom";
 import { bytes, counted, thousands } from "../units";
-import { answers, ask, kept, type Duplicates, type LeakGroup, type Leaks, type RetainedBytes, type Room, type Waste } from "./api";
+import { answers, ask, type Duplicates, type LeakGroup, type Leaks, type RetainedBytes, type Room, type Waste } from "./api";
 import { leakPath } from "./path";
 import { encode, type Place } from "./place";
 import { objectName, plain, section, size } from "./rows";
@@ -131,12 +131,12 @@ function duplicates(title: string, of: Duplicates, unit: "pixels" | "characters"
   const groups = of.groups.filter((group) => group.wasted_bytes > 0);
   const rows = groups.map((group) => {
     const copies = thousands(group.count);
-    // A file has only the largest strings, which can be others.
-    const isText = unit === "characters" && group.value !== "" && kept() === null;
+    // Hidden texts have none, and a file does not have the lists.
+    const isListed = unit === "characters" && group.value !== "" && answers("search", { in: "strings", equal: group.example });
     return [
       h("span", { class: "object" }, objectName(group.example, group.class), group.value !== "" && h("q", null, name(group.value))),
       name(group.held_by ?? ""),
-      isText ? h("a", { href: encode({ view: "strings", filter: group.value.replace(/…$/, "") }) }, copies) : copies,
+      isListed ? h("a", { href: encode({ view: "strings", id: group.example }) }, copies) : copies,
       `${thousands(group.length)} ${unit}`,
       size(group.each_bytes),
       size(group.wasted_bytes),

@@ -1,6 +1,6 @@
 // The page as a file: answers that it has instead of a server.
 
-import type { ChangedClass, ClassRow, Found, FoundRow, ObjectRow, Size, Table } from "./answers";
+import type { BitmapRow, ChangedClass, ClassRow, Found, FoundRow, ObjectRow, Size, Table } from "./answers";
 
 /** What the file has, and how to see the rest. */
 export interface Kept {
@@ -31,12 +31,20 @@ export class Offline {
   }
 
   has(operation: string, values: Values = {}): boolean {
-    return key(operation, values) in this.store;
+    return key(operation, values) in this.store || this.equalBitmaps(operation, values) !== undefined;
+  }
+
+  /** Returns the bitmaps that are equal to one; undefined if they are not asked for, or there are none. */
+  private equalBitmaps(operation: string, { equal }: Values): Table<BitmapRow> | undefined {
+    const all = operation === "bitmaps" && equal ? (this.store["bitmaps?"] as Table<BitmapRow> | undefined) : undefined;
+    const of = all?.rows.find((row) => row.id === equal)?.bitmap;
+    if (!all || !of || of.group === null) return undefined;
+    return { total: of.equal, rows: all.rows.filter((row) => row.bitmap.group === of.group) };
   }
 
   /** Returns an answer; undefined if the file does not have it. */
   answer(operation: string, values: Values): unknown {
-    const known = this.store[key(operation, values)];
+    const known = this.store[key(operation, values)] ?? this.equalBitmaps(operation, values);
     if (known === undefined) return undefined;
     if (operation === "search") return found(known as Found, String(values.text ?? ""));
     if (typeof known === "object" && known !== null && "rows" in known) return part(operation, known as Table<unknown>, values);

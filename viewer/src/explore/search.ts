@@ -5,7 +5,7 @@ import { fill, h, name, put, sentence } from "../dom";
 import { counted, thousands } from "../units";
 import { answers, ask, kept, type Found, type FoundRow } from "./api";
 import { MoreButton } from "./more";
-import type { Place } from "./place";
+import { encode, type Place } from "./place";
 import { cells, head, objectColumns, PAGE_ROWS, wide, type ColumnOf } from "./rows";
 
 type List = "objects" | "strings" | "arrays";
@@ -14,9 +14,12 @@ const TITLES: Record<List, string> = { objects: "Objects", strings: "Strings", a
 /** Time in which the first rows are shown with the view; a rare text is searched for on the page. In ms. */
 const FIRST_ROWS_TIMEOUT = 300;
 
-/** Returns the objects of a list that match the place's text: strings by text, others by class. */
+/**
+ * Returns the objects of a list that match the place's text: strings by text, others by class. A place with
+ * the ID of a string has the strings that are equal to it.
+ */
 export async function search(list: List, place: Place, signal: AbortSignal): Promise<HTMLElement> {
-  if (!answers("search", { in: list })) return h("p", { class: "soft" }, sentence(`This file does not have a list of ${list}. To include it, use \`--contents\`.`));
+  if (!answers("search", { in: list, equal: place.id })) return h("p", { class: "soft" }, sentence(`This file does not have a list of ${list}. To include it, use \`--contents\`.`));
   const body = h("tbody");
   const state = h("p", { class: "soft", role: "status" });
   const columns = columnsOf(list);
@@ -30,7 +33,7 @@ export async function search(list: List, place: Place, signal: AbortSignal): Pro
   async function next(): Promise<void> {
     const goal = shown + PAGE_ROWS;
     while (from !== null && shown < goal && !signal.aborted) {
-      const found: Found = await ask<Found>("search", { in: list, text: place.filter, from, limit: goal - shown }, signal);
+      const found: Found = await ask<Found>("search", { in: list, equal: place.id, text: place.filter, from, limit: goal - shown }, signal);
       put(body, ...found.rows.map((row) => h("tr", null, ...cells(columns, row))));
       shown += found.rows.length;
       ({ total, next: from } = found);
@@ -43,7 +46,7 @@ export async function search(list: List, place: Place, signal: AbortSignal): Pro
     const all = counted(total, list.slice(0, -1));
     const end = from ?? total - leftOut;
     const searched = end < total ? `the ${from === null ? "largest" : "first"} ${thousands(end)} of ${all}` : all;
-    if (place.filter) fill(state, isSearching ? "Searching … " : "", `${thousands(shown)} found in ${searched}`);
+    if (place.filter || place.id) fill(state, isSearching ? "Searching … " : "", `${thousands(shown)} found in ${searched}`);
     else fill(state, shown < total ? `${thousands(shown)} of ${all}` : all, leftOut > 0 && ". This file does not have the others.");
     more.setEnd(from === null, region);
   }
@@ -53,7 +56,8 @@ export async function search(list: List, place: Place, signal: AbortSignal): Pro
   return h(
     "div",
     null,
-    h("h2", null, ...(place.filter ? [`${matching(list)} “`, name(place.filter), "”"] : [`${TITLES[list]}, by retained size`])),
+    place.id ? h("h2", null, "Equal strings") : h("h2", null, ...(place.filter ? [`${matching(list)} “`, name(place.filter), "”"] : [`${TITLES[list]}, by retained size`])),
+    place.id && h("p", null, h("a", { href: encode({ view: list }) }, `All ${list}`)),
     h("div", { class: "paged" }, region),
     state,
     more.element,
