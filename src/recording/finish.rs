@@ -169,7 +169,10 @@ async fn finish_session(
     steps.push(plan::step("converted"));
     // Unreadable packets of a dump, and damage, do not mean that there was no dump.
     let has_trouble = |health: &Health| health.heap_graph_packets > 0 || health.damage_count > 0;
+    // Of a trace that cannot be read, nothing is known.
+    let is_read = trace.size == 0 || !converted.health.is_empty();
     if converted.java.is_empty()
+        && is_read
         && !converted.health.iter().any(has_trouble)
         && let Some(none) = no_error_came(&plan, ended_by)
     {

@@ -89,12 +89,16 @@ export function stackTsv(profile: Profile, scene: Scene, tree: Tree, cell: Cell)
   return tsv(["function", "library", "line", scene.unit], rows.map((row) => [row.name, row.library, row.place, row.value]));
 }
 
-/** Returns rows as tab-separated values. Text that looks like a formula to a spreadsheet gets a quote. */
+/** Returns a text for a cell of a spreadsheet: one that looks like a formula gets a quote. */
+export function inert(text: string): string {
+  return /^[=+\-@]/.test(text) ? `'${text}` : text;
+}
+
+/** Returns rows as tab-separated values. */
 export function tsv(head: string[], rows: (string | number)[][]): string {
   const cell = (value: string | number): string => {
     if (typeof value === "number") return String(value);
-    const text = value.replace(/[\t\r\n]+/g, " ");
-    return /^[=+\-@]/.test(text) ? `'${text}` : text;
+    return inert(value.replace(/[\t\r\n]+/g, " "));
   };
   return [head, ...rows].map((row) => `${row.map(cell).join("\t")}\n`).join("");
 }

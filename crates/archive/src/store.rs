@@ -226,12 +226,22 @@ impl Store {
             if new.is_empty() {
                 continue;
             }
-            self.write(table, partition, &recording.sha256, |out| {
+            let file = self.free_name(table, partition, &recording.sha256);
+            self.write(table, partition, &file, |out| {
                 rows::write_names(out, table, names, &new)
             })?;
             self.named.entry(key).or_default().extend(new);
         }
         Ok(())
+    }
+
+    /// Returns a name that no file has: other recordings rely on the names that an interrupted attempt has
+    /// written.
+    fn free_name(&self, table: Table, partition: &Partition, file: &str) -> String {
+        let numbered = (2..).map(|number: u32| format!("{file}-{number}"));
+        let mut names = std::iter::once(file.to_owned()).chain(numbered);
+        let free = names.find(|name| !self.path(table, partition, name).exists());
+        free.expect("there are fewer files than numbers")
     }
 
     /// Returns the hashes that a partition has names for.

@@ -368,6 +368,35 @@ fn rows_of_an_interrupted_writer_do_not_come_with_the_next_attempt() {
     });
 }
 
+/// The callsites of an attempt have names in the store, which other recordings do not repeat.
+#[test]
+fn names_of_an_interrupted_writer_stay_if_the_next_attempt_has_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let add = |store: &mut Store| store.append(&recording(3, "1")).map(drop);
+    let mut symbolized = recording(3, "1");
+    let name = symbolized.names.callsites[&-50].clone();
+    symbolized.names.callsites.insert(-51, name);
+    symbolized.dumps[0].samples[0].callsite = -51;
+    let hashes = |folder: &Path| -> BTreeSet<i64> {
+        let names = read(folder, Table::Callsite);
+        (0..names.len())
+            .map(|row| names.int(row, 0).unwrap())
+            .collect()
+    };
+    let expected: BTreeSet<i64> = symbolized.names.callsites.keys().copied().collect();
+    drop(Store::open(folder.path()).unwrap());
+    crash_at_each_step(folder.path(), add, |copy, _| {
+        let mut store = Store::open(copy).unwrap();
+        store.append(&recording(4, "1")).unwrap();
+        let is_new = store.append(&symbolized).unwrap();
+        let mut known = hashes(copy);
+        if !is_new {
+            known.insert(-51);
+        }
+        assert_eq!(known, expected);
+    });
+}
+
 /// Two processes that create a store at the same time both get it.
 #[test]
 fn a_new_store_is_opened_by_several_at_once() {

@@ -1,5 +1,6 @@
 // SQL over the tables of `heaptap query`. Rows link to objects.
 
+import { inert } from "../copy";
 import { button, fill, h, name, sentence } from "../dom";
 import { counted, thousands } from "../units";
 import { ask, messageOf, type SqlRows, type SqlValue } from "./api";
@@ -106,7 +107,9 @@ function addressOf(value: number | string): string | null {
 function plain(value: SqlValue, isAddress: boolean): string {
   if (value === null) return "";
   if (isAddress && typeof value !== "object") return addressOf(value) ?? String(value);
-  return String(typeof value === "object" ? value.value : value);
+  if (typeof value === "object") return String(value.value);
+  // Large integers are texts.
+  return typeof value === "number" || /^-?\d+$/.test(value) ? String(value) : inert(value);
 }
 
 /** Returns a button that copies the rows. */
@@ -118,7 +121,7 @@ function copy(title: string, of: SqlRows, separator: "\t" | ","): HTMLElement {
   };
   const made = button(title, {
     onclick: () => {
-      const lines = [of.columns, ...of.rows.map((row) => row.map((value, at) => plain(value, of.columns[at] === "address")))].map((line) => line.map(field).join(separator));
+      const lines = [of.columns.map(inert), ...of.rows.map((row) => row.map((value, at) => plain(value, of.columns[at] === "address")))].map((line) => line.map(field).join(separator));
       navigator.clipboard.writeText(`${lines.join("\n")}\n`).then(
         () => (made.textContent = "Copied"),
         () => (made.textContent = "Cannot copy: the browser denied access to the clipboard"),

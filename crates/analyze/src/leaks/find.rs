@@ -1,5 +1,6 @@
 //! Leak search: rules, then paths, groups and sizes.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use super::advice;
@@ -46,7 +47,7 @@ impl Judge {
         let mut rules = Rules::new(graph, &kinds, &live);
         rules.find_stale_views(&fragments(&kinds.sought(graph)));
         Judge {
-            stale_views: rules.stale_views,
+            stale_views: rules.stale_views.into_owned(),
             kinds,
             live,
         }
@@ -55,7 +56,7 @@ impl Judge {
     /// Returns the verdict on an object of that heap.
     pub fn verdict(&self, graph: &HeapGraph, object: ObjectIndex) -> Verdict {
         let mut rules = Rules::new(graph, &self.kinds, &self.live);
-        rules.stale_views.clone_from(&self.stale_views);
+        rules.stale_views = Cow::Borrowed(&self.stale_views);
         rules.judge(object)
     }
 }

@@ -4,6 +4,7 @@
 //!
 //! A missing field does not prove anything. A rule without its fields returns unknown.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -21,7 +22,7 @@ pub(super) struct Rules<'g> {
     pub live: &'g Live,
     /// Views that fragments still reference after their view was destroyed, by the fragment's
     /// class.
-    pub stale_views: BTreeMap<ObjectIndex, String>,
+    pub stale_views: Cow<'g, BTreeMap<ObjectIndex, String>>,
     judged: RefCell<HashMap<ObjectIndex, Verdict>>,
 }
 
@@ -39,7 +40,7 @@ impl<'g> Rules<'g> {
             graph,
             kinds,
             live,
-            stale_views: BTreeMap::new(),
+            stale_views: Cow::default(),
             judged: RefCell::default(),
         }
     }
@@ -305,7 +306,7 @@ impl<'g> Rules<'g> {
                     && self.was_attached(view) != Some(false);
                 if detached {
                     self.judged.borrow_mut().remove(&view);
-                    self.stale_views.insert(view, name.clone());
+                    self.stale_views.to_mut().insert(view, name.clone());
                 }
             }
         }
