@@ -167,13 +167,7 @@ async fn finish_session(
         converted.findings.retain(told);
     }
     steps.push(plan::step("converted"));
-    // Unreadable packets of a dump, and damage, do not mean that there was no dump.
-    let has_trouble = |health: &Health| health.heap_graph_packets > 0 || health.damage_count > 0;
-    // Of a trace that cannot be read, nothing is known.
-    let is_read = trace.size == 0 || !converted.health.is_empty();
-    if converted.java.is_empty()
-        && is_read
-        && !converted.health.iter().any(has_trouble)
+    if has_no_java_dump(&converted, trace.size)
         && let Some(none) = no_error_came(&plan, ended_by)
     {
         // Companion files do not belong to anything now.
@@ -360,6 +354,14 @@ async fn tracked(
         written.note_end(beside);
     }
     Ok(Some(written))
+}
+
+/// Returns whether a trace of that size shows that nothing was dumped: not if it cannot be read, is damaged,
+/// or has packets of a dump that cannot be read.
+fn has_no_java_dump(converted: &Converted, size: u64) -> bool {
+    let is_read = size == 0 || !converted.health.is_empty();
+    let has_trouble = |health: &Health| health.heap_graph_packets > 0 || health.damage_count > 0;
+    converted.java.is_empty() && is_read && !converted.health.iter().any(has_trouble)
 }
 
 /// Returns the error for an OutOfMemoryError that did not occur.
@@ -624,4 +626,27 @@ fn describe(manifest: &mut Manifest, session_state: &SessionState, plan: &Plan, 
         size: trace.size,
         sha256: trace.sha256.clone(),
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_trace_that_is_read_shows_that_nothing_was_dumped() {
+        let unreadable = || {
+            ConvertError::Import(ImportError::NotATrace {
+                name: "raw-trace".to_owned(),
+                what: crate::import::Kind::Zeros,
+            })
+        };
+        let converted = |size| without_trace(unreadable(), size).expect("a result without a trace");
+        assert!(!has_no_java_dump(&converted(4096), 4096));
+        assert!(has_no_java_dump(&converted(0), 0));
+        let mut read = converted(4096);
+        read.health.push(Health::default());
+        assert!(has_no_java_dump(&read, 4096));
+        read.health[0].heap_graph_packets = 1;
+        assert!(!has_no_java_dump(&read, 4096));
+    }
 }
