@@ -329,10 +329,9 @@ fn the_page_holds_no_text_of_the_heap_unless_contents_are_asked_for() {
     let rows = document["waste"]["strings"]["groups"].as_array().unwrap();
     assert_eq!(rows[0]["value"], text);
     let row = &answers[0]["waste?"]["strings"]["groups"][0];
-    assert_eq!(
-        (&row["hash"], &row["value"]),
-        (&rows[0]["hash"], &"".into())
-    );
+    // A short text can be guessed by its hash.
+    assert!(rows[0]["hash"].is_string());
+    assert_eq!((&row["hash"], &row["value"]), (&Value::Null, &"".into()));
     for row in rows.iter().take(15) {
         let value = row["value"].as_str().unwrap();
         // heaptap's own words are on the page for any heap.
@@ -343,7 +342,7 @@ fn the_page_holds_no_text_of_the_heap_unless_contents_are_asked_for() {
 
 /// Returns the references to the objects of a class, those first that refer to them.
 fn holders<'a>(answers: &'a Value, class: &str) -> Vec<&'a str> {
-    let rows = answers[format!("holders?class={class}")].as_array();
+    let rows = answers[format!("holders?class={class}")]["rows"].as_array();
     let rows = rows.unwrap_or_else(|| panic!("nothing holds {class}"));
     rows.iter()
         .map(|row| row["name"].as_str().unwrap())
