@@ -275,32 +275,24 @@ impl ExploredHeap {
             self.fail(error.to_string());
         }
         let earlier = options.earlier.as_ref().filter(|_| read.is_ok());
-        let not_compared = earlier.and_then(|earlier| {
-            if self.is_cancelled() {
-                return None;
-            }
-            let earlier = match open(earlier) {
-                Ok(earlier) => earlier,
-                Err(error) => {
-                    let reason = format!("cannot compare: {error}");
-                    self.fail(reason.clone());
-                    return Some(reason);
+        if let Some(earlier) = earlier.filter(|_| !self.is_cancelled()) {
+            match open(earlier) {
+                Err(error) => self.fail(format!("cannot compare: {error}")),
+                Ok(_) if self.is_cancelled() => {}
+                Ok(earlier) => {
+                    self.step("comparing");
+                    let before = Half::of(&earlier, &wanted(options.shows_contents), progress);
+                    // Only what the comparison needs stays in memory.
+                    drop(earlier);
+                    self.compare(before);
                 }
-            };
-            if !self.is_cancelled() {
-                self.step("comparing");
-                let before = Half::of(&earlier, &wanted(options.shows_contents), progress);
-                // Only what the comparison needs stays in memory.
-                drop(earlier);
-                self.compare(before);
             }
-            None
-        });
+        }
         self.step("");
         read.map(|()| ReadOutcome {
             is_complete: !self.is_cancelled(),
-            warnings: self.warnings(),
-            not_compared,
+            warnings: self.warnings().to_vec(),
+            not_compared: self.progress().error,
         })
     }
 
@@ -334,19 +326,12 @@ impl ExploredHeap {
         self.is_cancelled.load(Ordering::Relaxed)
     }
 
-    /// Returns the warnings about the heap and its comparison.
-    fn warnings(&self) -> Vec<Warning> {
-        let of_heap = self.heap().map(|(_, facts)| &facts.warnings);
-        let of_comparison = self
-            .comparison()
-            .map(|comparison| &comparison.after.warnings);
-        let mut all: Vec<Warning> = of_heap.into_iter().flatten().cloned().collect();
-        for warning in of_comparison.into_iter().flatten() {
-            if !all.contains(warning) {
-                all.push(warning.clone());
-            }
+    /// Returns the warnings about the heap; a comparison adds its own.
+    fn warnings(&self) -> &[Warning] {
+        match self.comparison() {
+            Some(comparison) => &comparison.after.warnings,
+            None => &self.facts().warnings,
         }
-        all
     }
 
     /// Returns a reporter that notes the current step.

@@ -77,22 +77,18 @@ impl Growth {
     }
 }
 
-/// Keeps the classes that changed most, in their order: those that grew and those that shrank.
-pub fn keep_largest(classes: &mut Vec<ClassChange>, most: usize) {
-    if classes.len() <= most {
+/// Keeps the rows that changed most by the absolute value of `change`, in their order; the first of equal
+/// ones.
+pub fn keep_largest<Row>(rows: &mut Vec<Row>, most: usize, change: impl Fn(&Row) -> i64) {
+    if rows.len() <= most {
         return;
     }
-    let size = |row: &ClassChange| {
-        let growth = row.change.growth();
-        let own = growth.own_bytes().unsigned_abs();
-        Reverse((own, growth.retained_total_bytes().unsigned_abs()))
-    };
-    let mut order: Vec<usize> = (0..classes.len()).collect();
-    order.sort_by_cached_key(|&at| (size(&classes[at]), at));
-    let mut is_kept = vec![false; classes.len()];
+    let mut order: Vec<usize> = (0..rows.len()).collect();
+    order.sort_by_cached_key(|&at| (Reverse(change(&rows[at]).unsigned_abs()), at));
+    let mut is_kept = vec![false; rows.len()];
     order.iter().take(most).for_each(|&at| is_kept[at] = true);
     let mut kept = is_kept.into_iter();
-    classes.retain(|_| kept.next() == Some(true));
+    rows.retain(|_| kept.next() == Some(true));
 }
 
 impl Change {
@@ -279,4 +275,22 @@ pub fn by_path(before: &Tree, after: &Tree) -> ByPath {
         }
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_changes_of_either_sign_are_kept_in_their_order() {
+        let kept = |rows: &[i64], most| {
+            let mut rows = rows.to_vec();
+            keep_largest(&mut rows, most, |&row| row);
+            rows
+        };
+        assert_eq!(kept(&[9, 8, 7, 6], 2), [9, 8]);
+        assert_eq!(kept(&[9, 5, 1, -4, -8], 3), [9, 5, -8]);
+        assert_eq!(kept(&[3, 3, -3, i64::MIN], 2), [3, i64::MIN]);
+        assert_eq!(kept(&[1, -1], 2), [1, -1]);
+    }
 }

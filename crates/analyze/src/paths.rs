@@ -87,12 +87,13 @@ pub struct RootReason {
 }
 
 impl RootReason {
-    /// Returns the reason without a text of the app: the number of the thread, not its name.
-    pub fn without_texts(self) -> RootReason {
-        RootReason {
-            thread: self.serial.map(numbered),
-            ..self
+    /// Returns the reason in words; without `texts`, which are the app's, with the number of the thread
+    /// instead of its name.
+    pub fn in_words(mut self, texts: bool) -> String {
+        if !texts {
+            self.thread = self.serial.map(numbered);
         }
+        self.to_string()
     }
 }
 

@@ -8,7 +8,7 @@ use heaptap_analyze::class_tree::Over;
 use heaptap_analyze::filter::Filter;
 use heaptap_analyze::histogram::{Histogram, HistogramKey, ObjectScope, histogram, histograms};
 use heaptap_analyze::leaks::Judge;
-use heaptap_analyze::paths::{self, RootReason};
+use heaptap_analyze::paths;
 use heaptap_model::heap_graph::{
     Dominators, Follow, HeapGraph, ObjectIndex, Referrers, ShortestPaths,
 };
@@ -151,15 +151,8 @@ impl Explorer {
 
     /// Returns why an object is a GC root, if it is one.
     pub(crate) fn root_reason(&self, object: ObjectIndex) -> Option<String> {
-        Some(self.root_text(paths::root_reason(&self.graph, object)?))
-    }
-
-    /// Returns a reason in words, without texts of the app if they are hidden.
-    pub(crate) fn root_text(&self, reason: RootReason) -> String {
-        match self.shows_contents {
-            true => reason.to_string(),
-            false => reason.without_texts().to_string(),
-        }
+        let reason = paths::root_reason(&self.graph, object)?;
+        Some(reason.in_words(self.shows_contents))
     }
 
     /// Returns dominators and retained sizes.

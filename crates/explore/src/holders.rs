@@ -4,7 +4,6 @@ use crate::answer::Table;
 use crate::explorer::Explorer;
 use heaptap_analyze::holders::{Holders, KindedReferrers, Members, Reading, Search};
 use heaptap_analyze::label;
-use heaptap_analyze::paths::RootReason;
 use heaptap_model::heap_graph::ClassIndex;
 use serde::Serialize;
 use std::collections::{HashMap, VecDeque};
@@ -71,10 +70,7 @@ impl Explorer {
             let place = places.get(label::without_address(name).as_ref());
             let objects = place.map_or_else(Vec::new, |&place| members.of_group(place));
             let holders = search.holders(name, objects);
-            (
-                name.clone(),
-                table(holders, |reason| self.root_text(reason)),
-            )
+            (name.clone(), table(&holders, self.shows_contents()))
         });
         searched.collect()
     }
@@ -83,7 +79,7 @@ impl Explorer {
 /// Holders of a class, by its name.
 pub type HeldClass = (String, Table<HolderRow>);
 
-fn table(holders: Holders, root_text: impl Fn(RootReason) -> String) -> Table<HolderRow> {
+fn table(holders: &Holders, texts: bool) -> Table<HolderRow> {
     let mut rows = Vec::new();
     // The first node contains the objects themselves.
     let mut queue: VecDeque<(usize, Option<u32>)> = holders
@@ -105,7 +101,7 @@ fn table(holders: Holders, root_text: impl Fn(RootReason) -> String) -> Table<Ho
                 None => node.name.clone(),
             },
             count: node.count,
-            root: (node.roots.first()).map(|(reason, _)| root_text(reason.clone())),
+            root: (node.roots.first()).map(|(reason, _)| reason.clone().in_words(texts)),
         });
         queue.extend(node.holders.iter().map(|&next| (next, Some(place))));
     }

@@ -232,7 +232,7 @@ pub(crate) fn compare(before: Half, mut after: Half, wanted: &Wanted) -> DiffRep
         0 => usize::MAX,
         most => most,
     };
-    diff::keep_largest(&mut classes, most);
+    diff::keep_largest(&mut classes, most, |row| row.change.growth().own_bytes());
     let least = wanted.least.unwrap_or_else(|| {
         let larger = total.before.retained.max(total.after.retained);
         (larger.total_bytes() / 1000).max(1)

@@ -421,8 +421,7 @@ impl Finder<'_> {
             .filter(|_| first.reference == Some(Reference::Local));
         let held = local.map_or(first.object, |local| local.object);
         match paths::root_reason(self.graph, held) {
-            Some(reason) if self.rules.shows_texts() => reason.to_string(),
-            Some(reason) => reason.without_texts().to_string(),
+            Some(reason) => reason.in_words(self.rules.live.texts),
             None => "loaded class".to_owned(),
         }
     }

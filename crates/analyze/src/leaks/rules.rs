@@ -30,11 +30,6 @@ pub(super) struct Rules<'g> {
 const MOST_STEPS: usize = 1_000;
 
 impl<'g> Rules<'g> {
-    /// Returns whether verdicts may have texts of the app.
-    pub fn shows_texts(&self) -> bool {
-        self.live.texts
-    }
-
     pub fn new(graph: &'g HeapGraph, kinds: &'g Kinds, live: &'g Live) -> Rules<'g> {
         Rules {
             graph,

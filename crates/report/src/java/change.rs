@@ -1,8 +1,8 @@
 //! Changes of a heap since another dump: the largest ones, as in `diff`.
 
 use super::super::html::{Foreign, Html};
+use heaptap_analyze::diff::keep_largest;
 use heaptap_model::units::{ByteSize, SignedSize, thousands};
-use std::cmp::Reverse;
 
 /// Maximum rows of each table; the viewer has all.
 const ROWS: usize = 20;
@@ -16,6 +16,13 @@ pub struct Sizes {
     pub native: u64,
     /// Retained Java and native bytes.
     pub retained: u64,
+}
+
+impl Sizes {
+    /// Returns the bytes of the objects themselves.
+    fn own(self) -> u64 {
+        self.shallow.saturating_add(self.native)
+    }
 }
 
 /// Entry in both dumps.
@@ -87,12 +94,11 @@ impl Change {
     /// Returns the total growth as text: `2.1 MiB → 3.0 MiB: +0.9 MiB in +160 objects`.
     pub(super) fn headline(&self) -> String {
         let (before, after) = self.total;
-        let own = |sizes: Sizes| sizes.shallow.saturating_add(sizes.native);
         format!(
             "{} → {}: {} in {} objects",
-            ByteSize(own(before)),
-            ByteSize(own(after)),
-            more_bytes(own(before), own(after)),
+            ByteSize(before.own()),
+            ByteSize(after.own()),
+            more_bytes(before.own(), after.own()),
             more_objects(before.count, after.count),
         )
     }
@@ -121,7 +127,11 @@ pub(super) fn write(html: &mut Html, change: &Change, number: usize) {
         headings.push("#native");
     }
     headings.extend(["#retained", "#objects now"]);
-    let rows = largest(&change.classes).map(|row| {
+    let mut largest: Vec<&Changed> = change.classes.iter().collect();
+    keep_largest(&mut largest, ROWS, |row| {
+        more(row.before.own(), row.after.own())
+    });
+    let rows = largest.into_iter().map(|row| {
         let name = Foreign(&row.name);
         let (before, after) = (&row.before, &row.after);
         let mut cells = vec![
@@ -156,22 +166,13 @@ fn left_out(title: &str, rows: usize) -> String {
     }
 }
 
-/// Returns the classes that changed most, in their order.
-fn largest(classes: &[Changed]) -> impl Iterator<Item = &Changed> {
-    let own = |sizes: Sizes| sizes.shallow.saturating_add(sizes.native);
-    let change = |row: &Changed| own(row.after).abs_diff(own(row.before));
-    let mut order: Vec<usize> = (0..classes.len()).collect();
-    order.sort_by_key(|&at| (Reverse(change(&classes[at])), at));
-    order.truncate(ROWS);
-    order.sort_unstable();
-    order.into_iter().map(|at| &classes[at])
-}
-
 fn leaks(html: &mut Html, change: &Change) {
     if change.leaks.is_empty() {
         return;
     }
-    let rows = change.leaks.iter().take(ROWS).map(|leak| {
+    let mut largest: Vec<&ChangedLeak> = change.leaks.iter().collect();
+    keep_largest(&mut largest, ROWS, |leak| more(leak.bytes.0, leak.bytes.1));
+    let rows = largest.into_iter().map(|leak| {
         vec![
             leak.status.to_owned(),
             format!(
