@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { execFileSync } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
 import { after, before, test } from "node:test";
 import { bitmapHprof, wideHprof } from "./hprof.mjs";
 import { explorers, fixtures, HEAPTAP, shown, skip } from "./explorer.mjs";
@@ -74,7 +74,12 @@ test("an ID opens its object, and one that is not there has a reason", { skip },
 const WORDS = { waste: "could be saved", flame: "Heap" };
 
 test("it is accessible, light and dark, wide and narrow", { skip }, async () => {
-  const { page, url } = await explore(["hprof/leaklab-before.hprof.zst", "hprof/leaklab-after.hprof.zst"]);
+  // Paths have no place to break a line.
+  const folder = join(all.folder, "a".repeat(150));
+  mkdirSync(folder);
+  const inputs = ["before", "after"].map((moment) => join(folder, `leaklab_${moment}.hprof.zst`));
+  for (const path of inputs) copyFileSync(join(fixtures, "hprof", basename(path).replace("_", "-")), path);
+  const { page, url } = await explore(inputs);
   await page.waitForSelector("nav.tabs >> text=Compare");
   const views = ["overview", "leaks", "classes", "objects", "dominators", "flame", "strings", "arrays", "waste", "compare", "sql?sql=SELECT+1+AS+Retained", "object/0xfc070958"];
   for (const colorScheme of ["light", "dark"]) {

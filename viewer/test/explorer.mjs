@@ -26,7 +26,10 @@ export async function explorers() {
       const inputs = [input].flat().map((path) => resolve(fixtures, path));
       const child = spawn(HEAPTAP, ["explore", ...inputs, "--print-url", ...more], { env, stdio: ["ignore", "pipe", "ignore"] });
       children.push(child);
-      const url = await new Promise((found) => child.stdout.once("data", (data) => found(String(data).trim())));
+      const url = await new Promise((found, failed) => {
+        child.stdout.once("data", (data) => found(String(data).trim()));
+        child.once("exit", (code) => failed(new Error(`explore ${inputs.join(" ")} ended with ${code}`)));
+      });
       const page = await chromium.context.newPage();
       page.told = [];
       page.on("console", (message) => {
