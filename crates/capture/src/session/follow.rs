@@ -12,7 +12,6 @@ use super::completion::Completion;
 use super::dumps::NewScan;
 use super::error::SessionError;
 use super::event::{Control, Controls, Progress, SessionEvent};
-use super::journal::BootId;
 use super::probe::{self, QUICK};
 use super::session::Session;
 use super::snapshot::{Asked, Taken};
@@ -286,8 +285,14 @@ impl Session {
     ) -> Line {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         match word {
-            "boot" if BootId(rest.to_owned()) != self.header().boot_id => return Line::Rebooted,
             "boot" => {
+                // If the device cannot start `cat`, the ID is missing: that is not a restart.
+                let Some(boot_id) = probe::parse_boot_id(rest) else {
+                    return Line::Other;
+                };
+                if boot_id != self.header().boot_id {
+                    return Line::Rebooted;
+                }
                 if let Some(since) = lost_at.take() {
                     self.tell(SessionEvent::Reconnected {
                         after: since.elapsed(),

@@ -114,9 +114,11 @@ impl Identity {
     }
 }
 
-const PROCESS: &str = "cat /proc/$1/stat 2>/dev/null && cat /proc/$1/cmdline 2>/dev/null";
+pub(super) const PROCESS: &str = "cat /proc/$1/stat 2>/dev/null && cat /proc/$1/cmdline 2>/dev/null || \
+    [ ! -d /proc/$1 ]";
 
-/// Reads the state of process `pid`; `None` if it does not exist.
+/// Reads the state of process `pid`; `None` if it does not exist. That the device cannot start
+/// `cat` does not prove that.
 pub(super) async fn process(
     device: &Device,
     pid: u32,
@@ -129,6 +131,9 @@ pub(super) async fn process(
             QUICK,
         )
         .await?;
+    if output.exit != 0 {
+        return Err(no_answer(device, "checking the recording process"));
+    }
     let mut parts = output.stdout.splitn(2, |b| *b == b'\n');
     let stat = String::from_utf8_lossy(parts.next().unwrap_or(b"")).into_owned();
     Ok(parse_start_ticks(&stat).map(|start_ticks| ProcessFacts {
@@ -148,10 +153,23 @@ pub(super) enum Writer {
     Starting,
 }
 
+/// Returns the error of a command that the device could not start.
+fn no_answer(device: &Device, what: &str) -> DeviceError {
+    DeviceError::Lost {
+        serial: device.serial().to_owned(),
+        what: what.to_owned(),
+        source: None,
+    }
+}
+
 /// Finds the perfetto process that writes to `path`.
 pub(super) async fn find_writer(device: &Device, path: &str) -> Result<Writer, DeviceError> {
     let list = Command::program("ps").args(["-A", "-o", "PID,PPID,ARGS"]);
     let output = device.run(&list, QUICK).await?;
+    // At least `ps` itself is running.
+    if output.stdout.is_empty() {
+        return Err(no_answer(device, "listing its processes"));
+    }
     let mut starting = false;
     let mut daemons = Vec::new();
     for (pid, parent, args) in String::from_utf8_lossy(&output.stdout)

@@ -120,7 +120,7 @@ struct Fixture {
     events: Arc<Mutex<Vec<SessionEvent>>>,
     ask: mpsc::UnboundedSender<Control>,
     controls: Controls,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 fn running_on(phone: &FakePhone) -> Fixture {
@@ -154,7 +154,7 @@ fn running_on(phone: &FakePhone) -> Fixture {
         events,
         ask,
         controls,
-        _folder: folder,
+        folder,
     }
 }
 
@@ -323,4 +323,60 @@ async fn a_phone_that_stays_away_is_waited_for_until_the_user_has_enough() {
     assert!(begun.elapsed().as_secs() >= 3600);
     let events = fixture.events.lock().unwrap();
     assert_eq!(events.len(), 1, "said once: {events:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_boot_id_that_is_missing_is_no_restart() {
+    let phone = FakePhone::new(|_| Answer::Begins(format!("boot \n{REPORT}{GONE}")));
+    let mut fixture = running_on(&phone);
+    let end = fixture
+        .session
+        .follow(&mut fixture.controls, &no_scan())
+        .await
+        .unwrap();
+    assert_eq!(end, FollowEnd::Over);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_trace_that_perfetto_still_writes_is_not_fetched() {
+    let remote = Arc::new(Mutex::new(String::new()));
+    let path = Arc::clone(&remote);
+    let phone = FakePhone::new(move |command| {
+        if command.contains("cmdline") {
+            let stat = REPORT.lines().nth(1).unwrap().replace("stat ", "");
+            return Answer::Says(format!("{stat}\nperfetto\0-o\0{}\0", path.lock().unwrap()));
+        }
+        assert!(command.contains("boot_id"), "{command}");
+        Answer::Says("f00d\n60.00 99.00\n2000\n".to_owned())
+    });
+    let mut fixture = running_on(&phone);
+    remote
+        .lock()
+        .unwrap()
+        .clone_from(&fixture.session.header().remote_path);
+    let goal = fixture.folder.path().join("raw-trace");
+    let error = fixture
+        .session
+        .pull(&goal, &mut fixture.controls)
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("still running"), "{error}");
+    assert!(!goal.exists());
+}
+
+/// A device that is short of memory cannot start `cat`, but its shell runs on.
+#[cfg(target_os = "linux")]
+#[test]
+fn scripts_of_a_device_without_programs_do_not_answer() {
+    let run = |script: &str, pid: &str| {
+        let mut shell = std::process::Command::new("/bin/sh");
+        shell.args(["-c", script, "sh", pid, "1", "f00d", "/x", "first"]);
+        let output = shell.env("PATH", "/nowhere").output().unwrap();
+        let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+        (stdout, output.status.code().unwrap())
+    };
+    let own = std::process::id().to_string();
+    assert_eq!(run(stop::STOP, &own), (String::new(), 1));
+    assert_eq!(run(probe::PROCESS, &own), (String::new(), 1));
+    assert_eq!(run(probe::PROCESS, "none"), (String::new(), 0));
 }
