@@ -417,7 +417,7 @@ fn an_app_without_a_heap_file_has_a_reason() {
 
 #[test]
 fn what_came_of_a_file_that_breaks_off_is_kept() {
-    for fault in ["dumpheap-short", "dumpheap-dies", "dumpheap-hang@100000"] {
+    for fault in ["dumpheap-short", "dumpheap-dies"] {
         let lab = Lab::new(&format!("{FAST},fault={fault}"));
         let ended = dump(&lab, 6, &["--hprof", "--timeout", "5s"]);
         let manifest = lab.manifest("out");
@@ -427,6 +427,37 @@ fn what_came_of_a_file_that_breaks_off_is_kept() {
         assert!(lab.work().join("out").join(name).is_file(), "{fault}");
         assert_no_files(&lab);
     }
+}
+
+#[test]
+fn a_file_that_an_app_goes_on_writing_later_is_fetched_again() {
+    let lab = Lab::new(&format!("{FAST},fault=dumpheap-hang@100000"));
+    let ended = dump(&lab, 6, &["--hprof", "--timeout", "5s"]);
+    let stop = |expected: u64| {
+        lab.expect(6, &["stop", "--json"]);
+        let manifest = lab.manifest("out");
+        assert_eq!(kinds(&manifest), ["heap-file-cut"]);
+        let name = java(&manifest)[0]["file"].as_str().unwrap();
+        let size = std::fs::metadata(lab.work().join("out").join(name))
+            .unwrap()
+            .len();
+        assert_eq!(size, expected);
+    };
+    let manifest = lab.manifest("out");
+    let id = manifest["session"]["id"].as_str().unwrap();
+    let help = manifest["warnings"][0]["help"].as_str().unwrap();
+    assert!(help.contains(&format!("heaptap stop {id}")), "{ended}");
+    const MORE: &str = "for file in /data/local/tmp/heaptap-*.hprof; do echo more >> $file; done";
+    lab.on_phone(&heaptap::device::Command::script(MORE));
+    stop(100_005);
+    assert_eq!(
+        lab.expect(0, &["status", "--json"]).json()["sessions"][0]["session"],
+        id
+    );
+    // It has not grown since.
+    stop(100_005);
+    assert_no_files(&lab);
+    lab.assert_tidy("out");
 }
 
 #[test]

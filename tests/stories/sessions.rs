@@ -1,7 +1,7 @@
 //! A recording that outlives its process, terminal and host.
 
 use crate::claims::{blocked_by_a_file, profile_name};
-use crate::lab::{APP, Lab};
+use crate::lab::{APP, Lab, files};
 
 const FAST: &str = "android=14,build=userdebug,speed=10";
 
@@ -438,5 +438,39 @@ fn what_was_fetched_comes_along_to_another_folder() {
     lab.phone.faults().add(no_pull);
     lab.expect(0, &["stop", "-o", "elsewhere"]);
     lab.assert_truth("elsewhere");
+    lab.assert_tidy("elsewhere");
+}
+
+#[test]
+fn a_move_to_another_folder_that_was_killed_is_finished_later() {
+    let lab = Lab::new(FAST);
+    let mut running = lab.record(&["--with", "java,meminfo"]);
+    running.until_recorded();
+    lab.expect(0, &["snapshot", "--label", "here"]);
+    running.until("captured");
+    running.signal("KILL");
+    running.end();
+    // As `stop -o elsewhere` leaves it if it is killed after its first line in the journal.
+    let (old, new) = (lab.work().join("out"), lab.work().join("elsewhere"));
+    std::fs::create_dir(&new).unwrap();
+    let marker = ".heaptap-session";
+    std::fs::copy(old.join(marker), new.join(marker)).unwrap();
+    let state = lab.dir.path().join("state");
+    let journals = files(&state.join("sessions"));
+    let journal = journals.iter().find(|name| name.ends_with(".jsonl"));
+    let journal = state.join("sessions").join(journal.expect("a journal"));
+    let mut text = std::fs::read_to_string(&journal).unwrap();
+    let moved = serde_json::json!({"event": "moved", "output": new});
+    text.push_str(&format!("{moved}\n"));
+    std::fs::write(&journal, text).unwrap();
+
+    lab.expect(0, &["stop"]);
+    let manifest = lab.manifest("elsewhere");
+    assert_eq!(manifest["labels"][0]["name"], "here", "{manifest:#}");
+    assert_eq!(manifest["companion"]["files"].as_array().unwrap().len(), 2);
+    let java = lab.manifest("elsewhere/java");
+    let profile = java["dumps"][0]["file"].as_str().unwrap();
+    assert!(new.join("java").join(profile).is_file());
+    assert!(files(&new.join("meminfo")).len() == 1 && !old.exists());
     lab.assert_tidy("elsewhere");
 }

@@ -15,7 +15,8 @@ use crate::observe::OurWindows;
 use crate::patience;
 use crate::recording::outcome::Finished;
 use crate::results::output::is_below;
-use crate::session::{SessionState, Store};
+use crate::results::whole_file::sync_folder;
+use crate::session::{SessionId, SessionState, Store, part_prefix};
 use crate::timeline::{self, Observation};
 
 /// Returns whether `inner` records a part of `outer`: its Java heaps, into its directory.
@@ -67,9 +68,9 @@ pub(crate) fn join(device: &Device, whole: &SessionState, part: Finished) -> Res
         .map(|_| ())
 }
 
-/// Moves the companion files of a recording to another directory. Files that cannot be moved
-/// remain, and the first error is returned.
-pub(crate) fn move_along(from: &Path, to: &Path) -> Result<(), String> {
+/// Moves the companion files of a recording to another directory; what a killed process has moved is
+/// left alone. Files that cannot be moved remain, and the first error is returned.
+pub(crate) fn move_along(from: &Path, to: &Path, id: &SessionId) -> Result<(), String> {
     let names = beside(from);
     let mut outcome = Ok(());
     for name in names {
@@ -77,14 +78,15 @@ pub(crate) fn move_along(from: &Path, to: &Path) -> Result<(), String> {
         if fs::symlink_metadata(&goal).is_ok() {
             continue;
         }
-        if let Err(error) = relocate(&source, &goal)
+        if let Err(error) = relocate(&source, &goal, id)
             && outcome.is_ok()
         {
-            outcome = Err(format!("cannot move {}: {error}", source.display()));
+            let (source, to) = (source.display(), to.display());
+            outcome = Err(format!(
+                "cannot move {source} to {to}, so it stays there: {error}"
+            ));
         }
     }
-    // Removed if it is empty.
-    let _ = fs::remove_dir(from);
     outcome
 }
 
@@ -112,20 +114,29 @@ fn beside(folder: &Path) -> Vec<PathBuf> {
     names
 }
 
-fn relocate(from: &Path, to: &Path) -> io::Result<()> {
+fn relocate(from: &Path, to: &Path, id: &SessionId) -> io::Result<()> {
     if patience::rename(from, to).is_ok() {
         return Ok(());
     }
     // Another disk.
-    copy(from, to)?;
-    if fs::symlink_metadata(from)?.is_dir() {
-        fs::remove_dir_all(from)
-    } else {
-        fs::remove_file(from)
-    }
+    carry(from, to, id)
 }
 
-/// Copies files and directories; skips links, which recordings do not contain.
+/// Moves files and directories by copying them. They appear under their name when they are whole, and
+/// only then the originals are removed. Skips links, which recordings do not contain.
+fn carry(from: &Path, to: &Path, id: &SessionId) -> io::Result<()> {
+    let folder = to.parent().unwrap_or(Path::new("."));
+    let parts = tempfile::Builder::new()
+        .prefix(&part_prefix(id))
+        .tempdir_in(folder)?;
+    let part = parts.path().join("copy");
+    copy(from, &part)?;
+    patience::rename(&part, to)?;
+    sync_folder(folder)?;
+    remove_copied(from, to)
+}
+
+/// Copies files and directories, and syncs them.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let kind = fs::symlink_metadata(from)?.file_type();
     if kind.is_dir() {
@@ -134,9 +145,29 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
             let entry = entry?;
             copy(&entry.path(), &to.join(entry.file_name()))?;
         }
+        sync_folder(to)?;
     } else if kind.is_file() {
-        fs::copy(from, to)?;
+        let mut goal = fs::File::create_new(to)?;
+        io::copy(&mut fs::File::open(from)?, &mut goal)?;
+        goal.sync_all()?;
     }
+    Ok(())
+}
+
+/// Removes what was copied. A directory with other files stays.
+fn remove_copied(from: &Path, to: &Path) -> io::Result<()> {
+    let kind = fs::symlink_metadata(from)?.file_type();
+    if !kind.is_dir() {
+        return match to.is_file() {
+            true => fs::remove_file(from),
+            false => Ok(()),
+        };
+    }
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        remove_copied(&entry.path(), &to.join(entry.file_name()))?;
+    }
+    let _ = fs::remove_dir(from);
     Ok(())
 }
 
@@ -171,7 +202,7 @@ mod tests {
             timeline.see(1, 7, Observation::Captured(kept));
         }
         drop(timeline);
-        move_along(&from, &to).unwrap();
+        move_along(&from, &to, &SessionId::random()).unwrap();
         assert_eq!(fs::read(to.join("meminfo/01-a.txt")).unwrap(), b"x");
         assert!(to.join("logcat.txt").exists() && to.join("memory.jsonl").exists());
         assert!(from.join("mine/notes").exists() && !from.join("meminfo").exists());
@@ -181,10 +212,12 @@ mod tests {
     #[test]
     fn to_another_disk_it_is_copied() {
         let dir = tempfile::tempdir().unwrap();
-        let from = dir.path().join("from");
+        let (from, to) = (dir.path().join("from"), dir.path().join("to"));
         fs::create_dir_all(from.join("deep/er")).unwrap();
         fs::write(from.join("deep/er/file"), "x").unwrap();
-        copy(&from, &dir.path().join("to")).unwrap();
-        assert_eq!(fs::read(dir.path().join("to/deep/er/file")).unwrap(), b"x");
+        carry(&from, &to, &SessionId::random()).unwrap();
+        assert_eq!(fs::read(to.join("deep/er/file")).unwrap(), b"x");
+        let left: Vec<_> = fs::read_dir(dir.path()).unwrap().collect();
+        assert_eq!(left.len(), 1, "{left:?}");
     }
 }

@@ -32,7 +32,7 @@ use crate::results::manifest::{
 use crate::results::output::{Staging, Standing, own};
 use crate::session::{
     self, Controls, HeapFile, HeapFileFate, HeapFileKind, RawTrace, Session, SessionError,
-    part_prefix,
+    SessionId, part_prefix,
 };
 use crate::untrusted::sanitize_bytes;
 
@@ -42,6 +42,8 @@ struct Came {
     fate: HeapFileFate,
     pulled: Option<RawTrace>,
     whole: bool,
+    /// The app might go on writing: the copy on the device stays.
+    may_grow: bool,
 }
 
 /// Finishes a session of heap files whose script has ended.
@@ -81,11 +83,15 @@ pub(super) async fn finish(
         let goal = output.join(&file.name);
         let pulled = session.pull_heap_file(&file, &goal, controls).await?;
         let whole = pulled.is_some() && is_whole(&goal, file.kind).unwrap_or(false);
+        // One that has not grown since it was fetched never will.
+        let is_new = pulled.as_ref().is_some_and(|p| p.received_at.is_some());
+        let may_grow = !whole && is_new && session.may_grow(&file, &fate).await;
         came.push(Came {
             file,
             fate,
             pulled,
             whole,
+            may_grow,
         });
     }
     steps.push(plan::step("pulled"));
@@ -106,7 +112,7 @@ pub(super) async fn finish(
     let unread = looked.iter().any(|l| matches!(l, Looked::Unread(_)));
     manifest.warnings = came
         .iter()
-        .filter_map(|c| warning(c, silence, &manifest.dumps.java))
+        .filter_map(|c| warning(c, session.id(), silence, &manifest.dumps.java))
         .collect();
     let incomplete = came.iter().any(|c| !c.whole);
     let mut classes: Vec<ErrorClass> = Vec::new();
@@ -161,11 +167,12 @@ pub(super) async fn finish(
     manifest.write(staging.path())?;
     // As for a trace: the directory could belong to another process by now.
     own(&output, &id)?;
-    let published = staging.publish(standing == Standing::Finished);
+    let published = staging.publish_synced(standing == Standing::Finished);
     published.map_err(|unpublished| unpublished.of_session(&id))?;
-    // The value of an unreadable file is unknown: the copy on the device and the journal are kept,
-    // so that `collect` can try again.
-    if !unread && session.remove_remote().await {
+    // The value of an unreadable file is unknown, and an app can complete its file later: the copy on the
+    // device and the journal are kept, so that `stop` can try again.
+    let may_grow = came.iter().any(|c| c.may_grow);
+    if !unread && !may_grow && session.remove_remote().await {
         session.forget()?;
     }
     Ok(Finished {
@@ -309,12 +316,18 @@ fn refused(serial: String, came: &Came) -> HeapFileError {
 }
 
 /// Returns a warning about a missing or incomplete file.
-fn warning(came: &Came, silence: Duration, dumps: &[JavaDump]) -> Option<manifest::Warning> {
+fn warning(
+    came: &Came,
+    id: &SessionId,
+    silence: Duration,
+    dumps: &[JavaDump],
+) -> Option<manifest::Warning> {
     if came.whole {
         return None;
     }
     let process = &came.file.process;
     let words = came.fate.complaint.as_deref();
+    let fetch_rest = format!("run `heaptap stop {id}` to fetch the rest");
     let (kind, message, help) = match (&came.pulled, words) {
         (None, Some(words)) => (
             "dumpheap-refused",
@@ -341,6 +354,14 @@ fn warning(came: &Came, silence: Duration, dumps: &[JavaDump]) -> Option<manifes
             "dumpheap-empty",
             format!("{process} did not write a heap file"),
             "check `adb logcat -s ActivityManager ActivityThread` for the reason",
+        ),
+        (Some(_), _) if came.may_grow => (
+            "heap-file-cut",
+            format!(
+                "{}: the file is truncated: {process} stopped writing, but still runs",
+                came.file.name
+            ),
+            fetch_rest.as_str(),
         ),
         (Some(_), _) => (
             "heap-file-cut",

@@ -11,7 +11,6 @@ use super::phone::{PATIENCE, orphans, reach, require_phone, waits_for};
 use crate::device::Device;
 use crate::eligibility;
 use crate::error::Failure;
-use crate::folder::RAW_TRACE;
 use crate::naming::names::NameOptions;
 use crate::recording::blocking::blocking;
 use crate::recording::companion;
@@ -230,6 +229,8 @@ pub(super) async fn collect_known(
         )
         .await;
     }
+    // What a process that was killed did not finish.
+    move_along(&session, on_event).await;
     if let Some(output) = other {
         let folder = OutputFolder::prepare(&output)?;
         if let Err(error) = session::claim_for(&id, folder.path()) {
@@ -238,26 +239,15 @@ pub(super) async fn collect_known(
         }
         // This copies gigabytes if it is another disk.
         let moved = blocking(move || {
-            let owner = Owner::Session(id);
-            if let Err(error) = session.move_output(&output, RAW_TRACE) {
-                session::release(&output, &owner);
+            if let Err(error) = session.move_output(&output) {
+                session::release(&output, &Owner::Session(id));
                 folder.discard();
                 return Err(error);
             }
-            if !is_own {
-                return Ok((session, Ok(())));
-            }
-            // Remaining files no longer belong to a session.
-            session::release(&from, &owner);
-            let parts = session::remove_parts(&from, session.id());
-            let along = companion::move_along(&from, &output);
-            Ok((session, parts.map_err(|e| e.to_string()).and(along)))
+            Ok(session)
         });
-        let along;
-        (session, along) = moved.await?;
-        if let Err(text) = along {
-            warn(on_event, text);
-        }
+        session = moved.await?;
+        move_along(&session, on_event).await;
         if !is_own {
             let moved = Some(session.state());
             collect_parts(
@@ -273,6 +263,30 @@ pub(super) async fn collect_known(
     }
     let ended_by = end(&mut session, how.wait, controls).await?;
     finish::finish(session, ended_by, how.names, controls, on_event).await
+}
+
+/// Moves the companion files from the previous output directory, if it still belongs to the session.
+/// Files that cannot be moved stay, and a warning names them.
+async fn move_along(session: &Session, on_event: &EventHandler) {
+    let (id, output) = (session.id().clone(), session.header().output.clone());
+    let Some(from) = session.state().moved_from.clone() else {
+        return;
+    };
+    if !is_own(&from, &id) {
+        return;
+    }
+    let moved = blocking(move || {
+        let parts = session::remove_parts(&from, &id).map_err(|error| error.to_string());
+        let along = companion::move_along(&from, &output, &id);
+        // From now on, the remaining files do not belong to a session.
+        session::release(&from, &Owner::Session(id));
+        // Removed if it is empty.
+        let _ = std::fs::remove_dir(&from);
+        parts.and(along)
+    });
+    if let Err(text) = moved.await {
+        warn(on_event, text);
+    }
 }
 
 /// Collects unfinished companion data of a killed recorder. If its directory is gone, `moved` is the

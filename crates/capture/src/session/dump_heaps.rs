@@ -91,7 +91,15 @@ impl Session {
     /// Returns the errors of [`Session::start`].
     pub async fn start_heap_files(mut self) -> Result<Session, SessionError> {
         match self.launch_heap_files().await {
-            Ok(()) => Ok(self),
+            // From now on, the files stay if this host cannot write.
+            Ok(Some(facts)) => {
+                self.note_started(facts).await?;
+                Ok(self)
+            }
+            Ok(None) => {
+                self.note_ended()?;
+                Ok(self)
+            }
             Err(error @ SessionError::NotFetched { .. }) => Err(error),
             Err(error) => {
                 if self.remove_remote().await {
@@ -102,7 +110,8 @@ impl Session {
         }
     }
 
-    async fn launch_heap_files(&mut self) -> Result<(), SessionError> {
+    /// Returns `None` if the script has already ended.
+    async fn launch_heap_files(&mut self) -> Result<Option<ProcessFacts>, SessionError> {
         let log = self.header().remote_path.clone();
         let wanted = self.heap_files()?.clone();
         let looks = (wanted.silence_ms * LOOKS).div_ceil(1000).max(1);
@@ -117,21 +126,18 @@ impl Session {
                 .arg(&file.flags)
                 .arg(&file.remote);
         }
-        let seen = match self.device.run(&command, QUICK).await {
-            Ok(output) if output.exit == 0 => self.find_started(&output.stdout).await,
-            Ok(output) => {
-                return Err(SessionError::StartFailed {
-                    serial: self.device.serial().to_owned(),
-                    exit: output.exit,
-                    text: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-                });
-            }
-            Err(error @ DeviceError::Refused { .. }) => return Err(error.into()),
+        match self.device.run(&command, QUICK).await {
+            Ok(output) if output.exit == 0 => match self.find_started(&output.stdout).await {
+                Ok(seen) => Ok(seen),
+                Err(_) => self.started_unseen(Unseen::Pid).await,
+            },
+            Ok(output) => Err(SessionError::StartFailed {
+                serial: self.device.serial().to_owned(),
+                exit: output.exit,
+                text: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+            }),
+            Err(error @ DeviceError::Refused { .. }) => Err(error.into()),
             Err(error) => self.started_unseen(Unseen::Perhaps(error)).await,
-        };
-        match seen? {
-            Some(facts) => self.note_started(facts).await,
-            None => self.note_ended(),
         }
     }
 
@@ -230,7 +236,23 @@ impl Session {
         }
     }
 
-    /// Fetches a heap file to `goal`; `None` if the device does not have it, or if it is empty.
+    /// Returns whether the app might go on writing a file that has no end yet: it was given up
+    /// because it did not grow, but its process is alive.
+    pub async fn may_grow(&self, file: &HeapFile, fate: &HeapFileFate) -> bool {
+        let am_waits = self.heap_files().is_ok_and(|wanted| wanted.am_waits);
+        if fate.gone || fate.exit.is_some_and(|exit| exit != 0 || am_waits) {
+            return false;
+        }
+        let same_boot = match probe::moment(&self.device).await {
+            Ok(now) => now.boot_id == self.header().boot_id,
+            Err(_) => return true,
+        };
+        let process = probe::process(&self.device, file.pid).await;
+        same_boot && process.map_or(true, |process| process.is_some())
+    }
+
+    /// Fetches a heap file to `goal`; `None` if the device does not have it, or if it is empty. A
+    /// file that has grown since it was fetched is fetched again.
     ///
     /// # Errors
     /// Returns the errors of [`Session::pull`].
@@ -240,17 +262,23 @@ impl Session {
         goal: &Path,
         controls: &mut Controls,
     ) -> Result<Option<RawTrace>, SessionError> {
+        let stat = self.device.stat(&file.remote, QUICK).await;
+        let stat = stat.map_err(|error| self.not_fetched(&error.to_string()))?;
+        let size = stat.map_or(0, |stat| stat.size);
+        let mut has_grown = false;
         if let Some(pulled) = self.state().files.get(&file.name).cloned()
             && let Some(kept) = self.kept(goal, pulled).await?
         {
-            return Ok(Some(kept));
+            if size <= kept.size {
+                return Ok(Some(kept));
+            }
+            has_grown = true;
         }
-        let stat = self.device.stat(&file.remote, QUICK).await;
-        let stat = stat.map_err(|error| self.not_fetched(&error.to_string()))?;
-        if stat.is_none_or(|s| s.size == 0) {
+        if size == 0 {
             return Ok(None);
         }
-        match self.pull_file(&file.remote, goal, controls).await? {
+        let pulled = self.pull_file(&file.remote, goal, has_grown, controls);
+        match pulled.await? {
             Some(pulled) => {
                 self.note_file(&file.name, &pulled)?;
                 Ok(Some(pulled))

@@ -143,10 +143,17 @@ pub enum Entry {
     },
     /// perfetto has ended and its file is complete.
     Ended,
-    /// The output directory was changed.
+    /// The output directory was changed. Fetched files that were not copied into the new one do not
+    /// count any more.
     Moved {
         /// New directory, absolute.
         output: PathBuf,
+        /// Size and SHA-256 of the trace in the new directory.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pulled: Option<(u64, String)>,
+        /// Size and SHA-256 of heap files in the new directory, by name.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        files: BTreeMap<String, (u64, String)>,
     },
     /// Complete and synced trace on this host.
     Pulled {
@@ -188,6 +195,9 @@ pub struct SessionState {
     pub stopped_by: Option<String>,
     /// Perfetto has ended.
     pub ended: bool,
+    /// Output directory before the last change. If its marker still names the session, not all files
+    /// of it have been moved.
+    pub moved_from: Option<PathBuf>,
     /// Size and SHA-256 of the trace on this host.
     pub pulled: Option<(u64, String)>,
     /// Size and SHA-256 of fetched heap files, by name.
@@ -206,6 +216,7 @@ impl SessionState {
             detached: false,
             stopped_by: None,
             ended: false,
+            moved_from: None,
             pulled: None,
             files: BTreeMap::new(),
         }
@@ -241,11 +252,14 @@ impl SessionState {
                 self.stopped_by.get_or_insert(by);
             }
             Entry::Ended => self.ended = true,
-            // Files fetched into the old directory do not count for the new one.
-            Entry::Moved { output } => {
-                self.header.output = output;
-                self.pulled = None;
-                self.files.clear();
+            Entry::Moved {
+                output,
+                pulled,
+                files,
+            } => {
+                self.moved_from = Some(std::mem::replace(&mut self.header.output, output));
+                self.pulled = pulled;
+                self.files = files;
             }
             Entry::Pulled { size, sha256 } => self.pulled = Some((size, sha256)),
             Entry::PulledFile { name, size, sha256 } => {

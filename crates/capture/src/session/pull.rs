@@ -18,7 +18,7 @@ use super::session::Session;
 use super::unfinished;
 use heaptap_adb::{Command, DeviceError};
 use heaptap_model::bytes::sha256_of;
-use heaptap_model::folder::OWN_PREFIX;
+use heaptap_model::folder::{OWN_PREFIX, RAW_TRACE};
 use heaptap_model::patience;
 use heaptap_model::units::hex;
 
@@ -62,6 +62,8 @@ enum Attempt {
     Device(DeviceError),
     /// Another file has the name.
     Taken,
+    /// The device's file is not complete.
+    Growing,
     /// The copy differs from the device's file.
     Mismatch(String),
     Host(io::Error),
@@ -81,7 +83,7 @@ impl Session {
     ) -> Result<RawTrace, SessionError> {
         self.note_ended()?;
         let remote = self.header().remote_path.clone();
-        match self.pull_file(&remote, goal, controls).await? {
+        match self.pull_file(&remote, goal, false, controls).await? {
             Some(trace) => {
                 self.append(Entry::Pulled {
                     size: trace.size,
@@ -110,11 +112,13 @@ impl Session {
         })
     }
 
-    /// Fetches `remote` to `goal`; `None` if the device does not have the file.
+    /// Fetches `remote` to `goal`, where an earlier copy can be replaced; `None` if the device does
+    /// not have the file.
     pub(super) async fn pull_file(
         &self,
         remote: &str,
         goal: &Path,
+        replaces: bool,
         controls: &mut Controls,
     ) -> Result<Option<RawTrace>, SessionError> {
         let mut ended_told = false;
@@ -126,7 +130,7 @@ impl Session {
         loop {
             let mut got = 0;
             let attempt = tokio::select! {
-                attempt = self.pull_once(remote, goal, &mut got, &mut ended_told) => attempt,
+                attempt = self.pull_once(remote, goal, replaces, &mut got, &mut ended_told) => attempt,
                 () = stop_asked(controls) => return Err(self.not_fetched("interrupted")),
             };
             let why = match attempt {
@@ -148,6 +152,9 @@ impl Session {
                         path: goal.to_owned(),
                         reason: ForeignReason::NameTaken,
                     });
+                }
+                Err(Attempt::Growing) => {
+                    return Err(self.not_fetched("its process is still running"));
                 }
                 Err(Attempt::Mismatch(why)) => {
                     mismatches += 1;
@@ -190,9 +197,17 @@ impl Session {
         &self,
         remote: &str,
         goal: &Path,
+        replaces: bool,
         got: &mut u64,
         ended_told: &mut bool,
     ) -> Result<Option<RawTrace>, Attempt> {
+        // A copy that was made meanwhile would lack the end, and then the device's file is removed.
+        match self.is_running().await {
+            Ok(false) => {}
+            Ok(true) => return Err(Attempt::Growing),
+            Err(SessionError::Device(error)) => return Err(Attempt::Device(error)),
+            Err(odd) => return Err(Attempt::Mismatch(odd.to_string())),
+        }
         let Some(before) = self
             .device
             .stat(remote, QUICK)
@@ -237,7 +252,10 @@ impl Session {
             return mismatch("the copy differs from the device's file".to_owned());
         }
         file.as_file().sync_all().map_err(Attempt::Host)?;
-        if let Err((error, file)) = unfinished::place(file.into_temp_path(), goal) {
+        let part = file.into_temp_path();
+        if replaces {
+            unfinished::replace(part, goal).map_err(Attempt::Host)?;
+        } else if let Err((error, file)) = unfinished::place(part, goal) {
             if error.kind() != io::ErrorKind::AlreadyExists {
                 return Err(Attempt::Host(error));
             }
@@ -349,38 +367,47 @@ impl Session {
 }
 
 impl Session {
-    /// Changes the output directory to `output`, an absolute path. A trace that was already
-    /// fetched, as `name` in the previous directory, is copied: the device might not have it any
-    /// more.
+    /// Changes the output directory to `output`, an absolute path. What was already fetched into the
+    /// previous directory is copied: the device might not have it any more.
     ///
     /// # Errors
     /// Returns an error if the copy or the journal cannot be written.
-    pub fn move_output(&mut self, output: &Path, name: &str) -> Result<(), SessionError> {
-        let from = self.header().output.join(name);
-        let goal = output.join(name);
-        let pulled = self.state.pulled.clone();
-        let kept = match &pulled {
-            Some((size, sha256)) => {
-                self.copy(&from, &goal, *size, sha256)
-                    .map_err(|source| SessionError::Keep {
-                        id: self.id().clone(),
-                        path: goal,
-                        source,
-                    })?
-            }
-            None => false,
+    pub fn move_output(&mut self, output: &Path) -> Result<(), SessionError> {
+        let from = self.header().output.clone();
+        let is_copied = |name: &str, (size, sha256): &(u64, String)| {
+            let goal = output.join(name);
+            self.copy(&from.join(name), &goal, *size, sha256)
+                .map_err(|source| SessionError::Keep {
+                    id: self.id().clone(),
+                    path: goal,
+                    source,
+                })
         };
+        let mut pulled = self.state.pulled.clone();
+        if let Some(trace) = &pulled
+            && !is_copied(RAW_TRACE, trace)?
+        {
+            pulled = None;
+        }
+        let mut files = self.state.files.clone();
+        for (name, file) in &self.state.files {
+            if !is_copied(name, file)? {
+                files.remove(name);
+            }
+        }
         self.append(Entry::Moved {
             output: output.to_owned(),
-        })?;
-        match pulled {
-            Some((size, sha256)) if kept => self.append(Entry::Pulled { size, sha256 }),
-            _ => Ok(()),
-        }
+            pulled,
+            files,
+        })
     }
 
     /// Copies a fetched file; returns false if `from` is not that file.
     fn copy(&self, from: &Path, goal: &Path, size: u64, sha256: &str) -> io::Result<bool> {
+        // A process that was killed before it could record it has copied it.
+        if is_whole(goal, size, sha256) {
+            return Ok(true);
+        }
         let Ok(mut source) = std::fs::File::open(from) else {
             return Ok(false);
         };
