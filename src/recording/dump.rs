@@ -51,19 +51,11 @@ pub async fn dump(
         let recorded =
             match record_once(device, store, &options, for_label(), controls, on_event).await {
                 Ok(recorded) => recorded,
-                // The process has ended by now; the earlier result is final.
-                Err(failure) if failure.class == ErrorClass::NotEligible => {
-                    return match earlier {
-                        Some(finished) => Ok(Recorded::Finished(Box::new(finished))),
-                        None => Err(failure),
-                    };
-                }
-                Err(failure) => return Err(failure),
+                Err(failure) => return or_earlier(failure, earlier),
             };
         let Recorded::Finished(mut finished) = recorded else {
             return Ok(recorded);
         };
-        finished.journal.forget()?;
         let CaptureKind::Java(spec, results) = &options.kind else {
             return Ok(Recorded::Finished(finished));
         };
@@ -77,6 +69,8 @@ pub async fn dump(
         if !anybody_left(device, &finished.manifest).await {
             return Ok(Recorded::Finished(finished));
         }
+        // Its directory is renamed, so its session ends here.
+        finished.journal.forget()?;
         options.kind = CaptureKind::Java(spec, *results);
         let output = finished.output.clone();
         let kept = match reason {
@@ -100,6 +94,24 @@ pub async fn dump(
             ..*finished
         });
         attempt += 1;
+    }
+}
+
+/// Returns the outcome of a failed repetition: the failure, which says where the dump before is. If the
+/// process has ended by now, the dump before is final.
+fn or_earlier(mut failure: Failure, earlier: Option<Finished>) -> Result<Recorded, Failure> {
+    match earlier {
+        Some(earlier) if failure.class == ErrorClass::NotEligible => {
+            Ok(Recorded::Finished(Box::new(earlier)))
+        }
+        Some(earlier) => {
+            let kept = earlier.output.display();
+            failure
+                .hints
+                .push(format!("the incomplete dump before this one is in {kept}"));
+            Err(failure)
+        }
+        None => Err(failure),
     }
 }
 

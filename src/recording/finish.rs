@@ -290,7 +290,7 @@ async fn finish_session(
     own(&output, &id)?;
     let replaces = standing == Standing::Finished;
     staging
-        .publish(replaces)
+        .publish_synced(replaces)
         .map_err(|unpublished| unpublished.of_session(&id))?;
     release(&output.join(FOLDER), &Owner::Session(id.clone()));
 

@@ -10,6 +10,7 @@ use time::OffsetDateTime;
 use time::macros::format_description;
 
 use super::manifest::{self, Manifest};
+use super::whole_file::sync_folder;
 use crate::folder::UNFINISHED_PREFIX;
 use crate::patience;
 use crate::session::unfinished::place;
@@ -277,6 +278,26 @@ impl Staging {
     /// Returns the inner directory.
     pub fn path(&self) -> &Path {
         self.parts.path()
+    }
+
+    /// Publishes results that survive a power loss: after it, the copy on the device is removed.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Staging::publish`].
+    pub fn publish_synced(self, replaces: bool) -> Result<(), Unpublished> {
+        let sync = || {
+            for item in std::fs::read_dir(self.path())? {
+                // Windows syncs only what is open for writing.
+                let file = std::fs::OpenOptions::new().write(true).open(item?.path());
+                file?.sync_all()?;
+            }
+            Ok(())
+        };
+        let folder = self.folder.clone();
+        let failed = |error| Unpublished::Io(folder.clone(), error);
+        sync().map_err(failed)?;
+        self.publish(replaces)?;
+        sync_folder(&folder).map_err(failed)
     }
 
     /// Moves the results into the directory, the manifest last. Existing files are kept, unless

@@ -98,11 +98,19 @@ pub(crate) fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.flushed()?.sync_all()?;
     file.finish()?;
+    match path.parent().filter(|it| !it.as_os_str().is_empty()) {
+        Some(folder) => sync_folder(folder),
+        None => Ok(()),
+    }
+}
+
+/// Makes new names in a directory survive a power loss.
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     // Windows has no such call, and NTFS journals its names.
     #[cfg(unix)]
-    if let Some(folder) = path.parent().filter(|it| !it.as_os_str().is_empty()) {
-        File::open(folder)?.sync_all()?;
-    }
+    File::open(folder)?.sync_all()?;
+    #[cfg(not(unix))]
+    let _ = folder;
     Ok(())
 }
 

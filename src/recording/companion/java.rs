@@ -25,7 +25,6 @@ use crate::folder::{RAW_TRACE, SYMBOLIZED_TRACE};
 use crate::heaps::java::FOLDER;
 use crate::naming::names::NameOptions;
 use crate::naming::packet_files::{DEOBFUSCATION, PacketFiles, SYMBOLS, join_maps};
-use crate::patience;
 use crate::recording::advice::names_collect;
 use crate::recording::outcome::{Finished, Recorded};
 use crate::recording::plan::Plan;
@@ -140,7 +139,9 @@ pub(super) async fn capture(at: &At, heaps: &Arc<Heaps>) -> Result<(), NotTaken>
         Err(failure) => {
             let mut advice = failure.help.iter().chain(&failure.hints);
             let advice = advice.find(|text| names_collect(text)).cloned();
-            let message = failure.message;
+            // Such as the directory of a dump before.
+            let kept = failure.hints.iter().filter(|hint| !names_collect(hint));
+            let message = kept.fold(failure.message, |all, hint| format!("{all}; {hint}"));
             let why = match heaps.left_advice(&own).or(advice) {
                 Some(advice) => format!("{message}; {advice}"),
                 None => message,
@@ -200,8 +201,9 @@ struct Moment {
 }
 
 /// Appends a finished dump to those in `folder`, and removes its own directory. Returns its dumps
-/// with their new numbers. Until the manifest is written, the previous state is intact: data after
-/// the known size of the trace are ignored.
+/// with their new numbers. Until the manifest is written, the previous state and that directory are intact:
+/// data after the known size of the trace are ignored. The session ends only then, so that `stop` repeats
+/// what a killed process did not finish.
 fn join(
     folder: &Path,
     mut finished: Finished,
@@ -210,7 +212,6 @@ fn join(
 ) -> io::Result<Vec<JavaDump>> {
     unless_link(folder)?;
     let from = finished.output.clone();
-    finished.journal.forget().map_err(io::Error::other)?;
     let new = finished.manifest;
     let mut all = match Manifest::read(folder) {
         Ok(manifest) => manifest,
@@ -224,6 +225,16 @@ fn join(
         },
         Err(error) => return Err(io::Error::other(error)),
     };
+    let is_known = |dump: &JavaDump| {
+        let is_it = |known: &JavaDump| known.pid == dump.pid && known.time_ns == dump.time_ns;
+        dump.time_ns.is_some() && all.dumps.java.iter().any(is_it)
+    };
+    if !new.dumps.java.is_empty() && new.dumps.java.iter().all(is_known) {
+        // A process that was killed before it could end the session has merged them.
+        finished.journal.forget().map_err(io::Error::other)?;
+        remove_merged(&from, &new.dumps.java);
+        return Ok(Vec::new());
+    }
     // An app that ended between two labels gets its names from an earlier label.
     join_maps(folder, &from)?;
     join_symbolization(&mut all.symbolization, new.symbolization);
@@ -254,11 +265,12 @@ fn join(
     };
     let mut bound = Vec::new();
     let mut added = Vec::new();
+    let merged = new.dumps.java.clone();
     for mut dump in new.dumps.java {
         dump.number = renumbered(dump.pid, dump.number);
         if let Some(file) = &dump.file {
             let name = format!("java_heap_dump.{}.{}.pb.gz", dump.number, dump.pid);
-            patience::rename(&from.join(file), &folder.join(&name))?;
+            copy_over(&from.join(file), &folder.join(&name))?;
             dump.file = Some(name);
         }
         let made = dump.time_ns.unwrap_or(moment.asked_ns);
@@ -292,18 +304,35 @@ fn join(
         all.outcome.exit_code = new.outcome.exit_code;
     }
     all.write(folder).map_err(io::Error::other)?;
-    // Only heaptap's files: other files keep the directory.
-    for name in [
+    finished.journal.forget().map_err(io::Error::other)?;
+    remove_merged(&from, &merged);
+    Ok(added)
+}
+
+/// Copies a file over one that a failed merge left.
+fn copy_over(from: &Path, goal: &Path) -> io::Result<()> {
+    let _ = std::fs::remove_file(goal);
+    // Not every file system has hard links.
+    match std::fs::hard_link(from, goal) {
+        Ok(()) => Ok(()),
+        Err(_) => std::fs::copy(from, goal).map(|_| ()),
+    }
+}
+
+/// Removes the directory of merged dumps, but only heaptap's files: other files keep it.
+fn remove_merged(from: &Path, dumps: &[JavaDump]) {
+    let profiles = dumps.iter().filter_map(|dump| dump.file.as_deref());
+    let others = [
         RAW_TRACE,
         SYMBOLS,
         DEOBFUSCATION,
         SYMBOLIZED_TRACE,
         manifest::FILE_NAME,
-    ] {
+    ];
+    for name in profiles.chain(others) {
         let _ = std::fs::remove_file(from.join(name));
     }
-    let _ = std::fs::remove_dir(&from);
-    Ok(added)
+    let _ = std::fs::remove_dir(from);
 }
 
 /// Adds the mapping files of a label to those of the labels before.
