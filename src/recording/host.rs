@@ -25,6 +25,7 @@ use crate::naming::names::NameOptions;
 use crate::patience;
 use crate::results::manifest;
 use crate::results::output::{OutputFolder, default_name};
+use crate::session::SessionError;
 use crate::session::SessionId;
 use crate::untrusted::shell::quoted_path;
 
@@ -180,16 +181,17 @@ pub async fn record(
     .await;
     // From now on the trace is the user's, whatever fails.
     let trace = folder.path().join(RAW_TRACE);
-    let trace = match patience::rename(&staged, &trace) {
-        Ok(()) => trace,
-        Err(_) => staged,
-    };
+    let convert = |trace: &std::path::Path| format!("heaptap convert {}", quoted_path(trace));
+    if let Err(source) = patience::rename(&staged, &trace) {
+        let kept = staging.keep().join(RAW_TRACE);
+        let path = trace;
+        return Err(Failure::from(SessionError::Output { path, source }).with_help(convert(&kept)));
+    }
     on_event(HostEvent::Converting);
     let (named, run) = {
         let trace = trace.clone();
         blocking(move || (trace::append_names(&trace, &run.processes), run)).await
     };
-    let is_apart = !trace.starts_with(staging.path());
     let written = result::write(
         options,
         &checked,
@@ -203,10 +205,7 @@ pub async fn record(
         &mut signals,
     )
     .await;
-    written.map_err(|failure| match is_apart && trace.is_file() {
-        true => failure.with_help(format!("heaptap convert {}", quoted_path(&trace))),
-        false => failure,
-    })
+    written.map_err(|failure| failure.with_help(convert(&trace)))
 }
 
 fn describe(caution: &Caution) -> String {
@@ -228,7 +227,7 @@ async fn start(
     };
     let tracing = tokio::select! {
         started = starting => started?,
-        _ = signals.next() => return Err(crate::session::SessionError::Interrupted.into()),
+        _ = signals.next() => return Err(SessionError::Interrupted.into()),
     };
     match tracing.run(checked, &options.request.command) {
         Ok(program) => Ok((tracing, program)),

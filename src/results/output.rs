@@ -280,6 +280,11 @@ impl Staging {
         self.parts.path()
     }
 
+    /// Returns the inner directory, which stays.
+    pub fn keep(self) -> PathBuf {
+        self.parts.keep()
+    }
+
     /// Publishes results that survive a power loss: after it, the copy on the device is removed.
     ///
     /// # Errors

@@ -77,3 +77,28 @@ fn a_journal_of_which_nothing_is_left_stops_no_recording() {
     lab.assert_truth("second");
     assert_eq!(files(&sessions), [""; 0]);
 }
+
+#[test]
+fn a_journal_that_cannot_be_read_is_told() {
+    let lab = Lab::new(TEN);
+    let detached = ["record", "-n", APP, "-o", "out", "--detach"];
+    lab.expect(0, &detached);
+    let sessions = lab.dir.path().join("state/sessions");
+    let name = files(&sessions).into_iter().find(|n| n.ends_with(".jsonl"));
+    let journal = sessions.join(name.expect("a journal"));
+    let words = std::fs::read_to_string(&journal).unwrap();
+    std::fs::write(&journal, words.replace("\"version\":1", "\"version\":99")).unwrap();
+    let status = lab.expect(0, &["status"]);
+    assert!(!status.stdout.contains("no recordings"), "{status}");
+    assert!(status.stderr.contains("version is 99"), "{status}");
+    assert!(
+        status
+            .stderr
+            .contains("the version of heaptap that wrote it")
+    );
+    let json = lab.expect(0, &["status", "--json"]).json();
+    assert_eq!(json["unreadable"].as_array().unwrap().len(), 1, "{json}");
+    std::fs::write(&journal, words).unwrap();
+    lab.expect(0, &["stop"]);
+    lab.assert_truth("out");
+}

@@ -6,7 +6,7 @@ use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::recording::sessions::{self, SessionStatus, State};
-use crate::session::{SessionError, Store};
+use crate::session::{SessionError, Store, Unreadable};
 use crate::units::{ByteSize, HumanDuration};
 use serde_json::json;
 use std::time::Duration;
@@ -18,7 +18,9 @@ use std::time::Duration;
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let store = Store::of_user()?;
     // Without a device, the journal still has the recordings.
-    let mut all = sessions::status(&store, ctx.device_at_hand().await).await?;
+    let (mut all, unreadable) = sessions::status(&store, ctx.device_at_hand().await).await?;
+    let unread = |(path, source): Unreadable| Failure::from(SessionError::State { path, source });
+    let unreadable: Vec<Failure> = unreadable.into_iter().map(unread).collect();
     if let Some(wanted) = &args.session {
         all.retain(|s| s.session.as_str().starts_with(wanted.as_str()));
         if all.is_empty() {
@@ -27,10 +29,14 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
     let console = &ctx.console;
     if console.is_json() {
-        console.json(&json!({ "sessions": all }));
+        let unreadable: Vec<&str> = unreadable.iter().map(|f| f.message.as_str()).collect();
+        console.json(&json!({ "sessions": all, "unreadable": unreadable }));
         return Ok(Outcome::Done);
     }
-    if all.is_empty() {
+    for failure in &unreadable {
+        console.warn_with_help(&failure.message, failure.help.as_deref());
+    }
+    if all.is_empty() && unreadable.is_empty() {
         console.say("no recordings");
     }
     for session in &all {

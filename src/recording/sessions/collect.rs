@@ -313,7 +313,7 @@ async fn collect_parts(
                 let (device, whole) = (device.clone(), moved.unwrap_or(whole).clone());
                 blocking(move || companion::join_part(&device, &whole, finished)).await
             }
-            Err(failure) => Err(failure.message),
+            Err(failure) => Err(format!("{}; run `heaptap stop {id}`", failure.message)),
         };
         if let Err(why) = joined {
             let text = format!("cannot collect the Java heap of session {id}: {why}");

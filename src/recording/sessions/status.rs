@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 use super::phone::{PATIENCE, orphans, reach};
 use crate::device::Device;
 use crate::error::Failure;
-use crate::session::{self, SessionId, SessionState, Store};
+use crate::session::{self, SessionId, SessionState, Store, Unreadable};
 
 /// State of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -57,12 +57,16 @@ pub struct SessionStatus {
     pub restarted: bool,
 }
 
-/// Returns every session of the journal, and further ones on `device`.
+/// Returns every session of the journal, and further ones on `device`, and journals that cannot be
+/// read.
 ///
 /// # Errors
-/// Returns an error if the journal cannot be read.
-pub async fn status(store: &Store, device: Option<&Device>) -> Result<Vec<SessionStatus>, Failure> {
-    let (session_states, _) = store.list()?;
+/// Returns an error if the directory of the journals cannot be read.
+pub async fn status(
+    store: &Store,
+    device: Option<&Device>,
+) -> Result<(Vec<SessionStatus>, Vec<Unreadable>), Failure> {
+    let (session_states, unreadable) = store.list()?;
     let mut all = Vec::new();
     for session_state in &session_states {
         all.push(status_of(store, session_state, device).await);
@@ -86,7 +90,7 @@ pub async fn status(store: &Store, device: Option<&Device>) -> Result<Vec<Sessio
             });
         }
     }
-    Ok(all)
+    Ok((all, unreadable))
 }
 
 /// Returns the state of `session_state`, reading from its device; `device` is a device that is
@@ -140,8 +144,11 @@ async fn look(device: &Device, session_state: &SessionState, locked: bool) -> (S
     let Ok(writer) = session::writer_of(device, &header.remote_path).await else {
         return (State::Away, None);
     };
-    let stat = device.stat(&header.remote_path, PATIENCE).await;
-    let size = stat.ok().flatten().map(|s| s.size);
+    // A failure does not prove that nothing is left.
+    let Ok(stat) = device.stat(&header.remote_path, PATIENCE).await else {
+        return (State::Away, None);
+    };
+    let size = stat.map(|s| s.size);
     let state = match (writer.is_some(), size, locked) {
         (true, _, true) => State::Recording,
         (true, _, false) if session_state.detached => State::Detached,

@@ -63,7 +63,7 @@ pub use snapshot::{Snapshot, take_snapshot};
 pub use start::Background;
 pub use state_folder::STATE_DIR_VAR;
 pub use stop::{Ending, stop_for_another};
-pub use store::{SessionLock, Store};
+pub use store::{SessionLock, Store, Unreadable};
 pub use target_app::{Activity, force_stop, launch, launcher_activity};
 pub use targets::matching_processes;
 

@@ -275,7 +275,10 @@ impl Session {
             Ok(output) if output.exit == 0 => true,
             Ok(output) => {
                 let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-                self.warn(format!("cannot remove {path} from {serial}: {why}"));
+                self.warn(format!(
+                    "cannot remove {path} from {serial}: {why}. Remove it with `adb -s {serial} shell \
+                     rm -f {path}`."
+                ));
                 true
             }
             Err(error) => {
