@@ -133,6 +133,7 @@ impl Lab {
         let begun = Instant::now();
         while !holds(self) {
             assert!(begun.elapsed() < LIMIT, "never came: {what}");
+            std::thread::sleep(Duration::from_millis(2));
         }
     }
 

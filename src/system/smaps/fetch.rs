@@ -273,10 +273,11 @@ fn looks_mapped(line: &[u8]) -> bool {
 }
 
 /// A separate program, so that it does not inherit the connection. `$3` is the shell that waits for
-/// it: if that one is gone, nothing else removes the files.
+/// it. `am` can write after that one has removed the files, so this one removes them last.
 const DUMPHEAP: &str = r#"am dumpheap -m $1 "$2" >"$2.said" 2>&1
 echo heaptap-end >>"$2.said"
-kill -0 $3 2>/dev/null || rm -f "$2" "$2.said""#;
+while kill -0 $3 2>/dev/null; do sleep 0.1; done
+rm -f "$2" "$2.said""#;
 
 /// `$1` pid, `$2` file, `$3` [`DUMPHEAP`]. Newer versions of `am` wait for the app, which might be
 /// frozen or stuck; older ones return before the file exists. Both waits are limited, and
