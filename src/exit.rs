@@ -3,6 +3,7 @@
 pub mod hints;
 pub(crate) mod usage;
 
+use crate::parallel::lock;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -81,9 +82,7 @@ pub(super) fn note_panics() {
         if backtrace.status() == std::backtrace::BacktraceStatus::Captured {
             text.push_str(&format!("\n{backtrace}"));
         }
-        let mut last = PANIC
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut last = lock(&PANIC);
         // The first one is the cause of the others.
         last.get_or_insert(text);
     }));
@@ -94,10 +93,7 @@ pub(super) fn catch_panics(
     body: impl FnOnce() -> Result<Outcome, Failure>,
 ) -> Result<Outcome, Failure> {
     let result = catch_unwind(AssertUnwindSafe(body));
-    let noted = PANIC
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
-        .take();
+    let noted = lock(&PANIC).take();
     match (result, noted) {
         (Ok(result), None) => result,
         (Ok(Err(failure)), Some(what)) if failure.class != ErrorClass::Bug => {

@@ -20,6 +20,7 @@ pub mod table;
 pub mod wrap;
 
 pub use self::stdout::ConsoleWriter;
+use crate::parallel::lock;
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt::{self, Display, Write as _};
@@ -572,9 +573,7 @@ impl Console {
     }
 
     fn lock(&self) -> MutexGuard<'_, Stdout> {
-        self.stdout
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.stdout)
     }
 }
 

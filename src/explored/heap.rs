@@ -15,11 +15,12 @@ use crate::heaps::java::{self, JavaError, JavaHeap, JavaOptions, OpenedJava, Pro
 use crate::heaps::leaks::{LeaksRows, WasteDocument, document};
 use crate::heaps::selector::JavaInput;
 use crate::parallel;
+use crate::parallel::lock;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 /// A heap that is read while its page is open.
 #[derive(Default)]
@@ -346,7 +347,7 @@ impl ExploredHeap {
     }
 
     fn lock(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.progress)
     }
 }
 

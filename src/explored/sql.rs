@@ -4,6 +4,7 @@ use crate::error::Classified;
 use crate::explore::Explorer;
 use crate::heap_graph::{Dominators, Follow, HeapGraph, OutOfMemory};
 use crate::heaps::java::facts::HeapFacts;
+use crate::parallel::lock;
 use crate::query::java::{JavaHeapFacts, JavaHeaps, LazyHeaps};
 use crate::query::{
     Catalog, Database, Interrupter, Limits, Processes, QueryError, Sink, TableError, Value,
@@ -12,7 +13,7 @@ use crate::query::{
 use serde::Serialize;
 use serde_json::json;
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
 
 /// Limits of a statement.
@@ -122,7 +123,7 @@ impl HeapSql {
 
     /// Waits until the database is free, unless a later request comes first.
     fn turn(&self) -> Result<MutexGuard<'_, Database>, SqlProblem> {
-        let latest = || self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let latest = || lock(&self.latest);
         let turn = {
             let mut latest = latest();
             *latest += 1;

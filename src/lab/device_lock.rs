@@ -9,10 +9,11 @@
 //! monotonic clock. The clocks of two hosts are never compared. An owner that was suspended notices
 //! the next number, and gives up.
 
+use crate::parallel::lock;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -163,7 +164,7 @@ impl Drop for DeviceLock {
                 free: true,
                 ..Owner::this_process()
             };
-            let mut is_over = self.is_over.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut is_over = lock(&self.is_over);
             *is_over = true;
             // Otherwise others wait until it is gone.
             let _ = std::fs::write(self.files.owner(self.number), owner.text());
@@ -322,7 +323,7 @@ async fn beat(
             return;
         }
         owner.beat += 1;
-        let is_over = is_over.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_over = lock(&is_over);
         if *is_over {
             return;
         }

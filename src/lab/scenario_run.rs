@@ -1,5 +1,6 @@
 //! Runs a scenario until its budgets are decided, and judges them.
 
+use crate::parallel::lock;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -201,7 +202,7 @@ impl Runs<'_> {
             }
             let failed = Mutex::new(None);
             let note = |failure: StepFailure| {
-                let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut failed = lock(&failed);
                 *failed = Some(failure.error());
                 failure.failure
             };

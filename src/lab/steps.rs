@@ -5,8 +5,9 @@ mod dumps;
 mod log;
 mod waits;
 
+use crate::parallel::lock;
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use heaptap_lab::results::{RunError, TriggerRecord};
@@ -98,7 +99,7 @@ struct Due<'s> {
 impl Hands<'_> {
     /// Adds to what the steps have taken.
     pub(super) fn note(&self, add: impl FnOnce(&mut Taken)) {
-        add(&mut self.taken.lock().unwrap_or_else(PoisonError::into_inner));
+        add(&mut lock(&self.taken));
     }
 
     /// Performs the steps in order.

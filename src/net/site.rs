@@ -16,6 +16,7 @@ use super::server::{
     FAILURE_PAUSE, HEAD_PATIENCE, LARGEST_HEAD, MOST_FAILURES, NoConnections, accept_from, guard,
     secret,
 };
+use crate::parallel::lock;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::server::conn::http1;
@@ -25,7 +26,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -180,10 +181,6 @@ impl Site {
             }
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 async fn attend(stream: tokio::net::TcpStream, shared: Arc<Shared>) {

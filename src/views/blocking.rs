@@ -1,7 +1,8 @@
 //! Blocking work, such as symbolization, on a separate thread: the console shows its progress, and
 //! a signal ends it cleanly.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use crate::parallel::lock;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinError;
@@ -110,10 +111,6 @@ pub(crate) fn ended<T, E: Into<Failure>>(
 
 /// Interval of updates of the status line.
 const TICK: Duration = Duration::from_millis(200);
-
-fn lock(text: &Mutex<String>) -> MutexGuard<'_, String> {
-    text.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
 
 fn interrupted(message: impl Into<String>) -> Failure {
     Failure::new(ErrorClass::Interrupted, "interrupted", message)

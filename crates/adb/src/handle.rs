@@ -2,8 +2,9 @@
 //! cable. Also selects a device of a server. `operation` owns deadlines and the meaning of answers;
 //! `wire`, `shell` and `sync` own the framing.
 
+use heaptap_model::parallel::lock;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::OnceCell;
@@ -399,22 +400,14 @@ impl Device {
 
     /// Stores the transport ID, which changes when a device reconnects.
     fn adopt(&self, listed: &ListedDevice) {
-        let mut route = self
-            .inner
-            .route
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut route = lock(&self.inner.route);
         if let (Route::Transport(_), Some(id)) = (*route, listed.transport_id) {
             *route = Route::Transport(id);
         }
     }
 
     fn route(&self) -> Route {
-        *self
-            .inner
-            .route
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.inner.route)
     }
 
     /// Opens a connection to one of the device's services.

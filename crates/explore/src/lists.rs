@@ -1,8 +1,9 @@
 //! Which objects a list has, and lists that were sorted last.
 
 use heaptap_model::heap_graph::ObjectIndex;
+use heaptap_model::parallel::lock;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Objects of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +45,7 @@ impl SortedLists {
         (list, sort): (&ObjectList, ObjectSort),
         new: impl FnOnce() -> Vec<ObjectIndex>,
     ) -> Arc<Vec<ObjectIndex>> {
-        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || lock(&self.0);
         let known = |kept: &mut VecDeque<SortedList>| {
             let is_it = |kept: &SortedList| kept.list == *list && kept.sort == sort;
             let at = kept.iter().position(is_it)?;

@@ -1,8 +1,9 @@
 //! Two readers of one source: the decoder, and the code that copies the trace.
 
+use heaptap_model::parallel::lock;
 use perfetto_heap::Source;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// A reader with its own position in a shared source.
 struct Shared {
@@ -22,7 +23,7 @@ pub fn share(source: Box<dyn Source>) -> (Box<dyn Source>, Box<dyn Source>) {
 
 impl Read for Shared {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut source = lock(&self.source);
         source.seek(SeekFrom::Start(self.at))?;
         let read = source.read(buffer)?;
         self.at += read as u64;
@@ -32,7 +33,7 @@ impl Read for Shared {
 
 impl Seek for Shared {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut source = lock(&self.source);
         // A relative seek starts at the reader's own position.
         source.seek(SeekFrom::Start(self.at))?;
         self.at = source.seek(to)?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 
 /// Maximum number of threads for [`ranges`]: each has sums of its own.
 pub const MAX_THREADS: usize = 8;
@@ -22,6 +22,11 @@ pub fn limit(threads: NonZero<usize>) {
 pub fn threads() -> NonZero<usize> {
     let processors = std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
     NonZero::new(LIMIT.load(Ordering::Relaxed)).map_or(processors, |limit| processors.min(limit))
+}
+
+/// Locks a mutex whose contents no panic leaves inconsistent.
+pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Calls `work` for consecutive ranges that cover `0..len`, all at once, and returns the results in
@@ -149,7 +154,7 @@ pub fn in_order<I: Send, T: Send, S: Send>(
         return inputs.all(|(_, input)| use_part(make(&mut mine, input)));
     }
     let inputs = Mutex::new(inputs);
-    let take = || inputs.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let take = || lock(&inputs).next();
     let (send, receive) = mpsc::sync_channel(AHEAD);
     std::thread::scope(|scope| {
         let (make, take) = (&make, &take);

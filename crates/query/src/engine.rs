@@ -2,10 +2,11 @@
 //! statements to reading and to creating temporary tables: they cannot open files or load
 //! extensions, and their time and memory are limited.
 
+use heaptap_model::parallel::lock;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
@@ -367,7 +368,7 @@ impl Database {
         self.connection.progress_handler(
             STEPS,
             Some(move || {
-                let deadline = deadline.lock().unwrap_or_else(PoisonError::into_inner);
+                let deadline = lock(&deadline);
                 deadline.is_some_and(|deadline| Instant::now() >= deadline)
             }),
         )
@@ -476,7 +477,7 @@ impl Database {
     }
 
     fn set_deadline(&self, until: Option<Instant>) {
-        *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = until;
+        *lock(&self.deadline) = until;
     }
 
     /// Replaces a table, view or index; the old one stays if that fails.

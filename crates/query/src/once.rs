@@ -1,6 +1,7 @@
 //! Values read once, when a table first needs them.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use heaptap_model::parallel::lock;
+use std::sync::{Arc, Mutex};
 
 use super::table::TableError;
 
@@ -16,7 +17,7 @@ impl<T> Once<T> {
         &self,
         read: impl FnOnce() -> Result<T, TableError>,
     ) -> Result<Arc<T>, TableError> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&self.0);
         if let Some(kept) = &*kept {
             return Ok(Arc::clone(kept));
         }

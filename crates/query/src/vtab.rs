@@ -5,11 +5,12 @@
 //! SQLite repeats each on the returned rows, so a plan might return too many rows, but never too
 //! few. Only arguments of table-valued functions are not repeated, because rows do not have them.
 
+use heaptap_model::parallel::lock;
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_int};
 use std::fmt::Write as _;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::vtab::{
@@ -79,7 +80,7 @@ impl Entry {
         let Source::Function(call) = &self.source else {
             return self.whole();
         };
-        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut calls = lock(&self.calls);
         if let Some((_, made)) = calls.iter().find(|(known, _)| *known == arguments) {
             return Ok(Arc::clone(made));
         }

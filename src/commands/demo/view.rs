@@ -4,6 +4,7 @@
 //! and source lines, and the next commands. The symbols and the R8 mapping of the app's build are
 //! put into a directory, as Gradle does.
 
+use crate::parallel::lock;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -139,7 +140,7 @@ async fn show(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
                 let (on_event, ask) = (on_event.clone(), ask.clone());
                 Arc::new(move |event| {
                     if let RecordEvent::Session(event) = &event {
-                        let mut hands = hands.lock().unwrap_or_else(|e| e.into_inner());
+                        let mut hands = lock(&hands);
                         if let Some(control) = hands.react(event) {
                             // The receiver lives as long as the recording.
                             let _ = ask.send(control);

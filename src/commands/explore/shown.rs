@@ -7,7 +7,8 @@ use crate::explored::{
 use crate::heaps::java::JavaError;
 use crate::heaps::selector::DumpSelector;
 use crate::net::{ApiProblem, ApiRequest};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use crate::parallel::lock;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// The heap that the page shows, which the user may change.
@@ -102,8 +103,4 @@ impl ShownHeap {
         self.show(number.map_err(wrong)?);
         Ok(b"null".to_vec())
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -2,7 +2,8 @@
 
 mod show;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use crate::parallel::lock;
+use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 
@@ -71,7 +72,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             }
         }
     };
-    let steps = std::mem::take(&mut *steps.lock().unwrap_or_else(PoisonError::into_inner));
+    let steps = std::mem::take(&mut *lock(&steps));
     let next = Next {
         target: &plan.target,
         timeline,

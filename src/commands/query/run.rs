@@ -1,9 +1,10 @@
 //! An input as a database: native and Java heaps as tables that are read on demand, or copied into
 //! a file.
 
+use crate::parallel::lock;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::counter::Counters;
 use crate::error::{Classified, ErrorClass, ErrorFacts};
@@ -74,7 +75,7 @@ struct Lost {
 
 impl Losses {
     fn add(&self, graph: &HeapGraph) {
-        let mut lost = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lost = lock(&self.0);
         let findings = of_losses(graph);
         let class = findings::class(&findings).into_iter();
         lost.class = ErrorClass::first_of(lost.class.into_iter().chain(class));
@@ -83,13 +84,13 @@ impl Losses {
 
     /// Returns the findings since the last call.
     pub fn take(&self) -> Vec<Finding> {
-        let mut lost = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lost = lock(&self.0);
         std::mem::take(&mut lost.findings)
     }
 
     /// Returns the class of the exit code, from all findings so far.
     pub fn class(&self) -> Option<ErrorClass> {
-        let lost = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lost = lock(&self.0);
         lost.class
     }
 }
@@ -511,13 +512,13 @@ struct TraceHeaps {
 
 impl SmapsSource for TraceHeaps {
     fn pids(&self) -> Vec<u64> {
-        let opened = self.trace.lock().unwrap_or_else(PoisonError::into_inner);
+        let opened = lock(&self.trace);
         let all = opened.trace.smaps();
         self.mappings.iter().map(|&at| all[at].pid).collect()
     }
 
     fn read(&self) -> Result<Vec<(u64, u64, SmapsRows)>, TableError> {
-        let mut opened = self.trace.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = lock(&self.trace);
         let read = |&at: &usize| {
             let rows = opened.trace.read_smaps(at);
             let rows = rows.map_err(|error| TableError(error.to_string()))?;
@@ -550,14 +551,14 @@ fn too_much() -> TableError {
 
 impl MemorySource for TraceHeaps {
     fn counters(&self) -> Result<Counters, TableError> {
-        let mut opened = self.trace.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = lock(&self.trace);
         let counters = opened.trace.counters(&self.wanted());
         let counters = counters.map_err(|error| TableError(error.to_string()))?;
         counters.ok_or_else(too_much)
     }
 
     fn timeline(&self) -> Result<Timeline, TableError> {
-        let mut opened = self.trace.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = lock(&self.trace);
         let told = opened.trace.memory(&self.wanted());
         let told = told.map_err(|error| TableError(error.to_string()))?;
         if told.loss.entries_left_out > 0 {
@@ -578,7 +579,7 @@ impl JavaHeaps for TraceHeaps {
     }
 
     fn read(&self, at: usize) -> Result<Arc<HeapGraph>, TableError> {
-        let mut opened = self.trace.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = lock(&self.trace);
         let opened = &mut *opened;
         let graph = opened.trace.read_java_dump(self.places[at]);
         let mut graph = graph.map_err(|error| TableError(error.to_string()))?;
@@ -624,7 +625,7 @@ impl JavaHeaps for HprofHeaps {
     }
 
     fn read(&self, at: usize) -> Result<Arc<HeapGraph>, TableError> {
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = lock(&self.file);
         let heap = file.read(at);
         let heap = heap.map_err(|error| TableError(error.to_string()))?;
         self.losses.add(&heap.graph);

@@ -1,7 +1,8 @@
 //! Answers of a recording to the snapshots that were requested.
 
+use crate::parallel::lock;
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use tokio::sync::oneshot;
 
@@ -72,7 +73,7 @@ impl Answers {
                 self.progress(label, |one| one.is_captured = true);
             }
             RecordEvent::Session(SessionEvent::Progress(progress)) => {
-                let mut pids = self.pids.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut pids = lock(&self.pids);
                 pids.extend(&progress.pids);
             }
             _ => {}
@@ -81,7 +82,7 @@ impl Answers {
 
     /// Returns whether a process is or was recorded.
     pub(in crate::lab) fn has_seen(&self, pid: u32) -> bool {
-        let pids = self.pids.lock().unwrap_or_else(PoisonError::into_inner);
+        let pids = lock(&self.pids);
         pids.contains(&pid)
     }
 
@@ -114,7 +115,7 @@ impl Answers {
     }
 
     fn with(&self, work: impl FnOnce(&mut Vec<Waiting>)) {
-        work(&mut self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+        work(&mut lock(&self.waiting));
     }
 }
 

@@ -1,5 +1,6 @@
 //! Waits of a run: for an activity, for a line of the log, and until the app is idle.
 
+use crate::parallel::lock;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -27,10 +28,7 @@ impl Hands<'_> {
         let unsettled = Mutex::new(None);
         let tell = |event: &Event| {
             if let Event::Settled { why, .. } = event {
-                unsettled
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .clone_from(why);
+                lock(&unsettled).clone_from(why);
             }
         };
         self.provoke(&plan, ends, &tell).await?;

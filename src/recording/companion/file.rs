@@ -8,8 +8,9 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use crate::parallel::lock;
 use crate::results::whole_file::unless_link;
 use crate::timeline::{self, Entry, Observation};
 
@@ -121,7 +122,7 @@ impl LinesFile {
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         // A writer that panicked has left complete lines in the buffer.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner)
     }
 }
 

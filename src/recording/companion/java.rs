@@ -6,12 +6,13 @@
 //! leave it for `collect`. Then its trace is appended to that of the earlier labels (concatenated
 //! traces are a trace), and its dumps follow theirs.
 
+use crate::parallel::lock;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use sha2::{Digest as _, Sha256};
 
@@ -161,7 +162,7 @@ pub(super) async fn capture(at: &At, heaps: &Arc<Heaps>) -> Result<(), NotTaken>
     }
     let (at, heaps) = (at.clone(), Arc::clone(heaps));
     let putting = move || {
-        let mut summed = heaps.summed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut summed = lock(&heaps.summed);
         put(&at, finished, &mut summed)
     };
     match tokio::task::spawn_blocking(putting).await {

@@ -2,9 +2,10 @@
 //! a disconnection, and otherwise read from the ring buffer. The connection runs logcat
 //! directly, so that logcat ends with the connection.
 
+use heaptap_model::parallel::lock;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -120,10 +121,6 @@ impl Position {
         }
         true
     }
-}
-
-pub(super) fn lock(position: &SharedPosition) -> MutexGuard<'_, Position> {
-    position.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Features of a device's logcat.

@@ -1,7 +1,8 @@
 //! Garbage collections that heaptap itself causes. `dumpsys meminfo` makes the app collect garbage,
 //! which the log shows as `Explicit`: a collection in such a window is attributed to heaptap.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use heaptap_model::parallel::lock;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Accuracy of the relation between the device's clocks.
 const SLACK_NS: u64 = 100_000_000;
@@ -89,7 +90,7 @@ impl OurWindows {
     }
 
     fn lock(&self) -> MutexGuard<'_, Windows> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -2,11 +2,12 @@
 //! The process that finishes a session holds its lock, so that no two processes do; the
 //! system releases the lock when that process ends, even if it is killed.
 
+use heaptap_model::parallel::lock;
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -325,7 +326,7 @@ impl Store {
 
 /// A panic elsewhere leaves the set whole.
 fn lock_own(own: &Mutex<BTreeSet<SessionId>>) -> MutexGuard<'_, BTreeSet<SessionId>> {
-    own.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(own)
 }
 
 fn remove_if_there(path: &Path) -> io::Result<()> {

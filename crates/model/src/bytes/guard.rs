@@ -35,12 +35,13 @@ pub fn cut_short() -> Vec<std::path::PathBuf> {
 #[cfg(unix)]
 mod unix {
     use super::{Mmap, Path};
+    use crate::parallel::lock;
     use libc::{c_int, c_void, siginfo_t};
     use std::io;
     use std::path::PathBuf;
     use std::ptr;
     use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
-    use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+    use std::sync::{Mutex, MutexGuard, OnceLock};
 
     /// A slot for the range of a map, where the signal handler finds it. Slots are never freed but
     /// reused, because the handler can read any of them at any time.
@@ -72,7 +73,7 @@ mod unix {
     });
 
     fn files() -> MutexGuard<'static, Files> {
-        FILES.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&FILES)
     }
 
     /// The previous handler of the signal; `None` if the signal cannot be handled.

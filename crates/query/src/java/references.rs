@@ -4,9 +4,10 @@
 //! the number of their set is the row of the first. In an HPROF, referents of
 //! `java.lang.ref.Reference`s are in a separate list, and their rows follow all others.
 
+use heaptap_model::parallel::lock;
 use std::collections::{HashMap, VecDeque};
 use std::ops::{ControlFlow, Range};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::super::table::{Access, Catalog, Cell, Column, Rows, Schema};
 use super::heaps::{Heap, Heaps, LazyHeaps, is_hprof};
@@ -201,7 +202,7 @@ impl References {
         if graph.class(graph.class_of(owner)).is_array() {
             return Cell::Null;
         }
-        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut named = lock(&self.named);
         let first_reference = heap.first_reference();
         let known = named
             .take()

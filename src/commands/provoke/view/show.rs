@@ -1,9 +1,10 @@
 //! Shows events while an app is provoked: a line per step as it happens, the trend of memory over
 //! the iterations, and the next commands.
 
+use crate::parallel::lock;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::json;
@@ -160,7 +161,7 @@ impl Show {
             console.laid_out(line);
         }
         if !console.is_json_lines() {
-            let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut steps = lock(&self.steps);
             steps.push(step.clone());
         }
     }

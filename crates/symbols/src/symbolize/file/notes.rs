@@ -2,6 +2,7 @@
 
 use super::facts::{DebugLink, Supplement};
 use heaptap_model::error::catch_panic;
+use heaptap_model::parallel::lock;
 use std::fmt;
 use std::sync::Mutex;
 
@@ -86,10 +87,7 @@ impl Notes {
     const MOST: usize = 20;
 
     pub fn add(&self, note: Note) {
-        let mut notes = self
-            .0
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut notes = lock(&self.0);
         if notes.len() < Self::MOST && !notes.contains(&note) {
             notes.push(note);
         }
@@ -105,10 +103,7 @@ impl Notes {
     }
 
     pub fn all(&self) -> Vec<Note> {
-        let notes = self
-            .0
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let notes = lock(&self.0);
         let mut notes = notes.clone();
         // The order of threads varies.
         notes.sort();

@@ -17,6 +17,7 @@ pub use outcome::{Applied, FileFailure, LibraryOutcome, Symbolized, UsedFile};
 use crate::symbolize::cache::Cache;
 use crate::symbolize::find::Finder;
 use crate::symbolize::library::Library;
+use heaptap_model::parallel::lock;
 use std::cmp::Reverse;
 use std::num::NonZero;
 use std::sync::Mutex;
@@ -144,12 +145,6 @@ impl Budget {
     fn give_back(&self, share: NonZero<usize>) {
         self.spare.fetch_add(share.get() - 1, Ordering::Relaxed);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 #[cfg(test)]

@@ -13,10 +13,11 @@ use crate::symbolize::file::notes::{Note, Notes};
 use crate::symbolize::file::sections::{Allowance, Loan, read_debug};
 use gimli::{DebugCuIndex, DwarfFileType, IndexSectionId, LittleEndian, UnitIndex};
 use heaptap_model::bytes::Bytes;
+use heaptap_model::parallel::lock;
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::num::NonZero;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Lookup of split units.
 pub(super) struct Splits<'run> {
@@ -100,7 +101,7 @@ impl<'run> Splits<'run> {
 
     /// Adds the work allowed for a unit of this size in bytes.
     fn count(&self, id: u64, size: u64) {
-        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counted = lock(&self.counted);
         if counted.insert(id) {
             self.work.add_debug_info(size);
         }

@@ -7,6 +7,7 @@
 use super::units::Units;
 use crate::symbolize::file::inflate::Inflater;
 use heaptap_model::error::catch_panic;
+use heaptap_model::parallel::lock;
 use std::collections::VecDeque;
 use std::num::NonZero;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -72,7 +73,7 @@ impl<'run> Stream<'run> {
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.queue)
     }
 
     /// Decompresses units until enough of them wait.
@@ -91,7 +92,7 @@ impl<'run> Stream<'run> {
         queue.is_filling = true;
         loop {
             drop(queue);
-            let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut source = lock(&self.source);
             let mut units = Vec::new();
             let advanced = catch_panic(|| source.advance(self.is_needed, &mut units));
             drop(source);

@@ -16,6 +16,7 @@ use crate::symbolize::find::regular;
 use crate::symbolize::find::source::Stamp;
 use crate::symbolize::find::why_not::WhyNot;
 use heaptap_model::error::catch_panic;
+use heaptap_model::parallel::lock;
 use std::collections::{HashMap, HashSet};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -225,7 +226,7 @@ struct Brought {
 
 impl Walk {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Runs jobs until there are none.
