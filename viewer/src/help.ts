@@ -1,8 +1,9 @@
-// Dialog that lists all keys and filters.
+// Dialog of the report that lists all keys and filters.
 
-import { button, h } from "./dom";
+import { EXPLORER_KEYS } from "./explore/help";
+import { keySheet, type KeyRow } from "./keysheet";
 
-const KEYS: [string, string][] = [
+const KEYS: KeyRow[] = [
   ["/", "Search: text, /regular expression/ or /…/i; lib:text searches library paths"],
   ["n  N", "Next or previous match"],
   ["Arrows", "Move between boxes: caller, callee, siblings"],
@@ -19,7 +20,7 @@ const KEYS: [string, string][] = [
   ["?", "Show this help"],
 ];
 
-const ON_BOX: [string, string][] = [
+const ON_BOX: KeyRow[] = [
   ["f", "Show only this function and its callees (SFF)"],
   ["F", "Show only callstacks that contain it (SS)"],
   ["d", "Hide callstacks that contain it (HS)"],
@@ -30,14 +31,14 @@ const ON_BOX: [string, string][] = [
   ["y", "Copy its callstack as folded text"],
 ];
 
-const ON_TIMELINE: [string, string][] = [
+const ON_TIMELINE: KeyRow[] = [
   ["←  →", "Previous or next reading; with Shift, select a time range"],
   ["PgUp  PgDn", "Previous or next collection, dump or label"],
   ["Enter", "Zoom in on the selected time range, or show the nearest dump"],
   ["+  -  0", "Zoom in, zoom out, show the whole recording"],
 ];
 
-const FILTERS: [string, string][] = [
+const FILTERS: KeyRow[] = [
   ["SS: text", "Show stack: only callstacks with such a frame; also focus:"],
   ["HS: text", "Hide stack: only callstacks without such a frame; also ignore:"],
   ["SFF: text", "Show from frame: start at the outermost such frame; also show_from:"],
@@ -49,20 +50,17 @@ const FILTERS: [string, string][] = [
   ["lib:text", "Match library paths instead of function names"],
 ];
 
-function list(rows: [key: string, effect: string][]): HTMLElement {
-  return h("dl", { class: "keys" }, ...rows.flatMap(([key, effect]) => [h("dt", null, h("kbd", null, key)), h("dd", null, effect)]));
-}
-
 export function helpSheet(): HTMLDialogElement {
-  const dialog = h("dialog", { class: "help", "aria-labelledby": "heaptap-help-title" });
-  dialog.append(
-    h("header", null, h("h2", { id: "heaptap-help-title" }, "Keys and filters"), button("Close", { onclick: () => dialog.close() })),
-    h(
-      "div",
-      { class: "columns", tabindex: 0, role: "region", "aria-label": "All keys and filters" },
-      h("section", null, h("h3", null, "Everywhere"), list(KEYS), h("h3", null, "On the selected box"), list(ON_BOX)),
-      h("section", null, h("h3", null, "In Memory over time"), list(ON_TIMELINE), h("h3", null, "Filters"), list(FILTERS)),
-    ),
+  return keySheet(
+    "Keys and filters",
+    [
+      ["Everywhere", KEYS],
+      ["On the selected box", ON_BOX],
+    ],
+    [
+      ["In Memory over time", ON_TIMELINE],
+      ["In Java heap", EXPLORER_KEYS],
+      ["Filters", FILTERS],
+    ],
   );
-  return dialog;
 }

@@ -114,6 +114,23 @@ test("a leak comes first, with its path and its fix", { skip }, async () => {
   assert.deepEqual(page.told, []);
 });
 
+test("? lists the keys, and other keys do nothing until the list is closed", { skip }, async () => {
+  const { page } = await explore("hprof/leaklab-after.hprof.zst");
+  await page.keyboard.press("?");
+  await page.waitForSelector("dialog[open] >> text=Run the SQL statement");
+  await page.evaluate(axe);
+  const found = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+  assert.deepEqual(found.violations.map((each) => each.id), []);
+  await page.keyboard.press("/");
+  assert.notEqual(await page.evaluate(() => document.activeElement.type), "search");
+  await page.keyboard.press("Escape");
+  assert.equal(await page.locator("dialog[open]").count(), 0);
+  await page.keyboard.press("/");
+  await page.keyboard.type("?");
+  assert.equal(await page.locator("dialog[open]").count(), 0);
+  assert.equal(await page.inputValue("input[type=search]"), "?");
+});
+
 test("hidden contents are not on the page, and its end is told", { skip }, async () => {
   const { page, url, child } = await explore("hprof/leaklab-after.hprof.zst", "--redact");
   await page.goto(`${url}#/objects?class=java.lang.String`);

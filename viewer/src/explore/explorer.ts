@@ -233,13 +233,11 @@ export class Explorer {
   /** Follows a key; returns whether it has a meaning. */
   key(event: KeyboardEvent): boolean {
     if (event.ctrlKey || event.metaKey || event.altKey) return false;
-    const target = event.target;
-    const isTyping = target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement;
-    if (event.key === "Escape" && isTyping) {
+    if (event.key === "Escape" && isTyping(event)) {
       this.content.focus();
       return true;
     }
-    if (isTyping) return false;
+    if (isTyping(event)) return false;
     if (event.key === "/") {
       this.search.focus();
       this.search.select();
@@ -249,6 +247,11 @@ export class Explorer {
     if (action) action.click();
     return Boolean(action);
   }
+}
+
+/** Returns whether a key goes to a field. */
+export function isTyping({ target }: KeyboardEvent): boolean {
+  return target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement;
 }
 
 /** Returns whether a text is an object ID. Without 0x, it can be a part of a class name too. */

@@ -4,7 +4,8 @@ import { button, fill, h, name, put } from "../dom";
 import { basename } from "../names";
 import { ThemeSwitch } from "../theme";
 import { ApiError, ask, askAbout, messageOf, onHeapChange, type HeapFacts, type Meta } from "./api";
-import { Explorer } from "./explorer";
+import { Explorer, isTyping } from "./explorer";
+import { keyHelp } from "./help";
 import { encode } from "./place";
 import { sqlView } from "./sql";
 
@@ -37,8 +38,9 @@ class Page {
 
   constructor(root: HTMLElement) {
     const theme = new ThemeSwitch(() => undefined);
+    const { opener, dialog } = keyHelp();
     const skip = button("Skip to the content", { class: "skip", onclick: () => this.explorer.focus() });
-    put(root, h("header", { class: "top" }, skip, this.title, this.dumps, this.facts, this.state, h("span", { class: "gap" }), this.explorer.search, theme.button), this.explorer.element);
+    put(root, h("header", { class: "top" }, skip, this.title, this.dumps, this.facts, this.state, h("span", { class: "gap" }), this.explorer.search, theme.button, opener), this.explorer.element, dialog);
     this.dumps.addEventListener("change", () => {
       const number = Number(this.dumps.value);
       clearTimeout(this.choosing);
@@ -46,7 +48,10 @@ class Page {
     });
     window.addEventListener("hashchange", () => void this.explorer.show());
     document.addEventListener("keydown", (event) => {
-      if (this.explorer.key(event)) event.preventDefault();
+      if (dialog.open) return;
+      const isHelp = event.key === "?" && !isTyping(event);
+      if (isHelp) dialog.showModal();
+      if (isHelp || this.explorer.key(event)) event.preventDefault();
     });
     onHeapChange(() => void this.beat());
     void this.explorer.show();
