@@ -2,7 +2,9 @@
 //! contents of arrays. Owns the choice of bytes to zero; `rewrite` copies.
 //!
 //! Always zeroed: elements of primitive arrays, and thereby the text of strings, pixels and
-//! buffers; `String.hash`, from which a text can be guessed; bodies of records with unknown tags.
+//! buffers; hash codes of strings, from which a text can be guessed; bytes of an instance that
+//! belong to no known field; bodies of records with unknown tags. The hash codes are the int fields
+//! with the usual names, in any class: an entry of a map has the one of its key.
 //! Unreadable records are not copied. Kept: names of classes, fields, methods, files and heaps, the
 //! lengths of arrays, numbers in fields (see [`StripOptions::fields`]) and stacks.
 
@@ -15,7 +17,7 @@ use heaptap_model::heap_graph::BasicType;
 use heaptap_model::heap_graph::DEEPEST;
 use std::io::{self, Write};
 use std::ops::Range;
-use std::sync::Arc;
+use std::rc::Rc;
 
 /// Options for stripping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -133,7 +135,7 @@ impl<'a> Classes<'a> {
             Found::Record(record) => match record.content(header.id_size) {
                 Some(Content::Utf8 { id, text }) => {
                     let ids = match text {
-                        b"hash" => &mut classes.hash,
+                        b"hash" | b"mHash" | b"hashCode" => &mut classes.hash,
                         b"value" => &mut classes.value,
                         b"size" => &mut classes.size,
                         b"java.lang.String" | b"java/lang/String" => &mut string,
@@ -264,7 +266,7 @@ struct ToShare<'a> {
     /// IDs of arrays that are kept, ascending.
     strings: &'a [u64],
     /// Ranges of an instance's data that are zeroed, by class, for instances up to that many bytes.
-    layouts: IdMap<(usize, Arc<[Range<usize>]>)>,
+    layouts: IdMap<(usize, Rc<[Range<usize>]>)>,
     id_bytes: usize,
     counts: Stripped,
 }
@@ -272,19 +274,20 @@ struct ToShare<'a> {
 impl ToShare<'_> {
     /// Returns the ranges for an instance of `data` bytes. The cost is bounded by the data, even if
     /// a hostile dump has many fields.
-    fn layout(&mut self, class: u64, data: usize) -> Arc<[Range<usize>]> {
+    fn layout(&mut self, class: u64, data: usize) -> Rc<[Range<usize>]> {
         if let Some((longest, layout)) = self.layouts.get(&class)
             && data <= *longest
         {
-            return Arc::clone(layout);
+            return Rc::clone(layout);
         }
         let classes = self.classes;
         let goes = |place: &Place| {
-            // The other fields of a string determine how its text is stored.
-            if classes.strings.contains(&place.class) {
-                return place.basic != BasicType::Object && classes.hash.contains(&place.name);
+            if place.basic == BasicType::Int && classes.hash.contains(&place.name) {
+                return true;
             }
+            // The other fields of a string determine how its text is stored.
             let kept = matches!(place.basic, BasicType::Object | BasicType::Boolean)
+                || classes.strings.contains(&place.class)
                 || classes.registries.contains(&place.class) && classes.size.contains(&place.name);
             self.options.fields && !kept
         };
@@ -297,20 +300,15 @@ impl ToShare<'_> {
                 _ => ranges.push(place.range),
             }
         }
-        if self.options.fields {
-            // The rest belongs to no known field.
-            ranges.push(end..usize::MAX);
-        }
-        let layout: Arc<[Range<usize>]> = ranges.into();
-        self.layouts.insert(class, (data, Arc::clone(&layout)));
+        // The rest belongs to no known field, so it can be a hash code: a dump that is cut short can
+        // have instances of a class without the class.
+        ranges.push(end..usize::MAX);
+        let layout: Rc<[Range<usize>]> = ranges.into();
+        self.layouts.insert(class, (data, Rc::clone(&layout)));
         layout
     }
 
     fn instance(&mut self, range: Range<usize>, class: u64, bytes: usize, out: &mut Body<'_>) {
-        if !self.options.fields && !self.classes.strings.contains(&class) {
-            out.keep(range);
-            return;
-        }
         let data = range.end - bytes;
         let zeroed = self.layout(class, bytes);
         let zeroed = zeroed.iter().map(|part| {

@@ -26,7 +26,7 @@ pub enum Command {
     /// Write a copy without the contents of strings and arrays, to share
     ///
     /// Sizes, references and names of classes, fields and methods stay; without --fields, so do
-    /// numbers in fields.
+    /// numbers in fields, except hash codes.
     Strip(StripArgs),
 }
 

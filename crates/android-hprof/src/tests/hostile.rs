@@ -355,7 +355,7 @@ fn what_is_stripped_of_an_instance_does_not_hang_on_the_others_of_its_class() {
         keep_strings: true,
         fields,
     };
-    for (with_fields, numbers) in [(false, [0, 6, 7]), (true, [0, 0, 0])] {
+    for (with_fields, numbers) in [(false, [0, 6, 0]), (true, [0, 0, 0])] {
         let mut out = Vec::new();
         let file = dump.finish();
         let done = strip(&file, options(with_fields), &mut out).expect("it has a header");

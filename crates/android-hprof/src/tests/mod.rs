@@ -6,6 +6,7 @@ pub(crate) mod dump;
 mod hostile;
 mod model;
 mod shapes;
+mod strip;
 
 use super::{Options, read};
 use heaptap_model::bytes::Bytes;

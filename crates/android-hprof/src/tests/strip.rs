@@ -1,0 +1,64 @@
+//! Numbers from which texts can be guessed do not get into a stripped copy.
+
+use super::dump::{ClassSpec, Dump, Val};
+use crate::strip::{StripOptions, strip};
+use heaptap_model::heap_graph::BasicType::{Int, Long, Object};
+
+fn stripped(file: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    strip(file, StripOptions::default(), &mut out).expect("it has a header");
+    out
+}
+
+#[test]
+fn hash_codes_go_from_every_class_and_other_numbers_stay() {
+    let class = |id, name, superclass, fields| ClassSpec {
+        id,
+        name,
+        superclass,
+        fields,
+        ..ClassSpec::default()
+    };
+    let node = [("hash", Int), ("key", Object)];
+    let tree = [("before", Object), ("mHash", Int), ("red", Int)];
+    let url = [("hashCode", Int), ("port", Int)];
+    let other = [("hash", Long), ("mHash", Object)];
+    let with_hash = |hash| {
+        let mut dump = Dump::art();
+        dump.class(&class(0x100, "java.util.HashMap$Node", 0, &node));
+        dump.class(&class(0x110, "java.util.HashMap$TreeNode", 0x100, &tree));
+        dump.class(&class(0x120, "java.net.URL", 0, &url));
+        dump.class(&class(0x130, "a.Other", 0, &other));
+        let own = [Val::Ref(7), Val::Int(hash), Val::Int(8)];
+        let node = [Val::Int(hash), Val::Ref(0x9000)];
+        dump.instance(0x1000, 0x100, &node);
+        dump.instance(0x1010, 0x110, &[&own[..], &node].concat());
+        dump.instance(0x1020, 0x120, &[Val::Int(hash), Val::Int(443)]);
+        dump.instance(0x1030, 0x130, &[Val::Long(5), Val::Ref(0x1000)]);
+        dump.finish()
+    };
+    assert_eq!(stripped(&with_hash(77)), with_hash(0));
+}
+
+#[test]
+fn a_class_that_the_dump_lacks_or_that_is_too_short_keeps_no_hash_codes() {
+    for fields in [None, Some(&[("value", Object)][..])] {
+        let with_hash = |hash, value| {
+            let mut dump = Dump::art();
+            dump.load_class(0x120, "java.lang.String");
+            dump.instance(0x1000, 0x120, &[Val::Ref(value), Val::Int(hash)]);
+            if let Some(fields) = fields {
+                dump.class(&ClassSpec {
+                    id: 0x120,
+                    name: "java.lang.String",
+                    fields,
+                    ..ClassSpec::default()
+                });
+            }
+            dump.ended = false;
+            dump.finish()
+        };
+        let value = fields.map_or(0, |_| 0x2000);
+        assert_eq!(stripped(&with_hash(77, 0x2000)), with_hash(0, value));
+    }
+}
