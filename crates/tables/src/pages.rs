@@ -1,7 +1,10 @@
-//! The pages of a Parquet file, with a limit. A page says how large it is when it is decompressed, and
-//! the crate `parquet` allocates that much before it has read the page. Owns the limit.
+//! The pages of a Parquet file, with limits. A page says how large it is when it is decompressed and
+//! how many values it has, and the crate `parquet` allocates that much before it has read them. Owns
+//! the limits.
 
 use bytes::Bytes;
+use parquet::basic::Encoding;
+use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
 use std::fs::File;
@@ -39,6 +42,50 @@ impl ChunkReader for Pages {
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
         self.0.get_bytes(start, length)
+    }
+}
+
+/// Pages of a column, except those that the crate `parquet` allocates memory for without measure.
+pub(crate) struct Measured<R>(pub(crate) R);
+
+impl<R: PageReader> Iterator for Measured<R> {
+    type Item = Result<Page>;
+
+    fn next(&mut self) -> Option<Result<Page>> {
+        self.get_next_page().transpose()
+    }
+}
+
+impl<R: PageReader> PageReader for Measured<R> {
+    fn get_next_page(&mut self) -> Result<Option<Page>> {
+        let page = self.0.get_next_page()?;
+        let refused = match &page {
+            // A value takes at least four bytes: the length of a text.
+            Some(Page::DictionaryPage {
+                buf, num_values, ..
+            }) if *num_values as usize > buf.len() / 4 => {
+                format!("{} bytes claim to be {num_values} values", buf.len())
+            }
+            // Their data has a second number of values. `write` does not use these encodings.
+            Some(page)
+                if matches!(
+                    page.encoding(),
+                    Encoding::DELTA_LENGTH_BYTE_ARRAY | Encoding::DELTA_BYTE_ARRAY
+                ) =>
+            {
+                format!("a page is encoded as {}", page.encoding())
+            }
+            _ => return Ok(page),
+        };
+        Err(ParquetError::General(refused))
+    }
+
+    fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
+        self.0.peek_next_page()
+    }
+
+    fn skip_next_page(&mut self) -> Result<()> {
+        self.0.skip_next_page()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Reader for one Parquet file that [`Table`](crate::Table) wrote: the whole file as columns.
 
 use crate::as_io;
-use crate::pages::Pages;
+use crate::pages::{Measured, Pages};
 use crate::write::{Cell, Column, Holds, fields};
 use heaptap_model::error::catch_panic;
 use parquet::column::reader::ColumnReaderImpl;
@@ -22,6 +22,12 @@ pub fn row_count(file: File) -> io::Result<u64> {
     Ok(u64::try_from(rows).unwrap_or(0))
 }
 
+/// Rows that files of any size can have. A page of equal values takes a few bytes, so their number
+/// alone is not a sign of damage.
+const ALWAYS_ROWS: u64 = 1 << 21;
+/// Rows that files can have for each of their bytes beyond that.
+const ROWS_PER_BYTE: u64 = 16;
+
 /// Values of a column, in the order of the rows; a null has a placeholder.
 #[derive(Debug, Clone)]
 enum Data {
@@ -38,6 +44,8 @@ pub struct Columns {
     /// Whether each row has a value; empty for columns without nulls.
     defined: Vec<Vec<bool>>,
     rows: usize,
+    /// Sizes of the files that were read.
+    bytes: u64,
 }
 
 impl Columns {
@@ -53,6 +61,7 @@ impl Columns {
             defined: vec![Vec::new(); schema.len()],
             schema: schema.to_vec(),
             rows: 0,
+            bytes: 0,
         }
     }
 
@@ -69,7 +78,8 @@ impl Columns {
     /// Adds all rows of a file with exactly these columns.
     ///
     /// # Errors
-    /// Returns an error if the file is not a Parquet file, is damaged, or has other columns.
+    /// Returns an error if the file is not a Parquet file, is damaged, has other columns, or claims more
+    /// rows than its size explains.
     pub fn append(&mut self, file: File) -> io::Result<()> {
         let all: Vec<usize> = (0..self.schema.len()).collect();
         self.append_columns(file, &self.schema.clone(), &all)
@@ -79,8 +89,8 @@ impl Columns {
     /// which are those of this table. The others are not read.
     ///
     /// # Errors
-    /// Returns an error if the file is not a Parquet file, is damaged, or has other columns. The table
-    /// is of no use then.
+    /// Returns an error if the file is not a Parquet file, is damaged, has other columns, or claims more
+    /// rows than its size explains. The table is of no use then.
     pub fn append_columns(
         &mut self,
         file: File,
@@ -105,6 +115,15 @@ impl Columns {
                 io::ErrorKind::InvalidData,
                 "the table has other columns",
             ));
+        }
+        self.bytes += file.metadata()?.len();
+        let groups = footer.row_groups().iter();
+        let claimed = groups
+            .map(|group| u64::try_from(group.num_rows()).unwrap_or(0))
+            .fold(self.rows as u64, u64::saturating_add);
+        if claimed > ALWAYS_ROWS + ROWS_PER_BYTE * self.bytes {
+            let what = format!("{} bytes claim to be {claimed} rows", self.bytes);
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }
         let pages = Arc::new(Pages(file));
         for group in footer.row_groups() {
@@ -232,7 +251,7 @@ fn read<T: DataType>(
 ) -> io::Result<()> {
     let descriptor = column.column_descr_ptr();
     let pages = SerializedPageReader::new(Arc::clone(pages), column, rows, None).map_err(as_io)?;
-    let mut reader = ColumnReaderImpl::<T>::new(descriptor, Box::new(pages));
+    let mut reader = ColumnReaderImpl::<T>::new(descriptor, Box::new(Measured(pages)));
     let (mut values, mut levels) = (Vec::new(), Vec::new());
     let mut read = 0;
     while read < rows {
@@ -263,7 +282,8 @@ mod tests {
     use super::*;
     use crate::write::{Schema, Table, always, maybe};
     use parquet::file::metadata::{
-        ColumnChunkMetaDataBuilder, ParquetMetaDataReader, ParquetMetaDataWriter,
+        ColumnChunkMetaDataBuilder, ParquetMetaDataWriter, RowGroupMetaData,
+        RowGroupMetaDataBuilder,
     };
     use std::io::{Seek as _, Write as _};
 
@@ -372,18 +392,11 @@ mod tests {
         assert_eq!(read.int(299_998, 2), None);
     }
 
-    /// A file whose first column has another place or size in the footer.
-    fn misplaced(
-        change: impl Fn(ColumnChunkMetaDataBuilder) -> ColumnChunkMetaDataBuilder,
-    ) -> File {
+    /// A file whose row group has other properties in the footer.
+    fn regrouped(change: impl Fn(RowGroupMetaData) -> RowGroupMetaDataBuilder) -> File {
         let mut file = file(&[(1, None, None, true)]);
-        let metadata = ParquetMetaDataReader::new()
-            .parse_and_finish(&file)
-            .unwrap();
-        let group = metadata.row_group(0);
-        let mut columns = group.columns().to_vec();
-        columns[0] = change(columns[0].clone().into_builder()).build().unwrap();
-        let group = group.clone().into_builder().set_column_metadata(columns);
+        let metadata = footer(&file).unwrap();
+        let group = change(metadata.row_group(0).clone());
         let groups = vec![group.build().unwrap()];
         let metadata = metadata.into_builder().set_row_groups(groups).build();
         // The last footer counts.
@@ -392,6 +405,71 @@ mod tests {
         writer.finish().unwrap();
         file.rewind().unwrap();
         file
+    }
+
+    /// A file whose first column has another place or size in the footer.
+    fn misplaced(
+        change: impl Fn(ColumnChunkMetaDataBuilder) -> ColumnChunkMetaDataBuilder,
+    ) -> File {
+        regrouped(|group| {
+            let mut columns = group.columns().to_vec();
+            columns[0] = change(columns[0].clone().into_builder()).build().unwrap();
+            group.into_builder().set_column_metadata(columns)
+        })
+    }
+
+    #[test]
+    fn equal_rows_are_read_but_not_more_than_files_can_have() {
+        let equal = vec![(7, Some("a"), None, true); 300_000];
+        let small = file(&equal);
+        let bytes = small.metadata().unwrap().len();
+        assert!(ROWS_PER_BYTE * bytes < 300_000, "{bytes}");
+        let mut read = Columns::new(&columns());
+        read.append(small).unwrap();
+        assert_eq!((read.int(299_999, 0), read.len()), (Some(7), 300_000));
+
+        let claims = |rows| regrouped(|group| group.into_builder().set_num_rows(rows));
+        let error = read.append(claims(1 << 40)).unwrap_err().to_string();
+        assert!(error.contains("claim to be 1099511927776 rows"), "{error}");
+        // Many files do not claim more than one does.
+        let error = read.append(claims(1 << 21)).unwrap_err().to_string();
+        assert!(error.contains("claim to be 2397152 rows"), "{error}");
+    }
+
+    /// A file in which the first page of the text column has another byte in its header: `at` bytes
+    /// after the beginning of the struct with this field.
+    fn page_patched(is_dictionary: bool, field: u8, at: usize, byte: u8) -> File {
+        use std::io::Read as _;
+        let mut file = file(&[(1, Some("abc"), None, true)]);
+        let column = footer(&file).unwrap().row_group(0).columns()[1].clone();
+        let offset = match is_dictionary {
+            true => column.dictionary_page_offset().unwrap(),
+            false => column.data_page_offset(),
+        };
+        let mut bytes = Vec::new();
+        file.rewind().unwrap();
+        file.read_to_end(&mut bytes).unwrap();
+        let header = &mut bytes[offset as usize..];
+        let found = header.iter().position(|&b| b == field).unwrap();
+        header[found + at] = byte;
+        file.rewind().unwrap();
+        file.write_all(&bytes).unwrap();
+        file.rewind().unwrap();
+        file
+    }
+
+    #[test]
+    fn pages_that_claim_more_values_than_they_hold_are_refused() {
+        const DATA: u8 = 0x2c;
+        const DICTIONARY: u8 = 0x4c;
+        let read = |file| Columns::new(&columns()).append(file);
+        let error = read(page_patched(true, DICTIONARY, 2, 2 * 63)).unwrap_err();
+        assert!(error.to_string().contains("7 bytes claim to be 63 values"));
+        for encoding in [6, 7] {
+            let error = read(page_patched(false, DATA, 4, 2 * encoding)).unwrap_err();
+            assert!(error.to_string().contains("is encoded as DELTA_"));
+        }
+        read(page_patched(false, DATA, 4, 2 * 8)).unwrap();
     }
 
     #[test]
