@@ -89,9 +89,10 @@ export function stackTsv(profile: Profile, scene: Scene, tree: Tree, cell: Cell)
   return tsv(["function", "library", "line", scene.unit], rows.map((row) => [row.name, row.library, row.place, row.value]));
 }
 
-/** Returns a text for a cell of a spreadsheet: one that looks like a formula gets a quote. */
+/** Returns a text for a cell of a spreadsheet: a part that can be read as a formula gets a quote. Where
+ * numbers have decimal commas, a spreadsheet splits the lines of a file at semicolons. */
 export function inert(text: string): string {
-  return /^[=+\-@]/.test(text) ? `'${text}` : text;
+  return text.replace(/(^|;)(?=[\s"]*[=+\-@＝＋－＠])/g, "$1'");
 }
 
 /** Returns rows as tab-separated values. */

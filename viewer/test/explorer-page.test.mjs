@@ -219,14 +219,14 @@ test("a short page is dark to its end", async () => {
 
 test("copied rows are no formulas", async () => {
   const heap = javaHeap();
-  const rows = { columns: ["=text", "number"], rows: [["=SUM(A1)", -5], ["-9223372036854775808", 1]], is_cut: false };
+  const rows = { columns: ["=text", "number"], rows: [["=SUM(A1)", -5], ["a=1; ＝1", 0], ["-9223372036854775808", 1]], is_cut: false };
   const { page, errors } = await open((operation) => (operation === "sql" ? { json: rows } : operation === "meta" ? facts(heap, { sql: true }) : undefined), { heap, hash: "#/sql?sql=SELECT+1" });
   await shown(page, "SUM(A1)");
   await page.evaluate(() => Object.defineProperty(navigator, "clipboard", { value: { writeText: async (text) => (globalThis.copied = text) } }));
   await page.getByRole("button", { name: "Copy as TSV" }).click();
-  assert.equal(await page.evaluate(() => globalThis.copied), "'=text\tnumber\n'=SUM(A1)\t-5\n-9223372036854775808\t1\n");
+  assert.equal(await page.evaluate(() => globalThis.copied), "'=text\tnumber\n'=SUM(A1)\t-5\na=1;' ＝1\t0\n-9223372036854775808\t1\n");
   await page.getByRole("button", { name: "Copy as CSV" }).click();
-  assert.equal(await page.evaluate(() => globalThis.copied), "'=text,number\n'=SUM(A1),-5\n-9223372036854775808,1\n");
+  assert.equal(await page.evaluate(() => globalThis.copied), "'=text,number\n'=SUM(A1),-5\na=1;' ＝1,0\n-9223372036854775808,1\n");
   assert.deepEqual(errors, []);
   await page.close();
 });

@@ -2,7 +2,8 @@
 //! measure. Values are the callsite's own (self). RFC 4180: commas, doubled quotes, CRLF.
 //!
 //! A spreadsheet interprets a cell that begins with `=`, `+`, `-` or `@` as a formula, and names
-//! come from devices, so such a cell is prefixed with `'`. Excel cuts cells at 32,767 characters,
+//! come from devices, so such a cell is prefixed with `'`. Where numbers have decimal commas, a
+//! spreadsheet splits lines at `;`, so the parts of a stack are cells too. Excel cuts cells at 32,767 characters,
 //! so a longer stack loses the frames next to the root, which `…` indicates.
 
 use super::chosen::{Chosen, headings, unit_name};
@@ -126,19 +127,28 @@ fn spell(stack: &mut String, table: &StackTable, leaf: NodeId) {
 
 /// Formats a text as a cell: quoted if necessary, not a formula, without control characters.
 pub fn cell(text: &str) -> Cow<'_, str> {
-    let is_formula = text.trim_start().starts_with([
-        '=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}',
-    ]) || text.starts_with(['\t', '\r']);
-    let text = sanitize(text);
-    let quoted = text.contains([',', '"']) || text.starts_with(' ') || text.ends_with(' ');
-    match (is_formula, quoted) {
-        (false, false) => text,
-        (true, false) => format!("'{text}").into(),
-        (formula, true) => {
-            let guard = if formula { "'" } else { "" };
-            format!("\"{guard}{}\"", text.replace('"', "\"\"")).into()
+    let text = match text.split(';').any(is_formula) {
+        false => sanitize(text),
+        true => {
+            let guard = |part| if is_formula(part) { "'" } else { "" };
+            let parts = text.split(';').map(|part| format!("{}{part}", guard(part)));
+            let guarded = parts.collect::<Vec<_>>().join(";");
+            sanitize(&guarded).into_owned().into()
         }
+    };
+    match text.contains([',', '"']) || text.starts_with(' ') || text.ends_with(' ') {
+        false => text,
+        true => format!("\"{}\"", text.replace('"', "\"\"")).into(),
     }
+}
+
+/// Returns whether a spreadsheet can read a text as a formula. It skips blanks, and quotes that end
+/// at once.
+fn is_formula(text: &str) -> bool {
+    let begin = text.trim_start_matches(|c: char| c.is_whitespace() || c == '"');
+    begin.starts_with([
+        '=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}',
+    ]) || text.starts_with(['\t', '\r'])
 }
 
 #[cfg(test)]
@@ -156,7 +166,11 @@ mod tests {
             ("-2+3", "'-2+3"),
             ("@SUM(A1)", "'@SUM(A1)"),
             ("\t=1", "'\u{fffd}=1"),
-            (" =1", "\"' =1\""),
+            (" =1", "' =1"),
+            ("a;=1", "a;'=1"),
+            ("a; -1;b;@c", "a;' -1;b;'@c"),
+            ("a;\"=1", "\"a;'\"\"=1\""),
+            ("a;b=1", "a;b=1"),
             ("a,b", "\"a,b\""),
             ("a\nb", "a\u{fffd}b"),
             ("plain name", "plain name"),

@@ -98,7 +98,7 @@ fn csv_has_a_row_a_callsite_and_no_formula() {
         lines[2],
         "4,\"after,login\",5000000000,2023-11-14T22:13:20Z,12,com.example,libc.malloc,\
          \"'=load;\u{fffd}\"\"x\"\", y\",/data/app/lib/libapp.so,app.cpp,2,\
-         \"main;=load: \"\"x\"\", y\",300,500,3,5"
+         \"main;'=load: \"\"x\"\", y\",300,500,3,5"
     );
     assert_eq!(lines.len(), 5, "three rows and the heading");
 }
