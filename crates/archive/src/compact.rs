@@ -61,12 +61,12 @@ impl Store {
 
     /// Reads the rows of `recording`, and finds the live ones.
     fn live(&self, partition: &Partition) -> Result<Live, StoreError> {
-        let files = self.files(Table::Recording, partition)?;
-        let rows = self.read(
-            Table::Recording,
-            partition,
-            files.iter().map(String::as_str),
-        )?;
+        let listed: BTreeSet<String> = self
+            .files(Table::Recording, partition)?
+            .into_iter()
+            .collect();
+        let names = listed.iter().map(String::as_str);
+        let rows = self.read(Table::Recording, partition, names)?;
         let mut best: HashMap<&str, (i64, i64, usize)> = HashMap::new();
         for row in 0..rows.len() {
             let sha256 = rows.text(row, SHA256).unwrap_or_default();
@@ -78,6 +78,15 @@ impl Store {
         let mut files: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (_, _, row) in best.into_values() {
             let file = rows.text(row, FILE).unwrap_or_default();
+            // It becomes a path.
+            if !listed.contains(file) {
+                let folder = self.path(Table::Recording, partition, EMPTY);
+                let damage = io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    "a recording names a file that does not exist",
+                );
+                return Err(unreadable(folder.parent().unwrap_or(&folder))(damage));
+            }
             files.entry(file.to_owned()).or_default().push(row);
         }
         Ok(Live { rows, files })

@@ -335,6 +335,29 @@ fn other_directories_are_refused_and_damaged_files_are_reported() {
     assert!(matches!(error, StoreError::Read { .. }), "{error}");
 }
 
+#[test]
+fn a_recording_in_a_file_outside_of_the_store_is_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    filled(&store, 2);
+    let mut opened = Store::open(&store).unwrap();
+    let rows = read(&store, Table::Recording);
+    let partition = opened.partitions(Table::Recording).unwrap().remove(0);
+    for file in ["../outside", "/outside", "", "other"] {
+        let write = opened.write(Table::Recording, &partition, "c-1", |out| {
+            let columns = 0..Table::Recording.columns().len();
+            let cells = columns.map(|column| match column {
+                FILE => file.into(),
+                column => rows.cell(0, column),
+            });
+            out.row(&cells.collect::<Vec<_>>())
+        });
+        write.unwrap();
+        let error = opened.compact().unwrap_err().to_string();
+        assert!(error.contains("names a file that does not"), "{error}");
+    }
+}
+
 /// What a recording lacks can differ from the attempt before: another version of heaptap reads it.
 #[cfg(unix)]
 #[test]
