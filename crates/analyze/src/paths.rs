@@ -256,15 +256,14 @@ pub fn root_reason(graph: &HeapGraph, object: ObjectIndex) -> Option<RootReason>
     let entry = roots.iter().find(|r| r.kind == kind && r.thread.is_some());
     let serial = entry.and_then(|entry| entry.thread);
     let facts = serial.and_then(|serial| graph.contents().thread(graph, serial));
-    let named = facts.as_ref().and_then(|facts| facts.name.clone());
     let frame = entry.and_then(|entry| entry.frame);
     Some(RootReason {
         kind,
-        thread: named.or(serial.map(numbered)),
+        thread: facts.and_then(|facts| facts.name).or(serial.map(numbered)),
         serial,
-        frame: facts
+        frame: serial
             .zip(frame)
-            .and_then(|(facts, frame)| facts.frames.into_iter().nth(frame as usize)),
+            .and_then(|(serial, frame)| graph.contents().thread_frame(serial, frame)),
     })
 }
 

@@ -204,9 +204,14 @@ impl HprofContents {
         };
         name.or_else(|| {
             let started = &self.outline.stacks.started;
-            let &(_, name) = started.iter().find(|thread| thread.0 == serial)?;
+            let at = started.partition_point(|thread| thread.0 < serial);
+            let &(_, name) = started.get(at).filter(|thread| thread.0 == serial)?;
             self.outline.strings.get(&self.file, name)
         })
+    }
+
+    fn frame(&self, id: &[u8]) -> String {
+        self.stacks.frame_of(&self.file, &self.outline, id)
     }
 
     /// Returns the name of a thread: a string, or before Java 9 an array of its characters.
@@ -397,30 +402,33 @@ impl Contents for HprofContents {
             SubRecord::Class(class) => class.stack(),
             SubRecord::Root(_) | SubRecord::Heap { .. } => return None,
         };
-        let (thread, frames) = self.stacks.frames(&self.file, &self.outline, stack)?;
-        if frames.is_empty() {
+        let (thread, ids) = self.stacks.ids(&self.file, &self.outline, stack)?;
+        if ids.len() == 0 {
             return None;
         }
         let name = self.thread_name(graph, thread);
         Some(AllocationSite {
             thread: name.unwrap_or_else(|| thread.to_string()),
-            frames,
+            frames: ids.map(|id| self.frame(id)).collect(),
         })
     }
 
     fn thread(&self, graph: &HeapGraph, serial: u32) -> Option<ThreadFacts> {
         let known = self.stacks.thread(serial);
         let name = self.thread_name(graph, serial);
-        let stack = known.and_then(|(_, stack)| stack);
-        let frames = stack.and_then(|stack| self.stacks.frames(&self.file, &self.outline, stack));
         if known.is_none() && name.is_none() {
             return None;
         }
         Some(ThreadFacts {
             name,
             object: known.map(|(object, _)| object),
-            frames: frames.map(|(_, frames)| frames).unwrap_or_default(),
         })
+    }
+
+    fn thread_frame(&self, serial: u32, frame: u32) -> Option<String> {
+        let (_, stack) = self.stacks.thread(serial)?;
+        let (_, mut ids) = self.stacks.ids(&self.file, &self.outline, stack?)?;
+        ids.nth(frame as usize).map(|id| self.frame(id))
     }
 
     fn identity_hash(&self, graph: &HeapGraph, object: ObjectIndex) -> Option<u32> {

@@ -52,7 +52,7 @@ pub(super) struct LoadedClass {
     pub(super) name: u64,
 }
 
-/// Frames, stacks and threads, in file order.
+/// Frames, stacks and threads, ascending by ID or serial number. The first of each is used.
 #[derive(Debug, Default)]
 pub(super) struct StackRecords {
     pub(super) frames: Vec<Frame>,
@@ -171,6 +171,7 @@ impl Outline {
         outline.strings.seal();
         outline.stacks.frames.sort_by_key(|frame| frame.id);
         outline.stacks.traces.sort_by_key(|trace| trace.0);
+        outline.stacks.started.sort_by_key(|thread| thread.0);
         Ok(outline)
     }
 

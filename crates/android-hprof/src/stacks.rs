@@ -7,6 +7,7 @@ use super::outline::Outline;
 use super::records::Frame;
 use heaptap_model::bytes::Bytes;
 use heaptap_model::heap_graph::ObjectIndex;
+use std::slice::ChunksExact;
 
 /// Maximum number of frames of a stack: a hostile dump can claim one long stack for every object.
 const MOST_FRAMES: usize = 2048;
@@ -39,29 +40,33 @@ impl Stacks {
         (found == serial).then_some((object, stack))
     }
 
-    /// Returns the frames of a stack, the innermost first, and the serial number of its thread.
-    pub(super) fn frames(
+    /// Returns the serial number of a stack's thread, and the IDs of its frames, the innermost first.
+    pub(super) fn ids<'a>(
         &self,
-        file: &Bytes,
+        file: &'a Bytes,
         outline: &Outline,
         stack: u32,
-    ) -> Option<(u32, Vec<String>)> {
+    ) -> Option<(u32, ChunksExact<'a, u8>)> {
         let traces = &outline.stacks.traces;
         let at = traces.partition_point(|trace| trace.0 < stack);
         let &(found, thread, ids_at, bytes) = traces.get(at)?;
         if found != stack {
             return None;
         }
-        let ids = file.get(ids_at..ids_at + bytes)?;
-        let frames = outline.id_size.each(ids).take(MOST_FRAMES).map(|id| {
-            let all = &outline.stacks.frames;
-            let at = all.partition_point(|frame| frame.id < id);
-            match all.get(at) {
-                Some(frame) if frame.id == id => self.frame(file, outline, frame),
-                _ => format!("unknown frame 0x{id:x}"),
-            }
-        });
-        Some((thread, frames.collect()))
+        let width = outline.id_size.bytes();
+        let ids = file.get(ids_at..ids_at + bytes.min(MOST_FRAMES * width))?;
+        Some((thread, ids.chunks_exact(width)))
+    }
+
+    /// Formats the frame with an ID.
+    pub(super) fn frame_of(&self, file: &Bytes, outline: &Outline, id: &[u8]) -> String {
+        let id = outline.id_size.read(id).unwrap_or_default();
+        let all = &outline.stacks.frames;
+        let at = all.partition_point(|frame| frame.id < id);
+        match all.get(at) {
+            Some(frame) if frame.id == id => self.frame(file, outline, frame),
+            _ => format!("unknown frame 0x{id:x}"),
+        }
     }
 
     /// Formats a frame such as `lab.LeakLab.main (LeakLab.java:42)`.

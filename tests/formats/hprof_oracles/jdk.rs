@@ -194,11 +194,12 @@ fn find_what_was_planted(graph: &HeapGraph, options: &[&str]) {
         .filter(|root| root.kind == RootKind::JavaFrame)
         .find(|root| graph.class(graph.class_of(root.object)).name == "Planted$Derived")
         .expect("main holds it");
-    let thread = frame
-        .thread
-        .and_then(|serial| graph.contents().thread(graph, serial));
+    let serial = frame.thread.expect("the thread is known");
+    let thread = graph.contents().thread(graph, serial);
     let thread = thread.expect("the dump has its threads");
     assert_eq!(thread.name.as_deref(), Some("main"));
-    let place = &thread.frames[frame.frame.expect("the frame is known") as usize];
+    let number = frame.frame.expect("the frame is known");
+    let place = graph.contents().thread_frame(serial, number);
+    let place = place.expect("the thread has a stack");
     assert!(place.starts_with("Planted.main (Planted.java:"), "{place}");
 }

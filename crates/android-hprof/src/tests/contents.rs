@@ -2,6 +2,7 @@
 
 use super::dump::{ClassSpec, Dump, Val};
 use super::{fields, graph_of, object};
+use crate::records::tag;
 use heaptap_model::heap_graph::BasicType::{
     Boolean, Byte, Char, Double, Float, Int, Long, Object, Short,
 };
@@ -291,7 +292,10 @@ fn stacks_tell_where_objects_were_allocated_and_what_threads_do() {
     let thread = graph.contents().thread(&graph, 3).expect("it is a root");
     assert_eq!(thread.name.as_deref(), Some("worker"));
     assert_eq!(thread.object, Some(object(&graph, 0x1020)));
-    assert_eq!(thread.frames, frames);
+    let frame = |at| graph.contents().thread_frame(3, at);
+    let all: Vec<String> = (0..).map_while(frame).collect();
+    assert_eq!(all, frames);
+    assert_eq!(graph.contents().thread_frame(4, 0), None);
     assert_eq!(graph.contents().thread(&graph, 4), None);
     let site = |id| graph.contents().allocated_at(&graph, object(&graph, id));
     let thread = "worker".to_owned();
@@ -315,4 +319,20 @@ fn a_lock_word_that_holds_a_hash_tells_it() {
     let hash = |id| graph.contents().identity_hash(&graph, object(&graph, id));
     assert_eq!(hash(0x1000), Some(0x1a2_b3c4));
     assert_eq!(hash(0x1010), None, "a thin lock");
+}
+
+#[test]
+fn a_started_thread_has_the_first_name_of_its_number() {
+    let mut dump = Dump::hotspot();
+    for (serial, name) in [(9, "nine"), (3, "three"), (9, "other"), (5, "five")] {
+        let name = dump.name(name).to_be_bytes();
+        let serial = u32::to_be_bytes(serial);
+        let body = [&serial[..], &[0; 12], &name, &[0; 16]].concat();
+        dump.record(tag::START_THREAD, &body);
+    }
+    let graph = graph_of(dump.finish());
+    let name = |serial| graph.contents().thread(&graph, serial)?.name;
+    assert_eq!(name(9).as_deref(), Some("nine"));
+    assert_eq!(name(5).as_deref(), Some("five"));
+    assert_eq!([2, 4, 10].map(name), [None, None, None]);
 }

@@ -172,9 +172,6 @@ pub struct ThreadFacts {
     pub name: Option<String>,
     /// The `java.lang.Thread` object.
     pub object: Option<ObjectIndex>,
-    /// Stack of the thread, the innermost frame first, so that [`super::Root::frame`] is an index;
-    /// such as `lab.LeakLab.main (LeakLab.java:42)`. Empty if the dump has no stack.
-    pub frames: Vec<String>,
 }
 
 /// A stack that allocated objects.

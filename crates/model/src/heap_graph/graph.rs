@@ -398,6 +398,13 @@ pub trait Contents: Send + Sync {
         None
     }
 
+    /// Returns a frame of a thread's stack by the number in [`super::Root::frame`], such as
+    /// `lab.LeakLab.main (LeakLab.java:42)`.
+    fn thread_frame(&self, serial: u32, frame: u32) -> Option<String> {
+        let _ = (serial, frame);
+        None
+    }
+
     /// Returns the object's `System.identityHashCode`, which logs show after the `@`, if the dump
     /// has it: ART keeps it in `shadow$_monitor_` after the first request.
     fn identity_hash(&self, graph: &HeapGraph, object: ObjectIndex) -> Option<u32> {

@@ -449,7 +449,7 @@ impl Contents for MadeContents {
         let thread = graph.roots().iter().find(of_thread)?.object;
         Some(ThreadFacts {
             name: thread_name(graph, thread),
-            ..ThreadFacts::default()
+            object: Some(thread),
         })
     }
 
