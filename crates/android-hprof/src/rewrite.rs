@@ -74,8 +74,8 @@ impl Ending {
 pub(super) enum Other {
     /// The record stays.
     Keep,
-    /// The body of the record becomes zero bytes.
-    Zero,
+    /// The body of the record becomes zero bytes, except the first ones.
+    ZeroFrom(usize),
 }
 
 /// A change to a file. Cloned if a record has to be read twice.
@@ -154,7 +154,11 @@ pub(super) fn rewrite(
             out.record_header(&record, record.body.len())?;
             match edit.other(&record) {
                 Other::Keep => out.put(record.body)?,
-                Other::Zero => out.zeros(record.body.len())?,
+                Other::ZeroFrom(at) => {
+                    let (kept, zeroed) = record.body.split_at(at);
+                    out.put(kept)?;
+                    out.zeros(zeroed.len())?;
+                }
             }
             continue;
         }

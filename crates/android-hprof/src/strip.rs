@@ -3,13 +3,14 @@
 //!
 //! Always zeroed: elements of primitive arrays, and thereby the text of strings, pixels and
 //! buffers; hash codes of strings, from which a text can be guessed; bytes of an instance that
-//! belong to no known field; bodies of records with unknown tags. The hash codes are the int fields
-//! with the usual names, in any class: an entry of a map has the one of its key.
+//! belong to no known field; names of threads in START_THREAD; bodies of records with unknown tags.
+//! The hash codes are the int fields with the usual names, in any class: an entry of a map has the
+//! one of its key.
 //! Unreadable records are not copied. Kept: names of classes, fields, methods, files and heaps, the
 //! lengths of arrays, numbers in fields (see [`StripOptions::fields`]) and stacks.
 
 use super::id_map::{IdMap, IdSet};
-use super::records::{Content, Header, HeaderError, Record, Records, tag};
+use super::records::{Content, Header, HeaderError, IdSize, Record, Records, tag};
 use super::rewrite::{Body, Edit, Other, Rewritten, rewrite};
 use super::sub_records::{ClassDump, SubRecord, SubRecords};
 use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
@@ -92,7 +93,7 @@ pub fn strip(
         classes: &classes,
         strings: &strings,
         layouts: IdMap::default(),
-        id_bytes: header.id_size.bytes(),
+        id_size: header.id_size,
         counts: Stripped::default(),
     };
     let new_header = &file[..header.bytes];
@@ -116,6 +117,8 @@ struct Classes<'a> {
     size: IdSet,
     /// `$class$…`: ART's facts about a class in the form of statics; nothing of the app's.
     of_class: IdSet,
+    /// Names of threads that name nothing else: an agent writes equal names once.
+    threads: IdSet,
 }
 
 impl<'a> Classes<'a> {
@@ -128,9 +131,11 @@ impl<'a> Classes<'a> {
             value: IdSet::default(),
             size: IdSet::default(),
             of_class: IdSet::default(),
+            threads: IdSet::default(),
         };
         let (mut string, mut registry) = (IdSet::default(), IdSet::default());
         let mut loaded = Vec::new();
+        let mut frames = Vec::new();
         each_sub_record(file, header, |found| match found {
             Found::Record(record) => match record.content(header.id_size) {
                 Some(Content::Utf8 { id, text }) => {
@@ -146,6 +151,13 @@ impl<'a> Classes<'a> {
                     ids.insert(id);
                 }
                 Some(Content::LoadClass { class, name, .. }) => loaded.push((class, name)),
+                Some(Content::Frame(it)) => frames.push([it.method, it.signature, it.source]),
+                Some(Content::StartThread {
+                    name,
+                    group,
+                    parent,
+                    ..
+                }) => classes.threads.extend([name, group, parent]),
                 _ => {}
             },
             Found::Sub(SubRecord::Class(class)) => {
@@ -159,6 +171,16 @@ impl<'a> Classes<'a> {
         };
         classes.strings = named(&string);
         classes.registries = named(&registry);
+        if !classes.threads.is_empty() {
+            let members = classes.dumps.values().flat_map(|class| {
+                let fields = class.fields().map(|field| field.name);
+                fields.chain(class.statics().map(|field| field.name))
+            });
+            let names = members.chain(loaded.iter().map(|&(_, name)| name));
+            for name in names.chain(frames.into_flattened()) {
+                classes.threads.remove(&name);
+            }
+        }
         classes
     }
 
@@ -267,7 +289,7 @@ struct ToShare<'a> {
     strings: &'a [u64],
     /// Ranges of an instance's data that are zeroed, by class, for instances up to that many bytes.
     layouts: IdMap<(usize, Rc<[Range<usize>]>)>,
-    id_bytes: usize,
+    id_size: IdSize,
     counts: Stripped,
 }
 
@@ -292,7 +314,7 @@ impl ToShare<'_> {
             self.options.fields && !kept
         };
         let mut ranges: Vec<Range<usize>> = Vec::new();
-        let places = classes.fields(class, self.id_bytes, data);
+        let places = classes.fields(class, self.id_size.bytes(), data);
         let end = places.last().map_or(0, |place| place.range.end);
         for place in places.into_iter().filter(goes) {
             match ranges.last_mut() {
@@ -350,10 +372,15 @@ fn keep_but(range: Range<usize>, zeroed: impl Iterator<Item = Range<usize>>, out
 impl Edit for ToShare<'_> {
     fn other(&mut self, record: &Record<'_>) -> Other {
         match tag::name(record.tag) {
-            Some(_) => Other::Keep,
+            Some(_) => match record.content(self.id_size) {
+                Some(Content::Utf8 { id, .. }) if self.classes.threads.contains(&id) => {
+                    Other::ZeroFrom(self.id_size.bytes())
+                }
+                _ => Other::Keep,
+            },
             None => {
                 self.counts.unknown_records += 1;
-                Other::Zero
+                Other::ZeroFrom(0)
             }
         }
     }

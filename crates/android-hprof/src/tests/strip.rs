@@ -1,6 +1,7 @@
-//! Numbers from which texts can be guessed do not get into a stripped copy.
+//! Names of threads and numbers from which texts can be guessed do not get into a stripped copy.
 
 use super::dump::{ClassSpec, Dump, Val};
+use crate::records::tag;
 use crate::strip::{StripOptions, strip};
 use heaptap_model::heap_graph::BasicType::{Int, Long, Object};
 
@@ -61,4 +62,29 @@ fn a_class_that_the_dump_lacks_or_that_is_too_short_keeps_no_hash_codes() {
         let value = fields.map_or(0, |_| 0x2000);
         assert_eq!(stripped(&with_hash(77, 0x2000)), with_hash(0, value));
     }
+}
+
+#[test]
+fn names_of_started_threads_go_unless_they_name_something_else() {
+    let mut dump = Dump::hotspot();
+    let names = ["secret", "main", "value", "a.Class", "system"].map(|name| dump.name(name));
+    dump.stack(1, 0, &[(1, "main", "Main.java", 3)]);
+    for threads in [&names[..3], &names[2..]] {
+        let ids: Vec<u8> = threads.iter().flat_map(|id| id.to_be_bytes()).collect();
+        dump.record(tag::START_THREAD, &[&[0; 16][..], &ids].concat());
+    }
+    dump.class(&ClassSpec {
+        id: 0x100,
+        name: "a.Class",
+        fields: &[("value", Int)],
+        ..ClassSpec::default()
+    });
+    let file = dump.finish();
+    let mut expected = file.clone();
+    for name in ["secret", "system"] {
+        let text = name.as_bytes();
+        let at = file.windows(text.len()).position(|window| window == text);
+        expected[at.expect("the dump has it")..][..text.len()].fill(0);
+    }
+    assert_eq!(stripped(&file), expected);
 }
