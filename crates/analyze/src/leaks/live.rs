@@ -79,7 +79,7 @@ impl Live {
             .find("android.os.Build")
             .and_then(|build| lookup::of_class(graph, build, "MANUFACTURER"))
             .and_then(Value::object)
-            .and_then(|text| graph.contents().string(graph, text));
+            .and_then(|text| lookup::platform_text(graph, text));
         live.watched = watched(graph, kinds);
         if !texts {
             live.watched.values_mut().for_each(|w| w.description = None);

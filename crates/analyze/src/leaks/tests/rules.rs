@@ -302,6 +302,21 @@ fn states_of_a_recomposer_are_told_by_the_statics_of_their_enum() {
 }
 
 #[test]
+fn texts_of_the_platform_are_short_and_plain() {
+    let long = format!("a\n<b>{}", "c".repeat(99));
+    for (text, expected) in [
+        ("Google", Some("Google")),
+        (&long, Some(&*format!("ab{}", "c".repeat(58)))),
+        ("\0\0", None),
+    ] {
+        let mut heap = android();
+        let manufacturer = heap.string(text);
+        heap.fixed("android.os.Build", "MANUFACTURER", Is::Ref(manufacturer));
+        assert_eq!(find(&heap.graph()).manufacturer.as_deref(), expected);
+    }
+}
+
+#[test]
 fn what_leakcanary_watched_and_found_retained_leaks() {
     for (values, since, expected) in [
         (true, 12_345, CERTAIN),
