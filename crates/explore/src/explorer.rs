@@ -1,6 +1,7 @@
 //! The heap and the indices that are built once: on request, or all of them ahead.
 
 use crate::bitmap_list::BitmapList;
+use crate::chains::Chains;
 use crate::lists::SortedLists;
 use crate::merged_tree::{FlameTree, MergedTree};
 use crate::ranking::Ranking;
@@ -31,6 +32,8 @@ pub struct Explorer {
     arrays: OnceLock<Vec<ObjectIndex>>,
     bitmaps: OnceLock<BitmapList>,
     sorted_lists: SortedLists,
+    pub(crate) path_chains: Chains,
+    pub(crate) dominator_chains: Chains,
     judge: OnceLock<Judge>,
     merged_dominators: OnceLock<MergedTree>,
     /// In the order of [`TABLE_KEYS`].
@@ -76,6 +79,8 @@ impl Explorer {
             arrays: OnceLock::new(),
             bitmaps: OnceLock::new(),
             sorted_lists: SortedLists::default(),
+            path_chains: Chains::default(),
+            dominator_chains: Chains::default(),
             judge: OnceLock::new(),
             merged_dominators: OnceLock::new(),
             tables: Default::default(),

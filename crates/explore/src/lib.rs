@@ -14,6 +14,7 @@
 //! | `search` | search in long lists |
 //! | `bitmaps`, `bitmap_list` | bitmaps, equal ones, their pixels |
 //! | `flame`, `merged_tree` | flame graphs: trees merged by class |
+//! | `chains` | ends of long paths and chains of dominators |
 //! | `treemap` | the dominator tree, cut to what is large enough to draw |
 //! | `answer` | pages, rows and sizes in answers |
 //! | `page` | the page and its content policy |
@@ -23,6 +24,7 @@
 mod answer;
 mod bitmap_list;
 mod bitmaps;
+mod chains;
 mod classes;
 mod explorer;
 mod flame;

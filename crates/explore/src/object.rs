@@ -112,6 +112,8 @@ impl Explorer {
     pub fn object(&self, object: ObjectIndex, most: usize) -> ObjectFacts {
         let (graph, dominators) = (self.graph(), self.dominators());
         let chain = || std::iter::successors(dominators.idom(object), |&at| dominators.idom(at));
+        let up = |at| dominators.idom(at);
+        let depth = self.dominator_chains.ends(object, 1, up).length - 1;
         let mut row = self.row(object);
         row.text = self.text(object, MAX_TEXT);
         ObjectFacts {
@@ -129,7 +131,7 @@ impl Explorer {
                 let nearest = chain().take(most.min(MAX_CHAIN));
                 nearest.map(|at| self.row(at)).collect()
             },
-            depth: chain().count() as u64,
+            depth: depth as u64,
             length: self.length(object),
             referrers: self.referrers().to(object).count() as u64,
             allocated_at: (graph.contents().allocated_at(graph, object))
@@ -194,30 +196,32 @@ impl Explorer {
                 length: 0,
             };
         }
-        let objects = self.paths().path(object);
-        let root = objects.first().and_then(|&first| self.root_reason(first));
         let most = most.clamp(1, MAX_STEPS);
-        let left_out = objects.len().saturating_sub(2 * most);
+        // One more for the reference to the first step behind those that are left out.
+        let up = |at| self.paths().parent(at);
+        let ends = self.path_chains.ends(object, most + 1, up);
+        let left_out = ends.length.saturating_sub(2 * most);
+        let behind = most + left_out;
         let mut steps = Vec::new();
-        for (at, &step) in objects.iter().enumerate() {
-            if (most..most + left_out).contains(&at) {
+        for at in (0..most.min(ends.length)).chain(behind..ends.length) {
+            let Some(step) = ends.get(at) else {
                 continue;
-            }
-            let before = at.checked_sub(1).map(|before| objects[before]);
+            };
+            let before = at.checked_sub(1).and_then(|before| ends.get(before));
             steps.push(PathStep {
                 row: self.row(step),
                 verdict: self.verdict(step),
                 reference: before.map(|owner| self.link(owner, step).to_string()),
-                left_out: match at == most + left_out {
+                left_out: match at == behind {
                     true => left_out as u64,
                     false => 0,
                 },
             });
         }
         PathAnswer {
-            root,
+            root: ends.get(0).and_then(|first| self.root_reason(first)),
             steps,
-            length: objects.len() as u64,
+            length: ends.length as u64,
         }
     }
 
