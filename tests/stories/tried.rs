@@ -509,6 +509,31 @@ fn an_interrupt_puts_back_and_keeps_what_there_is() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn a_killed_try_leaves_no_hprof_in_its_directory() {
+    let lab = Lab::new("android=14,build=userdebug,speed=5");
+    let running = until_event(&lab, "hprof", "started");
+    running.signal("KILL");
+    running.end();
+    assert_eq!(files(&lab.work().join("out/hprof")), Vec::<String>::new());
+    let remains = || {
+        let mut names = files(&lab.work());
+        names.retain(|name| name.starts_with(".heaptap-try-"));
+        names
+    };
+    assert_eq!(remains().len(), 1);
+    lab.expect(0, &["stop"]);
+    // What the user fetched stays.
+    lab.expect(0, &["doctor", "--try", "-o", "again"]);
+    let [folder] = remains().try_into().expect("the one of the killed run");
+    let fetched = files(&lab.work().join(folder).join("hprof"));
+    assert!(
+        fetched.iter().any(|name| name.ends_with(".hprof")),
+        "{fetched:?}"
+    );
+}
+
 #[test]
 fn without_a_device_nothing_is_written() {
     let lab = Lab::new("devices=0");

@@ -4,6 +4,7 @@
 
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use flate2::read::MultiGzDecoder;
@@ -14,8 +15,6 @@ use super::pilot::Piloted;
 use super::{Bench, Ended, Outcome, StepError, StepId};
 use crate::config::{CaptureSpec, HeapFileSpec, JavaSpec, Snapshots};
 use crate::error::{ErrorClass, Failure};
-use crate::folder::MARKER;
-use crate::hprof::strip::{StripError, StripOptions, strip};
 use crate::proto::pprof::Profile;
 use crate::recording::blocking::blocking;
 use crate::recording::capture_kind::CaptureKind;
@@ -27,7 +26,6 @@ use crate::recording::options::RecordOptions;
 use crate::recording::outcome::Finished;
 use crate::recording::record;
 use crate::results::manifest::{Dump, JavaDump};
-use crate::results::whole_file::WholeFile;
 use crate::session::{Control, SessionEvent};
 use crate::units::{ByteSize, counted, thousands};
 
@@ -173,11 +171,28 @@ impl Bench<'_> {
         objects(&finished.manifest.dumps.java)
     }
 
+    /// Keeps a copy without contents of an HPROF that was fetched.
+    pub(super) async fn keep_stripped(&self) -> Result<(), Ended> {
+        let Ok(raw) = self.raw.as_ref().map(Arc::clone) else {
+            return Ok(());
+        };
+        let goal = self.step_folder(StepId::Hprof);
+        let to = goal.clone();
+        let kept = blocking(move || raw.keep_stripped(&to)).await;
+        kept.map_err(|error| unwritten(&goal, &error))
+    }
+
     /// Dumps an HPROF, parses it, and keeps a copy without contents.
     pub(super) async fn hprof(&self, app: Option<&App>) -> Outcome {
         let app = self.needs(app)?;
         app.check_hprof()?;
-        let output = self.step_folder(StepId::Hprof);
+        let output = match self.raw {
+            Ok(raw) => raw.session(),
+            Err(error) => {
+                let parent = self.folder.parent().unwrap_or(self.folder);
+                return Err(unwritten(parent, error));
+            }
+        };
         let options = HeapFileOptions {
             spec: HeapFileSpec {
                 targets: app.targets(),
@@ -187,7 +202,7 @@ impl Bench<'_> {
                 bitmaps: None,
                 user: self.options.user,
             },
-            output: Some(output.clone()),
+            output: Some(output),
             force: false,
             detach: false,
             silence: SILENCE,
@@ -201,24 +216,9 @@ impl Bench<'_> {
                     heap_files::dump(self.device, self.store, &options, controls, on_event).await
                 },
             )
-            .await;
-        let piloted = match piloted {
-            Ok(piloted) => piloted,
-            Err(failure) => {
-                // A part that was fetched has contents; a session that is left fetches it again.
-                clear(&output, None).map_err(|error| unwritten(&output, &error))?;
-                return Err(failure.into());
-            }
-        };
+            .await?;
         let dumps = piloted.finished.manifest.dumps.java.clone();
-        let files: Vec<PathBuf> = dumps
-            .iter()
-            .filter_map(|d| d.file.as_deref())
-            .map(PathBuf::from)
-            .collect();
-        let folder = output.clone();
-        let stripped = blocking(move || keep_stripped(&folder, files.first())).await;
-        stripped.map_err(|error| unwritten(&output, &error))?;
+        self.keep_stripped().await?;
         whole(piloted)?;
         let words = objects(&dumps)?;
         let size = dumps
@@ -303,48 +303,4 @@ fn views(path: &Path) -> io::Result<usize> {
         .read_to_end(&mut bytes)?;
     let profile = Profile::decode(&*bytes).map_err(io::Error::other)?;
     Ok(profile.sample_type.len())
-}
-
-/// Writes a copy of `file` without contents, and removes everything else in `folder`. If there is
-/// no copy, nothing is left.
-pub(super) fn keep_stripped(folder: &Path, file: Option<&PathBuf>) -> io::Result<()> {
-    let stripped = file.map_or(Ok(None), |file| {
-        write_stripped(&folder.join(file)).map(Some)
-    });
-    let kept = stripped.as_ref().ok().cloned().flatten();
-    clear(folder, kept.as_deref())?;
-    stripped.map(|_| ())
-}
-
-fn write_stripped(file: &Path) -> io::Result<PathBuf> {
-    let goal = file.with_extension("stripped.hprof");
-    let bytes = crate::bytes::Bytes::from_file(&std::fs::File::open(file)?, file)?;
-    let mut out = WholeFile::named(&goal)?;
-    let options = StripOptions {
-        keep_strings: false,
-        fields: true,
-    };
-    strip(&bytes, options, &mut out).map_err(|error| match error {
-        StripError::Write(error) => error,
-        other => io::Error::other(other),
-    })?;
-    out.finish()?;
-    Ok(goal)
-}
-
-/// Removes what a step left in its directory, but for `kept`.
-fn clear(folder: &Path, kept: Option<&Path>) -> io::Result<()> {
-    let entries = match std::fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        entries => entries?,
-    };
-    for entry in entries {
-        let path = entry?.path();
-        // The mark of a session that is still to be fetched stays.
-        let is_mark = path.file_name().is_some_and(|name| name == MARKER);
-        if path.is_file() && Some(&*path) != kept && !is_mark {
-            std::fs::remove_file(&path)?;
-        }
-    }
-    Ok(())
 }

@@ -9,6 +9,7 @@
 //! | `app` | choice of an app that can be profiled |
 //! | `pilot` | a recording that is ended by its deadline, the user or a lost device |
 //! | `dumps` | the steps that record: native heap, heap graph, HPROF |
+//! | `raw` | the directory of the HPROF with contents |
 //! | `texts` | the steps that read: meminfo, mappings, GC log, allocator |
 //! | `unchanged` | state of the device before and after |
 
@@ -16,6 +17,7 @@ mod app;
 mod document;
 mod dumps;
 mod pilot;
+mod raw;
 mod texts;
 mod unchanged;
 
@@ -33,6 +35,7 @@ use time::OffsetDateTime;
 use time::macros::format_description;
 
 use self::app::App;
+use self::raw::RawFolder;
 use self::unchanged::DeviceState;
 use super::advice::device_away;
 use super::events::RecordEvent;
@@ -120,6 +123,8 @@ struct Bench<'a> {
     options: &'a TryOptions,
     /// Absolute directory of the results.
     folder: &'a Path,
+    /// Directory of the HPROF with contents.
+    raw: &'a std::io::Result<Arc<RawFolder>>,
     cancel: &'a Cancel,
     on_event: &'a TryHandler,
 }
@@ -149,11 +154,15 @@ pub async fn try_out(
             return Err(failure);
         }
     };
+    let parent = folder.path().parent().unwrap_or(folder.path());
+    raw::remove_remains(parent, store);
+    let raw = RawFolder::new(parent).map(Arc::new);
     let bench = Bench {
         device,
         store,
         options,
         folder: folder.path(),
+        raw: &raw,
         cancel,
         on_event,
     };
@@ -223,7 +232,10 @@ impl Bench<'_> {
     /// Updates a step after the device is put back, which can fetch its recording.
     fn look_again(&self, step: &mut TriedStep) {
         step.files = document::files_of(self.folder, step.step);
-        step.sessions = pilot::sessions_below(self.store, &self.folder.join(step.step.word()));
+        step.sessions = match (step.step, self.raw) {
+            (StepId::Hprof, Ok(raw)) => pilot::sessions_below(self.store, &raw.session()),
+            (step, _) => pilot::sessions_below(self.store, &self.folder.join(step.word())),
+        };
         let not_fetched = ErrorClass::NotFetched.exit_code();
         let error = step.error.as_mut();
         if let Some(error) = error.filter(|error| error.exit_code == not_fetched)

@@ -2,21 +2,18 @@
 //! compares both. Recordings that a failed step left are fetched first.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
-use super::dumps::{keep_stripped, unwritten};
 use super::pilot::sessions_below;
-use super::{Bench, Ended, LEFT_ON_DEVICE, Outcome, RETURN, StepId};
+use super::{Bench, Ended, LEFT_ON_DEVICE, Outcome, RETURN};
 use crate::device::{Command, Device, DeviceError};
 use crate::eligibility::DeviceFacts;
 use crate::error::{ErrorClass, Failure};
 use crate::recording::advice::device_away;
-use crate::recording::blocking::blocking;
 use crate::recording::events::EventHandler;
 use crate::recording::sessions::{self, SessionSelector};
 use crate::results::lists::join_list;
@@ -265,7 +262,11 @@ impl Bench<'_> {
     /// Ends, fetches and removes sessions of steps.
     async fn fetch_left(&self) -> Result<RemainingRecordings, Ended> {
         let mut left = RemainingRecordings::default();
-        for id in sessions_below(self.store, self.folder) {
+        let mut all = sessions_below(self.store, self.folder);
+        if let Ok(raw) = self.raw {
+            all.extend(sessions_below(self.store, &raw.session()));
+        }
+        for id in all {
             let (_ask, mut controls) = mpsc::unbounded_channel();
             let ignored: EventHandler = Arc::new(|_| {});
             let selector = SessionSelector::Id(id.clone());
@@ -288,23 +289,8 @@ impl Bench<'_> {
                 _ => {}
             }
         }
-        let folder = self.folder.join(StepId::Hprof.word());
-        let path = folder.clone();
-        let stripped = blocking(move || {
-            let files = std::fs::read_dir(&folder).into_iter().flatten().flatten();
-            let names = files.map(|entry| PathBuf::from(entry.file_name()));
-            let is_raw = |name: &PathBuf| {
-                let name = name.to_string_lossy();
-                name.ends_with(".hprof") && !name.ends_with(".stripped.hprof")
-            };
-            let raw: Vec<PathBuf> = names.filter(is_raw).collect();
-            raw.first()
-                .map_or(Ok(()), |raw| keep_stripped(&folder, Some(raw)))
-        })
-        .await;
-        stripped
-            .map(|()| left)
-            .map_err(|error| unwritten(&path, &error))
+        self.keep_stripped().await?;
+        Ok(left)
     }
 }
 
