@@ -97,8 +97,8 @@ pub async fn dump(
     }
 }
 
-/// Returns the outcome of a failed repetition: the failure, which says where the dump before is. If the
-/// process has ended by now, the dump before is final.
+/// Returns the failure of a repetition, with the directory of the previous dump. If the process has
+/// ended, returns the previous dump.
 fn or_earlier(mut failure: Failure, earlier: Option<Finished>) -> Result<Recorded, Failure> {
     match earlier {
         Some(earlier) if failure.class == ErrorClass::NotEligible => {
@@ -108,7 +108,7 @@ fn or_earlier(mut failure: Failure, earlier: Option<Finished>) -> Result<Recorde
             let kept = earlier.output.display();
             failure
                 .hints
-                .push(format!("the incomplete dump before this one is in {kept}"));
+                .push(format!("the previous, incomplete dump is in {kept}"));
             Err(failure)
         }
         None => Err(failure),

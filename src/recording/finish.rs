@@ -289,9 +289,8 @@ async fn finish_session(
     // by another process. The copy on the device is removed only if the results are in their place.
     own(&output, &id)?;
     let replaces = standing == Standing::Finished;
-    staging
-        .publish_synced(replaces)
-        .map_err(|unpublished| unpublished.of_session(&id))?;
+    let published = blocking(move || staging.publish_synced(replaces)).await;
+    published.map_err(|unpublished| unpublished.of_session(&id))?;
     release(&output.join(FOLDER), &Owner::Session(id.clone()));
 
     if plan.selinux_relaxed {

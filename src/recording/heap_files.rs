@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use time::OffsetDateTime;
 
+use super::advice;
 use super::attempt::{describe, first_target, run_to_end, worth_saying};
 use super::dump;
 use super::events::{Checked, EventHandler, RecordEvent, session_events};
@@ -66,7 +67,11 @@ pub async fn dump(
         Ok(header) => {
             let events = session_events(on_event);
             match Session::create(device.clone(), store.clone(), header, events) {
-                Ok(session) => session.start_heap_files().await.map_err(Failure::from),
+                Ok(session) => {
+                    let (id, output) = (session.id().clone(), session.header().output.clone());
+                    let started = session.start_heap_files().await.map_err(Failure::from);
+                    started.map_err(|failure| advice::of_unwritten(failure, store, &id, &output))
+                }
                 Err(error) => Err(error.into()),
             }
         }

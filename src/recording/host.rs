@@ -182,7 +182,9 @@ pub async fn record(
     // From now on the trace is the user's, whatever fails.
     let trace = folder.path().join(RAW_TRACE);
     let convert = |trace: &std::path::Path| format!("heaptap convert {}", quoted_path(trace));
-    if let Err(source) = patience::rename(&staged, &trace) {
+    if let Err(source) = patience::rename(&staged, &trace)
+        && staged.exists()
+    {
         let kept = staging.keep().join(RAW_TRACE);
         let path = trace;
         return Err(Failure::from(SessionError::Output { path, source }).with_help(convert(&kept)));

@@ -8,7 +8,7 @@ mod phone;
 mod status;
 
 pub(super) use before_start::{abandon, make_way};
-pub use choice::{Scope, SessionSelector, at_server};
+pub use choice::{Scope, SessionSelector, at_server, unreadable_one};
 pub use status::{SessionStatus, State, status};
 
 use std::path::{Path, PathBuf};
@@ -28,8 +28,8 @@ use crate::naming::names::NameOptions;
 use crate::results::manifest::Manifest;
 use crate::results::output::is_own;
 use crate::session::{
-    self, Controls, Owner, SessionError, SessionHeader, SessionId, SessionState, Snapshot,
-    SnapshotMethod, Store,
+    self, Controls, SessionError, SessionHeader, SessionId, SessionState, Snapshot, SnapshotMethod,
+    Store,
 };
 
 /// A snapshot.
@@ -246,9 +246,9 @@ fn done_by_recorder(session_state: &SessionState) -> Result<Stopped, Failure> {
 /// # Errors
 /// Returns an error if the session does not exist, or another heaptap is using it.
 pub fn forget(store: &Store, wanted: &str) -> Result<SessionHeader, SessionError> {
-    let header = choice::named(store, wanted)?.header;
-    let lock = store.lock(&header.id)?;
-    session::release(&header.output, &Owner::Session(header.id.clone()));
-    store.forget(&header.id, lock)?;
-    Ok(header)
+    let state = choice::named(store, wanted)?;
+    let lock = store.lock(&state.header.id)?;
+    state.release_folders();
+    store.forget(&state.header.id, lock)?;
+    Ok(state.header)
 }

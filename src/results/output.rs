@@ -280,12 +280,13 @@ impl Staging {
         self.parts.path()
     }
 
-    /// Returns the inner directory, which stays.
+    /// Keeps the inner directory, and returns its path.
     pub fn keep(self) -> PathBuf {
         self.parts.keep()
     }
 
-    /// Publishes results that survive a power loss: after it, the copy on the device is removed.
+    /// Publishes the results so that they survive a power loss. Callers then remove the copy on the
+    /// device.
     ///
     /// # Errors
     /// Returns the errors of [`Staging::publish`].

@@ -469,3 +469,30 @@ fn a_converted_dump_is_the_same_again() {
     assert_eq!(first["dumps"], second["dumps"]);
     assert_eq!(first["session"], second["session"]);
 }
+
+#[test]
+fn a_file_that_an_app_completes_later_is_fetched_whole() {
+    let lab = Lab::new(&format!("{FAST},fault=dumpheap-hang@100000"));
+    dump(&lab, 6, &["--hprof", "--timeout", "5s"]);
+    let name = java(&lab.manifest("out"))[0]["file"].clone();
+    let on_device = lab.phone.list("/data/local/tmp");
+    let on_device = on_device.iter().find(|file| file.ends_with(".hprof"));
+    let on_device = format!("/data/local/tmp/{}", on_device.expect("a heap file"));
+    lab.phone
+        .faults()
+        .remove(heaptap::phone::FaultKind::DumpheapHang);
+    lab.expect(0, &["dump", "-n", APP, "--hprof", "-o", "whole"]);
+    let whole = java(&lab.manifest("whole"))[0]["file"].clone();
+    let whole = lab.work().join("whole").join(whole.as_str().unwrap());
+    let whole = std::fs::read(whole).unwrap();
+    lab.phone.put_file(&on_device, &whole, 0o660);
+
+    lab.expect(0, &["stop"]);
+    let manifest = lab.manifest("out");
+    assert_eq!(kinds(&manifest), [""; 0]);
+    assert_eq!(java(&manifest)[0]["complete"], true);
+    let file = lab.work().join("out").join(name.as_str().unwrap());
+    assert_eq!(std::fs::read(file).unwrap(), whole);
+    assert_no_files(&lab);
+    lab.assert_tidy("out");
+}

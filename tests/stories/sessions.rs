@@ -443,6 +443,13 @@ fn what_was_fetched_comes_along_to_another_folder() {
 
 #[test]
 fn a_move_to_another_folder_that_was_killed_is_finished_later() {
+    for step in ["claimed", "journal", "files"] {
+        finish_move(step);
+    }
+}
+
+/// Finishes a move that was killed after that step.
+fn finish_move(step: &str) {
     let lab = Lab::new(FAST);
     let mut running = lab.record(&["--with", "java,meminfo"]);
     running.until_recorded();
@@ -450,11 +457,22 @@ fn a_move_to_another_folder_that_was_killed_is_finished_later() {
     running.until("captured");
     running.signal("KILL");
     running.end();
-    // As `stop -o elsewhere` leaves it if it is killed after its first line in the journal.
+    // As `stop -o elsewhere` leaves it.
     let (old, new) = (lab.work().join("out"), lab.work().join("elsewhere"));
     std::fs::create_dir(&new).unwrap();
     let marker = ".heaptap-session";
     std::fs::copy(old.join(marker), new.join(marker)).unwrap();
+    if step == "claimed" {
+        let id = lab.expect(0, &["status", "--json"]).json()["sessions"][0]["session"].clone();
+        let part = format!(".heaptap-{}-part", id.as_str().unwrap());
+        std::fs::write(new.join(part), "half").unwrap();
+        lab.expect(0, &["stop", "-o", "elsewhere"]);
+        assert_moved(&lab);
+        return;
+    }
+    if step == "files" {
+        std::fs::rename(old.join("meminfo"), new.join("meminfo")).unwrap();
+    }
     let state = lab.dir.path().join("state");
     let journals = files(&state.join("sessions"));
     let journal = journals.iter().find(|name| name.ends_with(".jsonl"));
@@ -465,6 +483,11 @@ fn a_move_to_another_folder_that_was_killed_is_finished_later() {
     std::fs::write(&journal, text).unwrap();
 
     lab.expect(0, &["stop"]);
+    assert_moved(&lab);
+}
+
+fn assert_moved(lab: &Lab) {
+    let (old, new) = (lab.work().join("out"), lab.work().join("elsewhere"));
     let manifest = lab.manifest("elsewhere");
     assert_eq!(manifest["labels"][0]["name"], "here", "{manifest:#}");
     assert_eq!(manifest["companion"]["files"].as_array().unwrap().len(), 2);

@@ -154,6 +154,14 @@ pub enum DeviceError {
         #[source]
         source: Option<io::Error>,
     },
+    /// The device could not start the program that answers.
+    #[error("{serial} gave no answer ({what})")]
+    NoAnswer {
+        /// Serial number.
+        serial: String,
+        /// The operation.
+        what: String,
+    },
     /// The device did not answer in time.
     #[error("{serial} did not answer within {} s ({what})", after.as_secs_f32())]
     Deadline {
@@ -203,6 +211,7 @@ impl DeviceError {
             | DeviceError::NotReady { .. }
             | DeviceError::Gone { .. }
             | DeviceError::Lost { .. }
+            | DeviceError::NoAnswer { .. }
             | DeviceError::Deadline { .. } => true,
             DeviceError::BadAddress { .. }
             | DeviceError::AdbMissing { .. }
@@ -303,10 +312,11 @@ impl Classified for DeviceError {
             DeviceError::Lost { .. } => {
                 ErrorFacts::new(ErrorClass::Device, "connection-lost").with_help(CHECK_THE_CABLE)
             }
-            DeviceError::Deadline { .. } => ErrorFacts::new(ErrorClass::Device, "device-silent")
-                .with_help(
+            DeviceError::Deadline { .. } | DeviceError::NoAnswer { .. } => {
+                ErrorFacts::new(ErrorClass::Device, "device-silent").with_help(
                     "wake the device or reconnect the cable: it might be busy, asleep or hung",
-                ),
+                )
+            }
             DeviceError::Refused { .. } => ErrorFacts::new(ErrorClass::Device, "device-refused"),
             DeviceError::Garbled { .. } => ErrorFacts::new(ErrorClass::Device, "device-garbled"),
             DeviceError::Sink(_) => ErrorFacts::new(ErrorClass::HostWrite, "host-write")

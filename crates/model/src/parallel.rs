@@ -24,7 +24,8 @@ pub fn threads() -> NonZero<usize> {
     NonZero::new(LIMIT.load(Ordering::Relaxed)).map_or(processors, |limit| processors.min(limit))
 }
 
-/// Locks a mutex whose contents no panic leaves inconsistent.
+/// Locks a mutex and ignores poisoning. Use it only if a panic cannot leave the contents
+/// inconsistent.
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

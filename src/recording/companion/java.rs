@@ -140,7 +140,7 @@ pub(super) async fn capture(at: &At, heaps: &Arc<Heaps>) -> Result<(), NotTaken>
         Err(failure) => {
             let mut advice = failure.help.iter().chain(&failure.hints);
             let advice = advice.find(|text| names_collect(text)).cloned();
-            // Such as the directory of a dump before.
+            // For example, the directory of the previous dump.
             let kept = failure.hints.iter().filter(|hint| !names_collect(hint));
             let message = kept.fold(failure.message, |all, hint| format!("{all}; {hint}"));
             let why = match heaps.left_advice(&own).or(advice) {
@@ -203,8 +203,8 @@ struct Moment {
 
 /// Appends a finished dump to those in `folder`, and removes its own directory. Returns its dumps
 /// with their new numbers. Until the manifest is written, the previous state and that directory are intact:
-/// data after the known size of the trace are ignored. The session ends only then, so that `stop` repeats
-/// what a killed process did not finish.
+/// data after the known size of the trace are ignored. The session ends after that, so `stop` can repeat an
+/// interrupted merge.
 fn join(
     folder: &Path,
     mut finished: Finished,
@@ -231,10 +231,16 @@ fn join(
         dump.time_ns.is_some() && all.dumps.java.iter().any(is_it)
     };
     if !new.dumps.java.is_empty() && new.dumps.java.iter().all(is_known) {
-        // A process that was killed before it could end the session has merged them.
+        // They were merged by a process that was killed before it ended the session.
         finished.journal.forget().map_err(io::Error::other)?;
         remove_merged(&from, &new.dumps.java);
-        return Ok(Vec::new());
+        let times: Vec<_> = (new.dumps.java.iter())
+            .map(|d| (d.pid, d.time_ns))
+            .collect();
+        all.dumps
+            .java
+            .retain(|d| times.contains(&(d.pid, d.time_ns)));
+        return Ok(all.dumps.java);
     }
     // An app that ended between two labels gets its names from an earlier label.
     join_maps(folder, &from)?;
@@ -310,7 +316,7 @@ fn join(
     Ok(added)
 }
 
-/// Copies a file over one that a failed merge left.
+/// Copies a file. Replaces one that a failed merge left.
 fn copy_over(from: &Path, goal: &Path) -> io::Result<()> {
     let _ = std::fs::remove_file(goal);
     // Not every file system has hard links.

@@ -68,23 +68,24 @@ pub(crate) fn join(device: &Device, whole: &SessionState, part: Finished) -> Res
         .map(|_| ())
 }
 
-/// Moves the companion files of a recording to another directory; what a killed process has moved is
-/// left alone. Files that cannot be moved remain, and the first error is returned.
+/// Moves the companion files of a recording to another directory. Skips files that a killed process
+/// has already moved. Files that cannot be moved remain, and the first error is returned.
 pub(crate) fn move_along(from: &Path, to: &Path, id: &SessionId) -> Result<(), String> {
     let names = beside(from);
     let mut outcome = Ok(());
     for name in names {
         let (source, goal) = (from.join(&name), to.join(&name));
         if fs::symlink_metadata(&goal).is_ok() {
+            // Copied, but not removed yet.
+            let _ = remove_copied(&source, &goal);
             continue;
         }
         if let Err(error) = relocate(&source, &goal, id)
             && outcome.is_ok()
         {
             let (source, to) = (source.display(), to.display());
-            outcome = Err(format!(
-                "cannot move {source} to {to}, so it stays there: {error}"
-            ));
+            let text = format!("cannot move {source} to {to}; it stays in the old directory");
+            outcome = Err(format!("{text}: {error}"));
         }
     }
     outcome
@@ -93,10 +94,7 @@ pub(crate) fn move_along(from: &Path, to: &Path, id: &SessionId) -> Result<(), S
 /// Returns the names of companion files in `folder`, without unrelated files.
 fn beside(folder: &Path) -> Vec<PathBuf> {
     let found = FoundTimeline::read(folder);
-    let mut names: Vec<PathBuf> = [timeline::FILE, logcat::FILE]
-        .iter()
-        .map(PathBuf::from)
-        .collect();
+    let mut names = vec![PathBuf::from(logcat::FILE)];
     for entry in found.into_iter().flat_map(|found| found.timeline.entries) {
         let Observation::Captured(kept) = entry.seen else {
             continue;
@@ -110,6 +108,8 @@ fn beside(folder: &Path) -> Vec<PathBuf> {
             names.push(kind);
         }
     }
+    // It names the others, so it moves last.
+    names.push(PathBuf::from(timeline::FILE));
     names.retain(|name| fs::symlink_metadata(folder.join(name)).is_ok());
     names
 }
@@ -122,8 +122,8 @@ fn relocate(from: &Path, to: &Path, id: &SessionId) -> io::Result<()> {
     carry(from, to, id)
 }
 
-/// Moves files and directories by copying them. They appear under their name when they are whole, and
-/// only then the originals are removed. Skips links, which recordings do not contain.
+/// Moves files and directories by copying them. Each gets its name when its copy is complete. Then
+/// the original is removed. Skips links, which recordings do not contain.
 fn carry(from: &Path, to: &Path, id: &SessionId) -> io::Result<()> {
     let folder = to.parent().unwrap_or(Path::new("."));
     let parts = tempfile::Builder::new()
@@ -156,9 +156,10 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
 
 /// Removes what was copied. A directory with other files stays.
 fn remove_copied(from: &Path, to: &Path) -> io::Result<()> {
-    let kind = fs::symlink_metadata(from)?.file_type();
-    if !kind.is_dir() {
-        return match to.is_file() {
+    let original = fs::symlink_metadata(from)?;
+    if !original.is_dir() {
+        let is_copied = fs::metadata(to).is_ok_and(|copy| copy.len() == original.len());
+        return match original.is_file() && is_copied {
             true => fs::remove_file(from),
             false => Ok(()),
         };

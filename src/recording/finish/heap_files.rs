@@ -22,6 +22,7 @@ use crate::hprof::info;
 use crate::naming::packet_files;
 use crate::naming::r8_mappings::{UsedMap, add_used};
 use crate::profile::DumpNumbers;
+use crate::recording::blocking::blocking;
 use crate::recording::events::{EventHandler, RecordEvent, Step};
 use crate::recording::outcome::{EndedBy, Finished, LastJournal};
 use crate::recording::plan::{self, Plan};
@@ -81,11 +82,15 @@ pub(super) async fn finish(
             }
         }
         let goal = output.join(&file.name);
+        let before = session.state().files.get(&file.name).map(|(size, _)| *size);
         let pulled = session.pull_heap_file(&file, &goal, controls).await?;
         let whole = pulled.is_some() && is_whole(&goal, file.kind).unwrap_or(false);
-        // One that has not grown since it was fetched never will.
-        let is_new = pulled.as_ref().is_some_and(|p| p.received_at.is_some());
-        let may_grow = !whole && is_new && session.may_grow(&file, &fate).await;
+        // A file that has not grown since the last fetch counts as final.
+        let new = pulled.as_ref().map(|p| p.size);
+        let may_grow = match new.filter(|size| !whole && Some(*size) != before) {
+            Some(size) => session.may_grow(&file, &fate, size).await,
+            None => false,
+        };
         came.push(Came {
             file,
             fate,
@@ -167,12 +172,15 @@ pub(super) async fn finish(
     manifest.write(staging.path())?;
     // As for a trace: the directory could belong to another process by now.
     own(&output, &id)?;
-    let published = staging.publish_synced(standing == Standing::Finished);
+    let replaces = standing == Standing::Finished;
+    let published = blocking(move || staging.publish_synced(replaces)).await;
     published.map_err(|unpublished| unpublished.of_session(&id))?;
     // The value of an unreadable file is unknown, and an app can complete its file later: the copy on the
     // device and the journal are kept, so that `stop` can try again.
     let may_grow = came.iter().any(|c| c.may_grow);
-    if !unread && !may_grow && session.remove_remote().await {
+    if unread || may_grow {
+        session.note_ended()?;
+    } else if session.remove_remote().await {
         session.forget()?;
     }
     Ok(Finished {
@@ -327,7 +335,7 @@ fn warning(
     }
     let process = &came.file.process;
     let words = came.fate.complaint.as_deref();
-    let fetch_rest = format!("run `heaptap stop {id}` to fetch the rest");
+    let fetch_rest = format!("run `heaptap stop {id}` after {process} has written the rest");
     let (kind, message, help) = match (&came.pulled, words) {
         (None, Some(words)) => (
             "dumpheap-refused",
@@ -358,7 +366,7 @@ fn warning(
         (Some(_), _) if came.may_grow => (
             "heap-file-cut",
             format!(
-                "{}: the file is truncated: {process} stopped writing, but still runs",
+                "{} is truncated: {process} stopped writing but is still running",
                 came.file.name
             ),
             fetch_rest.as_str(),

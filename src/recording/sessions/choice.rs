@@ -4,7 +4,8 @@
 use super::status::{State, status_of};
 use crate::device::Address;
 use crate::recording::companion;
-use crate::session::{SessionError, SessionHeader, SessionId, SessionState, Store};
+use crate::session::{SessionError, SessionHeader, SessionId, SessionState, Store, Unreadable};
+use std::path::Path;
 
 /// Device flags of the command line. `None` includes sessions of every server or device.
 #[derive(Debug, Clone, Default)]
@@ -92,15 +93,27 @@ impl Purpose {
 /// # Errors
 /// Returns an error if there is no such session, or several.
 pub fn named(store: &Store, wanted: &str) -> Result<SessionState, SessionError> {
-    let (mut session_states, _) = store.list()?;
+    let (mut session_states, unreadable) = store.list()?;
     session_states.retain(|c| c.header.id.as_str().starts_with(wanted));
     match session_states.len() {
-        0 => Err(SessionError::NoSuchSession {
-            id: wanted.to_owned(),
-        }),
+        0 => Err(
+            unreadable_one(unreadable, wanted).unwrap_or(SessionError::NoSuchSession {
+                id: wanted.to_owned(),
+            }),
+        ),
         1 => Ok(session_states.remove(0)),
         _ => Err(several(&session_states)),
     }
+}
+
+/// Returns the error of the journal of a session that cannot be read, if there is one.
+pub fn unreadable_one(unreadable: Vec<Unreadable>, wanted: &str) -> Option<SessionError> {
+    let is_it = |path: &Path| {
+        path.file_stem()
+            .is_some_and(|id| id.to_string_lossy().starts_with(wanted))
+    };
+    let (path, source) = unreadable.into_iter().find(|(path, _)| is_it(path))?;
+    Some(SessionError::State { path, source })
 }
 
 /// Returns the session for a command without an ID: the only one, or the only suitable one.

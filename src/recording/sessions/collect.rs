@@ -173,7 +173,13 @@ pub(super) async fn adopt(
         plan: Plan::on(&facts).to_value(),
     };
     let (id, output) = (header.id.clone(), header.output.clone());
-    let (journal, lock) = store.create(header)?;
+    let (journal, lock) = match store.create(header) {
+        Ok(created) => created,
+        Err(error) => {
+            folder.discard();
+            return Err(error.into());
+        }
+    };
     drop(journal);
     // After the journal, as at the start of a session.
     if let Err(error) = session::claim_for(&id, &output) {
@@ -229,25 +235,34 @@ pub(super) async fn collect_known(
         )
         .await;
     }
-    // What a process that was killed did not finish.
-    move_along(&session, on_event).await;
+    // Finishes a move that a killed process began.
+    finish_move(&session, on_event).await;
     if let Some(output) = other {
-        let folder = OutputFolder::prepare(&output)?;
-        if let Err(error) = session::claim_for(&id, folder.path()) {
-            folder.discard();
-            return Err(error.into());
+        if session::owner_of(&output).is_ok_and(|owner| owner == Some(Owner::Session(id.clone()))) {
+            // A process that was killed while it copied has claimed it.
+            session::remove_parts(&output, &id).map_err(|source| SessionError::Output {
+                path: output.clone(),
+                source,
+            })?;
+        } else {
+            let folder = OutputFolder::prepare(&output)?;
+            if let Err(error) = session::claim_for(&id, folder.path()) {
+                folder.discard();
+                return Err(error.into());
+            }
         }
         // This copies gigabytes if it is another disk.
-        let moved = blocking(move || {
-            if let Err(error) = session.move_output(&output) {
+        let moved = blocking(move || match session.move_output(&output) {
+            Ok(()) => Ok(session),
+            Err(error) => {
                 session::release(&output, &Owner::Session(id));
-                folder.discard();
-                return Err(error);
+                // Removed if it is empty.
+                let _ = std::fs::remove_dir(&output);
+                Err(error)
             }
-            Ok(session)
         });
         session = moved.await?;
-        move_along(&session, on_event).await;
+        finish_move(&session, on_event).await;
         if !is_own {
             let moved = Some(session.state());
             collect_parts(
@@ -266,8 +281,8 @@ pub(super) async fn collect_known(
 }
 
 /// Moves the companion files from the previous output directory, if it still belongs to the session.
-/// Files that cannot be moved stay, and a warning names them.
-async fn move_along(session: &Session, on_event: &EventHandler) {
+/// If some cannot be moved, warns about the first, and the next `stop` tries again.
+async fn finish_move(session: &Session, on_event: &EventHandler) {
     let (id, output) = (session.id().clone(), session.header().output.clone());
     let Some(from) = session.state().moved_from.clone() else {
         return;
@@ -276,13 +291,13 @@ async fn move_along(session: &Session, on_event: &EventHandler) {
         return;
     }
     let moved = blocking(move || {
-        let parts = session::remove_parts(&from, &id).map_err(|error| error.to_string());
-        let along = companion::move_along(&from, &output, &id);
+        session::remove_parts(&from, &id).map_err(|error| error.to_string())?;
+        companion::move_along(&from, &output, &id)?;
         // From now on, the remaining files do not belong to a session.
         session::release(&from, &Owner::Session(id));
         // Removed if it is empty.
         let _ = std::fs::remove_dir(&from);
-        parts.and(along)
+        Ok::<_, String>(())
     });
     if let Err(text) = moved.await {
         warn(on_event, text);
@@ -313,7 +328,10 @@ async fn collect_parts(
                 let (device, whole) = (device.clone(), moved.unwrap_or(whole).clone());
                 blocking(move || companion::join_part(&device, &whole, finished)).await
             }
-            Err(failure) => Err(format!("{}; run `heaptap stop {id}`", failure.message)),
+            Err(failure) if choice::named(store, id.as_str()).is_ok() => {
+                Err(format!("{}; run `heaptap stop {id}`", failure.message))
+            }
+            Err(failure) => Err(failure.message),
         };
         if let Err(why) = joined {
             let text = format!("cannot collect the Java heap of session {id}: {why}");
@@ -331,7 +349,8 @@ async fn end(
     if session.state().pulled.is_some() {
         return Ok(EndedBy::Unknown);
     }
-    if session.state().ended {
+    // An answer that was lost can have been taken for the end.
+    if session.state().ended && !session.is_running().await? {
         return Ok(EndedBy::Unknown);
     }
     let now = session::moment(session.device()).await?;

@@ -57,8 +57,7 @@ pub struct SessionStatus {
     pub restarted: bool,
 }
 
-/// Returns every session of the journal, and further ones on `device`, and journals that cannot be
-/// read.
+/// Returns the sessions of all journals and of `device`, and the journals that cannot be read.
 ///
 /// # Errors
 /// Returns an error if the directory of the journals cannot be read.
@@ -149,7 +148,9 @@ async fn look(device: &Device, session_state: &SessionState, locked: bool) -> (S
         return (State::Away, None);
     };
     let size = stat.map(|s| s.size);
-    let state = match (writer.is_some(), size, locked) {
+    // An app that hangs keeps a part of the script for heap files alive.
+    let is_written = writer.is_some() && !session_state.ended;
+    let state = match (is_written, size, locked) {
         (true, _, true) => State::Recording,
         (true, _, false) if session_state.detached => State::Detached,
         (true, _, false) => State::Unattended,

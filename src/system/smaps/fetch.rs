@@ -273,10 +273,11 @@ fn looks_mapped(line: &[u8]) -> bool {
 }
 
 /// A separate program, so that it does not inherit the connection. `$3` is the shell that waits for
-/// it. `am` can write after that one has removed the files, so this one removes them last.
+/// it. `am` can write after that shell has removed the files, so this program removes them once more.
 const DUMPHEAP: &str = r#"am dumpheap -m $1 "$2" >"$2.said" 2>&1
 echo heaptap-end >>"$2.said"
-while kill -0 $3 2>/dev/null; do sleep 0.1; done
+n=0
+while [ $n -lt 300 ] && kill -0 $3 2>/dev/null; do n=$((n+1)); sleep 0.1; done
 rm -f "$2" "$2.said""#;
 
 /// `$1` pid, `$2` file, `$3` [`DUMPHEAP`]. Newer versions of `am` wait for the app, which might be

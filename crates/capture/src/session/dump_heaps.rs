@@ -91,7 +91,7 @@ impl Session {
     /// Returns the errors of [`Session::start`].
     pub async fn start_heap_files(mut self) -> Result<Session, SessionError> {
         match self.launch_heap_files().await {
-            // From now on, the files stay if this host cannot write.
+            // The script is running: if the journal cannot be written, the files stay.
             Ok(Some(facts)) => {
                 self.note_started(facts).await?;
                 Ok(self)
@@ -236,12 +236,19 @@ impl Session {
         }
     }
 
-    /// Returns whether the app might go on writing a file that has no end yet: it was given up
-    /// because it did not grow, but its process is alive.
-    pub async fn may_grow(&self, file: &HeapFile, fate: &HeapFileFate) -> bool {
+    /// Returns whether the app can still complete a truncated file, of which `size` bytes were
+    /// fetched: the script stopped waiting for it, but the process is alive.
+    pub async fn may_grow(&self, file: &HeapFile, fate: &HeapFileFate, size: u64) -> bool {
         let am_waits = self.heap_files().is_ok_and(|wanted| wanted.am_waits);
-        if fate.gone || fate.exit.is_some_and(|exit| exit != 0 || am_waits) {
+        // Larger exit codes mean that `am` was killed.
+        let has_ended = |exit| (1..=128).contains(&exit) || (exit == 0 && am_waits);
+        if fate.gone || fate.exit.is_some_and(has_ended) {
             return false;
+        }
+        match self.device.stat(&file.remote, QUICK).await {
+            Ok(Some(stat)) if stat.size == size => {}
+            Ok(None) => return false,
+            _ => return true,
         }
         let same_boot = match probe::moment(&self.device).await {
             Ok(now) => now.boot_id == self.header().boot_id,

@@ -353,18 +353,17 @@ impl Classified for SessionError {
                     "choose another directory: `heaptap stop {id} -o DIR`{or_remove}"
                 ))
             }
-            SessionError::State { path, source } => {
-                ErrorFacts::new(ErrorClass::HostWrite, "journal-unwritable").with_help(match source
-                    .kind()
-                {
-                    io::ErrorKind::InvalidData => format!(
-                        "run the version of heaptap that wrote it, or remove {} to give up \
-                             its recording",
-                        path.display()
-                    ),
-                    _ => format!("set `{STATE_DIR_VAR}` to a writable directory"),
-                })
-            }
+            SessionError::State { path, source } => ErrorFacts::new(
+                ErrorClass::HostWrite,
+                "journal-unwritable",
+            )
+            .with_help(match source.kind() {
+                io::ErrorKind::InvalidData => format!(
+                    "use the heaptap version that wrote it, or remove {} to discard the recording",
+                    path.display()
+                ),
+                _ => format!("set `{STATE_DIR_VAR}` to a writable directory"),
+            }),
             SessionError::Busy { id } => ErrorFacts::new(ErrorClass::Usage, "session-busy")
                 .with_help(format!(
                     "end it with `heaptap stop {id}`; the other process then fetches it"

@@ -286,11 +286,9 @@ impl Session {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         match word {
             "boot" => {
-                // If the device cannot start `cat`, the ID is missing: that is not a restart.
-                let Some(boot_id) = probe::parse_boot_id(rest) else {
-                    return Line::Other;
-                };
-                if boot_id != self.header().boot_id {
+                // A missing ID does not prove a restart: the device might be unable to start `cat`.
+                let boot_id = probe::parse_boot_id(rest);
+                if boot_id.is_some_and(|boot_id| boot_id != self.header().boot_id) {
                     return Line::Rebooted;
                 }
                 if let Some(since) = lost_at.take() {

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::dumps::SnapshotMethod;
+use super::folder::{self, Owner};
 use super::heap_files::HeapFiles;
 use super::id::SessionId;
 
@@ -143,8 +144,8 @@ pub enum Entry {
     },
     /// perfetto has ended and its file is complete.
     Ended,
-    /// The output directory was changed. Fetched files that were not copied into the new one do not
-    /// count any more.
+    /// The output directory was changed. Fetched files that are not listed here are fetched
+    /// again.
     Moved {
         /// New directory, absolute.
         output: PathBuf,
@@ -195,8 +196,8 @@ pub struct SessionState {
     pub stopped_by: Option<String>,
     /// Perfetto has ended.
     pub ended: bool,
-    /// Output directory before the last change. If its marker still names the session, not all files
-    /// of it have been moved.
+    /// Previous output directory. While its marker names the session, it can contain companion
+    /// files to move.
     pub moved_from: Option<PathBuf>,
     /// Size and SHA-256 of the trace on this host.
     pub pulled: Option<(u64, String)>,
@@ -225,6 +226,15 @@ impl SessionState {
     /// Returns whether perfetto was signalled or about to be.
     pub fn stopping(&self) -> bool {
         self.stopped_by.is_some()
+    }
+
+    /// Releases the output directory, and the previous one if it still belongs to the session.
+    pub fn release_folders(&self) {
+        let owner = Owner::Session(self.header.id.clone());
+        folder::release(&self.header.output, &owner);
+        if let Some(previous) = &self.moved_from {
+            folder::release(previous, &owner);
+        }
     }
 
     fn apply(&mut self, entry: Entry) {

@@ -117,8 +117,8 @@ impl Identity {
 pub(super) const PROCESS: &str = "cat /proc/$1/stat 2>/dev/null && cat /proc/$1/cmdline 2>/dev/null || \
     [ ! -d /proc/$1 ]";
 
-/// Reads the state of process `pid`; `None` if it does not exist. That the device cannot start
-/// `cat` does not prove that.
+/// Reads the state of process `pid`; `None` if it does not exist. Returns an error if the
+/// device cannot start `cat`: the process might exist.
 pub(super) async fn process(
     device: &Device,
     pid: u32,
@@ -155,10 +155,9 @@ pub(super) enum Writer {
 
 /// Returns the error of a command that the device could not start.
 fn no_answer(device: &Device, what: &str) -> DeviceError {
-    DeviceError::Lost {
+    DeviceError::NoAnswer {
         serial: device.serial().to_owned(),
         what: what.to_owned(),
-        source: None,
     }
 }
 
@@ -166,16 +165,15 @@ fn no_answer(device: &Device, what: &str) -> DeviceError {
 pub(super) async fn find_writer(device: &Device, path: &str) -> Result<Writer, DeviceError> {
     let list = Command::program("ps").args(["-A", "-o", "PID,PPID,ARGS"]);
     let output = device.run(&list, QUICK).await?;
-    // At least `ps` itself is running.
-    if output.stdout.is_empty() {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut processes = text.lines().filter_map(parse_ps_line).peekable();
+    // The list contains at least `ps` itself.
+    if processes.peek().is_none() {
         return Err(no_answer(device, "listing its processes"));
     }
     let mut starting = false;
     let mut daemons = Vec::new();
-    for (pid, parent, args) in String::from_utf8_lossy(&output.stdout)
-        .lines()
-        .filter_map(parse_ps_line)
-    {
+    for (pid, parent, args) in processes {
         if args.split_whitespace().any(|word| word == path) {
             // perfetto moves to the background by leaving its parent.
             if parent == 1 {

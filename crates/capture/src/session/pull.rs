@@ -112,8 +112,8 @@ impl Session {
         })
     }
 
-    /// Fetches `remote` to `goal`, where an earlier copy can be replaced; `None` if the device does
-    /// not have the file.
+    /// Fetches `remote` to `goal`; `None` if the device does not have the file. If `replaces`, an
+    /// earlier copy there is replaced.
     pub(super) async fn pull_file(
         &self,
         remote: &str,
@@ -154,7 +154,7 @@ impl Session {
                     });
                 }
                 Err(Attempt::Growing) => {
-                    return Err(self.not_fetched("its process is still running"));
+                    return Err(self.not_fetched("the device is still writing it"));
                 }
                 Err(Attempt::Mismatch(why)) => {
                     mismatches += 1;
@@ -201,7 +201,7 @@ impl Session {
         got: &mut u64,
         ended_told: &mut bool,
     ) -> Result<Option<RawTrace>, Attempt> {
-        // A copy that was made meanwhile would lack the end, and then the device's file is removed.
+        // While the process writes, a copy would be incomplete, and the original is removed after it.
         match self.is_running().await {
             Ok(false) => {}
             Ok(true) => return Err(Attempt::Growing),
@@ -368,11 +368,23 @@ impl Session {
 
 impl Session {
     /// Changes the output directory to `output`, an absolute path. What was already fetched into the
-    /// previous directory is copied: the device might not have it any more.
+    /// previous directory is copied: the device might not have it any more. `output` must have been
+    /// empty: if that fails, the copies are removed.
     ///
     /// # Errors
     /// Returns an error if the copy or the journal cannot be written.
     pub fn move_output(&mut self, output: &Path) -> Result<(), SessionError> {
+        let moved = self.copy_output(output);
+        if moved.is_err() {
+            let names = self.state.files.keys().map(String::as_str);
+            for name in names.chain([RAW_TRACE]) {
+                let _ = std::fs::remove_file(output.join(name));
+            }
+        }
+        moved
+    }
+
+    fn copy_output(&mut self, output: &Path) -> Result<(), SessionError> {
         let from = self.header().output.clone();
         let is_copied = |name: &str, (size, sha256): &(u64, String)| {
             let goal = output.join(name);

@@ -180,7 +180,11 @@ impl Session {
         &self.steps
     }
 
-    pub(super) fn note_ended(&mut self) -> Result<(), SessionError> {
+    /// Records that the device does not write any more.
+    ///
+    /// # Errors
+    /// Returns an error if the journal cannot be written.
+    pub fn note_ended(&mut self) -> Result<(), SessionError> {
         self.append(Entry::Ended)
     }
 
@@ -275,9 +279,10 @@ impl Session {
             Ok(output) if output.exit == 0 => true,
             Ok(output) => {
                 let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+                let paths = self.remote_paths().join(" ");
                 self.warn(format!(
                     "cannot remove {path} from {serial}: {why}. Remove it with `adb -s {serial} shell \
-                     rm -f {path}`."
+                     rm -f {paths}`, if necessary as root."
                 ));
                 true
             }
@@ -336,7 +341,7 @@ impl Session {
         let header = &self.state.header;
         match self.lock {
             Some(lock) => {
-                folder::release(&header.output, &Owner::Session(header.id.clone()));
+                self.state.release_folders();
                 self.store.forget(&header.id, lock)
             }
             None => Err(SessionError::Busy {

@@ -21,13 +21,14 @@ use heaptap_adb::{Command, Device, DeviceError, ShellEvent};
 /// no process has signalled before. SIGTERM is bit 14 of the mask of caught signals: the 4 of its
 /// fourth hex digit from the right. A perfetto that started seconds ago might not have set its
 /// handler yet, so it gets two more seconds; an older one without a handler was already signalled,
-/// and its final dump might take long. If the device cannot start `cat`, the answer is missing, and
-/// the script ends without one.
+/// and its final dump might take long. If the device cannot start `cat`, the script ends without an
+/// answer.
 pub(super) const STOP: &str = r#"case "$(cat /proc/sys/kernel/random/boot_id)" in "$3") ;; "") exit 1;; *) echo rebooted; exit 0;; esac
-stat=$(cat /proc/$1/stat 2>/dev/null); args=$(cat /proc/$1/cmdline 2>/dev/null)
-if [ ! -d /proc/$1 ]; then echo over; exit 0; fi
-case "$stat" in *" $2 "*) ;; "") exit 1;; *) echo over; exit 0;; esac
-case "$args" in *"$4"*) ;; "") exit 1;; *) echo over; exit 0;; esac
+if stat=$(cat /proc/$1/stat 2>/dev/null) && args=$(cat /proc/$1/cmdline 2>/dev/null); then :
+elif [ -d /proc/$1 ]; then exit 1
+else echo over; exit 0; fi
+case "$stat" in *" $2 "*) ;; *) echo over; exit 0;; esac
+case "$args" in *"$4"*) ;; *) echo over; exit 0;; esac
 n=0
 while [ $n -lt 20 ]; do
   case "$(grep SigCgt /proc/$1/status 2>/dev/null)" in

@@ -360,7 +360,7 @@ async fn a_trace_that_perfetto_still_writes_is_not_fetched() {
         .pull(&goal, &mut fixture.controls)
         .await
         .unwrap_err();
-    assert!(error.to_string().contains("still running"), "{error}");
+    assert!(error.to_string().contains("still writing"), "{error}");
     assert!(!goal.exists());
 }
 
@@ -368,15 +368,48 @@ async fn a_trace_that_perfetto_still_writes_is_not_fetched() {
 #[cfg(target_os = "linux")]
 #[test]
 fn scripts_of_a_device_without_programs_do_not_answer() {
-    let run = |script: &str, pid: &str| {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    // It reads the boot ID, and nothing after that.
+    let cat = folder.path().join("cat");
+    std::fs::write(
+        &cat,
+        "#!/bin/sh\ncase \"$1\" in *boot_id) echo f00d;; *) exit 1;; esac\n",
+    )
+    .unwrap();
+    std::fs::set_permissions(&cat, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let run = |path: &std::path::Path, script: &str, pid: &str, ticks: &str, boot_id: &str| {
         let mut shell = std::process::Command::new("/bin/sh");
-        shell.args(["-c", script, "sh", pid, "1", "f00d", "/x", "first"]);
-        let output = shell.env("PATH", "/nowhere").output().unwrap();
+        shell.args(["-c", script, "sh", pid, ticks, boot_id, "/x", "first"]);
+        let output = shell.env("PATH", path).output().unwrap();
         let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
-        (stdout, output.status.code().unwrap())
+        (stdout.trim().to_owned(), output.status.code().unwrap())
     };
     let own = std::process::id().to_string();
-    assert_eq!(run(stop::STOP, &own), (String::new(), 1));
-    assert_eq!(run(probe::PROCESS, &own), (String::new(), 1));
-    assert_eq!(run(probe::PROCESS, "none"), (String::new(), 0));
+    let silent = (String::new(), 1);
+    let over = ("over".to_owned(), 0);
+    for path in [std::path::Path::new("/nowhere"), folder.path()] {
+        assert_eq!(run(path, stop::STOP, &own, "1", "f00d"), silent);
+        assert_eq!(run(path, probe::PROCESS, &own, "1", "f00d"), silent);
+        assert_eq!(run(path, probe::PROCESS, "none", "1", "f00d").1, 0);
+    }
+    assert_eq!(run(folder.path(), stop::STOP, "none", "1", "f00d"), over);
+
+    // A zombie has no command line. It is over, and so is another process with the PID.
+    let path = std::path::Path::new("/usr/bin:/bin");
+    let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let mut zombie = std::process::Command::new("/bin/sh");
+    let mut zombie = zombie.args(["-c", "exit"]).spawn().unwrap();
+    let pid = zombie.id().to_string();
+    let stat = loop {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        if stat.contains(") Z ") {
+            break stat;
+        }
+        std::thread::yield_now();
+    };
+    let ticks = probe::parse_start_ticks(&stat).unwrap().to_string();
+    assert_eq!(run(path, stop::STOP, &pid, &ticks, boot_id.trim()), over);
+    assert_eq!(run(path, stop::STOP, &own, "1", boot_id.trim()), over);
+    zombie.wait().unwrap();
 }
