@@ -154,8 +154,8 @@ pub enum DeviceError {
         #[source]
         source: Option<io::Error>,
     },
-    /// The device could not start the program that answers.
-    #[error("{serial} gave no answer ({what})")]
+    /// The answer is missing or nonsense: the device might have been unable to start a program.
+    #[error("{serial} gave no usable answer ({what})")]
     NoAnswer {
         /// Serial number.
         serial: String,

@@ -70,7 +70,7 @@ pub const STEPS: &[Step] = &[
         Begin,
         &[
             &["shell", "perfetto -c - -o"],
-            &["/proc/$1/cmdline 2>/dev/null' heaptap"],
+            &["/proc/$1/cmdline 2>/dev/null ||"],
         ],
     ),
     step(

@@ -118,7 +118,7 @@ pub(super) const PROCESS: &str = "cat /proc/$1/stat 2>/dev/null && cat /proc/$1/
     [ ! -d /proc/$1 ]";
 
 /// Reads the state of process `pid`; `None` if it does not exist. Returns an error if the
-/// device cannot start `cat`: the process might exist.
+/// answer is missing or nonsense: the process might exist.
 pub(super) async fn process(
     device: &Device,
     pid: u32,
@@ -131,15 +131,18 @@ pub(super) async fn process(
             QUICK,
         )
         .await?;
-    if output.exit != 0 {
-        return Err(no_answer(device, "checking the recording process"));
+    if output.exit == 0 && output.stdout.is_empty() {
+        return Ok(None);
     }
     let mut parts = output.stdout.splitn(2, |b| *b == b'\n');
     let stat = String::from_utf8_lossy(parts.next().unwrap_or(b"")).into_owned();
-    Ok(parse_start_ticks(&stat).map(|start_ticks| ProcessFacts {
-        key: ProcessKey { pid, start_ticks },
-        args: split_args(parts.next().unwrap_or(b"")),
-    }))
+    match parse_start_ticks(&stat).filter(|_| output.exit == 0) {
+        Some(start_ticks) => Ok(Some(ProcessFacts {
+            key: ProcessKey { pid, start_ticks },
+            args: split_args(parts.next().unwrap_or(b"")),
+        })),
+        None => Err(no_answer(device, "checking the recording process")),
+    }
 }
 
 /// Process with a given path among its arguments.
@@ -153,7 +156,7 @@ pub(super) enum Writer {
     Starting,
 }
 
-/// Returns the error of a command that the device could not start.
+/// Returns the error of a command without a usable answer.
 fn no_answer(device: &Device, what: &str) -> DeviceError {
     DeviceError::NoAnswer {
         serial: device.serial().to_owned(),
