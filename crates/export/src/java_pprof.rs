@@ -12,7 +12,7 @@
 use super::pprof::SampleNames;
 use super::pprof::field;
 use super::wire::{put_bytes, put_number, put_varint, varint_len};
-use heaptap_analyze::class_tree::{ClassTree, Merge, Node, Over};
+use heaptap_analyze::class_tree::{self, ClassTree, Merge, Node, Over};
 use heaptap_model::heap_graph::{HeapGraph, RootKind};
 use std::collections::HashMap;
 
@@ -39,17 +39,18 @@ pub fn tree_for_profile(graph: &HeapGraph, over: Over<'_>) -> (ClassTree, Option
 /// Reduces a [`Merge::Flamegraph`] tree until it fits into a profile, and describes how, if it does
 /// not.
 pub fn fitted(tree: ClassTree) -> (ClassTree, Option<String>) {
-    if tree.steps() <= MAX_STEPS {
+    if class_tree::steps(&tree.depths()) <= MAX_STEPS {
         return (tree, None);
     }
     let tree = tree.folded();
     let folded = "chains of objects of one class are folded into one frame because of their length";
-    if tree.steps() <= MAX_STEPS {
+    let depths = tree.depths();
+    if class_tree::steps(&depths) <= MAX_STEPS {
         return (tree, Some(folded.to_owned()));
     }
-    let depth = tree.depth_within(MAX_STEPS);
+    let depth = class_tree::depth_within(&depths, MAX_STEPS);
     let why = format!("{folded}; deeper objects are counted at a depth of {depth} frames");
-    (tree.cut(depth), Some(why))
+    (tree.cut(&depths, depth), Some(why))
 }
 
 /// Encodes a class tree as an uncompressed profile.

@@ -4,6 +4,7 @@ use super::super::label;
 use super::{ClassTree, Merge, Node, NodeIndex};
 use heaptap_model::error::for_thread;
 use heaptap_model::heap_graph::{Class, HeapGraph, HeapKind, ObjectIndex, ObjectSet, RootKind};
+use heaptap_model::profile::index::{Index, Seed};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::mpsc::sync_channel;
@@ -236,41 +237,61 @@ fn add_natives(nodes: &mut Vec<Node>, natives: impl Iterator<Item = (u32, u64, u
     }
 }
 
-/// See [`ClassTree::folded`]. Nodes are in the order of their first objects before and after.
-pub(super) fn folded(tree: ClassTree) -> ClassTree {
-    let mut nodes: Vec<Node> = Vec::new();
-    let mut index = Children::default();
+/// See [`ClassTree::folded`]. Nodes are in the order of their first objects before and after, so they
+/// move down within their vector.
+pub(super) fn folded(mut tree: ClassTree) -> ClassTree {
+    let nodes = &mut tree.nodes;
+    let joined = |node: &Node, above: &Node| !node.is_native && above.name == node.name;
+    // Children of one node have different keys, so only those of several nodes are compared.
+    let mut is_merged = vec![false; nodes.len()];
+    for (at, node) in nodes.iter().enumerate() {
+        if let Some(NodeIndex(above)) = node.parent
+            && joined(node, &nodes[above as usize])
+        {
+            is_merged[above as usize] = true;
+            is_merged[at] = true;
+        }
+    }
+    let (seed, mut index) = (Seed::default(), Index::default());
     let mut natives = Vec::new();
-    let mut folded_of: Vec<u32> = Vec::with_capacity(tree.nodes.len());
-    for node in tree.nodes {
-        let above = node.parent.map_or(TOP, |above| folded_of[above.0 as usize]);
-        // They come last.
-        if node.is_native {
-            natives.push((above, node.count, node.bytes));
+    let mut folded_of: Vec<u32> = Vec::with_capacity(nodes.len());
+    let mut kept = 0;
+    for at in 0..nodes.len() {
+        let mut node = nodes[at];
+        let before = node.parent;
+        let parent = before.map(|above| folded_of[above.0 as usize]);
+        node.parent = parent.map(NodeIndex);
+        let to = match (before, parent) {
+            // They come last.
+            (_, Some(parent)) if node.is_native => {
+                natives.push((parent, node.count, node.bytes));
+                continue;
+            }
+            (_, Some(parent)) if joined(&node, &nodes[parent as usize]) => parent,
+            (Some(before), Some(parent)) if is_merged[before.0 as usize] => {
+                let root = node.root.map_or(0, |root| root as u32 + 1);
+                let hash = seed.words(&[parent, node.name, root]);
+                let same = |known: u32| {
+                    let known = &nodes[known as usize];
+                    (known.parent, known.name, known.root) == (node.parent, node.name, node.root)
+                };
+                index.find_or_insert(hash, kept, same).0
+            }
+            _ => kept,
+        };
+        folded_of.push(to);
+        if to == kept {
+            nodes[to as usize] = node;
+            kept += 1;
             continue;
         }
-        let joins = above != TOP && nodes[above as usize].name == node.name;
-        let at = if joins {
-            above
-        } else {
-            let key = Key {
-                parent: above,
-                name: node.name,
-                root: node.root,
-                heap: HeapKind::Unknown,
-            };
-            index.node(key, &mut nodes, node.heap)
-        };
-        folded_of.push(at);
-        let own = &mut nodes[at as usize];
+        let own = &mut nodes[to as usize];
         own.count += node.count;
         own.bytes = own.bytes.saturating_add(node.bytes);
     }
-    add_natives(&mut nodes, natives.into_iter());
-    ClassTree {
-        names: tree.names,
-        nodes,
-    }
+    nodes.truncate(kept as usize);
+    add_natives(nodes, natives.into_iter());
+    tree
 }
 
 /// Node identity.
@@ -288,7 +309,7 @@ struct Key {
 /// the order of numbers, and a table with millions of nodes exceeds the caches.
 #[derive(Default)]
 struct Children {
-    hasher: Seed,
+    hasher: Factor,
     slots: Vec<(u32, u32)>,
     /// Heap that is part of the key, by node.
     heaps: Vec<HeapKind>,
@@ -298,11 +319,11 @@ struct Children {
 const NEAR: usize = 32;
 
 /// Random hash factor, so that a dump cannot force collisions.
-struct Seed(u64);
+struct Factor(u64);
 
-impl Default for Seed {
-    fn default() -> Seed {
-        Seed(RandomState::new().hash_one(0) | 1)
+impl Default for Factor {
+    fn default() -> Factor {
+        Factor(RandomState::new().hash_one(0) | 1)
     }
 }
 

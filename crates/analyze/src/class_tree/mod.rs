@@ -135,61 +135,34 @@ impl ClassTree {
         sums
     }
 
-    /// Returns the total length of the paths from the top to all nodes, which is the cost of
-    /// writing each node with its path.
-    pub fn steps(&self) -> u64 {
-        self.depths().into_iter().map(u64::from).sum()
-    }
-
-    /// Returns the greatest depth at which the cut tree has at most `steps` steps.
-    pub fn depth_within(&self, steps: u64) -> u32 {
-        let mut nodes_at: Vec<u64> = Vec::new();
-        for depth in self.depths() {
-            let depth = depth as usize;
-            if depth >= nodes_at.len() {
-                nodes_at.resize(depth + 1, 0);
-            }
-            nodes_at[depth] += 1;
-        }
-        let mut left = steps;
-        let mut within = 1;
-        for (depth, &nodes) in (0..).zip(&nodes_at).skip(1) {
-            let cost = u64::from(depth).saturating_mul(nodes);
-            if cost > left {
-                break;
-            }
-            left -= cost;
-            within = depth;
-        }
-        within
-    }
-
-    /// Cuts the tree below `depth`. Nodes at that depth absorb their descendants.
-    pub fn cut(mut self, depth: u32) -> ClassTree {
-        let depths = self.depths();
-        for at in (0..self.nodes.len()).rev() {
-            let node = self.nodes[at];
+    /// Cuts the tree below `depth`, given [`ClassTree::depths`]. Nodes at that depth absorb their
+    /// descendants.
+    pub fn cut(mut self, depths: &[u32], depth: u32) -> ClassTree {
+        let nodes = &mut self.nodes;
+        for at in (0..nodes.len()).rev() {
+            let node = nodes[at];
             if depths[at] > depth
                 && let Some(NodeIndex(parent)) = node.parent
             {
-                let above = &mut self.nodes[parent as usize];
+                let above = &mut nodes[parent as usize];
                 above.count = above.count.saturating_add(node.count);
                 above.bytes = above.bytes.saturating_add(node.bytes);
             }
         }
-        let mut moved = vec![0; self.nodes.len()];
-        let mut kept: Vec<Node> = Vec::new();
-        for (at, mut node) in self.nodes.into_iter().enumerate() {
+        let mut moved = vec![0; nodes.len()];
+        let mut kept = 0;
+        for at in 0..nodes.len() {
             if depths[at] <= depth {
+                let mut node = nodes[at];
                 node.parent = node.parent.map(|above| NodeIndex(moved[above.0 as usize]));
-                moved[at] = kept.len() as u32;
-                kept.push(node);
+                moved[at] = kept;
+                nodes[kept as usize] = node;
+                kept += 1;
             }
         }
-        ClassTree {
-            names: self.names,
-            nodes: kept,
-        }
+        nodes.truncate(kept as usize);
+        nodes.shrink_to_fit();
+        self
     }
 
     /// Returns the depth of each node; 1 at the top.
@@ -201,6 +174,35 @@ impl ClassTree {
         }
         depths
     }
+}
+
+/// Returns the total length of the paths from the top to all nodes, given [`ClassTree::depths`]: the
+/// cost of writing each node with its path.
+pub fn steps(depths: &[u32]) -> u64 {
+    depths.iter().copied().map(u64::from).sum()
+}
+
+/// Returns the greatest depth at which a tree of these depths, cut, has at most `steps` steps.
+pub fn depth_within(depths: &[u32], steps: u64) -> u32 {
+    let mut nodes_at: Vec<u64> = Vec::new();
+    for &depth in depths {
+        let depth = depth as usize;
+        if depth >= nodes_at.len() {
+            nodes_at.resize(depth + 1, 0);
+        }
+        nodes_at[depth] += 1;
+    }
+    let mut left = steps;
+    let mut within = 1;
+    for (depth, &nodes) in (0..).zip(&nodes_at).skip(1) {
+        let cost = u64::from(depth).saturating_mul(nodes);
+        if cost > left {
+            break;
+        }
+        left -= cost;
+        within = depth;
+    }
+    within
 }
 
 #[cfg(test)]
@@ -270,17 +272,18 @@ mod tests {
                 "2 java.lang.String 1 5 of 1 5"
             ]
         );
-        assert_eq!(tree.steps(), 1 + 1 + 2 + 2 + 3);
+        assert_eq!(steps(&tree.depths()), 1 + 1 + 2 + 2 + 3);
     }
 
     #[test]
     fn what_is_cut_off_counts_above() {
         let (tree, _) = tree(|tree| tree);
-        assert_eq!(tree.depth_within(tree.steps()), 4);
-        assert_eq!(tree.depth_within(6), 2);
-        assert_eq!(tree.depth_within(0), 1);
+        let depths = tree.depths();
+        assert_eq!(depth_within(&depths, steps(&depths)), 4);
+        assert_eq!(depth_within(&depths, 6), 2);
+        assert_eq!(depth_within(&depths, 0), 1);
         let whole: u64 = tree.nodes.iter().map(|node| node.bytes).sum();
-        let cut = tree.cut(2);
+        let cut = tree.cut(&depths, 2);
         assert_eq!(cut.nodes.len(), 4);
         assert_eq!(cut.nodes.iter().map(|node| node.bytes).sum::<u64>(), whole);
         assert_eq!(cut.depths().into_iter().max(), Some(2));
