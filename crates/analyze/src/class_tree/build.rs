@@ -66,9 +66,9 @@ impl Names {
 const TOP: u32 = u32::MAX;
 
 /// Objects that are handed over together.
-const BATCH: usize = 4096;
+const BATCH: usize = 1024;
 /// Batches that wait for the builder.
-const WAITING: usize = 4;
+const WAITING: usize = 16;
 
 /// The facts about an object that decide its node and add to its sums. Their columns are in the
 /// order of IDs, so reading them waits for memory, and another thread does that.
@@ -331,7 +331,7 @@ impl Children {
     /// Returns the node of a key; creates it if it does not exist.
     #[inline]
     fn node(&mut self, key: Key, nodes: &mut Vec<Node>, heap: HeapKind) -> u32 {
-        if nodes.len() * 2 >= self.slots.len() {
+        if nodes.len() * 4 >= self.slots.len() * 3 {
             self.grow(nodes);
         }
         let hash = self.hash(key);
