@@ -158,6 +158,19 @@ impl<'a> Fields<'a> {
         self.pos
     }
 
+    /// Returns the next byte: the tag of a field with a number below 16.
+    #[inline]
+    pub(crate) fn next_byte(&self) -> Option<u8> {
+        self.bytes.get(self.pos).copied()
+    }
+
+    /// Reads the varint of a field whose tag is the next byte.
+    #[inline]
+    pub(crate) fn varint_after_byte(&mut self) -> Result<u64, WireError> {
+        self.pos += 1;
+        varint(self.bytes, &mut self.pos)
+    }
+
     /// Returns the next field, or `None` at the end.
     ///
     /// # Errors

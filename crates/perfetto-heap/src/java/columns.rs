@@ -6,6 +6,7 @@ use super::tables::Tables;
 use crate::wire::{Fields, WireError};
 use heaptap_model::heap_graph::{HeapKind, RootKind};
 use heaptap_model::profile::index::{Index, Seed};
+use std::vec::IntoIter;
 
 /// The number of a field list in [`Columns::shapes`], for objects that name their fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,35 +62,114 @@ pub(super) struct Shape {
     pub(super) same: bool,
 }
 
-/// Reads an object into an empty one and returns the number of its values of each kind; `None` for
-/// an object that contradicts itself. Both readings use it.
-///
-/// # Errors
-/// Returns an error if the object cannot be read; the later objects of its packet are unreadable
-/// then.
-#[inline]
-pub(super) fn read_object<'a>(
-    message: &'a [u8],
-    object: &mut Object<'a>,
-) -> Result<Option<Counts>, WireError> {
-    object.read(message)?;
-    let counts = Counts {
-        fields: object.field_ids.count()?,
-        references: object.references.count()?,
-        internal: object.internal.count()?,
-    };
-    if counts.fields != 0 && counts.fields != counts.references {
-        return Ok(None);
-    }
-    Ok(Some(counts))
+/// An object of a message, before its ID and type are known.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry {
+    /// ID, or its difference to that of the previous object.
+    id: u64,
+    type_id: u64,
+    self_size: u64,
+    references: u32,
+    internal: u32,
+    heap: Option<HeapKind>,
+    is_delta: bool,
+    /// [`Objects::more`] has its field list and rare values.
+    has_more: bool,
 }
 
-/// Number of an object's values of each kind.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Counts {
-    pub(super) fields: u32,
-    pub(super) references: u32,
-    pub(super) internal: u32,
+impl Entry {
+    /// Reads an object; `None` if it contradicts itself.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be read: the later objects of its message are unreadable then.
+    #[inline]
+    fn read<'a>(
+        message: &'a [u8],
+        more: &mut Vec<(Packed<'a>, Rare)>,
+    ) -> Result<Option<Entry>, WireError> {
+        let mut object = Object::default();
+        object.read(message)?;
+        let fields = object.field_ids.count()?;
+        let references = object.references.count()?;
+        let internal = object.internal.count()?;
+        if fields != 0 && fields != references {
+            return Ok(None);
+        }
+        let (id, is_delta) = object.id();
+        let has_more = fields != 0 || object.rare != Rare::default();
+        if has_more {
+            more.push((object.field_ids, object.rare));
+        }
+        Ok(Some(Entry {
+            id,
+            type_id: object.type_id,
+            self_size: object.self_size,
+            references,
+            internal,
+            heap: object.heap_type.map(heap_of),
+            is_delta,
+            has_more,
+        }))
+    }
+}
+
+/// The objects of a message, [`MAX_AHEAD`] at a time. They are read without those before, by any
+/// thread.
+#[derive(Debug)]
+pub(super) struct Objects<'a> {
+    fields: Fields<'a>,
+    /// `None` for an object that contradicts itself.
+    entries: Vec<Option<Entry>>,
+    next: usize,
+    more: IntoIter<(Packed<'a>, Rare)>,
+    damage: Option<WireError>,
+}
+
+/// Maximum number of objects that are read before the memory limit is checked. ART's messages have
+/// fewer.
+pub(super) const MAX_AHEAD: usize = 1 << 15;
+
+impl<'a> Objects<'a> {
+    /// Reads the first objects of a message. The vector is used again: new memory for each message
+    /// costs more than reading it.
+    pub(super) fn read(message: &'a [u8], entries: Vec<Option<Entry>>) -> Objects<'a> {
+        let mut objects = Objects {
+            fields: Fields::new(message),
+            entries,
+            next: 0,
+            more: Vec::new().into_iter(),
+            damage: None,
+        };
+        objects.fill();
+        objects
+    }
+
+    /// Returns the vector for another message.
+    pub(super) fn into_entries(self) -> Vec<Option<Entry>> {
+        self.entries
+    }
+
+    /// Replaces the objects by the following ones.
+    fn fill(&mut self) {
+        let mut more = Vec::new();
+        self.entries.clear();
+        self.next = 0;
+        while self.entries.len() < MAX_AHEAD
+            && let Ok(Some((number, value))) = self.fields.next()
+        {
+            if number != 2 {
+                continue;
+            }
+            match Entry::read(value.bytes(), &mut more) {
+                Ok(entry) => self.entries.push(entry),
+                Err(error) => {
+                    self.damage = Some(error);
+                    break;
+                }
+            }
+        }
+        self.more = more.into_iter();
+    }
 }
 
 /// State that carries over from one object of a chain to the next, also across its packets.
@@ -126,25 +206,32 @@ impl Columns {
         });
     }
 
-    /// Adds an object of the last message begun.
+    /// Adds the next object of the last message begun.
     ///
     /// # Errors
     /// Returns an error if the object cannot be read: the later objects of its message must not be
     /// added.
     pub(super) fn add_object(
         &mut self,
-        message: &[u8],
+        objects: &mut Objects<'_>,
         tables: &mut Tables,
         first_class: u32,
         carried: &mut Carried,
         shapes: &mut ShapeIndex,
     ) -> Result<(), WireError> {
-        let mut object = Object::default();
-        let Some(counts) = read_object(message, &mut object)? else {
+        if objects.next == objects.entries.len() && objects.damage.is_none() {
+            objects.fill();
+        }
+        let entry = match objects.entries.get(objects.next) {
+            Some(entry) => entry,
+            None => return objects.damage.map_or(Ok(()), Err),
+        };
+        objects.next += 1;
+        let Some(entry) = entry else {
             self.malformed += 1;
             return Ok(());
         };
-        let own = u64::from(counts.references) + u64::from(counts.internal);
+        let own = u64::from(entry.references) + u64::from(entry.internal);
         let most = u64::from(u32::MAX) - 1;
         if self.references + own > most || self.len() as u64 >= most {
             return Err(WireError {
@@ -154,37 +241,43 @@ impl Columns {
         }
         self.references += own;
         let at = self.len() as u32;
-        carried.id = object.id(carried.id);
-        if let Some(heap) = object.heap_type {
-            carried.heap = heap_of(heap);
-        }
+        carried.id = match entry.is_delta {
+            true => carried.id.wrapping_add(entry.id),
+            false => entry.id,
+        };
+        carried.heap = entry.heap.unwrap_or(carried.heap);
         self.ids.push(carried.id);
         self.heaps.push(carried.heap);
         self.classes
-            .push(first_class + tables.type_of(object.type_id));
+            .push(first_class + tables.type_of(entry.type_id));
         self.counts.push(own as u32);
-        match u32::try_from(object.self_size) {
+        match u32::try_from(entry.self_size) {
             Ok(size) if size < u32::MAX => self.sizes.push(size),
             _ => {
                 self.sizes.push(u32::MAX);
-                self.huge.push((at, object.self_size));
+                self.huge.push((at, entry.self_size));
             }
         }
-        if counts.internal != 0 {
-            self.internals.push((at, counts.internal));
+        if entry.internal != 0 {
+            self.internals.push((at, entry.internal));
         }
         let piece = self
             .pieces
             .last_mut()
             .expect("begin_piece was called for the message");
         piece.count += 1;
-        if counts.fields != 0 {
-            let chain = piece.chain;
-            let shape = self.shape(chain, &object.field_ids, shapes);
-            self.shaped.push((at, shape));
+        if !entry.has_more {
+            return Ok(());
         }
-        if object.rare != Rare::default() {
-            self.rare.push((at, object.rare));
+        let chain = piece.chain;
+        if let Some((field_ids, rare)) = objects.more.next() {
+            if !field_ids.bytes().is_empty() {
+                let shape = self.shape(chain, &field_ids, shapes);
+                self.shaped.push((at, shape));
+            }
+            if rare != Rare::default() {
+                self.rare.push((at, rare));
+            }
         }
         Ok(())
     }

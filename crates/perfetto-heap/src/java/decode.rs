@@ -2,7 +2,7 @@
 //! accordingly, and adds facts that ART implies but does not write.
 
 use super::classes::{self, Names};
-use super::columns::{Carried, Columns, Piece, Shape, ShapeIndex};
+use super::columns::{Carried, Columns, Entry, Objects, Piece, Shape, ShapeIndex};
 use super::contents::{FieldList, TraceContents};
 use super::native;
 use super::references::{self, Found, Known};
@@ -12,8 +12,10 @@ use heaptap_model::heap_graph::{
     Class, ClassIndex, DumpFacts, HeapGraph, HeapKind, Ids, IdsBuilder, ObjectId, ObjectIndex,
     ReferenceKind, Referent, Root, RootKind,
 };
+use heaptap_model::parallel;
 use heaptap_model::units::Allowance;
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 /// A `HeapGraph` of a dump.
 pub(super) struct Message {
@@ -34,6 +36,7 @@ pub(super) fn decode(chains: Vec<Vec<Message>>) -> HeapGraph {
     let mut tables = Vec::with_capacity(chains.len());
     let mut shapes = ShapeIndex::default();
     let mut first_class = 0;
+    let spare = Mutex::default();
     for (number, chain) in chains.iter().enumerate() {
         let mut reading = Reading {
             chain: number as u32,
@@ -49,9 +52,18 @@ pub(super) fn decode(chains: Vec<Vec<Message>>) -> HeapGraph {
             readable: true,
         };
         reading.paid = reading.weight();
-        for (at, message) in chain.iter().enumerate() {
-            reading.message(at as u32, message);
-        }
+        let read = |_: &mut (), (at, message)| (at, message, objects_of(message, &spare));
+        parallel::in_order(
+            (0..).zip(chain),
+            || (),
+            read,
+            |(at, message, mut objects)| {
+                reading.message(at, message, &mut objects);
+                let mut spare = spare.lock().unwrap_or_else(PoisonError::into_inner);
+                spare.push(objects.into_entries());
+                true
+            },
+        );
         first_class += reading.tables.types.len() as u32;
         tables.push(reading.tables);
     }
@@ -71,6 +83,16 @@ pub(super) fn decode(chains: Vec<Vec<Message>>) -> HeapGraph {
         graph.classes[class.at()].loader = graph.ids.find(loader);
     }
     graph
+}
+
+/// Reads the objects of a message, if they belong to the dump, into one of the spare vectors.
+fn objects_of<'a>(message: &'a Message, spare: &Mutex<Vec<Vec<Option<Entry>>>>) -> Objects<'a> {
+    let entries = spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let bytes: &[u8] = match message.foreign {
+        true => &[],
+        false => &message.bytes,
+    };
+    Objects::read(bytes, entries.unwrap_or_default())
 }
 
 /// State of the first reading of a chain.
@@ -136,18 +158,24 @@ impl Reading<'_> {
         self.paid = weight;
     }
 
-    fn message(&mut self, number: u32, message: &Message) {
+    fn message(&mut self, number: u32, message: &Message, objects: &mut Objects<'_>) {
         self.columns.begin_piece(self.chain, number);
         self.readable = true;
         let mut fields = Fields::new(&message.bytes);
-        while !self.is_full && self.batch(number, message.foreign, &mut fields) {
+        while !self.is_full && self.batch(number, message.foreign, &mut fields, objects) {
             self.pay(number);
         }
         self.pay(number);
     }
 
     /// Reads some fields of a message; returns whether there can be more.
-    fn batch(&mut self, number: u32, foreign: bool, fields: &mut Fields<'_>) -> bool {
+    fn batch(
+        &mut self,
+        number: u32,
+        foreign: bool,
+        fields: &mut Fields<'_>,
+        objects: &mut Objects<'_>,
+    ) -> bool {
         for _ in 0..BATCH {
             let (field, value) = match fields.next() {
                 Ok(Some(field)) => field,
@@ -158,7 +186,7 @@ impl Reading<'_> {
             let outcome = match field {
                 2 if foreign || !self.readable => continue,
                 2 => self.columns.add_object(
-                    value.bytes(),
+                    objects,
                     &mut self.tables,
                     self.first_class,
                     &mut self.carried,
@@ -248,6 +276,22 @@ impl Order {
         }
     }
 
+    /// Returns the index of each object's first reference, in the order of IDs, and the end.
+    fn starts(&self, counts: &[u32]) -> Vec<u32> {
+        let mut starts = Vec::with_capacity(counts.len() + 1);
+        let mut end = 0;
+        starts.push(end);
+        let mut add = |count: u32| {
+            end += count;
+            starts.push(end);
+        };
+        match self {
+            Order::Same => counts.iter().copied().for_each(&mut add),
+            Order::Wire(order) => order.iter().for_each(|&at| add(counts[at as usize])),
+        }
+        starts
+    }
+
     /// Returns the mapping from file order to index, for `objects` objects.
     fn indices(&self, objects: usize) -> Indices {
         let Order::Wire(order) = self else {
@@ -297,11 +341,15 @@ struct Building {
 impl Building {
     fn finish(mut self, chains: &[Vec<Message>]) -> HeapGraph {
         self.facts.losses.malformed += self.columns.malformed;
-        self.count_unnamed();
         let dumped = self.columns.len();
-        let (mut order, mut ids) = self.number();
+        let references = self.columns.references as usize;
+        // Neither needs the other.
+        let (unnamed, ((mut order, mut ids), mut targets)) = parallel::both(
+            || self.unnamed(),
+            || (self.number(), vec![ObjectIndex::NONE; references]),
+        );
+        self.facts.losses.unnamed_references += unnamed;
         self.facts.losses.repeated_objects += (dumped - ids.len()) as u64;
-        let mut targets = vec![ObjectIndex::NONE; self.columns.references as usize];
         let mut found = self.references(chains, &ids, &mut targets);
         if found.iter().any(|found| !found.missing.is_empty()) {
             // Objects that were never dumped get an index, and all objects are renumbered.
@@ -385,8 +433,8 @@ impl Building {
         references::read(&pieces, &known, targets)
     }
 
-    /// Counts references without a name although their class should give one.
-    fn count_unnamed(&mut self) {
+    /// Returns the number of references without a name although their class should give one.
+    fn unnamed(&self) -> u64 {
         let by_class = self.names.counts();
         let mut unnamed = 0;
         let mut shaped = self.columns.shaped.iter().peekable();
@@ -401,7 +449,7 @@ impl Building {
             };
             unnamed += u64::from(missing);
         }
-        self.facts.losses.unnamed_references += unnamed;
+        unnamed
     }
 
     /// Sorts everything by IDs.
@@ -425,7 +473,18 @@ impl Building {
         let indices = order.indices(objects);
         let placeholders = (dumped as u32..objects as u32).filter_map(|wire| indices.of(wire));
         let placeholders = placeholders.collect();
-        let first_named = first_named(&columns.counts[..dumped], &targets, &indices, ids.len());
+        let mut huge = indices.sparse(columns.huge).into_iter().collect();
+        // Neither needs the other.
+        let (first_named, (starts, class_of, shallow)) = parallel::both(
+            || first_named(&columns.counts[..dumped], &targets, &indices, ids.len()),
+            || {
+                let class_of = order.arrange(columns.classes);
+                let mut shallow = order.arrange(columns.sizes);
+                fill_sizes(&classes, &class_of, &mut shallow, &mut huge);
+                let class_of = class_of.into_iter().map(ClassIndex).collect();
+                (order.starts(&columns.counts), class_of, shallow)
+            },
+        );
         let mut referents: Vec<Referent> = referents
             .into_iter()
             .filter_map(|(wire, number, kind)| {
@@ -444,13 +503,6 @@ impl Building {
             Order::Same => targets,
             Order::Wire(order) => rows(order, &columns.counts, &targets),
         };
-        let mut starts = Vec::with_capacity(ids.len() + 1);
-        let mut end = 0;
-        starts.push(end);
-        for count in order.arrange(columns.counts) {
-            end += count;
-            starts.push(end);
-        }
         let contents = TraceContents {
             names,
             shapes: lists,
@@ -462,12 +514,11 @@ impl Building {
         let registries: BTreeMap<ObjectIndex, i64> = sizes
             .filter_map(|(object, rare)| Some((*object, rare.registry_size?)))
             .collect();
-        let class_of = order.arrange(columns.classes);
         let mut graph = HeapGraph {
             ids,
-            class_of: class_of.into_iter().map(ClassIndex).collect(),
-            shallow: order.arrange(columns.sizes),
-            huge: indices.sparse(columns.huge).into_iter().collect(),
+            class_of,
+            shallow,
+            huge,
             native: Vec::new(),
             heaps: order.arrange(columns.heaps),
             only_heap: HeapKind::Unknown,
@@ -482,7 +533,7 @@ impl Building {
             contents: Box::new(contents),
             facts,
         };
-        fill_sizes(&mut graph);
+        count_unknown_classes(&mut graph);
         add_roots(&mut graph, &columns.roots);
         add_class_objects(&mut graph);
         graph.native = native::native_bytes(&graph, &registries);
@@ -537,23 +588,32 @@ fn rows(order: &[u32], counts: &[u32], targets: &[ObjectIndex]) -> Vec<ObjectInd
 }
 
 /// Sets the size of objects without their own size to that of their class.
-fn fill_sizes(graph: &mut HeapGraph) {
-    for at in 0..graph.len() {
-        if graph.shallow[at] != 0 {
+fn fill_sizes(
+    classes: &[Class],
+    class_of: &[u32],
+    shallow: &mut [u32],
+    huge: &mut BTreeMap<ObjectIndex, u64>,
+) {
+    let by_class: Vec<Option<u64>> = classes.iter().map(|class| class.instance_bytes).collect();
+    for (at, (size, &class)) in (0..).zip(shallow.iter_mut().zip(class_of)) {
+        if *size != 0 {
             continue;
         }
-        let class = graph.class(graph.class_of(ObjectIndex(at as u32)));
-        let Some(bytes) = class.instance_bytes else {
+        let Some(bytes) = by_class[class as usize] else {
             continue;
         };
-        graph.shallow[at] = match u32::try_from(bytes) {
+        *size = match u32::try_from(bytes) {
             Ok(bytes) if bytes < u32::MAX => bytes,
             _ => {
-                graph.huge.insert(ObjectIndex(at as u32), bytes);
+                huge.insert(ObjectIndex(at), bytes);
                 u32::MAX
             }
         };
     }
+}
+
+/// Counts objects of types that are not defined.
+fn count_unknown_classes(graph: &mut HeapGraph) {
     let undefined = |class: &Class| class.name == UNDEFINED;
     if graph.classes.iter().any(undefined) {
         let classes = graph.objects().map(|o| graph.class(graph.class_of(o)));

@@ -6,8 +6,8 @@
 //! same timestamp: objects first, then roots, then the tables of types, field names and locations
 //! that the objects refer to by number. The first reading of the trace records the positions of the
 //! packets and groups them. [`crate::Trace::read_java_dump`] decodes one dump. It reads the objects
-//! once for IDs, classes and sizes, so that IDs can be numbered and types are known, and once more
-//! for references, on all cores.
+//! twice, on all cores: once for IDs, classes and sizes, so that IDs can be numbered and types are
+//! known, and once more for references.
 //!
 //! | Android | content of the packets |
 //! |---|---|

@@ -1,7 +1,7 @@
 //! References of a dump's objects: the second of two readings, after objects are numbered and types
 //! are known. Messages are independent of each other then, so several threads read them.
 
-use super::columns::{Piece, read_object};
+use super::columns::Piece;
 use super::object::Object;
 use crate::wire::Fields;
 use heaptap_model::heap_graph::{Ids, ObjectId, ObjectIndex, ReferenceKind};
@@ -109,9 +109,11 @@ fn read_some(
                 continue;
             }
             let mut object = Object::default();
-            let Ok(Some(counts)) = read_object(value.bytes(), &mut object) else {
+            // The first reading stops at an object that cannot be read, and leaves out one that
+            // contradicts itself.
+            if object.read(value.bytes()).is_err() || object.contradicts_itself() {
                 continue;
-            };
+            }
             let begin = next;
             let mut take = |id: u64, is_null: bool| {
                 if !is_null {
@@ -122,10 +124,11 @@ fn read_some(
                 }
                 next += 1;
             };
-            let base = object.base;
-            object
-                .references
-                .each(|relative| take(base.wrapping_add(relative), relative == 0));
+            let (base, mut references) = (object.base, 0);
+            object.references.each(|relative| {
+                take(base.wrapping_add(relative), relative == 0);
+                references += 1;
+            });
             object.internal.each(|id| take(id, id == 0));
             let class = known.classes[wire as usize] as usize;
             if let Some((kind, by_class)) = known.referents[class] {
@@ -133,7 +136,7 @@ fn read_some(
                     Ok(shape) => known.shaped[shape].1,
                     Err(_) => by_class,
                 };
-                if let Some(at) = at.filter(|&at| at < counts.references) {
+                if let Some(at) = at.filter(|&at| at < references) {
                     let number = (from + begin) as u32 + at;
                     found.referents.push((wire, number, kind));
                 }

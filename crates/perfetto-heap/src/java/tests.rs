@@ -463,6 +463,26 @@ fn objects_that_contradict_themselves_are_left_out() {
 }
 
 #[test]
+fn long_messages_are_read_in_parts() {
+    let count = 2 * super::columns::MAX_AHEAD as u64 + 7;
+    let mut long = graph(0, true).message(2, object(1000, 1));
+    for n in 1..count {
+        let mut next = next_object(1, 1);
+        if n % 1000 == 0 {
+            next = next.number(8, n).packed(4, &[1]).packed(5, &[1000]);
+        }
+        long = long.message(2, next);
+    }
+    let rest = small(1, false, &[5]).message(4, interned(1, "java.lang.Object x.Y.z"));
+    let graph = decode(&[packet(long), packet(rest)]);
+    assert_eq!(graph.len() as u64, count + 1);
+    let last = at(&graph, 1000 + count / 1000 * 1000);
+    assert_eq!(graph.references(last), [at(&graph, 1000)]);
+    let both = ["z: 1000", "Thing.size: Long(33000)"];
+    assert_eq!(fields(&graph, 1000 + 33_000), both);
+}
+
+#[test]
 fn what_leads_nowhere_is_kept_as_a_placeholder() {
     let dump = graph(0, false)
         .message(2, object(5, 1).packed(5, &[9, 3, 9]))
