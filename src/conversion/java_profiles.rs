@@ -88,16 +88,18 @@ pub(super) fn takes(selection: &Selection, dump: &JavaDump) -> bool {
         && selection.chooses(dump.pid, &dump.process, JAVA_HEAP, Some(dump.time_ns))
 }
 
-/// Writes a heap with deobfuscated classes to a directory.
+/// Writes a heap with deobfuscated classes to a directory. Takes it, because a profile can be as large:
+/// both are in memory only if dominators are wanted.
 pub(super) fn write(
-    graph: &HeapGraph,
+    graph: HeapGraph,
     source: &Source,
     number: u32,
     folder: &Path,
     options: JavaProfileOptions,
 ) -> Result<Written, ConvertError> {
-    let mut findings = of_losses(graph);
-    let (tree, paths) = ClassTree::with_shortest_paths(graph, Follow::default(), Merge::Flamegraph);
+    let mut findings = of_losses(&graph);
+    let (tree, paths) =
+        ClassTree::with_shortest_paths(&graph, Follow::default(), Merge::Flamegraph);
     if graph.is_empty() {
         findings.push(nothing_dumped(source));
     } else if paths.order().is_empty() {
@@ -106,33 +108,37 @@ pub(super) fn write(
     // Neither needs the other.
     let (tree, totals) = parallel::both(
         || java_pprof::fitted(tree),
-        || java_summary::totals(graph, paths.order().iter().copied()),
+        || java_summary::totals(&graph, paths.order().iter().copied()),
     );
     drop(paths);
-    let mut entry = entry(source, graph, totals, number);
+    let mut entry = entry(source, &graph, totals, number);
     let mut summary = None;
     if !graph.is_empty() {
         let file = format!("java_heap_dump.{number}.{}.pb.gz", source.pid);
         let about = |what: &str| JavaProfile {
             sample_names: options.sample_names,
             wall_time_ns: source.wall_time_ns,
-            comments: comments(source, graph, &entry, what, &findings),
+            comments: comments(source, &entry, what, &findings),
         };
         let mut gzip = Gzip::default();
         let by_paths = about("the shortest paths from GC roots, merged by class");
-        put(tree, by_paths, &mut gzip, folder.join(&file))?;
         let wanted = options.dominators || options.summary;
-        let dominators = wanted.then(|| Dominators::compute(graph, Follow::default()));
-        if let Some(dominators) = dominators.as_ref().filter(|_| options.summary) {
-            summary = Some(java_summary::summarize(&entry, graph, dominators));
-        }
-        if let Some(dominators) = dominators.filter(|_| options.dominators) {
-            let tree = java_pprof::tree_for_profile(graph, Over::Dominators(&dominators));
-            drop(dominators);
-            let what = "the dominator tree, merged by class: the retained memory of each object";
-            let file = format!("java_heap_dump.{number}.{}.dominators.pb.gz", source.pid);
-            put(tree, about(what), &mut gzip, folder.join(&file))?;
-            entry.dominators = Some(file);
+        let graph = wanted.then_some(graph);
+        put(tree, by_paths, &mut gzip, folder.join(&file))?;
+        if let Some(graph) = graph {
+            let dominators = Dominators::compute(&graph, Follow::default());
+            if options.summary {
+                summary = Some(java_summary::summarize(&entry, &graph, &dominators));
+            }
+            if options.dominators {
+                let tree = java_pprof::tree_for_profile(&graph, Over::Dominators(&dominators));
+                drop((graph, dominators));
+                let what =
+                    "the dominator tree, merged by class: the retained memory of each object";
+                let file = format!("java_heap_dump.{number}.{}.dominators.pb.gz", source.pid);
+                put(tree, about(what), &mut gzip, folder.join(&file))?;
+                entry.dominators = Some(file);
+            }
         }
         entry.file = Some(file);
     }
@@ -190,12 +196,11 @@ fn entry(
 /// Returns the comments stored in a profile, for users who open it separately.
 fn comments(
     source: &Source,
-    graph: &HeapGraph,
     entry: &manifest::JavaDump,
     what: &str,
     findings: &[Finding],
 ) -> Vec<String> {
-    let process = match graph.facts.process.as_str() {
+    let process = match entry.process.as_str() {
         "" => String::new(),
         name => format!(", {name}"),
     };

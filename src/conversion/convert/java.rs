@@ -53,7 +53,7 @@ impl Run<'_> {
             if is_last {
                 self.all.findings.extend(r8_mappings::minified(&graph));
             }
-            self.java_heap(&graph, &Source::of_trace(&dump), number, is_last)?;
+            self.java_heap(graph, &Source::of_trace(&dump), number, is_last)?;
         }
         pending.renamed.count_heaps();
         self.all.findings.append(&mut pending.renamed.findings);
@@ -63,7 +63,7 @@ impl Run<'_> {
 
     fn java_heap(
         &mut self,
-        graph: &HeapGraph,
+        graph: HeapGraph,
         source: &Source,
         number: u32,
         is_last: bool,
@@ -114,7 +114,7 @@ impl Run<'_> {
             add_used(&mut self.used, named.maps);
             let source = Source::of_hprof(&graph);
             let number = self.numbers.next(pid, JAVA_HEAP);
-            self.java_heap(&graph, &source, number, true)?;
+            self.java_heap(graph, &source, number, true)?;
         }
         Ok(())
     }

@@ -155,7 +155,7 @@ impl<'a> Building<'a> {
             merge,
             nodes: Vec::new(),
             index: Children::default(),
-            node_of: Vec::new(),
+            node_of: Vec::with_capacity(graph.len()),
             first: Vec::new(),
             natives: Vec::new(),
         }
