@@ -14,6 +14,7 @@ use super::pprof::field;
 use super::wire::{put_bytes, put_number, put_varint, varint_len};
 use heaptap_analyze::class_tree::{self, ClassTree, Merge, Node, Over};
 use heaptap_model::heap_graph::{HeapGraph, RootKind};
+use heaptap_model::profile::index::FastHash;
 use std::collections::HashMap;
 
 /// Metadata of a profile.
@@ -168,7 +169,7 @@ fn samples(tree: &ClassTree, columns: usize, out: &mut Vec<u8>) -> Vec<Node> {
 #[derive(Default)]
 struct Strings {
     table: Vec<String>,
-    numbers: HashMap<String, u64>,
+    numbers: HashMap<String, u64, FastHash>,
 }
 
 impl Strings {

@@ -4,7 +4,7 @@ use super::super::label;
 use super::{ClassTree, Merge, Node, NodeIndex};
 use heaptap_model::error::for_thread;
 use heaptap_model::heap_graph::{Class, HeapGraph, HeapKind, ObjectIndex, ObjectSet, RootKind};
-use heaptap_model::profile::index::{Index, Seed};
+use heaptap_model::profile::index::{FastHash, Index, Seed};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::mpsc::sync_channel;
@@ -22,7 +22,7 @@ struct Names {
 
 impl Names {
     fn of(graph: &HeapGraph) -> Names {
-        let mut numbers: HashMap<String, u32> = HashMap::new();
+        let mut numbers: HashMap<String, u32, FastHash> = HashMap::default();
         let mut names = Vec::new();
         let mut number = |name: String| {
             *numbers.entry(name).or_insert_with_key(|name| {

@@ -3,6 +3,7 @@
 
 use super::tables::{FieldName, NONE, Tables, UNDEFINED};
 use heaptap_model::heap_graph::{Class, ClassIndex, FieldDecl, Losses, ObjectId, upwards};
+use heaptap_model::profile::index::FastHash;
 use heaptap_model::units::Allowance;
 use std::collections::HashMap;
 
@@ -217,8 +218,8 @@ pub(super) fn build(
 }
 
 /// Returns the first class of each name.
-fn by_name(classes: &[Class]) -> HashMap<&str, ClassIndex> {
-    let mut all = HashMap::with_capacity(classes.len());
+fn by_name(classes: &[Class]) -> HashMap<&str, ClassIndex, FastHash> {
+    let mut all = HashMap::with_capacity_and_hasher(classes.len(), FastHash::default());
     for (at, class) in classes.iter().enumerate() {
         all.entry(class.name.as_str())
             .or_insert(ClassIndex(at as u32));
@@ -235,7 +236,7 @@ pub(super) fn behind(name: &str) -> Option<&str> {
 /// Returns, for each class whose type is one of class objects, the class they represent: one with
 /// the same name and location, if the dump has it.
 pub(super) fn stands_for(classes: &[Class]) -> Vec<Option<ClassIndex>> {
-    let mut known: HashMap<(&str, Option<&str>), ClassIndex> = HashMap::new();
+    let mut known = HashMap::with_capacity_and_hasher(classes.len(), FastHash::default());
     for (at, class) in classes.iter().enumerate() {
         known
             .entry((class.name.as_str(), class.location.as_deref()))
