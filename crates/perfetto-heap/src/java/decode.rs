@@ -15,7 +15,7 @@ use heaptap_model::heap_graph::{
 use heaptap_model::parallel;
 use heaptap_model::units::Allowance;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// A `HeapGraph` of a dump.
 pub(super) struct Message {
@@ -59,7 +59,7 @@ pub(super) fn decode(chains: Vec<Vec<Message>>) -> HeapGraph {
             read,
             |(at, message, mut objects)| {
                 reading.message(at, message, &mut objects);
-                let mut spare = spare.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut spare = parallel::lock(&spare);
                 spare.push(objects.into_entries());
                 true
             },
@@ -87,7 +87,7 @@ pub(super) fn decode(chains: Vec<Vec<Message>>) -> HeapGraph {
 
 /// Reads the objects of a message, if they belong to the dump, into one of the spare vectors.
 fn objects_of<'a>(message: &'a Message, spare: &Mutex<Vec<Vec<Option<Entry>>>>) -> Objects<'a> {
-    let entries = spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let entries = parallel::lock(spare).pop();
     let bytes: &[u8] = match message.foreign {
         true => &[],
         false => &message.bytes,
