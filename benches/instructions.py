@@ -3,7 +3,7 @@
 
 Fails if a command needs more than 3% more, as callgrind counts them. Unlike times, the counts do not depend on what else the machine does.
 
-    benches/instructions.py            compares target/ci/heaptap, as tests/run.sh builds it
+    benches/instructions.py            builds target/ci/heaptap as tests/run.sh does, and compares it
     benches/instructions.py --update   writes the counts of this tree
 
 Needs valgrind. Ends with 77 if the counts were made by another compiler, which cannot be compared.
@@ -87,6 +87,9 @@ def main():
     if shutil.which("valgrind") is None:
         print("valgrind is missing", file=sys.stderr)
         sys.exit(77)
+    # All at once: the tests build dependencies with the features of the whole workspace.
+    cargo = ["cargo", "build", "--quiet", "--profile", "ci", "--locked", "--workspace", "--bins", "--examples"]
+    subprocess.run(cargo, cwd=ROOT, check=True)
     compiler = subprocess.check_output(["rustc", "--version"], text=True).strip()
     before = {}
     if not update:

@@ -2,10 +2,11 @@
 //! that the chains of many objects that share most of their links are not followed link by link.
 
 use heaptap_model::heap_graph::ObjectIndex;
+use heaptap_model::parallel::lock;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
-/// Number of links after which a chain gets a shortcut.
+/// Number of links after which a chain gets a shortcut. Shorter chains need none.
 const STRIDE: usize = 4096;
 
 /// Chains of one relation.
@@ -19,37 +20,67 @@ pub(crate) struct Chains {
 pub(crate) struct Ends {
     /// Number of objects.
     pub length: usize,
+    /// The whole chain, if it is short.
     bottom: Vec<ObjectIndex>,
+    /// Empty if the chain is short.
     top: VecDeque<ObjectIndex>,
 }
 
 impl Ends {
     /// Returns the object in a place, counted from the top; `None` between the ends.
     pub fn get(&self, place: usize) -> Option<ObjectIndex> {
-        let from_top = self.top.iter().rev().nth(place);
         let from_bottom = || self.bottom.get((self.length - 1).checked_sub(place)?);
-        from_top.or_else(from_bottom).copied()
+        match self.top.len().checked_sub(place + 1) {
+            Some(at) => self.top.get(at).copied(),
+            None => from_bottom().copied(),
+        }
     }
 }
 
 impl Chains {
-    /// Returns at most `most` objects at either end of the chain of `object`.
+    /// Returns at least `most` objects at either end of the chain of `object`, or the whole chain.
     pub fn ends(
         &self,
         object: ObjectIndex,
         most: usize,
         up: impl Fn(ObjectIndex) -> Option<ObjectIndex>,
     ) -> Ends {
-        let shortcuts = self.shortcuts.lock();
-        let mut shortcuts = shortcuts.unwrap_or_else(PoisonError::into_inner);
-        let (mut bottom, mut top) = (Vec::new(), VecDeque::new());
+        let mut bottom = Vec::new();
+        let mut next = Some(object);
+        while let Some(at) = next
+            && bottom.len() < STRIDE.max(most)
+        {
+            bottom.push(at);
+            next = up(at);
+        }
+        let mut length = bottom.len();
+        let mut top = VecDeque::new();
+        if let Some(first) = next {
+            top.extend(bottom.iter().rev().take(most).rev());
+            length += self.follow(first, &mut top, most, up);
+        }
+        Ends {
+            length,
+            bottom,
+            top,
+        }
+    }
+
+    /// Follows a long chain from `first`, and leaves its `most` last objects in `top`. Returns the
+    /// number of objects.
+    fn follow(
+        &self,
+        first: ObjectIndex,
+        top: &mut VecDeque<ObjectIndex>,
+        most: usize,
+        up: impl Fn(ObjectIndex) -> Option<ObjectIndex>,
+    ) -> usize {
+        let mut shortcuts = lock(&self.shortcuts);
         let (mut length, mut walked) = (0, 0);
         let mut marks = Vec::new();
-        let mut next = Some(object);
+        let mut next = Some(first);
         while let Some(at) = next {
-            if bottom.len() < most {
-                bottom.push(at);
-            } else if let Some(&(above, links)) = shortcuts.get(&at) {
+            if let Some(&(above, links)) = shortcuts.get(&at) {
                 length += links;
                 top.clear();
                 next = Some(above);
@@ -69,15 +100,11 @@ impl Chains {
         for pair in marks.windows(2) {
             let [(below, from), (above, to)] = [pair[0], pair[1]];
             // The top end is never skipped.
-            if length - to > STRIDE {
+            if length - to > STRIDE.max(most) {
                 shortcuts.insert(below, (above, to - from));
             }
         }
-        Ends {
-            length,
-            bottom,
-            top,
-        }
+        length
     }
 }
 
