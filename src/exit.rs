@@ -3,7 +3,6 @@
 pub mod hints;
 pub(crate) mod usage;
 
-use crate::parallel::lock;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,6 +12,7 @@ use crate::bytes;
 use crate::console::Console;
 use crate::console::render;
 use crate::error::{ErrorClass, Failure, is_contained, panic_text};
+use crate::parallel::lock;
 
 /// Outcome of a command that succeeded and has already shown its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -20,7 +20,6 @@ pub mod table;
 pub mod wrap;
 
 pub use self::stdout::ConsoleWriter;
-use crate::parallel::lock;
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt::{self, Display, Write as _};
@@ -34,6 +33,7 @@ use serde::Serialize;
 
 use crate::console::wrap::{wrap, wrapped};
 use crate::export::text::escaped_json;
+use crate::parallel::lock;
 use crate::results::findings::is_note;
 use crate::untrusted::is_unsafe;
 

@@ -9,7 +9,6 @@
 //! monotonic clock. The clocks of two hosts are never compared. An owner that was suspended notices
 //! the next number, and gives up.
 
-use crate::parallel::lock;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -22,6 +21,7 @@ use tokio::time::Instant;
 
 use crate::device::{Address, Device};
 use crate::error::{ErrorClass, Failure};
+use crate::parallel::lock;
 use crate::provoke;
 use crate::results::output::file_name;
 use crate::session::Store;

@@ -1,9 +1,9 @@
 //! Runs a scenario until its budgets are decided, and judges them.
 
-use crate::parallel::lock;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use crate::parallel::lock;
 use heaptap_lab::results::{BudgetResult, Run, RunError, RunState, SCHEMA_VERSION, ScenarioResult};
 use heaptap_lab::scenario::{self, Keep, Scenario};
 use heaptap_lab::verdict::{Judgement, Verdict};

@@ -5,11 +5,11 @@ mod dumps;
 mod log;
 mod waits;
 
-use crate::parallel::lock;
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use crate::parallel::lock;
 use heaptap_lab::results::{RunError, TriggerRecord};
 use heaptap_lab::scenario::{Step, What};
 use tokio::sync::mpsc;

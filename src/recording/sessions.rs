@@ -8,7 +8,7 @@ mod phone;
 mod status;
 
 pub(super) use before_start::{abandon, make_way};
-pub use choice::{Scope, SessionSelector, at_server, unreadable_one};
+pub use choice::{Scope, SessionSelector, at_server, is_journal_of};
 pub use status::{SessionStatus, State, status};
 
 use std::path::{Path, PathBuf};

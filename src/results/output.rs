@@ -10,8 +10,7 @@ use time::OffsetDateTime;
 use time::macros::format_description;
 
 use super::manifest::{self, Manifest};
-use super::whole_file::sync_folder;
-use crate::folder::UNFINISHED_PREFIX;
+use crate::folder::{self, UNFINISHED_PREFIX};
 use crate::patience;
 use crate::session::unfinished::place;
 use crate::session::{self, ForeignReason, Owner, SessionError, SessionId, Unclaimed};
@@ -303,7 +302,7 @@ impl Staging {
         let failed = |error| Unpublished::Io(folder.clone(), error);
         sync().map_err(failed)?;
         self.publish(replaces)?;
-        sync_folder(&folder).map_err(failed)
+        folder::sync(&folder).map_err(failed)
     }
 
     /// Moves the results into the directory, the manifest last. Existing files are kept, unless

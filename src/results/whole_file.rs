@@ -7,7 +7,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use crate::bytes::open_regular;
-use crate::folder::UNFINISHED_PREFIX;
+use crate::folder::{self, UNFINISHED_PREFIX};
 use crate::session::unfinished::replace;
 
 /// A file that gets its name only when it is complete; dropping it earlier leaves nothing.
@@ -99,19 +99,9 @@ pub(crate) fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.flushed()?.sync_all()?;
     file.finish()?;
     match path.parent().filter(|it| !it.as_os_str().is_empty()) {
-        Some(folder) => sync_folder(folder),
+        Some(folder) => folder::sync(folder),
         None => Ok(()),
     }
-}
-
-/// Makes new names in a directory survive a power loss.
-pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
-    // Windows has no such call, and NTFS journals its names.
-    #[cfg(unix)]
-    File::open(folder)?.sync_all()?;
-    #[cfg(not(unix))]
-    let _ = folder;
-    Ok(())
 }
 
 /// Returns the directory `name` inside `folder`, creating it if it is missing.

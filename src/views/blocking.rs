@@ -1,7 +1,6 @@
 //! Blocking work, such as symbolization, on a separate thread: the console shows its progress, and
 //! a signal ends it cleanly.
 
-use crate::parallel::lock;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -14,6 +13,7 @@ use crate::flags::context::Context;
 use crate::heaps::java::ProgressReporter;
 use crate::naming::device_libs::DeviceLibs;
 use crate::naming::frames::LookupControl;
+use crate::parallel::lock;
 
 /// Time limit for cleaning up after a signal.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -94,6 +94,14 @@ fn a_journal_that_cannot_be_read_is_told() {
     assert!(status.stderr.contains("the heaptap version that wrote it"));
     let json = lab.expect(0, &["status", "--json"]).json();
     assert_eq!(json["unreadable"].as_array().unwrap().len(), 1, "{json}");
+    let id = journal.file_stem().unwrap().to_str().unwrap();
+    let status = lab.expect(0, &["status", id]);
+    assert!(status.stderr.contains("version is 99"), "{status}");
+    let before = files(&lab.work());
+    let stop = lab.expect(11, &["stop", id, "--json"]);
+    let message = stop.json()["error"]["message"].to_string();
+    assert!(message.contains("version is 99"), "{stop}");
+    assert_eq!(files(&lab.work()), before);
     std::fs::write(&journal, words).unwrap();
     lab.expect(0, &["stop"]);
     lab.assert_truth("out");

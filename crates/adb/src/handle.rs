@@ -2,7 +2,6 @@
 //! cable. Also selects a device of a server. `operation` owns deadlines and the meaning of answers;
 //! `wire`, `shell` and `sync` own the framing.
 
-use heaptap_model::parallel::lock;
 use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,6 +20,7 @@ use super::server::Server;
 use super::shell::{Framing, Marked, Packets, Shell};
 use super::sync::{self, RemoteStat};
 use super::wire::{Wire, WireError};
+use heaptap_model::parallel::lock;
 
 /// Maximum output in bytes; a command that prints more is considered runaway.
 const MAX_OUTPUT: usize = 64 << 20;

@@ -1,4 +1,7 @@
-//! Names of files in a recording's directory that several crates use.
+//! A recording's directory: names of files that several crates use, and its sync.
+
+use std::io;
+use std::path::Path;
 
 /// The trace as fetched from the device.
 pub const RAW_TRACE: &str = "raw-trace";
@@ -14,3 +17,21 @@ pub const MARKER: &str = ".heaptap-session";
 pub const OWN_PREFIX: &str = ".heaptap-";
 /// Prefix of unfinished result files.
 pub const UNFINISHED_PREFIX: &str = ".heaptap-part-";
+
+/// Makes new and removed names in a directory survive a power loss.
+///
+/// # Errors
+/// Returns an error if the directory cannot be opened or synced.
+#[cfg(unix)]
+pub fn sync(folder: &Path) -> io::Result<()> {
+    std::fs::File::open(folder)?.sync_all()
+}
+
+/// Does nothing: Windows has no such call, and NTFS journals its names.
+///
+/// # Errors
+/// Returns none.
+#[cfg(not(unix))]
+pub fn sync(_folder: &Path) -> io::Result<()> {
+    Ok(())
+}

@@ -2,7 +2,6 @@
 //! statements to reading and to creating temporary tables: they cannot open files or load
 //! extensions, and their time and memory are limited.
 
-use heaptap_model::parallel::lock;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -18,6 +17,7 @@ use super::functions;
 use super::prepass::{self, Action, Macro, Macros, Prepared, Replacing, WorkedCall};
 use super::table::{Access, Catalog, MacroCall, Schema, Source, Work, WorkedMacro};
 use super::vtab;
+use heaptap_model::parallel::lock;
 
 /// Limits of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

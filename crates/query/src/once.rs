@@ -1,9 +1,9 @@
 //! Values read once, when a table first needs them.
 
-use heaptap_model::parallel::lock;
 use std::sync::{Arc, Mutex};
 
 use super::table::TableError;
+use heaptap_model::parallel::lock;
 
 /// Value read at most once.
 pub(super) struct Once<T>(Mutex<Option<Arc<T>>>);

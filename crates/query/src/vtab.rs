@@ -5,7 +5,6 @@
 //! SQLite repeats each on the returned rows, so a plan might return too many rows, but never too
 //! few. Only arguments of table-valued functions are not repeated, because rows do not have them.
 
-use heaptap_model::parallel::lock;
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_int};
 use std::fmt::Write as _;
@@ -21,6 +20,7 @@ use rusqlite::{Connection, Error};
 
 use super::index::{Bounds, Index};
 use super::table::{Access, Argument, Cell, Kind, Rows, Schema, Source, TableError};
+use heaptap_model::parallel::lock;
 
 /// Rows, with the indexes that queries have needed so far.
 pub(super) struct Indexed {

@@ -4,7 +4,6 @@
 //! and source lines, and the next commands. The symbols and the R8 mapping of the app's build are
 //! put into a directory, as Gradle does.
 
-use crate::parallel::lock;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -23,6 +22,7 @@ use crate::export::pprof::PprofOptions;
 use crate::flags::context::Context;
 use crate::heaps::java::FOLDER;
 use crate::naming::names::{MappingOption, NameOptions};
+use crate::parallel::lock;
 use crate::phone::{self, Abi};
 use crate::recording::capture_kind::CaptureKind;
 use crate::recording::companion_options::CompanionOptions;

@@ -2,7 +2,6 @@
 
 mod show;
 
-use crate::parallel::lock;
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
@@ -17,6 +16,7 @@ use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::flags::target::TargetArgs;
+use crate::parallel::lock;
 use crate::provoke::{
     Cancel, Event, Journals, Plan, Report, Settle, Step, Target, catalog, dry_run,
 };

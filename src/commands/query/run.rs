@@ -1,7 +1,6 @@
 //! An input as a database: native and Java heaps as tables that are read on demand, or copied into
 //! a file.
 
-use crate::parallel::lock;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -19,6 +18,7 @@ use crate::heaps::java::{
 use crate::heaps::selector::JavaInput;
 use crate::heaps::trace_findings;
 use crate::memory::smaps::SmapsRows;
+use crate::parallel::lock;
 use crate::profile::{DumpNumbers, Health, HeapDump, Recording};
 use crate::query::java::{JavaHeapFacts, JavaHeaps};
 use crate::query::memory::{self, MemorySource};

@@ -21,15 +21,10 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let (mut all, mut unreadable) = sessions::status(&store, ctx.device_at_hand().await).await?;
     if let Some(wanted) = &args.session {
         all.retain(|s| s.session.as_str().starts_with(wanted.as_str()));
-        if all.iter().all(|session| !session.in_journal)
-            && let Some(error) = sessions::unreadable_one(std::mem::take(&mut unreadable), wanted)
-        {
-            return Err(error.into());
-        }
-        if all.is_empty() {
+        unreadable.retain(|(path, _)| sessions::is_journal_of(path, wanted));
+        if all.is_empty() && unreadable.is_empty() {
             return Err(SessionError::NoSuchSession { id: wanted.clone() }.into());
         }
-        unreadable.clear();
     }
     let unread = |(path, source): Unreadable| Failure::from(SessionError::State { path, source });
     let unreadable: Vec<Failure> = unreadable.into_iter().map(unread).collect();

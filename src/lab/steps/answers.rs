@@ -1,12 +1,12 @@
 //! Answers of a recording to the snapshots that were requested.
 
-use crate::parallel::lock;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use tokio::sync::oneshot;
 
 use crate::error::ErrorClass;
+use crate::parallel::lock;
 use crate::recording::events::{CompanionEvent, RecordEvent};
 use crate::session::SessionEvent;
 

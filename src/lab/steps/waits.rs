@@ -1,6 +1,5 @@
 //! Waits of a run: for an activity, for a line of the log, and until the app is idle.
 
-use crate::parallel::lock;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use tokio::time::Instant;
 
 use super::{Hands, LogTail};
 use crate::error::{ErrorClass, Failure};
+use crate::parallel::lock;
 use crate::provoke::{self, Cancel, Event, Plan, Settle};
 
 /// Pause between two looks at the device.

@@ -6,7 +6,6 @@
 //! leave it for `collect`. Then its trace is appended to that of the earlier labels (concatenated
 //! traces are a trace), and its dumps follow theirs.
 
-use crate::parallel::lock;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -26,6 +25,7 @@ use crate::folder::{RAW_TRACE, SYMBOLIZED_TRACE};
 use crate::heaps::java::FOLDER;
 use crate::naming::names::NameOptions;
 use crate::naming::packet_files::{DEOBFUSCATION, PacketFiles, SYMBOLS, join_maps};
+use crate::parallel::lock;
 use crate::recording::advice::names_collect;
 use crate::recording::outcome::{Finished, Recorded};
 use crate::recording::plan::Plan;
@@ -226,21 +226,19 @@ fn join(
         },
         Err(error) => return Err(io::Error::other(error)),
     };
-    let is_known = |dump: &JavaDump| {
-        let is_it = |known: &JavaDump| known.pid == dump.pid && known.time_ns == dump.time_ns;
-        dump.time_ns.is_some() && all.dumps.java.iter().any(is_it)
+    let profiles: Vec<String> = (new.dumps.java.iter())
+        .filter_map(|dump| dump.file.clone())
+        .collect();
+    let is_new = |known: &&JavaDump| {
+        let key = |dump: &JavaDump| (dump.pid, dump.time_ns);
+        known.time_ns.is_some() && new.dumps.java.iter().any(|dump| key(dump) == key(known))
     };
-    if !new.dumps.java.is_empty() && new.dumps.java.iter().all(is_known) {
+    let known: Vec<JavaDump> = all.dumps.java.iter().filter(is_new).cloned().collect();
+    if !known.is_empty() {
         // They were merged by a process that was killed before it ended the session.
         finished.journal.forget().map_err(io::Error::other)?;
-        remove_merged(&from, &new.dumps.java);
-        let times: Vec<_> = (new.dumps.java.iter())
-            .map(|d| (d.pid, d.time_ns))
-            .collect();
-        all.dumps
-            .java
-            .retain(|d| times.contains(&(d.pid, d.time_ns)));
-        return Ok(all.dumps.java);
+        remove_merged(&from, &profiles);
+        return Ok(known);
     }
     // An app that ended between two labels gets its names from an earlier label.
     join_maps(folder, &from)?;
@@ -272,7 +270,6 @@ fn join(
     };
     let mut bound = Vec::new();
     let mut added = Vec::new();
-    let merged = new.dumps.java.clone();
     for mut dump in new.dumps.java {
         dump.number = renumbered(dump.pid, dump.number);
         if let Some(file) = &dump.file {
@@ -312,7 +309,7 @@ fn join(
     }
     all.write(folder).map_err(io::Error::other)?;
     finished.journal.forget().map_err(io::Error::other)?;
-    remove_merged(&from, &merged);
+    remove_merged(&from, &profiles);
     Ok(added)
 }
 
@@ -327,8 +324,7 @@ fn copy_over(from: &Path, goal: &Path) -> io::Result<()> {
 }
 
 /// Removes the directory of merged dumps, but only heaptap's files: other files keep it.
-fn remove_merged(from: &Path, dumps: &[JavaDump]) {
-    let profiles = dumps.iter().filter_map(|dump| dump.file.as_deref());
+fn remove_merged(from: &Path, profiles: &[String]) {
     let others = [
         RAW_TRACE,
         SYMBOLS,
@@ -336,7 +332,7 @@ fn remove_merged(from: &Path, dumps: &[JavaDump]) {
         SYMBOLIZED_TRACE,
         manifest::FILE_NAME,
     ];
-    for name in profiles.chain(others) {
+    for name in profiles.iter().map(String::as_str).chain(others) {
         let _ = std::fs::remove_file(from.join(name));
     }
     let _ = std::fs::remove_dir(from);

@@ -10,12 +10,12 @@ use super::file::TimelineFile;
 use super::summary::FoundTimeline;
 use super::{java, logcat};
 use crate::device::Device;
+use crate::folder;
 use crate::heaps::java::FOLDER;
 use crate::observe::OurWindows;
 use crate::patience;
 use crate::recording::outcome::Finished;
 use crate::results::output::is_below;
-use crate::results::whole_file::sync_folder;
 use crate::session::{SessionId, SessionState, Store, part_prefix};
 use crate::timeline::{self, Observation};
 
@@ -132,7 +132,7 @@ fn carry(from: &Path, to: &Path, id: &SessionId) -> io::Result<()> {
     let part = parts.path().join("copy");
     copy(from, &part)?;
     patience::rename(&part, to)?;
-    sync_folder(folder)?;
+    folder::sync(folder)?;
     remove_copied(from, to)
 }
 
@@ -145,7 +145,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
             let entry = entry?;
             copy(&entry.path(), &to.join(entry.file_name()))?;
         }
-        sync_folder(to)?;
+        folder::sync(to)?;
     } else if kind.is_file() {
         let mut goal = fs::File::create_new(to)?;
         io::copy(&mut fs::File::open(from)?, &mut goal)?;

@@ -4,7 +4,7 @@
 use super::status::{State, status_of};
 use crate::device::Address;
 use crate::recording::companion;
-use crate::session::{SessionError, SessionHeader, SessionId, SessionState, Store, Unreadable};
+use crate::session::{SessionError, SessionHeader, SessionId, SessionState, Store};
 use std::path::Path;
 
 /// Device flags of the command line. `None` includes sessions of every server or device.
@@ -97,23 +97,25 @@ pub fn named(store: &Store, wanted: &str) -> Result<SessionState, SessionError> 
     session_states.retain(|c| c.header.id.as_str().starts_with(wanted));
     match session_states.len() {
         0 => Err(
-            unreadable_one(unreadable, wanted).unwrap_or(SessionError::NoSuchSession {
-                id: wanted.to_owned(),
-            }),
+            match unreadable
+                .into_iter()
+                .find(|(path, _)| is_journal_of(path, wanted))
+            {
+                Some((path, source)) => SessionError::State { path, source },
+                None => SessionError::NoSuchSession {
+                    id: wanted.to_owned(),
+                },
+            },
         ),
         1 => Ok(session_states.remove(0)),
         _ => Err(several(&session_states)),
     }
 }
 
-/// Returns the error of the journal of a session that cannot be read, if there is one.
-pub fn unreadable_one(unreadable: Vec<Unreadable>, wanted: &str) -> Option<SessionError> {
-    let is_it = |path: &Path| {
-        path.file_stem()
-            .is_some_and(|id| id.to_string_lossy().starts_with(wanted))
-    };
-    let (path, source) = unreadable.into_iter().find(|(path, _)| is_it(path))?;
-    Some(SessionError::State { path, source })
+/// Returns whether a file is the journal of a session whose ID begins with `wanted`.
+pub fn is_journal_of(path: &Path, wanted: &str) -> bool {
+    let id = path.file_stem().unwrap_or_default();
+    id.to_string_lossy().starts_with(wanted)
 }
 
 /// Returns the session for a command without an ID: the only one, or the only suitable one.

@@ -223,8 +223,8 @@ pub(super) async fn collect_known(
     if other.is_none() {
         own(&from, &id)?;
     }
-    let is_own = is_own(&from, &id);
-    if is_own {
+    let is_here = is_own(&from, &id);
+    if is_here {
         collect_parts(
             store,
             session.device(),
@@ -238,7 +238,7 @@ pub(super) async fn collect_known(
     // Finishes a move that a killed process began.
     finish_move(&session, on_event).await;
     if let Some(output) = other {
-        if session::owner_of(&output).is_ok_and(|owner| owner == Some(Owner::Session(id.clone()))) {
+        if is_own(&output, &id) {
             // A process that was killed while it copied has claimed it.
             session::remove_parts(&output, &id).map_err(|source| SessionError::Output {
                 path: output.clone(),
@@ -263,7 +263,7 @@ pub(super) async fn collect_known(
         });
         session = moved.await?;
         finish_move(&session, on_event).await;
-        if !is_own {
+        if !is_here {
             let moved = Some(session.state());
             collect_parts(
                 store,
@@ -281,7 +281,7 @@ pub(super) async fn collect_known(
 }
 
 /// Moves the companion files from the previous output directory, if it still belongs to the session.
-/// If some cannot be moved, warns about the first, and the next `stop` tries again.
+/// If some cannot be moved, warns about the first. While the session exists, `stop` tries again.
 async fn finish_move(session: &Session, on_event: &EventHandler) {
     let (id, output) = (session.id().clone(), session.header().output.clone());
     let Some(from) = session.state().moved_from.clone() else {

@@ -2,7 +2,6 @@
 //! a disconnection, and otherwise read from the ring buffer. The connection runs logcat
 //! directly, so that logcat ends with the connection.
 
-use heaptap_model::parallel::lock;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex};
@@ -18,6 +17,7 @@ use super::ours::OurWindows;
 use android_memory::gc;
 use android_memory::status;
 use heaptap_adb::{Command, Device, DeviceError, ShellEvent};
+use heaptap_model::parallel::lock;
 use heaptap_model::timeline::Entry;
 
 /// Timeout for logcat to start or to print the buffered lines.

@@ -400,18 +400,8 @@ pub(super) fn is_unopened(error: &io::Error) -> bool {
 }
 
 /// Makes a new or removed name in the directory of `path` survive a power loss.
-#[cfg(unix)]
 pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
-    match path.parent() {
-        Some(folder) => File::open(folder)?.sync_all(),
-        None => Ok(()),
-    }
-}
-
-/// Does nothing: Windows has no such call, and NTFS journals its names.
-#[cfg(not(unix))]
-pub(super) fn sync_folder(_path: &Path) -> io::Result<()> {
-    Ok(())
+    path.parent().map_or(Ok(()), heaptap_model::folder::sync)
 }
 
 #[cfg(test)]

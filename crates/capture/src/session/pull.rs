@@ -201,19 +201,16 @@ impl Session {
         got: &mut u64,
         ended_told: &mut bool,
     ) -> Result<Option<RawTrace>, Attempt> {
+        let stat = self.device.stat(remote, QUICK);
+        let (stat, is_running) = tokio::join!(stat, self.is_running());
         // While the process writes, a copy would be incomplete, and the original is removed after it.
-        match self.is_running().await {
+        match is_running {
             Ok(false) => {}
             Ok(true) => return Err(Attempt::Growing),
             Err(SessionError::Device(error)) => return Err(Attempt::Device(error)),
             Err(odd) => return Err(Attempt::Mismatch(odd.to_string())),
         }
-        let Some(before) = self
-            .device
-            .stat(remote, QUICK)
-            .await
-            .map_err(Attempt::Device)?
-        else {
+        let Some(before) = stat.map_err(Attempt::Device)? else {
             return Ok(None);
         };
         // Android 10 keeps one file for all sessions.

@@ -2,12 +2,11 @@
 //! The process that finishes a session holds its lock, so that no two processes do; the
 //! system releases the lock when that process ends, even if it is killed.
 
-use heaptap_model::parallel::lock;
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -18,6 +17,7 @@ use super::id::SessionId;
 use super::journal::{self, Journal, SessionHeader, SessionState};
 use super::state_folder;
 use heaptap_adb::RemoteStat;
+use heaptap_model::parallel;
 
 /// Number of attempts after which a held lock means that another process finishes the session.
 const LOOKS: u32 = 5;
@@ -95,7 +95,7 @@ impl Store {
         let path = self.journal_path(&id);
         let journal = Journal::create(&path, header)
             .map_err(|source| SessionError::State { path, source })?;
-        lock_own(&self.own).insert(id);
+        parallel::lock(&self.own).insert(id);
         Ok((journal, lock))
     }
 
@@ -295,7 +295,7 @@ impl Store {
         let id = &state.header.id;
         state.in_process
             && state.pulled.is_none()
-            && !lock_own(&self.own).contains(id)
+            && !parallel::lock(&self.own).contains(id)
             && self.take_lock(id).is_ok_and(|lock| {
                 folder::release(&state.header.output, &Owner::Session(id.clone()));
                 self.forget(id, lock).is_ok()
@@ -322,11 +322,6 @@ impl Store {
     fn lock_path(&self, id: &SessionId) -> PathBuf {
         self.folder.join(format!("{id}.lock"))
     }
-}
-
-/// A panic elsewhere leaves the set whole.
-fn lock_own(own: &Mutex<BTreeSet<SessionId>>) -> MutexGuard<'_, BTreeSet<SessionId>> {
-    lock(own)
 }
 
 fn remove_if_there(path: &Path) -> io::Result<()> {

@@ -4,7 +4,6 @@
 //! the number of their set is the row of the first. In an HPROF, referents of
 //! `java.lang.ref.Reference`s are in a separate list, and their rows follow all others.
 
-use heaptap_model::parallel::lock;
 use std::collections::{HashMap, VecDeque};
 use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Mutex};
@@ -12,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use super::super::table::{Access, Catalog, Cell, Column, Rows, Schema};
 use super::heaps::{Heap, Heaps, LazyHeaps, is_hprof};
 use heaptap_model::heap_graph::{FieldDecl, HeapGraph, ObjectIndex, Value};
+use heaptap_model::parallel::lock;
 
 const SCHEMA: Schema = Schema {
     name: "heap_graph_reference",

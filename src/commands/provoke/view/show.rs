@@ -1,7 +1,6 @@
 //! Shows events while an app is provoked: a line per step as it happens, the trend of memory over
 //! the iterations, and the next commands.
 
-use crate::parallel::lock;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,6 +9,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::console::{Console, Style};
+use crate::parallel::lock;
 use crate::provoke::{
     Effect, Event, FEWEST, Launch, Plan, PutBack, Report, Step, Target, Trend, Verdict,
 };
