@@ -363,7 +363,12 @@ impl Journal {
 /// Returns an error if it cannot be read or does not begin with a supported header.
 pub fn read(path: &Path) -> io::Result<SessionState> {
     let mut state = None;
-    for line in BufReader::new(File::open(path)?).split(b'\n') {
+    let mut file = BufReader::new(File::open(path)?);
+    let mut first = Vec::new();
+    file.read_until(b'\n', &mut first)?;
+    // A header of another version can have other fields.
+    let has_header = first.ends_with(b"\n");
+    for line in std::iter::once(Ok(first)).chain(file.split(b'\n')) {
         let line = line?;
         // Torn lines: the last one, or one that a later append has terminated.
         let Ok(entry) = serde_json::from_slice::<Entry>(&line) else {
@@ -386,10 +391,16 @@ pub fn read(path: &Path) -> io::Result<SessionState> {
             (Some(state), entry) => state.apply(entry),
         }
     }
-    state.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, Unopened))
+    state.ok_or_else(|| match has_header {
+        true => io::Error::new(
+            io::ErrorKind::InvalidData,
+            "its first line is not a session header that this heaptap supports",
+        ),
+        false => io::Error::new(io::ErrorKind::InvalidData, Unopened),
+    })
 }
 
-/// A journal without a header.
+/// A journal whose header was never written to its end.
 #[derive(Debug, thiserror::Error)]
 #[error("it does not begin with a session header")]
 struct Unopened;

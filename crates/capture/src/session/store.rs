@@ -375,8 +375,12 @@ mod tests {
         let store = Store::in_folder(dir.path()).unwrap();
         store.create(header()).unwrap();
         std::fs::write(dir.path().join("sessions/x.jsonl"), b"junk\n").unwrap();
+        // Of a version with other fields.
+        let later = dir.path().join("sessions/abcdefgh.jsonl");
+        std::fs::write(&later, b"{\"event\":\"opened\",\"version\":99}\n").unwrap();
         let (found, unreadable) = store.list().unwrap();
-        assert_eq!((found.len(), unreadable.len()), (1, 1));
+        assert_eq!((found.len(), unreadable.len()), (1, 2));
+        assert!(later.exists());
     }
 
     #[test]
