@@ -143,13 +143,15 @@ pub fn histograms(
     let names = names
         .map(|of| std::mem::take(&mut of.groups.names))
         .collect();
-    let filter = filter.of(graph);
-    match all.one_each() {
-        Some(of) => sum(graph, scope, names, &filter, |o| {
-            std::slice::from_ref(&of[graph.class_of(o).at()])
-        }),
-        None => sum(graph, scope, names, &filter, |o| all.of(graph, o)),
-    }
+    let place_of = |object| Some(all.place(graph, object));
+    sum(
+        graph,
+        scope,
+        names,
+        &filter.of(graph),
+        &all.places,
+        place_of,
+    )
 }
 
 /// Heaps that objects can be in.
@@ -239,15 +241,44 @@ impl Grouping {
     }
 }
 
-/// Groups by several properties.
-struct Groupings {
-    /// Start of the groups of each class and heap; one more than these.
+/// Groups of objects that are in the same ones: these share a place.
+struct Places {
+    /// Start of the groups of each place; one more than places.
     starts: Vec<u32>,
     groups: Vec<u32>,
+}
+
+impl Places {
+    fn new() -> Places {
+        Places {
+            starts: vec![0],
+            groups: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, groups: impl Iterator<Item = u32>) {
+        self.groups.extend(groups);
+        self.starts.push(self.groups.len() as u32);
+    }
+
+    fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    #[inline]
+    fn groups(&self, place: usize) -> &[u32] {
+        &self.groups[self.starts[place] as usize..self.starts[place + 1] as usize]
+    }
+}
+
+/// Groups by several properties.
+struct Groupings {
+    /// By class and heap, then those of class objects.
+    places: Places,
     /// Number of heaps that make a difference.
     heaps: usize,
-    /// Groups of class objects, instead of those of their class.
-    by_object: HashMap<ObjectIndex, Vec<u32>>,
+    /// Places of class objects that do not have the one of their class.
+    by_object: HashMap<ObjectIndex, usize>,
     /// Whether the objects of a class are class objects; empty if that makes no difference.
     is_class: Vec<bool>,
 }
@@ -266,13 +297,11 @@ impl Groupings {
             };
             by_heap.map(|groups| groups[at])
         };
-        let mut starts = vec![0];
-        let mut groups = Vec::new();
+        let mut places = Places::new();
         for class in 0..graph.classes().len() {
             for heap in 0..heaps {
-                groups.extend(all.iter().flat_map(|of| &of.by_class[class]));
-                groups.extend(of_heap(heap));
-                starts.push(groups.len() as u32);
+                let by_class = all.iter().flat_map(|of| &of.by_class[class]);
+                places.push(by_class.copied().chain(of_heap(heap)));
             }
         }
         let mut by_object = HashMap::new();
@@ -284,12 +313,12 @@ impl Groupings {
                     None => &of.by_class[class],
                 });
                 let heap = of_heap(heap_place(graph.heap_of(object)));
-                by_object.insert(object, groups.copied().chain(heap).collect());
+                by_object.insert(object, places.len());
+                places.push(groups.copied().chain(heap));
             }
         }
         Groupings {
-            starts,
-            groups,
+            places,
             heaps,
             is_class: match by_object.is_empty() {
                 true => Vec::new(),
@@ -299,27 +328,19 @@ impl Groupings {
         }
     }
 
-    /// Returns the group by class, if that is all that matters.
-    fn one_each(&self) -> Option<&[u32]> {
-        let is_one = self.starts.windows(2).all(|pair| pair[1] == pair[0] + 1);
-        (is_one && self.heaps == 1 && self.is_class.is_empty()).then_some(&self.groups[..])
-    }
-
-    /// Returns the groups of an object.
     #[inline]
-    fn of(&self, graph: &HeapGraph, object: ObjectIndex) -> &[u32] {
+    fn place(&self, graph: &HeapGraph, object: ObjectIndex) -> usize {
         let class = graph.class_of(object).at();
         if !self.is_class.is_empty()
             && self.is_class[class]
-            && let Some(own) = self.by_object.get(&object)
+            && let Some(&own) = self.by_object.get(&object)
         {
             return own;
         }
-        let place = match self.heaps {
+        match self.heaps {
             1 => class,
             heaps => class * heaps + heap_place(graph.heap_of(object)),
-        };
-        &self.groups[self.starts[place] as usize..self.starts[place + 1] as usize]
+        }
     }
 }
 
@@ -359,12 +380,17 @@ pub fn by_root(
             }
         };
     }
+    let mut places = Places::new();
+    for group in 0..groups.names.len() as u32 {
+        places.push(std::iter::once(group));
+    }
     let scope = ObjectScope::Reachable(dominators);
-    let of_root = |o: ObjectIndex| match &of[o.at()] {
-        &u32::MAX => &[],
-        group => std::slice::from_ref(group),
+    let place_of = |object: ObjectIndex| match of[object.at()] {
+        u32::MAX => None,
+        group => Some(group as usize),
     };
-    let mut all = sum(graph, scope, vec![groups.names], &filter, of_root);
+    let names = vec![groups.names];
+    let mut all = sum(graph, scope, names, &filter, &places, place_of);
     all.pop().unwrap_or_default()
 }
 
@@ -396,35 +422,41 @@ fn classes<T>(graph: &HeapGraph, of: impl FnMut(ClassIndex) -> T) -> Vec<T> {
         .collect()
 }
 
-/// Sums objects that the filter selects into their groups. `names` has those of each histogram.
-fn sum<'g>(
+/// Sums objects that the filter selects and that have a place into the groups of the place. `names` has
+/// the groups of each histogram.
+fn sum(
     graph: &HeapGraph,
     scope: ObjectScope<'_>,
     names: Vec<Vec<String>>,
     filter: &ObjectFilter<'_>,
-    groups_of: impl Fn(ObjectIndex) -> &'g [u32],
+    places: &Places,
+    place_of: impl Fn(ObjectIndex) -> Option<usize>,
 ) -> Vec<Histogram> {
+    // Sizes are looked up once for each object, not for each of its groups.
+    let mut of_place = vec![Sums::default(); places.len()];
     let mut sums = vec![Sums::default(); names.iter().map(Vec::len).sum()];
     let mut total = Sums::default();
+    let place_of = |object| place_of(object).filter(|_| filter.takes(object));
     let mut take = |object: ObjectIndex| {
         total.add(graph, object);
-        if filter.takes(object) {
-            for &group in groups_of(object) {
-                sums[group as usize].add(graph, object);
-            }
+        if let Some(place) = place_of(object) {
+            of_place[place].add(graph, object);
         }
     };
     match scope {
         ObjectScope::Reachable(dominators) => {
-            let own = |sums: &mut Sums, object| sums.add(graph, object);
-            retain(dominators, filter, &mut sums, &groups_of, own);
+            retain(dominators, places, &mut sums, |object| {
+                let place = place_of(object)?;
+                of_place[place].add(graph, object);
+                Some(place)
+            });
             total = Sums::of_reachable(dominators);
         }
         ObjectScope::All(dominators) => {
             for object in graph.objects().filter(|&o| !graph.is_placeholder(o)) {
                 take(object);
             }
-            retain(dominators, filter, &mut sums, &groups_of, |_, _| {});
+            retain(dominators, places, &mut sums, place_of);
             total.retained = dominators.total();
         }
         ObjectScope::Everything => {
@@ -439,6 +471,14 @@ fn sum<'g>(
             }
         }
     }
+    for (place, of_place) in of_place.iter().enumerate() {
+        for &group in places.groups(place) {
+            let sums = &mut sums[group as usize];
+            sums.count += of_place.count;
+            sums.shallow_bytes = sums.shallow_bytes.saturating_add(of_place.shallow_bytes);
+            sums.native_bytes = sums.native_bytes.saturating_add(of_place.native_bytes);
+        }
+    }
     let mut sums = sums.into_iter();
     let histogram = |names: Vec<String>| {
         let rows = names.into_iter().zip(sums.by_ref());
@@ -451,23 +491,21 @@ fn sum<'g>(
     names.into_iter().map(histogram).collect()
 }
 
-/// Adds the retained size of each group, and by `own` what else is summed of an object.
-fn retain<'g>(
+/// Adds the retained size of each group of objects that have a place.
+fn retain(
     dominators: &Dominators,
-    filter: &ObjectFilter<'_>,
+    places: &Places,
     sums: &mut [Sums],
-    groups_of: impl Fn(ObjectIndex) -> &'g [u32],
-    own: impl Fn(&mut Sums, ObjectIndex),
+    mut place_of: impl FnMut(ObjectIndex) -> Option<usize>,
 ) {
     // By group, end of the last subtree whose top is in the group.
     let mut ends = vec![0usize; sums.len()];
     for (at, (object, retained)) in dominators.iter().enumerate() {
-        if !filter.takes(object) {
+        let Some(place) = place_of(object) else {
             continue;
-        }
-        for &group in groups_of(object) {
+        };
+        for &group in places.groups(place) {
             let group = group as usize;
-            own(&mut sums[group], object);
             if at >= ends[group] {
                 ends[group] = at + retained.count as usize;
                 sums[group].retained.add(retained);
