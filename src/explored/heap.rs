@@ -84,8 +84,6 @@ impl ExploredHeap {
     pub(crate) fn of(heap: JavaHeap, shows_contents: bool, before: Option<Half>) -> ExploredHeap {
         let explored = ExploredHeap::default();
         let (explorer, _) = explored.begin(heap, shows_contents);
-        // Alone, because nothing else needs as much memory on the way.
-        explorer.dominators();
         let findings = || {
             explorer.build_tables();
             explored.waste();
