@@ -97,6 +97,28 @@ pub fn both<A: Send, B>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> 
     })
 }
 
+/// Buffers for reuse by several threads. Some allocators get each large buffer from the system and give
+/// it back, which takes as long as filling it.
+pub struct Pool<T>(Mutex<Vec<T>>);
+
+impl<T> Default for Pool<T> {
+    fn default() -> Pool<T> {
+        Pool(Mutex::default())
+    }
+}
+
+impl<T> Pool<T> {
+    /// Returns a buffer as it was put back, if there is one.
+    pub fn take(&self) -> Option<T> {
+        lock(&self.0).pop()
+    }
+
+    /// Puts back a buffer.
+    pub fn put(&self, used: T) {
+        lock(&self.0).push(used);
+    }
+}
+
 /// Parts that are made before they are used.
 const AHEAD: usize = 2;
 

@@ -4,6 +4,7 @@ use super::super::label;
 use super::{ClassTree, Merge, Node, NodeIndex};
 use heaptap_model::error::for_thread;
 use heaptap_model::heap_graph::{Class, HeapGraph, HeapKind, ObjectIndex, ObjectSet, RootKind};
+use heaptap_model::parallel::Pool;
 use heaptap_model::profile::index::{FastHash, Index, Seed};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -66,9 +67,9 @@ impl Names {
 const TOP: u32 = u32::MAX;
 
 /// Objects that are handed over together.
-const BATCH: usize = 1024;
+const BATCH: usize = 4096;
 /// Batches that wait for the builder.
-const WAITING: usize = 16;
+const WAITING: usize = 4;
 
 /// The facts about an object that decide its node and add to its sums. Their columns are in the
 /// order of IDs, so reading them waits for memory, and another thread does that.
@@ -105,22 +106,27 @@ pub(super) fn tree<T>(
         heap: graph.heap_of(object),
         shallow_bytes: graph.shallow_bytes(object),
     };
+    let batches = Pool::default();
     let (nodes, walked) = std::thread::scope(|scope| {
         let (sender, receiver) = sync_channel::<Vec<Facts>>(WAITING);
-        let building = scope.spawn(for_thread(move || {
+        let building = scope.spawn(for_thread(|| {
             let mut building = Building::new(graph, merge);
-            for facts in receiver.iter().flatten() {
-                building.add(&facts);
+            for mut batch in receiver {
+                batch.drain(..).for_each(|facts| building.add(&facts));
+                batches.put(batch);
             }
             building.finish()
         }));
-        let mut batch = Vec::with_capacity(BATCH);
+        let next = || {
+            let used = batches.take();
+            used.unwrap_or_else(|| Vec::with_capacity(BATCH))
+        };
+        let mut batch = next();
         let walked = walk(&mut |object, parent| {
             batch.push(facts_of(object, parent));
             if batch.len() == BATCH {
-                let full = std::mem::replace(&mut batch, Vec::with_capacity(BATCH));
                 // It has no receiver only if the builder panicked, which `join` reports.
-                let _ = sender.send(full);
+                let _ = sender.send(std::mem::replace(&mut batch, next()));
             }
         });
         let _ = sender.send(batch);

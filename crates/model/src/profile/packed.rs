@@ -37,6 +37,12 @@ pub struct Unnumbered {
 }
 
 impl Unnumbered {
+    /// Removes the stacks and keeps their memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.stacks.clear();
+    }
+
     /// Adds a stack, given by its frames.
     pub fn push(&mut self, frames: impl IntoIterator<Item = u32>) {
         for frame in frames {

@@ -12,10 +12,9 @@ use heaptap_model::heap_graph::{
     Class, ClassIndex, DumpFacts, HeapGraph, HeapKind, Ids, IdsBuilder, ObjectId, ObjectIndex,
     ReferenceKind, Referent, Root, RootKind,
 };
-use heaptap_model::parallel;
+use heaptap_model::parallel::{self, Pool};
 use heaptap_model::units::Allowance;
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 
 /// A `HeapGraph` of a dump.
 pub(super) struct Message {
@@ -36,7 +35,7 @@ pub(super) fn decode(chains: Vec<Vec<Message>>) -> HeapGraph {
     let mut tables = Vec::with_capacity(chains.len());
     let mut shapes = ShapeIndex::default();
     let mut first_class = 0;
-    let spare = Mutex::default();
+    let spare = Pool::default();
     for (number, chain) in chains.iter().enumerate() {
         let mut reading = Reading {
             chain: number as u32,
@@ -59,8 +58,7 @@ pub(super) fn decode(chains: Vec<Vec<Message>>) -> HeapGraph {
             read,
             |(at, message, mut objects)| {
                 reading.message(at, message, &mut objects);
-                let mut spare = parallel::lock(&spare);
-                spare.push(objects.into_entries());
+                spare.put(objects.into_entries());
                 true
             },
         );
@@ -86,8 +84,8 @@ pub(super) fn decode(chains: Vec<Vec<Message>>) -> HeapGraph {
 }
 
 /// Reads the objects of a message, if they belong to the dump, into one of the spare vectors.
-fn objects_of<'a>(message: &'a Message, spare: &Mutex<Vec<Vec<Option<Entry>>>>) -> Objects<'a> {
-    let entries = parallel::lock(spare).pop();
+fn objects_of<'a>(message: &'a Message, spare: &Pool<Vec<Option<Entry>>>) -> Objects<'a> {
+    let entries = spare.take();
     let bytes: &[u8] = match message.foreign {
         true => &[],
         false => &message.bytes,

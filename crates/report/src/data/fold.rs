@@ -26,7 +26,7 @@ use super::header::Folded;
 use attempt::{FoldAttempt, HASH_STRIDE};
 use goals::{Detail, Goals, Targets};
 use heaptap_analyze::native::sampled::SmallSamples;
-use heaptap_model::parallel;
+use heaptap_model::parallel::{self, Pool};
 use heaptap_model::profile::index::{FastHash, Seed};
 use heaptap_model::profile::packed::{self, PackedStacks};
 use heaptap_model::stacks::{
@@ -249,13 +249,15 @@ impl<'a> Sums<'a> {
         let parts = (0..rows)
             .step_by(ROWS)
             .map(|start| start..rows.min(start + ROWS));
+        let buffers = Pool::default();
         let read = |_: &mut (), rows: Range<usize>| {
-            let held = rows.clone().filter_map(|row| {
+            let (mut held, mut values): (Vec<_>, Vec<_>) = buffers.take().unwrap_or_default();
+            held.clear();
+            values.clear();
+            held.extend(rows.filter_map(|row| {
                 let (target, is_kept) = targets.of(dump.values.nodes[row])?;
                 Some((row, places[target.0 as usize] as usize, is_kept))
-            });
-            let held: Vec<(usize, usize, bool)> = held.collect();
-            let mut values = Vec::with_capacity(held.len() * width);
+            }));
             for &(row, ..) in &held {
                 values.extend(columns.iter().map(|column| column[row]));
                 values.extend(small.iter().map(|(_, small)| small.at(row)));
@@ -283,6 +285,7 @@ impl<'a> Sums<'a> {
                         }
                     }
                 }
+                buffers.put((held, values));
                 true
             },
         );

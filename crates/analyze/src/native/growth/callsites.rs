@@ -3,8 +3,8 @@
 use super::super::own::OwnFrames;
 use super::super::shown::Shown;
 use super::HeapSeries;
-use heaptap_model::parallel;
-use heaptap_model::profile::packed::{self, PackedStacks};
+use heaptap_model::parallel::{self, Pool};
+use heaptap_model::profile::packed::{self, PackedStacks, Unnumbered};
 use heaptap_model::stacks::{FrameId, NodeId, StackTable};
 
 /// Callsites that are packed while others get their numbers.
@@ -46,8 +46,10 @@ impl Callsites {
             (!part.is_empty()).then_some(part)
         });
         let empty = stacks.unnumbered();
+        let buffers = Pool::default();
         let pack = |frames: &mut Vec<FrameId>, mut nodes: Vec<NodeId>| {
-            let mut packed = empty.clone();
+            let mut packed: Unnumbered = buffers.take().unwrap_or_else(|| empty.clone());
+            packed.clear();
             nodes.retain(|node| {
                 frames.clear();
                 let is_shown = shown.frames_of(*node, frames);
@@ -65,6 +67,7 @@ impl Callsites {
                     places[node.0 as usize] = id;
                 }
             });
+            buffers.put(packed);
             true
         });
         stacks.seal();

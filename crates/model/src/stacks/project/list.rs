@@ -2,7 +2,7 @@
 //! represents.
 
 use super::{NODES, Projector};
-use crate::parallel;
+use crate::parallel::{self, Pool};
 use crate::profile::interned::span;
 use crate::profile::packed::{self, Unnumbered};
 use crate::profile::{self, CallsiteId};
@@ -53,9 +53,12 @@ impl Projector<'_> {
         let mut nodes = std::mem::take(&mut self.nodes);
         let mut parts = new.chunks(PART);
         let empty = list.unnumbered();
+        let buffers = Pool::default();
         let pack = || {
             let part = parts.next()?;
-            Some((part, self.pack(part, empty.clone())))
+            let mut stacks: Unnumbered = buffers.take().unwrap_or_else(|| empty.clone());
+            stacks.clear();
+            Some((part, self.pack(part, stacks)))
         };
         parallel::pipe(pack, |(part, packed)| {
             let mut callsites = part.iter();
@@ -64,6 +67,7 @@ impl Projector<'_> {
                     nodes[callsite.0 as usize] = NodeId(id);
                 }
             });
+            buffers.put(packed);
             true
         });
         self.nodes = nodes;

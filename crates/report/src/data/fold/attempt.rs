@@ -6,7 +6,7 @@ use super::goals::{Detail, Goals, Short};
 use super::kept::Kept;
 use super::omitted::{Omitted, Walk};
 use super::weights::Weights;
-use heaptap_model::parallel;
+use heaptap_model::parallel::{self, Pool};
 use heaptap_model::profile::index::FastHash;
 use heaptap_model::profile::packed::PackedStacks;
 use heaptap_model::stacks::{Frame, StackTable};
@@ -91,8 +91,16 @@ impl FoldAttempt<'_> {
         };
     }
 
-    fn read(&self, walk: &mut Walk, callers: &[(u32, u32)], stacks: &[u32]) -> Batch {
-        let mut batch = Batch::default();
+    /// Reads stacks into a used batch.
+    fn read(
+        &self,
+        walk: &mut Walk,
+        callers: &[(u32, u32)],
+        stacks: &[u32],
+        mut batch: Batch,
+    ) -> Batch {
+        batch.stacks.clear();
+        batch.frames.clear();
         let frames = &mut batch.frames;
         // Stacks are anywhere in memory, so they are read ahead, step by step.
         for stacks in stacks.chunks(BATCH) {
@@ -143,11 +151,19 @@ impl FoldAttempt<'_> {
         stacks: &[u32],
         mut visit: impl FnMut(&Batch) -> bool,
     ) -> bool {
+        let batches = Pool::default();
         parallel::in_order(
             stacks.chunks(STACKS),
             || self.walk.clone(),
-            |walk, stacks| self.read(walk, callers, stacks),
-            |batch| visit(&batch),
+            |walk, stacks| {
+                let used = batches.take().unwrap_or_default();
+                self.read(walk, callers, stacks, used)
+            },
+            |batch| {
+                let goes_on = visit(&batch);
+                batches.put(batch);
+                goes_on
+            },
         )
     }
 
