@@ -150,14 +150,11 @@ function rooms(title: string, of: Room[], wasted: number | null): HTMLElement | 
   return limited(wasted === null ? `${title}, a part of the collections above` : `${title}: ${bytes(wasted)} wasted`, ["Object", "Referrer", "Used", "Capacity", "Wasted"], rows, of, wasted, [1, 2]);
 }
 
-/** Maximum number of rows that the server sends of a list. */
-const MAX_ROWS = 50;
-
 /** Returns a table of the rows that waste most, with a note about the others. */
 function limited(title: string, heads: string[], rows: (Node | string)[][], of: { wasted_bytes: number }[], wasted: number | null, minor: number[]): HTMLElement | null {
   const made = plain(title, heads, rows, 2, minor);
   const listed = of.reduce((sum, row) => sum + row.wasted_bytes, 0);
   if (made && wasted !== null && listed < wasted) put(made, h("p", { class: "soft" }, `The others waste ${bytes(wasted - listed)} and are not shown.`));
-  else if (made && wasted === null && of.length >= MAX_ROWS) put(made, h("p", { class: "soft" }, `At most ${MAX_ROWS} are shown.`));
+  else if (made && wasted === null && of.length > 1) put(made, h("p", { class: "soft" }, `The ${of.length} that waste most are shown.`));
   return made;
 }
