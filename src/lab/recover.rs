@@ -124,7 +124,7 @@ pub(super) async fn collect(device: &Device, store: &Store, folder: &Path) -> Re
         )
         .await;
         // A trigger waited for an error that did not come; nothing was recorded.
-        let stopped = stopped.map(drop);
+        let stopped = stopped.and_then(|stopped| Ok(stopped.forget()?));
         let stopped = stopped.or_else(|failure| match failure.kind {
             "no-out-of-memory" => Ok(()),
             _ => Err(failure),

@@ -280,7 +280,9 @@ impl Runs<'_> {
         taken::take(progress, run, figures, bench.tell);
         progress.write(&request.folder)?;
         // Only now is the session forgotten.
-        drop(over.finished);
+        if let Some(mut finished) = over.finished {
+            finished.journal.forget()?;
+        }
         Ok(over.interrupted)
     }
 

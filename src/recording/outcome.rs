@@ -63,8 +63,9 @@ pub struct Finished {
     pub journal: LastJournal,
 }
 
-/// Journal of a finished recording, kept while a page is written into its directory: if heaptap is
-/// killed meanwhile, `collect` can clean up the session. Forgotten when dropped.
+/// Journal of a finished recording, kept while a page is written into its directory, or while its
+/// dumps are merged with others. Only [`LastJournal::forget`] removes it: after a kill, an error or a
+/// cancelled future, `stop` goes on.
 #[derive(Default)]
 pub struct LastJournal(Option<Session>);
 
@@ -107,12 +108,5 @@ impl LastJournal {
     /// Returns an error if the journal cannot be removed.
     pub fn forget(&mut self) -> Result<(), SessionError> {
         self.0.take().map_or(Ok(()), Session::forget)
-    }
-}
-
-impl Drop for LastJournal {
-    fn drop(&mut self) {
-        // The recording is complete; `status` still lists it, and `collect` removes it.
-        let _ = self.forget();
     }
 }

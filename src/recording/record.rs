@@ -29,7 +29,7 @@ pub async fn record(
     let mut first: Option<PathBuf> = None;
     let mut number = 1;
     loop {
-        let recorded = match record_once(
+        let mut recorded = match record_once(
             device,
             store,
             &options,
@@ -48,7 +48,7 @@ pub async fn record(
             }
             Err(failure) => return Err(failure),
         };
-        let Recorded::Finished(finished) = &recorded else {
+        let Recorded::Finished(finished) = &mut recorded else {
             return Ok(recorded);
         };
         let overran = finished.manifest.has_overrun();
@@ -61,6 +61,7 @@ pub async fn record(
         spec.interval_bytes = spec.interval_bytes.saturating_mul(4);
         let interval_bytes = spec.interval_bytes;
         // The results of this attempt are kept.
+        finished.journal.forget()?;
         attempt += 1;
         number += 1;
         let first = first.get_or_insert_with(|| finished.output.clone());

@@ -139,6 +139,19 @@ pub enum Stopped {
     },
 }
 
+impl Stopped {
+    /// Forgets the session of a finished recording, for callers without a page.
+    ///
+    /// # Errors
+    /// Returns an error if its journal cannot be removed.
+    pub fn forget(self) -> Result<(), SessionError> {
+        match self {
+            Stopped::Finished(mut finished) => finished.journal.forget(),
+            Stopped::LeftToRecorder { .. } => Ok(()),
+        }
+    }
+}
+
 /// Stops a session and collects it. If another heaptap follows it, that one collects it, and this
 /// function waits for it.
 ///

@@ -50,6 +50,12 @@ pub(crate) async fn leave(
     finished: &mut Finished,
 ) -> Option<PathBuf> {
     let page = leave_page(ctx, args, finished).await;
+    end_session(ctx, finished);
+    page
+}
+
+/// Removes the journal of a finished recording.
+pub(crate) fn end_session(ctx: &Context, finished: &mut Finished) {
     if let Err(error) = finished.journal.forget() {
         let help = format!(
             "run `heaptap stop {}` to remove its session",
@@ -60,7 +66,6 @@ pub(crate) async fn leave(
             Some(&help),
         );
     }
-    page
 }
 
 async fn leave_page(ctx: &Context, args: NoReportArgs, finished: &mut Finished) -> Option<PathBuf> {

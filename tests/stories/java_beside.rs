@@ -241,6 +241,52 @@ fn a_java_heap_that_a_second_interruption_leaves_on_the_device_is_reported_with_
     let why = missed["why"].as_str().expect("a reason");
     assert!(why.contains(&command), "{why}");
     lab.expect(0, &["stop", id]);
-    assert!(lab.work().join("out/java/01-end/raw-trace").is_file());
+    assert_merged(&lab, Value::Null);
+    assert_eq!(lab.manifest("out")["warnings"], serde_json::json!([]));
+}
+
+/// Checks that all Java heaps are in the recording, the last one with that label.
+fn assert_merged(lab: &Lab, label: Value) {
+    let java = lab.manifest("out/java");
+    let last = java["dumps"].as_array().and_then(|dumps| dumps.last());
+    assert_eq!(last.expect("a dump")["label"]["name"], label, "{java:#}");
+    let companion = &lab.manifest("out")["companion"];
+    assert_eq!(companion["missed"], serde_json::json!([]), "{companion:#}");
+    let file = companion["files"][0]["file"].as_str().expect("a file");
+    assert!(lab.work().join("out").join(file).is_file(), "{companion:#}");
+    let inside = std::fs::read_dir(lab.work().join("out/java")).unwrap();
+    let folders = inside.filter(|item| item.as_ref().unwrap().path().is_dir());
+    assert_eq!(folders.count(), 0);
     lab.assert_tidy("out");
+}
+
+#[test]
+fn a_java_heap_that_cannot_be_merged_stays_and_stop_merges_it() {
+    let lab = Lab::new(FAST);
+    let with = ["--with", "java", "--json-lines"];
+    let mut running = lab.start(&[&["record", "-n", APP, "-o", "out"][..], &with].concat());
+    running.until_recorded();
+    // The trace of all labels cannot be written.
+    let obstacle = lab.work().join("out/java/raw-trace");
+    let gate = lab
+        .phone
+        .faults()
+        .close_gate(&["RECV:/data/misc/perfetto-traces"]);
+    lab.expect(0, &["snapshot", "--label", "here"]);
+    assert!(gate.is_reached_within(LIMIT), "no Java heap at the label");
+    std::fs::create_dir(&obstacle).unwrap();
+    drop(gate);
+    let captured = running.until("captured");
+    let status = lab.expect(0, &["status", "--json"]).json();
+    let sessions = status["sessions"].as_array().unwrap();
+    let id = sessions.last().unwrap()["session"].as_str().expect("an ID");
+    let why = captured["missed"][0].to_string();
+    assert!(why.contains(&format!("`heaptap stop {id}`")), "{captured}");
+    // While the recording goes on, it stays for it.
+    lab.expect(0, &["stop", id]);
+    std::fs::remove_dir(&obstacle).unwrap();
+    running.signal("INT");
+    assert_eq!(running.end().code(), Some(0));
+    lab.expect(0, &["stop", id]);
+    assert_merged(&lab, "here".into());
 }

@@ -173,8 +173,9 @@ async fn show(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
                     progress::finished(ctx, &finished, page.as_deref(), progress::Asked::Demo)
                 }
             };
-            dump_java(ctx, device, &store, &java, &options.names).await?;
+            let dumped = dump_java(ctx, device, &store, &java, &options.names).await;
             let page = page::leave(ctx, args.leave, &mut finished).await;
+            dumped?;
             if !ctx.console.is_json() {
                 let folder = near(&finished.output);
                 say_written(ctx, folder, &finished.manifest, page.is_some());

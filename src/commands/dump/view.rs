@@ -23,6 +23,7 @@ use crate::recording::heap_files::{self, HeapFileOptions};
 use crate::recording::options::RecordOptions;
 use crate::recording::outcome::Recorded;
 use crate::session::{SessionError, SessionId, Store};
+use crate::views::page;
 use crate::views::progress::{self, Show};
 
 /// Default time limit. An app that first collects garbage and runs finalizers takes long.
@@ -148,12 +149,11 @@ fn show_recorded(ctx: &Context, recorded: Recorded) -> Result<Outcome, Failure> 
             detached(ctx, &session, &output);
             Ok(Outcome::Done)
         }
-        Recorded::Finished(finished) => Ok(progress::finished(
-            ctx,
-            &finished,
-            None,
-            progress::Asked::NoNames,
-        )),
+        Recorded::Finished(mut finished) => {
+            page::end_session(ctx, &mut finished);
+            let asked = progress::Asked::NoNames;
+            Ok(progress::finished(ctx, &finished, None, asked))
+        }
     }
 }
 

@@ -87,7 +87,7 @@ impl Hands<'_> {
                 recorded = &mut recording => recorded,
                 () = ends.wait() => {
                     let _ = ask.send(Control::Stop);
-                    let _ = recording.await;
+                    let _ = recording.await.and_then(finished);
                     return Err(interrupted());
                 }
             }

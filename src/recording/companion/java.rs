@@ -21,7 +21,7 @@ use crate::device::Device;
 use crate::eligibility::{Assessment, DeviceFacts, Scope};
 use crate::error::Failure;
 use crate::export::pprof::PprofOptions;
-use crate::folder::{RAW_TRACE, SYMBOLIZED_TRACE};
+use crate::folder::{self, RAW_TRACE, SYMBOLIZED_TRACE};
 use crate::heaps::java::FOLDER;
 use crate::naming::names::NameOptions;
 use crate::naming::packet_files::{DEOBFUSCATION, PacketFiles, SYMBOLS, join_maps};
@@ -96,18 +96,51 @@ impl Heaps {
         }
     }
 
-    /// Returns the advice that fetches what a session into `output` left on the device, if it left
-    /// something. A phone that ends with this command keeps nothing.
+    /// Returns the advice that adds what a session into `output` left on the device or on the host,
+    /// if it left something. A phone that ends with this command keeps nothing.
     pub(super) fn left_advice(&self, output: &Path) -> Option<String> {
         let (all, _) = self.store.list().ok()?;
         let left = all.into_iter().find(|one| one.header.output == output);
         let id = left.filter(|left| !left.in_process)?.header.id;
-        Some(format!("run `heaptap stop {id}` to fetch it"))
+        Some(format!("run `heaptap stop {id}` to add it"))
     }
 }
 
-/// Captures the heaps.
-pub(super) async fn capture(at: &At, heaps: &Arc<Heaps>) -> Result<(), NotTaken> {
+/// Finished heaps of a label, in a directory of their own.
+pub(super) struct Separate {
+    at: At,
+    heaps: Arc<Heaps>,
+    finished: Finished,
+}
+
+impl Separate {
+    /// Merges them with those of the other labels. A second stop request does not end this: it is
+    /// short, and the recording would be finished meanwhile.
+    pub(super) async fn merge(self) -> Result<(), String> {
+        let Separate {
+            at,
+            heaps,
+            mut finished,
+        } = self;
+        let output = finished.output.clone();
+        let joining = Arc::clone(&heaps);
+        let merging = tokio::task::spawn_blocking(move || {
+            let mut summed = lock(&joining.summed);
+            put(&at, &mut finished, &mut summed)
+        });
+        let interrupted = "merging it with the other dumps was interrupted";
+        let merged = merging
+            .await
+            .unwrap_or_else(|_| Err(interrupted.to_owned()));
+        merged.map_err(|why| match heaps.left_advice(&output) {
+            Some(advice) => format!("{why}; {advice}"),
+            None => why,
+        })
+    }
+}
+
+/// Captures the heaps, into a directory of their own.
+pub(super) async fn capture(at: &At, heaps: &Arc<Heaps>) -> Result<Separate, NotTaken> {
     let folder = at.folder.join(FOLDER);
     unless_link(&folder)?;
     // It contains the heaps of all labels, or it belongs to something else.
@@ -134,7 +167,7 @@ pub(super) async fn capture(at: &At, heaps: &Arc<Heaps>) -> Result<(), NotTaken>
             at.ours("java-dump", *pid, from_ns, now.boot_ns);
         }
     }
-    let finished = match recorded {
+    let mut finished = match recorded {
         Ok(Recorded::Finished(finished)) => *finished,
         Ok(Recorded::Detached { .. }) => return Err(because("its recording was left running")),
         Err(failure) => {
@@ -151,6 +184,8 @@ pub(super) async fn capture(at: &At, heaps: &Arc<Heaps>) -> Result<(), NotTaken>
         }
     };
     if finished.manifest.dumps.java.is_empty() {
+        // There is nothing to merge; if it stays, `stop` ends it.
+        let _ = finished.journal.forget();
         let why = finished
             .manifest
             .warnings
@@ -160,20 +195,16 @@ pub(super) async fn capture(at: &At, heaps: &Arc<Heaps>) -> Result<(), NotTaken>
             &why.unwrap_or_else(|| "the device sent no heap".to_owned()),
         ));
     }
-    let (at, heaps) = (at.clone(), Arc::clone(heaps));
-    let putting = move || {
-        let mut summed = lock(&heaps.summed);
-        put(&at, finished, &mut summed)
-    };
-    match tokio::task::spawn_blocking(putting).await {
-        Ok(put) => put.map_err(|why| because(&why)),
-        Err(_) => Err(because("merging it with the other dumps was interrupted")),
-    }
+    Ok(Separate {
+        at: at.clone(),
+        heaps: Arc::clone(heaps),
+        finished,
+    })
 }
 
 /// Merges a finished dump with those of the other labels, and records it. Blocks. If that fails,
-/// returns the reason and leaves the dump separate.
-pub(super) fn put(at: &At, finished: Finished, summed: &mut Summed) -> Result<(), String> {
+/// returns the reason, and leaves the dump separate and its session for `stop`.
+pub(super) fn put(at: &At, finished: &mut Finished, summed: &mut Summed) -> Result<(), String> {
     let moment = Moment {
         label: at.label.clone(),
         asked_ns: at.boot_ns,
@@ -207,13 +238,13 @@ struct Moment {
 /// interrupted merge.
 fn join(
     folder: &Path,
-    mut finished: Finished,
+    finished: &mut Finished,
     moment: &Moment,
     summed: &mut Summed,
 ) -> io::Result<Vec<JavaDump>> {
     unless_link(folder)?;
     let from = finished.output.clone();
-    let new = finished.manifest;
+    let new = finished.manifest.clone();
     let mut all = match Manifest::read(folder) {
         Ok(manifest) => manifest,
         Err(_) if !folder.join(manifest::FILE_NAME).exists() => Manifest {
@@ -308,18 +339,23 @@ fn join(
         all.outcome.exit_code = new.outcome.exit_code;
     }
     all.write(folder).map_err(io::Error::other)?;
+    folder::sync(folder)?;
     finished.journal.forget().map_err(io::Error::other)?;
     remove_merged(&from, &profiles);
     Ok(added)
 }
 
-/// Copies a file. Replaces one that a failed merge left.
+/// Copies a complete and synced file. Replaces one that a failed merge left.
 fn copy_over(from: &Path, goal: &Path) -> io::Result<()> {
     let _ = std::fs::remove_file(goal);
     // Not every file system has hard links.
     match std::fs::hard_link(from, goal) {
         Ok(()) => Ok(()),
-        Err(_) => std::fs::copy(from, goal).map(|_| ()),
+        Err(_) => {
+            let mut copy = File::create_new(goal)?;
+            io::copy(&mut File::open(from)?, &mut copy)?;
+            copy.sync_all()
+        }
     }
 }
 

@@ -7,14 +7,16 @@ use std::path::{Path, PathBuf};
 
 use super::at_label::At;
 use super::file::TimelineFile;
-use super::summary::FoundTimeline;
+use super::summary::{FoundTimeline, section, warnings};
 use super::{java, logcat};
 use crate::device::Device;
 use crate::folder;
 use crate::heaps::java::FOLDER;
 use crate::observe::OurWindows;
 use crate::patience;
+use crate::recording::companion_options::Source;
 use crate::recording::outcome::Finished;
+use crate::results::manifest::{Companions, Manifest, Warning};
 use crate::results::output::is_below;
 use crate::session::{SessionId, SessionState, Store, part_prefix};
 use crate::timeline::{self, Observation};
@@ -39,24 +41,76 @@ pub(crate) fn part_output(part: &SessionState, whole: &SessionState) -> PathBuf 
 }
 
 /// Merges a finished part as its recorder would have done. Blocks. If that fails, returns the
-/// reason and leaves the part separate.
-pub(crate) fn join(device: &Device, whole: &SessionState, part: Finished) -> Result<(), String> {
-    let folder = &whole.header.output;
+/// reason, and leaves the part separate and its session for `stop`.
+pub(crate) fn join(
+    device: &Device,
+    whole: &SessionState,
+    part: &mut Finished,
+) -> Result<(), String> {
+    let labels = whole.labels.iter();
+    let labels = labels.map(|label| (label.label.clone(), label.boot_ns));
+    put(device, &whole.header.output, labels, part)
+}
+
+/// Merges a part whose recording is finished, and lists it there. Blocks. Other dumps stay as they
+/// are. If that fails, returns the reason as [`join`] does.
+pub(crate) fn join_finished(device: &Device, part: &mut Finished) -> Result<(), String> {
+    let folder = part.output.parent().unwrap_or(Path::new("")).to_owned();
+    let Some(recording) = folder.parent().filter(|_| folder.ends_with(FOLDER)) else {
+        return Ok(());
+    };
+    let Ok(mut manifest) = Manifest::read(recording) else {
+        return Ok(());
+    };
+    let Some(known) = manifest.companion.take() else {
+        return Ok(());
+    };
+    let labels = manifest.labels.iter();
+    let labels = labels.map(|label| (label.name.clone(), label.requested_ns));
+    put(device, recording, labels, part)?;
+    part.output.clone_from(&folder);
+    let text = |error: &dyn std::fmt::Display| error.to_string();
+    part.manifest = Manifest::read(&part.output).map_err(|error| text(&error))?;
+    java::put_names(recording).map_err(|error| text(&error))?;
+    let is_asked = |source: &Source| known.with.iter().any(|word| word == source.word());
+    let asked = Source::ALL.into_iter().filter(is_asked).collect();
+    let all = section(recording, asked).map(|all| Companions {
+        collections: known.collections,
+        ..all
+    });
+    let is_kept = |warning: &Warning| !warning.kind.starts_with("companion-");
+    manifest.warnings.retain(is_kept);
+    manifest.warnings.extend(all.iter().flat_map(warnings));
+    manifest.companion = all;
+    manifest
+        .write(recording)
+        .map(|_| ())
+        .map_err(|error| text(&error))
+}
+
+/// Merges a part into the recording in `folder` that has these labels.
+fn put(
+    device: &Device,
+    folder: &Path,
+    mut labels: impl Iterator<Item = (String, u64)>,
+    part: &mut Finished,
+) -> Result<(), String> {
     let name = part.output.file_name().unwrap_or_default();
     // `02-after-login`: labels are identified by their position.
     let name = name.to_string_lossy();
     let number = name.split('-').next().and_then(|n| n.parse::<u32>().ok());
     let number = number.ok_or_else(|| "its directory was renamed".to_owned())?;
-    let label = (number as usize)
-        .checked_sub(1)
-        .and_then(|place| whole.labels.get(place));
+    let place = (number as usize).checked_sub(1);
+    let (label, boot_ns) = place
+        .and_then(|place| labels.nth(place))
+        .unwrap_or_default();
     let timeline = TimelineFile::open(folder).map_err(|error| error.to_string())?;
     let at = At {
         device: device.clone(),
-        folder: folder.clone(),
+        folder: folder.to_owned(),
         number,
-        label: label.map_or_else(String::new, |label| label.label.clone()),
-        boot_ns: label.map_or(0, |label| label.boot_ns),
+        label,
+        boot_ns,
         processes: Vec::new(),
         timeline,
         windows: OurWindows::default(),

@@ -39,12 +39,14 @@ use self::allocations::Tracking;
 use self::at_label::{At, NotTaken};
 pub(super) use self::collections::write as write_collections;
 pub use self::file::TimelineFile;
-use self::java::Heaps;
 pub(super) use self::java::{
     DumpHeaps, HeapsAtLabel, impossible as java_impossible, put_names as put_java_names,
 };
+use self::java::{Heaps, Separate};
 pub(crate) use self::leftovers::is_part_of;
-pub(super) use self::leftovers::{join as join_part, move_along, part_output, parts_of};
+pub(super) use self::leftovers::{
+    join as join_part, join_finished, move_along, part_output, parts_of,
+};
 pub(super) use self::summary::{section, warnings};
 pub(super) use self::unobserved::complete;
 pub(crate) use self::watching::Shares;
@@ -386,8 +388,12 @@ impl Taker {
             if !companions.has(source) {
                 continue;
             }
-            let captured = self.given_up.until(self.take(source)).await;
-            match captured.unwrap_or_else(|| Err((None, self.stopped(source, label)))) {
+            let captured = match self.given_up.until(self.take(source)).await {
+                Some(Ok(Some(separate))) => separate.merge().await.map_err(|why| (None, why)),
+                Some(captured) => captured.map(|_| ()),
+                None => Err((None, self.stopped(source, label))),
+            };
+            match captured {
                 Ok(()) => taken.push(source),
                 Err((reason, why)) => {
                     self.timeline.see(
@@ -427,11 +433,15 @@ impl Taker {
         }
     }
 
-    /// Captures `source`, waiting for a disconnected device. Returns the reason if it fails.
-    async fn take(&self, source: Source) -> Result<(), (Option<MissedReason>, String)> {
+    /// Captures `source`, waiting for a disconnected device. Returns the reason if it fails, and Java
+    /// heaps that are still to be merged.
+    async fn take(
+        &self,
+        source: Source,
+    ) -> Result<Option<Separate>, (Option<MissedReason>, String)> {
         loop {
             match self.try_to_take(source).await {
-                Ok(()) => return Ok(()),
+                Ok(captured) => return Ok(captured),
                 Err(NotTaken::Because(why)) => return Err((None, why)),
                 Err(NotTaken::NoTarget) => {
                     let reason = MissedReason::NoTarget;
@@ -452,7 +462,7 @@ impl Taker {
         }
     }
 
-    async fn try_to_take(&self, source: Source) -> Result<(), NotTaken> {
+    async fn try_to_take(&self, source: Source) -> Result<Option<Separate>, NotTaken> {
         let processes = session::matching_processes(&self.device, &self.session_state).await?;
         if processes.is_empty() {
             return Err(NotTaken::NoTarget);
@@ -472,14 +482,16 @@ impl Taker {
             windows: self.windows.clone(),
         };
         match source {
-            Source::Java => java::capture(&at, &self.heaps).await,
-            Source::Smaps => smaps::capture(&at).await,
-            Source::Meminfo => meminfo::capture(&at).await,
-            Source::Allocations => match &self.tracking {
-                Some(tracking) => tracking.capture(&at).await,
-                None => Ok(()),
-            },
-            Source::Gc => Ok(()),
+            Source::Java => return java::capture(&at, &self.heaps).await.map(Some),
+            Source::Smaps => smaps::capture(&at).await?,
+            Source::Meminfo => meminfo::capture(&at).await?,
+            Source::Allocations => {
+                if let Some(tracking) = &self.tracking {
+                    tracking.capture(&at).await?;
+                }
+            }
+            Source::Gc => {}
         }
+        Ok(None)
     }
 }

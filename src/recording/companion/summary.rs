@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::watching::Shares;
 use crate::bytes::open_regular;
-use crate::recording::companion_options::CompanionOptions;
+use crate::recording::companion_options::{CompanionOptions, Source};
 use crate::results::lists::join_list;
 use crate::results::manifest::{
     CompanionCost, CompanionFile, CompanionGap, CompanionMissed, CompanionTimeline,
@@ -83,6 +83,12 @@ fn list(folder: &Path, entry: &Entry, beside: &mut Companions) {
                 let of_file = (&file.what, file.pid, file.number, &file.label);
                 of_file != (&kept.what, entry.pid, kept.number, &label(&kept.label))
             });
+            // A Java heap that was fetched later.
+            let is_java = kept.what == Source::Java.kept_as();
+            let is_it = |missed: &CompanionMissed| {
+                is_java && missed.what == Source::Java.word() && missed.number == kept.number
+            };
+            beside.missed.retain(|missed| !is_it(missed));
             beside.files.push(CompanionFile {
                 what: kept.what.clone(),
                 file: kept.file.clone(),

@@ -110,7 +110,8 @@ pub(crate) async fn make_way(
         match fetch(session_state).await {
             // A lost session is already removed from the journal.
             Err(failure) if !LEFT_NOTHING.contains(&failure.kind) => return Err(failure),
-            _ => {}
+            Err(_) => {}
+            Ok(mut finished) => finished.journal.forget()?,
         }
     }
     let Some(stat) = device.stat(path, PATIENCE).await? else {
@@ -131,7 +132,7 @@ pub(crate) async fn make_way(
     adopt(store, device, trace, None, false).await?;
     let session_state = choice::named(store, id.as_str())?;
     match fetch(session_state).await {
-        Ok(_) => Ok(()),
+        Ok(mut finished) => Ok(finished.journal.forget()?),
         // Whatever its content, it is on this host now; the new recording does not fail because of
         // it.
         Err(failure) if failure.class == ErrorClass::BadInput => Ok(()),

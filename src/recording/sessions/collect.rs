@@ -16,7 +16,7 @@ use crate::recording::blocking::blocking;
 use crate::recording::companion;
 use crate::recording::events::{EventHandler, session_events, warn};
 use crate::recording::finish;
-use crate::recording::outcome::{EndedBy, Finished};
+use crate::recording::outcome::{EndedBy, Finished, LastJournal};
 use crate::recording::plan::{self, Plan};
 use crate::results::output::{OutputFolder, default_name, is_own, own};
 use crate::session::{
@@ -44,7 +44,10 @@ pub(super) async fn collect(
                 Ok(at_hand) => at_hand,
                 Err(failure) => reach_elsewhere(&session_state.header, device, failure).await?,
             };
-            return collect_known(store, at_hand, session_state, how, controls, on_event).await;
+            let device = at_hand.clone();
+            let collecting = collect_known(store, at_hand, session_state, how, controls, on_event);
+            let finished = collecting.await?;
+            return Ok(add_to_whole(store, device, finished, on_event).await);
         }
         Err(
             error @ (SessionError::NoSession { .. }
@@ -68,6 +71,34 @@ pub(super) async fn collect(
         ..how
     };
     collect_known(store, device, session_state, how, controls, on_event).await
+}
+
+/// Merges a Java heap that was collected alone into its recording. While that is not finished, or if
+/// it fails, the session stays: a later `stop` merges it.
+async fn add_to_whole(
+    store: &Store,
+    device: Device,
+    mut part: Finished,
+    on_event: &EventHandler,
+) -> Finished {
+    let id = part.session.clone();
+    let sessions = store.list().map(|(all, _)| all).unwrap_or_default();
+    let own = sessions.iter().find(|one| one.header.id == id);
+    let is_whole = |one: &SessionState| own.is_some_and(|own| companion::is_part_of(own, one));
+    if sessions.iter().any(is_whole) {
+        part.journal = LastJournal::default();
+        return part;
+    }
+    let (mut part, joined) = blocking(move || {
+        let joined = companion::join_finished(&device, &mut part);
+        (part, joined)
+    })
+    .await;
+    if let Err(why) = joined {
+        part.journal = LastJournal::default();
+        warn(on_event, format!("{why}; run `heaptap stop {id}`"));
+    }
+    part
 }
 
 /// Returns the device of a session that is not at the journal's server, if `device` is the right
@@ -324,17 +355,17 @@ async fn collect_parts(
         };
         let collecting = collect_known(store, device.clone(), part, how, controls, on_event);
         let joined = match Box::pin(collecting).await {
-            Ok(finished) => {
+            Ok(mut finished) => {
                 let (device, whole) = (device.clone(), moved.unwrap_or(whole).clone());
-                blocking(move || companion::join_part(&device, &whole, finished)).await
-            }
-            Err(failure) if choice::named(store, id.as_str()).is_ok() => {
-                Err(format!("{}; run `heaptap stop {id}`", failure.message))
+                blocking(move || companion::join_part(&device, &whole, &mut finished)).await
             }
             Err(failure) => Err(failure.message),
         };
         if let Err(why) = joined {
-            let text = format!("cannot collect the Java heap of session {id}: {why}");
+            let mut text = format!("cannot collect the Java heap of session {id}: {why}");
+            if choice::named(store, id.as_str()).is_ok() {
+                text.push_str(&format!("; run `heaptap stop {id}`"));
+            }
             warn(on_event, text);
         }
     }

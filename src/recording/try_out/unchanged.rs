@@ -282,7 +282,11 @@ impl Bench<'_> {
             );
             // One that fails is named in the report.
             match tokio::time::timeout(FETCH, Box::pin(stopped)).await {
-                Ok(Ok(_)) => left.fetched += 1,
+                Ok(Ok(stopped)) => {
+                    left.fetched += 1;
+                    // One that stays is named in the report.
+                    let _ = stopped.forget();
+                }
                 Ok(Err(failure)) if failure.class == ErrorClass::HostWrite => {
                     left.unwritten.push((id, failure));
                 }
