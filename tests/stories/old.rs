@@ -1,6 +1,6 @@
 //! Android 10: one file for all recordings, which the shell user can neither name nor remove.
 
-use crate::lab::{APP, Lab, files, recording};
+use crate::lab::{APP, LIMIT, Lab, files, recording};
 
 const TEN: &str = "android=10,build=userdebug,speed=10";
 
@@ -40,6 +40,24 @@ fn a_running_recording_is_not_written_over() {
         .json();
     assert_eq!(refused["error"]["kind"], "one-at-a-time", "{refused}");
     assert!(!lab.work().join("second").exists());
+    lab.expect(0, &["stop"]);
+    lab.assert_truth("first");
+}
+
+#[test]
+fn of_two_hosts_that_start_at_once_one_is_refused() {
+    let lab = Lab::new(TEN);
+    // It has found the file free, and is about to start.
+    let gate = lab.phone.faults().close_gate(&["perfetto -c - -o"]);
+    let late = lab.start_as("other-host", &["record", "-n", APP, "-o", "late", "--json"]);
+    assert!(gate.is_reached_within(LIMIT), "it did not start");
+    lab.expect(0, &["record", "-n", APP, "-o", "first", "--detach"]);
+    drop(gate);
+    let refused = late.end();
+    assert_eq!(refused.code(), Some(5), "{refused}");
+    let refused = refused.json();
+    assert_eq!(refused["error"]["kind"], "one-at-a-time", "{refused}");
+    assert!(!lab.work().join("late").exists());
     lab.expect(0, &["stop"]);
     lab.assert_truth("first");
 }

@@ -39,6 +39,13 @@ const CONFIRM: &str = r#"n=0
 while [ $n -lt 60 ] && [ ! -s "$2" ] && [ -d /proc/$1 ]; do n=$((n+1)); sleep 0.1; done
 if [ ! -d /proc/$1 ] && [ ! -s "$2" ]; then echo gone; fi"#;
 
+/// Android 10 has one file for all recordings, of all hosts. `$1` trace file, `$2` flag, `$3` session.
+/// Each start is in the list of processes before it reads the list, so of two at the same time at
+/// least one sees the other. The session tells its own shells from others. A single line, so that it
+/// is one line in the output of `ps`, too.
+const START_ALONE: &str = "if ps -A -o ARGS | grep -F \" $1\" | grep -v -F \"$3\" | \
+    grep -q -F \"perfetto -\"; then echo busy; else exec perfetto -c - -o \"$1\" \"$2\"; fi";
+
 impl Session {
     /// Starts perfetto with `config` (a serialized TraceConfig).
     ///
@@ -81,7 +88,12 @@ impl Session {
             Background::Wait => "-D",
             Background::Now => "-d",
         };
-        let command = Command::program("perfetto").args(["-c", "-", "-o", &remote, flag]);
+        let command = match self.header().removable {
+            true => Command::program("perfetto").args(["-c", "-", "-o", &remote, flag]),
+            false => Command::script(START_ALONE)
+                .called("starting perfetto")
+                .args([&remote, flag, self.id().as_str()]),
+        };
         let result = {
             let starting = self.device.run_with_stdin(&command, config, START_LIMIT);
             tokio::pin!(starting);
@@ -99,6 +111,10 @@ impl Session {
             Err(error @ DeviceError::Refused { .. }) => return Err(error.into()),
             Err(error) => return self.started_unseen(Unseen::Perhaps(error)).await,
         };
+        if output.stdout.trim_ascii() == b"busy" {
+            let serial = self.device.serial().to_owned();
+            return Err(SessionError::OneAtATime { serial, id: None });
+        }
         let Some(pid) = parse_pid(&output) else {
             return Err(self.start_failure(&output));
         };
