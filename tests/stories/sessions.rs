@@ -439,6 +439,8 @@ fn what_was_fetched_comes_along_to_another_folder() {
     lab.expect(0, &["stop", "-o", "elsewhere"]);
     lab.assert_truth("elsewhere");
     lab.assert_tidy("elsewhere");
+    // The copied trace does not stay in the old directory.
+    assert_eq!(files(&lab.work().join("out")), [name]);
 }
 
 #[test]

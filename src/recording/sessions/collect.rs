@@ -18,6 +18,7 @@ use crate::recording::events::{EventHandler, session_events, warn};
 use crate::recording::finish;
 use crate::recording::outcome::{EndedBy, Finished, LastJournal};
 use crate::recording::plan::{self, Plan};
+use crate::results::manifest::FILE_NAME;
 use crate::results::output::{OutputFolder, default_name, is_own, own};
 use crate::session::{
     self, Controls, Ending, FollowEnd, JOURNAL_VERSION, Owner, RemoteTrace, Session, SessionError,
@@ -315,7 +316,8 @@ pub(super) async fn collect_known(
 /// If some cannot be moved, warns about the first. While the session exists, `stop` tries again.
 async fn finish_move(session: &Session, on_event: &EventHandler) {
     let (id, output) = (session.id().clone(), session.header().output.clone());
-    let Some(from) = session.state().moved_from.clone() else {
+    let state = session.state().clone();
+    let Some(from) = state.moved_from.clone() else {
         return;
     };
     if !is_own(&from, &id) {
@@ -324,6 +326,10 @@ async fn finish_move(session: &Session, on_event: &EventHandler) {
     let moved = blocking(move || {
         session::remove_parts(&from, &id).map_err(|error| error.to_string())?;
         companion::move_along(&from, &output, &id)?;
+        // Complete results need their trace.
+        if !from.join(FILE_NAME).exists() {
+            state.remove_moved();
+        }
         // From now on, the remaining files do not belong to a session.
         session::release(&from, &Owner::Session(id));
         // Removed if it is empty.

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::error::{ForeignReason, SessionError};
 use super::event::{Controls, SessionEvent, stop_asked};
 use super::id::SessionId;
-use super::journal::{self, Entry};
+use super::journal::{self, Entry, SessionState};
 use super::probe::QUICK;
 use super::session::Session;
 use super::unfinished;
@@ -415,6 +415,7 @@ impl Session {
     fn copy(&self, from: &Path, goal: &Path, size: u64, sha256: &str) -> io::Result<bool> {
         // A process that was killed before it could record it has copied it.
         if is_whole(goal, size, sha256) {
+            journal::sync_folder(goal)?;
             return Ok(true);
         }
         let Ok(mut source) = std::fs::File::open(from) else {
@@ -440,6 +441,24 @@ impl Session {
         unfinished::place(file.into_temp_path(), goal).map_err(|(error, _)| error)?;
         journal::sync_folder(goal)?;
         Ok(true)
+    }
+}
+
+impl SessionState {
+    /// Removes fetched files from the previous output directory if they are whole in the new one.
+    pub fn remove_moved(&self) {
+        let Some(previous) = &self.moved_from else {
+            return;
+        };
+        let trace = self.pulled.iter().map(|trace| (RAW_TRACE, trace));
+        let files = self.files.iter().map(|(name, file)| (name.as_str(), file));
+        for (name, (size, sha256)) in trace.chain(files) {
+            let (old, new) = (previous.join(name), self.header.output.join(name));
+            if is_whole(&old, *size, sha256) && is_whole(&new, *size, sha256) {
+                // One that stays is a superfluous copy.
+                let _ = std::fs::remove_file(old);
+            }
+        }
     }
 }
 
