@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::lab::{APP, Ended, Lab, Running, files};
+use crate::lab::{APP, Ended, LIMIT, Lab, Running, files};
 
 /// Time runs faster on the phone.
 const FAST: &str = "android=14,build=userdebug,speed=10";
@@ -397,6 +397,35 @@ fn an_app_that_hangs_is_given_up() {
     assert_eq!(ended.json()["error"]["kind"], "dumpheap-silent", "{ended}");
     assert_no_files(&lab);
     assert!(!lab.work().join("out").exists());
+}
+
+#[test]
+fn a_given_up_file_that_begins_to_grow_is_not_removed() {
+    let lab = Lab::new(&format!("{FAST},fault=dumpheap-hang"));
+    let faults = lab.phone.faults();
+    let stat = ["STA2:/data/local/tmp", ".hprof"];
+    let first = faults.close_gate(&stat);
+    let dumping = begin(&lab, &["--hprof", "--timeout", "5s"]);
+    assert!(first.is_reached_within(LIMIT), "it was not fetched");
+    // It is empty when it is to be fetched, and no longer when it is to be removed.
+    let second = faults.close_gate(&stat);
+    drop(first);
+    assert!(
+        second.is_reached_within(LIMIT),
+        "it was not looked at again"
+    );
+    let files = lab.phone.list("/data/local/tmp");
+    let file = files.iter().find(|file| file.ends_with(".hprof"));
+    let file = format!("/data/local/tmp/{}", file.expect("a heap file"));
+    const MORE: &str = "echo more >> $1";
+    let more = heaptap::device::Command::script(MORE).arg(&file);
+    lab.on_phone(&more);
+    drop(second);
+    let ended = dumping.end();
+    assert_eq!(ended.code(), Some(10), "{ended}");
+    assert!(ended.stdout.contains("heaptap stop"), "{ended}");
+    lab.expect(6, &["stop"]);
+    assert_eq!(kinds(&lab.manifest("out"))[0], "heap-file-cut");
 }
 
 #[test]

@@ -23,7 +23,7 @@ use crate::naming::packet_files;
 use crate::naming::r8_mappings::{UsedMap, add_used};
 use crate::profile::DumpNumbers;
 use crate::recording::blocking::blocking;
-use crate::recording::events::{EventHandler, RecordEvent, Step};
+use crate::recording::events::{EventHandler, RecordEvent, Step, warn};
 use crate::recording::outcome::{EndedBy, Finished, LastJournal};
 use crate::recording::plan::{self, Plan};
 use crate::results::findings;
@@ -101,6 +101,11 @@ pub(super) async fn finish(
     }
     steps.push(plan::step("pulled"));
     if came.iter().all(|c| c.pulled.is_none()) {
+        if let Some(late) = begun_late(&session, &came).await {
+            let (serial, id) = (session.device().serial().to_owned(), session.id().clone());
+            let why = format!("{} began to write its heap only now", late.process);
+            return Err(SessionError::NotFetched { serial, id, why }.into());
+        }
         let failure = why_nothing(&session, &came, Duration::from_millis(wanted.silence_ms));
         if session.remove_remote().await {
             session.forget()?;
@@ -177,7 +182,15 @@ pub(super) async fn finish(
     published.map_err(|unpublished| unpublished.of_session(&id))?;
     // The value of an unreadable file is unknown, and an app can complete its file later: the copy on the
     // device and the journal are kept, so that `stop` can try again.
-    let may_grow = came.iter().any(|c| c.may_grow);
+    let late = begun_late(&session, &came).await;
+    if let Some(late) = late {
+        let text = format!(
+            "{} began to write its heap only now; run `heaptap stop {id}` to fetch it",
+            late.process
+        );
+        warn(on_event, text);
+    }
+    let may_grow = late.is_some() || came.iter().any(|c| c.may_grow);
     if unread || may_grow {
         session.note_ended()?;
     } else if session.remove_remote().await {
@@ -194,6 +207,17 @@ pub(super) async fn finish(
         class,
         journal: LastJournal::default(),
     })
+}
+
+/// Returns a file that is not here because it was empty, and no longer is. Such a file must not be
+/// removed.
+async fn begun_late<'a>(session: &Session, came: &'a [Came]) -> Option<&'a HeapFile> {
+    for c in came.iter().filter(|c| c.pulled.is_none()) {
+        if session.has_begun(&c.file).await {
+            return Some(&c.file);
+        }
+    }
+    None
 }
 
 fn ended(by: EndedBy) -> Option<&'static str> {

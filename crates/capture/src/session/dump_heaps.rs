@@ -258,6 +258,13 @@ impl Session {
         same_boot && process.map_or(true, |process| process.is_some())
     }
 
+    /// Returns whether an app might have begun to write a file that was empty until now: after the
+    /// script has given it up, it can go on at any time.
+    pub async fn has_begun(&self, file: &HeapFile) -> bool {
+        let stat = self.device.stat(&file.remote, QUICK).await;
+        stat.map_or(true, |stat| stat.is_some_and(|stat| stat.size > 0))
+    }
+
     /// Fetches a heap file to `goal`; `None` if the device does not have it, or if it is empty. A
     /// file that has grown since it was fetched is fetched again.
     ///
