@@ -124,3 +124,24 @@ fn a_journal_that_cannot_be_read_is_told() {
     lab.expect(0, &["stop"]);
     lab.assert_truth("out");
 }
+
+#[test]
+fn what_another_host_records_before_the_end_of_a_fetch_is_kept() {
+    let lab = Lab::new(TEN);
+    let faults = lab.phone.faults();
+    let fetching = faults.close_gate(&["RECV:", "profile-shell"]);
+    let mine = lab.start(&recording("mine", &["-d", "3s", "--json-lines"]));
+    assert!(fetching.is_reached_within(LIMIT), "it was not fetched");
+    let comparing = faults.close_gate(&["STA2:", "profile-shell"]);
+    drop(fetching);
+    assert!(comparing.is_reached_within(LIMIT), "it was not compared");
+    let noting = faults.close_gate(&["STA2:", "profile-shell"]);
+    drop(comparing);
+    assert!(noting.is_reached_within(LIMIT), "it was not noted");
+    let theirs = recording("theirs", &["-d", "6s"]);
+    assert_eq!(lab.start_as("other-host", &theirs).end().code(), Some(0));
+    drop(noting);
+    assert_eq!(mine.end().code(), Some(0));
+    let next = lab.expect(0, &recording("next", &["-d", "3s", "--json-lines"]));
+    assert!(next.stdout.contains("collecting-first"), "{next}");
+}

@@ -312,7 +312,10 @@ impl Session {
     /// it again.
     async fn note_collected(&self) {
         let path = &self.header().remote_path;
+        let pulled = self.state.pulled.as_ref();
         let noted = match self.device.stat(path, QUICK).await {
+            // Another host has recorded since, and might not have fetched it yet.
+            Ok(Some(stat)) if pulled.is_some_and(|(size, _)| *size != stat.size) => Ok(()),
             Ok(Some(stat)) => self.store.note_collected(&self.header().serial, path, stat),
             Ok(None) => Ok(()),
             Err(error) => Err(error.into()),
