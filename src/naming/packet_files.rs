@@ -177,6 +177,8 @@ pub fn join_maps(folder: &Path, from: &Path) -> io::Result<()> {
     let keeps = |package: &str, class: &str| !named.contains(&(package, class));
     write_known(&known, keeps, &mut whole)?;
     append(open_inside(from, DEOBFUSCATION)?.take(u64::MAX), &mut whole)?;
+    // `from` is removed after this.
+    whole.flushed()?.sync_all()?;
     whole.finish()
 }
 

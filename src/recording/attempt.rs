@@ -92,7 +92,11 @@ pub(super) async fn record_once(
             confirmed => confirmed?,
         }
         // Must be noted before labels are checked again.
-        session.note_targets().await?;
+        let noted = session.note_targets().await;
+        noted.map_err(|error| {
+            let header = session.header();
+            advice::of_unwritten(error.into(), store, &header.id, &header.output)
+        })?;
         return Ok(Recorded::Detached {
             snapshots: prepared.header.snapshots,
             session: session.release(),

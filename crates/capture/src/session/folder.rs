@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::error::SessionError;
 use super::id::SessionId;
 use heaptap_model::bytes::open_regular;
-use heaptap_model::folder::MARKER;
+use heaptap_model::folder::{MARKER, sync};
 
 /// Maximum number of reads of a marker that is still empty.
 const LOOKS: u32 = 5;
@@ -121,7 +121,12 @@ pub fn claim(folder: &Path, owner: &Owner) -> Result<(), Unclaimed> {
         }
     }
     match is_alone(folder) {
-        Ok(true) => Ok(()),
+        Ok(true) => {
+            // The directory might be new, and what it will contain must survive a power loss. Not
+            // every parent can be opened.
+            let _ = folder.parent().map(sync);
+            Ok(())
+        }
         Ok(false) => {
             fs::remove_file(&marker)?;
             Err(Unclaimed::NotEmpty)
