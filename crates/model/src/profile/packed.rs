@@ -73,11 +73,16 @@ impl PackedStacks {
     pub fn number(&mut self, stacks: &Unnumbered, mut each: impl FnMut(u32)) {
         let mut start = 0;
         for batch in stacks.stacks.chunks(BATCH) {
-            for &(hash, end) in batch {
-                self.bytes.extend_from_slice(&stacks.bytes[start..end]);
-                start = end;
-                self.wait(hash);
-            }
+            let before = self.bytes.len();
+            let until = batch.last().map_or(start, |(_, end)| *end);
+            self.bytes.extend_from_slice(&stacks.bytes[start..until]);
+            self.waiting
+                .extend(batch.iter().map(|&(hash, end)| Waiting {
+                    hash,
+                    end: before + end - start,
+                    same: None,
+                }));
+            start = until;
             self.give_ids(&mut each);
         }
     }
@@ -137,7 +142,7 @@ impl PackedStacks {
         for stack in self.waiting.drain(..) {
             let (bytes, ends) = (&self.bytes, &self.ends);
             let new = &bytes[start..stack.end];
-            let is_same = |id| bytes[span(ends, id)] == *new;
+            let is_same = |id| is_equal(&bytes[span(ends, id)], new);
             let next = next_id(ends.len());
             let id = match stack.same {
                 Some((id, _)) if is_same(id) => id,
@@ -215,6 +220,22 @@ pub fn first(packed: &mut &[u8]) -> Option<u32> {
     }
 }
 
+/// Compares short strings of bytes, word by word: the C library's function takes longer, and that of
+/// musl compares single bytes.
+#[inline]
+fn is_equal(one: &[u8], other: &[u8]) -> bool {
+    if one.len() != other.len() {
+        return false;
+    }
+    match (one.last_chunk::<8>(), other.last_chunk()) {
+        (Some(last), Some(other_last)) => {
+            let (words, others) = (one.as_chunks::<8>().0, other.as_chunks().0);
+            last == other_last && words.iter().zip(others).all(|(word, other)| word == other)
+        }
+        _ => one.iter().eq(other),
+    }
+}
+
 /// Removes the last frame of a packed stack. Only the last byte of each frame is below 0x80, so
 /// that frames can also be read from their ends.
 #[inline]
@@ -260,6 +281,23 @@ mod tests {
         backwards.reverse();
         assert_eq!(backwards, frames);
         assert_eq!((stacks.get(none), stacks.len()), (&[][..], 3));
+    }
+
+    #[test]
+    fn each_byte_counts_in_comparisons_and_hashes() {
+        let seed = Seed::default();
+        for length in 0..40 {
+            let one: Vec<u8> = (0..length).collect();
+            assert!(is_equal(&one, &one.clone()));
+            assert!(!is_equal(&one, &[&one[..], &[0]].concat()));
+            assert_ne!(seed.bytes(&one), seed.bytes(&[&one[..], &[0]].concat()));
+            for at in 0..one.len() {
+                let mut other = one.clone();
+                other[at] ^= 1;
+                assert!(!is_equal(&one, &other), "{length} {at}");
+                assert_ne!(seed.bytes(&one), seed.bytes(&other), "{length} {at}");
+            }
+        }
     }
 
     #[test]
