@@ -155,6 +155,5 @@ function limited(title: string, heads: string[], rows: (Node | string)[][], of: 
   const made = plain(title, heads, rows, 2, minor);
   const listed = of.reduce((sum, row) => sum + row.wasted_bytes, 0);
   if (made && wasted !== null && listed < wasted) put(made, h("p", { class: "soft" }, `The others waste ${bytes(wasted - listed)} and are not shown.`));
-  else if (made && wasted === null && of.length > 1) put(made, h("p", { class: "soft" }, `The ${of.length} that waste most are shown.`));
   return made;
 }
