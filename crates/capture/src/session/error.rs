@@ -424,7 +424,8 @@ impl Classified for SessionError {
             SessionError::OneAtATime { id, .. } => {
                 ErrorFacts::new(ErrorClass::Device, "one-at-a-time").with_help(match id {
                     Some(id) => format!("end it first with `heaptap stop {id}`"),
-                    None => "end it first on the host that started it".to_owned(),
+                    None => "end it first on the host that started it; if none records, try again"
+                        .to_owned(),
                 })
             }
             SessionError::AlreadyRecorded { id, .. } => {

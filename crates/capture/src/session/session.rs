@@ -314,10 +314,11 @@ impl Session {
         let path = &self.header().remote_path;
         let pulled = self.state.pulled.as_ref();
         let noted = match self.device.stat(path, QUICK).await {
+            Ok(Some(stat)) if pulled.is_some_and(|(size, _)| *size == stat.size) => {
+                self.store.note_collected(&self.header().serial, path, stat)
+            }
             // Another host has recorded since, and might not have fetched it yet.
-            Ok(Some(stat)) if pulled.is_some_and(|(size, _)| *size != stat.size) => Ok(()),
-            Ok(Some(stat)) => self.store.note_collected(&self.header().serial, path, stat),
-            Ok(None) => Ok(()),
+            Ok(_) => Ok(()),
             Err(error) => Err(error.into()),
         };
         if let Err(error) = noted {
