@@ -101,9 +101,8 @@ pub(super) async fn finish(
     }
     steps.push(plan::step("pulled"));
     if came.iter().all(|c| c.pulled.is_none()) {
-        if let Some(late) = begun_late(&session, &came).await {
+        if let Some(why) = begun_late(&session, &came).await {
             let (serial, id) = (session.device().serial().to_owned(), session.id().clone());
-            let why = format!("{} began to write its heap only now", late.process);
             return Err(SessionError::NotFetched { serial, id, why }.into());
         }
         let failure = why_nothing(&session, &came, Duration::from_millis(wanted.silence_ms));
@@ -183,14 +182,14 @@ pub(super) async fn finish(
     // The value of an unreadable file is unknown, and an app can complete its file later: the copy on the
     // device and the journal are kept, so that `stop` can try again.
     let late = begun_late(&session, &came).await;
-    if let Some(late) = late {
-        let text = format!(
-            "{} began to write its heap only now; run `heaptap stop {id}` to fetch it",
-            late.process
+    let is_late = late.is_some();
+    if let Some(why) = late {
+        warn(
+            on_event,
+            format!("{why}; run `heaptap stop {id}` to fetch it"),
         );
-        warn(on_event, text);
     }
-    let may_grow = late.is_some() || came.iter().any(|c| c.may_grow);
+    let may_grow = is_late || came.iter().any(|c| c.may_grow);
     if unread || may_grow {
         session.note_ended()?;
     } else if session.remove_remote().await {
@@ -209,12 +208,14 @@ pub(super) async fn finish(
     })
 }
 
-/// Returns a file that is not here because it was empty, and no longer is. Such a file must not be
-/// removed.
-async fn begun_late<'a>(session: &Session, came: &'a [Came]) -> Option<&'a HeapFile> {
+/// Returns why a file that was empty must not be removed: it no longer is, or the device does not say.
+async fn begun_late(session: &Session, came: &[Came]) -> Option<String> {
     for c in came.iter().filter(|c| c.pulled.is_none()) {
-        if session.has_begun(&c.file).await {
-            return Some(&c.file);
+        let process = &c.file.process;
+        match session.has_begun(&c.file).await {
+            Ok(true) => return Some(format!("{process} began to write its heap only now")),
+            Ok(false) => {}
+            Err(error) => return Some(format!("cannot see whether {process} writes: {error}")),
         }
     }
     None

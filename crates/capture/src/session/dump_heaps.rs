@@ -258,11 +258,14 @@ impl Session {
         same_boot && process.map_or(true, |process| process.is_some())
     }
 
-    /// Returns whether an app might have begun to write a file that was empty until now: after the
-    /// script has given it up, it can go on at any time.
-    pub async fn has_begun(&self, file: &HeapFile) -> bool {
-        let stat = self.device.stat(&file.remote, QUICK).await;
-        stat.map_or(true, |stat| stat.is_some_and(|stat| stat.size > 0))
+    /// Returns whether an app has begun to write a file that was empty until now: after the script has
+    /// given it up, it can go on at any time.
+    ///
+    /// # Errors
+    /// Returns an error if the device does not answer.
+    pub async fn has_begun(&self, file: &HeapFile) -> Result<bool, DeviceError> {
+        let stat = self.device.stat(&file.remote, QUICK).await?;
+        Ok(stat.is_some_and(|stat| stat.size > 0))
     }
 
     /// Fetches a heap file to `goal`; `None` if the device does not have it, or if it is empty. A
