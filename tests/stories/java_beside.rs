@@ -283,7 +283,8 @@ fn a_java_heap_that_cannot_be_merged_stays_and_stop_merges_it() {
     let why = captured["missed"][0].to_string();
     assert!(why.contains(&format!("`heaptap stop {id}`")), "{captured}");
     // While the recording goes on, it stays for it.
-    lab.expect(0, &["stop", id]);
+    let early = lab.expect(0, &["stop", id]);
+    assert!(early.stderr.contains("is not finished"), "{}", early.stderr);
     std::fs::remove_dir(&obstacle).unwrap();
     running.signal("INT");
     assert_eq!(running.end().code(), Some(0));

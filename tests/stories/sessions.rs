@@ -444,6 +444,22 @@ fn what_was_fetched_comes_along_to_another_folder() {
 }
 
 #[test]
+fn another_spelling_of_the_directory_moves_nothing() {
+    let lab = Lab::new(FAST);
+    std::fs::create_dir(lab.work().join("sub")).unwrap();
+    let name = profile_name(&lab);
+    assert_eq!(blocked_by_a_file(&lab, &name).code(), Some(10));
+    let trace = lab.work().join("out/raw-trace");
+    let before = std::fs::read(&trace).unwrap();
+    lab.expect(10, &["stop", "-o", "sub/../out"]);
+    assert!(std::fs::read(&trace).unwrap() == before, "the trace");
+    std::fs::remove_file(lab.work().join("out").join(&name)).unwrap();
+    lab.expect(0, &["stop", "-o", "sub/../out"]);
+    lab.assert_truth("out");
+    lab.assert_tidy("out");
+}
+
+#[test]
 fn a_move_to_another_folder_that_was_killed_is_finished_later() {
     for step in ["claimed", "journal", "files"] {
         finish_move(step);

@@ -107,17 +107,17 @@ impl Heaps {
 }
 
 /// Finished heaps of a label, in a directory of their own.
-pub(super) struct Separate {
+pub(super) struct SeparateHeaps {
     at: At,
     heaps: Arc<Heaps>,
     finished: Finished,
 }
 
-impl Separate {
+impl SeparateHeaps {
     /// Merges them with those of the other labels. A second stop request does not end this: it is
     /// short, and the recording would be finished meanwhile.
     pub(super) async fn merge(self) -> Result<(), String> {
-        let Separate {
+        let SeparateHeaps {
             at,
             heaps,
             mut finished,
@@ -126,7 +126,8 @@ impl Separate {
         let joining = Arc::clone(&heaps);
         let merging = tokio::task::spawn_blocking(move || {
             let mut summed = lock(&joining.summed);
-            put(&at, &mut finished, &mut summed)
+            put(&at, &finished, &mut summed)?;
+            end(&mut finished)
         });
         let interrupted = "merging it with the other dumps was interrupted";
         let merged = merging
@@ -140,7 +141,7 @@ impl Separate {
 }
 
 /// Captures the heaps, into a directory of their own.
-pub(super) async fn capture(at: &At, heaps: &Arc<Heaps>) -> Result<Separate, NotTaken> {
+pub(super) async fn capture(at: &At, heaps: &Arc<Heaps>) -> Result<SeparateHeaps, NotTaken> {
     let folder = at.folder.join(FOLDER);
     unless_link(&folder)?;
     // It contains the heaps of all labels, or it belongs to something else.
@@ -195,7 +196,7 @@ pub(super) async fn capture(at: &At, heaps: &Arc<Heaps>) -> Result<Separate, Not
             &why.unwrap_or_else(|| "the device sent no heap".to_owned()),
         ));
     }
-    Ok(Separate {
+    Ok(SeparateHeaps {
         at: at.clone(),
         heaps: Arc::clone(heaps),
         finished,
@@ -203,8 +204,8 @@ pub(super) async fn capture(at: &At, heaps: &Arc<Heaps>) -> Result<Separate, Not
 }
 
 /// Merges a finished dump with those of the other labels, and records it. Blocks. If that fails,
-/// returns the reason, and leaves the dump separate and its session for `stop`.
-pub(super) fn put(at: &At, finished: &mut Finished, summed: &mut Summed) -> Result<(), String> {
+/// returns the reason. Its directory and its session stay until [`end`], so that `stop` can repeat it.
+pub(super) fn put(at: &At, finished: &Finished, summed: &mut Summed) -> Result<(), String> {
     let moment = Moment {
         label: at.label.clone(),
         asked_ns: at.boot_ns,
@@ -222,6 +223,14 @@ pub(super) fn put(at: &At, finished: &mut Finished, summed: &mut Summed) -> Resu
     Ok(())
 }
 
+/// Ends the session of a merged dump, and removes its directory.
+pub(super) fn end(merged: &mut Finished) -> Result<(), String> {
+    let ended = merged.journal.forget();
+    ended.map_err(|error| error.to_string())?;
+    remove_merged(&merged.output, &merged.manifest.dumps.java);
+    Ok(())
+}
+
 fn because(why: &str) -> NotTaken {
     NotTaken::Because(why.to_owned())
 }
@@ -232,18 +241,17 @@ struct Moment {
     asked_ns: u64,
 }
 
-/// Appends a finished dump to those in `folder`, and removes its own directory. Returns its dumps
-/// with their new numbers. Until the manifest is written, the previous state and that directory are intact:
-/// data after the known size of the trace are ignored. The session ends after that, so `stop` can repeat an
-/// interrupted merge.
+/// Appends a finished dump to those in `folder`. Returns its dumps with their new numbers. Until the
+/// manifest is written, the previous state is intact: data after the known size of the trace are ignored.
+/// A dump that is already there is not appended again.
 fn join(
     folder: &Path,
-    finished: &mut Finished,
+    finished: &Finished,
     moment: &Moment,
     summed: &mut Summed,
 ) -> io::Result<Vec<JavaDump>> {
     unless_link(folder)?;
-    let from = finished.output.clone();
+    let from = &finished.output;
     let new = finished.manifest.clone();
     let mut all = match Manifest::read(folder) {
         Ok(manifest) => manifest,
@@ -257,9 +265,6 @@ fn join(
         },
         Err(error) => return Err(io::Error::other(error)),
     };
-    let profiles: Vec<String> = (new.dumps.java.iter())
-        .filter_map(|dump| dump.file.clone())
-        .collect();
     let is_new = |known: &&JavaDump| {
         let key = |dump: &JavaDump| (dump.pid, dump.time_ns);
         known.time_ns.is_some() && new.dumps.java.iter().any(|dump| key(dump) == key(known))
@@ -267,12 +272,10 @@ fn join(
     let known: Vec<JavaDump> = all.dumps.java.iter().filter(is_new).cloned().collect();
     if !known.is_empty() {
         // They were merged by a process that was killed before it ended the session.
-        finished.journal.forget().map_err(io::Error::other)?;
-        remove_merged(&from, &profiles);
         return Ok(known);
     }
     // An app that ended between two labels gets its names from an earlier label.
-    join_maps(folder, &from)?;
+    join_maps(folder, from)?;
     join_symbolization(&mut all.symbolization, new.symbolization);
     let before = all.trace.as_ref().map_or(0, |trace| trace.size);
     let sum = append(
@@ -340,8 +343,6 @@ fn join(
     }
     all.write(folder).map_err(io::Error::other)?;
     folder::sync(folder)?;
-    finished.journal.forget().map_err(io::Error::other)?;
-    remove_merged(&from, &profiles);
     Ok(added)
 }
 
@@ -360,7 +361,7 @@ fn copy_over(from: &Path, goal: &Path) -> io::Result<()> {
 }
 
 /// Removes the directory of merged dumps, but only heaptap's files: other files keep it.
-fn remove_merged(from: &Path, profiles: &[String]) {
+fn remove_merged(from: &Path, dumps: &[JavaDump]) {
     let others = [
         RAW_TRACE,
         SYMBOLS,
@@ -368,7 +369,8 @@ fn remove_merged(from: &Path, profiles: &[String]) {
         SYMBOLIZED_TRACE,
         manifest::FILE_NAME,
     ];
-    for name in profiles.iter().map(String::as_str).chain(others) {
+    let profiles = dumps.iter().filter_map(|dump| dump.file.as_deref());
+    for name in profiles.chain(others) {
         let _ = std::fs::remove_file(from.join(name));
     }
     let _ = std::fs::remove_dir(from);

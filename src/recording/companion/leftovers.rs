@@ -16,7 +16,7 @@ use crate::observe::OurWindows;
 use crate::patience;
 use crate::recording::companion_options::Source;
 use crate::recording::outcome::Finished;
-use crate::results::manifest::{Companions, Manifest, Warning};
+use crate::results::manifest::{self, Companions, Manifest, Warning};
 use crate::results::output::is_below;
 use crate::session::{SessionId, SessionState, Store, part_prefix};
 use crate::timeline::{self, Observation};
@@ -25,6 +25,14 @@ use crate::timeline::{self, Observation};
 pub(crate) fn is_part_of(inner: &SessionState, outer: &SessionState) -> bool {
     let folder = outer.header.output.join(FOLDER);
     inner.header.id != outer.header.id && inner.header.output.starts_with(folder)
+}
+
+/// Returns the directory of the recording that a finished session records a part of, if its own is in
+/// such a place.
+pub(crate) fn recording_of(part: &Finished) -> Option<PathBuf> {
+    let folder = part.output.parent()?;
+    let recording = folder.parent().filter(|_| folder.ends_with(FOLDER));
+    recording.map(Path::to_owned)
 }
 
 /// Returns the sessions that record a part of `whole`.
@@ -40,8 +48,8 @@ pub(crate) fn part_output(part: &SessionState, whole: &SessionState) -> PathBuf 
     whole.header.output.join(FOLDER).join(name)
 }
 
-/// Merges a finished part as its recorder would have done. Blocks. If that fails, returns the
-/// reason, and leaves the part separate and its session for `stop`.
+/// Merges a finished part as its recorder would have done, and ends its session. Blocks. If that
+/// fails, returns the reason, and leaves the session for `stop`.
 pub(crate) fn join(
     device: &Device,
     whole: &SessionState,
@@ -49,29 +57,57 @@ pub(crate) fn join(
 ) -> Result<(), String> {
     let labels = whole.labels.iter();
     let labels = labels.map(|label| (label.label.clone(), label.boot_ns));
-    put(device, &whole.header.output, labels, part)
+    put(device, &whole.header.output, labels, part)?;
+    end(part)
 }
 
-/// Merges a part whose recording is finished, and lists it there. Blocks. Other dumps stay as they
-/// are. If that fails, returns the reason as [`join`] does.
-pub(crate) fn join_finished(device: &Device, part: &mut Finished) -> Result<(), String> {
-    let folder = part.output.parent().unwrap_or(Path::new("")).to_owned();
-    let Some(recording) = folder.parent().filter(|_| folder.ends_with(FOLDER)) else {
+/// Merges a part whose recording is finished, lists it there, and ends its session. Blocks. Other
+/// dumps stay as they are. If that fails, returns the reason as [`join`] does.
+pub(crate) fn join_finished(
+    store: &Store,
+    device: &Device,
+    recording: &Path,
+    part: &mut Finished,
+) -> Result<(), String> {
+    let Some(id) = read_if_there(recording)?.and_then(|manifest| manifest.session) else {
         return Ok(());
     };
-    let Ok(mut manifest) = Manifest::read(recording) else {
+    let id = id.id.parse().map_err(text)?;
+    // Several parts can be stopped at once.
+    let merged = store.while_locked(&id, || merge(device, recording, part));
+    if !merged.map_err(text)?? {
         return Ok(());
+    }
+    end(part)?;
+    part.output = recording.join(FOLDER);
+    part.manifest = Manifest::read(&part.output).map_err(text)?;
+    Ok(())
+}
+
+/// Returns the manifest of a directory, if it has one.
+fn read_if_there(folder: &Path) -> Result<Option<Manifest>, String> {
+    match folder.join(manifest::FILE_NAME).exists() {
+        true => Manifest::read(folder).map(Some).map_err(text),
+        false => Ok(None),
+    }
+}
+
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+/// Merges a part into a finished recording. Returns whether there was something to merge.
+fn merge(device: &Device, recording: &Path, part: &Finished) -> Result<bool, String> {
+    let Some(mut manifest) = read_if_there(recording)? else {
+        return Ok(false);
     };
-    let Some(known) = manifest.companion.take() else {
-        return Ok(());
+    let Some(known) = manifest.companion.take().filter(|_| has_heaps(part)) else {
+        return Ok(false);
     };
     let labels = manifest.labels.iter();
     let labels = labels.map(|label| (label.name.clone(), label.requested_ns));
     put(device, recording, labels, part)?;
-    part.output.clone_from(&folder);
-    let text = |error: &dyn std::fmt::Display| error.to_string();
-    part.manifest = Manifest::read(&part.output).map_err(|error| text(&error))?;
-    java::put_names(recording).map_err(|error| text(&error))?;
+    java::put_names(recording).map_err(text)?;
     let is_asked = |source: &Source| known.with.iter().any(|word| word == source.word());
     let asked = Source::ALL.into_iter().filter(is_asked).collect();
     let all = section(recording, asked).map(|all| Companions {
@@ -82,19 +118,33 @@ pub(crate) fn join_finished(device: &Device, part: &mut Finished) -> Result<(), 
     manifest.warnings.retain(is_kept);
     manifest.warnings.extend(all.iter().flat_map(warnings));
     manifest.companion = all;
-    manifest
-        .write(recording)
-        .map(|_| ())
-        .map_err(|error| text(&error))
+    manifest.write(recording).map_err(text)?;
+    folder::sync(recording).map_err(text)?;
+    Ok(true)
 }
 
-/// Merges a part into the recording in `folder` that has these labels.
+fn has_heaps(part: &Finished) -> bool {
+    !part.manifest.dumps.java.is_empty()
+}
+
+/// Ends the session of a merged part. One without heaps keeps its directory: nothing of it was merged.
+fn end(part: &mut Finished) -> Result<(), String> {
+    match has_heaps(part) {
+        true => java::end(part),
+        false => part.journal.forget().map_err(text),
+    }
+}
+
+/// Merges a part, if it has heaps, into the recording in `folder` that has these labels.
 fn put(
     device: &Device,
     folder: &Path,
     mut labels: impl Iterator<Item = (String, u64)>,
-    part: &mut Finished,
+    part: &Finished,
 ) -> Result<(), String> {
+    if !has_heaps(part) {
+        return Ok(());
+    }
     let name = part.output.file_name().unwrap_or_default();
     // `02-after-login`: labels are identified by their position.
     let name = name.to_string_lossy();
@@ -104,7 +154,7 @@ fn put(
     let (label, boot_ns) = place
         .and_then(|place| labels.nth(place))
         .unwrap_or_default();
-    let timeline = TimelineFile::open(folder).map_err(|error| error.to_string())?;
+    let timeline = TimelineFile::open(folder).map_err(text)?;
     let at = At {
         device: device.clone(),
         folder: folder.to_owned(),
@@ -116,10 +166,8 @@ fn put(
         windows: OurWindows::default(),
     };
     java::put(&at, part, &mut java::Summed::default())?;
-    at.timeline
-        .finish()
-        .map_err(|error| error.to_string())
-        .map(|_| ())
+    at.timeline.finish().map_err(text)?;
+    Ok(())
 }
 
 /// Moves the companion files of a recording to another directory. Skips files that a killed process

@@ -42,10 +42,10 @@ pub use self::file::TimelineFile;
 pub(super) use self::java::{
     DumpHeaps, HeapsAtLabel, impossible as java_impossible, put_names as put_java_names,
 };
-use self::java::{Heaps, Separate};
+use self::java::{Heaps, SeparateHeaps};
 pub(crate) use self::leftovers::is_part_of;
 pub(super) use self::leftovers::{
-    join as join_part, join_finished, move_along, part_output, parts_of,
+    join as join_part, join_finished, move_along, part_output, parts_of, recording_of,
 };
 pub(super) use self::summary::{section, warnings};
 pub(super) use self::unobserved::complete;
@@ -438,7 +438,7 @@ impl Taker {
     async fn take(
         &self,
         source: Source,
-    ) -> Result<Option<Separate>, (Option<MissedReason>, String)> {
+    ) -> Result<Option<SeparateHeaps>, (Option<MissedReason>, String)> {
         loop {
             match self.try_to_take(source).await {
                 Ok(captured) => return Ok(captured),
@@ -462,7 +462,7 @@ impl Taker {
         }
     }
 
-    async fn try_to_take(&self, source: Source) -> Result<Option<Separate>, NotTaken> {
+    async fn try_to_take(&self, source: Source) -> Result<Option<SeparateHeaps>, NotTaken> {
         let processes = session::matching_processes(&self.device, &self.session_state).await?;
         if processes.is_empty() {
             return Err(NotTaken::NoTarget);

@@ -76,28 +76,37 @@ pub(super) async fn collect(
 
 /// Merges a Java heap that was collected alone into its recording. While that is not finished, or if
 /// it fails, the session stays: a later `stop` merges it.
-async fn add_to_whole(
+pub(super) async fn add_to_whole(
     store: &Store,
     device: Device,
     mut part: Finished,
     on_event: &EventHandler,
 ) -> Finished {
-    let id = part.session.clone();
-    let sessions = store.list().map(|(all, _)| all).unwrap_or_default();
-    let own = sessions.iter().find(|one| one.header.id == id);
-    let is_whole = |one: &SessionState| own.is_some_and(|own| companion::is_part_of(own, one));
-    if sessions.iter().any(is_whole) {
-        part.journal = LastJournal::default();
+    let Some(recording) = companion::recording_of(&part) else {
         return part;
-    }
-    let (mut part, joined) = blocking(move || {
-        let joined = companion::join_finished(&device, &mut part);
-        (part, joined)
-    })
-    .await;
+    };
+    let id = part.session.clone();
+    let joined = match store.list() {
+        Err(error) => Err(error.to_string()),
+        Ok((all, _)) if all.iter().any(|one| one.header.output == recording) => {
+            Err("the recording is not finished".to_owned())
+        }
+        Ok(_) => {
+            let store = store.clone();
+            let joining = blocking(move || {
+                let joined = companion::join_finished(&store, &device, &recording, &mut part);
+                (part, joined)
+            });
+            let joined;
+            (part, joined) = joining.await;
+            joined
+        }
+    };
     if let Err(why) = joined {
         part.journal = LastJournal::default();
-        warn(on_event, format!("{why}; run `heaptap stop {id}`"));
+        let what = format!("cannot add the Java heap of session {id} to its recording");
+        let then = format!("run `heaptap stop {id}` again later");
+        warn(on_event, format!("{what}: {why}; {then}"));
     }
     part
 }
@@ -250,7 +259,7 @@ pub(super) async fn collect_known(
         path: from.clone(),
         source,
     })?;
-    let other = other.filter(|output| *output != from);
+    let other = other.filter(|output| *output != from && !is_same(output, &from));
     // Before fetching, and before data of another session could be mistaken for this one.
     if other.is_none() {
         own(&from, &id)?;
@@ -310,6 +319,12 @@ pub(super) async fn collect_known(
     }
     let ended_by = end(&mut session, how.wait, controls).await?;
     finish::finish(session, ended_by, how.names, controls, on_event).await
+}
+
+/// Returns whether two paths lead to the same directory, whatever their spelling.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let lead = |path: &Path| std::fs::canonicalize(path).ok();
+    lead(one).is_some_and(|one| lead(other).is_some_and(|other| one == other))
 }
 
 /// Moves the companion files from the previous output directory, if it still belongs to the session.

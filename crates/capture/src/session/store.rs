@@ -127,6 +127,22 @@ impl Store {
         Ok(lock)
     }
 
+    /// Calls `work` with the lock of a finished session: work on its directory that only one process may
+    /// do at a time.
+    ///
+    /// # Errors
+    /// Returns [`SessionError::Busy`] if another process has it.
+    pub fn while_locked<T>(
+        &self,
+        id: &SessionId,
+        work: impl FnOnce() -> T,
+    ) -> Result<T, SessionError> {
+        let lock = self.take_lock(id)?;
+        let done = work();
+        self.unlock(id, lock);
+        Ok(done)
+    }
+
     fn take_lock(&self, id: &SessionId) -> Result<SessionLock, SessionError> {
         let path = self.lock_path(id);
         let failed = |source| SessionError::State {
@@ -229,6 +245,11 @@ impl Store {
         remove_if_there(&path)
             .and_then(|()| journal::sync_folder(&path))
             .map_err(|source| SessionError::State { path, source })?;
+        self.unlock(id, lock);
+        Ok(())
+    }
+
+    fn unlock(&self, id: &SessionId, lock: SessionLock) {
         // Windows cannot remove an open file: there, close it first; elsewhere, last.
         if cfg!(windows) {
             drop(lock);
@@ -237,7 +258,6 @@ impl Store {
             let _ = remove_if_there(&self.lock_path(id));
             drop(lock);
         }
-        Ok(())
     }
 
     /// Lists all sessions with a readable journal, oldest first, and the other files.
@@ -367,6 +387,18 @@ mod tests {
             store.open(&id),
             Err(SessionError::NoSuchSession { .. })
         ));
+    }
+
+    #[test]
+    fn one_process_at_a_time_works_on_a_finished_session() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::in_folder(dir.path()).unwrap();
+        let id = SessionId::random();
+        let nested = || store.while_locked(&id, || ()).unwrap_err();
+        let refused = store.while_locked(&id, nested).unwrap();
+        assert!(matches!(refused, SessionError::Busy { .. }), "{refused}");
+        assert_eq!(store.while_locked(&id, || 7).unwrap(), 7);
+        assert_eq!(std::fs::read_dir(&store.folder).unwrap().count(), 0);
     }
 
     #[test]
