@@ -129,6 +129,10 @@ boot() { # name port [name of the phone whose network it joins]
             mount -t proc proc "$root/proc"
             mount --rbind /dev "$root/dev"; mount --rbind /sys "$root/sys"
             for d in run tmp; do mount -t tmpfs tmpfs "$root/$d"; done
+            # Without ftrace, which most machines have and containers do not.
+            for d in tracing debug; do
+                [ ! -d "$root/sys/kernel/$d" ] || mount -t tmpfs tmpfs "$root/sys/kernel/$d"
+            done
             mount --bind "$data" "$root/data"
             exec env -i "$(command -v chroot)" "$root" /usr/bin/mksh /init.sh "$port"
         ' bash "$root" "$dir/data" "$port" >"$dir/log" 2>&1 </dev/null &
