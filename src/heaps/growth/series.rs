@@ -114,6 +114,7 @@ pub(super) fn series_of<'a>(
             process,
         };
         let labelled = labelled_only(&mut series, &heaps);
+        let mut rounds = None;
         for (name, dumps) in heaps {
             let available = dumps.len();
             let chosen: Vec<&'a Opened<'_>> = dumps
@@ -124,15 +125,18 @@ pub(super) fn series_of<'a>(
             if series.heaps.is_empty() {
                 series.notes.extend(disorder(&chosen));
             }
-            if !labelled && is_final_too_close(&chosen) {
-                let left_out = chosen.pop();
-                series.notes.extend(left_out.map(|last| {
-                    format!(
-                        "{} is left out: it came less than half an iteration after the dump before it",
-                        last.name
-                    )
-                }));
+            let is_too_close = !labelled && is_final_too_close(&chosen);
+            let too_close = chosen.pop_if(|_| is_too_close);
+            if rounds.is_none() {
+                rounds = between(&chosen);
+                series.notes.extend(rounds.clone());
             }
+            series.notes.extend(too_close.map(|last| {
+                format!(
+                    "{} is left out: it came less than half an iteration after the dump before it",
+                    last.name
+                )
+            }));
             let complete = complete(&chosen);
             if complete < chosen.len() {
                 series.incomplete = true;
@@ -318,12 +322,6 @@ fn labelled_only(series: &mut Series<'_>, heaps: &BTreeMap<&str, Vec<&Opened<'_>
         }
         return true;
     }
-    if most == 0 {
-        let longest = heaps.values().max_by_key(|dumps| dumps.len());
-        series
-            .notes
-            .extend(longest.and_then(|dumps| between(dumps)));
-    }
     if most > 0 && most < all && all >= ENOUGH_LABELS {
         series.notes.push(format!(
             "{} too few, so all {all} dumps are compared; iterations might differ in length",
@@ -339,7 +337,8 @@ fn between(dumps: &[&Opened<'_>]) -> Option<String> {
     let times = dumps.iter().filter_map(|opened| opened.dump.facts.time_ns);
     let (first, last) = (times.clone().min()?, times.max()?);
     let rounds = u32::try_from(dumps.len()).ok()?.checked_sub(1)?;
-    if !of_one_file || dumps.len() < ENOUGH_LABELS || last == first {
+    let has_labels = dumps.iter().any(|opened| opened.dump.facts.label.is_some());
+    if !of_one_file || has_labels || dumps.len() < ENOUGH_LABELS || last == first {
         return None;
     }
     let round = Duration::from_nanos(last - first) / rounds;
