@@ -92,9 +92,9 @@ export interface Series {
 }
 
 export interface GrowthSite {
-  node: number;
   function: string;
   library: string;
+  allocates?: string;
   per_round: { value: number; low: number; high: number };
   verdict: "grows" | "within-noise" | "cant-tell" | string;
   says: string;

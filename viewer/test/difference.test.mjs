@@ -94,6 +94,16 @@ test("growth: the rows are of the two dumps of the headline, with the verdicts o
   await page.close();
 });
 
+test("growth: a place without a name has the verdict of the function that it represents", async () => {
+  const site = { function: "Java_com_example_load", library: "libgame.so", allocates: "SkBitmap::allocPixels()", verdict: "grows", says: "It grows." };
+  const per_round = { value: 1, low: 1, high: 1 };
+  const page = await chromium.open(game({ growth: [{ series: 0, per: "iteration", rounds: 2, sites: [{ ...site, per_round }] }] }));
+  const rows = page.locator('.cards section[aria-label="Growth"] .ranked button');
+  await rows.first().waitFor();
+  assert.match(await rows.first().textContent(), /^SkBitmap::allocPixels\(\).*grows$/);
+  await page.close();
+});
+
 test("19b: growth within sampling error is marked, and is gray", async () => {
   const page = await chromium.open(game());
   await look(page, { tab: "changes", dump: 2, base: 0 });

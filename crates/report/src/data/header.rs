@@ -226,6 +226,9 @@ pub struct GrowthSite {
     pub function: String,
     /// Library of that function.
     pub library: String,
+    /// Function that allocates, if it is another one: without symbols, a place in a library.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub allocates: String,
     /// Bytes per iteration.
     pub per_round: Interval,
     /// `grows`, `within-noise`, `cant-tell`.
