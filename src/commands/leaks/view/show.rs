@@ -116,12 +116,11 @@ fn compared_with(names: &[String]) -> String {
 fn show_leaks(console: &Console, leaks: &LeaksRows, limit: usize) {
     console.data("");
     if leaks.groups_total == 0 {
-        // If nothing could be analyzed, this is not good news.
-        let style = match leaks.untold.is_empty() {
-            true => Style::Good,
-            false => Style::Strong,
+        let (style, headline) = match leaks.untold.is_empty() {
+            true => (Style::Good, "No leaks found"),
+            false => (Style::Strong, "No leaks found in what could be analyzed"),
         };
-        console.data(console.styled(style, "No leaks found"));
+        console.data(console.styled(style, headline));
     } else {
         let objects = match leaks.objects {
             1 => "1 leaked object retains".to_owned(),
@@ -433,7 +432,8 @@ fn figures(row: &GrowthRow) -> Vec<String> {
 fn show_waste(console: &Console, waste: &WasteDocument, limit: usize) {
     console.data("");
     let headline = match waste.wasted_bytes {
-        0 => "No waste found".to_owned(),
+        0 if waste.untold.is_empty() => "No waste found".to_owned(),
+        0 => "No waste found in what could be analyzed".to_owned(),
         bytes => format!("Waste: up to {} could be saved", ByteSize(bytes)),
     };
     console.data(console.styled(Style::Strong, headline));
