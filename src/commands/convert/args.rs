@@ -13,7 +13,7 @@ use std::path::PathBuf;
 #[command(
     before_help = "Examples:\n  \
     heaptap convert raw-trace -o profiles           gzipped pprofs\n  \
-    heaptap convert rec --format speedscope         rec.speedscope.json\n  \
+    heaptap convert rec -o rec.speedscope.json      for speedscope\n  \
     heaptap convert rec --format parquet -o tables  for DuckDB\n  \
     heaptap convert rec@last --format folded -o - | flamegraph.pl > flame.svg",
     after_long_help = "docs/reference/formats.md describes every format."
@@ -29,11 +29,11 @@ pub struct Args {
     /// The default is heaptap-INPUT-TIME-ID for pprofs, and a file named after INPUT otherwise.
     #[arg(short, long, value_name = "FILE|DIR")]
     pub output: Option<PathBuf>,
-    /// Format; svg is a flame graph
+    /// Format; by default that of FILE's ending, or pprof
     ///
-    /// Flame graph viewers read folded and speedscope.
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
-    pub format: Format,
+    /// svg is a flame graph. Flame graph viewers read folded and speedscope.
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    pub format: Option<Format>,
     /// Measure: space, alloc_space, objects or alloc_objects
     #[arg(
         long = "view",

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use clap::ValueEnum;
 use time::OffsetDateTime;
 
 pub(crate) use super::args::{Args, Format};
@@ -35,6 +36,22 @@ fn is_one_file(output: &Path) -> bool {
     output == Path::new("-") || ends_so && !output.is_dir()
 }
 
+/// Returns the format: as typed, or else by the ending of the output.
+fn format(args: &Args) -> Format {
+    let name = args.output.as_deref().unwrap_or(Path::new(""));
+    let name = name.to_string_lossy().to_ascii_lowercase();
+    let ending = |format: Format| match export::format(format) {
+        Some(format) => format!(".{}", format.ending()),
+        None if format == Format::Html => ".html".to_owned(),
+        None => String::new(),
+    };
+    let all = Format::value_variants().iter().copied();
+    let by_ending = all.filter(|format| name.ends_with(&ending(*format)));
+    // The longest: speedscope files are JSON, too. Profiles have no ending of their own.
+    let longest = by_ending.max_by_key(|format| ending(*format).len());
+    args.format.or(longest).unwrap_or_default()
+}
+
 /// Runs the command.
 ///
 /// # Errors
@@ -42,10 +59,11 @@ fn is_one_file(output: &Path) -> bool {
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     args.moment.check([&args.input])?;
     args.heap.refuse_java_parts("convert")?;
-    if let Some(format) = export::format(args.format) {
+    let chosen = format(&args);
+    if let Some(format) = export::format(chosen) {
         return export::run(ctx, args, format).await;
     }
-    if args.format == Format::Html {
+    if chosen == Format::Html {
         return export::page(ctx, args).await;
     }
     if !args.views.is_empty() {
