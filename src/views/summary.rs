@@ -652,11 +652,12 @@ fn short(function: &str) -> String {
         previous = c;
     }
     let name = text.trim_end().trim_end_matches(" const").trim_end();
-    if name.is_empty() {
-        function
-    } else {
-        name.to_owned()
+    match name.is_empty() {
+        true => function,
+        false => name.to_owned(),
     }
+    // As other commands and tools write it.
+    .replace("{anonymous}", "(anonymous namespace)")
 }
 
 #[cfg(test)]

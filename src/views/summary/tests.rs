@@ -250,7 +250,7 @@ fn long_names_are_shortened_but_stay_recognizable() {
     for (name, expected) in [
         ("foo(int, char)", "foo"),
         ("a::b<int, c<d> >::e(f) const", "a::b<…>::e"),
-        ("(anonymous namespace)::f()", "{anonymous}::f"),
+        ("(anonymous namespace)::f()", "(anonymous namespace)::f"),
         ("com.example.Main.<init>", "com.example.Main.<init>"),
         ("<T as core::Trait>::f", "<T as core::Trait>::f"),
         ("S::operator()(int)", "S::operator()(int)"),
