@@ -333,12 +333,19 @@ pub(crate) fn show(
                 let name = command.get_name();
                 usage = usage.replacen(name, &format!("{name} -n <NAME>"), 1);
             }
-            match first_example(command) {
+            // The example of another use would do something else.
+            let options = || typed.iter().filter(|word| word.starts_with("--"));
+            let is_alike =
+                |example: &String| options().all(|option| example.contains(option.as_str()));
+            match first_example(command).filter(is_alike) {
                 Some(example) => format!("usage: {usage}, such as `{example}`"),
                 None => format!("usage: {usage}"),
             }
         }
-        _ => format!("`{}` lists its options", help_command(root, &typed)),
+        _ => match help_command(root, &typed) {
+            line if line == "heaptap -h" => format!("`{line}` lists the commands"),
+            line => format!("`{line}` lists its options"),
+        },
     });
     Err(Failure::new(ErrorClass::Usage, "usage", message)
         .with_excerpt(excerpt)

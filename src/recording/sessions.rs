@@ -31,6 +31,7 @@ use crate::session::{
     self, Controls, SessionError, SessionHeader, SessionId, SessionState, Snapshot, SnapshotMethod,
     Store,
 };
+use crate::untrusted::shell::quoted;
 
 /// A snapshot.
 #[derive(Debug)]
@@ -69,7 +70,10 @@ pub async fn snapshot(
         let id = header.id.clone();
         return Err(SessionError::OneDump { id }.into());
     }
-    let device = reach_or_say(header, "snapshot").await?;
+    let command = label
+        .as_ref()
+        .map(|label| format!("snapshot --label {}", quoted(label)));
+    let device = reach_or_say(header, command.as_deref().unwrap_or("snapshot")).await?;
     let label = label.unwrap_or_else(|| next_label(&session_state));
     let repeated = session_state
         .labels

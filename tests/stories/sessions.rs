@@ -278,6 +278,9 @@ fn collect_with_another_phone_names_the_session_and_its_phone() {
         message.contains(&format!("session {old} is on device virtual-1")),
         "{none}"
     );
+    let none = lab.start(&["snapshot", old, "--label", "my label"]).end();
+    let again = format!("heaptap snapshot --label 'my label' {old}");
+    assert!(none.stderr.contains(&again), "{none}");
 }
 
 #[test]
