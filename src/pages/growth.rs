@@ -43,10 +43,10 @@ pub(super) fn growth(file: &NativeFile) -> Vec<Growth> {
                     .map(|site| GrowthSite {
                         function: site.own.function.clone(),
                         library: site.own.library.clone(),
-                        allocates: match site.allocates.function == site.own.function {
-                            true => String::new(),
-                            false => site.allocates.function.clone(),
-                        },
+                        allocators: (site.allocators.iter())
+                            .filter(|allocator| **allocator != site.own.function)
+                            .cloned()
+                            .collect(),
                         per_round: Interval {
                             value: site.growth_per_iteration.value,
                             low: site.growth_per_iteration.low,

@@ -94,7 +94,7 @@ export interface Series {
 export interface GrowthSite {
   function: string;
   library: string;
-  allocates?: string;
+  allocators?: string[];
   per_round: { value: number; low: number; high: number };
   verdict: "grows" | "within-noise" | "cant-tell" | string;
   says: string;

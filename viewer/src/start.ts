@@ -116,7 +116,7 @@ export function growth(
   const order = ["grows", "cant-tell", "within-noise"];
   const judged = (row: ChangeRow): GrowthSite | undefined =>
     ranked?.sites
-      .filter((site) => site.function === row.label || site.allocates === row.label)
+      .filter((site) => site.function === row.label || site.allocators?.includes(row.label))
       .sort((a, b) => order.indexOf(a.verdict) - order.indexOf(b.verdict))[0];
   const rows = changeRows(profile, stage, scene)
     .filter((row) => row.after > row.before)

@@ -95,7 +95,7 @@ test("growth: the rows are of the two dumps of the headline, with the verdicts o
 });
 
 test("growth: a place without a name has the verdict of the function that it represents", async () => {
-  const site = { function: "Java_com_example_load", library: "libgame.so", allocates: "SkBitmap::allocPixels()", verdict: "grows", says: "It grows." };
+  const site = { function: "Java_com_example_load", library: "libgame.so", allocators: ["SkBitmap::allocPixels()"], verdict: "grows", says: "It grows." };
   const per_round = { value: 1, low: 1, high: 1 };
   const page = await chromium.open(game({ growth: [{ series: 0, per: "iteration", rounds: 2, sites: [{ ...site, per_round }] }] }));
   const rows = page.locator('.cards section[aria-label="Growth"] .ranked button');

@@ -174,6 +174,9 @@ pub struct SiteRow {
     /// The allocating frame.
     #[serde(rename = "allocating_frame")]
     pub allocates: Place,
+    /// Functions that allocate at its callsites: at most [`MAX_ALLOCATORS`].
+    #[serde(skip)]
+    pub allocators: Vec<String>,
     /// Frames of the stack, allocating frame first, without allocators; for a line, only its own
     /// frame.
     pub stack: Vec<Place>,
@@ -236,6 +239,9 @@ pub struct Place {
     /// Source line; 0 if unknown.
     pub line: u32,
 }
+
+/// Maximum number of functions that allocate for one row.
+const MAX_ALLOCATORS: usize = 8;
 
 impl Place {
     fn of(table: &StackTable, frame: FrameId) -> Place {
@@ -396,6 +402,12 @@ impl Rows<'_> {
             sentence: words::sentence(site, heap, decider, iterations, self.tolerance),
             own,
             allocates: stack.first().copied().map_or_else(Place::nowhere, place),
+            allocators: (self
+                .growth
+                .allocating_frames(site, MAX_ALLOCATORS)
+                .into_iter())
+            .map(|frame| place(frame).function)
+            .collect(),
             stack: stack.iter().map(|frame| place(*frame)).collect(),
             verdict,
             inconclusive_reason: reason,

@@ -226,9 +226,9 @@ pub struct GrowthSite {
     pub function: String,
     /// Library of that function.
     pub library: String,
-    /// Function that allocates, if it is another one: without symbols, a place in a library.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub allocates: String,
+    /// Functions that allocate, if they are others: without symbols, places in a library.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allocators: Vec<String>,
     /// Bytes per iteration.
     pub per_round: Interval,
     /// `grows`, `within-noise`, `cant-tell`.

@@ -20,7 +20,7 @@ use self::callsites::Callsites;
 use self::evidence::{Level, Units};
 pub use self::site::{Judgement, Site, Unit};
 use super::filter::Filter;
-use super::groups::{Groups, RowKey};
+use super::groups::{GroupId, Groups, RowKey};
 use super::shown::Shown;
 use crate::sampling::plan::{self, Decider};
 use crate::sampling::verdict::{InconclusiveReason, Verdict};
@@ -150,6 +150,29 @@ impl<'a> Growth<'a> {
     /// Returns the frames of a callsite that are shown, leaf first.
     pub fn stack(&self, id: CallsiteId) -> impl Iterator<Item = FrameId> {
         self.callsites.stack(id)
+    }
+
+    /// Returns the frames that allocate at a site's callsites: at most `most`, each once.
+    pub fn allocating_frames(&self, site: &Site, most: usize) -> Vec<FrameId> {
+        let mut frames = Vec::new();
+        let mut add = |id| {
+            let frame = self
+                .stack(id)
+                .next()
+                .filter(|frame| !frames.contains(frame));
+            frames.extend(frame);
+            frames.len() < most
+        };
+        match site.unit {
+            Unit::Callsite(id) => {
+                add(id);
+            }
+            Unit::Line(GroupId(line)) => {
+                let callsites = (0..).zip(&self.line_of).filter(|(_, of)| **of == line);
+                let _all = callsites.map(|(id, _)| CallsiteId(id)).all(add);
+            }
+        }
+        frames
     }
 
     /// Returns the lines of app code of the rows.

@@ -208,6 +208,33 @@ fn a_leak_by_many_ways_is_found_by_its_line() {
 }
 
 #[test]
+fn a_line_knows_the_functions_that_allocate_for_it() {
+    let mut table = StackTable::default();
+    let mut way = |name: &str| site(&mut table, &["main", "append", name, "malloc"]);
+    let ways = [way("std::one"), way("std::two")];
+    let dumps: Vec<Dump> = (0..9)
+        .map(|i| {
+            dump(
+                i,
+                &ways.map(|way| (way, 5 * i64::from(i), 5 * i64::from(i))),
+            )
+        })
+        .collect();
+    let growth = Growth::of(&table, &[series(&dumps)], &Filter::default(), RULE);
+    assert_eq!(names(&growth), [("all of append".to_owned(), GROWS)]);
+    let names = |most| {
+        let frames = growth.allocating_frames(&growth.sites(1)[0], most);
+        let group = |frame: &FrameId| growth.owners().group(*frame);
+        let names = frames
+            .iter()
+            .map(|frame| growth.owners().name(group(frame)).into_owned());
+        names.collect::<Vec<String>>()
+    };
+    assert_eq!(names(8), ["std::one", "std::two"]);
+    assert_eq!(names(1), ["std::one"]);
+}
+
+#[test]
 fn a_line_is_its_leaking_callsites_and_none_that_churns() {
     let mut table = StackTable::default();
     let mut line = |way: &str| site(&mut table, &["main", way, "append", "malloc"]);
