@@ -153,7 +153,7 @@ impl Finding {
 
     pub(super) fn sdk_low(scope: Scope, system: &str) -> Finding {
         let (kind, needs) = match scope {
-            Scope::Java => ("Java heap dumps", "Android 11"),
+            Scope::Java => ("Java heap graphs", "Android 11"),
             _ => ("native heap profiles", "Android 10"),
         };
         Finding::new(
@@ -163,7 +163,12 @@ impl Finding {
             format!("{kind} need {needs}; the device runs {system}"),
         )
         .why("its system does not have this data source")
-        .fix(format!("use a device or an emulator with {needs} or newer"))
+        .fix(match scope {
+            Scope::Java => format!(
+                "dump a debuggable app with `heaptap dump --hprof`, or use {needs} or newer"
+            ),
+            _ => format!("use a device or an emulator with {needs} or newer"),
+        })
     }
 
     fn asking(mut self, similar: &[&str]) -> Finding {
