@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher as _, BuildHasherDefault, Hasher, RandomState};
 
 use heaptap_model::heap_graph::ObjectIndex;
+use heaptap_model::profile::index::{is_equal, last_word};
 
 /// Objects with equal contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +69,9 @@ impl<'s> Equal<'s> {
                 self.sets.insert(key, same);
                 return;
             };
-            if of(set.first) == Some(content) {
+            let is_same =
+                |known: (u64, &[u8])| known.0 == content.0 && is_equal(known.1, content.1);
+            if of(set.first).is_some_and(is_same) {
                 set.count = set.count.saturating_add(same.count);
                 set.arrays = set.arrays.saturating_add(same.arrays);
                 return;
@@ -111,7 +114,7 @@ fn hash(seed: u64, bytes: &[u8]) -> u64 {
         (wide as u64) ^ (wide >> 64) as u64
     };
     let mut state = mix(seed ^ bytes.len() as u64, PRIME);
-    let (words, rest) = bytes.as_chunks::<8>();
+    let words = bytes.as_chunks::<8>().0;
     let (pairs, last) = words.as_chunks::<2>();
     for [a, b] in pairs {
         let (a, b) = (u64::from_le_bytes(*a), u64::from_le_bytes(*b));
@@ -120,9 +123,7 @@ fn hash(seed: u64, bytes: &[u8]) -> u64 {
     for word in last {
         state = mix(u64::from_le_bytes(*word) ^ seed, state ^ PRIME);
     }
-    let mut tail = [0; 8];
-    tail[..rest.len()].copy_from_slice(rest);
-    mix(u64::from_le_bytes(tail) ^ seed, state ^ PRIME)
+    mix(last_word(bytes) ^ seed, state ^ PRIME)
 }
 
 /// Identity hasher for keys that are hashes.

@@ -28,18 +28,10 @@ impl Seed {
     #[inline]
     pub fn bytes(self, bytes: &[u8]) -> u64 {
         let mut hash = self.0 ^ bytes.len() as u64;
-        let (words, rest) = bytes.as_chunks::<8>();
-        for word in words {
+        for word in bytes.as_chunks::<8>().0 {
             hash = fold(hash ^ u64::from_le_bytes(*word), MULTIPLIER ^ self.0);
         }
-        // The last word overlaps the one before: a copy of so few bytes takes far longer.
-        let last = match bytes.last_chunk() {
-            Some(word) => u64::from_le_bytes(*word),
-            None => rest
-                .iter()
-                .fold(0, |word, byte| word << 8 | u64::from(*byte)),
-        };
-        fold(hash ^ last, MULTIPLIER)
+        fold(hash ^ last_word(bytes), MULTIPLIER)
     }
 
     /// Returns the hash of a string of 32-bit words.
@@ -95,6 +87,38 @@ impl Hasher for FastHasher {
 
     fn finish(&self) -> u64 {
         self.hash
+    }
+}
+
+/// Returns the last eight bytes, or all if there are fewer, for a hash of whole words and this one. It
+/// overlaps the word before: to copy so few bytes takes far longer.
+#[inline]
+pub fn last_word(bytes: &[u8]) -> u64 {
+    match bytes.last_chunk() {
+        Some(word) => u64::from_le_bytes(*word),
+        None => bytes
+            .iter()
+            .fold(0, |word, byte| word << 8 | u64::from(*byte)),
+    }
+}
+
+/// Length from which the C library's comparison is faster.
+const LONG: usize = 256;
+
+/// Compares strings of bytes, short ones word by word: the C library's function takes longer, and that
+/// of musl compares single bytes.
+#[inline]
+pub fn is_equal(one: &[u8], other: &[u8]) -> bool {
+    if one.len() != other.len() {
+        return false;
+    }
+    match (one.last_chunk::<8>(), other.last_chunk()) {
+        _ if one.len() >= LONG => one == other,
+        (Some(last), Some(other_last)) => {
+            let (words, others) = (one.as_chunks::<8>().0, other.as_chunks().0);
+            last == other_last && words.iter().zip(others).all(|(word, other)| word == other)
+        }
+        _ => one.iter().eq(other),
     }
 }
 

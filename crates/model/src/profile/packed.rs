@@ -1,7 +1,7 @@
 //! Distinct stacks in one flat array. A frame is its ID + 1 as a varint (LEB128): one or two bytes per
 //! frame, no allocation per frame or stack. Neither frames nor their order have a meaning here.
 
-use super::index::{Index, Seed};
+use super::index::{Index, Seed, is_equal};
 use super::interned::{next_id, span};
 use crate::touch::{BATCH, touch};
 use std::ops::Range;
@@ -220,22 +220,6 @@ pub fn first(packed: &mut &[u8]) -> Option<u32> {
     }
 }
 
-/// Compares short strings of bytes, word by word: the C library's function takes longer, and that of
-/// musl compares single bytes.
-#[inline]
-fn is_equal(one: &[u8], other: &[u8]) -> bool {
-    if one.len() != other.len() {
-        return false;
-    }
-    match (one.last_chunk::<8>(), other.last_chunk()) {
-        (Some(last), Some(other_last)) => {
-            let (words, others) = (one.as_chunks::<8>().0, other.as_chunks().0);
-            last == other_last && words.iter().zip(others).all(|(word, other)| word == other)
-        }
-        _ => one.iter().eq(other),
-    }
-}
-
 /// Removes the last frame of a packed stack. Only the last byte of each frame is below 0x80, so
 /// that frames can also be read from their ends.
 #[inline]
@@ -286,7 +270,7 @@ mod tests {
     #[test]
     fn each_byte_counts_in_comparisons_and_hashes() {
         let seed = Seed::default();
-        for length in 0..40 {
+        for length in (0..40).chain([255]) {
             let one: Vec<u8> = (0..length).collect();
             assert!(is_equal(&one, &one.clone()));
             assert!(!is_equal(&one, &[&one[..], &[0]].concat()));
