@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::convert::Input;
 use crate::error::{Classified, ErrorClass, ErrorFacts};
+use crate::folder::is_same;
 use crate::import::{self, ImportError, OpenTrace};
 use crate::results::recorded;
 use crate::results::whole_file::WholeFile;
@@ -149,12 +150,6 @@ fn is_replaceable(path: &Path) -> bool {
     let length = rest.iter().take_while(|byte| **byte >= 0x80).count() + 1;
     let field = rest.get(length..).unwrap_or_default();
     field.starts_with(&[0xea, 0x03]) || field.starts_with(&[0x82, 0x04])
-}
-
-/// Returns whether two paths are the same file.
-fn is_same(one: &Path, other: &Path) -> bool {
-    let real = |path: &Path| path.canonicalize().ok();
-    real(one).is_some_and(|one| real(other) == Some(one))
 }
 
 /// An open destination.

@@ -7,6 +7,7 @@ use super::java::{self, HeapPlace};
 use super::{ReportError, ReportInput, ReportRequest, milliseconds};
 use crate::error::ErrorClass;
 use crate::explored::ExploredHeap;
+use crate::folder;
 use crate::heaps::input::{self, DumpScope, LookError, NativeFile, OpenedInput};
 use crate::heaps::java::diff::Half;
 use crate::heaps::java::{
@@ -76,8 +77,9 @@ pub(super) fn to_open(request: &ReportRequest) -> Vec<ReportInput> {
     inputs
 }
 
+/// Returns whether two inputs are the same, which can be stdin.
 fn is_same(one: &Path, other: &Path) -> bool {
-    one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(a), Ok(b)) if a == b)
+    one == other || folder::is_same(one, other)
 }
 
 /// Opens an input: native heaps, Java heaps or both.

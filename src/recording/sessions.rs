@@ -14,7 +14,7 @@ pub use status::{SessionStatus, State, status};
 use std::path::{Path, PathBuf};
 
 use self::choice::Purpose;
-use self::collect::{How, add_to_whole, choose_orphan, collect, collect_known};
+use self::collect::{How, choose_orphan, collect, collect_alone};
 use self::phone::{reach_or_say, require_phone};
 use self::status::status_of;
 use super::companion_options::Source;
@@ -233,9 +233,7 @@ async fn stop_recorder(
         names,
         wait: false,
     };
-    let device = at_hand.clone();
-    let finished = collect_known(store, at_hand, session_state, how, controls, on_event).await?;
-    let finished = add_to_whole(store, device, finished, on_event).await;
+    let finished = collect_alone(store, at_hand, session_state, how, controls, on_event).await?;
     Ok(Stopped::Finished(Box::new(finished)))
 }
 

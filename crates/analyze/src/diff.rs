@@ -177,9 +177,7 @@ impl Classes {
     pub fn total(&self) -> Sums {
         let mut total = Sums::default();
         for row in &self.0.rows {
-            total.count += row.sums.count;
-            total.shallow_bytes = total.shallow_bytes.saturating_add(row.sums.shallow_bytes);
-            total.native_bytes = total.native_bytes.saturating_add(row.sums.native_bytes);
+            total.add_sizes(&row.sums);
         }
         total
     }

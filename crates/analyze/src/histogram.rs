@@ -56,6 +56,13 @@ impl Sums {
         }
     }
 
+    /// Adds other sums, without retained sizes, which overlap.
+    pub fn add_sizes(&mut self, other: &Sums) {
+        self.count += other.count;
+        self.shallow_bytes = self.shallow_bytes.saturating_add(other.shallow_bytes);
+        self.native_bytes = self.native_bytes.saturating_add(other.native_bytes);
+    }
+
     /// Adds an object.
     #[inline]
     pub fn add(&mut self, graph: &HeapGraph, object: ObjectIndex) {
@@ -473,10 +480,7 @@ fn sum(
     }
     for (place, of_place) in of_place.iter().enumerate() {
         for &group in places.groups(place) {
-            let sums = &mut sums[group as usize];
-            sums.count += of_place.count;
-            sums.shallow_bytes = sums.shallow_bytes.saturating_add(of_place.shallow_bytes);
-            sums.native_bytes = sums.native_bytes.saturating_add(of_place.native_bytes);
+            sums[group as usize].add_sizes(of_place);
         }
     }
     let mut sums = sums.into_iter();

@@ -4,6 +4,7 @@ use crate::partition::Partition;
 use crate::recording::{Recording, first_bytes};
 use crate::rows;
 use crate::table::{HASH, SCHEMA, SHA256, Table};
+use heaptap_model::folder::sync;
 use heaptap_model::patience::patiently;
 use heaptap_tables::{Columns, Table as Writer};
 use sha2::{Digest as _, Sha256};
@@ -400,14 +401,6 @@ fn create_synced(folder: &Path) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Makes renames in a directory durable.
-fn sync(folder: &Path) -> io::Result<()> {
-    match cfg!(unix) {
-        true => File::open(folder)?.sync_all(),
-        false => Ok(()),
-    }
 }
 
 /// Returns the unit of a file that is written for these recordings or from these files.

@@ -90,7 +90,7 @@ impl Explorer {
     /// Builds all indices, those first that the first view needs. Calls `on_built` after each, from
     /// any thread; `Break` ends it.
     pub fn build(&self, on_built: impl Fn(Stage) -> ControlFlow<()> + Sync) {
-        // Alone, because nothing else needs as much memory on the way.
+        // Alone, because the first view waits for it.
         self.dominators();
         if on_built(Stage::Dominators).is_break() {
             return;

@@ -1,5 +1,6 @@
-//! A recording's directory: names of files that several crates use, and its sync.
+//! A recording's directory: names of files that several crates use, and what all do with directories.
 
+use std::fs::File;
 use std::io;
 use std::path::Path;
 
@@ -18,13 +19,29 @@ pub const OWN_PREFIX: &str = ".heaptap-";
 /// Prefix of unfinished result files.
 pub const UNFINISHED_PREFIX: &str = ".heaptap-part-";
 
+/// Returns whether two paths lead to the same existing file or directory, whatever their spelling.
+pub fn is_same(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().ok();
+    real(one).is_some_and(|one| real(other) == Some(one))
+}
+
+/// Copies a file to a new name, and syncs it.
+///
+/// # Errors
+/// Returns an error if the name exists, or a file cannot be read or written.
+pub fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
+    let mut goal = File::create_new(to)?;
+    io::copy(&mut File::open(from)?, &mut goal)?;
+    goal.sync_all()
+}
+
 /// Makes new and removed names in a directory survive a power loss.
 ///
 /// # Errors
 /// Returns an error if the directory cannot be opened or synced.
 #[cfg(unix)]
 pub fn sync(folder: &Path) -> io::Result<()> {
-    std::fs::File::open(folder)?.sync_all()
+    File::open(folder)?.sync_all()
 }
 
 /// Does nothing: Windows has no such call, and NTFS journals its names.

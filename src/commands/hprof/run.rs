@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::conversion::convert::Input;
 use crate::error::{Classified, ErrorClass, ErrorFacts};
+use crate::folder::is_same;
 use crate::hprof::convert::{ConvertError, ConvertOptions, Converted};
 use crate::hprof::info::Info;
 use crate::hprof::records::HeaderError;
@@ -307,12 +308,6 @@ impl Write for Out<'_> {
             To::Stream(stream) => stream.flush(),
         }
     }
-}
-
-/// Returns whether two paths are the same file.
-fn is_same(one: &Path, other: &Path) -> bool {
-    let real = |path: &Path| path.canonicalize().ok();
-    real(one).is_some_and(|one| real(other) == Some(one))
 }
 
 /// Returns whether overwriting `path` would lose data. A pipe or a device contains none.

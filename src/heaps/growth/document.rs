@@ -1,10 +1,11 @@
 //! Output of `leaks --json` for native heaps. Fields are a contract: docs/guide/native-leak.md lists them.
 
 use serde::Serialize;
+use std::collections::HashMap;
 
 use super::series::{Heap, Series};
 use super::{NativeLeaksRequest, words};
-use crate::analyze::native::groups::{file_of, function_of, library_name};
+use crate::analyze::native::groups::{GroupId, file_of, function_of, library_name};
 use crate::analyze::native::growth::{Growth, HeapSeries, Judgement, Rule, Site, Unit};
 use crate::analyze::sampling::verdict::{InconclusiveReason, Verdict};
 use crate::analyze::sampling::{Estimate, Rate};
@@ -297,6 +298,7 @@ fn row(table: &StackTable, series: &Series<'_>, request: &NativeLeaksRequest) ->
     let rows = Rows {
         table,
         growth: &growth,
+        allocators: growth.allocating_frames(MAX_ALLOCATORS),
         heaps: &series.heaps,
         tolerance: request.tolerance,
     };
@@ -348,6 +350,8 @@ fn lacks_data(verdict: Verdict) -> bool {
 struct Rows<'a> {
     table: &'a StackTable,
     growth: &'a Growth<'a>,
+    /// Of the lines that have a row.
+    allocators: HashMap<GroupId, Vec<FrameId>>,
     heaps: &'a [Heap<'a>],
     tolerance: u64,
 }
@@ -384,6 +388,10 @@ impl Rows<'_> {
                 ("line", Some(frame), vec![frame])
             }
         };
+        let allocators = match site.unit {
+            Unit::Callsite(_) => stack.get(..1).unwrap_or_default(),
+            Unit::Line(id) => self.allocators.get(&id).map_or(&[][..], Vec::as_slice),
+        };
         let own = own.map_or_else(Place::nowhere, place);
         let decider = self.growth.decider(site);
         let iterations = self.growth.iterations(site.heap) as u64;
@@ -402,12 +410,10 @@ impl Rows<'_> {
             sentence: words::sentence(site, heap, decider, iterations, self.tolerance),
             own,
             allocates: stack.first().copied().map_or_else(Place::nowhere, place),
-            allocators: (self
-                .growth
-                .allocating_frames(site, MAX_ALLOCATORS)
-                .into_iter())
-            .map(|frame| place(frame).function)
-            .collect(),
+            allocators: allocators
+                .iter()
+                .map(|frame| place(*frame).function)
+                .collect(),
             stack: stack.iter().map(|frame| place(*frame)).collect(),
             verdict,
             inconclusive_reason: reason,

@@ -22,7 +22,7 @@ use crate::eligibility::{Assessment, DeviceFacts, Scope};
 use crate::error::Failure;
 use crate::export::pprof::PprofOptions;
 use crate::folder::{self, RAW_TRACE, SYMBOLIZED_TRACE};
-use crate::heaps::java::FOLDER;
+use crate::heaps::java::{FOLDER, manifest_of};
 use crate::naming::names::NameOptions;
 use crate::naming::packet_files::{DEOBFUSCATION, PacketFiles, SYMBOLS, join_maps};
 use crate::parallel::lock;
@@ -253,18 +253,15 @@ fn join(
     unless_link(folder)?;
     let from = &finished.output;
     let new = finished.manifest.clone();
-    let mut all = match Manifest::read(folder) {
-        Ok(manifest) => manifest,
-        Err(_) if !folder.join(manifest::FILE_NAME).exists() => Manifest {
-            dumps: manifest::Dumps::default(),
-            warnings: Vec::new(),
-            labels: Vec::new(),
-            trace: None,
-            symbolization: None,
-            ..new.clone()
-        },
-        Err(error) => return Err(io::Error::other(error)),
-    };
+    let known = manifest_of(folder).map_err(io::Error::other)?;
+    let mut all = known.unwrap_or_else(|| Manifest {
+        dumps: manifest::Dumps::default(),
+        warnings: Vec::new(),
+        labels: Vec::new(),
+        trace: None,
+        symbolization: None,
+        ..new.clone()
+    });
     let is_new = |known: &&JavaDump| {
         let key = |dump: &JavaDump| (dump.pid, dump.time_ns);
         known.time_ns.is_some() && new.dumps.java.iter().any(|dump| key(dump) == key(known))
@@ -352,11 +349,7 @@ fn copy_over(from: &Path, goal: &Path) -> io::Result<()> {
     // Not every file system has hard links.
     match std::fs::hard_link(from, goal) {
         Ok(()) => Ok(()),
-        Err(_) => {
-            let mut copy = File::create_new(goal)?;
-            io::copy(&mut File::open(from)?, &mut copy)?;
-            copy.sync_all()
-        }
+        Err(_) => folder::copy_file(from, goal),
     }
 }
 

@@ -11,12 +11,12 @@ use super::summary::{FoundTimeline, section, warnings};
 use super::{java, logcat};
 use crate::device::Device;
 use crate::folder;
-use crate::heaps::java::FOLDER;
+use crate::heaps::java::{FOLDER, manifest_of};
 use crate::observe::OurWindows;
 use crate::patience;
 use crate::recording::companion_options::Source;
 use crate::recording::outcome::Finished;
-use crate::results::manifest::{self, Companions, Manifest, Warning};
+use crate::results::manifest::{Companions, Manifest, Warning};
 use crate::results::output::is_below;
 use crate::session::{SessionId, SessionState, Store, part_prefix};
 use crate::timeline::{self, Observation};
@@ -69,7 +69,8 @@ pub(crate) fn join_finished(
     recording: &Path,
     part: &mut Finished,
 ) -> Result<(), String> {
-    let Some(id) = read_if_there(recording)?.and_then(|manifest| manifest.session) else {
+    let known = manifest_of(recording).map_err(text)?;
+    let Some(id) = known.and_then(|manifest| manifest.session) else {
         return Ok(());
     };
     let id = id.id.parse().map_err(text)?;
@@ -84,21 +85,13 @@ pub(crate) fn join_finished(
     Ok(())
 }
 
-/// Returns the manifest of a directory, if it has one.
-fn read_if_there(folder: &Path) -> Result<Option<Manifest>, String> {
-    match folder.join(manifest::FILE_NAME).exists() {
-        true => Manifest::read(folder).map(Some).map_err(text),
-        false => Ok(None),
-    }
-}
-
 fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
 /// Merges a part into a finished recording. Returns whether there was something to merge.
 fn merge(device: &Device, recording: &Path, part: &Finished) -> Result<bool, String> {
-    let Some(mut manifest) = read_if_there(recording)? else {
+    let Some(mut manifest) = manifest_of(recording).map_err(text)? else {
         return Ok(false);
     };
     let Some(known) = manifest.companion.take().filter(|_| has_heaps(part)) else {
@@ -249,9 +242,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
         }
         folder::sync(to)?;
     } else if kind.is_file() {
-        let mut goal = fs::File::create_new(to)?;
-        io::copy(&mut fs::File::open(from)?, &mut goal)?;
-        goal.sync_all()?;
+        folder::copy_file(from, to)?;
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ use super::phone::{PATIENCE, orphans, reach, require_phone, waits_for};
 use crate::device::Device;
 use crate::eligibility;
 use crate::error::Failure;
+use crate::folder;
 use crate::naming::names::NameOptions;
 use crate::recording::blocking::blocking;
 use crate::recording::companion;
@@ -45,10 +46,7 @@ pub(super) async fn collect(
                 Ok(at_hand) => at_hand,
                 Err(failure) => reach_elsewhere(&session_state.header, device, failure).await?,
             };
-            let device = at_hand.clone();
-            let collecting = collect_known(store, at_hand, session_state, how, controls, on_event);
-            let finished = collecting.await?;
-            return Ok(add_to_whole(store, device, finished, on_event).await);
+            return collect_alone(store, at_hand, session_state, how, controls, on_event).await;
         }
         Err(
             error @ (SessionError::NoSession { .. }
@@ -74,9 +72,30 @@ pub(super) async fn collect(
     collect_known(store, device, session_state, how, controls, on_event).await
 }
 
+/// Collects a session that the user named. A Java heap is merged into its recording.
+pub(super) async fn collect_alone(
+    store: &Store,
+    device: Device,
+    session_state: SessionState,
+    how: How<'_>,
+    controls: &mut Controls,
+    on_event: &EventHandler,
+) -> Result<Finished, Failure> {
+    let collecting = collect_known(
+        store,
+        device.clone(),
+        session_state,
+        how,
+        controls,
+        on_event,
+    );
+    let finished = collecting.await?;
+    Ok(add_to_whole(store, device, finished, on_event).await)
+}
+
 /// Merges a Java heap that was collected alone into its recording. While that is not finished, or if
 /// it fails, the session stays: a later `stop` merges it.
-pub(super) async fn add_to_whole(
+async fn add_to_whole(
     store: &Store,
     device: Device,
     mut part: Finished,
@@ -259,7 +278,7 @@ pub(super) async fn collect_known(
         path: from.clone(),
         source,
     })?;
-    let other = other.filter(|output| *output != from && !is_same(output, &from));
+    let other = other.filter(|output| *output != from && !folder::is_same(output, &from));
     // Before fetching, and before data of another session could be mistaken for this one.
     if other.is_none() {
         own(&from, &id)?;
@@ -319,12 +338,6 @@ pub(super) async fn collect_known(
     }
     let ended_by = end(&mut session, how.wait, controls).await?;
     finish::finish(session, ended_by, how.names, controls, on_event).await
-}
-
-/// Returns whether two paths lead to the same directory, whatever their spelling.
-fn is_same(one: &Path, other: &Path) -> bool {
-    let lead = |path: &Path| std::fs::canonicalize(path).ok();
-    lead(one).is_some_and(|one| lead(other).is_some_and(|other| one == other))
 }
 
 /// Moves the companion files from the previous output directory, if it still belongs to the session.

@@ -17,6 +17,7 @@ use super::unrestored::UnrestoredSetting;
 use crate::session::Store;
 use crate::session::unfinished::replace;
 use heaptap_adb::{Address, Command, Device};
+use heaptap_model::folder::sync;
 use heaptap_model::{units, untrusted};
 use sha2::{Digest as _, Sha256};
 
@@ -270,9 +271,7 @@ impl Journals {
             file.write_all(&bytes)?;
             file.as_file().sync_all()?;
             replace(file.into_temp_path(), &path)?;
-            #[cfg(unix)]
-            File::open(&self.folder)?.sync_all()?;
-            Ok(())
+            sync(&self.folder)
         };
         write().map_err(|source| ProvokeError::Journal {
             path: path.clone(),

@@ -445,16 +445,17 @@ impl Session {
 }
 
 impl SessionState {
-    /// Removes fetched files from the previous output directory if they are whole in the new one.
+    /// Removes fetched files from the previous output directory if they are whole in the new one: the
+    /// journal notes a move after it has compared the checksums of the copies.
     pub fn remove_moved(&self) {
         let Some(previous) = &self.moved_from else {
             return;
         };
         let trace = self.pulled.iter().map(|trace| (RAW_TRACE, trace));
         let files = self.files.iter().map(|(name, file)| (name.as_str(), file));
-        for (name, (size, sha256)) in trace.chain(files) {
+        for (name, (size, _)) in trace.chain(files) {
             let (old, new) = (previous.join(name), self.header.output.join(name));
-            if is_whole(&old, *size, sha256) && is_whole(&new, *size, sha256) {
+            if has_size(&old, *size) && has_size(&new, *size) {
                 // One that stays is a superfluous copy.
                 let _ = std::fs::remove_file(old);
             }
@@ -462,11 +463,13 @@ impl SessionState {
     }
 }
 
+fn has_size(path: &Path, size: u64) -> bool {
+    std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() == size)
+}
+
 /// Returns whether the file at `path` has this size and SHA-256.
 fn is_whole(path: &Path, size: u64, sha256: &str) -> bool {
-    let metadata = std::fs::metadata(path);
-    metadata.is_ok_and(|m| m.is_file() && m.len() == size)
-        && sha256_of(path).is_ok_and(|sum| sum == sha256)
+    has_size(path, size) && sha256_of(path).is_ok_and(|sum| sum == sha256)
 }
 
 /// Renames the file at `path` to an unused name: `raw-trace.changed`.

@@ -1,9 +1,9 @@
 //! Pairs of dumps to compare.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use super::{DiffError, Per};
+use crate::folder;
 use crate::heaps::input::NativeFile;
 use crate::heaps::java::facts::Warning;
 use crate::profile::DumpKind;
@@ -39,9 +39,7 @@ fn unheld(dump: &Dump) -> Option<&'static str> {
 
 /// Returns whether two files are the same file.
 pub(super) fn is_same_file(before: &NativeFile, after: &NativeFile) -> bool {
-    let real = |path: &Path| std::fs::canonicalize(path).ok();
-    before.path == after.path
-        || real(&before.path).is_some_and(|path| Some(path) == real(&after.path))
+    before.path == after.path || folder::is_same(&before.path, &after.path)
 }
 
 /// Returns whether two files are of one recording.

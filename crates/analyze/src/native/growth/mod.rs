@@ -152,27 +152,26 @@ impl<'a> Growth<'a> {
         self.callsites.stack(id)
     }
 
-    /// Returns the frames that allocate at a site's callsites: at most `most`, each once.
-    pub fn allocating_frames(&self, site: &Site, most: usize) -> Vec<FrameId> {
-        let mut frames = Vec::new();
-        let mut add = |id| {
-            let frame = self
-                .stack(id)
-                .next()
-                .filter(|frame| !frames.contains(frame));
-            frames.extend(frame);
-            frames.len() < most
-        };
-        match site.unit {
-            Unit::Callsite(id) => {
-                add(id);
-            }
-            Unit::Line(GroupId(line)) => {
-                let callsites = (0..).zip(&self.line_of).filter(|(_, of)| **of == line);
-                let _all = callsites.map(|(id, _)| CallsiteId(id)).all(add);
+    /// Returns the frames that allocate for each line that has a row: at most `most`, each once.
+    pub fn allocating_frames(&self, most: usize) -> HashMap<GroupId, Vec<FrameId>> {
+        let lines = self.lines.keys().filter_map(|(_, unit)| match unit {
+            Unit::Line(line) => Some((*line, Vec::new())),
+            Unit::Callsite(_) => None,
+        });
+        let mut all: HashMap<GroupId, Vec<FrameId>> = lines.collect();
+        if all.is_empty() {
+            return all;
+        }
+        for (id, line) in (0..).zip(&self.line_of) {
+            if let Some(frames) = all.get_mut(&GroupId(*line))
+                && frames.len() < most
+                && let Some(frame) = self.stack(CallsiteId(id)).next()
+                && !frames.contains(&frame)
+            {
+                frames.push(frame);
             }
         }
-        frames
+        all
     }
 
     /// Returns the lines of app code of the rows.

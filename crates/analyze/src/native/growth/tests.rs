@@ -223,7 +223,10 @@ fn a_line_knows_the_functions_that_allocate_for_it() {
     let growth = Growth::of(&table, &[series(&dumps)], &Filter::default(), RULE);
     assert_eq!(names(&growth), [("all of append".to_owned(), GROWS)]);
     let names = |most| {
-        let frames = growth.allocating_frames(&growth.sites(1)[0], most);
+        let all = growth.allocating_frames(most);
+        let [frames] = all.values().collect::<Vec<_>>()[..] else {
+            panic!("one line: {all:?}");
+        };
         let group = |frame: &FrameId| growth.owners().group(*frame);
         let names = frames
             .iter()
