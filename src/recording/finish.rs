@@ -36,7 +36,7 @@ use crate::profile::Health;
 use crate::results::findings::{self, Finding};
 use crate::results::labels::{self, DumpMoment};
 use crate::results::manifest::{self, DumpId, Manifest};
-use crate::results::output::{Staging, Standing, is_own, own};
+use crate::results::output::{Staging, is_own, own};
 use crate::session::{
     self, Controls, DumpScan, NewScan, Owner, RawTrace, SeenDump, Session, SessionError,
     SessionHeader, SessionState, SnapshotMethod, part_prefix, release, remove_parts,
@@ -107,7 +107,7 @@ async fn finish_session(
 ) -> Result<Finished, Failure> {
     let output = session.header().output.clone();
     let id = session.id().clone();
-    let standing = own(&output, &id)?;
+    let existing = own(&output, &id)?;
     let keep = |source| SessionError::Keep {
         id: id.clone(),
         path: output.clone(),
@@ -119,7 +119,7 @@ async fn finish_session(
         plan.names = plan.names.with(names);
     }
     if session.header().heap_files.is_some() {
-        return heap_files::finish(session, plan, ended_by, standing, controls, on_event).await;
+        return heap_files::finish(session, plan, ended_by, existing, controls, on_event).await;
     }
     let mut steps = plan.steps.clone();
     steps.extend(session.steps().iter().cloned().map(plan::step_at));
@@ -167,7 +167,7 @@ async fn finish_session(
         converted.findings.retain(told);
     }
     steps.push(plan::step("converted"));
-    if has_no_java_dump(&converted, trace.size)
+    if has_no_java_dump(&converted, trace.contents.size)
         && let Some(none) = no_error_came(&plan, ended_by)
     {
         // Companion files do not belong to anything now.
@@ -183,7 +183,14 @@ async fn finish_session(
     let session_state = session.reread()?.clone();
     let whole = !converted.health.is_empty() && causes::is_whole(&converted.health);
     let lasted = session.duration_bounds();
-    let cause = Cause::of(ended_by, &session_state, &plan, trace.size, lasted, whole);
+    let cause = Cause::of(
+        ended_by,
+        &session_state,
+        &plan,
+        trace.contents.size,
+        lasted,
+        whole,
+    );
     // heapprofd was not used, so targets are not empty because of it.
     let empty = match plan.companions.allocations {
         true => Vec::new(),
@@ -288,8 +295,7 @@ async fn finish_session(
     // Fetching and converting took time: the directory could have been removed, and created again
     // by another process. The copy on the device is removed only if the results are in their place.
     own(&output, &id)?;
-    let replaces = standing == Standing::Finished;
-    let published = blocking(move || staging.publish_synced(replaces)).await;
+    let published = blocking(move || staging.publish_synced(existing)).await;
     published.map_err(|unpublished| unpublished.of_session(&id))?;
     release(&output.join(FOLDER), &Owner::Session(id.clone()));
 
@@ -419,7 +425,7 @@ async fn convert(
         tokio::select! {
             converted = &mut converting => return match converted {
                 Ok(Ok(converted)) => Ok(converted),
-                Ok(Err(error)) => Ok(without_trace(error, trace.size)?),
+                Ok(Err(error)) => Ok(without_trace(error, trace.contents.size)?),
                 Err(panic) => std::panic::resume_unwind(panic.into_panic()),
             },
             () = session::stop_asked(controls) => {
@@ -622,8 +628,8 @@ fn describe(manifest: &mut Manifest, session_state: &SessionState, plan: &Plan, 
     });
     manifest.trace = Some(manifest::TraceFile {
         file: RAW_TRACE.to_owned(),
-        size: trace.size,
-        sha256: trace.sha256.clone(),
+        size: trace.contents.size,
+        sha256: trace.contents.sha256.clone(),
     });
 }
 

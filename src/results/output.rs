@@ -11,8 +11,7 @@ use time::macros::format_description;
 
 use super::manifest::{self, Manifest};
 use crate::folder::{self, UNFINISHED_PREFIX};
-use crate::patience;
-use crate::session::unfinished::place;
+use crate::session::unfinished::{Existing, publish};
 use crate::session::{self, ForeignReason, Owner, SessionError, SessionId, Unclaimed};
 use crate::units;
 use crate::untrusted::windows;
@@ -183,11 +182,12 @@ impl Drop for OutputFolder {
 }
 
 /// Ensures that `folder` belongs to the session before anything is fetched into it. Claims a
-/// missing or empty directory.
+/// missing or empty directory. Returns what happens to results there: they are replaced if they are
+/// this session's.
 ///
 /// # Errors
 /// Returns an error if it belongs to another session, contains unknown files, or cannot be written.
-pub(crate) fn own(folder: &Path, id: &SessionId) -> Result<Standing, SessionError> {
+pub(crate) fn own(folder: &Path, id: &SessionId) -> Result<Existing, SessionError> {
     let foreign = |path: &Path, reason| SessionError::OutputForeign {
         id: id.clone(),
         path: path.to_owned(),
@@ -212,7 +212,8 @@ pub(crate) fn own(folder: &Path, id: &SessionId) -> Result<Standing, SessionErro
         return Err(belongs(other));
     }
     if recorded_by(folder).as_ref() == Some(id) {
-        return Ok(Standing::Finished);
+        // Only the session is still to be forgotten.
+        return Ok(Existing::IsReplaced);
     }
     if owner.is_none() {
         match session::claim(folder, &Owner::Session(id.clone())) {
@@ -227,7 +228,7 @@ pub(crate) fn own(folder: &Path, id: &SessionId) -> Result<Standing, SessionErro
     let manifest = folder.join(manifest::FILE_NAME);
     match std::fs::symlink_metadata(&manifest) {
         Ok(_) => Err(foreign(&manifest, ForeignReason::NameTaken)),
-        Err(_) => Ok(Standing::Begun),
+        Err(_) => Ok(Existing::Stays),
     }
 }
 
@@ -244,15 +245,6 @@ pub(crate) fn is_own(folder: &Path, id: &SessionId) -> bool {
 fn recorded_by(folder: &Path) -> Option<SessionId> {
     let manifest = Manifest::read(folder).ok()?;
     manifest.session?.id.parse().ok()
-}
-
-/// Progress of the results in a session's directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
-    /// Some results might exist.
-    Begun,
-    /// All results exist; only the session is still to be forgotten.
-    Finished,
 }
 
 /// Results in progress: written into an inner directory, and moved all at once when they are
@@ -289,7 +281,7 @@ impl Staging {
     ///
     /// # Errors
     /// Returns the errors of [`Staging::publish`].
-    pub fn publish_synced(self, replaces: bool) -> Result<(), Unpublished> {
+    pub fn publish_synced(self, existing: Existing) -> Result<(), Unpublished> {
         let sync = || {
             for item in std::fs::read_dir(self.path())? {
                 // Windows syncs only what is open for writing.
@@ -301,17 +293,17 @@ impl Staging {
         let folder = self.folder.clone();
         let failed = |error| Unpublished::Io(folder.clone(), error);
         sync().map_err(failed)?;
-        self.publish(replaces)?;
+        self.publish(existing)?;
         folder::sync(&folder).map_err(failed)
     }
 
-    /// Moves the results into the directory, the manifest last. Existing files are kept, unless
-    /// they are identical or `replaces` says that they belong to this session.
+    /// Moves the results into the directory, the manifest last. Existing files are replaced if they are
+    /// identical, or if `existing` says so: they belong to this session.
     ///
     /// # Errors
     /// Returns an error if another file has a name, before anything is moved, or if the directory
     /// cannot be written.
-    pub fn publish(self, replaces: bool) -> Result<(), Unpublished> {
+    pub fn publish(self, existing: Existing) -> Result<(), Unpublished> {
         let failed = |path: &Path, error| Unpublished::Io(path.to_owned(), error);
         let mut names = Vec::new();
         for item in std::fs::read_dir(self.path()).map_err(|e| failed(self.path(), e))? {
@@ -322,21 +314,20 @@ impl Staging {
         for name in names {
             let (from, goal) = (self.path().join(&name), self.folder.join(&name));
             match std::fs::symlink_metadata(&goal) {
-                Err(_) => moves.push((from, goal, false)),
-                Ok(found) if found.is_file() && (replaces || is_same(&from, &goal)) => {
-                    moves.push((from, goal, true));
+                Err(_) => moves.push((from, goal, Existing::Stays)),
+                Ok(found)
+                    if found.is_file()
+                        && (existing == Existing::IsReplaced || is_same(&from, &goal)) =>
+                {
+                    moves.push((from, goal, Existing::IsReplaced));
                 }
                 Ok(_) => return Err(Unpublished::Taken(goal)),
             }
         }
-        for (from, goal, replaced) in moves {
-            let moved = match replaced {
-                true => patience::rename(&from, &goal),
-                false => {
-                    let from = tempfile::TempPath::try_from_path(from);
-                    from.and_then(|from| place(from, &goal).map_err(|(error, _)| error))
-                }
-            };
+        for (from, goal, existing) in moves {
+            let from = tempfile::TempPath::try_from_path(from);
+            let moved =
+                from.and_then(|from| publish(from, &goal, existing).map_err(|(error, _)| error));
             moved.map_err(|error| match error.kind() {
                 io::ErrorKind::AlreadyExists => Unpublished::Taken(goal.clone()),
                 _ => Unpublished::Io(goal.clone(), error),
@@ -419,7 +410,7 @@ mod tests {
             OutputFolder::prepare(dir.path()).is_err(),
             "a new recording takes another"
         );
-        assert!(matches!(own(dir.path(), &id), Ok(Standing::Begun)));
+        assert!(matches!(own(dir.path(), &id), Ok(Existing::Stays)));
         assert!(is_own(dir.path(), &id));
         assert!(own(dir.path(), &other).is_err());
     }
@@ -499,12 +490,14 @@ mod tests {
             folder.discard();
             return Err(error);
         }
-        let standing = own(folder.path(), id)?;
-        assert_eq!(standing, Standing::Begun);
+        let existing = own(folder.path(), id)?;
+        assert_eq!(existing, Existing::Stays);
         let staging = Staging::new(folder.path(), &session::part_prefix(id)).unwrap();
         std::fs::write(staging.path().join("profile"), id.as_str()).unwrap();
         manifest_of(id).write(staging.path()).unwrap();
-        staging.publish(false).map_err(|e| e.of_session(id))?;
+        staging
+            .publish(Existing::Stays)
+            .map_err(|e| e.of_session(id))?;
         session::release(folder.path(), &Owner::Session(id.clone()));
         Ok(())
     }
@@ -550,19 +543,19 @@ mod tests {
         let (id, other) = (SessionId::random(), SessionId::random());
         let folder = dir.path().join("out");
         // Killed before it was claimed, or removed meanwhile.
-        assert_eq!(own(&folder, &id).unwrap(), Standing::Begun);
-        assert_eq!(own(&folder, &id).unwrap(), Standing::Begun);
+        assert_eq!(own(&folder, &id).unwrap(), Existing::Stays);
+        assert_eq!(own(&folder, &id).unwrap(), Existing::Stays);
         assert!(is_own(&folder, &id) && !is_own(&folder, &other));
         let refused = own(&folder, &other).unwrap_err().to_string();
         assert!(refused.contains(id.as_str()), "{refused}");
         std::fs::write(folder.join("memory.jsonl"), "").unwrap();
-        assert_eq!(own(&folder, &id).unwrap(), Standing::Begun);
+        assert_eq!(own(&folder, &id).unwrap(), Existing::Stays);
         // After the marker is gone, the manifest identifies the owner of the directory.
         manifest_of(&other).write(&folder).unwrap();
         assert!(own(&folder, &id).is_err(), "another's manifest in it");
         manifest_of(&id).write(&folder).unwrap();
         session::release(&folder, &Owner::Session(id.clone()));
-        assert_eq!(own(&folder, &id).unwrap(), Standing::Finished);
+        assert_eq!(own(&folder, &id).unwrap(), Existing::IsReplaced);
         assert!(own(&folder, &other).is_err());
         let foreign = dir.path().join("foreign");
         std::fs::create_dir(&foreign).unwrap();
@@ -620,19 +613,31 @@ mod tests {
             staging
         };
         std::fs::write(dir.path().join("b"), "mine").unwrap();
-        let taken = staged([("a", "1"), ("b", "2")]).publish(false);
+        let taken = staged([("a", "1"), ("b", "2")]).publish(Existing::Stays);
         assert!(matches!(taken, Err(Unpublished::Taken(path)) if path.ends_with("b")));
         assert_eq!(listed(), ["b"]);
         // If killed between two of them, publication continues.
         std::fs::write(dir.path().join("b"), "2").unwrap();
-        staged([("a", "1"), ("b", "2")]).publish(false).unwrap();
+        staged([("a", "1"), ("b", "2")])
+            .publish(Existing::Stays)
+            .unwrap();
         assert_eq!(listed(), ["a", "b"]);
-        assert!(staged([("a", "1"), ("b", "3")]).publish(false).is_err());
-        staged([("a", "1"), ("b", "3")]).publish(true).unwrap();
+        assert!(
+            staged([("a", "1"), ("b", "3")])
+                .publish(Existing::Stays)
+                .is_err()
+        );
+        staged([("a", "1"), ("b", "3")])
+            .publish(Existing::IsReplaced)
+            .unwrap();
         assert_eq!(std::fs::read(dir.path().join("b")).unwrap(), b"3");
         // A directory is never replaced.
         std::fs::create_dir(dir.path().join("c")).unwrap();
-        assert!(staged([("a", "1"), ("c", "4")]).publish(true).is_err());
+        assert!(
+            staged([("a", "1"), ("c", "4")])
+                .publish(Existing::IsReplaced)
+                .is_err()
+        );
         assert_eq!(listed(), ["a", "b", "c"]);
         assert!(is_same(&dir.path().join("a"), &dir.path().join("a")));
         std::fs::write(dir.path().join("d"), "12").unwrap();

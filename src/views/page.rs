@@ -14,6 +14,7 @@ use crate::recording::outcome::Finished;
 use crate::results::manifest::{Manifest, Page};
 use crate::results::output::{Staging, Unpublished};
 use crate::session::part_prefix;
+use crate::session::unfinished::Existing;
 use crate::units::ByteSize;
 use crate::views::blocking;
 use crate::views::paths::near;
@@ -98,7 +99,9 @@ async fn leave_page(ctx: &Context, args: NoReportArgs, finished: &mut Finished) 
             ..finished.manifest.clone()
         };
         manifest.write(staging.path())?;
-        staging.publish(true).map_err(Unpublished::of_command)?;
+        staging
+            .publish(Existing::IsReplaced)
+            .map_err(Unpublished::of_command)?;
         Ok::<_, Failure>(manifest)
     };
     match written.await {

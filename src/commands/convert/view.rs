@@ -24,6 +24,7 @@ use crate::results::manifest::{Dumps, Manifest};
 use crate::results::output::{OutputFolder, Unpublished, default_name};
 use crate::results::recorded;
 use crate::session::SessionId;
+use crate::session::unfinished::Existing;
 use crate::untrusted::shell::quoted_path;
 use crate::views::missing::Remedy;
 use crate::views::summary::Wrote;
@@ -182,7 +183,9 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     manifest.symbolization = Some(converted.symbolization);
     manifest.profiles = Some(pprof.into());
     manifest.write(staging.path())?;
-    staging.publish(false).map_err(Unpublished::of_command)?;
+    staging
+        .publish(Existing::Stays)
+        .map_err(Unpublished::of_command)?;
     let again = format!("heaptap convert {}", quoted_path(&args.input));
     let heaps = &converted.heaps;
     let remedy = match args.names.no_symbolize {

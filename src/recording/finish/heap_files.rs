@@ -30,7 +30,8 @@ use crate::results::findings;
 use crate::results::manifest::{
     self, JAVA_HEAP, JavaDump, JavaFlags, JavaKind, Manifest, Original,
 };
-use crate::results::output::{Staging, Standing, own};
+use crate::results::output::{Staging, own};
+use crate::session::unfinished::Existing;
 use crate::session::{
     self, Controls, HeapFile, HeapFileFate, HeapFileKind, RawTrace, Session, SessionError,
     SessionId, part_prefix,
@@ -56,7 +57,7 @@ pub(super) async fn finish(
     mut session: Session,
     plan: Plan,
     ended_by: EndedBy,
-    standing: Standing,
+    existing: Existing,
     controls: &mut Controls,
     on_event: &EventHandler,
 ) -> Result<Finished, Failure> {
@@ -82,11 +83,11 @@ pub(super) async fn finish(
             }
         }
         let goal = output.join(&file.name);
-        let before = session.state().files.get(&file.name).map(|(size, _)| *size);
+        let before = session.state().files.get(&file.name).map(|file| file.size);
         let pulled = session.pull_heap_file(&file, &goal, controls).await?;
         let whole = pulled.is_some() && is_whole(&goal, file.kind).unwrap_or(false);
         // A file that has not grown since the last fetch counts as final.
-        let new = pulled.as_ref().map(|p| p.size);
+        let new = pulled.as_ref().map(|p| p.contents.size);
         let may_grow = match new.filter(|size| !whole && Some(*size) != before) {
             Some(size) => session.may_grow(&file, &fate, size).await,
             None => false,
@@ -176,8 +177,7 @@ pub(super) async fn finish(
     manifest.write(staging.path())?;
     // As for a trace: the directory could belong to another process by now.
     own(&output, &id)?;
-    let replaces = standing == Standing::Finished;
-    let published = blocking(move || staging.publish_synced(replaces)).await;
+    let published = blocking(move || staging.publish_synced(existing)).await;
     published.map_err(|unpublished| unpublished.of_session(&id))?;
     // The value of an unreadable file is unknown, and an app can complete its file later: the copy on the
     // device and the journal are kept, so that `stop` can try again.
@@ -278,8 +278,8 @@ fn dumps(came: &[Came], output: &Path) -> Vec<JavaDump> {
             dominators: None,
             malloc_info: malloc.get(&c.file.pid).cloned(),
             original: is_hprof.then(|| Original {
-                size: pulled.size,
-                sha256: pulled.sha256.clone(),
+                size: pulled.contents.size,
+                sha256: pulled.contents.sha256.clone(),
             }),
             reason: None,
             totals: None,

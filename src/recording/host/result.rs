@@ -21,6 +21,7 @@ use crate::results::findings::Finding;
 use crate::results::manifest::{self, Manifest};
 use crate::results::output::{OutputFolder, Staging, Unpublished};
 use crate::session::SessionId;
+use crate::session::unfinished::Existing;
 use crate::units::{HumanDuration, counted};
 use heaptap_model::bytes::sha256_of;
 use sha2::{Digest as _, Sha256};
@@ -117,7 +118,9 @@ pub(super) async fn write(
     manifest.steps = run.steps;
     manifest.write(staging.path())?;
     let output = folder.path().to_owned();
-    staging.publish(false).map_err(Unpublished::of_command)?;
+    staging
+        .publish(Existing::Stays)
+        .map_err(Unpublished::of_command)?;
     drop(folder);
     Ok(HostRecorded {
         end: run.end,

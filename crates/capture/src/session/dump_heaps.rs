@@ -20,6 +20,7 @@ use super::probe::{self, ProcessFacts, QUICK};
 use super::pull::RawTrace;
 use super::session::Session;
 use super::start::Unseen;
+use super::unfinished::Existing;
 use heaptap_adb::{Command, DeviceError};
 
 /// Time without growth after which a file counts as complete, if nothing else shows it.
@@ -282,19 +283,19 @@ impl Session {
         let stat = self.device.stat(&file.remote, QUICK).await;
         let stat = stat.map_err(|error| self.not_fetched(&error.to_string()))?;
         let size = stat.map_or(0, |stat| stat.size);
-        let mut has_grown = false;
+        let mut earlier = Existing::Stays;
         if let Some(pulled) = self.state().files.get(&file.name).cloned()
             && let Some(kept) = self.kept(goal, pulled).await?
         {
-            if size <= kept.size {
+            if size <= kept.contents.size {
                 return Ok(Some(kept));
             }
-            has_grown = true;
+            earlier = Existing::IsReplaced;
         }
         if size == 0 {
             return Ok(None);
         }
-        let pulled = self.pull_file(&file.remote, goal, has_grown, controls);
+        let pulled = self.pull_file(&file.remote, goal, earlier, controls);
         match pulled.await? {
             Some(pulled) => {
                 self.note_file(&file.name, &pulled)?;

@@ -13,6 +13,7 @@ use super::dumps::SnapshotMethod;
 use super::folder::{self, Owner};
 use super::heap_files::HeapFiles;
 use super::id::SessionId;
+use heaptap_model::bytes::sha256_of;
 
 /// Version of the journal format, in its first line.
 pub const JOURNAL_VERSION: u32 = 1;
@@ -149,12 +150,12 @@ pub enum Entry {
     Moved {
         /// New directory, absolute.
         output: PathBuf,
-        /// Size and SHA-256 of the trace in the new directory.
+        /// The trace in the new directory.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        pulled: Option<(u64, String)>,
-        /// Size and SHA-256 of heap files in the new directory, by name.
+        pulled: Option<Contents>,
+        /// Heap files in the new directory, by name.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-        files: BTreeMap<String, (u64, String)>,
+        files: BTreeMap<String, Contents>,
     },
     /// Complete and synced trace on this host.
     Pulled {
@@ -173,6 +174,40 @@ pub enum Entry {
     /// A line of a later format version.
     #[serde(other)]
     Unknown,
+}
+
+/// What a fetched file contains. A moved session writes it as `[size, sha256]`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(u64, String)", into = "(u64, String)")]
+pub struct Contents {
+    /// Size in bytes.
+    pub size: u64,
+    /// SHA-256, lowercase hex.
+    pub sha256: String,
+}
+
+impl Contents {
+    /// Returns whether the file at `path` has this size.
+    pub fn fits(&self, path: &Path) -> bool {
+        std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() == self.size)
+    }
+
+    /// Returns whether the file at `path` contains the same. Reads it if the size is right.
+    pub fn is_in(&self, path: &Path) -> bool {
+        self.fits(path) && sha256_of(path).is_ok_and(|sum| sum == self.sha256)
+    }
+}
+
+impl From<(u64, String)> for Contents {
+    fn from((size, sha256): (u64, String)) -> Contents {
+        Contents { size, sha256 }
+    }
+}
+
+impl From<Contents> for (u64, String) {
+    fn from(contents: Contents) -> (u64, String) {
+        (contents.size, contents.sha256)
+    }
 }
 
 /// State of a session, from all lines of its journal.
@@ -199,10 +234,10 @@ pub struct SessionState {
     /// Previous output directory. While its marker names the session, it can contain companion
     /// files to move.
     pub moved_from: Option<PathBuf>,
-    /// Size and SHA-256 of the trace on this host.
-    pub pulled: Option<(u64, String)>,
-    /// Size and SHA-256 of fetched heap files, by name.
-    pub files: BTreeMap<String, (u64, String)>,
+    /// The trace on this host.
+    pub pulled: Option<Contents>,
+    /// Fetched heap files, by name.
+    pub files: BTreeMap<String, Contents>,
 }
 
 impl SessionState {
@@ -271,9 +306,9 @@ impl SessionState {
                 self.pulled = pulled;
                 self.files = files;
             }
-            Entry::Pulled { size, sha256 } => self.pulled = Some((size, sha256)),
+            Entry::Pulled { size, sha256 } => self.pulled = Some(Contents { size, sha256 }),
             Entry::PulledFile { name, size, sha256 } => {
-                self.files.insert(name, (size, sha256));
+                self.files.insert(name, Contents { size, sha256 });
             }
             Entry::Opened(_) | Entry::Unknown => {}
         }

@@ -51,7 +51,8 @@ pub use follow::FollowEnd;
 pub use heap_files::{HeapFile, HeapFileKind, HeapFiles, file_path, log_path};
 pub use id::{ParseSessionIdError, SessionId};
 pub use journal::{
-    BootId, HEAP_FILES_VERSION, JOURNAL_VERSION, Label, ProcessKey, SessionHeader, SessionState,
+    BootId, Contents, HEAP_FILES_VERSION, JOURNAL_VERSION, Label, ProcessKey, SessionHeader,
+    SessionState,
 };
 pub use labels::LabelWatch;
 pub use probe::{Moment, is_phone_of, moment};

@@ -12,12 +12,11 @@ use tokio::time::Instant;
 use super::error::{ForeignReason, SessionError};
 use super::event::{Controls, SessionEvent, stop_asked};
 use super::id::SessionId;
-use super::journal::{self, Entry, SessionState};
+use super::journal::{self, Contents, Entry, SessionState};
 use super::probe::QUICK;
 use super::session::Session;
-use super::unfinished;
+use super::unfinished::{self, Existing};
 use heaptap_adb::{Command, DeviceError};
-use heaptap_model::bytes::sha256_of;
 use heaptap_model::folder::{OWN_PREFIX, RAW_TRACE};
 use heaptap_model::patience;
 use heaptap_model::units::hex;
@@ -40,10 +39,7 @@ const STEP: u64 = 1 << 20;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawTrace {
     pub path: PathBuf,
-    /// Size in bytes.
-    pub size: u64,
-    /// SHA-256, lowercase hex.
-    pub sha256: String,
+    pub contents: Contents,
     /// Arrival of the last byte, by this host's clock; `None` if another process
     /// fetched it.
     pub received_at: Option<time::OffsetDateTime>,
@@ -52,8 +48,7 @@ pub struct RawTrace {
 /// A copy that is not verified yet.
 struct Received {
     file: tempfile::NamedTempFile,
-    size: u64,
-    sha256: String,
+    contents: Contents,
     at: time::OffsetDateTime,
 }
 
@@ -83,12 +78,13 @@ impl Session {
     ) -> Result<RawTrace, SessionError> {
         self.note_ended()?;
         let remote = self.header().remote_path.clone();
-        match self.pull_file(&remote, goal, false, controls).await? {
+        match self
+            .pull_file(&remote, goal, Existing::Stays, controls)
+            .await?
+        {
             Some(trace) => {
-                self.append(Entry::Pulled {
-                    size: trace.size,
-                    sha256: trace.sha256.clone(),
-                })?;
+                let Contents { size, sha256 } = trace.contents.clone();
+                self.append(Entry::Pulled { size, sha256 })?;
                 Ok(trace)
             }
             // The session did not produce anything, and was not stopped.
@@ -105,20 +101,18 @@ impl Session {
     }
 
     pub(super) fn note_file(&mut self, name: &str, file: &RawTrace) -> Result<(), SessionError> {
-        self.append(Entry::PulledFile {
-            name: name.to_owned(),
-            size: file.size,
-            sha256: file.sha256.clone(),
-        })
+        let name = name.to_owned();
+        let Contents { size, sha256 } = file.contents.clone();
+        self.append(Entry::PulledFile { name, size, sha256 })
     }
 
-    /// Fetches `remote` to `goal`; `None` if the device does not have the file. If `replaces`, an
-    /// earlier copy there is replaced.
+    /// Fetches `remote` to `goal`, where an earlier copy may be; `None` if the device does not have
+    /// the file.
     pub(super) async fn pull_file(
         &self,
         remote: &str,
         goal: &Path,
-        replaces: bool,
+        earlier: Existing,
         controls: &mut Controls,
     ) -> Result<Option<RawTrace>, SessionError> {
         let mut ended_told = false;
@@ -130,12 +124,14 @@ impl Session {
         loop {
             let mut got = 0;
             let attempt = tokio::select! {
-                attempt = self.pull_once(remote, goal, replaces, &mut got, &mut ended_told) => attempt,
+                attempt = self.pull_once(remote, goal, earlier, &mut got, &mut ended_told) => attempt,
                 () = stop_asked(controls) => return Err(self.not_fetched("interrupted")),
             };
             let why = match attempt {
                 Ok(Some(trace)) => {
-                    self.tell(SessionEvent::Pulled { bytes: trace.size });
+                    self.tell(SessionEvent::Pulled {
+                        bytes: trace.contents.size,
+                    });
                     return Ok(Some(trace));
                 }
                 Ok(None) => return Ok(None),
@@ -197,7 +193,7 @@ impl Session {
         &self,
         remote: &str,
         goal: &Path,
-        replaces: bool,
+        earlier: Existing,
         got: &mut u64,
         ended_told: &mut bool,
     ) -> Result<Option<RawTrace>, Attempt> {
@@ -225,12 +221,8 @@ impl Session {
             self.receive(remote, goal, before.size, got),
             self.remote_hash(remote)
         );
-        let Received {
-            file,
-            size,
-            sha256,
-            at,
-        } = pulled?;
+        let Received { file, contents, at } = pulled?;
+        let size = contents.size;
         let after = self
             .device
             .stat(remote, QUICK)
@@ -244,31 +236,26 @@ impl Session {
             ));
         }
         if let Some(theirs) = theirs.map_err(Attempt::Device)?
-            && theirs != sha256
+            && theirs != contents.sha256
         {
             return mismatch("the copy differs from the device's file".to_owned());
         }
         file.as_file().sync_all().map_err(Attempt::Host)?;
         let part = file.into_temp_path();
-        if replaces {
-            unfinished::replace(part, goal).map_err(Attempt::Host)?;
-        } else if let Err((error, file)) = unfinished::place(part, goal) {
+        if let Err((error, file)) = unfinished::publish(part, goal, earlier) {
             if error.kind() != io::ErrorKind::AlreadyExists {
                 return Err(Attempt::Host(error));
             }
             // A process that was killed before it could record it has fetched the same file.
-            let (path, sha256) = (goal.to_owned(), sha256.clone());
-            let same = tokio::task::spawn_blocking(move || is_whole(&path, size, &sha256));
             drop(file);
-            if !same.await.unwrap_or(false) {
+            if !is_in(&contents, goal).await {
                 return Err(Attempt::Taken);
             }
         }
         journal::sync_folder(goal).map_err(Attempt::Host)?;
         Ok(Some(RawTrace {
             path: goal.to_owned(),
-            size,
-            sha256,
+            contents,
             received_at: Some(at),
         }))
     }
@@ -281,15 +268,12 @@ impl Session {
     pub async fn kept(
         &self,
         goal: &Path,
-        (size, sha256): (u64, String),
+        contents: Contents,
     ) -> Result<Option<RawTrace>, SessionError> {
-        let (path, expected) = (goal.to_owned(), sha256.clone());
-        let whole = tokio::task::spawn_blocking(move || is_whole(&path, size, &expected));
-        if whole.await.unwrap_or(false) {
+        if is_in(&contents, goal).await {
             return Ok(Some(RawTrace {
                 path: goal.to_owned(),
-                size,
-                sha256,
+                contents,
                 received_at: None,
             }));
         }
@@ -347,8 +331,10 @@ impl Session {
         Ok(Received {
             at: time::OffsetDateTime::now_utc(),
             file,
-            size,
-            sha256: hex(&hash.finalize()),
+            contents: Contents {
+                size,
+                sha256: hex(&hash.finalize()),
+            },
         })
     }
 
@@ -383,9 +369,9 @@ impl Session {
 
     fn copy_output(&mut self, output: &Path) -> Result<(), SessionError> {
         let from = self.header().output.clone();
-        let is_copied = |name: &str, (size, sha256): &(u64, String)| {
+        let is_copied = |name: &str, contents: &Contents| {
             let goal = output.join(name);
-            self.copy(&from.join(name), &goal, *size, sha256)
+            self.copy(&from.join(name), &goal, contents)
                 .map_err(|source| SessionError::Keep {
                     id: self.id().clone(),
                     path: goal,
@@ -412,9 +398,9 @@ impl Session {
     }
 
     /// Copies a fetched file; returns false if `from` is not that file.
-    fn copy(&self, from: &Path, goal: &Path, size: u64, sha256: &str) -> io::Result<bool> {
+    fn copy(&self, from: &Path, goal: &Path, contents: &Contents) -> io::Result<bool> {
         // A process that was killed before it could record it has copied it.
-        if is_whole(goal, size, sha256) {
+        if contents.is_in(goal) {
             journal::sync_folder(goal)?;
             return Ok(true);
         }
@@ -423,7 +409,7 @@ impl Session {
         };
         let mut file = part_file(goal.parent().unwrap_or(Path::new(".")), self.id())?;
         let mut hash = Sha256::new();
-        let mut copied = 0;
+        let mut size = 0;
         let mut block = vec![0; 1 << 16];
         loop {
             let got = source.read(&mut block)?;
@@ -432,13 +418,15 @@ impl Session {
             }
             hash.update(&block[..got]);
             file.write_all(&block[..got])?;
-            copied += got as u64;
+            size += got as u64;
         }
-        if copied != size || hex(&hash.finalize()) != sha256 {
+        let sha256 = hex(&hash.finalize());
+        if (Contents { size, sha256 }) != *contents {
             return Ok(false);
         }
         file.as_file().sync_all()?;
-        unfinished::place(file.into_temp_path(), goal).map_err(|(error, _)| error)?;
+        let file = file.into_temp_path();
+        unfinished::publish(file, goal, Existing::Stays).map_err(|(error, _)| error)?;
         journal::sync_folder(goal)?;
         Ok(true)
     }
@@ -453,9 +441,9 @@ impl SessionState {
         };
         let trace = self.pulled.iter().map(|trace| (RAW_TRACE, trace));
         let files = self.files.iter().map(|(name, file)| (name.as_str(), file));
-        for (name, (size, _)) in trace.chain(files) {
+        for (name, contents) in trace.chain(files) {
             let (old, new) = (previous.join(name), self.header.output.join(name));
-            if has_size(&old, *size) && has_size(&new, *size) {
+            if contents.fits(&old) && contents.fits(&new) {
                 // One that stays is a superfluous copy.
                 let _ = std::fs::remove_file(old);
             }
@@ -463,13 +451,11 @@ impl SessionState {
     }
 }
 
-fn has_size(path: &Path, size: u64) -> bool {
-    std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() == size)
-}
-
-/// Returns whether the file at `path` has this size and SHA-256.
-fn is_whole(path: &Path, size: u64, sha256: &str) -> bool {
-    has_size(path, size) && sha256_of(path).is_ok_and(|sum| sum == sha256)
+/// Returns whether the file at `path` is the fetched one.
+async fn is_in(contents: &Contents, path: &Path) -> bool {
+    let (contents, path) = (contents.clone(), path.to_owned());
+    let is_in = tokio::task::spawn_blocking(move || contents.is_in(&path));
+    is_in.await.unwrap_or(false)
 }
 
 /// Renames the file at `path` to an unused name: `raw-trace.changed`.

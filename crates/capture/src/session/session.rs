@@ -314,7 +314,7 @@ impl Session {
         let path = &self.header().remote_path;
         let pulled = self.state.pulled.as_ref();
         let noted = match self.device.stat(path, QUICK).await {
-            Ok(Some(stat)) if pulled.is_some_and(|(size, _)| *size == stat.size) => {
+            Ok(Some(stat)) if pulled.is_some_and(|file| file.size == stat.size) => {
                 self.store.note_collected(&self.header().serial, path, stat)
             }
             // Another host has recorded since, and might not have fetched it yet.

@@ -24,13 +24,40 @@ pub fn file_in(folder: &Path, prefix: &str) -> io::Result<tempfile::NamedTempFil
     builder.tempfile_in(folder)
 }
 
+/// What happens to a file that already has the final name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Existing {
+    Stays,
+    IsReplaced,
+}
+
+/// Renames `file` to `goal`.
+///
+/// # Errors
+/// Returns the file with an error: `AlreadyExists` if the name is taken and that file stays.
+pub fn publish(
+    file: TempPath,
+    goal: &Path,
+    existing: Existing,
+) -> Result<(), (io::Error, TempPath)> {
+    match existing {
+        Existing::Stays => place(file, goal),
+        Existing::IsReplaced => persist(file, goal),
+    }
+}
+
 /// Renames `file` to `goal`, and replaces a file of that name.
 ///
 /// # Errors
 /// Returns the error of the system.
 pub fn replace(file: TempPath, goal: &Path) -> io::Result<()> {
-    let persist = |file: TempPath| file.persist(goal).map_err(|e| (e.error, e.path));
-    patiently(file, persist).map_err(|(error, _)| error)
+    persist(file, goal).map_err(|(error, _)| error)
+}
+
+fn persist(file: TempPath, goal: &Path) -> Result<(), (io::Error, TempPath)> {
+    patiently(file, |file| {
+        file.persist(goal).map_err(|e| (e.error, e.path))
+    })
 }
 
 /// Renames `file` to `goal`, unless that file exists.

@@ -20,6 +20,7 @@ use crate::import::STDIN;
 use crate::pages::{PagePlace, ReportInput, ReportRequest};
 use crate::results::output::{OutputFolder, Unpublished, default_name};
 use crate::session::SessionId;
+use crate::session::unfinished::Existing;
 use crate::units::ByteSize;
 use crate::views::page;
 use crate::views::paths::near;
@@ -111,7 +112,9 @@ pub(crate) async fn run(
             for file in &mut exported.files {
                 file.path = typed.join(file.path.file_name().unwrap_or_default());
             }
-            staging.publish(false).map_err(Unpublished::of_command)?;
+            staging
+                .publish(Existing::Stays)
+                .map_err(Unpublished::of_command)?;
             Ok(show(console, &exported))
         }
         (Ok(exported), None) => Ok(show(console, &exported)),
