@@ -8,10 +8,8 @@ use crate::units::counted;
 
 /// Libraries shown; the manifest has all.
 const LIBRARIES: usize = 5;
-/// Maximum number of libraries with a negligible share.
-const SMALL_LIBRARIES: usize = 2;
-/// A smaller share of the bytes is negligible.
-const SMALL: f64 = 0.001;
+/// A smaller share of the bytes is negligible: as a percentage, it rounds to 0.0.
+const SMALL: f64 = 0.0005;
 /// Maximum number of places listed for one library.
 const PLACES: usize = 4;
 
@@ -80,7 +78,7 @@ fn lines(console: &Console, names: &Symbolization, remedy: Remedy<'_>) -> Vec<St
         return lines;
     }
     lines.push(format!("   {note}: {}", unnamed(names)));
-    if remedy == Remedy::NotAsked {
+    if remedy == Remedy::NotAsked || names.share_unnamed < SMALL {
         return lines;
     }
     let missing = &names.libraries_missing;
@@ -90,7 +88,8 @@ fn lines(console: &Console, names: &Symbolization, remedy: Remedy<'_>) -> Vec<St
     let heading = format!("  {:>6} {:>7}  {}", "share", "frames", "library, build ID");
     lines.push(console.on_stderr(Style::Dim, heading).to_string());
     let large = missing.iter().take_while(|library| library.share >= SMALL);
-    let shown = LIBRARIES.min(large.count() + SMALL_LIBRARIES);
+    // Many negligible shares can have a sum that is not.
+    let shown = LIBRARIES.min(large.count().max(1));
     for library in missing.iter().take(shown) {
         lines.push(format!(
             "  {:>6} {:>7}  {}",
@@ -275,7 +274,7 @@ fn knows_too_little(file: &SymbolFile) -> String {
 /// Formats a share as a percentage.
 fn percent(share: f64) -> String {
     let percent = share * 100.0;
-    if share > 0.0 && percent < 0.05 {
+    if share > 0.0 && share < SMALL {
         return "<0.1%".to_owned();
     }
     format!("{percent:.1}%")
@@ -355,7 +354,7 @@ mod tests {
                 MissingLibrary {
                     path: "/system/lib64/libx.so".to_owned(),
                     frames: 10,
-                    share: 0.0002,
+                    share: 0.002,
                     searched: vec![place("symbols", "/s.zip", "damaged", "is damaged: cut")],
                     ..MissingLibrary::default()
                 },
@@ -370,7 +369,7 @@ mod tests {
    40.0%      30  libgame.so  ab01
                   /syms/libgame.so has build ID ab02: your build differs from the one on the device
                   not in /cache, nor at its own path on the host
-   <0.1%      10  libx.so  (no build ID)
+    0.2%      10  libx.so  (no build ID)
                   the recording does not have its build ID, so no file can be matched
                   /s.zip is damaged: cut
    help: heaptap symbolize out --symbols DIR
@@ -385,10 +384,12 @@ mod tests {
             path: format!("/data/app/lib{n}.so"),
             build_id: "aa".to_owned(),
             frames: 1,
+            share: if n < 2 { 0.01 } else { 0.0004 },
             ..MissingLibrary::default()
         };
         let names = Symbolization {
             frames_unnamed: 8,
+            share_unnamed: 0.02,
             libraries_missing: (0..8).map(library).collect(),
             libraries_without_unwind: vec![CutLibrary {
                 path: "/data/app/libcut.so".to_owned(),
@@ -405,6 +406,20 @@ mod tests {
         );
         assert!(text.contains("… and 6 more, in manifest.json"), "{text}");
         assert!(!text.contains("--pull-libs"), "{text}");
+    }
+
+    #[test]
+    fn negligible_share_is_one_line() {
+        let names = Symbolization {
+            frames_named: 5,
+            frames_unnamed: 1,
+            share_unnamed: 0.0004,
+            leaf_share_unnamed: 0.0004,
+            libraries_missing: vec![library(Vec::new())],
+            ..Symbolization::default()
+        };
+        let line = "   note: 1 of 6 frames has no name; it allocates <0.1% of the bytes";
+        assert_eq!(text(&names), line);
     }
 
     fn library(searched: Vec<LookedIn>) -> MissingLibrary {
@@ -484,13 +499,15 @@ mod tests {
     fn nothing_is_advised_that_would_not_help() {
         let names = Symbolization {
             frames_unnamed: 1,
+            share_unnamed: 0.4,
+            leaf_share_unnamed: 0.4,
             libraries_missing: vec![library(vec![place("symbols", "/gone", "not-there", "")])],
             ..Symbolization::default()
         };
         let console = Console::from_raw_args(&[]);
         assert_eq!(
             lines(&console, &names, Remedy::NotAsked),
-            ["   note: 1 of 1 frames has no name"]
+            ["   note: 1 of 1 frames has no name; it allocates 40.0% of the bytes"]
         );
         let demo = lines(&console, &names, Remedy::Demo).join("\n");
         assert!(demo.contains("the demo intentionally"), "{demo}");
