@@ -6,11 +6,10 @@ use crate::heaps::java::facts::{Figures, HeapFacts};
 use crate::heaps::leaks::document::KeptBytes;
 use crate::units::{ByteSize, SignedSize, counted, thousands};
 
-/// Note below retained sizes that include native memory, in a heap that has some.
+/// Note below retained sizes in a heap with native memory, which they include in all commands.
 pub(crate) const WITH_NATIVE: &str = "retained sizes include native memory";
-/// Note below retained sizes with native memory next to them.
-pub(crate) const WITHOUT_NATIVE: &str =
-    "retained sizes exclude native memory, which is shown separately";
+/// Heading of the native part of a retained size.
+pub(crate) const NATIVE_PART: &str = "native part";
 /// Meaning of the mark in a reference from an array or a collection.
 pub(crate) const ANY_ELEMENT: &str = "[*]: any element";
 

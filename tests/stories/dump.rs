@@ -83,15 +83,17 @@ fn who_looks_on_is_told_the_size_and_what_to_do_next() {
     for said in ["heaptap leaks out", "heaptap top out"] {
         assert!(ended.stderr.contains(said), "{said}: {ended}");
     }
-    let paths = lab.expect(0, &["paths", "out", "--focus", "DetailActivity"]);
     let with = "retained sizes include native memory";
-    for shown in [&ended, &paths] {
+    assert!(ended.stdout.contains(with), "{ended}");
+    for command in [
+        &["paths", "out", "--focus", "DetailActivity"][..],
+        &["top", "out"],
+        &["top", "out", "--tree"],
+        &["leaks", "out"],
+        &["diff", "out", "out"],
+    ] {
+        let shown = lab.expect(0, command);
         assert!(shown.stdout.contains(with), "{shown}");
-    }
-    for command in ["top", "leaks"] {
-        let shown = lab.expect(0, &[command, "out"]);
-        let without = "retained sizes exclude native memory";
-        assert!(shown.stdout.contains(without), "{shown}");
     }
     lab.expect(0, &["dump", "-n", APP, "-o", "later"]);
     let grown = lab.expect(0, &["leaks", "out", "later"]);

@@ -113,7 +113,7 @@ const COLUMNS: ColumnOf<ChangedClass>[] = [
   { title: "Objects", numeric: true, sort: "count", hint: "Change of the number of objects", cell: (row) => change(row.before.count, row.after.count, "count") },
   { title: "Shallow", numeric: true, minor: true, sort: "shallow", hint: "Change of the bytes of the objects", cell: (row) => change(row.before.shallow_bytes, row.after.shallow_bytes, "bytes") },
   { title: "Native", numeric: true, minor: true, sort: "native", hint: "Change of the native bytes that they own", cell: (row) => change(row.before.native_bytes, row.after.native_bytes, "bytes") },
-  { title: "Retained", numeric: true, sort: "retained", hint: "Change of the bytes that would be freed with them", cell: (row) => change(retainedOf(row.before), retainedOf(row.after), "bytes") },
+  { title: "Retained", numeric: true, sort: "retained", hint: "Change of the bytes that would be freed with them, Java and native", cell: (row) => change(retainedOf(row.before), retainedOf(row.after), "bytes") },
 ];
 
 /** Returns the leaks that are new or grew, and the classes that grew most, for the overview. */

@@ -53,7 +53,7 @@ export function classColumns(by: string, sorts: boolean): ColumnOf<ClassRow>[] {
     { title: "Objects", numeric: true, ...key("count"), cell: (row) => thousands(row.count) },
     { title: "Shallow", numeric: true, minor: true, ...key("shallow"), hint: "Bytes of the objects themselves", cell: (row) => size(row.shallow_bytes) },
     { title: "Native", numeric: true, minor: true, ...key("native"), hint: "Native bytes that the objects own", cell: (row) => size(row.native_bytes) },
-    { title: "Retained", numeric: true, ...key("retained"), hint: "Bytes that would be freed with them", cell: (row) => retained(row.retained) },
+    { title: "Retained", numeric: true, ...key("retained"), hint: "Bytes that would be freed with them, Java and native", cell: (row) => retained(row.retained) },
   ];
 }
 

@@ -239,14 +239,18 @@ fn classes(html: &mut Html, page: &JavaPage<'_>, number: usize) {
     let mut rows: Vec<&Row> = page.classes.rows.iter().collect();
     rows.sort_by_key(|row| (Reverse(row.sums.retained.total_bytes()), &row.name));
     let left_out = rows.len().saturating_sub(ROWS);
+    let has_native = page.classes.total.native_bytes > 0;
+    let what = match has_native {
+        true => "retained size, which includes native memory",
+        false => "retained size",
+    };
     let caption = match left_out {
-        0 => "By retained size.".to_owned(),
+        0 => format!("By {what}."),
         n => format!(
-            "The {ROWS} largest by retained size; {} not shown.",
+            "The {ROWS} largest by {what}; {} not shown.",
             counted(n as u64, "more is", "more are")
         ),
     };
-    let has_native = page.classes.total.native_bytes > 0;
     let mut headings = vec!["class", "#objects", "#shallow"];
     if has_native {
         headings.push("#native");

@@ -124,6 +124,9 @@ fn show(console: &Console, report: &DiffReport, by: Option<ByArg>) {
         console.data(console.styled(Style::Strong, "Leaked objects"));
         leaks(console, &report.leaks);
     }
+    if report.total.before.native_bytes > 0 || report.total.after.native_bytes > 0 {
+        console.footnotes(&[java_view::WITH_NATIVE]);
+    }
 }
 
 fn summary(console: &Console, report: &DiffReport) {

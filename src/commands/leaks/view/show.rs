@@ -60,7 +60,7 @@ pub(super) fn show(console: &Console, document: &LeaksDocument, limit: Option<us
     let groups: Vec<&GroupRow> = groups.take(limit(GROUPS)).collect();
     let mut notes = legend(&groups, has_elements(document));
     if groups.iter().any(|group| group.kept.native_bytes > 0) {
-        notes.push(java_view::WITHOUT_NATIVE);
+        notes.push(java_view::WITH_NATIVE);
         let grew = |growth: &GrowthDocument| growth.paths.len() + growth.classes.len() > 0;
         if document.growth.as_ref().is_some_and(grew) {
             notes.push("growth includes native memory");

@@ -200,13 +200,13 @@ fn show_tables(console: &Console, args: &Args, reports: &[TopReport], takes_all:
             }
         }
         if reports.iter().any(has_native) {
-            console.footnotes(&[java_view::WITHOUT_NATIVE]);
+            console.footnotes(&[java_view::WITH_NATIVE]);
         }
     }
     java_view::warn(console, &first.heap);
 }
 
-/// Returns whether a table has retained sizes with native memory next to them.
+/// Returns whether a table has retained sizes with native memory.
 fn has_native(report: &TopReport) -> bool {
     let native = |row: &TopRow| row.figures.retained_native_bytes > Some(0);
     report.rows.iter().any(native)
@@ -243,7 +243,7 @@ fn table(report: &TopReport) -> Table {
         headings.push("retained");
     }
     if retained_native {
-        headings.push("+ native");
+        headings.push(java_view::NATIVE_PART);
     }
     if retained {
         headings.push("%");
@@ -269,7 +269,7 @@ fn table(report: &TopReport) -> Table {
             cells.push(size(figures.native_bytes));
         }
         if retained {
-            cells.push(size(figures.retained_bytes.unwrap_or(0)));
+            cells.push(size(figures.retained_total()));
         }
         if retained_native {
             cells.push(size(figures.retained_native_bytes.unwrap_or(0)));
@@ -389,7 +389,7 @@ fn show_tree(console: &Console, args: &Args, report: &TreeReport) {
         );
         console.data(console.styled(Style::Dim, least));
         if tree_has_native(report) {
-            console.data(console.styled(Style::Dim, java_view::WITHOUT_NATIVE));
+            console.data(console.styled(Style::Dim, java_view::WITH_NATIVE));
         }
     }
     java_view::warn(console, &report.heap);
@@ -404,7 +404,7 @@ fn drawn(report: &TreeReport) -> Table {
     let native = tree_has_native(report);
     let mut headings = vec!["retained"];
     if native {
-        headings.push("+ native");
+        headings.push(java_view::NATIVE_PART);
     }
     headings.extend(["%", "count", "class"]);
     let whole = report.reachable.shallow_bytes + report.reachable.native_bytes;
@@ -419,7 +419,7 @@ fn drawn(report: &TreeReport) -> Table {
     }
     for node in &report.nodes {
         let figures = &node.figures;
-        let mut cells = vec![size(figures.retained_bytes.unwrap_or(0))];
+        let mut cells = vec![size(figures.retained_total())];
         if native {
             cells.push(size(figures.retained_native_bytes.unwrap_or(0)));
         }
