@@ -6,7 +6,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::findings::TRACE_CUT;
-use super::manifest::{self, DumpKey, Label, Manifest, ManifestError};
+use super::manifest::{self, DumpKey, JavaDump, JavaKind, Label, Manifest, ManifestError};
 use crate::bytes::{open_regular, sha256_of_first};
 use crate::error::Classified as _;
 use crate::folder::{DEOBFUSCATION, RAW_TRACE, SYMBOLIZED_TRACE, SYMBOLS};
@@ -115,13 +115,20 @@ pub(crate) fn damage(input: &Path) -> Option<String> {
 
 const OTHER_BYTES: &str = "its content differs from the recorded one (SHA-256 in manifest.json)";
 
+/// Returns the entry of an HPROF of a recording.
+pub fn of_hprof<'a>(recorded: &'a Manifest, hprof: &HprofInput) -> Option<&'a JavaDump> {
+    let name = Path::new(&hprof.name).file_name();
+    let mut dumps = recorded.dumps.java.iter();
+    dumps.find(|dump| {
+        let file = dump.file.as_deref().map(Path::new);
+        dump.kind == JavaKind::Hprof && file.and_then(Path::file_name) == name
+    })
+}
+
 /// Notes in the HPROFs of a recording that they differ from the recorded ones.
 pub fn compare_hprofs(recorded: &Manifest, hprofs: &mut [HprofInput]) {
     for hprof in hprofs {
-        let name = Path::new(&hprof.name).file_name();
-        let mut dumps = recorded.dumps.java.iter();
-        let dump = dumps.find(|dump| dump.file.as_ref().map(AsRef::as_ref) == name);
-        let original = dump.and_then(|dump| dump.original.as_ref());
+        let original = of_hprof(recorded, hprof).and_then(|dump| dump.original.as_ref());
         let is_changed = original.is_some_and(|original| {
             is_other(Path::new(&hprof.name), original.size, &original.sha256).unwrap_or(false)
         });

@@ -376,6 +376,9 @@ fn a_file_of_the_heap_is_whole_and_named_in_the_manifest() {
         assert_eq!(dump["kind"], "hprof");
         let name = dump["file"].as_str().unwrap();
         assert!(name.starts_with(APP) && name.ends_with(".hprof"), "{name}");
+        lab.expect(0, &["convert", "out", "-o", "converted"]);
+        let profile = format!("converted/java_heap_dump.1.{}.pb.gz", dump["pid"]);
+        assert!(lab.work().join(&profile).is_file(), "{profile}");
         let size = std::fs::metadata(lab.work().join("out").join(name)).unwrap();
         assert_eq!(dump["size"], size.len());
         assert!(dump["totals"]["objects"].as_u64() > Some(1000), "{ended}");

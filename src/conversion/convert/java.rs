@@ -12,7 +12,7 @@ use crate::hprof;
 use crate::import::{self, HprofInput, ImportError, JavaSource, OpenTrace};
 use crate::naming::packet_files::known_maps;
 use crate::naming::r8_mappings::{self, UsedMap, add_used};
-use crate::results::manifest::JAVA_HEAP;
+use crate::results::manifest::{JAVA_HEAP, Manifest};
 use crate::results::recorded;
 
 /// Opens the traces of a path, or otherwise its HPROFs.
@@ -87,6 +87,11 @@ impl Run<'_> {
             Input::Path(path) if !hprofs.is_empty() => known_maps::<ConvertError>(path)?,
             Input::Path(_) | Input::Stdin => Arc::default(),
         };
+        // An HPROF does not name its process. A manifest that cannot be read has its own warning.
+        let recorded = match &self.request.input {
+            Input::Path(path) => Manifest::read(path).ok(),
+            Input::Stdin => None,
+        };
         for input in hprofs {
             if !self.request.selection.names_hprof(&input.name) {
                 continue;
@@ -94,6 +99,9 @@ impl Run<'_> {
             if self.request.control.is_cancelled() {
                 return Err(ConvertError::Interrupted);
             }
+            let entry = recorded
+                .as_ref()
+                .and_then(|m| recorded::of_hprof(m, &input));
             if let Some(what) = input.damage {
                 let found = trace_findings::damaged(&input.name, &what);
                 self.all.findings.push(found);
@@ -103,8 +111,13 @@ impl Run<'_> {
                 name: input.name,
                 source,
             })?;
-            let pid = graph.facts.pid.unwrap_or(0);
-            let process = self.request.process_of(pid, &graph.facts.process);
+            let pid = graph.facts.pid.or(entry.map(|entry| entry.pid));
+            graph.facts.pid = pid;
+            let pid = pid.unwrap_or(0);
+            let process = match (graph.facts.process.as_str(), entry) {
+                ("", Some(entry)) => &entry.process,
+                (process, _) => self.request.process_of(pid, process),
+            };
             graph.facts.process = process.to_owned();
             let named = self.maps.name_heap(&mut graph, &known);
             self.all.findings.extend(named.findings);

@@ -282,16 +282,7 @@ impl JavaFile {
             }
         }
         for (at, hprof) in self.hprofs.iter().enumerate() {
-            let file = Path::new(&hprof.name).file_name();
-            let entry = entries.iter().find(|entry| {
-                entry.kind == JavaKind::Hprof
-                    && entry
-                        .file
-                        .as_deref()
-                        .map(Path::new)
-                        .and_then(Path::file_name)
-                        == file
-            });
+            let entry = recorded.and_then(|manifest| recorded::of_hprof(manifest, hprof));
             let pid = entry.map(|entry| entry.pid);
             self.listed.push(add(entry, pid, "", Place::Hprof(at)));
         }
