@@ -402,6 +402,9 @@ pub fn check(folder: &Path) -> Result<(), SymbolizeError> {
             return Err(SymbolizeError::Linked { path });
         }
     }
+    if let Some(error) = import::not_fetched(folder, &folder.display().to_string()) {
+        return Err(error.into());
+    }
     if !raw.is_file() || !folder.join(manifest::FILE_NAME).is_file() {
         return Ok(());
     }

@@ -231,7 +231,36 @@ fails! {
     several_traces: "query traces.tar .tables" [
         "traces.tar": tar_of(&[("a.pftrace", trace()), ("b.pftrace", trace())])
     ],
-    directory_not_fetched: "top rec" ["rec/.heaptap-session": b"k3v9xq2m"],
+    directory_not_fetched: "top rec" ["rec/.heaptap-session": b"k3v9xq2m\n"],
+}
+
+#[test]
+fn directory_not_fetched_has_one_message_in_all_commands() {
+    let home = tempfile::tempdir().unwrap();
+    // The directory of companion data.
+    std::fs::create_dir_all(home.path().join("rec/malloc-info")).unwrap();
+    std::fs::write(home.path().join("rec/.heaptap-session"), "k3v9xq2m\n").unwrap();
+    for command in [
+        "leaks rec",
+        "diff rec rec",
+        "explore rec",
+        "open rec",
+        "report rec",
+        "meminfo rec",
+        "smaps rec",
+        "gc rec",
+        "symbolize rec",
+        "archive rec --to store",
+    ] {
+        let output = run(home.path(), command, None);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            text.contains("its session k3v9xq2m has not been fetched"),
+            "{command}: {text}"
+        );
+        assert!(text.contains("heaptap stop k3v9xq2m"), "{command}: {text}");
+        assert_eq!(output.status.code(), Some(10), "{command}: {text}");
+    }
 }
 
 // Of R8 mappings.

@@ -142,9 +142,16 @@ pub enum ImportError {
         /// Names of other members, at most a few.
         members: Vec<String>,
     },
-    /// The empty directory of a session that has not been fetched.
-    #[error("{name} does not contain a trace yet: its session has not been fetched")]
-    NotFetched { name: String },
+    /// The directory of a session that has not been fetched.
+    #[error(
+        "{name} does not contain a trace yet: its session{} has not been fetched",
+        .session.as_ref().map_or_else(String::new, |id| format!(" {id}"))
+    )]
+    NotFetched {
+        name: String,
+        /// Session that the directory belongs to, if its marker names one.
+        session: Option<String>,
+    },
     /// A compressed input from which nothing could be unpacked.
     #[error("{name} is damaged: {what}")]
     Damaged {
@@ -303,9 +310,14 @@ impl Classified for ImportError {
                 };
                 ErrorFacts::new(ErrorClass::BadInput, "no-trace-inside").with_help(help)
             }
-            ImportError::NotFetched { .. } => {
+            ImportError::NotFetched { session, .. } => {
                 ErrorFacts::new(ErrorClass::NotFetched, "directory-not-fetched").with_help(
-                    "run `heaptap status` to list unfetched sessions and the command to fetch each",
+                    match session {
+                        Some(id) => format!("end the recording and fetch it: `heaptap stop {id}`"),
+                        None => "run `heaptap status` to list unfetched sessions and the command \
+                                 to fetch each"
+                            .to_owned(),
+                    },
                 )
             }
             ImportError::Damaged { .. } => ErrorFacts::new(ErrorClass::BadInput, "input-damaged")
@@ -378,15 +390,31 @@ fn trace_in_folder(path: &Path, name: &str) -> Result<PathBuf, ImportError> {
         .find(|path| size(path).is_some_and(|size| size > 0))
         .or_else(|| files().find(|path| size(path).is_some() && !has_profiles()));
     found.ok_or_else(|| {
-        let members = names_in_folder(path);
-        match members.is_empty() && path.join(MARKER).is_file() {
-            true => ImportError::NotFetched {
-                name: name.to_owned(),
-            },
-            false => ImportError::NoTraceInside {
-                name: name.to_owned(),
-                members,
-            },
+        not_fetched(path, name).unwrap_or_else(|| ImportError::NoTraceInside {
+            name: name.to_owned(),
+            members: names_in_folder(path),
+        })
+    })
+}
+
+/// Returns the error for the directory of a session that has not been fetched, and has at most
+/// companion data; `None` for other directories.
+pub fn not_fetched(path: &Path, name: &str) -> Option<ImportError> {
+    let marker = path.join(MARKER);
+    let has_heaps = || {
+        let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+        let mut names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names.any(|name| {
+            IN_FOLDER.contains(&&*name) || name.ends_with(".hprof") || name.ends_with(".pb.gz")
+        })
+    };
+    (marker.is_file() && !has_heaps()).then(|| {
+        let text = std::fs::read_to_string(marker).unwrap_or_default();
+        let id = text.trim_end();
+        let is_id = id.len() == 8 && id.bytes().all(|b| b.is_ascii_alphanumeric());
+        ImportError::NotFetched {
+            name: name.to_owned(),
+            session: is_id.then(|| id.to_owned()),
         }
     })
 }

@@ -8,7 +8,7 @@ use super::document::{Document, KIND, ProcessFacts};
 use super::error::MeminfoError;
 use crate::heaps::moments::{self, Capture, KeptFile, Moments};
 use crate::heaps::selector::{DumpSelector, JavaInput, ProcessFilter};
-use crate::import::{ImportError, TextInput, WholeText, is_folder};
+use crate::import::{self, ImportError, TextInput, WholeText, is_folder};
 use crate::memory::meminfo::Meminfo;
 use crate::results::lists::join_list;
 use crate::results::timeline;
@@ -151,7 +151,8 @@ fn files(input: &JavaInput) -> Result<Vec<PathBuf>, MeminfoError> {
     }
     let name = || folder.display().to_string();
     if kept.is_empty() {
-        return Err(MeminfoError::NotKept { name: name() });
+        let not_kept = MeminfoError::NotKept { name: name() };
+        return Err(import::not_fetched(folder, &name()).map_or(not_kept, MeminfoError::from));
     }
     let captures: Vec<Capture> = kept.iter().map(|file| file.capture.clone()).collect();
     let found = Moments::of_folder(folder).find(input.which.as_ref(), &captures);

@@ -22,5 +22,5 @@ fn a_folder_that_a_session_has_is_not_fetched() {
     assert_eq!(output.status.code(), Some(10), "{output:?}");
     let told = String::from_utf8(output.stderr).unwrap();
     assert!(told.contains("does not contain a trace yet"), "{told}");
-    assert!(told.contains("heaptap status"), "{told}");
+    assert!(told.contains("heaptap stop k3f9q2ma"), "{told}");
 }

@@ -8,6 +8,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::error::ArchiveError;
 use crate::error::ErrorClass;
+use crate::heaps::input::LookError;
+use crate::import;
 use crate::lab::files;
 use crate::results::findings::Finding;
 use crate::results::manifest::{self, Manifest};
@@ -51,9 +53,9 @@ pub(super) fn of(input: &Path, build: Option<&str>) -> Result<Found, ArchiveErro
         });
     }
     if !input.join(files::RESULT).is_file() {
-        return Err(not(
-            "it is not the directory of a recording or of a scenario",
-        ));
+        let neither = "it is not the directory of a recording or of a scenario";
+        let unfetched = import::not_fetched(input, &input.display().to_string());
+        return Err(unfetched.map_or_else(|| not(neither), |error| LookError::from(error).into()));
     }
     let mut found = Found {
         sources: Vec::new(),
