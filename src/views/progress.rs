@@ -314,8 +314,8 @@ impl Show {
                 }
             }
             Step::CollectingFirst { session } => self.console.say(match session {
-                Some(session) => format!("fetching the earlier recording {session} first"),
-                None => "fetching an earlier recording first".to_owned(),
+                Some(session) => format!("fetching the earlier session {session} first"),
+                None => "fetching an earlier session first".to_owned(),
             }),
         }
     }

@@ -6,7 +6,7 @@ use crate::heaps::selector::{LabelError, check_label};
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Example:\n  heaptap snapshot --label after-login")]
 pub struct Args {
-    /// The recording: its ID or the start of it [default: the only one]
+    /// Session ID, or the start of it [default: the only one]
     #[arg(value_name = "SESSION")]
     pub session: Option<String>,
     /// Name of the snapshot, for INPUT@LABEL [default: snapshot-N]

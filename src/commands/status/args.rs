@@ -4,7 +4,7 @@
 #[derive(Debug, clap::Args)]
 #[command(before_help = "Example:\n  heaptap status")]
 pub struct Args {
-    /// The recording: its ID or the start of it [default: all]
+    /// Session ID, or the start of it [default: all]
     #[arg(value_name = "SESSION")]
     pub session: Option<String>,
 }

@@ -60,13 +60,11 @@ fn status_line(session: &SessionStatus) -> String {
         State::Detached if !session.in_journal => "recording, started elsewhere",
         State::Detached => "recording, detached",
         State::Unattended => "recording; its heaptap process is gone",
-        State::Uncollected if !session.in_journal => "ended, not collected, started elsewhere",
-        State::Uncollected if session.restarted => {
-            "ended by a restart of the device, not collected"
-        }
-        State::Uncollected => "ended, not collected",
+        State::Uncollected if !session.in_journal => "ended, not fetched, started elsewhere",
+        State::Uncollected if session.restarted => "ended by a restart of the device, not fetched",
+        State::Uncollected => "ended, not fetched",
         State::Fetched => "fetched, not finished",
-        State::Collecting => "being collected",
+        State::Collecting => "being fetched",
         State::Away => "device not connected",
         State::ServerDown => "adb server not running",
         State::Lost if session.restarted => "lost: the device restarted, and nothing is left on it",
@@ -96,7 +94,7 @@ fn next_step(session: &SessionStatus) -> String {
         | State::Unattended
         | State::Uncollected
         | State::Fetched => format!("heaptap stop {id}"),
-        State::Collecting => "wait; another heaptap process is collecting it".to_owned(),
+        State::Collecting => "wait; another heaptap process is fetching it".to_owned(),
         State::Away => format!(
             "connect the device, then run `heaptap stop {id}` (or forget it with `heaptap \
              stop --forget {id}`)"

@@ -10,7 +10,7 @@ use crate::flags::no_report::NoReportArgs;
     heaptap stop k3v9xq2m -o out     this one, into out/\n  \
     heaptap stop --forget k3v9xq2m   its device is gone for good")]
 pub struct Args {
-    /// The recording: its ID or the start of it [default: the only one]
+    /// Session ID, or the start of it [default: the only one]
     ///
     /// `--forget` does not have a default.
     #[arg(value_name = "SESSION")]

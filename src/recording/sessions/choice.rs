@@ -199,7 +199,7 @@ fn in_words(state: State, session_state: &SessionState) -> String {
             format!("session {id} is recording on device {serial}")
         }
         State::Uncollected | State::Fetched => format!("session {id} has ended"),
-        State::Collecting => format!("another heaptap is collecting session {id}"),
+        State::Collecting => format!("another heaptap process is fetching session {id}"),
     }
 }
 

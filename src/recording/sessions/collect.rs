@@ -396,7 +396,7 @@ async fn collect_parts(
             Err(failure) => Err(failure.message),
         };
         if let Err(why) = joined {
-            let mut text = format!("cannot collect the Java heap of session {id}: {why}");
+            let mut text = format!("cannot fetch the Java heap of session {id}: {why}");
             if choice::named(store, id.as_str()).is_ok() {
                 text.push_str(&format!("; run `heaptap stop {id}`"));
             }

@@ -124,7 +124,7 @@ pub enum SessionError {
         source: io::Error,
     },
     /// Another process is finishing this session.
-    #[error("another heaptap process is recording or collecting session {id}")]
+    #[error("another heaptap process is recording or fetching session {id}")]
     Busy { id: SessionId },
     /// The session does not exist.
     #[error("session {id} does not exist")]
