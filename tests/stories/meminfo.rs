@@ -119,6 +119,34 @@ fn who_looks_on_reads_what_matters_and_what_it_means() {
 }
 
 #[test]
+fn absent_app_has_one_message_in_all_commands() {
+    let lab = Lab::new(FAST);
+    let commands = [
+        &["meminfo"][..],
+        &["meminfo", "--every", "1s"],
+        &["smaps"],
+        &["gc"],
+        &["dump", "--hprof", "-o", "none"],
+        &["check"],
+    ];
+    for command in commands {
+        let with = |name| {
+            lab.expect(4, &[command, &["-n", name]].concat())
+                .to_string()
+        };
+        let missing = with("com.example.nowhere");
+        let text =
+            "user 0 does not have a package com.example.nowhere, and no process has that name";
+        assert!(missing.contains(text), "{missing}");
+        if command != ["check"] {
+            let stopped = with("com.example.stopped");
+            let text = "no running process matches com.example.stopped";
+            assert!(stopped.contains(text), "{stopped}");
+        }
+    }
+}
+
+#[test]
 fn a_target_of_which_nothing_runs_is_told_beside_those_that_do() {
     let lab = Lab::new(FAST);
     let nope = "com.example.nope";

@@ -293,7 +293,7 @@ fn not_running(assessment: &Assessment, targets: &Targets) -> Failure {
         _ => Failure::new(
             ErrorClass::NotEligible,
             "not-running",
-            format!("{targets} is not running"),
+            eligibility::no_running_process(targets),
         )
         .with_help("start it, then run the command again; `heaptap apps` lists running apps"),
     }

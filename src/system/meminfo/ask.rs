@@ -77,15 +77,14 @@ pub async fn ask(device: &Device, question: &Question) -> Result<Answer, Meminfo
     }
     let resolved =
         eligibility::resolve_each(device, &facts, &question.targets, question.user).await?;
-    let target = words(&question.targets);
     if resolved.found.is_empty() {
         let (targets, user) = (&question.targets, question.user);
-        let near = eligibility::did_you_mean(device, &facts, targets, user).await;
-        return Err(MeminfoError::NotFound { target, near });
+        let absent = eligibility::absent(device, &facts, targets, user).await;
+        return Err(MeminfoError::NotFound(absent));
     }
     let mut failed = None;
-    let not_found = |target: String| MeminfoError::NotFound { target, near: None }.to_string();
-    let mut troubles: Vec<String> = resolved.missing.into_iter().map(not_found).collect();
+    let missing = resolved.missing.iter();
+    let mut troubles: Vec<String> = missing.map(eligibility::no_running_process).collect();
     for (pid, name) in resolved.found {
         let called = format!("{name} ({pid})");
         let said = match once(device, script, question, Some(pid), false).await {
@@ -184,14 +183,6 @@ fn strange(said: &Said) -> MeminfoError {
     MeminfoError::Strange {
         said: said.first_line(),
     }
-}
-
-fn words(targets: &Targets) -> String {
-    let names = targets.names.iter().chain(&targets.packages);
-    let mut words: Vec<String> = names.cloned().collect();
-    words.extend(targets.pids.iter().map(u32::to_string));
-    words.dedup();
-    words.join(", ")
 }
 
 /// Result of one query.

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::device::DeviceError;
-use crate::eligibility::EligibilityError;
+use crate::eligibility::{Absent, EligibilityError};
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::heaps::moments::MomentNotFound;
 use crate::import::{ImportError, help_unreadable};
@@ -20,12 +20,8 @@ pub enum MeminfoError {
     #[error(transparent)]
     Eligibility(#[from] EligibilityError),
     /// No running process matches.
-    #[error("no running process matches {target}")]
-    NotFound {
-        target: String,
-        /// Question for similar names, if there are any.
-        near: Option<String>,
-    },
+    #[error(transparent)]
+    NotFound(Absent),
     /// The process ended during the request.
     #[error("{target} ended during the request: {said}")]
     Gone {
@@ -114,13 +110,9 @@ impl Classified for MeminfoError {
             MeminfoError::Device(error) => error.facts(),
             MeminfoError::Eligibility(error) => error.facts(),
             MeminfoError::Import(error) => error.facts(),
-            MeminfoError::NotFound { near, .. } => {
-                ErrorFacts::new(ErrorClass::NotEligible, "target-not-found").with_help(
-                    near.as_deref().unwrap_or(
-                        "start the app first; `heaptap apps` lists running apps, and `--package` \
-                         selects all processes of one",
-                    ),
-                )
+            MeminfoError::NotFound(absent) => {
+                ErrorFacts::new(ErrorClass::NotEligible, "target-not-found")
+                    .with_help(&*absent.help)
             }
             MeminfoError::Gone { .. } => ErrorFacts::new(ErrorClass::Device, "target-gone")
                 .with_help("try again; run `heaptap apps` to see what is running"),

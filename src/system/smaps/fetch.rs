@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::config::Targets;
 use crate::device::{Command, Device, DeviceError, Output};
-use crate::eligibility;
+use crate::eligibility::{self, Absent};
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::memory::status;
 use crate::untrusted::sanitize_bytes;
@@ -41,14 +41,8 @@ pub enum FetchError {
     #[error(transparent)]
     Eligibility(#[from] eligibility::EligibilityError),
     /// No running process has that name.
-    #[error("{target} is not running on {serial}")]
-    NotRunning {
-        /// Target as typed.
-        target: String,
-        serial: String,
-        /// Question for similar names, if there are any.
-        near: Option<String>,
-    },
+    #[error(transparent)]
+    NotRunning(Absent),
     /// Several do.
     #[error("{target} matches {count} processes on {serial}: {there}")]
     Several {
@@ -82,11 +76,9 @@ impl Classified for FetchError {
         match self {
             FetchError::Device(error) => error.facts(),
             FetchError::Eligibility(error) => error.facts(),
-            FetchError::NotRunning { near, .. } => {
-                ErrorFacts::new(ErrorClass::NotEligible, "target-not-running").with_help(
-                    near.as_deref()
-                        .unwrap_or("start the app first; `heaptap apps` lists running apps"),
-                )
+            FetchError::NotRunning(absent) => {
+                ErrorFacts::new(ErrorClass::NotEligible, "target-not-running")
+                    .with_help(&*absent.help)
             }
             FetchError::Several { .. } => ErrorFacts::new(ErrorClass::Usage, "several-processes")
                 .with_help("select one by its pid"),
@@ -132,17 +124,11 @@ pub(crate) async fn only_process(
 ) -> Result<(u32, String), FetchError> {
     let facts = eligibility::facts(device).await?;
     let mut found = eligibility::resolve_pids(device, &facts, targets, user).await?;
-    let serial = device.serial().to_owned();
-    let target = targets.to_string();
     match (found.pop(), found.len()) {
         (Some(only), 0) => Ok(only),
         (None, _) => {
-            let near = eligibility::did_you_mean(device, &facts, targets, user).await;
-            Err(FetchError::NotRunning {
-                target,
-                serial,
-                near,
-            })
+            let absent = eligibility::absent(device, &facts, targets, user).await;
+            Err(FetchError::NotRunning(absent))
         }
         (Some(last), others) => {
             found.push(last);
@@ -150,8 +136,8 @@ pub(crate) async fn only_process(
                 .iter()
                 .map(|(pid, name)| format!("{pid} ({})", sanitize_bytes(name.as_bytes())));
             Err(FetchError::Several {
-                target,
-                serial,
+                target: targets.to_string(),
+                serial: device.serial().to_owned(),
                 count: others + 1,
                 there: crate::results::lists::join_list(words),
             })

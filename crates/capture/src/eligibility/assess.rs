@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::assessment::{AssessOptions, Assessment, Startup};
 use super::decide::decide_device;
-use super::error::EligibilityError;
+use super::error::{Absent, EligibilityError};
 use super::facts::DeviceFacts;
 use super::gather::{self, PackageFilter, user_of};
 use super::matching::{
@@ -157,20 +157,22 @@ pub async fn resolve_pids(
     Ok(resolve_each(device, facts, targets, user).await?.found)
 }
 
-/// Returns [`Assessment::did_you_mean`] of targets without a process; `None` if the device does not
-/// answer.
-pub async fn did_you_mean(
+/// Returns [`Assessment::absent`] of targets without a process, without details if the device does
+/// not answer.
+pub async fn absent(
     device: &Device,
     facts: &DeviceFacts,
     targets: &Targets,
     user: Option<u32>,
-) -> Option<String> {
+) -> Absent {
     let options = AssessOptions {
         user,
         startup: Startup::Off,
     };
-    let assessment = assess(device, facts, targets, &options).await.ok()?;
-    assessment.did_you_mean().map(str::to_owned)
+    match assess(device, facts, targets, &options).await {
+        Ok(assessment) => assessment.absent(),
+        Err(_) => Absent::not_running(targets, None),
+    }
 }
 
 /// Running processes of targets.

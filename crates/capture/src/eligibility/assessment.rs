@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::decide::Answer;
-use super::error::EligibilityError;
+use super::error::{Absent, EligibilityError};
 use super::finding::{Finding, FindingId, Scope, Severity};
 use super::packages::Package;
 use super::processes::Process;
@@ -114,10 +114,28 @@ pub struct Assessment {
 impl Assessment {
     /// Returns a question that names what a target without a process might mean; `None` if nothing
     /// has a similar name.
-    pub fn did_you_mean(&self) -> Option<&str> {
+    fn did_you_mean(&self) -> Option<&str> {
         let findings = self.targets.iter().flat_map(|target| &target.findings);
         let mut questions = findings.filter(|finding| finding.asks);
         questions.find_map(|finding| finding.fix.as_deref())
+    }
+
+    /// Returns the error for commands that need a running process, if no target has one.
+    pub fn absent(&self) -> Absent {
+        let is_missing = |finding: &&Finding| finding.id == FindingId::NotInstalled;
+        match self.targets.as_slice() {
+            [only] => only.findings.iter().find(is_missing),
+            _ => None,
+        }
+        .map_or_else(
+            || Absent::not_running(self.names(), self.did_you_mean()),
+            Absent::not_installed,
+        )
+    }
+
+    fn names(&self) -> String {
+        let names: Vec<&str> = self.targets.iter().map(|t| t.target.as_str()).collect();
+        names.join(", ")
     }
 
     /// Returns the answer for this kind of profile.
@@ -153,14 +171,13 @@ impl Assessment {
 
     /// Builds the refusal, with the first reason.
     fn not_eligible(&self, scope: Scope) -> EligibilityError {
-        let names: Vec<&str> = self.targets.iter().map(|t| t.target.as_str()).collect();
         let findings = self.findings(scope);
         let reason: Option<&Finding> = findings.iter().map(|(_, f)| *f).find(|f| {
             let no_java = scope == Scope::Java && f.id == FindingId::NativeNoJava;
             f.severity == Severity::Blocks || no_java
         });
         EligibilityError::NotEligible {
-            targets: names.join(", "),
+            targets: self.names(),
             why: reason.map_or_else(
                 || "no process can be profiled".to_owned(),
                 |f| format!("{} ({})", f.what, f.why),
@@ -175,12 +192,7 @@ impl Assessment {
     pub fn nothing_runs(&self) -> Option<EligibilityError> {
         let none = self.targets.iter().all(|t| t.processes.is_empty());
         (none && !self.targets.is_empty()).then(|| EligibilityError::NotRunning {
-            targets: self
-                .targets
-                .iter()
-                .map(|t| t.target.as_str())
-                .collect::<Vec<_>>()
-                .join(", "),
+            targets: self.names(),
         })
     }
 
@@ -199,12 +211,7 @@ impl Assessment {
             return None;
         }
         Some(EligibilityError::NotDebuggable {
-            targets: self
-                .targets
-                .iter()
-                .map(|t| t.target.as_str())
-                .collect::<Vec<_>>()
-                .join(", "),
+            targets: self.names(),
             native: processes().all(|p| !p.process.has_art()),
             graph: processes().any(|p| p.java == Answer::Yes),
         })

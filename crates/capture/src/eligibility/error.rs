@@ -1,7 +1,11 @@
 //! Reasons to refuse a recording before it starts.
 
+use std::fmt::Display;
+
 use heaptap_adb::DeviceError;
 use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
+
+use super::finding::{Finding, no_running_process};
 
 /// Failure to determine eligibility, or lack of it.
 #[derive(Debug, thiserror::Error)]
@@ -33,8 +37,36 @@ pub enum EligibilityError {
         graph: bool,
     },
     /// The targets can be profiled, but none of them is running.
-    #[error("cannot dump the heap of {targets}: no running process")]
+    #[error("cannot dump the heap: {}", no_running_process(targets))]
     NotRunning { targets: String },
+}
+
+/// No target has a running process. Each command has its own kind of error for this.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what}")]
+pub struct Absent {
+    what: String,
+    /// Similar names, or what to do first.
+    pub help: String,
+}
+
+impl Absent {
+    /// For targets that could run.
+    pub(super) fn not_running(targets: impl Display, similar: Option<&str>) -> Absent {
+        let help = similar.unwrap_or("start the app first (`heaptap apps` lists running apps)");
+        Absent {
+            what: no_running_process(targets),
+            help: help.to_owned(),
+        }
+    }
+
+    /// For an app that is not installed, as the check reports it.
+    pub(super) fn not_installed(finding: &Finding) -> Absent {
+        Absent {
+            what: finding.what.clone(),
+            help: finding.fix.clone().unwrap_or_default(),
+        }
+    }
 }
 
 impl Classified for EligibilityError {

@@ -1,6 +1,8 @@
 //! Findings about a device or a target before a recording: an ID for scripts, and a problem,
 //! a reason and a fix for people. This module owns the texts; the rules are in `decide`.
 
+use std::fmt::Display;
+
 use serde::{Deserialize, Serialize};
 
 use super::packages::{AppType, Package};
@@ -128,6 +130,11 @@ pub struct Finding {
 /// Manifest element of an app that adb can profile.
 pub const MANIFEST_SNIPPET: &str = "<profileable android:shell=\"true\"/>";
 
+/// Returns the message of all commands that need a process that runs.
+pub fn no_running_process(targets: impl Display) -> String {
+    format!("no running process matches {targets}")
+}
+
 impl Finding {
     fn new(id: FindingId, severity: Severity, scope: Scope, what: impl Into<String>) -> Finding {
         Finding {
@@ -196,7 +203,7 @@ impl Finding {
             FindingId::NotRunning,
             severity,
             Scope::Both,
-            format!("no process matches {name}"),
+            no_running_process(name),
         );
         match severity {
             Severity::Blocks => f
@@ -225,7 +232,7 @@ impl Finding {
             FindingId::NotRunning,
             Severity::Blocks,
             Scope::Both,
-            format!("no process matches {name}"),
+            no_running_process(name),
         )
         .why("no running program and no installed app has that name");
         if similar.is_empty() {
@@ -256,7 +263,7 @@ impl Finding {
             FindingId::NotRunning,
             Severity::Blocks,
             Scope::Both,
-            format!("no process matches {pattern}"),
+            no_running_process(pattern),
         )
         .why("patterns match only running processes")
         .fix("start it first, or give its full name to record it from its start")

@@ -32,13 +32,13 @@ pub(crate) mod sections;
 #[cfg(test)]
 mod tests;
 
-pub use assess::{Resolved, assess, did_you_mean, resolve_each, resolve_pids};
+pub use assess::{Resolved, absent, assess, resolve_each, resolve_pids};
 pub use assessment::{AssessOptions, Assessment, ProcessReport, Startup, TargetKind, TargetReport};
 pub use decide::{Answer, decide_device};
-pub use error::EligibilityError;
+pub use error::{Absent, EligibilityError};
 pub(crate) use facts::free_bytes;
 pub use facts::{AndroidUser, BuildType, DeviceFacts, Root, Selinux, TracingSession};
-pub use finding::{Finding, FindingId, MANIFEST_SNIPPET, Scope, Severity};
+pub use finding::{Finding, FindingId, MANIFEST_SNIPPET, Scope, Severity, no_running_process};
 pub use installed::{InstalledApp, ListOptions, RunningProcess, list_apps};
 pub use packages::{AppType, AppTypeSource, Package, PackageRow, read_large_heap};
 pub use post_mortem::{

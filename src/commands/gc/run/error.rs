@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::device::DeviceError;
-use crate::eligibility::EligibilityError;
+use crate::eligibility::{Absent, EligibilityError};
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::import::{ImportError, Kind, help_unreadable};
 use crate::results::timeline::TracesError;
@@ -58,13 +58,8 @@ pub enum GcError {
     #[error(transparent)]
     Eligibility(#[from] EligibilityError),
     /// No such process is running.
-    #[error("no running process matches {targets}")]
-    NotRunning {
-        /// Requested processes.
-        targets: String,
-        /// Question for similar names, if there are any.
-        near: Option<String>,
-    },
+    #[error(transparent)]
+    NotRunning(Absent),
     /// The process does not have a Java runtime.
     #[error("{name} ({pid}) does not have a Java heap")]
     NoArt {
@@ -153,12 +148,16 @@ impl Classified for GcError {
             }
             GcError::Device(error) => error.facts(),
             GcError::Eligibility(error) => error.facts(),
-            GcError::NotRunning { near, .. } => {
+            GcError::NotRunning(absent) => {
+                let help = &absent.help;
                 ErrorFacts::new(ErrorClass::NotEligible, "gc-not-running").with_help(
-                    near.as_deref().unwrap_or(
-                        "start it (`heaptap apps` lists running processes), or read its earlier \
-                         log with `adb logcat -d | heaptap gc - -n NAME`",
-                    ),
+                    match help.ends_with('?') {
+                        true => help.clone(),
+                        false => format!(
+                            "{help}, or read an earlier log with `adb logcat -d | heaptap gc - -n \
+                             NAME`"
+                        ),
+                    },
                 )
             }
             GcError::NoArt { .. } => ErrorFacts::new(ErrorClass::NotEligible, "gc-no-java")

@@ -64,10 +64,7 @@ pub async fn find(
     found.sort_by_key(|target| target.pid);
     found.dedup_by_key(|target| target.pid);
     if found.is_empty() {
-        return Err(GcError::NotRunning {
-            targets: targets.to_string(),
-            near: assessment.did_you_mean().map(str::to_owned),
-        });
+        return Err(GcError::NotRunning(assessment.absent()));
     }
     Ok((facts, found))
 }

@@ -1,7 +1,7 @@
 //! Live view: observes processes over one connection, keeps their figures as series of bounded
 //! size, and records what happened to each process. Draws nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -13,6 +13,7 @@ use crate::eligibility;
 use crate::error::{ErrorClass, Failure};
 use crate::observe::{self, End, Event, Options, OurWindows, PARTS_EVERY, PartsOptions};
 use crate::recording::companion::Shares;
+use crate::system::meminfo::MeminfoError;
 use crate::timeline::{Entry, Observation, ObservationCost, Parts, Resident};
 
 /// Maximum number of points of a series; neighbors are merged beyond it.
@@ -381,21 +382,8 @@ pub async fn live(
     let facts = eligibility::facts(device).await?;
     let found = eligibility::resolve_pids(device, &facts, &options.targets, options.user).await?;
     if found.is_empty() {
-        let targets = &options.targets;
-        let named = targets.names.iter().chain(&targets.packages).cloned();
-        // A name can match both a process and a package.
-        let words: BTreeSet<String> = named
-            .chain(targets.pids.iter().map(u32::to_string))
-            .collect();
-        let words: Vec<String> = words.into_iter().collect();
-        let message = format!("no running process matches {}", words.join(", "));
-        let near = eligibility::did_you_mean(device, &facts, targets, options.user).await;
-        let help = near.unwrap_or_else(|| {
-            "start the app first, or list running apps with `heaptap apps`".to_owned()
-        });
-        return Err(
-            Failure::new(ErrorClass::NotEligible, "target-not-found", message).with_help(help),
-        );
+        let absent = eligibility::absent(device, &facts, &options.targets, options.user).await;
+        return Err(MeminfoError::NotFound(absent).into());
     }
     let observed = observed(options, &found);
     let by_name = !observed.names.is_empty();
