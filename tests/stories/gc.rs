@@ -61,6 +61,15 @@ fn a_process_collects_when_it_is_asked_and_its_log_says_so() {
 }
 
 #[test]
+fn empty_log_of_a_device_has_next_steps() {
+    let lab = Lab::new("android=14");
+    let shown = lab.expect(7, &["gc", "-n", "com.example.idle"]);
+    for option in ["`--now`", "`--follow`"] {
+        assert!(shown.stderr.contains(option), "{shown}");
+    }
+}
+
+#[test]
 fn who_cannot_collect_is_told_why_and_gets_no_signal() {
     let lab = Lab::new("android=14,build=userdebug");
     for (target, kind) in [
