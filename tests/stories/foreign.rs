@@ -242,6 +242,19 @@ fn only_the_page_that_heaptap_wrote_into_a_folder_is_opened() {
 }
 
 #[test]
+fn trace_for_the_ui_needs_a_network_and_the_report_does_not() {
+    let desk = Desk::with_recording();
+    let open = ["open", "rec", "--print-url", "--page", "--timeout", "1ms"];
+    let output = desk.command(&open).output().unwrap();
+    let said = text(&output.stderr);
+    let network = said.find("`heaptap report rec --open` does not");
+    let wait = said.find("serving until");
+    assert!(network.is_some() && network < wait, "{said}");
+    assert!(said.contains("`heaptap report INPUT --open`"), "{said}");
+    assert_eq!(output.status.code(), Some(12), "{said}");
+}
+
+#[test]
 fn a_page_in_a_folder_without_a_manifest_is_made_anew() {
     let desk = Desk::with_recording();
     desk.expect(0, &["report", "rec"]);

@@ -83,7 +83,8 @@ impl Classified for OpenError {
             OpenError::NotFetched(_) => {
                 ErrorFacts::new(ErrorClass::Inconclusive, "trace-not-fetched").with_help(
                     "allow the browser to reach this host if it asks, add `--page` to avoid the \
-                     question, or wait longer with `--timeout`",
+                     question, or wait longer with `--timeout`. Without a network, use `heaptap \
+                     report INPUT --open`.",
                 )
             }
             OpenError::UnknownPage { path } => {

@@ -107,11 +107,11 @@ async fn show_trace(
                  trace. The trace stays in the browser.",
             );
         }
-        let input = quoted_path(&args.input);
-        console.say(format_args!(
-            "the UI needs the network; `heaptap report {input} --open` does not"
-        ));
     }
+    let input = quoted_path(&args.input);
+    console.say(format_args!(
+        "the UI needs the network; `heaptap report {input} --open` does not"
+    ));
     // Printed before the wait, so that it does not look like a hang.
     console.say(format_args!(
         "serving until the trace is fetched, at most {} (press Ctrl-C to stop)",
