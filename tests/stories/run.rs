@@ -755,7 +755,12 @@ fn the_schema_names_every_action_and_the_first_scenario_is_valid() {
         assert!(step.contains(&key), "{key}");
     }
     let lab = Lab::new(FAST);
-    fs::write(lab.work().join("first.yaml"), out(&["run", "--init", APP])).unwrap();
+    let first = out(&["run", "--init", APP]);
+    let document: Value = out(&["run", "--init", APP, "--json"])
+        .parse()
+        .expect("JSON");
+    assert_eq!(document["scenario"], first.as_str());
+    fs::write(lab.work().join("first.yaml"), first).unwrap();
     let planned = lab.expect(0, &["run", "first.yaml", "--dry-run"]);
     assert!(planned.stdout.contains("user-rotation"), "{planned}");
     assert!(lab.traces().is_empty() && lab.phone.truth().is_empty());

@@ -50,7 +50,11 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     if let Some(package) = &args.init {
         // A name that is refused later is refused now.
         Target::parse(package, None)?;
-        console.raw(first_scenario(package).as_bytes());
+        let scenario = first_scenario(package);
+        match console.is_json() {
+            true => console.json(&json!({ "scenario": scenario })),
+            false => console.raw(scenario.as_bytes()),
+        }
         return Ok(Outcome::Done);
     }
     let mut scenarios = Vec::new();
