@@ -329,14 +329,20 @@ pub struct Unread {
     pub why: String,
 }
 
+impl Unread {
+    /// Returns the reason and the figures that are missing.
+    pub fn reason(&self) -> String {
+        match self.source.figures() {
+            "" => self.why.clone(),
+            figures => format!("{}; without it, {figures}", self.why),
+        }
+    }
+}
+
 impl std::fmt::Display for Unread {
     /// Writes the source, the reason and the figures that are missing.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.source.word(), self.why)?;
-        match self.source.figures() {
-            "" => Ok(()),
-            figures => write!(f, "; without it, {figures}"),
-        }
+        write!(f, "{}: {}", self.source.word(), self.reason())
     }
 }
 

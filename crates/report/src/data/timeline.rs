@@ -391,7 +391,7 @@ impl Gathering {
             }
             Observation::Unreadable(unread) => {
                 let source = self.source(unread.source);
-                self.unread(entry, source, &unread.why);
+                self.unread(entry, source, &unread.reason());
             }
             Observation::Missed(missed) => {
                 let source = self.words.place(&missed.what);

@@ -2,7 +2,8 @@
 
 use super::*;
 use heaptap_model::timeline::{
-    Collection, HeaptapAction, Kept, Label, Parts, Process as Seenp, Resident, Timeline as Readings,
+    Collection, HeaptapAction, Kept, Label, Parts, Process as Seenp, Resident,
+    Timeline as Readings, Unread as UnreadSource,
 };
 use proptest::prelude::*;
 
@@ -31,6 +32,20 @@ fn rss(boot_ms: u64, pid: u32, rss: u64) -> Entry {
 
 fn of(entries: Vec<Entry>) -> Timeline {
     Timeline::of(&Readings { entries }, &|pid| Some(format!("p{pid}"))).unwrap()
+}
+
+#[test]
+fn unreadable_source_names_missing_figures() {
+    let unread = UnreadSource {
+        source: Source::Dmabuf,
+        why: "not for the shell".to_owned(),
+    };
+    let timeline = of(vec![
+        rss(0, 7, 5),
+        at(1, 7, Observation::Unreadable(unread)),
+    ]);
+    let why = "not for the shell; without it, the size of graphics buffers (dma-bufs) is missing";
+    assert_eq!(timeline.unread[0].why, why);
 }
 
 #[test]
