@@ -155,7 +155,7 @@ export class App {
         role: "tab",
         id: `heaptap-tab-${tab}`,
         "aria-controls": "heaptap-panel",
-        onclick: () => this.change({ tab }),
+        onclick: () => this.openTab(tab),
       });
       this.tabButtons.set(tab, element);
       if (tab === "info" && header.warnings.length > 0) element.append(" ", h("span", { class: "tag bad" }, header.warnings.length));
@@ -229,6 +229,14 @@ export class App {
   private firstToLast(dumps: number[]): Partial<State> {
     if (this.header.diff) return { dump: this.start.dump, base: this.start.base };
     return dumps.length > 1 ? { dump: dumps[dumps.length - 1]!, base: dumps[0]! } : {};
+  }
+
+  /** Opens a page: that of differences compares the shown dump with the first, the first with the last. */
+  private openTab(tab: Tab): void {
+    const { dump, base } = this.state;
+    const own = this.header.series[this.header.dumps[dump]?.series ?? 0]?.dumps ?? [];
+    const isUnset = tab === "changes" && base === null;
+    this.change({ tab, ...(isUnset && (dump === own[0] ? this.firstToLast(own) : { base: own[0]! })) });
   }
 
   /** Changes the state, as a new history entry unless `replace` is set. */
@@ -531,7 +539,7 @@ export class App {
     event.preventDefault();
     event.stopPropagation();
     const tab = this.tabs[(to + this.tabs.length) % this.tabs.length]!;
-    this.change({ tab });
+    this.openTab(tab);
     this.tabButtons.get(tab)?.focus();
   }
 

@@ -38,6 +38,24 @@ test("18: the difference of a dump and itself is empty", async () => {
   await page.close();
 });
 
+test("the tab of differences compares with the first dump by itself", async () => {
+  const dumps = [1, 2, 3].map((seed) => ({ stacks: randomStacks(seed) }));
+  const page = await chromium.open(encode({ dumps }));
+  const pair = () => inApp(page, ({ state: { dump, base } }) => [dump, base]);
+  const open = async (dump, base = null) => {
+    await look(page, { tab: "flame", dump, base });
+    await page.getByRole("tab", { name: "Difference" }).click();
+    await page.waitForFunction(() => document.querySelector("[data-tab=changes]"));
+    return pair();
+  };
+  assert.deepEqual(await open(2), [2, 0]);
+  assert.deepEqual(await open(1), [1, 0]);
+  assert.deepEqual(await open(0), [2, 0], "the first with the last");
+  assert.deepEqual(await open(2, 1), [2, 1], "a choice stays");
+  assert.ok((await inApp(page, (app) => app.changes.rows.length)) > 0);
+  await page.close();
+});
+
 test("19: new and gone functions are listed, with exact values of both sides", async () => {
   const all = randomStacks(5, 210);
   const only = (name) => ({ stack: [{ name, lib: "" }], values: { objects: 9, space: 36864, alloc_objects: 9, alloc_space: 36864 } });
