@@ -56,6 +56,20 @@ test("the tab of differences compares with the first dump by itself", async () =
   await page.close();
 });
 
+test("the table of differences fits a page of 1280 px, whatever the names", async () => {
+  const stack = (name, objects, allocated) => ({
+    stack: [{ name: name.padEnd(200, "x"), lib: "libandroid_runtime.so" }],
+    values: { objects, space: objects * 4096, alloc_objects: allocated, alloc_space: allocated * 4096 },
+  });
+  const dump = (grown, chance, allocated) => ({ stacks: [stack("example::EventHistory::Append(", grown, grown), stack("example::Listener::Create(", chance, allocated)] });
+  const page = await chromium.open(encode({ dumps: [dump(1_230, 203, 300), dump(12_432, 213, 900)] }));
+  await look(page, { tab: "changes", dump: 1, base: 0 });
+  const over = await page.locator(".panel .table-scroll").evaluate((each) => each.scrollWidth - each.clientWidth);
+  assert.equal(over, 0);
+  assert.ok((await page.locator(".panel td .tag.noise").count()) > 0, "the longest kind is shown");
+  await page.close();
+});
+
 test("19: new and gone functions are listed, with exact values of both sides", async () => {
   const all = randomStacks(5, 210);
   const only = (name) => ({ stack: [{ name, lib: "" }], values: { objects: 9, space: 36864, alloc_objects: 9, alloc_space: 36864 } });
