@@ -46,9 +46,13 @@ impl RawFolder {
     /// Writes a copy without contents of a fetched HPROF into `goal`.
     pub(super) fn keep_stripped(&self, goal: &Path) -> io::Result<()> {
         let session = self.session();
-        let files = fs::read_dir(&session).into_iter().flatten().flatten();
-        let mut names = files.map(|entry| PathBuf::from(entry.file_name()));
-        let Some(name) = names.find(|name| name.extension().is_some_and(|e| e == "hprof")) else {
+        // Windows does not remove a directory that is being read.
+        let name = {
+            let files = fs::read_dir(&session).into_iter().flatten().flatten();
+            let mut names = files.map(|entry| PathBuf::from(entry.file_name()));
+            names.find(|name| name.extension().is_some_and(|e| e == "hprof"))
+        };
+        let Some(name) = name else {
             return Ok(());
         };
         // Without a manifest, a later run removes it if this one is killed.
