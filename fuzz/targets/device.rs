@@ -6,8 +6,8 @@ use heaptap::config::Targets;
 use heaptap::device::scripted::{Scripted, Step, say};
 use heaptap::device::{Command, parse_list};
 use heaptap::eligibility::{
-    AssessOptions, Evidence, ListOptions, PreflightFacts, Startup, about_device, assess,
-    did_you_mean, empty_targets, explain, facts, list_apps, read_log, resolve_each,
+    AssessOptions, Evidence, ListOptions, PreflightFacts, Startup, about_device, absent_target,
+    assess, empty_targets, explain, facts, list_apps, read_log, resolve_each,
 };
 use heaptap::observe::{Options, OurWindows, PartsOptions, follow_lines, observe, read_ring};
 use heaptap::session;
@@ -114,7 +114,7 @@ pub fn eligibility(bytes: &[u8]) {
                 }
             }
         }
-        did_you_mean(&device, &facts, &targets, None).await;
+        let _ = absent_target(&device, &facts, &targets, None).await;
         let _ = resolve_each(&device, &facts, &targets, Some(10)).await;
         let options = ListOptions {
             filter: None,

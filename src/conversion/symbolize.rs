@@ -393,7 +393,8 @@ pub struct Recording {
 /// Checks that [`refresh`] can update a directory.
 ///
 /// # Errors
-/// Returns an error if one of its files is a link, or its trace differs from the recorded one.
+/// Returns an error if one of its files is a link, its trace differs from the recorded one, or its
+/// session has not been fetched.
 pub fn check(folder: &Path) -> Result<(), SymbolizeError> {
     let raw = folder.join(RAW_TRACE);
     // These files are written again: nothing is written through a link.

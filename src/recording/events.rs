@@ -71,7 +71,7 @@ pub enum Step {
         #[serde(rename = "previous_dump")]
         kept: Option<PathBuf>,
     },
-    /// An earlier recording blocks the way, and is fetched first.
+    /// An earlier session blocks the way, and is fetched first.
     CollectingFirst {
         /// The earlier session, if known.
         session: Option<SessionId>,

@@ -11,7 +11,8 @@ use time::macros::format_description;
 
 use super::manifest::{self, Manifest};
 use crate::folder::{self, UNFINISHED_PREFIX};
-use crate::session::unfinished::{Existing, publish};
+use crate::patience;
+use crate::session::unfinished::{ExistingFile, place};
 use crate::session::{self, ForeignReason, Owner, SessionError, SessionId, Unclaimed};
 use crate::units;
 use crate::untrusted::windows;
@@ -187,7 +188,7 @@ impl Drop for OutputFolder {
 ///
 /// # Errors
 /// Returns an error if it belongs to another session, contains unknown files, or cannot be written.
-pub(crate) fn own(folder: &Path, id: &SessionId) -> Result<Existing, SessionError> {
+pub(crate) fn own(folder: &Path, id: &SessionId) -> Result<ExistingFile, SessionError> {
     let foreign = |path: &Path, reason| SessionError::OutputForeign {
         id: id.clone(),
         path: path.to_owned(),
@@ -213,7 +214,7 @@ pub(crate) fn own(folder: &Path, id: &SessionId) -> Result<Existing, SessionErro
     }
     if recorded_by(folder).as_ref() == Some(id) {
         // Only the session is still to be forgotten.
-        return Ok(Existing::IsReplaced);
+        return Ok(ExistingFile::IsReplaced);
     }
     if owner.is_none() {
         match session::claim(folder, &Owner::Session(id.clone())) {
@@ -228,7 +229,7 @@ pub(crate) fn own(folder: &Path, id: &SessionId) -> Result<Existing, SessionErro
     let manifest = folder.join(manifest::FILE_NAME);
     match std::fs::symlink_metadata(&manifest) {
         Ok(_) => Err(foreign(&manifest, ForeignReason::NameTaken)),
-        Err(_) => Ok(Existing::Stays),
+        Err(_) => Ok(ExistingFile::Stays),
     }
 }
 
@@ -281,7 +282,7 @@ impl Staging {
     ///
     /// # Errors
     /// Returns the errors of [`Staging::publish`].
-    pub fn publish_synced(self, existing: Existing) -> Result<(), Unpublished> {
+    pub fn publish_synced(self, existing: ExistingFile) -> Result<(), Unpublished> {
         let sync = || {
             for item in std::fs::read_dir(self.path())? {
                 // Windows syncs only what is open for writing.
@@ -303,7 +304,7 @@ impl Staging {
     /// # Errors
     /// Returns an error if another file has a name, before anything is moved, or if the directory
     /// cannot be written.
-    pub fn publish(self, existing: Existing) -> Result<(), Unpublished> {
+    pub fn publish(self, existing: ExistingFile) -> Result<(), Unpublished> {
         let failed = |path: &Path, error| Unpublished::Io(path.to_owned(), error);
         let mut names = Vec::new();
         for item in std::fs::read_dir(self.path()).map_err(|e| failed(self.path(), e))? {
@@ -314,20 +315,25 @@ impl Staging {
         for name in names {
             let (from, goal) = (self.path().join(&name), self.folder.join(&name));
             match std::fs::symlink_metadata(&goal) {
-                Err(_) => moves.push((from, goal, Existing::Stays)),
+                Err(_) => moves.push((from, goal, ExistingFile::Stays)),
                 Ok(found)
                     if found.is_file()
-                        && (existing == Existing::IsReplaced || is_same(&from, &goal)) =>
+                        && (existing == ExistingFile::IsReplaced || is_same(&from, &goal)) =>
                 {
-                    moves.push((from, goal, Existing::IsReplaced));
+                    moves.push((from, goal, ExistingFile::IsReplaced));
                 }
                 Ok(_) => return Err(Unpublished::Taken(goal)),
             }
         }
-        for (from, goal, existing) in moves {
-            let from = tempfile::TempPath::try_from_path(from);
-            let moved =
-                from.and_then(|from| publish(from, &goal, existing).map_err(|(error, _)| error));
+        for (from, goal, old) in moves {
+            let moved = match old {
+                // On Windows, this replaces a file that a program has open, too.
+                ExistingFile::IsReplaced => patience::rename(&from, &goal),
+                ExistingFile::Stays => {
+                    let from = tempfile::TempPath::try_from_path(from);
+                    from.and_then(|from| place(from, &goal).map_err(|(error, _)| error))
+                }
+            };
             moved.map_err(|error| match error.kind() {
                 io::ErrorKind::AlreadyExists => Unpublished::Taken(goal.clone()),
                 _ => Unpublished::Io(goal.clone(), error),
@@ -410,7 +416,7 @@ mod tests {
             OutputFolder::prepare(dir.path()).is_err(),
             "a new recording takes another"
         );
-        assert!(matches!(own(dir.path(), &id), Ok(Existing::Stays)));
+        assert!(matches!(own(dir.path(), &id), Ok(ExistingFile::Stays)));
         assert!(is_own(dir.path(), &id));
         assert!(own(dir.path(), &other).is_err());
     }
@@ -491,12 +497,12 @@ mod tests {
             return Err(error);
         }
         let existing = own(folder.path(), id)?;
-        assert_eq!(existing, Existing::Stays);
+        assert_eq!(existing, ExistingFile::Stays);
         let staging = Staging::new(folder.path(), &session::part_prefix(id)).unwrap();
         std::fs::write(staging.path().join("profile"), id.as_str()).unwrap();
         manifest_of(id).write(staging.path()).unwrap();
         staging
-            .publish(Existing::Stays)
+            .publish(ExistingFile::Stays)
             .map_err(|e| e.of_session(id))?;
         session::release(folder.path(), &Owner::Session(id.clone()));
         Ok(())
@@ -543,19 +549,19 @@ mod tests {
         let (id, other) = (SessionId::random(), SessionId::random());
         let folder = dir.path().join("out");
         // Killed before it was claimed, or removed meanwhile.
-        assert_eq!(own(&folder, &id).unwrap(), Existing::Stays);
-        assert_eq!(own(&folder, &id).unwrap(), Existing::Stays);
+        assert_eq!(own(&folder, &id).unwrap(), ExistingFile::Stays);
+        assert_eq!(own(&folder, &id).unwrap(), ExistingFile::Stays);
         assert!(is_own(&folder, &id) && !is_own(&folder, &other));
         let refused = own(&folder, &other).unwrap_err().to_string();
         assert!(refused.contains(id.as_str()), "{refused}");
         std::fs::write(folder.join("memory.jsonl"), "").unwrap();
-        assert_eq!(own(&folder, &id).unwrap(), Existing::Stays);
+        assert_eq!(own(&folder, &id).unwrap(), ExistingFile::Stays);
         // After the marker is gone, the manifest identifies the owner of the directory.
         manifest_of(&other).write(&folder).unwrap();
         assert!(own(&folder, &id).is_err(), "another's manifest in it");
         manifest_of(&id).write(&folder).unwrap();
         session::release(&folder, &Owner::Session(id.clone()));
-        assert_eq!(own(&folder, &id).unwrap(), Existing::IsReplaced);
+        assert_eq!(own(&folder, &id).unwrap(), ExistingFile::IsReplaced);
         assert!(own(&folder, &other).is_err());
         let foreign = dir.path().join("foreign");
         std::fs::create_dir(&foreign).unwrap();
@@ -613,29 +619,29 @@ mod tests {
             staging
         };
         std::fs::write(dir.path().join("b"), "mine").unwrap();
-        let taken = staged([("a", "1"), ("b", "2")]).publish(Existing::Stays);
+        let taken = staged([("a", "1"), ("b", "2")]).publish(ExistingFile::Stays);
         assert!(matches!(taken, Err(Unpublished::Taken(path)) if path.ends_with("b")));
         assert_eq!(listed(), ["b"]);
         // If killed between two of them, publication continues.
         std::fs::write(dir.path().join("b"), "2").unwrap();
         staged([("a", "1"), ("b", "2")])
-            .publish(Existing::Stays)
+            .publish(ExistingFile::Stays)
             .unwrap();
         assert_eq!(listed(), ["a", "b"]);
         assert!(
             staged([("a", "1"), ("b", "3")])
-                .publish(Existing::Stays)
+                .publish(ExistingFile::Stays)
                 .is_err()
         );
         staged([("a", "1"), ("b", "3")])
-            .publish(Existing::IsReplaced)
+            .publish(ExistingFile::IsReplaced)
             .unwrap();
         assert_eq!(std::fs::read(dir.path().join("b")).unwrap(), b"3");
         // A directory is never replaced.
         std::fs::create_dir(dir.path().join("c")).unwrap();
         assert!(
             staged([("a", "1"), ("c", "4")])
-                .publish(Existing::IsReplaced)
+                .publish(ExistingFile::IsReplaced)
                 .is_err()
         );
         assert_eq!(listed(), ["a", "b", "c"]);

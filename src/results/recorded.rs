@@ -116,7 +116,7 @@ pub(crate) fn damage(input: &Path) -> Option<String> {
 const OTHER_BYTES: &str = "its content differs from the recorded one (SHA-256 in manifest.json)";
 
 /// Returns the entry of an HPROF of a recording.
-pub fn of_hprof<'a>(recorded: &'a Manifest, hprof: &HprofInput) -> Option<&'a JavaDump> {
+pub fn hprof_entry<'a>(recorded: &'a Manifest, hprof: &HprofInput) -> Option<&'a JavaDump> {
     let name = Path::new(&hprof.name).file_name();
     let mut dumps = recorded.dumps.java.iter();
     dumps.find(|dump| {
@@ -128,7 +128,7 @@ pub fn of_hprof<'a>(recorded: &'a Manifest, hprof: &HprofInput) -> Option<&'a Ja
 /// Notes in the HPROFs of a recording that they differ from the recorded ones.
 pub fn compare_hprofs(recorded: &Manifest, hprofs: &mut [HprofInput]) {
     for hprof in hprofs {
-        let original = of_hprof(recorded, hprof).and_then(|dump| dump.original.as_ref());
+        let original = hprof_entry(recorded, hprof).and_then(|dump| dump.original.as_ref());
         let is_changed = original.is_some_and(|original| {
             is_other(Path::new(&hprof.name), original.size, &original.sha256).unwrap_or(false)
         });

@@ -145,11 +145,16 @@ impl Cell<'_> {
 }
 
 pub(crate) fn kept(kept: KeptBytes) -> String {
-    let native = match kept.native_bytes {
-        0 => String::new(),
-        bytes => format!(" + {} native", ByteSize(bytes)),
-    };
-    format!("{}{native}", ByteSize(kept.bytes))
+    retained(kept.bytes, kept.native_bytes)
+}
+
+/// Formats a retained size of Java and native bytes.
+pub(crate) fn retained(bytes: u64, native_bytes: u64) -> String {
+    let total = ByteSize(bytes.saturating_add(native_bytes));
+    match native_bytes {
+        0 => total.to_string(),
+        native => format!("{total} ({} native)", ByteSize(native)),
+    }
 }
 
 #[cfg(test)]

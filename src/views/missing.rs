@@ -78,7 +78,9 @@ fn lines(console: &Console, names: &Symbolization, remedy: Remedy<'_>) -> Vec<St
         return lines;
     }
     lines.push(format!("   {note}: {}", unnamed(names)));
-    if remedy == Remedy::NotAsked || names.share_unnamed < SMALL {
+    // A share of 0 can be unknown: a trace without dumps has frames, but no bytes.
+    let is_small = names.share_unnamed > 0.0 && names.share_unnamed < SMALL;
+    if remedy == Remedy::NotAsked || is_small {
         return lines;
     }
     let missing = &names.libraries_missing;
@@ -499,15 +501,13 @@ mod tests {
     fn nothing_is_advised_that_would_not_help() {
         let names = Symbolization {
             frames_unnamed: 1,
-            share_unnamed: 0.4,
-            leaf_share_unnamed: 0.4,
             libraries_missing: vec![library(vec![place("symbols", "/gone", "not-there", "")])],
             ..Symbolization::default()
         };
         let console = Console::from_raw_args(&[]);
         assert_eq!(
             lines(&console, &names, Remedy::NotAsked),
-            ["   note: 1 of 1 frames has no name; it allocates 40.0% of the bytes"]
+            ["   note: 1 of 1 frames has no name"]
         );
         let demo = lines(&console, &names, Remedy::Demo).join("\n");
         assert!(demo.contains("the demo intentionally"), "{demo}");

@@ -14,7 +14,7 @@ use crate::recording::outcome::Finished;
 use crate::results::manifest::{Manifest, Page};
 use crate::results::output::{Staging, Unpublished};
 use crate::session::part_prefix;
-use crate::session::unfinished::Existing;
+use crate::session::unfinished::ExistingFile;
 use crate::units::ByteSize;
 use crate::views::blocking;
 use crate::views::paths::near;
@@ -100,7 +100,7 @@ async fn leave_page(ctx: &Context, args: NoReportArgs, finished: &mut Finished) 
         };
         manifest.write(staging.path())?;
         staging
-            .publish(Existing::IsReplaced)
+            .publish(ExistingFile::IsReplaced)
             .map_err(Unpublished::of_command)?;
         Ok::<_, Failure>(manifest)
     };

@@ -90,12 +90,28 @@ fn who_looks_on_is_told_the_size_and_what_to_do_next() {
         &["top", "out"],
         &["top", "out", "--tree"],
         &["leaks", "out"],
-        &["diff", "out", "out"],
     ] {
         let shown = lab.expect(0, command);
         assert!(shown.stdout.contains(with), "{shown}");
     }
+    // The bitmap of an Activity: the Java part alone is less than 2 KiB.
+    let leaks = lab.expect(0, &["leaks", "out"]);
+    assert!(
+        leaks.stdout.contains("retains 2.0 MiB (2.0 MiB native)"),
+        "{leaks}"
+    );
+    let top = lab.expect(0, &["top", "out", "--focus", "DetailActivity"]);
+    let mut row = top
+        .stdout
+        .lines()
+        .filter(|line| line.contains("DetailActivity"));
+    let row = row.find(|line| line.contains("2.0 MiB")).expect("a row");
+    assert_eq!(row.matches("2.0 MiB").count(), 2, "{top}");
+    let same = lab.expect(0, &["diff", "out", "out"]);
+    assert!(!same.stdout.contains(with), "{same}");
     lab.expect(0, &["dump", "-n", APP, "-o", "later"]);
+    let changed = lab.expect(0, &["diff", "out", "later"]);
+    assert!(changed.stdout.contains(with), "{changed}");
     let grown = lab.expect(0, &["leaks", "out", "later"]);
     let growth = "growth includes native memory";
     assert!(grown.stdout.contains(growth), "{grown}");

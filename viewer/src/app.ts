@@ -23,7 +23,7 @@ import type { Header } from "./format";
 import type { Profile } from "./profile";
 import { Stage, type Scene } from "./scene";
 import { atPlace, decodeState, encodeState, type State, type Tab } from "./state";
-import { firstState, growth, availableTabs, noGrowthReason, TAB_TITLES } from "./start";
+import { firstState, growth, availableTabs, isComparable, noGrowthReason, TAB_TITLES } from "./start";
 import { SumView } from "./sumview";
 import { summary, summedNote, type GrowthRow, type GrowthTotal } from "./summary";
 import { ThemeSwitch } from "./theme";
@@ -232,10 +232,11 @@ export class App {
   }
 
   /** Opens a page: that of differences compares the shown dump with the first, the first with the last. */
-  private openTab(tab: Tab): void {
+  openTab(tab: Tab): void {
     const { dump, base } = this.state;
-    const own = this.header.series[this.header.dumps[dump]?.series ?? 0]?.dumps ?? [];
-    const isUnset = tab === "changes" && base === null;
+    const series = this.header.dumps[dump]?.series ?? 0;
+    const own = this.header.series[series]?.dumps ?? [];
+    const isUnset = tab === "changes" && base === null && isComparable(this.header, series);
     this.change({ tab, ...(isUnset && (dump === own[0] ? this.firstToLast(own) : { base: own[0]! })) });
   }
 
@@ -539,7 +540,8 @@ export class App {
     event.preventDefault();
     event.stopPropagation();
     const tab = this.tabs[(to + this.tabs.length) % this.tabs.length]!;
-    this.openTab(tab);
+    // Without a choice of dumps: the key might only pass this tab.
+    this.change({ tab });
     this.tabButtons.get(tab)?.focus();
   }
 

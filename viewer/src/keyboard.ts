@@ -45,7 +45,7 @@ function onPage(app: App, help: HTMLDialogElement, event: KeyboardEvent): boolea
   const { key } = event;
   const number = /^[1-9]$/.test(key) ? Number(key) : 0;
   if (number > 0 && number <= app.tabs.length) {
-    app.change({ tab: app.tabs[number - 1]! });
+    app.openTab(app.tabs[number - 1]!);
     return true;
   }
   if (key === "?") {

@@ -132,7 +132,7 @@ export function growth(
 }
 
 /** Returns whether a series has at least two comparable dumps. */
-function isComparable(header: Header, series: number): boolean {
+export function isComparable(header: Header, series: number): boolean {
   const dumps = header.series[series]?.dumps ?? [];
   const isCumulative = (place: number): boolean => header.dumps[place]!.kind === "cumulative";
   return dumps.length > 1 && dumps.every(isCumulative);

@@ -52,6 +52,9 @@ test("the tab of differences compares with the first dump by itself", async () =
   assert.deepEqual(await open(1), [1, 0]);
   assert.deepEqual(await open(0), [2, 0], "the first with the last");
   assert.deepEqual(await open(2, 1), [2, 1], "a choice stays");
+  await look(page, { tab: "flame", dump: 2, base: null });
+  await page.locator("body").press(String((await inApp(page, (app) => app.tabs.indexOf("changes"))) + 1));
+  assert.deepEqual(await pair(), [2, 0], "by its digit, too");
   assert.ok((await inApp(page, (app) => app.changes.rows.length)) > 0);
   await page.close();
 });

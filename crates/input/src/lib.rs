@@ -66,7 +66,7 @@ pub use text::{STDIN, STDIN_NAME, Text, TextInput, WholeText, is_folder};
 
 use codec::{Codec, codec_at};
 use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
-use heaptap_model::folder::{MARKER, OWN_PREFIX, RAW_TRACE, SYMBOLIZED_TRACE};
+use heaptap_model::folder::{OWN_PREFIX, RAW_TRACE, SYMBOLIZED_TRACE, session_of};
 use heaptap_model::near::nearest;
 use heaptap_model::units::ByteSize;
 use heaptap_model::untrusted::sanitize;
@@ -143,14 +143,11 @@ pub enum ImportError {
         members: Vec<String>,
     },
     /// The directory of a session that has not been fetched.
-    #[error(
-        "{name} does not contain a trace yet: its session{} has not been fetched",
-        .session.as_ref().map_or_else(String::new, |id| format!(" {id}"))
-    )]
+    #[error("{name} does not contain a trace yet: its session {session} has not been fetched")]
     NotFetched {
         name: String,
-        /// Session that the directory belongs to, if its marker names one.
-        session: Option<String>,
+        /// Session that the directory belongs to.
+        session: String,
     },
     /// A compressed input from which nothing could be unpacked.
     #[error("{name} is damaged: {what}")]
@@ -311,14 +308,9 @@ impl Classified for ImportError {
                 ErrorFacts::new(ErrorClass::BadInput, "no-trace-inside").with_help(help)
             }
             ImportError::NotFetched { session, .. } => {
-                ErrorFacts::new(ErrorClass::NotFetched, "directory-not-fetched").with_help(
-                    match session {
-                        Some(id) => format!("end the recording and fetch it: `heaptap stop {id}`"),
-                        None => "run `heaptap status` to list unfetched sessions and the command \
-                                 to fetch each"
-                            .to_owned(),
-                    },
-                )
+                ErrorFacts::new(ErrorClass::NotFetched, "directory-not-fetched").with_help(format!(
+                    "end the recording and fetch it: `heaptap stop {session}`"
+                ))
             }
             ImportError::Damaged { .. } => ErrorFacts::new(ErrorClass::BadInput, "input-damaged")
                 .with_help("copy it again from its source and compare size or checksum"),
@@ -400,22 +392,14 @@ fn trace_in_folder(path: &Path, name: &str) -> Result<PathBuf, ImportError> {
 /// Returns the error for the directory of a session that has not been fetched, and has at most
 /// companion data; `None` for other directories.
 pub fn not_fetched(path: &Path, name: &str) -> Option<ImportError> {
-    let marker = path.join(MARKER);
-    let has_heaps = || {
-        let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
-        let mut names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-        names.any(|name| {
-            IN_FOLDER.contains(&&*name) || name.ends_with(".hprof") || name.ends_with(".pb.gz")
-        })
-    };
-    (marker.is_file() && !has_heaps()).then(|| {
-        let text = std::fs::read_to_string(marker).unwrap_or_default();
-        let id = text.trim_end();
-        let is_id = id.len() == 8 && id.bytes().all(|b| b.is_ascii_alphanumeric());
-        ImportError::NotFetched {
-            name: name.to_owned(),
-            session: is_id.then(|| id.to_owned()),
-        }
+    let session = session_of(path)?;
+    let is_some = |found: io::Result<Vec<PathBuf>>| found.is_ok_and(|files| !files.is_empty());
+    let has_heaps = IN_FOLDER.iter().any(|file| path.join(file).is_file())
+        || is_some(hprofs_in_folder(path))
+        || is_some(pprof::in_folder(path));
+    (!has_heaps).then(|| ImportError::NotFetched {
+        name: name.to_owned(),
+        session,
     })
 }
 

@@ -1,8 +1,10 @@
 //! A recording's directory: names of files that several crates use, and what all do with directories.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::Path;
+
+use crate::bytes::open_regular;
 
 /// The trace as fetched from the device.
 pub const RAW_TRACE: &str = "raw-trace";
@@ -18,6 +20,33 @@ pub const MARKER: &str = ".heaptap-session";
 pub const OWN_PREFIX: &str = ".heaptap-";
 /// Prefix of unfinished result files.
 pub const UNFINISHED_PREFIX: &str = ".heaptap-part-";
+
+/// Maximum size of a marker; a longer one is not heaptap's.
+pub const MAX_MARKER_BYTES: u64 = 64;
+
+/// Letters of a session ID: without `l`, `o` and similar digits, so that people can read it out and
+/// type it.
+pub const SESSION_ID_LETTERS: &[u8] = b"abcdefghijkmnpqrstuvwxyz23456789";
+/// Number of letters of a session ID.
+pub const SESSION_ID_LENGTH: usize = 8;
+
+/// Returns whether a text is a session ID.
+pub fn is_session_id(text: &str) -> bool {
+    let is_letter = |letter| SESSION_ID_LETTERS.contains(&letter);
+    text.len() == SESSION_ID_LENGTH && text.bytes().all(is_letter)
+}
+
+/// Returns the ID of the session that a directory's marker names.
+pub fn session_of(folder: &Path) -> Option<String> {
+    let mut text = String::new();
+    let marker = open_regular(&folder.join(MARKER)).ok()?;
+    marker
+        .take(MAX_MARKER_BYTES)
+        .read_to_string(&mut text)
+        .ok()?;
+    let id = text.trim_end();
+    is_session_id(id).then(|| id.to_owned())
+}
 
 /// Returns whether two paths lead to the same existing file or directory, whatever their spelling.
 pub fn is_same(one: &Path, other: &Path) -> bool {

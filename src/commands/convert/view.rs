@@ -24,7 +24,7 @@ use crate::results::manifest::{Dumps, Manifest};
 use crate::results::output::{OutputFolder, Unpublished, default_name};
 use crate::results::recorded;
 use crate::session::SessionId;
-use crate::session::unfinished::Existing;
+use crate::session::unfinished::ExistingFile;
 use crate::untrusted::shell::quoted_path;
 use crate::views::missing::Remedy;
 use crate::views::summary::Wrote;
@@ -184,7 +184,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     manifest.profiles = Some(pprof.into());
     manifest.write(staging.path())?;
     staging
-        .publish(Existing::Stays)
+        .publish(ExistingFile::Stays)
         .map_err(Unpublished::of_command)?;
     let again = format!("heaptap convert {}", quoted_path(&args.input));
     let heaps = &converted.heaps;

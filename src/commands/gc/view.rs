@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use tokio::sync::Notify;
 
 use super::args::{Args, ByArg};
-use super::run::{self, GcReport, Input, Stretch, Target};
+use super::run::{self, GcReport, GcSource, Input, Stretch, Target};
 use crate::console::signals::watch_signals;
 use crate::device::Device;
 use crate::eligibility::DeviceFacts;
@@ -184,6 +184,10 @@ fn finish(ctx: &Context, args: &Args, mut report: GcReport) -> Result<Outcome, F
         show::csv(console, report);
     } else {
         show::show(console, report, args.by == Some(ByArg::Collection));
+        let is_quiet = report.processes.is_empty() && report.findings.is_empty();
+        if is_quiet && report.source == GcSource::Device && !args.follow {
+            console.say("`--now` forces a collection, and `--follow` shows the next ones");
+        }
     }
     for finding in &report.findings {
         console.finding(finding.kind, &finding.message, finding.help.as_deref());

@@ -83,8 +83,7 @@ impl Classified for OpenError {
             OpenError::NotFetched(_) => {
                 ErrorFacts::new(ErrorClass::Inconclusive, "trace-not-fetched").with_help(
                     "allow the browser to reach this host if it asks, add `--page` to avoid the \
-                     question, or wait longer with `--timeout`. Without a network, use `heaptap \
-                     report INPUT --open`.",
+                     question, or wait longer with `--timeout`",
                 )
             }
             OpenError::UnknownPage { path } => {

@@ -351,12 +351,11 @@ fn show_object(console: &Console, object: &ObjectReport) {
         Some(count) => line(
             "retained",
             format!(
-                "{}{} in {}",
-                ByteSize(figures.retained_bytes.unwrap_or(0)),
-                match figures.retained_native_bytes {
-                    Some(native) if native > 0 => format!(" + {} native", ByteSize(native)),
-                    _ => String::new(),
-                },
+                "{} in {}",
+                java_view::retained(
+                    figures.retained_bytes.unwrap_or(0),
+                    figures.retained_native_bytes.unwrap_or(0),
+                ),
                 counted(count, "object", "objects")
             ),
         ),

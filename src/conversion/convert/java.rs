@@ -89,8 +89,8 @@ impl Run<'_> {
         };
         // An HPROF does not name its process. A manifest that cannot be read has its own warning.
         let recorded = match &self.request.input {
-            Input::Path(path) => Manifest::read(path).ok(),
-            Input::Stdin => None,
+            Input::Path(path) if !hprofs.is_empty() => Manifest::read(path).ok(),
+            Input::Path(_) | Input::Stdin => None,
         };
         for input in hprofs {
             if !self.request.selection.names_hprof(&input.name) {
@@ -99,9 +99,8 @@ impl Run<'_> {
             if self.request.control.is_cancelled() {
                 return Err(ConvertError::Interrupted);
             }
-            let entry = recorded
-                .as_ref()
-                .and_then(|m| recorded::of_hprof(m, &input));
+            let entry = recorded.as_ref();
+            let entry = entry.and_then(|manifest| recorded::hprof_entry(manifest, &input));
             if let Some(what) = input.damage {
                 let found = trace_findings::damaged(&input.name, &what);
                 self.all.findings.push(found);
@@ -116,9 +115,9 @@ impl Run<'_> {
             let pid = pid.unwrap_or(0);
             let process = match (graph.facts.process.as_str(), entry) {
                 ("", Some(entry)) => &entry.process,
-                (process, _) => self.request.process_of(pid, process),
+                (process, _) => process,
             };
-            graph.facts.process = process.to_owned();
+            graph.facts.process = self.request.process_of(pid, process).to_owned();
             let named = self.maps.name_heap(&mut graph, &known);
             self.all.findings.extend(named.findings);
             self.all.findings.extend(r8_mappings::minified(&graph));

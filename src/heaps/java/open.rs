@@ -282,7 +282,7 @@ impl JavaFile {
             }
         }
         for (at, hprof) in self.hprofs.iter().enumerate() {
-            let entry = recorded.and_then(|manifest| recorded::of_hprof(manifest, hprof));
+            let entry = recorded.and_then(|manifest| recorded::hprof_entry(manifest, hprof));
             let pid = entry.map(|entry| entry.pid);
             self.listed.push(add(entry, pid, "", Place::Hprof(at)));
         }

@@ -31,7 +31,7 @@ use crate::results::manifest::{
     self, JAVA_HEAP, JavaDump, JavaFlags, JavaKind, Manifest, Original,
 };
 use crate::results::output::{Staging, own};
-use crate::session::unfinished::Existing;
+use crate::session::unfinished::ExistingFile;
 use crate::session::{
     self, Controls, HeapFile, HeapFileFate, HeapFileKind, RawTrace, Session, SessionError,
     SessionId, part_prefix,
@@ -57,7 +57,7 @@ pub(super) async fn finish(
     mut session: Session,
     plan: Plan,
     ended_by: EndedBy,
-    existing: Existing,
+    existing: ExistingFile,
     controls: &mut Controls,
     on_event: &EventHandler,
 ) -> Result<Finished, Failure> {

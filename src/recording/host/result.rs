@@ -21,7 +21,7 @@ use crate::results::findings::Finding;
 use crate::results::manifest::{self, Manifest};
 use crate::results::output::{OutputFolder, Staging, Unpublished};
 use crate::session::SessionId;
-use crate::session::unfinished::Existing;
+use crate::session::unfinished::ExistingFile;
 use crate::units::{HumanDuration, counted};
 use heaptap_model::bytes::sha256_of;
 use sha2::{Digest as _, Sha256};
@@ -119,7 +119,7 @@ pub(super) async fn write(
     manifest.write(staging.path())?;
     let output = folder.path().to_owned();
     staging
-        .publish(Existing::Stays)
+        .publish(ExistingFile::Stays)
         .map_err(Unpublished::of_command)?;
     drop(folder);
     Ok(HostRecorded {

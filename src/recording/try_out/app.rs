@@ -167,7 +167,7 @@ pub(super) async fn choose(
                 app.matching = pids.len();
                 Ok(app)
             }
-            None => Err(not_running(&assessment, &options.targets)),
+            None => Err(not_running(&assessment)),
         };
     }
     // Without it, there is no app in front; the choice is among the others.
@@ -286,16 +286,15 @@ fn best<'a>(assessment: &'a Assessment, front: Option<&str>) -> Option<&'a Proce
     })
 }
 
-fn not_running(assessment: &Assessment, targets: &Targets) -> Failure {
+fn not_running(assessment: &Assessment) -> Failure {
     let is_known = assessment.targets.iter().any(|target| target.found);
     match assessment.heap_file_refusal() {
         Some(refusal) if !is_known => refusal.into(),
-        _ => Failure::new(
-            ErrorClass::NotEligible,
-            "not-running",
-            eligibility::no_running_process(targets),
-        )
-        .with_help("start it, then run the command again; `heaptap apps` lists running apps"),
+        _ => {
+            let absent = assessment.absent_target();
+            Failure::new(ErrorClass::NotEligible, "not-running", absent.to_string())
+                .with_help(absent.help)
+        }
     }
 }
 

@@ -79,7 +79,7 @@ pub async fn ask(device: &Device, question: &Question) -> Result<Answer, Meminfo
         eligibility::resolve_each(device, &facts, &question.targets, question.user).await?;
     if resolved.found.is_empty() {
         let (targets, user) = (&question.targets, question.user);
-        let absent = eligibility::absent(device, &facts, targets, user).await;
+        let absent = eligibility::absent_target(device, &facts, targets, user).await;
         return Err(MeminfoError::NotFound(absent));
     }
     let mut failed = None;

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::device::DeviceError;
-use crate::eligibility::{Absent, EligibilityError};
+use crate::eligibility::{AbsentTarget, EligibilityError};
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::heaps::moments::MomentNotFound;
 use crate::import::{ImportError, help_unreadable};
@@ -21,7 +21,7 @@ pub enum MeminfoError {
     Eligibility(#[from] EligibilityError),
     /// No running process matches.
     #[error(transparent)]
-    NotFound(Absent),
+    NotFound(AbsentTarget),
     /// The process ended during the request.
     #[error("{target} ended during the request: {said}")]
     Gone {

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::config::Targets;
 use crate::device::{Command, Device, DeviceError, Output};
-use crate::eligibility::{self, Absent};
+use crate::eligibility::{self, AbsentTarget};
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::memory::status;
 use crate::untrusted::sanitize_bytes;
@@ -42,7 +42,7 @@ pub enum FetchError {
     Eligibility(#[from] eligibility::EligibilityError),
     /// No running process has that name.
     #[error(transparent)]
-    NotRunning(Absent),
+    NotRunning(AbsentTarget),
     /// Several do.
     #[error("{target} matches {count} processes on {serial}: {there}")]
     Several {
@@ -127,7 +127,7 @@ pub(crate) async fn only_process(
     match (found.pop(), found.len()) {
         (Some(only), 0) => Ok(only),
         (None, _) => {
-            let absent = eligibility::absent(device, &facts, targets, user).await;
+            let absent = eligibility::absent_target(device, &facts, targets, user).await;
             Err(FetchError::NotRunning(absent))
         }
         (Some(last), others) => {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::assessment::{AssessOptions, Assessment, Startup};
 use super::decide::decide_device;
-use super::error::{Absent, EligibilityError};
+use super::error::{AbsentTarget, EligibilityError};
 use super::facts::DeviceFacts;
 use super::gather::{self, PackageFilter, user_of};
 use super::matching::{
@@ -157,21 +157,21 @@ pub async fn resolve_pids(
     Ok(resolve_each(device, facts, targets, user).await?.found)
 }
 
-/// Returns [`Assessment::absent`] of targets without a process, without details if the device does
+/// Returns [`Assessment::absent_target`] of targets without a process, without details if the device does
 /// not answer.
-pub async fn absent(
+pub async fn absent_target(
     device: &Device,
     facts: &DeviceFacts,
     targets: &Targets,
     user: Option<u32>,
-) -> Absent {
+) -> AbsentTarget {
     let options = AssessOptions {
         user,
         startup: Startup::Off,
     };
     match assess(device, facts, targets, &options).await {
-        Ok(assessment) => assessment.absent(),
-        Err(_) => Absent::not_running(targets, None),
+        Ok(assessment) => assessment.absent_target(),
+        Err(_) => AbsentTarget::not_running(targets, None),
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::decide::Answer;
-use super::error::{Absent, EligibilityError};
+use super::error::{AbsentTarget, EligibilityError};
 use super::finding::{Finding, FindingId, Scope, Severity};
 use super::packages::Package;
 use super::processes::Process;
@@ -121,20 +121,29 @@ impl Assessment {
     }
 
     /// Returns the error for commands that need a running process, if no target has one.
-    pub fn absent(&self) -> Absent {
-        let is_missing = |finding: &&Finding| finding.id == FindingId::NotInstalled;
-        match self.targets.as_slice() {
-            [only] => only.findings.iter().find(is_missing),
-            _ => None,
-        }
-        .map_or_else(
-            || Absent::not_running(self.names(), self.did_you_mean()),
-            Absent::not_installed,
+    pub fn absent_target(&self) -> AbsentTarget {
+        let is_reason = |finding: &&Finding| {
+            finding.severity == Severity::Blocks
+                && matches!(finding.id, FindingId::NotInstalled | FindingId::OtherUser)
+        };
+        let mut reasons = self
+            .targets
+            .iter()
+            .map(|t| t.findings.iter().find(is_reason));
+        let first = reasons.next().flatten();
+        let known = first.filter(|first| {
+            reasons.all(|reason| reason.is_some_and(|reason| reason.what == first.what))
+        });
+        known.map_or_else(
+            || AbsentTarget::not_running(self.names(), self.did_you_mean()),
+            AbsentTarget::of_finding,
         )
     }
 
+    /// Returns the targets as typed. A name can be that of a process and of a package.
     fn names(&self) -> String {
-        let names: Vec<&str> = self.targets.iter().map(|t| t.target.as_str()).collect();
+        let mut names: Vec<&str> = self.targets.iter().map(|t| t.target.as_str()).collect();
+        names.dedup();
         names.join(", ")
     }
 

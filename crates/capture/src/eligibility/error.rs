@@ -44,27 +44,30 @@ pub enum EligibilityError {
 /// No target has a running process. Each command has its own kind of error for this.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
-pub struct Absent {
+pub struct AbsentTarget {
     what: String,
-    /// Similar names, or what to do first.
+    /// Question for similar names, or what to do first.
     pub help: String,
+    /// The target could run, and no other name is similar.
+    pub can_start: bool,
 }
 
-impl Absent {
-    /// For targets that could run.
-    pub(super) fn not_running(targets: impl Display, similar: Option<&str>) -> Absent {
+impl AbsentTarget {
+    pub(super) fn not_running(targets: impl Display, similar: Option<&str>) -> AbsentTarget {
         let help = similar.unwrap_or("start the app first (`heaptap apps` lists running apps)");
-        Absent {
+        AbsentTarget {
             what: no_running_process(targets),
             help: help.to_owned(),
+            can_start: similar.is_none(),
         }
     }
 
-    /// For an app that is not installed, as the check reports it.
-    pub(super) fn not_installed(finding: &Finding) -> Absent {
-        Absent {
+    /// For a target that cannot run, as the check reports it.
+    pub(super) fn of_finding(finding: &Finding) -> AbsentTarget {
+        AbsentTarget {
             what: finding.what.clone(),
-            help: finding.fix.clone().unwrap_or_default(),
+            help: finding.fix.clone().unwrap_or_else(|| finding.why.clone()),
+            can_start: false,
         }
     }
 }

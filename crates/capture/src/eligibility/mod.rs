@@ -32,10 +32,10 @@ pub(crate) mod sections;
 #[cfg(test)]
 mod tests;
 
-pub use assess::{Resolved, absent, assess, resolve_each, resolve_pids};
+pub use assess::{Resolved, absent_target, assess, resolve_each, resolve_pids};
 pub use assessment::{AssessOptions, Assessment, ProcessReport, Startup, TargetKind, TargetReport};
 pub use decide::{Answer, decide_device};
-pub use error::{Absent, EligibilityError};
+pub use error::{AbsentTarget, EligibilityError};
 pub(crate) use facts::free_bytes;
 pub use facts::{AndroidUser, BuildType, DeviceFacts, Root, Selinux, TracingSession};
 pub use finding::{Finding, FindingId, MANIFEST_SNIPPET, Scope, Severity, no_running_process};

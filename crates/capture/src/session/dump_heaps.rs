@@ -20,7 +20,7 @@ use super::probe::{self, ProcessFacts, QUICK};
 use super::pull::RawTrace;
 use super::session::Session;
 use super::start::Unseen;
-use super::unfinished::Existing;
+use super::unfinished::ExistingFile;
 use heaptap_adb::{Command, DeviceError};
 
 /// Time without growth after which a file counts as complete, if nothing else shows it.
@@ -283,14 +283,14 @@ impl Session {
         let stat = self.device.stat(&file.remote, QUICK).await;
         let stat = stat.map_err(|error| self.not_fetched(&error.to_string()))?;
         let size = stat.map_or(0, |stat| stat.size);
-        let mut earlier = Existing::Stays;
+        let mut earlier = ExistingFile::Stays;
         if let Some(pulled) = self.state().files.get(&file.name).cloned()
             && let Some(kept) = self.kept(goal, pulled).await?
         {
             if size <= kept.contents.size {
                 return Ok(Some(kept));
             }
-            earlier = Existing::IsReplaced;
+            earlier = ExistingFile::IsReplaced;
         }
         if size == 0 {
             return Ok(None);

@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::error::SessionError;
 use super::id::SessionId;
 use heaptap_model::bytes::open_regular;
-use heaptap_model::folder::{MARKER, sync};
+use heaptap_model::folder::{MARKER, MAX_MARKER_BYTES, sync};
 
 /// Maximum number of reads of a marker that is still empty.
 const LOOKS: u32 = 5;
@@ -19,8 +19,6 @@ const LOOKS: u32 = 5;
 const LOOK: Duration = Duration::from_millis(10);
 /// Maximum number of times to recreate a directory that another process removes meanwhile.
 const ATTEMPTS: u32 = 10;
-/// Maximum size of a marker; a longer one is not heaptap's.
-const MAX_MARKER_BYTES: u64 = 64;
 
 /// Process that fills a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,28 +3,24 @@
 use std::fmt;
 use std::str::FromStr;
 
+use heaptap_model::folder::{
+    SESSION_ID_LENGTH as LENGTH, SESSION_ID_LETTERS as LETTERS, is_session_id,
+};
 use serde::{Deserialize, Serialize};
 
 /// Directory for Perfetto traces (SELinux does not let its client write elsewhere).
 pub(super) const TRACE_DIR: &str = "/data/misc/perfetto-traces";
 
-/// Name of a recording session: eight characters of `a-z2-9` without `l` and `o`, so that people
-/// can read it out and type it.
+/// Name of a recording session.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SessionId(String);
 
-const LETTERS: &[u8] = b"abcdefghijkmnpqrstuvwxyz23456789";
-const LENGTH: usize = 8;
-
 impl SessionId {
     /// Creates a new ID.
     pub fn random() -> Self {
-        SessionId(
-            (0..LENGTH)
-                .map(|_| char::from(LETTERS[fastrand::usize(..LETTERS.len())]))
-                .collect(),
-        )
+        let letter = |_| char::from(LETTERS[fastrand::usize(..LETTERS.len())]);
+        SessionId((0..LENGTH).map(letter).collect())
     }
 
     /// Returns the ID as text.
@@ -63,10 +59,9 @@ impl FromStr for SessionId {
     type Err = ParseSessionIdError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if text.len() == LENGTH && text.bytes().all(|b| LETTERS.contains(&b)) {
-            Ok(SessionId(text.to_owned()))
-        } else {
-            Err(ParseSessionIdError(text.to_owned()))
+        match is_session_id(text) {
+            true => Ok(SessionId(text.to_owned())),
+            false => Err(ParseSessionIdError(text.to_owned())),
         }
     }
 }

@@ -176,7 +176,7 @@ pub enum Entry {
     Unknown,
 }
 
-/// What a fetched file contains. A moved session writes it as `[size, sha256]`.
+/// What a fetched file contains. The entry `moved` writes it as `[size, sha256]`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(u64, String)", into = "(u64, String)")]
 pub struct Contents {
@@ -453,6 +453,14 @@ pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+
+    #[test]
+    fn moved_files_are_pairs_as_in_older_journals() {
+        let line =
+            r#"{"event":"moved","output":"/out","pulled":[3,"ab"],"files":{"a.hprof":[4,"cd"]}}"#;
+        let entry: Entry = serde_json::from_str(line).unwrap();
+        assert_eq!(serde_json::to_string(&entry).unwrap(), line);
+    }
 
     pub(in crate::session) fn header() -> SessionHeader {
         let id = SessionId::random();

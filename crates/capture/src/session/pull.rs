@@ -15,7 +15,7 @@ use super::id::SessionId;
 use super::journal::{self, Contents, Entry, SessionState};
 use super::probe::QUICK;
 use super::session::Session;
-use super::unfinished::{self, Existing};
+use super::unfinished::{self, ExistingFile};
 use heaptap_adb::{Command, DeviceError};
 use heaptap_model::folder::{OWN_PREFIX, RAW_TRACE};
 use heaptap_model::patience;
@@ -79,7 +79,7 @@ impl Session {
         self.note_ended()?;
         let remote = self.header().remote_path.clone();
         match self
-            .pull_file(&remote, goal, Existing::Stays, controls)
+            .pull_file(&remote, goal, ExistingFile::Stays, controls)
             .await?
         {
             Some(trace) => {
@@ -112,7 +112,7 @@ impl Session {
         &self,
         remote: &str,
         goal: &Path,
-        earlier: Existing,
+        earlier: ExistingFile,
         controls: &mut Controls,
     ) -> Result<Option<RawTrace>, SessionError> {
         let mut ended_told = false;
@@ -193,7 +193,7 @@ impl Session {
         &self,
         remote: &str,
         goal: &Path,
-        earlier: Existing,
+        earlier: ExistingFile,
         got: &mut u64,
         ended_told: &mut bool,
     ) -> Result<Option<RawTrace>, Attempt> {
@@ -426,7 +426,7 @@ impl Session {
         }
         file.as_file().sync_all()?;
         let file = file.into_temp_path();
-        unfinished::publish(file, goal, Existing::Stays).map_err(|(error, _)| error)?;
+        unfinished::publish(file, goal, ExistingFile::Stays).map_err(|(error, _)| error)?;
         journal::sync_folder(goal)?;
         Ok(true)
     }

@@ -26,7 +26,7 @@ pub fn file_in(folder: &Path, prefix: &str) -> io::Result<tempfile::NamedTempFil
 
 /// What happens to a file that already has the final name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Existing {
+pub enum ExistingFile {
     Stays,
     IsReplaced,
 }
@@ -38,11 +38,11 @@ pub enum Existing {
 pub fn publish(
     file: TempPath,
     goal: &Path,
-    existing: Existing,
+    existing: ExistingFile,
 ) -> Result<(), (io::Error, TempPath)> {
     match existing {
-        Existing::Stays => place(file, goal),
-        Existing::IsReplaced => persist(file, goal),
+        ExistingFile::Stays => place(file, goal),
+        ExistingFile::IsReplaced => persist(file, goal),
     }
 }
 

@@ -229,7 +229,7 @@ fn budgets(html: &mut String, cells: &Cells, devices: &[DeviceKey], scenario: &s
             };
             let part = budget.excess.first();
             let part = part.map_or("-".to_owned(), |part| values::excess(budget.unit, part));
-            *html += &format!("<td>{}</td></tr>\n", markup(&part));
+            *html += &format!("<td class=\"names\">{}</td></tr>\n", markup(&part));
         }
     }
     table_end(html);
@@ -335,7 +335,7 @@ mod tests {
             "run 1: thermal status 1 (light); killed for low memory: com.example.chat",
             "<a href=\"night/run-2/report.html\">run 2 (void)</a>",
             "<td class=\"over\">over</td><td class=\"number\">12.9 MiB (12.4 to 13.4)</td>\
-             <td class=\"number\">12.0 MiB</td><td>3.0 MiB  Cache::insert &lt;- Cache::load</td>",
+             <td class=\"number\">12.0 MiB</td><td class=\"names\">3.0 MiB  Cache::insert &lt;- Cache::load</td>",
             "<td class=\"unmeasured\">not measured</td><td>meminfo has no row Graphics</td>",
         ] {
             assert!(night.html.contains(part), "{part} in {}", night.html);

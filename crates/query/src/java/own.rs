@@ -25,7 +25,10 @@ static OBJECTS: Schema = Schema {
         Column::int("class_id", "class: `heap_graph_class.id`").indexed(),
         Column::int("shallow_bytes", "shallow size"),
         Column::int("native_bytes", "native bytes that it owns"),
-        Column::int("retained_bytes", "retained size; 0 if unreachable"),
+        Column::int(
+            "retained_bytes",
+            "Java part of the retained size; 0 if unreachable",
+        ),
         Column::int("retained_native_bytes", "retained native bytes"),
         Column::int(
             "retained_count",
@@ -89,7 +92,7 @@ static PATH: Schema = Schema {
             "field or element of the previous object that refers to it",
         ),
         Column::int("shallow_bytes", "shallow size"),
-        Column::int("retained_bytes", "retained size"),
+        Column::int("retained_bytes", "Java part of the retained size"),
         Column::text("root", "kind of GC root, in the first row"),
         Column::int("object", "object: `heap_graph_object.id`")
             .argument()

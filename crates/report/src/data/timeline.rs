@@ -13,6 +13,8 @@ const PROCESSES: usize = 64;
 const ROWS: usize = 3000;
 /// Maximum number of labels, and of actions by heaptap.
 const NOTES: usize = 500;
+/// Maximum characters of a reason.
+const MAX_WHY: usize = 400;
 
 /// All data over time. Times are milliseconds since the device booted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -391,6 +393,9 @@ impl Gathering {
             }
             Observation::Unreadable(unread) => {
                 let source = self.source(unread.source);
+                // What is missing is at the end.
+                let mut unread = unread.clone();
+                unread.why = unread.why.chars().take(MAX_WHY / 2).collect();
                 self.unread(entry, source, &unread.reason());
             }
             Observation::Missed(missed) => {
@@ -418,7 +423,7 @@ impl Gathering {
             self.unread.push(Unread {
                 source,
                 pid: entry.pid,
-                why: why.chars().take(400).collect(),
+                why: why.chars().take(MAX_WHY).collect(),
             });
         }
     }

@@ -20,7 +20,7 @@ use crate::import::STDIN;
 use crate::pages::{PagePlace, ReportInput, ReportRequest};
 use crate::results::output::{OutputFolder, Unpublished, default_name};
 use crate::session::SessionId;
-use crate::session::unfinished::Existing;
+use crate::session::unfinished::ExistingFile;
 use crate::units::ByteSize;
 use crate::views::page;
 use crate::views::paths::near;
@@ -113,7 +113,7 @@ pub(crate) async fn run(
                 file.path = typed.join(file.path.file_name().unwrap_or_default());
             }
             staging
-                .publish(Existing::Stays)
+                .publish(ExistingFile::Stays)
                 .map_err(Unpublished::of_command)?;
             Ok(show(console, &exported))
         }

@@ -124,7 +124,8 @@ fn show(console: &Console, report: &DiffReport, by: Option<ByArg>) {
         console.data(console.styled(Style::Strong, "Leaked objects"));
         leaks(console, &report.leaks);
     }
-    if report.total.before.native_bytes > 0 || report.total.after.native_bytes > 0 {
+    let has_native = report.total.before.native_bytes > 0 || report.total.after.native_bytes > 0;
+    if has_native && (report.classes.len() + report.paths.len() + report.leaks.len() > 0) {
         console.footnotes(&[java_view::WITH_NATIVE]);
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::device::DeviceError;
-use crate::eligibility::{Absent, EligibilityError};
+use crate::eligibility::{AbsentTarget, EligibilityError};
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::import::{ImportError, Kind, help_unreadable};
 use crate::results::timeline::TracesError;
@@ -59,7 +59,7 @@ pub enum GcError {
     Eligibility(#[from] EligibilityError),
     /// No such process is running.
     #[error(transparent)]
-    NotRunning(Absent),
+    NotRunning(AbsentTarget),
     /// The process does not have a Java runtime.
     #[error("{name} ({pid}) does not have a Java heap")]
     NoArt {
@@ -151,12 +151,12 @@ impl Classified for GcError {
             GcError::NotRunning(absent) => {
                 let help = &absent.help;
                 ErrorFacts::new(ErrorClass::NotEligible, "gc-not-running").with_help(
-                    match help.ends_with('?') {
-                        true => help.clone(),
-                        false => format!(
+                    match absent.can_start {
+                        true => format!(
                             "{help}, or read an earlier log with `adb logcat -d | heaptap gc - -n \
                              NAME`"
                         ),
+                        false => help.clone(),
                     },
                 )
             }

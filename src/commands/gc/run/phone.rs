@@ -64,7 +64,7 @@ pub async fn find(
     found.sort_by_key(|target| target.pid);
     found.dedup_by_key(|target| target.pid);
     if found.is_empty() {
-        return Err(GcError::NotRunning(assessment.absent()));
+        return Err(GcError::NotRunning(assessment.absent_target()));
     }
     Ok((facts, found))
 }

@@ -62,9 +62,6 @@ pub(super) fn show(console: &Console, report: &GcReport, list: bool) {
                  without any does not prove that none happened",
             );
         }
-        if report.source == GcSource::Device {
-            console.say("`--now` forces a collection, and `--follow` shows the next ones");
-        }
         return;
     }
     if report.processes.len() > IN_FULL && !list {

@@ -382,7 +382,8 @@ pub async fn live(
     let facts = eligibility::facts(device).await?;
     let found = eligibility::resolve_pids(device, &facts, &options.targets, options.user).await?;
     if found.is_empty() {
-        let absent = eligibility::absent(device, &facts, &options.targets, options.user).await;
+        let absent =
+            eligibility::absent_target(device, &facts, &options.targets, options.user).await;
         return Err(MeminfoError::NotFound(absent).into());
     }
     let observed = observed(options, &found);
