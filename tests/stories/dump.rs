@@ -107,7 +107,7 @@ fn who_looks_on_is_told_the_size_and_what_to_do_next() {
         .filter(|line| line.contains("DetailActivity"));
     let row = row.find(|line| line.contains("2.0 MiB")).expect("a row");
     assert_eq!(row.matches("2.0 MiB").count(), 2, "{top}");
-    let same = lab.expect(0, &["diff", "out", "out"]);
+    let same = lab.expect(0, &["diff", "out", "out", "--by", "class"]);
     assert!(!same.stdout.contains(with), "{same}");
     lab.expect(0, &["dump", "-n", APP, "-o", "later"]);
     let changed = lab.expect(0, &["diff", "out", "later"]);

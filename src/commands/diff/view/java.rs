@@ -125,7 +125,10 @@ fn show(console: &Console, report: &DiffReport, by: Option<ByArg>) {
         leaks(console, &report.leaks);
     }
     let has_native = report.total.before.native_bytes > 0 || report.total.after.native_bytes > 0;
-    if has_native && (report.classes.len() + report.paths.len() + report.leaks.len() > 0) {
+    let has_retained = (wants(ByArg::Class) && !report.classes.is_empty())
+        || (wants(ByArg::Path) && !report.paths.is_empty())
+        || (wants(ByArg::Leak) && !report.leaks.is_empty());
+    if has_native && has_retained {
         console.footnotes(&[java_view::WITH_NATIVE]);
     }
 }
