@@ -298,8 +298,8 @@ impl Staging {
         folder::sync(&folder).map_err(failed)
     }
 
-    /// Moves the results into the directory, the manifest last. Existing files are replaced if they are
-    /// identical, or if `existing` says so: they belong to this session.
+    /// Moves the results into the directory, the manifest last. Existing files are replaced if they
+    /// are identical, or if `existing` says so: they belong to this session.
     ///
     /// # Errors
     /// Returns an error if another file has a name, before anything is moved, or if the directory
