@@ -157,8 +157,8 @@ pub async fn resolve_pids(
     Ok(resolve_each(device, facts, targets, user).await?.found)
 }
 
-/// Returns [`Assessment::absent_target`] of targets without a process, without details if the device does
-/// not answer.
+/// Returns [`Assessment::absent_target`] of targets without a process, without details if the device
+/// does not answer.
 pub async fn absent_target(
     device: &Device,
     facts: &DeviceFacts,

@@ -425,8 +425,7 @@ impl Session {
             return Ok(false);
         }
         file.as_file().sync_all()?;
-        let file = file.into_temp_path();
-        unfinished::publish(file, goal, ExistingFile::Stays).map_err(|(error, _)| error)?;
+        unfinished::place(file.into_temp_path(), goal).map_err(|(error, _)| error)?;
         journal::sync_folder(goal)?;
         Ok(true)
     }
