@@ -114,7 +114,7 @@ impl OutputFolder {
                 false
             }
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                std::fs::create_dir_all(&absolute).map_err(output)?;
+                folder::create(&absolute).map_err(output)?;
                 true
             }
             Err(e) => return Err(output(e)),

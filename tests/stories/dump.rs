@@ -154,10 +154,13 @@ fn who_may_not_be_dumped_is_told_before() {
     };
     let closed = "com.example.closed";
     refused(&["dump", "-n", closed, "--json"], "not-eligible");
-    refused(
-        &["dump", "-n", "com.example.stopped", "--json"],
-        "not-running",
-    );
+    let stopped = "com.example.stopped";
+    refused(&["dump", "-n", stopped, "--json"], "not-running");
+    for kind in [&[][..], &["--hprof"]] {
+        let ended = lab.expect(4, &[&["dump", "-n", stopped], kind].concat());
+        let help = "start the app first (`heaptap apps` lists running apps)";
+        assert!(ended.stderr.contains(help), "{ended}");
+    }
     refused(
         &["dump", "-n", "com.example.nowhere", "--json"],
         "target-not-found",

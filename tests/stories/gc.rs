@@ -72,15 +72,18 @@ fn empty_log_of_a_device_has_next_steps() {
 #[test]
 fn who_cannot_collect_is_told_why_and_gets_no_signal() {
     let lab = Lab::new("android=14,build=userdebug");
-    for (target, kind) in [
-        ("logd", "gc-no-java"),
-        ("com.example.frozen", "gc-frozen"),
-        ("com.example.nobody", "gc-not-running"),
+    for (target, kind, message) in [
+        ("logd", "gc-no-java", "does not have a Java heap"),
+        ("com.example.frozen", "gc-frozen", "is frozen"),
+        ("com.example.nobody", "gc-not-running", "com.example.nobody"),
     ] {
         let refused = lab
             .expect(4, &["gc", "-n", target, "--now", "--json"])
             .json();
-        assert_eq!(refused["error"]["kind"], kind, "{refused:#}");
+        let error = &refused["error"];
+        assert_eq!(error["kind"], kind, "{refused:#}");
+        let text = error["message"].as_str().unwrap();
+        assert!(text.contains(message), "{refused:#}");
     }
     // It continues to run.
     let refused = lab

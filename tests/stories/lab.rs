@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use heaptap::phone::{PhoneSpec, RecordingTruth, VirtualPhone};
 use serde_json::Value;
 
-/// Deadline of a step: a story that waits longer has failed.
-pub const LIMIT: Duration = Duration::from_secs(60);
+/// Deadline of a step: a story that waits longer has failed. Under wine, programs start slowly.
+pub const LIMIT: Duration = Duration::from_secs(if cfg!(windows) { 180 } else { 60 });
 
 /// The app of most stories.
 pub const APP: &str = "com.example.app";

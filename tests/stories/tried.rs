@@ -265,15 +265,22 @@ fn without_an_app_the_rest_is_tried() {
 fn an_app_that_does_not_run_is_named_and_not_started() {
     let lab = Lab::new("android=14,build=user,speed=10");
     let before = state(&lab);
-    for (app, kind) in [
-        ("com.example.stopped", "not-running"),
-        ("com.example.nowhere", "target-not-found"),
+    for (app, kind, message) in [
+        ("com.example.stopped", "not-running", "no running process"),
+        (
+            "com.example.nowhere",
+            "target-not-found",
+            "does not have a package",
+        ),
     ] {
         let ended = lab.expect(4, &["doctor", "--try", "-n", app, "-o", app, "--json"]);
         let document = ended.json();
         // Of a typo, no other app's data are taken.
         assert_eq!(verdicts(&document), "ftttttttw", "{ended}");
-        assert_eq!(kind_of(step(&document, "app")), kind, "{ended}");
+        let refused = step(&document, "app");
+        assert_eq!(kind_of(refused), kind, "{ended}");
+        let text = refused["error"]["message"].as_str().unwrap();
+        assert!(text.contains(message), "{ended}");
         assert_eq!(kind_of(step(&document, "meminfo")), "no-app", "{ended}");
         assert_named(&lab.work().join(app), &document);
     }

@@ -64,6 +64,21 @@ pub fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
     goal.sync_all()
 }
 
+/// Creates a directory and its missing parents, so that their names survive a power loss. A parent that
+/// cannot be opened is not synced.
+///
+/// # Errors
+/// Returns an error if a directory cannot be created.
+pub fn create(folder: &Path) -> io::Result<()> {
+    let missing = folder.ancestors().take_while(|parent| !parent.exists());
+    let missing = missing.count();
+    std::fs::create_dir_all(folder)?;
+    for made in folder.ancestors().take(missing) {
+        let _ = made.parent().map(sync);
+    }
+    Ok(())
+}
+
 /// Makes new and removed names in a directory survive a power loss.
 ///
 /// # Errors
@@ -80,4 +95,20 @@ pub fn sync(folder: &Path) -> io::Result<()> {
 #[cfg(not(unix))]
 pub fn sync(_folder: &Path) -> io::Result<()> {
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_created_with_its_parents_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let deep = dir.path().join("a/b/c");
+        create(&deep).unwrap();
+        assert!(deep.is_dir());
+        create(&deep).unwrap();
+        std::fs::write(dir.path().join("file"), "").unwrap();
+        assert!(create(&dir.path().join("file/d")).is_err());
+    }
 }

@@ -200,9 +200,8 @@ impl Assessment {
     /// if a target has processes.
     pub fn nothing_runs(&self) -> Option<EligibilityError> {
         let none = self.targets.iter().all(|t| t.processes.is_empty());
-        (none && !self.targets.is_empty()).then(|| EligibilityError::NotRunning {
-            targets: self.names(),
-        })
+        (none && !self.targets.is_empty())
+            .then(|| EligibilityError::NotRunning(self.absent_target()))
     }
 
     /// Returns the refusal if `am dumpheap` would fail for every target, or `None` if it might

@@ -37,8 +37,8 @@ pub enum EligibilityError {
         graph: bool,
     },
     /// The targets can be profiled, but none of them is running.
-    #[error("cannot dump the heap: {}", no_running_process(targets))]
-    NotRunning { targets: String },
+    #[error("cannot dump the heap: {0}")]
+    NotRunning(AbsentTarget),
 }
 
 /// No target has a running process. Each command has its own kind of error for this.
@@ -98,11 +98,9 @@ impl Classified for EligibilityError {
                     None => "use `--no-check` to record anyway".to_owned(),
                 })
             }
-            EligibilityError::NotRunning { .. } => {
-                ErrorFacts::new(ErrorClass::NotEligible, "not-running").with_help(
-                    "start the app first (`heaptap apps` shows running apps), or wait for an \
-                     OutOfMemoryError with `--wait-for-oom`",
-                )
+            EligibilityError::NotRunning(absent) => {
+                ErrorFacts::new(ErrorClass::NotEligible, "not-running")
+                    .with_help(absent.help.clone())
             }
             EligibilityError::NotDebuggable { native: true, .. } => {
                 ErrorFacts::new(ErrorClass::NotEligible, "not-debuggable")

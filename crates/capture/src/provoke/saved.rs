@@ -17,7 +17,7 @@ use super::unrestored::UnrestoredSetting;
 use crate::session::Store;
 use crate::session::unfinished::replace;
 use heaptap_adb::{Address, Command, Device};
-use heaptap_model::folder::sync;
+use heaptap_model::folder::{self, sync};
 use heaptap_model::{units, untrusted};
 use sha2::{Digest as _, Sha256};
 
@@ -193,7 +193,7 @@ impl Journals {
     /// Returns an error if it cannot be created.
     pub fn in_folder(folder: &Path) -> Result<Journals, ProvokeError> {
         let folder = folder.join("provoke");
-        match std::fs::create_dir_all(&folder) {
+        match folder::create(&folder) {
             Ok(()) => Ok(Journals { folder }),
             Err(source) => Err(ProvokeError::Journal {
                 path: folder,
@@ -215,7 +215,7 @@ impl Journals {
     pub fn of_runs(&self) -> Journals {
         let folder = self.folder.join("runs");
         // If this fails, so does locking, with the reason.
-        let _ = std::fs::create_dir_all(&folder);
+        let _ = folder::create(&folder);
         Journals { folder }
     }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::error::SessionError;
 use super::id::SessionId;
 use heaptap_model::bytes::open_regular;
-use heaptap_model::folder::{MARKER, MAX_MARKER_BYTES, sync};
+use heaptap_model::folder::{MARKER, MAX_MARKER_BYTES, create as create_folder, sync};
 
 /// Maximum number of reads of a marker that is still empty.
 const LOOKS: u32 = 5;
@@ -120,8 +120,8 @@ pub fn claim(folder: &Path, owner: &Owner) -> Result<(), Unclaimed> {
     }
     match is_alone(folder) {
         Ok(true) => {
-            // The directory might be new, and what it will contain must survive a power loss. Not
-            // every parent can be opened.
+            // An existing directory might be new too, and what it will contain must survive a power
+            // loss. Not every parent can be opened.
             let _ = folder.parent().map(sync);
             Ok(())
         }
@@ -153,7 +153,7 @@ pub fn take_over(folder: &Path, owner: &Owner) -> io::Result<bool> {
 fn create(folder: &Path, marker: &Path) -> Result<File, Unclaimed> {
     let mut attempt = 1;
     loop {
-        fs::create_dir_all(folder)?;
+        create_folder(folder)?;
         match OpenOptions::new().write(true).create_new(true).open(marker) {
             Ok(file) => return Ok(file),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {

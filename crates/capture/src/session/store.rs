@@ -70,7 +70,7 @@ impl Store {
     /// Returns an error if it cannot be created.
     pub fn in_folder(folder: &Path) -> Result<Self, SessionError> {
         let folder = folder.join("sessions");
-        std::fs::create_dir_all(&folder).map_err(|source| SessionError::State {
+        heaptap_model::folder::create(&folder).map_err(|source| SessionError::State {
             path: folder.clone(),
             source,
         })?;
