@@ -192,8 +192,10 @@ fn why(library: &MissingLibrary, used: &[SymbolFile]) -> Vec<String> {
         };
         used.iter().any(same)
     };
-    // Other builds are irrelevant if the right one was found.
-    let was_found = used.iter().any(|file| file.verified);
+    // Other builds are irrelevant if the user has the right one. The device always has it.
+    let was_found = used
+        .iter()
+        .any(|file| file.verified && file.place != "cache");
     let nearest = library.nearest.as_ref().filter(|_| !was_found);
     if let Some(nearest) = nearest {
         lines.push(match nearest.build_id.as_str() {
@@ -468,6 +470,12 @@ mod tests {
             "fetched from the device; it has exports only",
         ];
         assert_eq!(why(&library, &used), expected);
+        let fetched = why(&library, &used[1..]);
+        let another = "has build ID ab02: your build differs from the one on the device";
+        assert!(
+            fetched.iter().any(|line| line.contains(another)),
+            "{fetched:?}"
+        );
         let names = Symbolization {
             frames_unnamed: 3,
             share_unnamed: 0.4,
