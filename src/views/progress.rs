@@ -361,7 +361,7 @@ impl Show {
             }
             CompanionEvent::Unreadable { why } => {
                 self.console
-                    .say(format_args!("cannot read {}", sanitize(why)));
+                    .note(format_args!("cannot read {}", sanitize(why)));
             }
             CompanionEvent::Restarted { name, pid } => {
                 self.console

@@ -31,7 +31,7 @@ pub struct Args {
     ///
     /// meminfo: samples of process memory all along, and dumpsys meminfo at each label. gc: garbage
     /// collections. java: a Java heap graph at each label. smaps: memory mappings at each label. All are
-    /// on one clock, in the same directory; docs/guide/recording.md lists their costs.
+    /// on one clock, in the same directory; `-v` prints their costs.
     #[arg(
         long,
         value_name = "WHAT",
