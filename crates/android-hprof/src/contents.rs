@@ -13,7 +13,7 @@ use super::sub_records::{ClassDump, SubRecord, SubRecords};
 use heaptap_model::bytes::Bytes;
 use heaptap_model::heap_graph::{
     AllocationSite, BasicType, ClassIndex, ClassKind, Contents, Field, FieldRenamer, HeapGraph,
-    ObjectId, ObjectIndex, PrimitiveArray, ReferenceField, ThreadFacts, Value,
+    ObjectId, ObjectIndex, PrimitiveArray, ReferenceField, ThreadFacts, Value, name_of,
 };
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
@@ -217,7 +217,8 @@ impl HprofContents {
     /// Returns the name of a thread: a string, or before Java 9 an array of its characters.
     fn thread_text(&self, graph: &HeapGraph, name: ObjectIndex) -> Option<String> {
         let chars = || text(StringFields::default(), self.primitive_array(graph, name)?);
-        self.string(graph, name).or_else(chars)
+        let name = self.string(graph, name).or_else(chars)?;
+        Some(String::from_utf8_lossy(name_of(name.as_bytes())).into_owned())
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::records::modified_utf8;
 use heaptap_model::bytes::Bytes;
+use heaptap_model::heap_graph::name_of;
 
 /// Offsets of the strings of the string table in the file, by ID.
 #[derive(Debug, Default)]
@@ -32,9 +33,9 @@ impl StringTable {
         file.get(at..at + bytes as usize)
     }
 
-    /// Returns the text with that ID.
+    /// Returns the name with that ID.
     pub(super) fn get(&self, file: &Bytes, id: u64) -> Option<String> {
-        self.bytes(file, id).map(modified_utf8)
+        self.bytes(file, id).map(name_of).map(modified_utf8)
     }
 }
 

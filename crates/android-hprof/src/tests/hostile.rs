@@ -9,7 +9,7 @@ use crate::{Options, histogram, read};
 use heaptap_model::bytes::Bytes;
 use heaptap_model::heap_graph::BasicType::{Boolean as Bool, Byte, Int, Long, Object};
 use heaptap_model::heap_graph::{
-    Dominators, FieldDecl, Follow, HeapGraph, ShortestPaths, SizeModel,
+    Dominators, FieldDecl, Follow, HeapGraph, MAX_NAME_BYTES, ShortestPaths, SizeModel,
 };
 use proptest::prelude::*;
 use std::ops::ControlFlow;
@@ -305,6 +305,21 @@ fn many_classes_below_one_with_many_fields_are_laid_out_in_little_time() {
             assert!(began.elapsed().as_secs() < 10);
         }
     }
+}
+
+#[test]
+fn the_name_of_a_class_is_cut_where_no_real_one_ends() {
+    let mut dump = Dump::hotspot();
+    let long = "x".repeat(100_000);
+    dump.class(&ClassSpec {
+        id: 0x100,
+        name: &long,
+        ..ClassSpec::default()
+    });
+    let graph = read(Bytes::from(dump.finish()), &Options::default()).expect("it has a class");
+    let lengths: Vec<usize> = graph.classes().iter().map(|c| c.name.len()).collect();
+    assert!(lengths.contains(&MAX_NAME_BYTES), "{lengths:?}");
+    assert!(lengths.iter().all(|&bytes| bytes <= MAX_NAME_BYTES));
 }
 
 #[test]

@@ -44,7 +44,7 @@ mod root;
 
 pub use build::{BuildError, GraphBuilder, NewObject};
 pub use class::{BasicType, Class, ClassKind, FieldDecl};
-pub use class::{DEEPEST, upwards};
+pub use class::{DEEPEST, MAX_NAME_BYTES, name_of, upwards};
 pub use contents::{
     AllocationSite, Field, FieldRenamer, OriginalField, PrimitiveArray, ReferenceField,
     ReferenceName, ThreadFacts, Value,

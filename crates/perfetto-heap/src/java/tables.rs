@@ -2,8 +2,8 @@
 //! last, so objects are decoded with numbers that are assigned at the first reference to a type.
 
 use crate::iids::IidMap;
-use crate::wire::{Fields, WireError};
-use heaptap_model::heap_graph::ClassKind;
+use crate::wire::{Fields, Value, WireError};
+use heaptap_model::heap_graph::{ClassKind, name_of};
 
 /// Name of a `HeapGraphType` that is not defined.
 pub(super) const UNDEFINED: &str = "[unknown class]";
@@ -96,7 +96,7 @@ impl Tables {
             match number {
                 1 => id = value.number(),
                 2 => read.location_id = value.number(),
-                3 => read.name = value.text(),
+                3 => read.name = name(value),
                 4 => read.object_size = value.number(),
                 5 => read.superclass_id = value.number(),
                 6 => value.numbers(|id| read.fields.push(id))?,
@@ -128,13 +128,17 @@ impl Tables {
     }
 }
 
+fn name(value: Value<'_>) -> String {
+    String::from_utf8_lossy(name_of(value.bytes())).into_owned()
+}
+
 fn interned(message: &[u8]) -> Result<(u64, String), WireError> {
     let (mut id, mut text) = (0, String::new());
     let mut fields = Fields::new(message);
     while let Some((number, value)) = fields.next()? {
         match number {
             1 => id = value.number(),
-            2 => text = value.text(),
+            2 => text = name(value),
             _ => {}
         }
     }

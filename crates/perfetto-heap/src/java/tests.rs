@@ -2,7 +2,8 @@
 
 use super::super::Trace;
 use heaptap_model::heap_graph::{
-    Follow, HeapGraph, HeapKind, ObjectId, ObjectIndex, Reachable, ReferenceKind, RootKind, Value,
+    Follow, HeapGraph, HeapKind, MAX_NAME_BYTES, ObjectId, ObjectIndex, Reachable, ReferenceKind,
+    RootKind, Value,
 };
 use std::io::Cursor;
 use std::ops::ControlFlow;
@@ -133,6 +134,18 @@ fn fields(graph: &HeapGraph, id: u64) -> Vec<String> {
         ControlFlow::Continue(())
     });
     all
+}
+
+#[test]
+fn the_name_of_a_class_is_cut_where_no_real_one_ends() {
+    let long = "x".repeat(100_000);
+    let graph = graph(0, false)
+        .message(2, object(100, 1))
+        .message(7, roots(1, &[100]))
+        .message(9, class(1, &long, 0, &[], 1, 24));
+    let graph = decode(&[packet(graph)]);
+    let class = graph.class(graph.class_of(at(&graph, 100)));
+    assert_eq!(class.name.len(), MAX_NAME_BYTES);
 }
 
 #[test]
