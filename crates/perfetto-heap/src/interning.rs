@@ -36,7 +36,7 @@ enum Table {
 
 /// Memory of definitions and their lookup entries; a string takes more for each byte, and a
 /// callstack for each frame.
-const STRING: usize = 48;
+const STRING: usize = 56;
 const PER_BYTE_OF_STRING: usize = 3;
 const MAPPING: usize = 160;
 const FRAME: usize = 90;
@@ -422,17 +422,16 @@ impl Interning {
     }
 
     fn frame(
-        &self,
+        &mut self,
         at: usize,
         run: Option<&Shared>,
         raw: &RawFrame,
         tables: &mut Tables,
         settle: bool,
     ) -> Option<FrameId> {
-        let text = |kind, iid| match self.string(at, run, kind, iid) {
-            Some(id) => Some(self.raw.get(id)),
-            None if settle => Some(&[][..]),
-            None => None,
+        let text = |kind, iid| {
+            let known = self.string(at, run, kind, iid);
+            known.or(settle.then_some(RawStrings::EMPTY))
         };
         let mapping = if raw.mapping == 0 {
             None
@@ -448,10 +447,10 @@ impl Interning {
         let (file, line) = if raw.mapping == 0 {
             (text(SOURCES, raw.source)?, raw.line)
         } else {
-            (&[][..], 0)
+            (RawStrings::EMPTY, 0)
         };
-        let name = tables.intern_bytes(name);
-        let file = tables.intern_bytes(file);
+        let name = self.raw.name(name, tables);
+        let file = self.raw.name(file, tables);
         Some(tables.intern_frame(Frame {
             mapping,
             rel_pc: raw.rel_pc,

@@ -2,6 +2,10 @@
 //! profile.
 
 use heaptap_model::profile::index::{Index, Seed};
+use heaptap_model::profile::{StringId, Tables};
+
+/// Name of a string that no frame has used.
+const UNUSED: StringId = StringId(u32::MAX);
 
 /// Interned raw byte strings; ID 0 is the empty one.
 #[derive(Debug)]
@@ -10,6 +14,8 @@ pub(super) struct RawStrings {
     index: Index,
     bytes: Vec<u8>,
     ends: Vec<usize>,
+    /// Those that were used, in the tables; can be shorter than `ends`.
+    names: Vec<StringId>,
 }
 
 impl Default for RawStrings {
@@ -19,6 +25,7 @@ impl Default for RawStrings {
             index: Index::default(),
             bytes: Vec::new(),
             ends: Vec::new(),
+            names: Vec::new(),
         };
         strings.intern(b"");
         strings
@@ -45,6 +52,17 @@ impl RawStrings {
 
     pub(super) fn get(&self, id: u32) -> &[u8] {
         &self.bytes[span(&self.ends, id)]
+    }
+
+    /// Returns the ID of a string in the tables. Each is added once: many frames can share a long name.
+    pub(super) fn name(&mut self, id: u32, tables: &mut Tables) -> StringId {
+        if self.names.len() <= id as usize {
+            self.names.resize(self.ends.len(), UNUSED);
+        }
+        if self.names[id as usize] == UNUSED {
+            self.names[id as usize] = tables.intern_bytes(self.get(id));
+        }
+        self.names[id as usize]
     }
 }
 
