@@ -415,6 +415,19 @@ fn dumps_of_a_series_may_be_named_one_by_one() {
         (&heap["steps"], &heap["iterations"]),
         (&2.into(), &6.0.into())
     );
+    let (text, _) = words(&[&named[..], &["--rounds", "3"]].concat());
+    let iterations = "6 iterations between them (`--rounds 3` from each dump to the next)";
+    assert!(text.contains(iterations), "{text}");
+    for (command, inputs) in [("leaks", &named[..]), ("diff", &named[..2])] {
+        for count in ["0", "0.5", "abc"] {
+            let arguments = [&[command][..], inputs, &["--rounds", count]].concat();
+            let output = crate::program::heaptap().args(arguments).output().unwrap();
+            assert_eq!(output.status.code(), Some(2), "{command} {count}");
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            let reason = format!("\"{count}\" is not a whole number of at least 1");
+            assert!(said.contains(&reason), "{said}");
+        }
+    }
     let numbers: Vec<&Value> = heap["dumps"]
         .as_array()
         .unwrap()

@@ -183,7 +183,11 @@ pub(crate) const MAY_DIFFER: &[(&str, &[&str], &str)] = &[
         &["type", "value", "help"],
         "a file or a directory",
     ),
-    ("rounds", &["type", "value"], "one number, or two in `diff`"),
+    (
+        "rounds",
+        &["type", "value", "help"],
+        "two numbers in `diff`; `leaks` counts from dump to dump, `diff` and `report` in total",
+    ),
     ("duration", &["type"], "Perfetto's bare numbers in `record`"),
     ("interval", &["letter"], "in `leaks` it is rare"),
 ];

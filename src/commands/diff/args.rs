@@ -58,11 +58,12 @@ pub struct Args {
     /// Order of rows
     #[arg(long, value_name = "FIGURE", value_enum, hide_short_help = true)]
     pub sort: Option<SortArg>,
-    /// Number of iterations; N,M if the sides differ
+    /// Iterations between the two dumps in total
     ///
-    /// heaptap divides growth by it.
+    /// heaptap divides growth by them. N,M if the sides differ. `leaks --rounds` takes the iterations from
+    /// each dump to the next instead.
     #[arg(long, value_name = "N[,M]", value_parser = iterations, conflicts_with = "per_second")]
-    pub rounds: Option<[f64; 2]>,
+    pub rounds: Option<[u64; 2]>,
     /// Divide growth by the seconds between two dumps
     #[arg(long, hide_short_help = true)]
     pub per_second: bool,

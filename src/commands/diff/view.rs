@@ -135,7 +135,9 @@ fn page(args: &Args) -> ReportRequest {
         inputs: vec![side(&args.after, &args.mapping_after)],
         base: Some(side(&args.before, &args.mapping_before)),
         per: match args.rounds {
-            Some([before, after]) if before == after => Some(header::Per::iterations(before)),
+            Some([before, after]) if before == after => {
+                Some(header::Per::iterations(before as f64))
+            }
             _ => None,
         },
         look: args.native.options(&args.java),
@@ -303,7 +305,7 @@ fn request(args: &Args, whole: bool) -> DiffRequest {
             Some(ViewArg::AllocSpace) => Growing::Allocated,
         },
         per: match (args.rounds, args.per_second) {
-            (Some(iterations), _) => Per::Iterations(iterations),
+            (Some(iterations), _) => Per::Iterations(iterations.map(|count| count as f64)),
             (None, true) => Per::Seconds,
             (None, false) => Per::Whole,
         },

@@ -1,6 +1,7 @@
 //! The flags of `heaptap leaks`.
 
 use crate::flags::focus_ignore::FilterArgs;
+use crate::flags::iterations::iteration_count;
 use crate::flags::java::JavaArgs;
 use crate::flags::limit::LimitArgs;
 use crate::flags::native::NativeArgs;
@@ -36,11 +37,11 @@ pub struct Args {
     /// leaks do not.
     #[arg(long)]
     pub fail: bool,
-    /// Number of iterations
+    /// Iterations from each dump to the next
     ///
-    /// Iterations of the scenario between two dumps. heaptap reports growth per iteration. In Java heaps
-    /// it ignores growth by fewer than N objects from dump to dump.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    /// heaptap reports growth per iteration of the scenario. In Java heaps it ignores growth by fewer than
+    /// N objects from dump to dump. `diff --rounds` takes the total between its two dumps instead.
+    #[arg(long, value_name = "N", value_parser = iteration_count, default_value_t = 1)]
     pub rounds: u64,
     /// Maximum number of rows.
     #[command(flatten)]

@@ -24,11 +24,11 @@ pub struct Args {
     /// Show the difference from this input or dump
     #[arg(long, value_name = "INPUT")]
     pub base: Option<OsString>,
-    /// Number of iterations
+    /// Iterations between the two dumps in total
     ///
-    /// heaptap divides differences by it.
+    /// heaptap divides differences by them.
     #[arg(long, value_name = "N", value_parser = iteration_count, requires = "base", hide_short_help = true)]
-    pub rounds: Option<f64>,
+    pub rounds: Option<u64>,
     /// Page to write; - for stdout [default: report.html in a recording]
     ///
     /// For other inputs the default is a file named after INPUT in the current directory.

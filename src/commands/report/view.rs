@@ -36,7 +36,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let request = ReportRequest {
         inputs: args.inputs.iter().map(input).collect(),
         base: args.base.as_ref().map(input),
-        per: args.rounds.map(Per::iterations),
+        per: args.rounds.map(|rounds| Per::iterations(rounds as f64)),
         look: args.native.options(&args.java),
         java: args.java.options(Follow::default()),
         java_only: args.native.heap.is_java_only(),

@@ -143,10 +143,8 @@ fn show_heap(console: &Console, heap: &HeapRow, is_filtered: bool) {
         "" => "the heap",
         name => name,
     };
-    let rounds = match heap.iterations as u64 {
-        1 => "1 iteration".to_owned(),
-        n => format!("{} iterations", thousands(n)),
-    };
+    let iterations = counted(heap.iterations as u64, "iteration", "iterations");
+    let each = thousands(heap.iterations as u64 / heap.rounds.max(1));
     let interval = heap
         .dumps
         .iter()
@@ -168,7 +166,10 @@ fn show_heap(console: &Console, heap: &HeapRow, is_filtered: bool) {
         ),
         all => format!("{} dumps", thousands(all as u64)),
     };
-    let text = format!("{name}: {dumps}, {rounds} between them: {names}; {sampled}");
+    let text = format!(
+        "{name}: {dumps}, {iterations} between them (`--rounds {each}` from each dump to the next): \
+         {names}; {sampled}"
+    );
     paragraph(console, "", &untrusted::sanitize(&text), Style::Dim);
     let size = |bytes: i64| ByteSize(bytes.max(0).unsigned_abs());
     let all = heap.dumps.last().map_or(0, |dump| dump.space);
