@@ -1,7 +1,9 @@
 //! Shared parts of the views of native heaps: heading, sizes with their sampling error in columns,
 //! one-line stacks, warnings.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::path::{PathBuf, is_separator};
 
 use crate::analyze::native::scope;
 use crate::analyze::sampling::{Estimate, Form, Shown};
@@ -98,14 +100,18 @@ pub(crate) fn heading(console: &Console, dump: &DumpFacts) {
     ));
 }
 
-/// Prints the warnings about an input.
-pub(crate) fn warn(console: &Console, path: &str, warnings: &[Warning]) {
+/// Prints the warnings about inputs. `typed` precedes those that do not begin with one of the `paths`.
+pub(crate) fn warn(console: &Console, typed: &str, paths: &[PathBuf], warnings: &[Warning]) {
     for warning in warnings {
-        console.finding(
-            warning.kind,
-            format_args!("{path}: {}", warning.message),
-            warning.help.as_deref(),
-        );
+        let names_file = |path: &PathBuf| {
+            let rest = warning.message.strip_prefix(&*path.to_string_lossy());
+            rest.is_some_and(|rest| rest.starts_with(|c| c == ':' || is_separator(c)))
+        };
+        let message = match paths.iter().any(names_file) {
+            true => Cow::Borrowed(&*warning.message),
+            false => Cow::Owned(format!("{typed}: {}", warning.message)),
+        };
+        console.finding(warning.kind, message, warning.help.as_deref());
     }
 }
 

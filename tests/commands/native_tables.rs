@@ -268,6 +268,40 @@ fn views_order_rows_and_a_view_that_is_not_there_is_refused() {
 }
 
 #[test]
+fn a_profile_that_lost_the_names_of_its_columns_has_figures_and_shares_of_one_column() {
+    let folder = std::fs::read_dir(rec()).unwrap().flatten();
+    let profile = folder.map(|entry| entry.path()).find(|path| {
+        let name = path.to_string_lossy();
+        name.contains("heap_dump") && name.ends_with(".pb.gz")
+    });
+    let bytes = std::fs::read(profile.unwrap()).unwrap();
+    let cut = demo().path.join("cut.pb.gz");
+    // The names are at the end.
+    std::fs::write(&cut, &bytes[..bytes.len() / 3]).unwrap();
+    let name = cut.to_string_lossy();
+    let output = heaptap(&["top", &name, "--json"]);
+    assert_eq!(output.status.code(), Some(6));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let heap = &document["heaps"][0];
+    let view = heap["view"].as_str().unwrap();
+    assert_eq!(view, "sample-type-4");
+    let total = heap["total"][view].as_f64().unwrap();
+    let row = &heap["rows"][0];
+    let share = row["self"][view].as_f64().unwrap() / total;
+    assert_eq!(row["self_share"].as_f64(), Some(share));
+    let warnings = said(&output);
+    assert!(
+        warnings.contains("4 sample types without their names"),
+        "{warnings}"
+    );
+    assert_eq!(
+        warnings.matches("cut.pb.gz").count(),
+        2,
+        "once a warning: {warnings}"
+    );
+}
+
+#[test]
 fn dumps_of_one_run_the_wrong_way_round_are_no_two_runs() {
     let backwards = words(&["diff", &dump("after"), &dump("before")]);
     assert!(

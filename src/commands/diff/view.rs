@@ -337,6 +337,7 @@ async fn native(
     let missing = ErrorClass::first_of([before.class(), after.class()].into_iter().flatten());
     let both = before.java_dumps > 0 && after.java_dumps > 0;
     let (goal, force) = (args.profile().cloned(), args.force);
+    let paths = [before.path.clone(), after.path.clone()];
     let work = blocking::stepwise(ctx, move |progress| -> Result<Compared, DiffError> {
         let file = match &goal {
             Some(goal) => Some(ProfileFile::create(goal, force)?),
@@ -359,7 +360,7 @@ async fn native(
         _ => native::show(console, &report),
     }
     let names = format!("{}, {}", args.before.display(), args.after.display());
-    native_view::warn(console, &names, &report.warnings);
+    native_view::warn(console, &names, &paths, &report.warnings);
     if both {
         console.say("both inputs also have Java heaps; add `--heap java` to compare them");
     }

@@ -157,6 +157,7 @@ async fn native(ctx: &Context, args: &Args, file: NativeFile) -> Result<Outcome,
     };
     let class = file.class();
     let java_dumps = file.java_dumps;
+    let paths = [file.path.clone()];
     let report = blocking::stepwise(ctx, move |progress| {
         progress.begin("adding up");
         top(&file, &request)
@@ -169,7 +170,7 @@ async fn native(ctx: &Context, args: &Args, file: NativeFile) -> Result<Outcome,
         _ => native::show(console, &report, &args.input),
     }
     let input = args.input.to_string_lossy();
-    native_view::warn(console, &input, &report.warnings);
+    native_view::warn(console, &input, &paths, &report.warnings);
     if java_dumps > 0 {
         console.say(format_args!(
             "{input} also has {}; add `--heap java` to show Java heaps",

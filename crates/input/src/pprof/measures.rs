@@ -20,7 +20,8 @@ pub(super) struct Column {
 }
 
 impl Column {
-    /// Creates a column from its name and unit. Only the first matching column gets a view.
+    /// Creates a column from its name and unit. Only the first matching column gets a view. Figures
+    /// are looked up by name, so a column without a name, or with the name of another, gets its number.
     pub(super) fn of(name: &str, unit: &str, before: &[Column]) -> Column {
         let (unit, scale) = unit_of(unit);
         let fits = |view: &View| match view {
@@ -28,10 +29,18 @@ impl Column {
             View::Objects | View::AllocObjects => unit == Unit::Count,
         };
         let is_free = |view: &View| before.iter().all(|c| c.measure.view != Some(*view));
+        let view = view_of(name).filter(fits).filter(is_free);
+        let is_taken = View::ALL.iter().any(|view| view.name() == name)
+            || before.iter().any(|c| c.measure.name == name);
+        let number = before.len() + 1;
         Column {
             measure: Measure {
-                view: view_of(name).filter(fits).filter(is_free),
-                name: name.to_owned(),
+                name: match view {
+                    None if name.is_empty() => format!("sample-type-{number}"),
+                    None if is_taken => format!("{name}-{number}"),
+                    _ => name.to_owned(),
+                },
+                view,
                 unit,
                 small_of: None,
             },
@@ -100,6 +109,10 @@ mod tests {
         let first = Column::of("space", "bytes", &[]);
         let again = Column::of("inuse_space", "bytes", std::slice::from_ref(&first));
         assert_eq!(again.measure.view, None);
+        let second = Column::of("space", "bytes", std::slice::from_ref(&first));
+        assert_eq!(second.measure.name, "space-2");
+        let unnamed = Column::of("", "", std::slice::from_ref(&first));
+        assert_eq!(unnamed.measure.name, "sample-type-2");
         assert_eq!(Column::of("space", "MB", &[]).scale, 1 << 20);
         let unit = Column::of("cpu", "nanoseconds", &[]).measure.unit;
         assert_eq!(unit, Unit::Other("nanoseconds".to_owned()));

@@ -45,6 +45,8 @@ pub struct PprofDamage {
     pub messages: u64,
     /// Columns beyond the limit; no tool writes that many.
     pub columns: u64,
+    /// Columns whose name is missing, so that the meaning of their figures is unknown.
+    pub unnamed_columns: u64,
     /// Samples with too few or too many values for the columns.
     pub samples: u64,
     /// References to missing locations.
@@ -70,6 +72,11 @@ impl fmt::Display for PprofDamage {
                 self.columns,
                 "column beyond the limit",
                 "columns beyond the limit",
+            ),
+            (
+                self.unnamed_columns,
+                "sample type without its name and unit",
+                "sample types without their names and units",
             ),
             (
                 self.samples,

@@ -51,6 +51,7 @@ pub(super) fn build(
 ) -> StackProfile {
     let mut columns: Vec<Column> = Vec::new();
     for sample_type in &message.sample_types {
+        damage.unnamed_columns += u64::from(message.string(sample_type.name).is_none());
         let mut word = |index| {
             let text = message.string(index);
             damage.strings += u64::from(text.is_none());
