@@ -21,18 +21,36 @@ pub fn is_slip(word: &str, name: &str) -> bool {
     of_word.abs_diff(of_name) <= 1 && distance(word, name) <= most
 }
 
-/// Returns Levenshtein's distance.
+/// Returns the number of letters to insert, remove, replace or swap with the next one.
 fn distance(a: &str, b: &str) -> usize {
+    let a: Vec<char> = a.chars().collect();
     let b: Vec<char> = b.chars().collect();
+    let mut before = Vec::new();
     let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, cb) in b.iter().enumerate() {
-            let substituted = diagonal + usize::from(ca != *cb);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
+    for i in 1..=a.len() {
+        let mut next = vec![i];
+        for j in 1..=b.len() {
+            let replaced = row[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut least = replaced.min(next[j - 1] + 1).min(row[j] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                least = least.min(before[j - 2] + 1);
+            }
+            next.push(least);
         }
+        before = std::mem::replace(&mut row, next);
     }
     row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn swapped_letters_are_one_slip() {
+        assert_eq!(nearest("cvs", ["csv", "svg"]), Some("csv"));
+        assert_eq!(nearest("hmtl", ["html", "json"]), Some("html"));
+        assert_eq!(nearest("app", ["csv", "svg", "html"]), None);
+        assert!(is_slip("sgv", "svg"));
+    }
 }

@@ -2,6 +2,7 @@
 
 mod args;
 pub mod export;
+mod format;
 mod view;
 
 pub use args::Args;

@@ -3,12 +3,12 @@
 
 use std::path::Path;
 
-use clap::ValueEnum;
 use time::OffsetDateTime;
 
 pub(crate) use super::args::{Args, Format};
 use super::export::run::stem;
 use super::export::view as export;
+use super::format::{format, is_one_file};
 use crate::conversion::convert::{self, Input, Request};
 use crate::conversion::error::ConvertError;
 use crate::conversion::selection::Selection;
@@ -30,29 +30,6 @@ use crate::views::missing::Remedy;
 use crate::views::summary::Wrote;
 use crate::views::{blocking, summary};
 
-/// Returns whether an output is standard output or has the name of a single pprof.
-fn is_one_file(output: &Path) -> bool {
-    let name = output.to_string_lossy().to_ascii_lowercase();
-    let ends_so = name.ends_with(".pb.gz") || name.ends_with(".pb");
-    output == Path::new("-") || ends_so && !output.is_dir()
-}
-
-/// Returns the format: as typed, or else by the ending of the output.
-fn format(args: &Args) -> Format {
-    let name = args.output.as_deref().unwrap_or(Path::new(""));
-    let name = name.to_string_lossy().to_ascii_lowercase();
-    let ending = |format: Format| match export::format(format) {
-        Some(format) => format!(".{}", format.ending()),
-        None if format == Format::Html => ".html".to_owned(),
-        None => String::new(),
-    };
-    let all = Format::value_variants().iter().copied();
-    let by_ending = all.filter(|format| name.ends_with(&ending(*format)));
-    // The longest: speedscope files are JSON, too. Profiles have no ending of their own.
-    let longest = by_ending.max_by_key(|format| ending(*format).len());
-    args.format.or(longest).unwrap_or_default()
-}
-
 /// Runs the command.
 ///
 /// # Errors
@@ -60,7 +37,7 @@ fn format(args: &Args) -> Format {
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     args.moment.check([&args.input])?;
     args.heap.refuse_java_parts("convert")?;
-    let chosen = format(&args);
+    let chosen = format(&args)?;
     if let Some(format) = export::format(chosen) {
         return export::run(ctx, args, format).await;
     }

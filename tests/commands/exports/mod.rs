@@ -200,6 +200,9 @@ fn what_cannot_be_is_refused_in_words() {
             "needs-directory",
         ),
         (&[&*input, "-o", "one.pb.gz"], 2, "needs-directory"),
+        (&[&*input, "-o", "one.htm"], 2, "bad-value"),
+        (&[&*input, "-o", "one.foldd"], 2, "bad-value"),
+        (&[&*input, "-o", "one.speedscop.json"], 2, "bad-value"),
         (
             &[&*input, "--format", "csv", "--view", "none"],
             2,
