@@ -268,6 +268,34 @@ fn views_order_rows_and_a_view_that_is_not_there_is_refused() {
 }
 
 #[test]
+fn without_a_limit_only_rows_without_a_value_are_left_out_and_named_so() {
+    for by in ["function", "callsite"] {
+        let rows = |sort: &str| {
+            let document = json(&["top", &rec(), "--by", by, "--sort", sort]);
+            let all = document["heaps"][0]["rows"].as_array().unwrap().clone();
+            let zero = |row: &&Value| row["cumulative"]["space"] == 0;
+            (all.len(), all.iter().filter(zero).count())
+        };
+        for sort in ["cumulative", "name"] {
+            let (all, zero) = rows(sort);
+            assert!(zero > 0 && zero < all);
+            let text = words(&["top", &rec(), "--by", by, "--sort", sort, "-l", "0"]);
+            assert!(
+                text.contains(&format!("… and {zero} fully released")),
+                "{text}"
+            );
+            assert!(!text.contains("`-l 0`"), "{text}");
+            let text = words(&["top", &rec(), "--by", by, "--sort", sort, "-l", "3"]);
+            let more = format!(
+                "… and {} more (`-l 0` shows all), {zero} fully",
+                all - zero - 3
+            );
+            assert!(text.contains(&more), "{text}");
+        }
+    }
+}
+
+#[test]
 fn a_profile_that_lost_the_names_of_its_columns_has_figures_and_shares_of_one_column() {
     let folder = std::fs::read_dir(rec()).unwrap().flatten();
     let profile = folder.map(|entry| entry.path()).find(|path| {

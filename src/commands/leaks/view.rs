@@ -118,7 +118,7 @@ async fn native_leaks(ctx: &Context, args: &Args) -> Result<Result<Outcome, Open
     if console.is_json() {
         console.json(&found.document);
     } else {
-        native::show(console, &found.document);
+        native::show(console, &found.document, args.rows.limit);
     }
     for finding in &found.findings {
         console.finding(finding.kind, &finding.message, finding.help.as_deref());

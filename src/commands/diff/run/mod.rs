@@ -105,6 +105,9 @@ pub struct HeapDiff {
     pub matches: bool,
     /// Rows, significant changes first, growth before shrinkage.
     pub rows: Vec<DiffRow>,
+    /// Number of rows beyond the limit, except for those within sampling error.
+    #[serde(skip)]
+    pub rows_left_out: usize,
     /// Number of significant rows, before the limit.
     pub rows_confirmed: usize,
     /// Number of rows within sampling error, before the limit.
@@ -466,7 +469,8 @@ fn heap(
         true => rows_confirmed,
         false => ranked.len(),
     });
-    wanted = &wanted[..wanted.len().min(request.limit)];
+    let rows_left_out = wanted.len().saturating_sub(request.limit);
+    wanted = &wanted[..wanted.len() - rows_left_out];
     let noise = &noise[..noise.len().min(request.noise_limit)];
     let by_name = |rows: &[usize]| -> Vec<usize> {
         let mut rows = rows.to_vec();
@@ -500,6 +504,7 @@ fn heap(
         total: ChangeRow::of(&diff.total, has_limits),
         shown: ChangeRow::of(&diff.left, has_limits),
         rows: rows.collect(),
+        rows_left_out,
         rows_confirmed,
         rows_within_sampling_error,
     })

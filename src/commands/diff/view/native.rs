@@ -168,9 +168,9 @@ fn show_rows(console: &Console, report: &DiffReport, heap: &HeapDiff) {
         });
     } else {
         table(console, report, &certain, change).show(console);
-        let left = heap.rows_confirmed.saturating_sub(certain.len());
-        if has_limits && left > 0 {
-            let more = format!("… and {} more (`-l 0` shows all)", thousands(left as u64));
+        if heap.rows_left_out > 0 {
+            let more = thousands(heap.rows_left_out as u64);
+            let more = format!("… and {more} more (`-l 0` shows all)");
             console.data(console.styled(Style::Dim, more));
         }
     }

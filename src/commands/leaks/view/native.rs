@@ -11,22 +11,30 @@ use crate::untrusted;
 use crate::views::native::{shortened, unwinder_notes};
 use crate::views::sites::{CALLERS, last_dump, paragraph, place, show_site, shrank_elsewhere};
 
-/// Rows of churn on a page.
-const CHURN: usize = 5;
-/// Inconclusive entries on a page.
-const UNTOLD: usize = 5;
+/// Inconclusive entries on a page, and rows of churn.
+const FEW: usize = 5;
 
-/// Shows a report.
-pub(super) fn show(console: &Console, document: &NativeLeaksDocument) {
+/// Shows a report. `limit` is the limit that the user gave; 0 means no limit.
+pub(super) fn show(console: &Console, document: &NativeLeaksDocument, limit: Option<usize>) {
+    let limit = match limit {
+        None => FEW,
+        Some(0) => usize::MAX,
+        Some(limit) => limit,
+    };
     for (at, series) in document.series.iter().enumerate() {
         if at > 0 {
             console.data("");
         }
-        show_series(console, series, document);
+        show_series(console, series, document, limit);
     }
 }
 
-fn show_series(console: &Console, series: &SeriesRow, document: &NativeLeaksDocument) {
+fn show_series(
+    console: &Console,
+    series: &SeriesRow,
+    document: &NativeLeaksDocument,
+    limit: usize,
+) {
     let who = match (series.process.as_str(), series.pid) {
         ("", 0) => "unnamed process".to_owned(),
         ("", pid) => format!("process {pid}"),
@@ -83,7 +91,7 @@ fn show_series(console: &Console, series: &SeriesRow, document: &NativeLeaksDocu
         show_site(console, &lead, site, &series.heaps, None);
     }
     more(console, leaks as usize, grows.len());
-    let untold = show_untold(console, series, &of("inconclusive"), &grows);
+    let untold = show_untold(console, series, &of("inconclusive"), &grows, limit);
     if series.within_sampling_error > 0 {
         let who = match series.within_sampling_error {
             1 => "1 callsite is within sampling error and grows".to_owned(),
@@ -98,7 +106,9 @@ fn show_series(console: &Console, series: &SeriesRow, document: &NativeLeaksDocu
             ByteSize(document.tolerance_bytes)
         ));
     }
-    show_churn(console, series, |site| elsewhere(site, &grows, &untold));
+    show_churn(console, series, limit, |site| {
+        elsewhere(site, &grows, &untold)
+    });
     let functions = grows.iter().chain(&untold).flat_map(|site| {
         let own = site.stack.iter().position(|frame| *frame == site.own);
         site.stack.iter().take(own.unwrap_or(0) + 1 + CALLERS)
@@ -196,6 +206,7 @@ fn show_untold<'a>(
     series: &SeriesRow,
     untold: &[&'a SiteRow],
     grows: &[&SiteRow],
+    limit: usize,
 ) -> Vec<&'a SiteRow> {
     if series.suspects + series.inconclusive == 0 {
         return Vec::new();
@@ -221,7 +232,7 @@ fn show_untold<'a>(
     console.data(console.styled(Style::Strong, headline));
     let (suspects, mut others): (Vec<&SiteRow>, Vec<&SiteRow>) =
         untold.iter().partition(|site| is_suspect(site));
-    let suspects = &suspects[..suspects.len().min(UNTOLD)];
+    let suspects = &suspects[..suspects.len().min(limit)];
     for site in suspects {
         console.data("");
         let elsewhere = elsewhere(site, grows, &[]);
@@ -229,7 +240,7 @@ fn show_untold<'a>(
     }
     more(console, series.suspects as usize, suspects.len());
     others.retain(|site| site.rate.value > 0.0);
-    others.truncate(UNTOLD);
+    others.truncate(limit);
     show_lacking(console, &others, |site| elsewhere(site, grows, suspects));
     let flat = series.inconclusive_without_growth;
     more(
@@ -309,6 +320,7 @@ fn show_lacking(
 fn show_churn(
     console: &Console,
     series: &SeriesRow,
+    limit: usize,
     elsewhere: impl Fn(&SiteRow) -> Option<String>,
 ) {
     if series.churn.is_empty() {
@@ -323,7 +335,7 @@ fn show_churn(
         format!("Churn: allocated and freed again {span}; not a leak, but it costs time");
     console.data(console.styled(Style::Strong, headline));
     let mut table = Table::new(&["allocated", "freed", "still unreleased", "function"]).of_code();
-    let sites: Vec<&SiteRow> = series.churn.iter().take(CHURN).collect();
+    let sites: Vec<&SiteRow> = series.churn.iter().take(limit).collect();
     for (site, apart) in sites.iter().zip(apart(&sites, elsewhere)) {
         let freed = site.freed_share.unwrap_or(0.0);
         table.row(
@@ -423,7 +435,7 @@ fn difference(site: &SiteRow, other: &SiteRow) -> Option<String> {
 fn more(console: &Console, all: usize, shown: usize) {
     if all > shown && shown > 0 {
         let text = format!(
-            "… and {} more (`-l 0 --json` lists all)",
+            "… and {} more (`-l 0` shows all)",
             thousands((all - shown) as u64)
         );
         console.data(console.styled(Style::Dim, text));

@@ -17,7 +17,7 @@ use crate::analyze::native::filter::Filter;
 use crate::analyze::native::groups::{Groups, RowKey};
 use crate::analyze::native::sampled::SampledColumn;
 use crate::analyze::native::shown::Shown;
-use crate::analyze::native::table::{Key, Table};
+use crate::analyze::native::table::{Key, Row, Table};
 use crate::analyze::native::tree::{LeftOut, Pruning, Tree};
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 pub(crate) use crate::heaps::input::rows::Order;
@@ -139,6 +139,9 @@ pub struct HeapReport {
     /// Number of those rows with a self value in this view.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows_with_self: Option<usize>,
+    /// Number of those rows with a value in the figure of the order.
+    #[serde(skip)]
+    pub rows_with_value: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tree: Option<TreeReport>,
 }
@@ -313,6 +316,16 @@ fn before_leaving(facts: &Facts, listed: &[ListedDump]) -> Option<u32> {
     (held(this)?.saturating_mul(2) < held(there)?).then_some(there.facts.number)
 }
 
+/// Numbers of rows before the limit.
+#[derive(Clone, Copy)]
+struct RowCounts {
+    total: usize,
+    /// Those with a self value in the view.
+    with_self: usize,
+    /// Those with a value in the figure of the order.
+    with_value: usize,
+}
+
 /// Computation for one dump.
 struct Looker<'a> {
     file: &'a NativeFile,
@@ -386,19 +399,13 @@ impl<'a> Looker<'a> {
                 None,
                 Some(self.tree(&shown, &groups, left[self.at], tree, share)),
             ),
-            None if self.request.by == RowKey::Thread => {
-                let (rows, count) = self.threads(&shown, share);
-                (Some((rows, count, count)), None)
-            }
+            None if self.request.by == RowKey::Thread => (Some(self.threads(&shown, share)), None),
             None => {
                 let table = Table::of(&shown, &groups, &self.values);
-                let owners = table.rows().filter(|row| row.own[self.at] != 0).count();
-                let rows = self.rows(&shown, &groups, &table, share);
-                (Some((rows, table.len(), owners)), None)
+                (Some(self.rows(&shown, &groups, &table, share)), None)
             }
         };
-        let rows_total = rows.as_ref().map(|(_, total, _)| *total);
-        let rows_with_self = rows.as_ref().map(|(_, _, owners)| *owners);
+        let (rows, counts) = rows.unzip();
         let measure = &self.dump.measures[self.at];
         HeapReport {
             dump: DumpFacts::of(self.file, self.dump),
@@ -413,20 +420,20 @@ impl<'a> Looker<'a> {
             shown: self.figures(&left),
             before_leaving: before_leaving(&self.dump.facts, &self.file.listed),
             hides_frames: shown.took_out(),
-            rows: rows.map(|(rows, ..)| rows),
-            rows_total,
-            rows_with_self,
+            rows,
+            rows_total: counts.map(|counts: RowCounts| counts.total),
+            rows_with_self: counts.map(|counts| counts.with_self),
+            rows_with_value: counts.map_or(0, |counts| counts.with_value),
             tree,
         }
     }
 
-    /// Returns a row for each thread with matching stacks, up to the limit, and the number of such
-    /// threads.
+    /// Returns a row for each thread with matching stacks, up to the limit.
     fn threads(
         &self,
         shown: &Shown<'_>,
         share: impl Fn(i64) -> Option<f64>,
-    ) -> (Vec<TopRow>, usize) {
+    ) -> (Vec<TopRow>, RowCounts) {
         let sums = self.dump.threads.iter().map(|thread| {
             let mut sums = vec![0i64; thread.values.columns.len()];
             for (row, node) in thread.values.nodes.iter().enumerate() {
@@ -442,8 +449,13 @@ impl<'a> Looker<'a> {
         let mut all: Vec<(String, Vec<i64>)> = sums
             .filter(|(_, sums)| sums.iter().any(|sum| *sum != 0))
             .collect();
-        let count = all.len();
         let figure = |sums: &[i64]| sums.get(self.at).copied().unwrap_or(0);
+        let with_value = all.iter().filter(|(_, sums)| figure(sums) != 0).count();
+        let counts = RowCounts {
+            total: all.len(),
+            with_self: with_value,
+            with_value,
+        };
         match self.request.order {
             Order::Own | Order::Cumulative => all.sort_by(|(name, a), (other, b)| {
                 figure(b).cmp(&figure(a)).then_with(|| name.cmp(other))
@@ -473,7 +485,7 @@ impl<'a> Looker<'a> {
                 stack: None,
             }
         });
-        (rows.collect(), count)
+        (rows.collect(), counts)
     }
 
     /// Returns the display name of a thread. The runtime reports the lower 16 bits of thread IDs,
@@ -493,28 +505,32 @@ impl<'a> Looker<'a> {
         groups: &Groups<'_>,
         table: &Table,
         share: impl Fn(i64) -> Option<f64>,
-    ) -> Vec<TopRow> {
+    ) -> (Vec<TopRow>, RowCounts) {
         let at = self.at;
         let namer = Namer::new(self.table(), shown, groups, self.request.frames);
         let limit = self.request.limit;
+        let has_value = |row: Row<'_>| match self.request.order {
+            Order::Own => row.own[at] != 0,
+            Order::Cumulative | Order::Name => row.cumulative[at] != 0,
+        };
+        let is_wanted = |row: usize| !self.request.owners_only || has_value(table.row(row));
+        let counts = RowCounts {
+            total: table.len(),
+            with_self: table.rows().filter(|row| row.own[at] != 0).count(),
+            with_value: table.rows().filter(|row| has_value(*row)).count(),
+        };
         let ranked = match self.request.order {
             Order::Own => table.ranked(limit, |row| (row.own[at], row.cumulative[at])),
             Order::Cumulative => table.ranked(limit, |row| (row.cumulative[at], row.own[at])),
             Order::Name => {
                 let name = |row: usize| namer.name(table.row(row).key);
-                let mut all: Vec<usize> = (0..table.len()).collect();
+                let mut all: Vec<usize> = (0..table.len()).filter(|row| is_wanted(*row)).collect();
                 all.sort_by_cached_key(|row| (name(*row), table.row(*row).key));
                 all.truncate(if limit == 0 { all.len() } else { limit });
                 all
             }
         };
-        let figure = |row: &usize| match self.request.order {
-            Order::Own => table.row(*row).own[at],
-            Order::Cumulative | Order::Name => table.row(*row).cumulative[at],
-        };
-        let wanted = ranked
-            .into_iter()
-            .filter(|row| !self.request.owners_only || figure(row) != 0);
+        let wanted = ranked.into_iter().filter(|row| is_wanted(*row));
         let rows = wanted.map(|row| {
             let row = table.row(row);
             let named = namer.row(row.key);
@@ -532,7 +548,7 @@ impl<'a> Looker<'a> {
                 stack: named.stack,
             }
         });
-        rows.collect()
+        (rows.collect(), counts)
     }
 
     fn tree(

@@ -142,7 +142,6 @@ fn rows(console: &Console, report: &TopReport, heap: &HeapReport) {
     let others = others(heap, width);
     // Exact figures do not have an error.
     let has_error = heap.dump.is_sampled() && rows.iter().any(|row| row.self_limits.is_some());
-    let by_callsite = report.by == "callsite";
     // These rows have no descendants, so cumulative values equal self values.
     let has_cumulative = !matches!(report.by, "callsite" | "thread");
     let mut headings = vec!["self"];
@@ -197,23 +196,20 @@ fn rows(console: &Console, report: &TopReport, heap: &HeapReport) {
         });
     }
     table.show(console);
-    let total = heap.rows_total.unwrap_or(0);
-    let with_self = heap.rows_with_self.unwrap_or(0);
-    let listed = match report.sort {
-        "self" => with_self,
-        _ => total,
-    };
     let mut left = Vec::new();
-    if listed > rows.len() {
-        let more = thousands((listed - rows.len()) as u64);
+    if heap.rows_with_value > rows.len() {
+        let more = thousands((heap.rows_with_value - rows.len()) as u64);
         left.push(format!("{more} more (`-l 0` shows all)"));
     }
-    if report.sort == "self" && total > with_self {
-        let others = thousands((total - with_self) as u64);
-        left.push(match (by_callsite, heap.view.as_str()) {
-            (false, _) => format!("{others} without a self value (`--sort cumulative`)"),
-            (true, "space" | "objects") => format!("{others} fully released"),
-            (true, _) => format!("{others} without a value"),
+    let zero = heap.rows_total.unwrap_or(0) - heap.rows_with_value;
+    if zero > 0 {
+        let others = thousands(zero as u64);
+        left.push(match (report.sort, heap.view.as_str()) {
+            ("self", _) if has_cumulative => {
+                format!("{others} without a self value (`--sort cumulative`)")
+            }
+            (_, "space" | "objects") => format!("{others} fully released"),
+            _ => format!("{others} without a value"),
         });
     }
     if !left.is_empty() {
