@@ -27,20 +27,23 @@ pub enum Remedy<'a> {
 /// Returns a sentence about the number of unnamed frames.
 fn unnamed(names: &Symbolization) -> String {
     let all = names.frames_unnamed + names.frames_named;
-    let (have, they, are, allocate) = match names.frames_unnamed {
-        1 => ("has", "it", "is", "allocates"),
-        _ => ("have", "they", "are", "allocate"),
+    let (have, they_are, allocate) = match names.frames_unnamed {
+        1 => ("has", "it is", "allocates"),
+        _ => ("have", "they are", "allocate"),
     };
     let (share, own) = (
         percent(names.share_unnamed),
         percent(names.leaf_share_unnamed),
     );
+    let own = match share == own {
+        true => "them".to_owned(),
+        false => own,
+    };
     let hidden = match names.share_unnamed {
         0.0 => String::new(),
-        _ if share == own => format!("; {they} {allocate} {own} of the bytes"),
-        _ => format!(
-            "; {they} {are} in the callstacks of {share} of the bytes, and {allocate} {own}"
-        ),
+        _ => {
+            format!("; {they_are} in the callstacks of {share} of the bytes, and {allocate} {own}")
+        }
     };
     format!(
         "{} of {all} frames {have} no name{hidden}",
@@ -87,21 +90,25 @@ fn lines(console: &Console, names: &Symbolization, remedy: Remedy<'_>) -> Vec<St
     if missing.is_empty() {
         return lines;
     }
-    let heading = format!("  {:>6} {:>7}  {}", "share", "frames", "library, build ID");
+    // A callstack counts for each of its libraries, so the column can add up to more than 100%.
+    let heading = format!(
+        "  {:>9} {:>7}  {}",
+        "in stacks", "frames", "library, build ID"
+    );
     lines.push(console.on_stderr(Style::Dim, heading).to_string());
     let large = missing.iter().take_while(|library| library.share >= SMALL);
     // Many negligible shares can have a sum that is not.
     let shown = LIBRARIES.min(large.count().max(1));
     for library in missing.iter().take(shown) {
         lines.push(format!(
-            "  {:>6} {:>7}  {}",
+            "  {:>9} {:>7}  {}",
             percent(library.share),
             library.frames,
             identity(library)
         ));
         if remedy == Remedy::Demo {
             lines.push(format!(
-                "{:18}the demo intentionally does not have its symbols",
+                "{:21}the demo intentionally does not have its symbols",
                 ""
             ));
             continue;
@@ -114,12 +121,12 @@ fn lines(console: &Console, names: &Symbolization, remedy: Remedy<'_>) -> Vec<St
         lines.extend(
             why(library, used)
                 .into_iter()
-                .map(|why| format!("{:18}{why}", "")),
+                .map(|why| format!("{:21}{why}", "")),
         );
     }
     if let Some(left) = missing.len().checked_sub(shown + 1) {
         lines.push(format!(
-            "{:18}… and {} more, in manifest.json",
+            "{:21}… and {} more, in manifest.json",
             "",
             left + 1
         ));
@@ -321,7 +328,8 @@ mod tests {
             leaf_share_unnamed: 0.2,
             ..Symbolization::default()
         };
-        let text = "1 of 6 frames has no name; it allocates 20.0% of the bytes";
+        let text = "1 of 6 frames has no name; it is in the callstacks of 20.0% of the bytes, and \
+                    allocates them";
         assert_eq!(unnamed(&names), text);
     }
 
@@ -369,13 +377,13 @@ mod tests {
             text(&names),
             "   note: 40 of 100 frames have no name; they are in the callstacks of 50.0% of the \
              bytes, and allocate 25.0%
-   share  frames  library, build ID
-   40.0%      30  libgame.so  ab01
-                  /syms/libgame.so has build ID ab02: your build differs from the one on the device
-                  not in /cache, nor at its own path on the host
-    0.2%      10  libx.so  (no build ID)
-                  the recording does not have its build ID, so no file can be matched
-                  /s.zip is damaged: cut
+  in stacks  frames  library, build ID
+      40.0%      30  libgame.so  ab01
+                     /syms/libgame.so has build ID ab02: your build differs from the one on the device
+                     not in /cache, nor at its own path on the host
+       0.2%      10  libx.so  (no build ID)
+                     the recording does not have its build ID, so no file can be matched
+                     /s.zip is damaged: cut
    help: heaptap symbolize out --symbols DIR
          DIR: directory, ZIP or APK with the unstripped files of these builds
          for system libraries, record or stop with `--pull-libs always`"
@@ -422,7 +430,8 @@ mod tests {
             libraries_missing: vec![library(Vec::new())],
             ..Symbolization::default()
         };
-        let line = "   note: 1 of 6 frames has no name; it allocates <0.1% of the bytes";
+        let line = "   note: 1 of 6 frames has no name; it is in the callstacks of <0.1% of the \
+                    bytes, and allocates them";
         assert_eq!(text(&names), line);
     }
 

@@ -65,8 +65,8 @@ export function infoPage(header: Header, say: (text: string) => void): HTMLEleme
             h(
               "table",
               { class: "static" },
-              h("caption", null, "Libraries without symbols, by affected bytes"),
-              h("thead", null, h("tr", null, h("th", { scope: "col" }, "Library"), h("th", { scope: "col" }, "Build ID"), h("th", { scope: "col", class: "n" }, "Frames"), h("th", { scope: "col", class: "n" }, "Share of bytes"))),
+              h("caption", null, "Libraries without symbols, by bytes with their frames in the callstack"),
+              h("thead", null, h("tr", null, h("th", { scope: "col" }, "Library"), h("th", { scope: "col" }, "Build ID"), h("th", { scope: "col", class: "n" }, "Frames"), h("th", { scope: "col", class: "n" }, "In stacks"))),
               h(
                 "tbody",
                 null,

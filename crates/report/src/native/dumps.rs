@@ -144,15 +144,15 @@ pub(super) fn symbols(html: &mut Html, header: &Header) {
     });
     let left_out = symbols.missing.len().saturating_sub(LIBRARIES);
     let caption = match left_out {
-        0 => "Libraries without symbols, by affected bytes.".to_owned(),
+        0 => "Libraries without symbols, by bytes with their frames in the callstack.".to_owned(),
         n => format!(
-            "Libraries without symbols, by affected bytes; {} not shown.",
+            "Libraries without symbols, by bytes with their frames in the callstack; {} not shown.",
             counted(n as u64, "more is", "more are")
         ),
     };
     html.table(
         &caption,
-        &["library", "build ID", "#frames", "#share of bytes"],
+        &["library", "build ID", "#frames", "#in stacks"],
         rows,
     );
 }
