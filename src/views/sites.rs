@@ -4,7 +4,7 @@ use crate::analyze::native::scope;
 use crate::console::table::shorten;
 use crate::console::wrap::filled;
 use crate::console::{Console, Style};
-use crate::heaps::growth::{DumpRow, HeapRow, Place, SiteRow};
+use crate::heaps::growth::{DumpRow, HeapRow, MAX_ALLOCATORS, Place, SiteRow};
 use crate::units::{ByteSize, counted};
 use crate::untrusted;
 use std::borrow::Cow;
@@ -39,9 +39,7 @@ pub(crate) fn show_site(
         console.styled(Style::Strong, name)
     ));
     let mut about = vec![place(&site.own)];
-    if site.allocates != site.own {
-        about.push(format!("through {}", site.allocates.function));
-    }
+    about.extend(through(site));
     if heaps.len() > 1 {
         about.push(format!("heap {}", site.heap));
     }
@@ -82,6 +80,21 @@ pub(crate) fn show_site(
             console.laid_out(format_args!("{indent}{}", console.styled(Style::Dim, line)));
         }
     }
+}
+
+/// Returns the functions that allocate, or their addresses, if they are not the location itself.
+fn through(site: &SiteRow) -> Option<String> {
+    if site.allocates != site.own {
+        return Some(format!("through {}", site.allocates.function));
+    }
+    let own = &site.own.function;
+    let others = site.allocators.iter().filter(|function| *function != own);
+    let others: Vec<&str> = others.map(String::as_str).collect();
+    let more = match site.allocators.len() < MAX_ALLOCATORS {
+        true => "",
+        false => " …",
+    };
+    (!others.is_empty()).then(|| format!("through {}{more}", others.join(", ")))
 }
 
 /// Returns by how many bytes all other rows shrank together, if these `rows` grew by more than the

@@ -33,12 +33,32 @@ fn labelled_rounds_tell_the_leak_and_accuse_nothing_healthy() {
     // Without symbols, the nearest named frame is the JNI method above both leaks.
     assert!(!grows.is_empty(), "{series:#}");
     assert!(grows.iter().all(|name| *name == PLANTED), "{grows:?}");
+    // The start of a thread has a name, but the addresses that it calls are of the app.
+    let names = sites.iter().map(|site| &site["app_frame"]["function"]);
+    let names: Vec<&str> = names.filter_map(|name| name.as_str()).collect();
+    assert!(
+        names
+            .iter()
+            .any(|name| name.starts_with("libexample.so+0x")),
+        "{names:?}"
+    );
+    assert!(
+        !names.iter().any(|name| name.contains("pthread")),
+        "{names:?}"
+    );
     // Omitted dumps are reported with the reason.
     let notes = series["notes"].to_string();
     assert!(notes.contains("warm-up"), "{notes}");
     let text = lab.expect(9, &["leaks", "out", "--fail"]).stdout;
     assert!(text.contains(&format!("1. {PLANTED}")), "{text}");
     assert!(text.contains("Find what keeps it"), "{text}");
+    // A row of several callsites has the addresses that allocate, for tools such as addr2line.
+    for site in sites.iter().filter(|site| site["unit"] == "line") {
+        let functions = site["allocating_functions"].as_array().unwrap();
+        let functions: Vec<&str> = functions.iter().filter_map(|f| f.as_str()).collect();
+        let through = format!("through {}", functions.join(", "));
+        assert!(text.contains(&through), "{through}: {text}");
+    }
     // A single dump cannot be compared.
     let one = lab.expect(2, &["leaks", "out@last", "--json"]).json();
     assert_eq!(one["error"]["kind"], "too-few-dumps");

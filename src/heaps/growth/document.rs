@@ -169,14 +169,15 @@ pub struct SiteRow {
     /// Number of callsites with samples that this row represents.
     pub callsites: u32,
     pub heap: String,
-    /// The app frame nearest to the allocation, otherwise the nearest frame with a name.
+    /// The named app frame nearest to the allocation, otherwise the nearest address in a library of
+    /// the app, otherwise the nearest frame with a name.
     #[serde(rename = "app_frame")]
     pub own: Place,
     /// The allocating frame.
     #[serde(rename = "allocating_frame")]
     pub allocates: Place,
-    /// Functions that allocate at its callsites: at most [`MAX_ALLOCATORS`].
-    #[serde(skip)]
+    /// Functions that allocate at its callsites, or their addresses: at most [`MAX_ALLOCATORS`].
+    #[serde(rename = "allocating_functions")]
     pub allocators: Vec<String>,
     /// Frames of the stack, allocating frame first, without allocators; for a line, only its own
     /// frame.
@@ -242,7 +243,7 @@ pub struct Place {
 }
 
 /// Maximum number of functions that allocate for one row.
-const MAX_ALLOCATORS: usize = 8;
+pub const MAX_ALLOCATORS: usize = 8;
 
 impl Place {
     fn of(table: &StackTable, frame: FrameId) -> Place {

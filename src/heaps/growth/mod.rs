@@ -7,7 +7,8 @@ mod series;
 mod words;
 
 pub use document::{
-    Decides, DumpRow, HeapRow, Limits, NativeLeaksDocument, Place, SeriesRow, SiteRow,
+    Decides, DumpRow, HeapRow, Limits, MAX_ALLOCATORS, NativeLeaksDocument, Place, SeriesRow,
+    SiteRow,
 };
 pub use error::NativeLeaksError;
 

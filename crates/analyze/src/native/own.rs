@@ -39,7 +39,10 @@ const LIBRARY_SCOPES: [&str; 8] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Worth {
     Bare,
+    /// A named frame of the platform.
     Named,
+    /// An address in a library of the app.
+    OwnAddress,
     Own,
 }
 
@@ -51,26 +54,28 @@ impl OwnFrames {
     pub fn of(table: &StackTable) -> OwnFrames {
         let frames = (0..table.frames().len() as u32).map(FrameId);
         let worth = frames.map(|frame| match () {
-            () if is_app_frame(table, frame) => Worth::Own,
-            () if has_name(table, frame) && !is_library_code(table, frame) => Worth::Named,
-            () => Worth::Bare,
+            () if is_library_code(table, frame) => Worth::Bare,
+            () => match (has_name(table, frame), is_of_app(table, frame)) {
+                (true, true) => Worth::Own,
+                (false, true) => Worth::OwnAddress,
+                (true, false) => Worth::Named,
+                (false, false) => Worth::Bare,
+            },
         });
         OwnFrames(worth.collect())
     }
 
-    /// Returns the app frame nearest to the allocation; without one, the nearest frame with a name;
-    /// otherwise the allocating frame. `None` without frames. The outermost frame is the first.
+    /// Returns the named app frame nearest to the allocation; without one, the nearest address in a
+    /// library of the app, then the nearest frame with a name, then the allocating frame. `None`
+    /// without frames. The outermost frame is the first.
     pub fn of_stack(&self, frames: impl Iterator<Item = FrameId>) -> Option<FrameId> {
         frames.max_by_key(|frame| self.0[frame.0 as usize])
     }
 }
 
-/// Returns whether a frame is app code.
-pub fn is_app_frame(table: &StackTable, frame: FrameId) -> bool {
+/// Returns whether a frame is in a file of the app, or is Java code of no file.
+fn is_of_app(table: &StackTable, frame: FrameId) -> bool {
     let function = function_of(table, frame);
-    if !has_name(table, frame) || is_library_code(table, frame) {
-        return false;
-    }
     let path = table.text_of(table.libraries()[function.library.0 as usize].path);
     match function.kind {
         Kind::Allocator | Kind::Runtime | Kind::Class => false,
@@ -143,6 +148,10 @@ mod tests {
         let app = "/data/app/~~x==/com.x-y==/base.apk!libx.so";
         let vector = frame("void std::__1::vector<int>::grow()", app, Kind::Plain);
         let bare = frame("libx.so+0x30", app, Kind::Plain);
+        let caller = frame("libx.so+0x84", app, Kind::Plain);
+        let libc = "/apex/com.android.runtime/lib64/bionic/libc.so";
+        let start = frame("__pthread_start(void*)", libc, Kind::Plain);
+        let system = frame("libhwui.so+0x30", "/system/lib64/libhwui.so", Kind::Plain);
         let append = frame("x::History::Append(int)", app, Kind::Plain);
         let draw = frame(
             "android::Canvas::draw()",
@@ -160,11 +169,18 @@ mod tests {
         assert_eq!(own(&[vector, bare, append, java]), Some(append));
         assert_eq!(own(&[draw, view, java]), Some(java));
         assert_eq!(
-            own(&[bare, draw, view]),
+            own(&[system, draw, view]),
             Some(draw),
             "without app code, a frame with a name"
         );
-        assert_eq!(own(&[bare]), Some(bare));
+        assert_eq!(
+            own(&[bare, caller, start]),
+            Some(bare),
+            "of the app, although only libc has names"
+        );
+        assert_eq!(own(&[bare, java]), Some(java));
+        assert_eq!(own(&[system, start]), Some(start));
+        assert_eq!(own(&[system]), Some(system));
         assert_eq!(own(&[]), None);
     }
 }
