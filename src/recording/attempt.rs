@@ -21,7 +21,8 @@ use crate::config::{EncodedConfig, Targets};
 use crate::conversion::allocations::{self, TrackingError};
 use crate::device::Device;
 use crate::eligibility::{
-    self, Assessment, DeviceFacts, Finding, FindingId, Root, Scope, Severity,
+    self, AssessOptions, Assessment, DeviceFacts, Finding, FindingId, Root, Scope, Severity,
+    Startup, TargetKind,
 };
 use crate::error::{ErrorClass, Failure};
 use crate::export::pprof::SampleNames;
@@ -198,6 +199,13 @@ async fn prepare(
             None => {}
         }
     }
+    let packages = match options.launch {
+        true => packages_of(kind.targets(), &assessment),
+        false => Vec::new(),
+    };
+    if options.launch && packages.is_empty() {
+        return Err(nothing_to_launch(device, &facts, options).await?);
+    }
     let fitted = kind.fit(
         &facts,
         &assessment,
@@ -206,15 +214,6 @@ async fn prepare(
             detached: options.detach,
         },
     )?;
-    let packages = if options.launch {
-        packages_of(kind.targets(), &assessment)
-    } else {
-        Vec::new()
-    };
-    if options.launch && packages.is_empty() {
-        let target = first_target(kind.targets());
-        return Err(SessionError::NothingToLaunch { target }.into());
-    }
     let header = header(
         device,
         options,
@@ -406,8 +405,33 @@ async fn start_uninterrupted(
     Ok((session, None))
 }
 
-/// Returns the packages that `--launch` starts: the named ones, and one per target that is an app.
+/// Returns why `--launch` does not have anything to start: no target is installed, or none is an
+/// app.
+async fn nothing_to_launch(
+    device: &Device,
+    facts: &DeviceFacts,
+    options: &RecordOptions,
+) -> Result<Failure, Failure> {
+    let targets = options.kind.targets();
+    // A process with a free name starts only with an app.
+    let assess = AssessOptions {
+        user: options.user,
+        startup: Startup::Off,
+    };
+    let assessment = eligibility::assess(device, facts, targets, &assess).await?;
+    let target = first_target(targets);
+    let other = || SessionError::NothingToLaunch { target }.into();
+    Ok(assessment.not_installed().map_or_else(other, Failure::from))
+}
+
+/// Returns the packages that `--launch` starts: the named ones that are installed, and one per
+/// target that is an app.
 fn packages_of(targets: &Targets, assessment: &Assessment) -> Vec<String> {
+    let is_missing = |package: &String| {
+        let mut reports = assessment.targets.iter();
+        reports
+            .any(|t| t.kind == TargetKind::Package && t.is_not_installed() && t.target == *package)
+    };
     let of_targets = assessment
         .targets
         .iter()
@@ -415,7 +439,7 @@ fn packages_of(targets: &Targets, assessment: &Assessment) -> Vec<String> {
         .map(|p| &p.name);
     let mut packages: Vec<String> = Vec::new();
     for package in targets.packages.iter().chain(of_targets) {
-        if !packages.contains(package) {
+        if !packages.contains(package) && !is_missing(package) {
             packages.push(package.clone());
         }
     }

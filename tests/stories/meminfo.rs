@@ -144,6 +144,25 @@ fn absent_app_has_one_message_in_all_commands() {
             assert!(stopped.contains(text), "{stopped}");
         }
     }
+    // These start an app that does not run.
+    let scenario = "version: 1\nname: story\ntarget: {name: com.exmaple.app}\nsteps: [start]\n";
+    std::fs::write(lab.work().join("typo.yaml"), scenario).unwrap();
+    let starting = [
+        &["record", "--launch", "-n", "com.exmaple.app"][..],
+        &["record", "--launch", "--package", "com.exmaple.app"],
+        &["record", "--launch", "--no-check", "-n", "com.exmaple.app"],
+        &["provoke", "-n", "com.exmaple.app", "rotate:2"],
+        &["run", "typo.yaml", "--dry-run"],
+    ];
+    for args in starting {
+        let missing = lab.expect(4, args).to_string();
+        let text = "user 0 does not have a package com.exmaple.app, and no process has that name";
+        assert!(missing.contains(text), "{missing}");
+        assert!(
+            missing.contains("did you mean com.example.app?"),
+            "{missing}"
+        );
+    }
 }
 
 #[test]

@@ -175,6 +175,22 @@ pub async fn absent_target(
     }
 }
 
+/// Returns why the device does not have a package. Returns `None` if it has it, or if it does not
+/// answer.
+pub async fn missing_package(
+    device: &Device,
+    package: &str,
+    user: Option<u32>,
+) -> Option<AbsentTarget> {
+    let facts = super::facts(device).await.ok()?;
+    let targets = Targets {
+        packages: vec![package.to_owned()],
+        ..Targets::default()
+    };
+    let absent = absent_target(device, &facts, &targets, user).await;
+    (!absent.can_start).then_some(absent)
+}
+
 /// Running processes of targets.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Resolved {

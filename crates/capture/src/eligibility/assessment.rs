@@ -99,6 +99,14 @@ pub struct TargetReport {
     pub findings: Vec<Finding>,
 }
 
+impl TargetReport {
+    /// Returns whether the device lists its packages, and the one of this target is not among them.
+    pub fn is_not_installed(&self) -> bool {
+        let is_reason = |finding: &Finding| finding.id == FindingId::NotInstalled;
+        self.findings.iter().any(is_reason)
+    }
+}
+
 /// Assessment of a device and the targets on it before a recording.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Assessment {
@@ -202,6 +210,14 @@ impl Assessment {
         let none = self.targets.iter().all(|t| t.processes.is_empty());
         (none && !self.targets.is_empty())
             .then(|| EligibilityError::NotRunning(self.absent_target()))
+    }
+
+    /// Returns the refusal of a launch: no target is an app on the device. Needs [`Startup::Off`],
+    /// because apps name their processes freely. Returns `None` if the device does not list its
+    /// packages.
+    pub fn not_installed(&self) -> Option<EligibilityError> {
+        let none = self.targets.iter().all(TargetReport::is_not_installed);
+        (none && !self.targets.is_empty()).then(|| self.not_eligible(Scope::Both))
     }
 
     /// Returns the refusal if `am dumpheap` would fail for every target, or `None` if it might

@@ -32,7 +32,7 @@ pub(crate) mod sections;
 #[cfg(test)]
 mod tests;
 
-pub use assess::{Resolved, absent_target, assess, resolve_each, resolve_pids};
+pub use assess::{Resolved, absent_target, assess, missing_package, resolve_each, resolve_pids};
 pub use assessment::{AssessOptions, Assessment, ProcessReport, Startup, TargetKind, TargetReport};
 pub use decide::{Answer, decide_device};
 pub use error::{AbsentTarget, EligibilityError};

@@ -150,6 +150,8 @@ fn absent(
     }
     let could_be_app = name.contains('.') && !name.starts_with('/') && !names::is_pattern(name);
     let answer = match (options.startup, facts.is_user_build()) {
+        // A package without an app does not start anything.
+        _ if matches!(spec, TargetSpec::Package(_)) && list.is_some() => Answer::No,
         // User builds do not profile anything that the adb shell starts; but an app can
         // name its processes freely.
         (Startup::Asked, Some(true)) if could_be_app => Answer::Unknown,

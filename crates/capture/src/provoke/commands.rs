@@ -277,7 +277,7 @@ pub(super) fn start(
         return Err(ProvokeError::NoActivity {
             serial: phone.serial.clone(),
             package: target.package.clone(),
-            why: "its icon does not start an activity, or it is not installed".to_owned(),
+            why: "its icon does not start an activity".to_owned(),
         });
     };
     let command = with_user(Command::program("am").args(["start", "-W"]), target.user)

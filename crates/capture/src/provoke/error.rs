@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::unrestored::UnrestoredSetting;
+use crate::eligibility::AbsentTarget;
 use heaptap_adb::DeviceError;
 use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
 use heaptap_model::untrusted::sanitize;
@@ -21,7 +22,10 @@ pub enum ProvokeError {
         /// The target as given.
         text: String,
     },
-    /// The app does not have an activity to start, or is not installed.
+    /// The app is not installed.
+    #[error(transparent)]
+    Absent(AbsentTarget),
+    /// The app does not have an activity to start.
     #[error("cannot start an activity of {package} on {serial}: {why}")]
     NoActivity {
         serial: String,
@@ -135,10 +139,14 @@ impl Classified for ProvokeError {
             ProvokeError::Device(error) => error.facts(),
             ProvokeError::BadTarget { .. } => ErrorFacts::new(ErrorClass::Usage, "bad-target")
                 .with_help("use a package name such as com.example.app; `heaptap apps` lists them"),
+            ProvokeError::Absent(absent) => {
+                ErrorFacts::new(ErrorClass::NotEligible, "target-not-found")
+                    .with_help(&*absent.help)
+            }
             ProvokeError::NoActivity { .. } => {
                 ErrorFacts::new(ErrorClass::NotEligible, "no-activity").with_help(
-                    "check the name with `heaptap apps`, choose another user with `--user`, or \
-                     open an app without an icon with `deep-link`",
+                    "choose another user with `--user`, or open an app without an icon with \
+                     `deep-link`",
                 )
             }
             ProvokeError::NotInFront { .. } => {

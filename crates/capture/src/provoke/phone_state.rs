@@ -8,6 +8,7 @@ use super::error::ProvokeError;
 use super::event::Death;
 use super::read::{self, Pulse, Record, Shown};
 use super::{Plan, Target};
+use crate::eligibility::missing_package;
 use heaptap_adb::{Command, Device, Output};
 
 /// Timeout for files of /proc and properties.
@@ -221,6 +222,12 @@ pub(super) async fn facts(device: &Device, target: &Target) -> Result<Facts, Pro
         "" => Err(said.trim().to_owned()),
         _ => Err(text),
     };
+    let launcher = launcher(device, &target).await?;
+    if launcher.is_none()
+        && let Some(absent) = missing_package(device, &target.package, target.user).await
+    {
+        return Err(ProvokeError::Absent(absent));
+    }
     let told = |reading: &Reading| reading.as_ref().ok().cloned().flatten();
     let user_rotation = setting(rotation);
     let turned = told(&user_rotation).and_then(|r| r.parse::<u32>().ok());
@@ -230,7 +237,7 @@ pub(super) async fn facts(device: &Device, target: &Target) -> Result<Facts, Pro
         phone: Phone {
             serial: device.serial().to_owned(),
             sdk,
-            launcher: launcher(device, &target).await?,
+            launcher,
             upright,
         },
         accelerometer,
