@@ -3,15 +3,23 @@
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
+#[cfg(unix)]
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::Output;
+#[cfg(unix)]
+use std::process::Stdio;
 
+#[cfg(unix)]
+use heaptap::folder::MARKER;
 use heaptap::proto::pprof::Profile;
 use heaptap::report::data;
 use heaptap::results::manifest::Manifest;
 use heaptap::stacks::allocators::is_allocator;
 use heaptap::units::ByteSize;
 use prost::Message as _;
+#[cfg(unix)]
+use rustix::process::{Pid, Signal, kill_process};
 
 /// The function of the virtual phone's app that leaks.
 const LEAK: &str = "example::telemetry::EventHistory::Append";
@@ -35,6 +43,54 @@ fn read_profile(path: &Path) -> Profile {
         .read_to_end(&mut bytes)
         .expect("gzip");
     Profile::decode(bytes.as_slice()).expect("a profile")
+}
+
+/// Starts the demo, and interrupts it after the line of stderr that begins with `line`.
+#[cfg(unix)]
+fn interrupted(folder: &Path, line: &str) -> (Option<i32>, String) {
+    let mut child = crate::program::heaptap()
+        .arg("demo")
+        .arg("-o")
+        .arg(folder)
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the binary runs");
+    let mut shown = String::new();
+    for text in BufReader::new(child.stderr.take().expect("piped")).lines() {
+        let text = text.expect("UTF-8");
+        if text.starts_with(line) {
+            kill_process(Pid::from_child(&child), Signal::INT).expect("our own child");
+        }
+        shown.push_str(&text);
+        shown.push('\n');
+    }
+    (child.wait().expect("it ends").code(), shown)
+}
+
+#[cfg(unix)]
+#[test]
+fn interrupted_demo_names_what_it_kept() {
+    let parent = tempfile::tempdir().expect("a folder");
+    let folder = parent.path().join("out");
+    let (code, shown) = interrupted(&folder, "recording");
+    assert_eq!(code, Some(130), "{shown}");
+    assert!(shown.contains("interrupted before the demo"), "{shown}");
+    assert!(!shown.contains("dumping the Java heap"), "{shown}");
+    let manifest = Manifest::read(&folder).expect("a manifest");
+    let kept = match manifest.dumps.native.len() {
+        0 => "out has no dump\n",
+        _ => "out: 1 dump\n",
+    };
+    assert!(shown.contains(kept), "{shown}");
+    assert!(!folder.join(MARKER).exists(), "no session is left");
+
+    let folder = parent.path().join("with-java");
+    let (code, shown) = interrupted(&folder, "dumping the Java heap");
+    assert_eq!(code, Some(130), "{shown}");
+    assert!(shown.contains("with-java: 7 dumps"), "{shown}");
+    assert!(!shown.contains("next:"), "{shown}");
+    Manifest::read(&folder).expect("a manifest");
 }
 
 /// A line of a location.

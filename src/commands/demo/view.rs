@@ -14,7 +14,7 @@ mod leaks;
 use super::args::Args;
 use crate::config::{self, HeapFileSpec, Options, Snapshots, Targets};
 use crate::console::Style;
-use crate::console::signals::watch_signals;
+use crate::console::signals::{Signal, watch_signals};
 use crate::device::Device;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
@@ -29,11 +29,12 @@ use crate::recording::companion_options::CompanionOptions;
 use crate::recording::events::{EventHandler, RecordEvent};
 use crate::recording::heap_files::{self, HeapFileOptions};
 use crate::recording::options::RecordOptions;
-use crate::recording::outcome::Recorded;
+use crate::recording::outcome::{Finished, Recorded};
 use crate::recording::record;
 use crate::results::manifest::Manifest;
 use crate::results::output::OutputFolder;
 use crate::session::{Control, SessionEvent, Store};
+use crate::units::counted;
 use crate::untrusted::shell::quoted_path;
 use crate::views::page;
 use crate::views::paths::near;
@@ -126,6 +127,8 @@ async fn show(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let build = Build::in_folder(own.path()).map_err(|error| no_folder(&error))?;
     let options = options(args.output, build.names(own.path()))?;
     let mut signals = watch_signals()?;
+    // The recording ends at an interrupt, but the demo must not go on.
+    let mut interrupts = watch_signals()?;
     let store = Store::in_folder(&own.path().join("journal"))?;
     let device = tokio::select! {
         device = ctx.device() => device?,
@@ -161,31 +164,70 @@ async fn show(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             }
         })
         .await?;
-    match recorded {
-        Recorded::Finished(mut finished) => {
-            let java = finished.output.join(FOLDER);
-            // Problems are reported as in `record`. In JSON there is one document.
-            let is_whole = finished.class.is_none() && finished.manifest.warnings.is_empty();
-            let outcome = match is_whole && !ctx.console.is_json() {
-                true => Outcome::Done,
-                false => {
-                    let page = page::leave(ctx, args.leave, &mut finished).await;
-                    progress::finished(ctx, &finished, page.as_deref(), progress::Asked::Demo)
-                }
-            };
-            let dumped = dump_java(ctx, device, &store, &java, &options.names).await;
+    let Recorded::Finished(mut finished) = recorded else {
+        return Ok(Outcome::Done);
+    };
+    go_on(ctx, &mut interrupts, &mut finished)?;
+    let java = finished.output.join(FOLDER);
+    // Problems are reported as in `record`. In JSON there is one document.
+    let is_whole = finished.class.is_none() && finished.manifest.warnings.is_empty();
+    let outcome = match is_whole && !ctx.console.is_json() {
+        true => Outcome::Done,
+        false => {
             let page = page::leave(ctx, args.leave, &mut finished).await;
-            dumped?;
-            if !ctx.console.is_json() {
-                let folder = near(&finished.output);
-                say_written(ctx, folder, &finished.manifest, page.is_some());
-                leaks::answer(ctx, folder, near(&java)).await?;
-                say_next(ctx, folder, page.as_deref());
-            }
-            Ok(outcome)
+            progress::finished(ctx, &finished, page.as_deref(), progress::Asked::Demo)
         }
-        Recorded::Detached { .. } => Ok(Outcome::Done),
+    };
+    let dumped = dump_java(ctx, device, &store, &java, &options.names).await;
+    go_on(ctx, &mut interrupts, &mut finished)?;
+    let page = page::leave(ctx, args.leave, &mut finished).await;
+    dumped?;
+    if !ctx.console.is_json() {
+        let output = finished.output.clone();
+        let folder = near(&output);
+        say_written(ctx, folder, &finished.manifest, page.is_some());
+        let answered = leaks::answer(ctx, folder, near(&java)).await;
+        go_on(ctx, &mut interrupts, &mut finished)?;
+        answered?;
+        say_next(ctx, folder, page.as_deref());
     }
+    Ok(outcome)
+}
+
+/// Returns the failure of an interrupted demo, which names the results so far.
+fn go_on(
+    ctx: &Context,
+    interrupts: &mut mpsc::UnboundedReceiver<Signal>,
+    finished: &mut Finished,
+) -> Result<(), Failure> {
+    if interrupts.try_recv().is_err() {
+        return Ok(());
+    }
+    page::end_session(ctx, finished);
+    let folder = near(&finished.output);
+    let java = match finished.output.join(FOLDER).is_dir() {
+        true => " and a Java heap",
+        false => "",
+    };
+    let (kept, help) = match finished.manifest.dumps.native.len() as u64 {
+        0 => (
+            format!("{} has no dump", folder.display()),
+            "run `heaptap demo` again".to_owned(),
+        ),
+        dumps => (
+            format!(
+                "kept {}: {}{java}",
+                folder.display(),
+                counted(dumps, "dump", "dumps")
+            ),
+            format!(
+                "look at it with `heaptap top {}`, or run `heaptap demo` again",
+                quoted_path(folder)
+            ),
+        ),
+    };
+    let message = format!("interrupted before the demo was complete; {kept}");
+    Err(Failure::new(ErrorClass::Interrupted, "interrupted", message).with_help(help))
 }
 
 /// Prints the contents of the directory in one line.
