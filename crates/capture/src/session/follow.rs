@@ -2,6 +2,7 @@
 //! reports each second and ends with perfetto. A lost connection is reopened for as long as the
 //! caller is willing to wait; it never counts as the end of the recording.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -63,13 +64,19 @@ pub enum FollowEnd {
     Complete,
 }
 
-/// Snapshots of the followed session.
+/// Snapshots of the followed session, which are reported in the order of their requests.
 struct Snapshots<'s> {
     scan: &'s NewScan,
     done: mpsc::UnboundedSender<Taken>,
     taken: mpsc::UnboundedReceiver<Taken>,
     /// Those that wait for the next report of the device.
     asked: Vec<Asked>,
+    /// Number of requests so far.
+    requests: usize,
+    /// Number of reported results.
+    reported: usize,
+    /// Results that wait for those of earlier requests.
+    early: BTreeMap<usize, Taken>,
 }
 
 impl<'s> Snapshots<'s> {
@@ -80,7 +87,16 @@ impl<'s> Snapshots<'s> {
             done,
             taken,
             asked: Vec::new(),
+            requests: 0,
+            reported: 0,
+            early: BTreeMap::new(),
         }
+    }
+
+    fn ask(&mut self, label: String) -> Asked {
+        let asked = Asked::new(label, self.requests);
+        self.requests += 1;
+        asked
     }
 
     fn begin(&self, session: &Session, asked: Asked) {
@@ -119,7 +135,12 @@ impl Session {
                 .watch(controls, &mut snapshots, &mut lost_at, &mut completion)
                 .await
             {
-                Ok(end) => return Ok(end),
+                Ok(end) => {
+                    for taken in snapshots.early.into_values() {
+                        self.end_snapshot(taken)?;
+                    }
+                    return Ok(end);
+                }
                 Err(SessionError::Device(error)) if error.is_connection() => error,
                 Err(SessionError::Device(error)) => {
                     return Err(self.not_fetched(&error.to_string()));
@@ -149,7 +170,8 @@ impl Session {
                                     return Ok(FollowEnd::StopAsked);
                                 }
                                 Some(Control::Snapshot { label }) => {
-                                    snapshots.asked.push(Asked::new(label));
+                                    let asked = snapshots.ask(label);
+                                    snapshots.asked.push(asked);
                                 }
                                 None => {}
                             }
@@ -211,7 +233,8 @@ impl Session {
                             return Ok(FollowEnd::StopAsked);
                         }
                         Some(Control::Snapshot { label }) => {
-                            snapshots.begin(self, Asked::new(label));
+                            let asked = snapshots.ask(label);
+                            snapshots.begin(self, asked);
                         }
                         None => {}
                     }
@@ -220,8 +243,14 @@ impl Session {
                     self.note_last_names(&mut naming).await?;
                     return Ok(FollowEnd::Complete);
                 }
-                Some(outcome) = snapshots.taken.recv() => {
-                    snapshots.asked.extend(self.end_snapshot(outcome)?);
+                Some(taken) = snapshots.taken.recv() => {
+                    snapshots.early.insert(taken.number(), taken);
+                    while let Some(taken) = snapshots.early.remove(&snapshots.reported) {
+                        match self.end_snapshot(taken)? {
+                            Some(again) => snapshots.asked.push(again),
+                            None => snapshots.reported += 1,
+                        }
+                    }
                 }
                 Some(named) = naming.join_next() => self.note_named(named.unwrap_or_default())?,
             }

@@ -66,14 +66,17 @@ impl Snapshot {
 /// A requested snapshot.
 pub(super) struct Asked {
     label: String,
+    /// Number of earlier requests.
+    number: usize,
     /// Number of labels before the first attempt, if that one lost the connection.
     labels_before: Option<usize>,
 }
 
 impl Asked {
-    pub(super) fn new(label: String) -> Self {
+    pub(super) fn new(label: String, number: usize) -> Self {
         Self {
             label,
+            number,
             labels_before: None,
         }
     }
@@ -84,6 +87,13 @@ pub(super) struct Taken {
     asked: Asked,
     labels_before: usize,
     result: Result<Snapshot, SessionError>,
+}
+
+impl Taken {
+    /// Returns the number of earlier requests.
+    pub(super) fn number(&self) -> usize {
+        self.asked.number
+    }
 }
 
 /// Reason why dumps cannot be triggered.

@@ -282,6 +282,47 @@ async fn following_survives_lost_and_silent_connections() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn snapshots_are_reported_in_the_order_of_their_requests() {
+    let (loops, looks) = (Mutex::new(0), Mutex::new(0));
+    let phone = FakePhone::new(move |command| {
+        if command.contains("echo report") {
+            let mut loops = loops.lock().unwrap();
+            *loops += 1;
+            return Answer::Begins(match *loops {
+                1 | 2 => format!("{BOOT}{REPORT}"),
+                _ => format!("{BOOT}{GONE}"),
+            });
+        }
+        assert!(command.contains("cmdline"), "{command}");
+        let mut looks = looks.lock().unwrap();
+        *looks += 1;
+        match *looks {
+            // The first request is repeated after the next report.
+            1 => Answer::Lost,
+            // perfetto is gone.
+            _ => Answer::Says(String::new()),
+        }
+    });
+    let mut fixture = running_on(&phone);
+    for label in ["one", "two"] {
+        let label = label.to_owned();
+        fixture.ask.send(Control::Snapshot { label }).unwrap();
+    }
+    let end = fixture
+        .session
+        .follow(&mut fixture.controls, &no_scan())
+        .await
+        .unwrap();
+    assert_eq!(end, FollowEnd::Over);
+    let events = fixture.events.lock().unwrap();
+    let failed = events.iter().filter_map(|event| match event {
+        SessionEvent::SnapshotFailed { label, .. } => Some(label.as_str()),
+        _ => None,
+    });
+    assert_eq!(failed.collect::<Vec<_>>(), ["one", "two"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn another_boot_and_another_process_are_not_ours() {
     let rebooted = FakePhone::new(|_| Answer::Begins("boot beef\n".to_owned()));
     let mut fixture = running_on(&rebooted);
