@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::selection::Choices;
-use crate::error::{Classified, ErrorClass, ErrorFacts};
+use crate::error::{Classified, ErrorClass, ErrorFacts, mend_write};
 use crate::hprof::HprofError;
 use crate::import::ImportError;
 use crate::naming::r8_mappings::MapsError;
@@ -47,9 +47,10 @@ impl Classified for ConvertError {
                 ErrorFacts::new(ErrorClass::Usage, "none-selected").with_help(choices.describe())
             }
             ConvertError::Interrupted => ErrorFacts::new(ErrorClass::Interrupted, "interrupted"),
-            ConvertError::Write { .. } => {
+            ConvertError::Write { source, .. } => {
+                let mend = mend_write(source);
                 ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")
-                    .with_help("free space there, or choose another directory with `-o`")
+                    .with_help(format!("{mend}, or choose another directory with `-o`"))
             }
         }
     }

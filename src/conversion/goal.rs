@@ -5,7 +5,7 @@ use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
 
 use super::convert::Input;
-use crate::error::{Classified, ErrorClass, ErrorFacts};
+use crate::error::{Classified, ErrorClass, ErrorFacts, mend_write};
 use crate::folder::is_same;
 use crate::import::{self, ImportError, OpenTrace};
 use crate::results::recorded;
@@ -82,8 +82,11 @@ impl Classified for GoalError {
                     false => "choose another file, or overwrite it with `--force`",
                 })
             }
-            GoalError::Write { .. } => ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")
-                .with_help("free space there, or choose another file"),
+            GoalError::Write { source, .. } => {
+                let mend = mend_write(source);
+                ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")
+                    .with_help(format!("{mend}, or choose another file with `-o`"))
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use heaptap_lab::results::{self, Device, Run, ScenarioResult};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{ErrorClass, Failure};
+use crate::error::{ErrorClass, Failure, mend_write};
 use crate::folder::UNFINISHED_PREFIX;
 use crate::results::output::file_name;
 use crate::results::whole_file;
@@ -33,11 +33,10 @@ fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
     let message = format!("cannot write {}: {error}", path.display());
-    let mend = match error.kind() {
-        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => "free space on it",
-        _ => "make it writable",
-    };
-    let help = format!("{mend}, then run the command again with `--resume`");
+    let help = format!(
+        "{}, then run the command again with `--resume`",
+        mend_write(error)
+    );
     Failure::new(ErrorClass::HostWrite, "host-write", message).with_help(help)
 }
 

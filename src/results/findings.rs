@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::manifest;
-use crate::error::ErrorClass;
+use crate::error::{ErrorClass, mend_write};
 use crate::profile::{HeapDump, LastDump};
 use crate::stacks::Facts;
 use crate::units::ByteSize;
@@ -88,7 +88,10 @@ pub fn packets_unwritten(error: &std::io::Error) -> Finding {
         kind: PACKETS_UNWRITTEN,
         class: None,
         message: format!("cannot write all symbols next to the trace: {error}"),
-        help: Some("free space there, then run `heaptap symbolize` on the directory".to_owned()),
+        help: Some(format!(
+            "{}, then run `heaptap symbolize` on the directory",
+            mend_write(error)
+        )),
         pid: None,
     }
 }

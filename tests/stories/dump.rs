@@ -364,6 +364,24 @@ fn several_processes_are_dumped_in_one_session() {
 }
 
 #[test]
+fn status_has_the_app_and_the_size_of_a_heap_dump() {
+    let lab = Lab::new(FAST);
+    lab.expect(0, &["dump", "-n", APP, "--hprof", "--detach", "-o", "out"]);
+    let session = |lab: &Lab| lab.expect(0, &["status", "--json"]).json()["sessions"][0].clone();
+    lab.until("a whole file", |lab| session(lab)["state"] == "uncollected");
+    let found = session(&lab);
+    assert_eq!(found["targets"], serde_json::json!([APP]), "{found}");
+    let shown = lab.expect(0, &["status"]).stdout;
+    let row = format!("ended, not fetched  {APP}  on virtual-1  heap dump ");
+    assert!(shown.contains(&row), "{shown}");
+    lab.expect(0, &["stop"]);
+    let dumps = lab.manifest("out")["dumps"].clone();
+    let file = dumps[0]["file"].as_str().expect("a file");
+    let size = std::fs::metadata(lab.work().join("out").join(file)).expect("a file");
+    assert_eq!(found["trace_bytes"], size.len(), "{found}");
+}
+
+#[test]
 fn a_full_disk_on_the_phone_is_told() {
     let lab = Lab::new(&format!("{FAST},java=60000,fault=disk-full@300000"));
     let ended = lab.run(&["dump", "-n", APP, "-o", "out"]);

@@ -16,7 +16,7 @@
 use super::records::{Header, HeaderError, Record};
 use super::rewrite::{Body, Edit, Other, Rewritten, rewrite};
 use super::sub_records::{SubRecord, sub_tag};
-use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
+use heaptap_model::error::{Classified, ErrorClass, ErrorFacts, mend_write};
 use std::io::{self, Write};
 use std::ops::Range;
 
@@ -71,8 +71,11 @@ impl Classified for ConvertError {
                 ErrorFacts::new(ErrorClass::BadInput, "hprof-not-android")
                     .with_help("open the dump in the other tool without converting it")
             }
-            ConvertError::Write(_) => ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")
-                .with_help("free disk space or choose another file"),
+            ConvertError::Write(error) => {
+                let mend = mend_write(error);
+                ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")
+                    .with_help(format!("{mend}, or choose another file"))
+            }
         }
     }
 }

@@ -13,7 +13,7 @@ use super::id_map::{IdMap, IdSet};
 use super::records::{Content, Header, HeaderError, IdSize, Record, Records, tag};
 use super::rewrite::{Body, Edit, Other, Rewritten, rewrite};
 use super::sub_records::{ClassDump, SubRecord, SubRecords};
-use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
+use heaptap_model::error::{Classified, ErrorClass, ErrorFacts, mend_write};
 use heaptap_model::heap_graph::BasicType;
 use heaptap_model::heap_graph::DEEPEST;
 use std::io::{self, Write};
@@ -65,8 +65,11 @@ impl Classified for StripError {
                     "fetch the dump again or take one with `heaptap dump --hprof`, \
                      which checks it",
                 ),
-            StripError::Write(_) => ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")
-                .with_help("free disk space or choose another file"),
+            StripError::Write(error) => {
+                let mend = mend_write(error);
+                ErrorFacts::new(ErrorClass::HostWrite, "output-unwritable")
+                    .with_help(format!("{mend}, or choose another file"))
+            }
         }
     }
 }

@@ -5,6 +5,7 @@
 use std::any::Any;
 use std::cell::Cell;
 use std::fmt;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Classes of outcomes that scripts distinguish, one exit code each.
@@ -253,6 +254,16 @@ impl<E: Classified> From<E> for Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
+    }
+}
+
+/// Returns what makes a failed write possible, as the beginning of a help.
+pub fn mend_write(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "make the directory writable"
+        }
+        _ => "free space there",
     }
 }
 

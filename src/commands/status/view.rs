@@ -76,7 +76,11 @@ fn status_line(session: &SessionStatus) -> String {
     }
     parts.push(format!("on {}", session.serial));
     if let Some(bytes) = session.trace_bytes {
-        parts.push(format!("trace {}", ByteSize(bytes)));
+        let what = match session.is_heap_dump {
+            true => "heap dump",
+            false => "trace",
+        };
+        parts.push(format!("{what} {}", ByteSize(bytes)));
     }
     if let Some(started) = session.started {
         let ago = time::OffsetDateTime::now_utc() - started;

@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 use super::phone::{PATIENCE, orphans, reach};
 use crate::device::Device;
 use crate::error::Failure;
-use crate::session::{self, SessionId, SessionState, Store, Unreadable};
+use crate::session::{self, HeapFiles, SessionHeader, SessionId, SessionState, Store, Unreadable};
 
 /// State of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -40,12 +40,16 @@ pub struct SessionStatus {
     pub session: SessionId,
     pub state: State,
     pub serial: String,
-    /// Targets: names, then pids. Empty if only the device knows the session.
+    /// Targets: names, then pids; for heap files, the names of their processes. Empty if only the
+    /// device knows the session.
     pub targets: Vec<String>,
+    /// Apps write heap files, instead of perfetto a trace.
+    #[serde(skip)]
+    pub is_heap_dump: bool,
     /// Start time by the host clock.
     #[serde(with = "time::serde::rfc3339::option")]
     pub started: Option<OffsetDateTime>,
-    /// Size of the trace on the device, bytes.
+    /// Size of the trace or the heap files on the device, bytes.
     pub trace_bytes: Option<u64>,
     /// Labels so far.
     pub labels: Vec<String>,
@@ -80,6 +84,7 @@ pub async fn status(
                 session: trace.id,
                 serial: device.serial().to_owned(),
                 targets: Vec::new(),
+                is_heap_dump: false,
                 started: None,
                 trace_bytes: trace.stat.map(|s| s.size),
                 labels: Vec::new(),
@@ -115,12 +120,12 @@ pub(super) async fn status_of(
         }
         _ => false,
     };
-    let pids = header.pids.iter().map(u32::to_string);
     SessionStatus {
         session: header.id.clone(),
         state,
         serial: header.serial.clone(),
-        targets: header.names.iter().cloned().chain(pids).collect(),
+        targets: targets(header),
+        is_heap_dump: header.heap_files.is_some(),
         started: Some(header.time),
         trace_bytes,
         labels: session_state
@@ -132,6 +137,30 @@ pub(super) async fn status_of(
         in_journal: true,
         restarted,
     }
+}
+
+fn targets(header: &SessionHeader) -> Vec<String> {
+    let Some(wanted) = &header.heap_files else {
+        let pids = header.pids.iter().map(u32::to_string);
+        return header.names.iter().cloned().chain(pids).collect();
+    };
+    let mut names: Vec<String> = Vec::new();
+    for file in &wanted.files {
+        if !names.contains(&file.process) {
+            names.push(file.process.clone());
+        }
+    }
+    names
+}
+
+/// Returns the size of heap files on the device; `None` if it is unknown.
+async fn heap_bytes(device: &Device, wanted: &HeapFiles) -> Option<u64> {
+    let mut sum = 0;
+    for file in &wanted.files {
+        let stat = device.stat(&file.remote, PATIENCE).await.ok()?;
+        sum += stat.map_or(0, |stat| stat.size);
+    }
+    (sum > 0).then_some(sum)
 }
 
 async fn look(device: &Device, session_state: &SessionState, locked: bool) -> (State, Option<u64>) {
@@ -147,10 +176,13 @@ async fn look(device: &Device, session_state: &SessionState, locked: bool) -> (S
     let Ok(stat) = device.stat(&header.remote_path, PATIENCE).await else {
         return (State::Away, None);
     };
-    let size = stat.map(|s| s.size);
+    let size = match &header.heap_files {
+        Some(wanted) => heap_bytes(device, wanted).await,
+        None => stat.map(|stat| stat.size),
+    };
     // An app that hangs keeps a part of the script for heap files alive.
     let is_written = writer.is_some() && !session_state.ended;
-    let state = match (is_written, size, locked) {
+    let state = match (is_written, stat, locked) {
         (true, _, true) => State::Recording,
         (true, _, false) if session_state.detached => State::Detached,
         (true, _, false) => State::Unattended,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Manifest, Page, SCHEMA_VERSION};
 use crate::bytes::open_regular;
-use crate::error::{Classified, ErrorClass, ErrorFacts};
+use crate::error::{Classified, ErrorClass, ErrorFacts, mend_write};
 use crate::folder::RAW_TRACE;
 use crate::results::whole_file::{temporary_in, unless_link};
 use crate::session::unfinished::replace;
@@ -149,8 +149,11 @@ fn without_manifest(path: &Path) -> String {
 impl Classified for ManifestError {
     fn facts(&self) -> ErrorFacts {
         match self {
-            ManifestError::Write { .. } => ErrorFacts::new(ErrorClass::HostWrite, "host-write")
-                .with_help("free some space or choose another directory with `-o`"),
+            ManifestError::Write { source, .. } => {
+                let mend = mend_write(source);
+                ErrorFacts::new(ErrorClass::HostWrite, "host-write")
+                    .with_help(format!("{mend}, or choose another directory with `-o`"))
+            }
             ManifestError::Read { .. } => {
                 ErrorFacts::new(ErrorClass::BadInput, "manifest-unreadable")
                     .with_help("use the directory that `heaptap record` created")

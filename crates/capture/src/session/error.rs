@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::id::SessionId;
 use super::state_folder::STATE_DIR_VAR;
 use heaptap_adb::DeviceError;
-use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
+use heaptap_model::error::{Classified, ErrorClass, ErrorFacts, mend_write};
 
 /// Failure of a session.
 #[derive(Debug, thiserror::Error)]
@@ -64,7 +64,7 @@ pub enum SessionError {
     /// `--launch` without an app.
     #[error("cannot launch {target}: it does not belong to an app")]
     NothingToLaunch { target: String },
-    /// The trace is still on the device; `collect` can fetch it later.
+    /// The trace or the heap files are still on the device; `stop` can fetch them later.
     #[error("session {id} was not fetched from {serial}: {why}")]
     NotFetched {
         serial: String,
@@ -81,7 +81,7 @@ pub enum SessionError {
     /// The user ended it before anything was recorded.
     #[error("interrupted before anything was recorded")]
     Interrupted,
-    /// This host cannot store the trace; it is still on the device.
+    /// This host cannot store the trace or the heap file; it is still on the device.
     #[error("cannot write {}: {source}", path.display())]
     Keep {
         id: SessionId,
@@ -319,7 +319,7 @@ impl Classified for SessionError {
             }
             SessionError::NotFetched { id, .. } => {
                 ErrorFacts::new(ErrorClass::NotFetched, "not-fetched").with_help(format!(
-                    "the trace is still on the device; run `heaptap stop {id}`"
+                    "the device still has what was recorded; run `heaptap stop {id}`"
                 ))
             }
             SessionError::NotFinished { id, .. } => {
@@ -327,11 +327,13 @@ impl Classified for SessionError {
                     .with_help(format!("run `heaptap stop {id}` to finish it"))
             }
             SessionError::Interrupted => ErrorFacts::new(ErrorClass::Interrupted, "interrupted"),
-            SessionError::Keep { id, .. } => ErrorFacts::new(ErrorClass::HostWrite, "host-write")
-                .with_help(format!(
-                    "the trace is still on the device; free disk space or run \
-                     `heaptap stop {id} -o DIR`"
-                )),
+            SessionError::Keep { id, source, .. } => {
+                let mend = mend_write(source);
+                ErrorFacts::new(ErrorClass::HostWrite, "host-write").with_help(format!(
+                    "the device still has what was recorded; {mend} and run `heaptap stop {id}`, \
+                     or run `heaptap stop {id} -o DIR`"
+                ))
+            }
             SessionError::Output { .. } => ErrorFacts::new(ErrorClass::HostWrite, "host-write")
                 .with_help("choose another directory with `-o`"),
             SessionError::OutputNotEmpty { .. } => {

@@ -405,6 +405,29 @@ async fn a_trace_that_perfetto_still_writes_is_not_fetched() {
     assert!(!goal.exists());
 }
 
+#[test]
+fn help_of_an_unwritable_result_fits_its_cause() {
+    use heaptap_model::error::Classified as _;
+    let help = |kind: io::ErrorKind| {
+        let error = SessionError::Keep {
+            id: header().id,
+            path: "out/app.hprof".into(),
+            source: kind.into(),
+        };
+        error.help().unwrap()
+    };
+    let full = help(io::ErrorKind::StorageFull);
+    assert!(full.contains("free space there and run"), "{full}");
+    let denied = help(io::ErrorKind::PermissionDenied);
+    assert!(
+        denied.contains("make the directory writable and run"),
+        "{denied}"
+    );
+    for help in [full, denied] {
+        assert!(!help.contains("trace"), "a heap file is none: {help}");
+    }
+}
+
 /// A device that is short of memory cannot start `cat`, but its shell runs on.
 #[cfg(target_os = "linux")]
 #[test]
