@@ -9,7 +9,7 @@ use std::path::Path;
 
 use heaptap_lab::results::Excess;
 use heaptap_lab::scenario::{Budget, END, Figure, Scenario, Trigger};
-use heaptap_lab::verdict::{Measured, slope_of_second_half};
+use heaptap_lab::verdict::{MIN_ROUNDS, Measured, slope_of_second_half};
 
 use crate::heaps::selector::DumpSelector;
 use crate::results::timeline;
@@ -113,7 +113,7 @@ impl Sources<'_> {
             // A growth can be negative; its error is the spread of the runs.
             Some(value) => RunFigure::new(value, None, grown(&parts[parts.len() / 2..])),
             None => RunFigure::missing(format!(
-                "growth needs at least 4 snapshots {per}-N, and the run has {}",
+                "growth needs at least {MIN_ROUNDS} snapshots {per}-N, and the run has {}",
                 values.len()
             )),
         }

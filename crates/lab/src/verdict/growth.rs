@@ -1,7 +1,7 @@
 //! Growth per round of a repeated step.
 
-/// Least number of rounds.
-const MIN_ROUNDS: usize = 4;
+/// Least number of rounds of a growth.
+pub const MIN_ROUNDS: usize = 4;
 /// Least number of rounds in the line.
 const MIN_POINTS: usize = 3;
 

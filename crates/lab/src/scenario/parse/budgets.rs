@@ -10,6 +10,7 @@ use super::super::{DEFAULT_CLASS, END, forms};
 use super::owned;
 use super::steps::Labels;
 use crate::results::Unit;
+use crate::verdict::MIN_ROUNDS;
 
 /// Converts the device classes.
 pub(super) fn devices(root: &Node, report: &mut Report) -> Vec<DeviceClass> {
@@ -105,10 +106,19 @@ impl Converter<'_> {
             let path = Path::Key(path, key);
             match (labels.find(label), key) {
                 (_, "at") if label == END => {}
-                (Some(_), "at") | (Some(Some(2..)), _) => {}
-                (Some(_), _) => {
+                (Some(_), "at") => {}
+                (Some(Some(times)), _) if times as usize >= MIN_ROUNDS => {}
+                (Some(Some(times)), _) => {
                     let message = format!(
-                        "the label `{}` is not in a `repeat` of 2 or more",
+                        "growth needs at least {MIN_ROUNDS} iterations, and `{}` has {times}",
+                        shown(label)
+                    );
+                    let help = format!("repeat it {MIN_ROUNDS} times or more");
+                    self.report.add_with_help(node, &path, message, help);
+                }
+                (Some(None), _) => {
+                    let message = format!(
+                        "the label `{}` is not in a `repeat` of {MIN_ROUNDS} or more",
                         shown(label)
                     );
                     self.report.add(node, &path, message);

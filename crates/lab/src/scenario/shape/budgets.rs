@@ -56,7 +56,7 @@ pub(super) static BUDGET: Group = Group {
         ),
         key(
             "per",
-            "Label inside a repeat: the figure is its growth per iteration",
+            "Label inside a repeat of 4 or more: the figure is its growth per iteration",
             Shape::Scalar(&forms::MOMENT),
         ),
         key(

@@ -348,7 +348,8 @@ fn labels_are_valid_and_unique() {
 
 #[test]
 fn budgets_refer_to_what_exists() {
-    let budgets = "steps: [{snapshot: first}, {repeat: 5, steps: [{snapshot: round}]}]\nbudgets:\n";
+    let budgets = "steps: [{snapshot: first}, {repeat: 5, steps: [{snapshot: round}]}, {repeat: 3, \
+                   steps: [{snapshot: few}]}]\nbudgets:\n";
     fails(
         &with(&format!(
             "{budgets}\
@@ -356,14 +357,17 @@ fn budgets_refer_to_what_exists() {
              - {{name: b, native: {{}}, limit: 1, per: first}}\n\
              - {{name: c, native: {{}}, limit: 1, per: nothing}}\n\
              - {{name: d, native: {{}}, limit: 1, at: round-6}}\n\
-             - {{name: a, native: {{}}, limit: 1, at: round-5}}\n"
+             - {{name: a, native: {{}}, limit: 1, at: round-5}}\n\
+             - {{name: e, native: {{}}, limit: 1, per: few}}\n"
         )),
         &[
             "6:39: budgets[0].at: no snapshot or dump has the label `frist` (did you mean `first`?)",
-            "7:40: budgets[1].per: the label `first` is not in a `repeat` of 2 or more",
-            "8:40: budgets[2].per: no snapshot or dump has the label `nothing` (use one of first, round)",
+            "7:40: budgets[1].per: the label `first` is not in a `repeat` of 4 or more",
+            "8:40: budgets[2].per: no snapshot or dump has the label `nothing` (use one of first, round, few)",
             "9:39: budgets[3].at: no snapshot or dump has the label `round-6` (did you mean `round`?)",
             "10:10: budgets[4].name: `a` occurs twice; first in line 6",
+            "11:40: budgets[5].per: growth needs at least 4 iterations, and `few` has 3 (repeat it 4 \
+             times or more)",
         ],
     );
     keys_fail(

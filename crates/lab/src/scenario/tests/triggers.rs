@@ -65,7 +65,7 @@ fn budgets_refer_to_labels_of_dumps_and_triggers() {
         ),
         (
             "leaks: {}, per: oom",
-            "15:39: budgets[0].per: the label `oom` is not in a `repeat` of 2 or more",
+            "15:39: budgets[0].per: the label `oom` is not in a `repeat` of 4 or more",
         ),
         (
             "native: {}, at: oo",
