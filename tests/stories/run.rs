@@ -197,6 +197,13 @@ fn a_scenario_is_within_its_budgets_and_then_within_its_baseline() {
         ];
         result_of(&lab.expect(code, &args))
     };
+    let planned = lab.expect(0, &["run", "change.yaml", "--dry-run"]).stdout;
+    for line in [
+        "# 3 runs of at most 15m 00s",
+        "# budget new: PSS of Graphics in meminfo at end, limit 5% over the baseline",
+    ] {
+        assert!(planned.lines().any(|planned| planned == line), "{planned}");
+    }
     // The baseline does not have the budget `new`.
     let same = compare("s.baseline", "same", 12);
     assert_eq!(verdict(&same, "details"), "within", "{same:#}");

@@ -1,10 +1,12 @@
 //! `run --dry-run`: what a scenario would do, as lines to print.
 
-use heaptap_lab::scenario::{Scenario, Step, What};
+use heaptap_lab::results::values;
+use heaptap_lab::scenario::{DEFAULT_CLASS, Limit, Repeats, Scenario, Step, What};
 
 use crate::device::Device;
 use crate::error::Failure;
 use crate::provoke::{self, Plan, ProvokeError, dry_run};
+use crate::units::{HumanDuration, counted};
 use crate::untrusted::shell::quoted;
 
 /// Returns what each step would do, as lines to print.
@@ -32,6 +34,41 @@ pub async fn commands(
         commands_of(device, &target, &steps, 1, &mut lines).await?;
     }
     Ok(lines)
+}
+
+/// Returns the number of runs and the budgets, as lines to print.
+pub fn judged(scenario: &Scenario) -> Vec<String> {
+    let Repeats { min, max } = scenario.repeats;
+    let runs = match min == max {
+        true => counted(max as u64, "run", "runs"),
+        false => format!("{min} to {max} runs"),
+    };
+    let mut lines = vec![format!(
+        "# {runs} of at most {}",
+        HumanDuration(scenario.timeout)
+    )];
+    lines.extend(scenario.budgets.iter().map(|budget| {
+        let limit = match &budget.limit {
+            Limit::Change(share) => format!("{}% over the baseline", share * 100.0),
+            Limit::Value(limits) => {
+                let of_class = |(class, limit): &(String, f64)| {
+                    let limit = values::value(budget.figure.unit(), *limit);
+                    match class.as_str() {
+                        DEFAULT_CLASS => limit,
+                        class => format!("{limit} for {class}"),
+                    }
+                };
+                let limits: Vec<String> = limits.iter().map(of_class).collect();
+                limits.join(", ")
+            }
+        };
+        format!(
+            "# budget {}: {}, limit {limit}",
+            budget.name,
+            budget.describe()
+        )
+    }));
+    lines
 }
 
 async fn commands_of(

@@ -319,6 +319,7 @@ async fn dry_run(
         if scenarios.len() > 1 {
             lines.push(format!("# {}", scenario.name));
         }
+        lines.extend(super::dry_run::judged(scenario));
         // Devices of one release have the same commands.
         let chosen = super::devices::choose(ctx, all_devices).await?;
         for one in &chosen {
