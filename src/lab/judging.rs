@@ -4,7 +4,7 @@ use heaptap_lab::baseline::Baseline;
 use heaptap_lab::excess::{account_for, mean_parts};
 use heaptap_lab::results::{BudgetResult, Build, Excess};
 use heaptap_lab::scenario::{Budget, DEFAULT_CLASS, Figure, Limit, Scenario, Step, What};
-use heaptap_lab::verdict::{self, Judgement, Looks, PairedChange, Verdict};
+use heaptap_lab::verdict::{self, Judgement, Looks, Measured, PairedChange, Verdict};
 
 use super::state::{self, Progress};
 
@@ -17,6 +17,8 @@ pub(super) struct Judging<'a> {
     /// Sampling interval, bytes.
     pub interval: u64,
     pub baseline: &'a Baseline,
+    /// The figures are added to the baseline.
+    pub updates_baseline: bool,
 }
 
 impl Judging<'_> {
@@ -78,6 +80,7 @@ impl Judging<'_> {
                 let serial = &progress.device.serial;
                 let past = (self.baseline).past(&budget.name, class, &progress.started, serial);
                 return match past.is_empty() {
+                    true if self.updates_baseline => Ok(first(&runs, *change, floor, looks)),
                     true => Err(format!(
                         "the baseline has no figure of it for the device class {class}; \
                          `--update-baseline` adds it"
@@ -187,6 +190,16 @@ impl Judging<'_> {
     }
 }
 
+/// Returns the judgement of the first figure of a baseline: later ones are compared with it.
+fn first(runs: &[Measured], change: f64, floor: f64, looks: Looks) -> Judgement {
+    let mean = runs.iter().map(|run| run.value).sum::<f64>() / runs.len() as f64;
+    Judgement {
+        verdict: Verdict::Within,
+        why: Some("it is the first figure of the baseline".to_owned()),
+        ..verdict::judge(runs, &[], mean * (1.0 + change), floor, looks)
+    }
+}
+
 /// Returns the result of a budget that no run measured, and why.
 pub(super) fn unmeasured(budget: &Budget, why: &str) -> BudgetResult {
     BudgetResult {
@@ -238,11 +251,9 @@ fn parts_of_old(progress: &Progress, budget: usize) -> Vec<Excess> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use heaptap_lab::results::{Run, RunState};
     use heaptap_lab::scenario::Actions;
-    use heaptap_lab::verdict::Measured;
-
-    use super::*;
 
     fn scenario(budget: &str) -> Scenario {
         let text = format!(
@@ -282,6 +293,7 @@ mod tests {
             scenario: &scenario,
             interval: 4096,
             baseline: &Baseline::default(),
+            updates_baseline: false,
         };
         let mut all = judging.all(&progress, true);
         all.remove(0).map(|judged| judged.verdict)
@@ -343,6 +355,7 @@ mod tests {
             scenario: &scenario,
             interval: 4096,
             baseline: &Baseline::default(),
+            updates_baseline: false,
         };
         let result = judging.results(&progress).remove(0);
         // 0.1 MB is 9% of the growth of a pair, and 3% of that of all.

@@ -34,6 +34,8 @@ pub struct LabRequest {
     pub resume: bool,
     /// Figures of an earlier build; empty if there are none.
     pub baseline: Baseline,
+    /// The figures are added to it.
+    pub updates_baseline: bool,
     /// Options of each recording; its output and interval are set for each run.
     pub record: RecordOptions,
     /// Android user or work profile.

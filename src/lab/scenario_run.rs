@@ -153,6 +153,7 @@ fn judging_of(request: &LabRequest) -> Judging<'_> {
         scenario: &request.scenario,
         interval: interval_of(&request.record),
         baseline: &request.baseline,
+        updates_baseline: request.updates_baseline,
     }
 }
 

@@ -208,6 +208,23 @@ fn a_scenario_is_within_its_budgets_and_then_within_its_baseline() {
     let same = compare("s.baseline", "same", 12);
     assert_eq!(verdict(&same, "details"), "within", "{same:#}");
     assert_eq!(verdict(&same, "new"), "none", "{same:#}");
+    // It is within its limit if it is added.
+    fs::copy(&baseline, lab.work().join("first")).expect("a copy");
+    let args = [
+        "run",
+        "change.yaml",
+        "--baseline",
+        "first",
+        "-o",
+        "added",
+        "--json",
+    ];
+    let added = result_of(&lab.expect(0, &[&args[..], &["--update-baseline"]].concat()));
+    let judged = &added["budgets"][1]["judgement"];
+    assert_eq!(judged["verdict"], "within", "{added:#}");
+    assert_eq!(judged["why"], "it is the first figure of the baseline");
+    let first = fs::read_to_string(lab.work().join("first")).expect("a baseline");
+    assert!(first.contains("\nnew default 2"), "{first}");
     fs::write(
         lab.work().join("half"),
         was.replace(" = 1 1 1;", " = 0.5 0.5 0.5;")

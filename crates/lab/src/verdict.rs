@@ -69,7 +69,8 @@ pub struct Judgement {
     /// Probability of runs this far above the limit if the true mean is at the limit; 1 if it cannot
     /// be computed.
     pub p_over: f64,
-    /// Reason of an undecided verdict, as a clause: `the bounds contain the limit`.
+    /// Reason of an undecided verdict, as a clause: `the bounds contain the limit`; or that the
+    /// figure is the first of a baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }

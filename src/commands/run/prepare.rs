@@ -313,6 +313,7 @@ pub fn request(
         night: PathBuf::new(),
         resume: false,
         baseline,
+        updates_baseline: shared.update,
         record,
         user,
         instead_of: None,

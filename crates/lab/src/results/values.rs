@@ -162,7 +162,7 @@ pub fn builds(result: &ScenarioResult) -> Option<String> {
     (!both.is_empty()).then(|| both.join("; "))
 }
 
-/// Returns the reason of an undecided verdict.
+/// Returns the reason of a verdict, if there is one to name.
 pub(super) fn why(judgement: &Judgement) -> Option<String> {
     let why = judgement.why.as_deref()?;
     Some(defang::line(why, MAX_LINE_CHARS))
