@@ -181,6 +181,7 @@ async fn show(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let dumped = dump_java(ctx, device, &store, &java, &options.names).await;
     go_on(ctx, &mut interrupts, &mut finished)?;
     let page = page::leave(ctx, args.leave, &mut finished).await;
+    go_on(ctx, &mut interrupts, &mut finished)?;
     dumped?;
     if !ctx.console.is_json() {
         let output = finished.output.clone();

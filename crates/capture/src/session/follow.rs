@@ -127,20 +127,28 @@ impl Session {
             return Ok(FollowEnd::Over);
         }
         let mut snapshots = Snapshots::new(scan);
+        let end = self.follow_to_end(controls, &mut snapshots).await;
+        let mut early = snapshots.early.into_values();
+        let reported = early.try_for_each(|taken| self.end_snapshot(taken).map(drop));
+        let end = end?;
+        reported?;
+        Ok(end)
+    }
+
+    async fn follow_to_end(
+        &mut self,
+        controls: &mut Controls,
+        snapshots: &mut Snapshots<'_>,
+    ) -> Result<FollowEnd, SessionError> {
         let mut lost_at: Option<Instant> = None;
         let mut backoff = Duration::from_millis(100);
         let mut completion = std::mem::take(&mut self.completion);
         loop {
             let error = match self
-                .watch(controls, &mut snapshots, &mut lost_at, &mut completion)
+                .watch(controls, snapshots, &mut lost_at, &mut completion)
                 .await
             {
-                Ok(end) => {
-                    for taken in snapshots.early.into_values() {
-                        self.end_snapshot(taken)?;
-                    }
-                    return Ok(end);
-                }
+                Ok(end) => return Ok(end),
                 Err(SessionError::Device(error)) if error.is_connection() => error,
                 Err(SessionError::Device(error)) => {
                     return Err(self.not_fetched(&error.to_string()));
