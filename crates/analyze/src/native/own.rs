@@ -41,7 +41,7 @@ enum Worth {
     Bare,
     /// A named frame of the platform.
     Named,
-    /// An address in a library of the app.
+    /// An address in a native library of the app.
     OwnAddress,
     Own,
 }
@@ -57,9 +57,10 @@ impl OwnFrames {
             () if is_library_code(table, frame) => Worth::Bare,
             () => match (has_name(table, frame), is_of_app(table, frame)) {
                 (true, true) => Worth::Own,
-                (false, true) => Worth::OwnAddress,
+                // The address of compiled Java code can be the platform's, and helps nobody.
+                (false, true) if function_of(table, frame).kind == Kind::Plain => Worth::OwnAddress,
                 (true, false) => Worth::Named,
-                (false, false) => Worth::Bare,
+                (false, _) => Worth::Bare,
             },
         });
         OwnFrames(worth.collect())
@@ -159,6 +160,11 @@ mod tests {
             Kind::Plain,
         );
         let java = frame("com.x.Main.onDraw [jit]", "/memfd:jit-cache", Kind::Java);
+        let oat = frame(
+            "boot.oat+0x10",
+            "/data/dalvik-cache/arm64/boot.oat",
+            Kind::Java,
+        );
         let view = frame(
             "android.view.View.draw",
             "/system/framework/boot.oat",
@@ -178,6 +184,7 @@ mod tests {
             Some(bare),
             "of the app, although only libc has names"
         );
+        assert_eq!(own(&[oat, start]), Some(start));
         assert_eq!(own(&[bare, java]), Some(java));
         assert_eq!(own(&[system, start]), Some(start));
         assert_eq!(own(&[system]), Some(system));
