@@ -59,7 +59,7 @@ pub struct Args {
     /// with `change` compare the builds, and other budgets are for the new one.
     #[arg(long, value_name = "APK", value_delimiter = ',', value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["plan", "dry_run"])]
     pub against: Vec<String>,
-    /// Print the commands without running them
+    /// Print the runs, budgets and commands; run nothing
     #[arg(long, conflicts_with = "resume")]
     pub dry_run: bool,
     /// Estimate the runs that each budget needs, from those in a directory

@@ -49,7 +49,10 @@ pub fn judged(scenario: &Scenario) -> Vec<String> {
     )];
     lines.extend(scenario.budgets.iter().map(|budget| {
         let limit = match &budget.limit {
-            Limit::Change(share) => format!("{}% over the baseline", share * 100.0),
+            Limit::Change(share) => {
+                let percent = (share * 1e8).round() / 1e6;
+                format!("{percent}% over the baseline")
+            }
             Limit::Value(limits) => {
                 let of_class = |(class, limit): &(String, f64)| {
                     let limit = values::value(budget.figure.unit(), *limit);
