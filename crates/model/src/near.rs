@@ -22,7 +22,7 @@ pub fn is_slip(word: &str, name: &str) -> bool {
 }
 
 /// Returns the number of letters to insert, remove, replace or swap with the next one.
-fn distance(a: &str, b: &str) -> usize {
+pub fn distance(a: &str, b: &str) -> usize {
     let a: Vec<char> = a.chars().collect();
     let b: Vec<char> = b.chars().collect();
     let mut before = Vec::new();

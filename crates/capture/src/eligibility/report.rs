@@ -13,6 +13,7 @@ use super::matching::{Snapshot, TargetSpec, belongs_to, matching, owner_appid, p
 use super::names;
 use super::packages::Package;
 use super::processes::{Process, ProcessKind};
+use heaptap_model::near::distance;
 use heaptap_model::untrusted::sanitize_bytes;
 
 pub(super) fn report(
@@ -150,8 +151,6 @@ fn absent(
     }
     let could_be_app = name.contains('.') && !name.starts_with('/') && !names::is_pattern(name);
     let answer = match (options.startup, facts.is_user_build()) {
-        // A package without an app does not start anything.
-        _ if matches!(spec, TargetSpec::Package(_)) && list.is_some() => Answer::No,
         // User builds do not profile anything that the adb shell starts; but an app can
         // name its processes freely.
         (Startup::Asked, Some(true)) if could_be_app => Answer::Unknown,
@@ -186,6 +185,9 @@ fn absent(
     }
 }
 
+/// Length of the longest names that are compared letter by letter, in bytes.
+const MAX_COMPARED_BYTES: usize = 256;
+
 /// Returns up to three package or process names that a mistyped name might mean: names with
 /// the same last part, that contain the name or are contained in it, or that differ in few
 /// letters.
@@ -198,8 +200,11 @@ fn similar_names<'a>(name: &str, list: impl Iterator<Item = &'a str>) -> Vec<&'a
     let mut scored: Vec<(usize, &str)> = list
         .filter_map(|name| {
             let have = name.to_ascii_lowercase();
-            let distance = edit_distance(&wanted, &have, most);
-            let score = match distance {
+            // A longer one is no package name, and each comparison would take long.
+            let is_short = wanted.len().max(have.len()) <= MAX_COMPARED_BYTES;
+            let is_near = is_short && wanted.len().abs_diff(have.len()) <= most;
+            let distance = is_near.then(|| distance(&wanted, &have));
+            let score = match distance.filter(|d| *d <= most) {
                 Some(d) => d,
                 None if has_length(&wanted) && have.contains(&wanted) => 4,
                 None if has_length(&have) && wanted.contains(&have) => 4,
@@ -212,25 +217,6 @@ fn similar_names<'a>(name: &str, list: impl Iterator<Item = &'a str>) -> Vec<&'a
     scored.sort_unstable();
     scored.dedup();
     scored.into_iter().map(|(_, name)| name).take(3).collect()
-}
-
-/// Returns the Levenshtein distance, if it is at most `limit`.
-fn edit_distance(a: &str, b: &str, limit: usize) -> Option<usize> {
-    let (a, b) = (a.as_bytes(), b.as_bytes());
-    if a.len().abs_diff(b.len()) > limit || a.len() > 256 {
-        return None;
-    }
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let substituted = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(row[j] + 1).min(row[j + 1] + 1);
-        }
-    }
-    row.last().copied().filter(|d| *d <= limit)
 }
 
 /// Reports users that a name also covers, and processes of its package that it does not cover.

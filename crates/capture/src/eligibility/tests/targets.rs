@@ -278,11 +278,6 @@ fn a_mistyped_name_gets_similar_ones_and_is_refused() {
     let a = assess(BuildType::User, &typo, &with(Startup::Asked));
     assert_eq!(a.targets[0].native, Answer::Unknown);
     assert!(a.refusal(Scope::Native).is_none());
-    // A package cannot.
-    let package = of_package("com.exmaple.app");
-    let a = assess(BuildType::User, &package, &with(Startup::Asked));
-    let refusal = a.refusal(Scope::Native).expect("it is not installed");
-    assert_eq!(refusal.kind(), "target-not-found");
     // A native program: never on a user build, from its start on others.
     let tool = names(&["mytool"]);
     let a = assess(BuildType::User, &tool, &with(Startup::Asked));
