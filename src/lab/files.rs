@@ -6,7 +6,7 @@ use heaptap_lab::results::{self, Device, Run, ScenarioResult};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ErrorClass, Failure, mend_write};
-use crate::folder::UNFINISHED_PREFIX;
+use crate::folder::{self, UNFINISHED_PREFIX};
 use crate::results::output::file_name;
 use crate::results::whole_file;
 
@@ -239,7 +239,7 @@ pub fn claim(folder: &Path, resume: bool) -> Result<(), Failure> {
         Failure::new(ErrorClass::HostWrite, "host-write", message)
             .with_help("name a directory that can be written with `-o`")
     };
-    std::fs::create_dir_all(folder).map_err(unwritable)?;
+    folder::create(folder).map_err(unwritable)?;
     let entries = std::fs::read_dir(folder).map_err(unwritable)?.flatten();
     let entries: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     if resume {

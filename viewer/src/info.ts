@@ -65,7 +65,7 @@ export function infoPage(header: Header, say: (text: string) => void): HTMLEleme
             h(
               "table",
               { class: "static" },
-              h("caption", null, "Libraries without symbols, by bytes with their frames in the callstack"),
+              h("caption", null, "Libraries without symbols, by bytes in callstacks that contain them"),
               h("thead", null, h("tr", null, h("th", { scope: "col" }, "Library"), h("th", { scope: "col" }, "Build ID"), h("th", { scope: "col", class: "n" }, "Frames"), h("th", { scope: "col", class: "n" }, "In stacks"))),
               h(
                 "tbody",

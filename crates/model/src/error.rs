@@ -260,10 +260,10 @@ impl fmt::Display for Failure {
 /// Returns what makes a failed write possible, as the beginning of a help.
 pub fn mend_write(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            "make the directory writable"
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            "free space there"
         }
-        _ => "free space there",
+        _ => "make the directory writable",
     }
 }
 

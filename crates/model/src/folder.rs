@@ -70,6 +70,7 @@ pub fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
 /// # Errors
 /// Returns an error if a directory cannot be created.
 pub fn create(folder: &Path) -> io::Result<()> {
+    let folder = &std::path::absolute(folder)?;
     let missing = folder.ancestors().take_while(|parent| !parent.exists());
     let missing = missing.count();
     std::fs::create_dir_all(folder)?;

@@ -11,7 +11,7 @@ use crate::near::nearest;
 use crate::untrusted::sanitize;
 
 /// Endings of common files that `convert` does not write. No package name is likely to end so.
-const OTHER_FILES: [&str; 24] = [
+const OTHER_FILES: [&str; 28] = [
     "bmp",
     "collapsed",
     "doc",
@@ -22,8 +22,10 @@ const OTHER_FILES: [&str; 24] = [
     "htm",
     "jpeg",
     "jpg",
+    "log",
     "md",
     "pdf",
+    "perfetto-trace",
     "pftrace",
     "png",
     "stacks",
@@ -36,6 +38,8 @@ const OTHER_FILES: [&str; 24] = [
     "xlsx",
     "xml",
     "yaml",
+    "zip",
+    "zst",
 ];
 
 /// Returns the format: as typed, or else by the ending of the output.

@@ -24,7 +24,7 @@ pub struct Args {
     /// Show the difference from this input or dump
     #[arg(long, value_name = "INPUT")]
     pub base: Option<OsString>,
-    /// Iterations between the two dumps in total
+    /// Iterations between the two dumps, or of each recording
     ///
     /// heaptap divides differences by them.
     #[arg(long, value_name = "N", value_parser = iteration_count, requires = "base", hide_short_help = true)]

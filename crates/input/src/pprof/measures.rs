@@ -32,12 +32,16 @@ impl Column {
         let view = view_of(name).filter(fits).filter(is_free);
         let is_taken = View::ALL.iter().any(|view| view.name() == name)
             || before.iter().any(|c| c.measure.name == name);
-        let number = before.len() + 1;
+        let is_new = |name: &String| before.iter().all(|c| c.measure.name != *name);
+        let numbered = |start: &str| {
+            let mut names = (before.len() + 1..).map(|number| format!("{start}-{number}"));
+            names.find(is_new).unwrap_or_default()
+        };
         Column {
             measure: Measure {
                 name: match view {
-                    None if name.is_empty() => format!("sample-type-{number}"),
-                    None if is_taken => format!("{name}-{number}"),
+                    None if name.is_empty() => numbered("sample-type"),
+                    None if is_taken => numbered(name),
                     _ => name.to_owned(),
                 },
                 view,

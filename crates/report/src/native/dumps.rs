@@ -144,9 +144,9 @@ pub(super) fn symbols(html: &mut Html, header: &Header) {
     });
     let left_out = symbols.missing.len().saturating_sub(LIBRARIES);
     let caption = match left_out {
-        0 => "Libraries without symbols, by bytes with their frames in the callstack.".to_owned(),
+        0 => "Libraries without symbols, by bytes in callstacks that contain them.".to_owned(),
         n => format!(
-            "Libraries without symbols, by bytes with their frames in the callstack; {} not shown.",
+            "Libraries without symbols, by bytes in callstacks that contain them; {} not shown.",
             counted(n as u64, "more is", "more are")
         ),
     };
