@@ -195,7 +195,7 @@ fn similar_names<'a>(name: &str, list: impl Iterator<Item = &'a str>) -> Vec<&'a
     let wanted = name.to_ascii_lowercase();
     let last = wanted.rsplit('.').next().unwrap_or(&wanted).to_owned();
     // A short name such as `ps` is near to any other short one, and a part of many.
-    let most = (wanted.len() / 3).min(3);
+    let most = (wanted.len() / 3).min(2);
     let has_length = |part: &str| part.len() > 3;
     let mut scored: Vec<(usize, &str)> = list
         .filter_map(|name| {
