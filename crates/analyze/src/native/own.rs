@@ -57,7 +57,7 @@ impl OwnFrames {
             () if is_library_code(table, frame) => Worth::Bare,
             () => match (has_name(table, frame), is_of_app(table, frame)) {
                 (true, true) => Worth::Own,
-                // The address of compiled Java code can be the platform's, and helps nobody.
+                // An address of compiled Java code can be the platform's, and does not help.
                 (false, true) if function_of(table, frame).kind == Kind::Plain => Worth::OwnAddress,
                 (true, false) => Worth::Named,
                 (false, _) => Worth::Bare,
