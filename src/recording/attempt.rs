@@ -200,12 +200,9 @@ async fn prepare(
         }
     }
     let packages = match options.launch {
-        true => packages_of(kind.targets(), &assessment),
+        true => to_launch(device, &facts, options, &assessment).await?,
         false => Vec::new(),
     };
-    if options.launch && packages.is_empty() {
-        return Err(nothing_to_launch(device, &facts, options).await?);
-    }
     let fitted = kind.fit(
         &facts,
         &assessment,
@@ -405,33 +402,47 @@ async fn start_uninterrupted(
     Ok((session, None))
 }
 
-/// Returns why `--launch` does not have anything to start: no target is installed, or none is an
-/// app.
-async fn nothing_to_launch(
+/// Returns the packages that `--launch` starts. Packages that are not installed are left out.
+///
+/// # Errors
+/// Returns an error if no target is installed, or none is an app.
+async fn to_launch(
     device: &Device,
     facts: &DeviceFacts,
     options: &RecordOptions,
-) -> Result<Failure, Failure> {
+    assessment: &Assessment,
+) -> Result<Vec<String>, Failure> {
     let targets = options.kind.targets();
+    let mut packages = packages_of(targets, assessment);
+    if !packages.is_empty() && targets.packages.is_empty() {
+        return Ok(packages);
+    }
     // A process with a free name starts only with an app.
     let assess = AssessOptions {
         user: options.user,
         startup: Startup::Off,
     };
-    let assessment = eligibility::assess(device, facts, targets, &assess).await?;
-    let target = first_target(targets);
-    let other = || SessionError::NothingToLaunch { target }.into();
-    Ok(assessment.not_installed().map_or_else(other, Failure::from))
-}
-
-/// Returns the packages that `--launch` starts: the named ones that are installed, and one per
-/// target that is an app.
-fn packages_of(targets: &Targets, assessment: &Assessment) -> Vec<String> {
+    let now = eligibility::assess(device, facts, targets, &assess).await?;
+    if let Some(refusal) = now.not_installed() {
+        return Err(refusal.into());
+    }
     let is_missing = |package: &String| {
-        let mut reports = assessment.targets.iter();
+        let mut reports = now.targets.iter();
         reports
             .any(|t| t.kind == TargetKind::Package && t.is_not_installed() && t.target == *package)
     };
+    packages.retain(|package| !is_missing(package));
+    match packages.is_empty() {
+        true => {
+            let target = first_target(targets);
+            Err(SessionError::NothingToLaunch { target }.into())
+        }
+        false => Ok(packages),
+    }
+}
+
+/// Returns the named packages, and one per target that is an app.
+fn packages_of(targets: &Targets, assessment: &Assessment) -> Vec<String> {
     let of_targets = assessment
         .targets
         .iter()
@@ -439,7 +450,7 @@ fn packages_of(targets: &Targets, assessment: &Assessment) -> Vec<String> {
         .map(|p| &p.name);
     let mut packages: Vec<String> = Vec::new();
     for package in targets.packages.iter().chain(of_targets) {
-        if !packages.contains(package) && !is_missing(package) {
+        if !packages.contains(package) {
             packages.push(package.clone());
         }
     }
