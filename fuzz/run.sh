@@ -18,8 +18,8 @@ page=docs/internals/fuzzing.md
 # Names of libFuzzer's files for `find`, whose own expressions have no intervals.
 hashed=(-regextype posix-basic -regex '.*/[0-9a-f]\{40\}')
 # Limits of a corpus in fuzz/corpus.
-max_files=64
-max_bytes=$((256 << 10))
+max_files=32
+max_bytes=$((96 << 10))
 # libFuzzer measures wall time: a busy machine needs more.
 common="-rss_limit_mb=2048 -timeout=${HEAPTAP_FUZZ_TIMEOUT:-10} -print_final_stats=1"
 

@@ -59,7 +59,9 @@ pub struct Args {
     /// with `change` compare the builds, and other budgets are for the new one.
     #[arg(long, value_name = "APK", value_delimiter = ',', value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["plan", "dry_run"])]
     pub against: Vec<String>,
-    /// Print the runs, budgets and commands; run nothing
+    /// Print the commands without running them
+    ///
+    /// It also prints the number of runs, and the budgets.
     #[arg(long, conflicts_with = "resume")]
     pub dry_run: bool,
     /// Estimate the runs that each budget needs, from those in a directory
