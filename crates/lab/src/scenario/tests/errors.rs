@@ -412,7 +412,7 @@ fn limits_have_the_unit_of_their_figure() {
             "11:33: budgets[4].change: `-2%` is not a share such as `2%`, up to `1000%`",
             "12:32: budgets[5].limit: the map is empty",
             "13:33: budgets[6].limit.tablet: unknown device class (use one of low, q, d, default)",
-            "13:45: budgets[6].limit.lwo: unknown device class (use one of low, q, d, default)",
+            "13:45: budgets[6].limit.lwo: unknown device class (did you mean `low`?)",
             "14:44: budgets[7].limit.low: `1MiB` is not a count such as 2",
             "15:22: devices.low.ram: `3GiB` must begin with `<`, `<=`, `>=` or `>`",
             "15:29: devices.default: `default` stands for all other devices",
