@@ -100,7 +100,8 @@ pub(crate) fn heading(console: &Console, dump: &DumpFacts) {
     ));
 }
 
-/// Prints the warnings about inputs. `typed` precedes those that do not begin with one of the `paths`.
+/// Prints the warnings about inputs. `typed` precedes those that do not begin with one of the
+/// `paths`.
 pub(crate) fn warn(console: &Console, typed: &str, paths: &[PathBuf], warnings: &[Warning]) {
     for warning in warnings {
         let names_file = |path: &PathBuf| {

@@ -64,8 +64,8 @@ pub fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
     goal.sync_all()
 }
 
-/// Creates a directory and its missing parents, so that their names survive a power loss. A parent that
-/// cannot be opened is not synced.
+/// Creates a directory and its missing parents, so that their names survive a power loss. A parent
+/// that cannot be opened is not synced.
 ///
 /// # Errors
 /// Returns an error if a directory cannot be created.

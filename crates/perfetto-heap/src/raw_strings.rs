@@ -54,7 +54,8 @@ impl RawStrings {
         &self.bytes[span(&self.ends, id)]
     }
 
-    /// Returns the ID of a string in the tables. Each is added once: many frames can share a long name.
+    /// Returns the ID of a string in the tables. Each is added once, because many frames can share a
+    /// long name.
     pub(super) fn name(&mut self, id: u32, tables: &mut Tables) -> StringId {
         if self.names.len() <= id as usize {
             self.names.resize(self.ends.len(), UNUSED);

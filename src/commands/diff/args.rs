@@ -60,8 +60,8 @@ pub struct Args {
     pub sort: Option<SortArg>,
     /// Iterations between the two dumps, or of each recording
     ///
-    /// heaptap divides growth by them. Between two dumps of a recording it is their total, whereas `leaks
-    /// --rounds` takes the iterations from each dump to the next. N,M if two recordings differ.
+    /// heaptap divides growth by them. Between two dumps of a recording it is their total, whereas
+    /// `leaks --rounds` takes the iterations from each dump to the next. N,M if two recordings differ.
     #[arg(long, value_name = "N[,M]", value_parser = iterations, conflicts_with = "per_second")]
     pub rounds: Option<[u64; 2]>,
     /// Divide growth by the seconds between two dumps

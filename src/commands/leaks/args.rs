@@ -39,8 +39,9 @@ pub struct Args {
     pub fail: bool,
     /// Iterations from each dump to the next
     ///
-    /// heaptap reports growth per iteration of the scenario. In Java heaps it ignores growth by fewer than
-    /// N objects from dump to dump. `diff --rounds` takes the total between its two dumps instead.
+    /// heaptap reports growth per iteration of the scenario. In Java heaps it ignores growth by fewer
+    /// than N objects from dump to dump. `diff --rounds` takes the total between its two dumps
+    /// instead.
     #[arg(long, value_name = "N", value_parser = iteration_count, default_value_t = 1)]
     pub rounds: u64,
     /// Maximum number of rows.

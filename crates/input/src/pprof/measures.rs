@@ -21,7 +21,8 @@ pub(super) struct Column {
 
 impl Column {
     /// Creates a column from its name and unit. Only the first matching column gets a view. Figures
-    /// are looked up by name, so a column without a name, or with the name of another, gets its number.
+    /// are looked up by name, so a column without a name, or with the name of another, gets its
+    /// number.
     pub(super) fn of(name: &str, unit: &str, before: &[Column]) -> Column {
         let (unit, scale) = unit_of(unit);
         let fits = |view: &View| match view {

@@ -6,8 +6,8 @@ use super::ids::{ClassIndex, ObjectIndex};
 /// have a chain of millions.
 pub const DEEPEST: usize = 255;
 
-/// Maximum length of the name of a class, field, method or thread, in bytes. Readers cut longer ones, which
-/// only hostile dumps have: an answer can repeat a name for each object.
+/// Maximum length of the name of a class, field, method or thread, in bytes. Readers cut longer
+/// ones, which only hostile dumps have: an answer can repeat a name for each object.
 pub const MAX_NAME_BYTES: usize = 4096;
 
 /// Returns the part of a name that readers keep.
