@@ -3,7 +3,9 @@
 //!
 //! Always zeroed: elements of primitive arrays, and thereby the text of strings, pixels and
 //! buffers; hash codes of strings, from which a text can be guessed; bytes of an instance that
-//! belong to no known field; names of threads in START_THREAD; bodies of records with unknown tags.
+//! belong to no known field; texts of the string table that name nothing in the dump; bodies of
+//! records with unknown tags. HotSpot writes all of its symbols into that table, and so literals of
+//! the code; an agent writes the names of threads.
 //! The hash codes are the int fields with the usual names, in any class: an entry of a map has the
 //! one of its key.
 //! Unreadable records are not copied. Kept: names of classes, fields, methods, files and heaps, the
@@ -120,8 +122,8 @@ struct Classes<'a> {
     size: IdSet,
     /// `$class$…`: ART's facts about a class in the form of statics; nothing of the app's.
     of_class: IdSet,
-    /// Names of threads that name nothing else: an agent writes equal names once.
-    threads: IdSet,
+    /// IDs of all strings that name a class, a member, a part of a frame or a heap.
+    names: IdSet,
 }
 
 impl<'a> Classes<'a> {
@@ -134,11 +136,10 @@ impl<'a> Classes<'a> {
             value: IdSet::default(),
             size: IdSet::default(),
             of_class: IdSet::default(),
-            threads: IdSet::default(),
+            names: IdSet::default(),
         };
         let (mut string, mut registry) = (IdSet::default(), IdSet::default());
         let mut loaded = Vec::new();
-        let mut frames = Vec::new();
         each_sub_record(file, header, |found| match found {
             Found::Record(record) => match record.content(header.id_size) {
                 Some(Content::Utf8 { id, text }) => {
@@ -153,18 +154,23 @@ impl<'a> Classes<'a> {
                     };
                     ids.insert(id);
                 }
-                Some(Content::LoadClass { class, name, .. }) => loaded.push((class, name)),
-                Some(Content::Frame(it)) => frames.push([it.method, it.signature, it.source]),
-                Some(Content::StartThread {
-                    name,
-                    group,
-                    parent,
-                    ..
-                }) => classes.threads.extend([name, group, parent]),
+                Some(Content::LoadClass { class, name, .. }) => {
+                    classes.names.insert(name);
+                    loaded.push((class, name));
+                }
+                Some(Content::Frame(it)) => {
+                    classes.names.extend([it.method, it.signature, it.source]);
+                }
                 _ => {}
             },
             Found::Sub(SubRecord::Class(class)) => {
+                classes.names.extend(class.fields().map(|field| field.name));
+                let statics = class.statics();
+                classes.names.extend(statics.map(|field| field.name));
                 classes.dumps.entry(class.id()).or_insert(class);
+            }
+            Found::Sub(SubRecord::Heap { name, .. }) => {
+                classes.names.insert(name);
             }
             Found::Sub(_) => {}
         });
@@ -174,16 +180,6 @@ impl<'a> Classes<'a> {
         };
         classes.strings = named(&string);
         classes.registries = named(&registry);
-        if !classes.threads.is_empty() {
-            let members = classes.dumps.values().flat_map(|class| {
-                let fields = class.fields().map(|field| field.name);
-                fields.chain(class.statics().map(|field| field.name))
-            });
-            let names = members.chain(loaded.iter().map(|&(_, name)| name));
-            for name in names.chain(frames.into_flattened()) {
-                classes.threads.remove(&name);
-            }
-        }
         classes
     }
 
@@ -376,7 +372,7 @@ impl Edit for ToShare<'_> {
     fn other(&mut self, record: &Record<'_>) -> Other {
         match tag::name(record.tag) {
             Some(_) => match record.content(self.id_size) {
-                Some(Content::Utf8 { id, .. }) if self.classes.threads.contains(&id) => {
+                Some(Content::Utf8 { id, .. }) if !self.classes.names.contains(&id) => {
                     Other::ZeroFrom(self.id_size.bytes())
                 }
                 _ => Other::Keep,
