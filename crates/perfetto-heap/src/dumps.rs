@@ -385,7 +385,10 @@ impl Assembly<'_> {
         };
         let lossy = self.chains.get(&run).is_some_and(|chain| chain.lossy);
         let samples = series.finish(kind, lossy && !unfinished);
-        let started = series.started(header.start_timestamp, header.flags.has_ended());
+        let started = series.started(header.start_timestamp);
+        if header.flags.has_ended() {
+            series.end();
+        }
         let clock = self.clocks.trace_clock();
         let convert = |time, to| match time {
             0 => None,

@@ -139,14 +139,14 @@ impl Series {
     }
 
     /// Returns the timestamp at which profiling began; 0 if unknown. heapprofd's `start` of a dump
-    /// is the time of the previous dump. `has_ended`: the process exited after this dump, so the
-    /// next one is of a new process.
-    pub(super) fn started(&mut self, start: u64, has_ended: bool) -> u64 {
-        let started = *self.started.get_or_insert(start);
-        if has_ended {
-            self.started = None;
-        }
-        started
+    /// is the time of the previous dump.
+    pub(super) fn started(&mut self, start: u64) -> u64 {
+        *self.started.get_or_insert(start)
+    }
+
+    /// Forgets the process, which exited: heapprofd counts a next one with its pid from zero.
+    pub(super) fn end(&mut self) {
+        *self = Series::default();
     }
 
     /// Returns the approximate memory of the state.
@@ -401,6 +401,16 @@ mod tests {
         assert_eq!(take(&mut series, &sample(1, 90, 0)), Taken::Malformed);
         let figures = series.finish(DumpKind::Cumulative, true);
         assert_eq!(figures[0].1.space, 100);
+    }
+
+    #[test]
+    fn a_process_with_the_pid_of_one_that_exited_starts_from_zero() {
+        let mut series = Series::default();
+        dump(&mut series, &[sample(2, 100, 0), sample(1, 50, 0)]);
+        assert_eq!(series.started(7), 7);
+        series.end();
+        assert_eq!(dump(&mut series, &[sample(1, 10, 0)]), [(1, 10, 10)]);
+        assert_eq!(series.started(9), 9);
     }
 
     #[test]
