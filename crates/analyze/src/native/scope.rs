@@ -146,13 +146,13 @@ fn without_arguments(name: &str) -> Cow<'_, str> {
 }
 
 /// Replaces everything between angle brackets with `mark`. A bracket at the start of a name, as in
-/// `<T as Trait>::f`, is kept.
+/// `<T as Trait>::f` and `com.example.A.<init>`, is kept.
 fn folded(name: &str, mark: &str) -> String {
     let mut text = String::with_capacity(name.len());
     let mut depth = 0usize;
     let mut rest = name;
     while let Some(c) = rest.chars().next() {
-        let begins = text.is_empty() || text.ends_with(['<', ':', ' ', '(', ',']);
+        let begins = text.is_empty() || text.ends_with(['<', ':', '.', ' ', '(', ',']);
         if depth == 0 && begins && is_operator(rest) {
             text.push_str(rest);
             break;
@@ -301,6 +301,7 @@ mod tests {
         );
         assert_eq!(forms[WITHOUT_PARAMETERS], "a::b::C<…>::insert [aot]");
         assert!(shortened("com.example.A.b").all(|form| form == "com.example.A.b"));
+        assert!(shortened("com.example.A.<init>").all(|form| form == "com.example.A.<init>"));
         for odd in ["", "::", "<", "a::<", "operator", "()(", "a::operator()"] {
             assert_eq!(shortened(odd).count(), 7, "{odd}");
         }
