@@ -39,6 +39,11 @@ impl DumpSelector {
         }
     }
 
+    /// Returns whether the last dump is meant, unless a label is named so.
+    pub fn is_last(&self) -> bool {
+        matches!(self, DumpSelector::Last | DumpSelector::End)
+    }
+
     /// Parses `last`, `end`, digits, or a label.
     pub fn parse(typed: &str) -> DumpSelector {
         match (typed, typed.parse()) {

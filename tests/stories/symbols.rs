@@ -568,6 +568,13 @@ fn a_part_of_a_recording_takes_nothing_from_what_was_made_of_all_of_it() {
     std::fs::remove_file(path(&last.unwrap())).unwrap();
     let gone = lab.expect(12, &diff);
     assert!(gone.stderr.contains("missing from the directory"), "{gone}");
+    for last in ["out@last", "out@end"] {
+        let ended = lab.expect(6, &["top", last]);
+        assert!(
+            ended.stderr.contains("missing from the directory"),
+            "{ended}"
+        );
+    }
     let same = ["diff", "out@1", "out@1", "--fail-over", "1GiB"];
     lab.expect(12, &same);
 }

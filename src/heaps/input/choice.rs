@@ -152,10 +152,9 @@ pub(super) fn open_ones(
     chosen: &[usize],
     wanted: &DumpScope,
 ) -> Vec<Finding> {
-    let is_last = |which: &DumpSelector| matches!(which, DumpSelector::Last | DumpSelector::End);
     let all = match wanted {
         DumpScope::Last | DumpScope::All => true,
-        DumpScope::These(named) => named.iter().any(is_last),
+        DumpScope::These(named) => named.iter().any(DumpSelector::is_last),
     };
     let is_of_chosen = |dump: &ListedDump| {
         let mut chosen = chosen.iter().map(|&at| &listed[at].facts);

@@ -563,7 +563,7 @@ fn interest(dump: &ListedDump, wanted: &DumpScope, options: &LookOptions) -> Int
             };
             if all.iter().any(is_it) {
                 Interest::Sure
-            } else if all.contains(&DumpSelector::Last) || all.contains(&DumpSelector::End) {
+            } else if all.iter().any(DumpSelector::is_last) {
                 Interest::IfLast
             } else {
                 Interest::None

@@ -129,7 +129,7 @@ fn missing(manifest: &Manifest, inputs: &[PprofInput], wanted: &DumpScope) -> Op
     let gone: Vec<&String> = files.filter(|file| !is_there(file)).collect();
     let needs_all = match wanted {
         DumpScope::All | DumpScope::Last => true,
-        DumpScope::These(all) => all.contains(&DumpSelector::Last),
+        DumpScope::These(all) => all.iter().any(DumpSelector::is_last),
     };
     (!gone.is_empty()).then(|| Finding {
         kind: "profile-missing",
