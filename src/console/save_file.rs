@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::Console;
 use crate::error::{ErrorClass, Failure};
+use crate::folder;
 use crate::session::unfinished::replace;
 
 /// Checks whether the file can be written, before the device is queried.
@@ -29,11 +30,7 @@ pub(crate) fn write(console: &Console, file: &Path, text: &[u8]) -> Result<(), F
         )
         .with_help("name a file in a writable directory with free space")
     };
-    let folder = match file.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let mut temporary = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    let mut temporary = tempfile::NamedTempFile::new_in(folder::of(file)).map_err(failed)?;
     temporary.write_all(text).map_err(failed)?;
     replace(temporary.into_temp_path(), file).map_err(failed)?;
     console.say(format_args!("wrote {}", file.display()));

@@ -9,7 +9,7 @@ use super::findings::TRACE_CUT;
 use super::manifest::{self, DumpKey, JavaDump, JavaKind, Label, Manifest, ManifestError};
 use crate::bytes::{open_regular, sha256_of_first};
 use crate::error::Classified as _;
-use crate::folder::{DEOBFUSCATION, RAW_TRACE, SYMBOLIZED_TRACE, SYMBOLS};
+use crate::folder::{self, DEOBFUSCATION, RAW_TRACE, SYMBOLIZED_TRACE, SYMBOLS};
 use crate::import::{HprofInput, OpenTrace};
 use crate::units::thousands;
 use crate::untrusted::shell::quoted_path;
@@ -65,10 +65,9 @@ pub fn compare(input: &Path, traces: &mut [OpenTrace]) {
 /// Returns the damage of the trace at `input`, with the remedy; `None` if it is as recorded.
 pub(crate) fn damage(input: &Path) -> Option<String> {
     let is_named = input.file_name() == Some(SYMBOLIZED_TRACE.as_ref());
-    let input = match input.parent().filter(|_| is_named) {
-        Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
-        Some(folder) => folder,
-        None => input,
+    let input = match is_named {
+        true => folder::of(input),
+        false => input,
     };
     let symbolized = input.join(SYMBOLIZED_TRACE);
     let is_symbolized = std::fs::metadata(&symbolized).is_ok_and(|m| m.is_file() && m.len() > 0);
@@ -182,8 +181,7 @@ fn with_trace(input: &Path) -> Result<Option<(Manifest, PathBuf)>, ManifestError
         let Some(file) = input.file_name() else {
             return Ok(None);
         };
-        let folder = input.parent().filter(|f| !f.as_os_str().is_empty());
-        (folder.unwrap_or(Path::new(".")), Some(file))
+        (folder::of(input), Some(file))
     };
     if !folder.join(manifest::FILE_NAME).is_file() {
         return Ok(None);

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use super::findings::Finding;
 use super::recorded;
 use crate::error::ErrorClass;
+use crate::folder;
 use crate::import::{self, ImportError, OpenTrace};
 use crate::timeline::{self, Collection, Entry, HeaptapAction, Observation, Source, Timeline};
 use crate::trace::{MemoryLoss, MemoryWanted, Surveyed, TraceError, TraceMemory};
@@ -108,10 +109,7 @@ fn file_of(input: &Path) -> Option<PathBuf> {
         // An unrelated file next to a recording does not belong to it.
         false => {
             recorded::beside(input).ok()??;
-            match input.parent()? {
-                folder if folder.as_os_str().is_empty() => Path::new("."),
-                folder => folder,
-            }
+            folder::of(input)
         }
     };
     let path = folder.join(timeline::FILE);

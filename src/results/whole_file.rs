@@ -43,8 +43,7 @@ impl WholeFile {
     /// # Errors
     /// Returns an error if the directory cannot be written.
     pub fn named(goal: &Path) -> io::Result<WholeFile> {
-        let folder = goal.parent().filter(|f| !f.as_os_str().is_empty());
-        let file = temporary_in(folder.unwrap_or(Path::new(".")))?;
+        let file = temporary_in(folder::of(goal))?;
         let (file, path) = file.into_parts();
         Ok(WholeFile {
             file: BufWriter::new(file),
@@ -98,10 +97,7 @@ pub(crate) fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.flushed()?.sync_all()?;
     file.finish()?;
-    match path.parent().filter(|it| !it.as_os_str().is_empty()) {
-        Some(folder) => folder::sync(folder),
-        None => Ok(()),
-    }
+    folder::sync(folder::of(path))
 }
 
 /// Returns the directory `name` inside `folder`, creating it if it is missing.

@@ -48,6 +48,14 @@ pub fn session_of(folder: &Path) -> Option<String> {
     is_session_id(id).then(|| id.to_owned())
 }
 
+/// Returns the directory of a path as it was typed; `.` for a bare name.
+pub fn of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
 /// Returns whether two paths lead to the same existing file or directory, whatever their spelling.
 pub fn is_same(one: &Path, other: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().ok();
@@ -101,6 +109,13 @@ pub fn sync(_folder: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bare_name_is_in_the_current_directory() {
+        for (path, folder) in [("a/b", "a"), ("a", "."), ("/a", "/"), ("/", "."), ("", ".")] {
+            assert_eq!(of(Path::new(path)), Path::new(folder), "{path}");
+        }
+    }
 
     #[test]
     fn a_directory_is_created_with_its_parents_once() {

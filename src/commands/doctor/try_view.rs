@@ -18,6 +18,7 @@ use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
 use crate::flags::names::NamesArgs;
+use crate::folder;
 use crate::provoke::Cancel;
 use crate::recording::advice::names_collect;
 use crate::recording::events::RecordEvent;
@@ -57,7 +58,7 @@ pub(super) async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         device = ctx.device() => device?,
         _ = signals.recv() => return Err(SessionError::Interrupted.into()),
     };
-    let output = args.output.as_deref().map_or(Path::new("."), parent);
+    let output = args.output.as_deref().map_or(Path::new("."), folder::of);
     let selector = ctx.selector();
     let diagnosis = tokio::select! {
         diagnosis = diagnose(ctx.server().await, &selector, output) => diagnosis,
@@ -131,14 +132,6 @@ fn without_phone(report: &mut TryReport, advice: &str) {
             }
         }
     }
-}
-
-/// Returns the existing directory in which `output` is created.
-fn parent(output: &Path) -> &Path {
-    let parent = output
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty());
-    parent.unwrap_or(Path::new("."))
 }
 
 /// Returns the status line after an event.

@@ -2,12 +2,12 @@
 //! a file.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use crate::counter::Counters;
 use crate::error::{Classified, ErrorClass, ErrorFacts};
-use crate::folder::OWN_PREFIX;
+use crate::folder::{self, OWN_PREFIX};
 use crate::heap_graph::HeapGraph;
 use crate::heaps::input::{
     self, DumpScope, LookError, LookOptions, LookTrace, NativeSource, listed, process_name, source,
@@ -651,14 +651,10 @@ pub fn copy(
     if file.exists() && !force {
         return Err(unwritable("the file already exists".to_owned()));
     }
-    let folder = match file.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
-        _ => PathBuf::from("."),
-    };
     let temporary = tempfile::Builder::new()
         .prefix(OWN_PREFIX)
         .suffix(".sqlite")
-        .tempfile_in(&folder)
+        .tempfile_in(folder::of(file))
         .map_err(|error| unwritable(error.to_string()))?
         .into_temp_path();
     let copied = database.copy_to(&temporary, told)?;

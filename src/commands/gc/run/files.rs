@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::bugreport::Bugreport;
 use super::{GcError, GcReport, GcSource, OfPhone, Stretch};
 use crate::error::ErrorClass;
+use crate::folder;
 use crate::heaps::trace_findings;
 use crate::import::{self, Kind, Text, TextInput};
 use crate::memory::gc::GcLog;
@@ -175,11 +176,7 @@ fn unasked(path: &Path, report: &GcReport) -> Option<Finding> {
 /// Sets process names from the manifest next to the timeline of a recording, because lines of
 /// collections contain only PIDs.
 fn name_processes(report: &mut GcReport, path: &Path) {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let Ok(manifest) = Manifest::read(folder) else {
+    let Ok(manifest) = Manifest::read(folder::of(path)) else {
         return;
     };
     let of_it = manifest.companion.as_ref().is_some_and(|beside| {

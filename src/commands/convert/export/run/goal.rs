@@ -2,7 +2,7 @@
 //! complete.
 
 use super::{ExportError, Format};
-use crate::folder::{RAW_TRACE, SYMBOLIZED_TRACE};
+use crate::folder::{self, RAW_TRACE, SYMBOLIZED_TRACE};
 use crate::heaps::input::LookError;
 use crate::naming::frames::LookupControl;
 use crate::naming::packet_files::{DEOBFUSCATION, SYMBOLS};
@@ -84,7 +84,7 @@ fn check(path: &Path, input: &Path, force: bool) -> Result<(), ExportError> {
         return Err(ExportError::IsInput(path.to_owned()));
     }
     // A link to one of its files counts as that file.
-    let beside = || Some(real(parent(path))?.join(path.file_name()?));
+    let beside = || Some(real(folder::of(path))?.join(path.file_name()?));
     if let (Some(goal), Some(folder)) = (real(path).or_else(beside), real(input))
         && folder.is_dir()
         && goal.parent() == Some(&*folder)
@@ -97,12 +97,6 @@ fn check(path: &Path, input: &Path, force: bool) -> Result<(), ExportError> {
         true => Err(ExportError::Taken(path.to_owned())),
         false => Ok(()),
     }
-}
-
-/// Returns the directory of a path as it was typed.
-fn parent(path: &Path) -> &Path {
-    let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
-    parent.unwrap_or(Path::new("."))
 }
 
 /// Returns whether a recording uses the name, either for its original data or for a file derived
