@@ -10,6 +10,7 @@ use crate::analyze::sampling::{Estimate, Form, Shown};
 use crate::console::{Console, Style};
 use crate::heaps::input::facts::{DumpFacts, Limits, StackFrame};
 use crate::heaps::java::facts::Warning;
+use crate::profile::DumpKind;
 use crate::units::{ByteSize, thousands};
 
 /// Default number of callsites in JSON and CSV: a heap has hundreds of thousands.
@@ -80,9 +81,9 @@ pub(crate) fn heading(console: &Console, dump: &DumpFacts) {
         bytes => format!("sampled every {}", ByteSize(bytes)),
     });
     match dump.kind {
-        "at-maximum" => about.push("when the heap was largest".to_owned()),
-        "allocations-only" => about.push("frees are unknown".to_owned()),
-        _ => {}
+        DumpKind::AtMaximum => about.push("when the heap was largest".to_owned()),
+        DumpKind::AllocationsOnly => about.push("frees are unknown".to_owned()),
+        DumpKind::Cumulative => {}
     }
     if dump.is_attached {
         about.push("attached after start".to_owned());

@@ -257,6 +257,32 @@ fn a_recording_by_itself_is_of_the_build_that_was_typed() {
 }
 
 #[test]
+fn the_last_java_heap_is_one_that_is_complete() {
+    let lab = Lab::new("speed=8");
+    let args = ["dump", "-n", "com.example.app", "-c", "2s", "-o", "rec"];
+    let mut running = lab.start(&[&args[..], &["--json-lines"]].concat());
+    running.until_that("progress", |p| p["elapsed_s"].as_f64() >= Some(5.0));
+    running.signal("INT");
+    assert_eq!(running.end().code(), Some(0));
+    let trace = File::options()
+        .write(true)
+        .open(lab.work().join("rec/raw-trace"))
+        .expect("a trace");
+    let bytes = trace.metadata().expect("a size").len();
+    trace.set_len(bytes - 100_000).expect("it is cut");
+    let shown = lab.run(&["top", "rec", "--json"]).json()["heap"]["number"].as_i64();
+    lab.run(&["archive", "rec", "--to", "fleet"]);
+    let store = lab.work().join("fleet");
+    let (dumps, at) = rows(&store, Table::Dump);
+    let last = |row: &usize| dumps.cell(*row, at("is_last")) == Cell::Bool(true);
+    let numbers = (0..dumps.len())
+        .filter(last)
+        .map(|row| dumps.int(row, at("number")));
+    assert_eq!(numbers.collect::<Vec<_>>(), [shown]);
+    assert!(shown.is_some() && shown < Some(dumps.len() as i64));
+}
+
+#[test]
 fn what_is_not_a_recording_or_not_an_archive_is_refused() {
     let lab = Lab::new("speed=8");
     let work = lab.work();

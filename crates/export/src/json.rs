@@ -4,7 +4,7 @@
 use super::chosen::{Chosen, ChosenDump, Needed, unit_name, view_name};
 use super::text::{put_json, put_list};
 use heaptap_model::profile::{DumpFlags, DumpKind};
-use heaptap_model::stacks::{Kind, NodeId};
+use heaptap_model::stacks::NodeId;
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -60,17 +60,6 @@ struct Measure<'a> {
     view: Option<&'static str>,
 }
 
-/// Returns `plain`, `allocator`, `runtime`, `java` or `class`.
-pub(super) fn kind_name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Plain => "plain",
-        Kind::Allocator => "allocator",
-        Kind::Runtime => "runtime",
-        Kind::Java => "java",
-        Kind::Class => "class",
-    }
-}
-
 /// Writes the selection: one document on one line.
 ///
 /// # Errors
@@ -100,7 +89,7 @@ pub fn write(out: &mut impl Write, chosen: &Chosen<'_>) -> io::Result<()> {
             name: table.text_of(function.name),
             system_name: table.text_of(function.system_name),
             library: needed.library(function.library),
-            kind: kind_name(function.kind),
+            kind: function.kind.name(),
         };
         put_json(out, &function)
     })?;

@@ -31,8 +31,8 @@ pub struct DumpFacts {
     pub pid: u64,
     /// Heap; empty if unknown.
     pub heap: String,
-    /// `cumulative`, `at-maximum`, `allocations-only`.
-    pub kind: &'static str,
+    /// Meaning of the values.
+    pub kind: DumpKind,
     /// Trace time in ns.
     pub time_ns: Option<u64>,
     /// Time since 1970, in ns.
@@ -71,7 +71,7 @@ impl DumpFacts {
             process: facts.process.clone(),
             pid: facts.pid,
             heap: facts.heap.clone(),
-            kind: kind_word(facts.kind),
+            kind: facts.kind,
             time_ns: facts.time_ns,
             wall_time_ns: facts.wall_time_ns,
             sampling_interval_bytes: facts.sampling_interval_bytes,
@@ -86,14 +86,6 @@ impl DumpFacts {
     /// Returns whether its bytes are estimates.
     pub fn is_sampled(&self) -> bool {
         self.sampling_interval_bytes != 1
-    }
-}
-
-fn kind_word(kind: DumpKind) -> &'static str {
-    match kind {
-        DumpKind::Cumulative => "cumulative",
-        DumpKind::AtMaximum => "at-maximum",
-        DumpKind::AllocationsOnly => "allocations-only",
     }
 }
 

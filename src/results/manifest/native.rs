@@ -141,12 +141,7 @@ impl Dump {
             process: dump.process.clone(),
             heap: dump.heap.clone(),
             file,
-            kind: match dump.kind {
-                DumpKind::Cumulative => "cumulative",
-                DumpKind::AtMaximum => "at-maximum",
-                DumpKind::AllocationsOnly => "allocations-only",
-            }
-            .to_owned(),
+            kind: dump.kind.name().to_owned(),
             sampling_interval_bytes: dump.sampling_interval_bytes,
             totals: Totals::new(dump.totals(), dump.kind),
             callsites: dump.samples.len() as u64,

@@ -13,7 +13,6 @@
 //! directory defines DuckDB views of all tables, including stacks as text and cumulative sizes.
 
 use super::chosen::{Chosen, ChosenDump, Needed, headings};
-use super::json::kind_name;
 use heaptap_model::heap_graph::{ClassIndex, Dominators, HeapGraph};
 use heaptap_model::profile::DumpKind;
 use heaptap_model::stacks::{Measure, NodeId, View};
@@ -103,11 +102,7 @@ fn write_dumps<F: Files>(files: &mut F, chosen: &Chosen<'_>) -> io::Result<()> {
             facts.wall_time_ns.into(),
             facts.start_ns.into(),
             unless_zero(facts.sampling_interval_bytes),
-            Cell::Text(match facts.kind {
-                DumpKind::Cumulative => "cumulative",
-                DumpKind::AtMaximum => "at-maximum",
-                DumpKind::AllocationsOnly => "allocations-only",
-            }),
+            Cell::Text(facts.kind.name()),
             Cell::Bool(facts.unfinished),
         ])?;
     }
@@ -137,7 +132,7 @@ fn write_frames<F: Files>(files: &mut F, chosen: &Chosen<'_>, needed: &Needed) -
             needed.frame(id).into(),
             stacks.text_of(function.name).into(),
             unless_empty(stacks.text_of(function.system_name)),
-            kind_name(function.kind).into(),
+            function.kind.name().into(),
             unless_empty(stacks.text_of(library.path)),
             unless_empty(stacks.text_of(library.build_id)),
             unless_empty(stacks.text_of(frame.file)),

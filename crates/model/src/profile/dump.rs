@@ -41,6 +41,17 @@ pub enum DumpKind {
     AllocationsOnly,
 }
 
+impl DumpKind {
+    /// Returns the name in documents and tables, as it is serialized.
+    pub fn name(self) -> &'static str {
+        match self {
+            DumpKind::Cumulative => "cumulative",
+            DumpKind::AtMaximum => "at-maximum",
+            DumpKind::AllocationsOnly => "allocations-only",
+        }
+    }
+}
+
 /// Flags of one dump, as heapprofd reports them for a process and heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DumpFlags {

@@ -55,6 +55,19 @@ pub enum Kind {
     Class,
 }
 
+impl Kind {
+    /// Returns the name in documents and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Plain => "plain",
+            Kind::Allocator => "allocator",
+            Kind::Runtime => "runtime",
+            Kind::Java => "java",
+            Kind::Class => "class",
+        }
+    }
+}
+
 /// A function of a library.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Function {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use super::{Stacks, VIEWS, figure};
 use crate::table::{Catalog, Cell, Column, Rows, Schema};
-use heaptap_model::profile::DumpKind;
 use heaptap_model::stacks::NodeId;
 
 static DUMPS: Schema = Schema {
@@ -101,11 +100,7 @@ impl Rows for Dumps {
             7 => known(&facts.process).into(),
             8 => known(&facts.heap).into(),
             9 => Cell::flag(self.last[row]),
-            10 => Cell::text(match facts.kind {
-                DumpKind::Cumulative => "cumulative",
-                DumpKind::AtMaximum => "at-maximum",
-                DumpKind::AllocationsOnly => "allocations-only",
-            }),
+            10 => Cell::text(facts.kind.name()),
             11 => Cell::bits(facts.sampling_interval_bytes),
             12..=15 => total(column - 12),
             16 => Cell::flag(flags.from_startup),

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::tree::{depths, function, library, text, word};
+use super::tree::{depths, function, library, text};
 use super::{Stacks, VIEWS};
 use crate::table::{Argument, Catalog, Cell, Column, Rows, Schema, TableError};
 use heaptap_analyze::native::filter::Filter;
@@ -223,7 +223,7 @@ impl Rows for FunctionRows {
         match column {
             0 => table.text_of(of.name).into(),
             1 => library(table, of).into(),
-            2 => Cell::text(word(of.kind)),
+            2 => Cell::text(of.kind.name()),
             _ => self.figures.cell(column - FUNCTION_FIGURES, row, self.dump),
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Stacks;
 use crate::table::{Catalog, Cell, Column, Rows, Schema};
-use heaptap_model::stacks::{FrameId, Function, Kind, NodeId, StackTable, TextId};
+use heaptap_model::stacks::{FrameId, Function, NodeId, StackTable, TextId};
 
 static STACKS: Schema = Schema {
     name: "heaptap_stack",
@@ -39,16 +39,6 @@ struct Tree {
 
 pub(super) fn text(table: &StackTable, id: TextId) -> Option<&str> {
     (id != TextId::default()).then(|| table.text_of(id))
-}
-
-pub(super) fn word(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Plain => "plain",
-        Kind::Allocator => "allocator",
-        Kind::Runtime => "runtime",
-        Kind::Java => "java",
-        Kind::Class => "class",
-    }
 }
 
 pub(super) fn function(table: &StackTable, frame: FrameId) -> &Function {
@@ -113,7 +103,7 @@ impl Rows for Tree {
                 .filter(|&line| line > 0)
                 .into(),
             8 => Cell::flag(place().is_some_and(|place| place.inlined)),
-            9 => of().map(|of| word(of.kind)).into(),
+            9 => of().map(|of| of.kind.name()).into(),
             _ => stack_text(table, node).into(),
         }
     }

@@ -5,7 +5,7 @@ use super::MAGIC;
 use super::header::{FORMAT, Header};
 use super::values::Rows;
 use super::varint::Reader;
-use heaptap_model::profile::{DumpFlags, DumpKind};
+use heaptap_model::profile::DumpFlags;
 use heaptap_model::stacks::{
     Dump, Facts, Frame, FrameId, Function, FunctionId, Kind, Library, LibraryId, Measure, NodeId,
     StackProfile, StackTable, TextId, Unit, Values, View,
@@ -313,11 +313,7 @@ fn with_facts(dump: &super::header::Dump, rows: Rows, header: &Header) -> Dump {
             start_ns: series.and_then(|series| series.start_ms).map(ns),
             sampling_interval_bytes: dump.interval,
             orig_sampling_interval_bytes: dump.orig_interval,
-            kind: match dump.kind.as_str() {
-                "at-maximum" => DumpKind::AtMaximum,
-                "allocations-only" => DumpKind::AllocationsOnly,
-                _ => DumpKind::Cumulative,
-            },
+            kind: dump.kind,
             flags: DumpFlags {
                 from_startup: has("from_startup"),
                 rejected_concurrent: has("rejected_concurrent"),

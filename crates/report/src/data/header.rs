@@ -1,6 +1,7 @@
 //! Header of the data block: metadata, and positions of the values. `viewer/README.md`
 //! describes every field.
 
+use heaptap_model::profile::DumpKind;
 use serde::{Deserialize, Serialize};
 
 use super::reconcile::Reconciled;
@@ -173,8 +174,8 @@ pub struct Dump {
     pub interval: u64,
     /// Requested interval if different, otherwise 0.
     pub orig_interval: u64,
-    /// `cumulative`, `at-maximum`, `allocations-only`.
-    pub kind: String,
+    /// Meaning of the values.
+    pub kind: DumpKind,
     /// Flags set by the daemon.
     pub flags: Vec<String>,
     /// Whether a part is missing.

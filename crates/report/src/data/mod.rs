@@ -35,7 +35,7 @@ pub use order::Order;
 use header::{Header, Section};
 use values::Rows;
 
-use heaptap_model::profile::{DumpFlags, DumpKind};
+use heaptap_model::profile::DumpFlags;
 use heaptap_model::stacks::{Dump, Facts, StackProfile};
 
 /// Magic number at the start of the data.
@@ -183,7 +183,7 @@ fn entry(dump: &Dump, series: usize) -> header::Dump {
         wall_ms: facts.wall_time_ns.map(milliseconds),
         interval: facts.sampling_interval_bytes,
         orig_interval: facts.orig_sampling_interval_bytes,
-        kind: kind_name(facts.kind).to_owned(),
+        kind: facts.kind,
         flags: flag_names(facts.flags),
         unfinished: facts.unfinished,
         callsites: 0,
@@ -207,15 +207,6 @@ fn total(column: &[i64]) -> i64 {
 fn milliseconds(ns: u64) -> f64 {
     // Microseconds are exact in a double for centuries.
     (ns / 1000) as f64 / 1000.0
-}
-
-/// Returns the name in the manifest.
-fn kind_name(kind: DumpKind) -> &'static str {
-    match kind {
-        DumpKind::Cumulative => "cumulative",
-        DumpKind::AtMaximum => "at-maximum",
-        DumpKind::AllocationsOnly => "allocations-only",
-    }
 }
 
 fn flag_names(flags: DumpFlags) -> Vec<String> {

@@ -6,6 +6,7 @@ use super::super::data::header::{Dump, Header, Measure};
 use super::super::data::timeline::Timeline;
 use super::super::html::{Foreign, Html};
 use super::callsites::size;
+use heaptap_model::profile::DumpKind;
 use heaptap_model::units::{ByteSize, counted, thousands};
 
 /// Maximum number of listed libraries.
@@ -28,10 +29,10 @@ pub(super) fn write(html: &mut Html, header: &Header) {
     let rows = header.dumps.iter().enumerate().map(|(place, dump)| {
         let mut notes: Vec<String> = Vec::new();
         let zero = zeros.iter().find(|(dumps, _)| dumps.contains(&place));
-        match dump.kind.as_str() {
-            "at-maximum" => notes.push("at the maximum".to_owned()),
-            "allocations-only" => notes.push("allocations only".to_owned()),
-            _ => {}
+        match dump.kind {
+            DumpKind::AtMaximum => notes.push("at the maximum".to_owned()),
+            DumpKind::AllocationsOnly => notes.push("allocations only".to_owned()),
+            DumpKind::Cumulative => {}
         }
         let flags = dump.flags.iter().filter(|flag| *flag != "from_startup");
         notes.extend(flags.map(|flag| flag.replace('_', " ")));

@@ -8,6 +8,7 @@ use super::super::data::header::{Dump, Header};
 use super::super::data::timeline::{Process, Rows, Timeline};
 use super::super::html::{Foreign, Html};
 use super::callsites::size;
+use heaptap_model::profile::DumpKind;
 use heaptap_model::units::HumanDuration;
 
 /// Maximum distance of a reading from its label; rows are read every ten seconds.
@@ -184,7 +185,7 @@ impl Recording<'_> {
             let apart = |dump: &&Dump| dump.time_ms.map_or(f64::MAX, |at| (at - ms).abs());
             let nearest = dumps.min_by(|a, b| apart(a).total_cmp(&apart(b)));
             let space = nearest
-                .filter(|dump| apart(dump) <= NEAR_MS && dump.kind == "cumulative")
+                .filter(|dump| apart(dump) <= NEAR_MS && dump.kind == DumpKind::Cumulative)
                 .and_then(|dump| {
                     let is_space = |m: &&super::super::data::header::Measure| {
                         m.view.as_deref() == Some("space")

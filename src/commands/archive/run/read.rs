@@ -15,7 +15,6 @@ use crate::heaps::input::{self, DumpScope, LookOptions, NativeFile, OpenedInput}
 use crate::heaps::java::{
     JavaError, JavaFile, JavaHeap, JavaOptions, OpenedJava, ProgressReporter,
 };
-use crate::profile::DumpKind;
 use crate::results::findings::Finding;
 use crate::results::manifest::JAVA_HEAP;
 use crate::stacks::{self, View};
@@ -111,12 +110,7 @@ fn add_native(recording: &mut Recording, file: &NativeFile) {
             columns.map(|(bytes, count)| (sum(bytes), sum(count)))
         };
         recording.dumps.push(Dump {
-            kind: match facts.kind {
-                DumpKind::Cumulative => "cumulative",
-                DumpKind::AtMaximum => "at-maximum",
-                DumpKind::AllocationsOnly => "allocations-only",
-            }
-            .to_owned(),
+            kind: facts.kind.name().to_owned(),
             interval_bytes: facts.sampling_interval_bytes,
             is_last: last.get(&(facts.pid, facts.heap.as_str())) == Some(&at),
             alloc: total(alloc),
@@ -152,18 +146,16 @@ fn add_java(
     progress: &ProgressReporter,
 ) -> Result<(), ArchiveError> {
     let mut file = JavaFile::open(&source.folder, java, JavaOptions::default(), progress)?;
-    let mut last: BTreeMap<u64, usize> = BTreeMap::new();
+    let last = file.choose_all(None)?;
     for at in 0..file.dumps().len() {
         // One heap is in memory at a time.
         let heap = file.read(at)?;
         classes.extend(heap.class());
         read.findings.extend(heap.findings.iter().cloned());
-        let dump = dump_of(&heap, &mut read.recording.names);
-        last.insert(dump.pid, read.recording.dumps.len());
-        read.recording.dumps.push(dump);
-    }
-    for at in last.into_values() {
-        read.recording.dumps[at].is_last = true;
+        read.recording.dumps.push(Dump {
+            is_last: last.contains(&at),
+            ..dump_of(&heap, &mut read.recording.names)
+        });
     }
     Ok(())
 }

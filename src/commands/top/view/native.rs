@@ -6,6 +6,7 @@ use crate::console::table::Table;
 use crate::console::{Console, Style};
 use crate::flags::pattern::NO_MATCH;
 use crate::heaps::input::facts::Figures;
+use crate::profile::DumpKind;
 use crate::stacks::{TRACKED_HEAP, View};
 use crate::units::{ByteSize, thousands};
 use crate::untrusted::{self, shell::quoted_path};
@@ -60,7 +61,7 @@ fn totals(console: &Console, report: &TopReport, heap: &HeapReport) -> String {
         false => "",
     };
     let word = match heap.view.as_str() {
-        "space" if heap.dump.kind == "at-maximum" => "at the maximum".to_owned(),
+        "space" if heap.dump.kind == DumpKind::AtMaximum => "at the maximum".to_owned(),
         "space" => "unreleased".to_owned(),
         "alloc_space" => "allocated".to_owned(),
         "objects" => format!("{sampled}allocations unreleased"),
@@ -70,13 +71,15 @@ fn totals(console: &Console, report: &TopReport, heap: &HeapReport) -> String {
     let mut text = format!("{} {word}", console.styled(Style::Strong, main));
     if heap.view == "space"
         && let Some(allocated) = figure(View::AllocSpace)
-        && heap.dump.kind != "at-maximum"
+        && heap.dump.kind != DumpKind::AtMaximum
     {
         let held = (total, heap.total_limits.as_ref());
         text += &format!(" of {} allocated", beside(allocated, None, held));
     }
     match (figure(View::Objects), figure(View::AllocObjects)) {
-        (Some(held), Some(all)) if heap.unit == "bytes" && heap.dump.kind != "at-maximum" => {
+        (Some(held), Some(all))
+            if heap.unit == "bytes" && heap.dump.kind != DumpKind::AtMaximum =>
+        {
             text += &format!(
                 " · {} of {} {sampled}allocations unreleased",
                 thousands(held),
