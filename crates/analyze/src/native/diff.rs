@@ -438,11 +438,7 @@ impl<'a> Sides<'a> {
         if turnover.is_exact() || turnover.hits() < MIN_HITS_TO_TEST {
             return None;
         }
-        let seen = match turnover.net() < 0 {
-            true => turnover.reversed(),
-            false => turnover,
-        };
-        Some((2.0 * seen.sign_test()).min(1.0))
+        Some(turnover.chance())
     }
 }
 

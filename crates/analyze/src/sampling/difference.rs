@@ -5,6 +5,9 @@ use super::estimate::{Estimate, Interval, Sampled};
 use super::poisson::Z95;
 use super::special;
 
+/// Standard deviations beyond which a chance is as good as none.
+const MAX_Z: f64 = 16.0;
+
 /// Counters of a callsite in one dump as recorded: cumulative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
@@ -213,6 +216,22 @@ impl Turnover {
         )
     }
 
+    /// Returns the probability, 0 to 1, that sampling alone produces a change like this one, in either
+    /// direction. Blocks recorded at their true size do not err, so that a sign test, which counts
+    /// their hits, hides a change among them. With such blocks, the limits decide: those that just
+    /// leave out zero.
+    pub fn chance(&self) -> f64 {
+        let seen = match self.net < 0 {
+            true => self.reversed(),
+            false => *self,
+        };
+        if self.estimate().hits >= self.hits() {
+            return (2.0 * seen.sign_test()).min(1.0);
+        }
+        let z = special::bisect(0.0, MAX_Z, |z| seen.limits(z).0 > 0.0);
+        2.0 * special::normal_tail(z)
+    }
+
     /// Like [`Self::sign_test`], for numbers of sampled allocations: a few big blocks have many
     /// bytes but are few events.
     pub fn sign_test_of_samples(&self) -> f64 {
@@ -298,6 +317,32 @@ mod tests {
         assert!((test(8, 2) - 56.0 / 1024.0).abs() < 1e-12);
         assert_eq!(test(0, 5), 1.0);
         assert!(test(1_000_000, 990_000) < 1e-6);
+    }
+
+    #[test]
+    fn blocks_of_their_true_size_do_not_hide_a_change_among_them() {
+        // Five bitmaps; four of them are replaced by three.
+        let before = Counters {
+            space: 5 * 150_001,
+            objects: 5,
+            alloc_space: 5 * 150_001,
+            alloc_objects: 5,
+            small: None,
+        };
+        let after = Counters {
+            space: 4 * 150_001,
+            objects: 4,
+            alloc_space: 8 * 150_001,
+            alloc_objects: 8,
+            small: None,
+        };
+        let turnover = Turnover::paired(&before, &after, interval());
+        assert!(turnover.limits(Z95).1 < 0.0);
+        assert!(turnover.reversed().sign_test() > 0.01);
+        assert!(turnover.chance() < 1e-4, "{}", turnover.chance());
+        // A small one among them can be chance.
+        let same = Turnover::paired(&before, &before, interval());
+        assert!((same.chance() - 1.0).abs() < 1e-9, "{}", same.chance());
     }
 
     #[test]
