@@ -10,11 +10,12 @@ pub(crate) const NO_MATCH: &str =
 /// Parses a pattern. Case counts only if the pattern has a capital letter.
 ///
 /// # Errors
-/// Returns an error if the text is not a regular expression.
-pub(crate) fn pattern(typed: &str) -> Result<Regex, regex::Error> {
+/// Returns an error if the text is not a regular expression. It has the expression for the text itself.
+pub(crate) fn pattern(typed: &str) -> Result<Regex, String> {
     RegexBuilder::new(typed)
         .case_insensitive(!has_capital(typed))
         .build()
+        .map_err(|error| format!("{error}; the text itself is `{}`", regex::escape(typed)))
 }
 
 /// Returns true if a literal letter is a capital. Letters of escapes (`\S`, `\p{Lu}`) and names of

@@ -57,8 +57,8 @@ pub(crate) const CONSEQUENCES: [&str; 8] = [
 
 const FETCH_AGAIN: &str =
     "fetch or copy the file again; if it was truncated on the device, the rest is lost";
-const LARGER_BUFFER: &str = "record again with a longer interval (-i), fewer dumps, or with \
-    `heaptap record`, which sizes and drains the buffers";
+const LARGER_BUFFER: &str = "record again with a longer interval (-i) or fewer dumps; \
+    `heaptap record` sizes and drains the buffers by itself";
 
 /// Kind of the finding that a file is damaged.
 pub(crate) const INPUT_DAMAGED: &str = "input-damaged";

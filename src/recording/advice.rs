@@ -44,11 +44,12 @@ pub(super) fn of_unwritten(
     // A journal that cannot be read now is kept, too.
     let has = |known: &[SessionState]| known.iter().any(|known| known.header.id == *id);
     let is_kept = store.list().map_or(true, |(known, _)| has(&known));
-    if is_kept && !advises_collect(&failure) {
+    if !is_kept {
+        failure.hints.extend(trace_is_here(output, id));
+    } else if !advises_collect(&failure) {
         let hint = format!("what was recorded is not lost; run `heaptap stop {id} -o DIR`");
         failure.hints.push(hint);
     }
-    failure.hints.extend(trace_is_here(output, id));
     failure
 }
 

@@ -195,8 +195,8 @@ pub fn findings_for_dump(dump: &HeapDump) -> Vec<Finding> {
             },
             match dump.open {
                 true => {
-                    "if the trace is still being written, read it again later; end a recording \
-                     with a single Ctrl-C and wait for the final dump"
+                    "if the trace is still being written, read it again later; after Ctrl-C, wait \
+                     for the final dump"
                 }
                 false => "record again with a larger buffer or a longer interval",
             },

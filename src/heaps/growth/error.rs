@@ -102,7 +102,8 @@ impl Classified for NativeLeaksError {
             }
             NativeLeaksError::Incomplete { .. } => {
                 ErrorFacts::new(ErrorClass::Inconclusive, "incomplete-series")
-                    .with_help("run `heaptap top INPUT@N` to see what dump N lacks")
+                    .with_help("record again with two dumps or more: `record -c 10s`, or `heaptap snapshot` \
+                                after each iteration; `heaptap top` on a dump shows what it lacks")
             }
             NativeLeaksError::NoInterval { .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "no-interval").with_help(
