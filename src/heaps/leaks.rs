@@ -17,6 +17,7 @@ use crate::analyze::leaks::{self, Certainty, Leaks};
 use crate::analyze::waste;
 use crate::error::ErrorClass;
 use crate::heap_graph::Reachable;
+use crate::heaps::NOT_IN_ORDER;
 use crate::heaps::java::facts::HeapFacts;
 use crate::heaps::java::{
     JavaError, JavaFile, JavaHeap, JavaOptions, OpenedJava, ProgressReporter,
@@ -225,10 +226,14 @@ impl Earlier {
         heap: &JavaHeap,
         request: &LeaksRequest,
         progress: &ProgressReporter,
-        notes: Vec<String>,
+        mut notes: Vec<String>,
     ) -> LeaksReport {
         self.heaps.push(HeapFacts::of(heap));
         self.class.extend(heap.class());
+        let times: Option<Vec<_>> = self.heaps.iter().map(|heap| heap.time).collect();
+        if times.is_some_and(|times| !times.is_sorted()) {
+            notes.push(NOT_IN_ORDER.to_owned());
+        }
         let graph = &heap.graph;
         let mut document = LeaksDocument {
             heaps: self.heaps,

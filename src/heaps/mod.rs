@@ -8,3 +8,6 @@ pub mod leaks;
 pub mod moments;
 pub mod selector;
 pub mod trace_findings;
+
+/// Note about several inputs that are out of order.
+const NOT_IN_ORDER: &str = "the inputs are not in the order of their times; pass the oldest first";

@@ -44,6 +44,20 @@ const TOTALS: &str = "SELECT heap_name, NULL AS absent, sum(size) AS size \
                       FROM heap_profile_allocation GROUP BY 1";
 
 #[test]
+fn a_database_is_not_named_like_a_file_of_rows() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let file = folder.path().join("sums.CSV");
+    let refused = query(&trace(), &[TOTALS, "-o", file.to_str().expect("UTF-8")], "");
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    assert!(
+        stderr(&refused).contains("--csv > FILE"),
+        "{}",
+        stderr(&refused)
+    );
+    assert!(!file.exists());
+}
+
+#[test]
 fn rows_come_as_tables_json_lines_and_csv() {
     let table = query(&trace(), &[TOTALS], "");
     assert_eq!(table.status.code(), Some(0), "{}", stderr(&table));

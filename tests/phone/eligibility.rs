@@ -502,6 +502,18 @@ async fn check_exits_with_4_where_any_is_not_eligible() {
     }
     let daemon = boot("android=14,build=userdebug").await;
     assert_eq!(heaptap(&daemon, &["check", "-n", "surfaceflinger"]).0, 0);
+    // It could start later, but who mistypes a name would wait for ever.
+    for (command, typed, meant) in [
+        ("check", "surfaceflingr", "did you mean surfaceflinger?"),
+        ("dump", "surfaceflingr", "did you mean surfaceflinger?"),
+        ("check", "2050", "did you mean `-p 2050`?"),
+    ] {
+        let (_, stdout, stderr) = heaptap(&daemon, &[command, "-n", typed]);
+        assert!(
+            (stdout.clone() + &stderr).contains(meant),
+            "{stdout}{stderr}"
+        );
+    }
     assert_eq!(
         heaptap(
             &daemon,

@@ -90,6 +90,15 @@ pub fn open_hprofs(path: &Path) -> Result<Vec<HprofInput>, ImportError> {
     Ok(found)
 }
 
+/// Returns the error of an input that has several HPROFs, which belong to no recording.
+pub fn several(name: &str, found: &[HprofInput]) -> ImportError {
+    let members = found.iter().map(|dump| dump.name.clone());
+    ImportError::SeveralHprofs {
+        name: name.to_owned(),
+        members: members.take(archive::NAMED).collect(),
+    }
+}
+
 /// Returns the HPROFs of a recording directory, sorted by name: `*.hprof`, packed or not.
 ///
 /// # Errors
@@ -179,18 +188,12 @@ fn open_either(
 }
 
 fn the_only(mut found: Vec<HprofInput>, name: &str) -> Result<HprofInput, ImportError> {
-    match (found.pop(), found.is_empty()) {
-        (Some(only), true) => Ok(only),
-        (Some(last), false) => Err(ImportError::SeveralHprofs {
-            name: name.to_owned(),
-            members: found
-                .into_iter()
-                .chain([last])
-                .map(|dump| dump.name)
-                .take(archive::NAMED)
-                .collect(),
-        }),
-        (None, _) => Err(ImportError::NoHprofInside {
+    if found.len() > 1 {
+        return Err(several(name, &found));
+    }
+    match found.pop() {
+        Some(only) => Ok(only),
+        None => Err(ImportError::NoHprofInside {
             name: name.to_owned(),
             members: Vec::new(),
         }),

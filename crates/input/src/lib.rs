@@ -58,7 +58,7 @@ pub use detect::{Kind, REPORT_MARK, detect};
 pub use heaps::{HeapSource, open_heaps, open_heaps_stream};
 pub use hprof::{
     HprofInput, JavaSource, hprofs_in_folder, open_hprof, open_hprof_stream, open_hprofs,
-    open_java, open_java_stream,
+    open_java, open_java_stream, several,
 };
 pub use pprof::{Pprof, PprofDamage, PprofInput, read_pprof};
 pub use shared::share;
@@ -69,7 +69,7 @@ use heaptap_model::error::{Classified, ErrorClass, ErrorFacts};
 use heaptap_model::folder::{OWN_PREFIX, RAW_TRACE, SYMBOLIZED_TRACE, session_of};
 use heaptap_model::near::nearest;
 use heaptap_model::units::ByteSize;
-use heaptap_model::untrusted::sanitize;
+use heaptap_model::untrusted::{sanitize, shell::quoted_path};
 use perfetto_heap::Source;
 use spool::{Budget, Spool};
 use std::fs::File;
@@ -141,6 +141,8 @@ pub enum ImportError {
         name: String,
         /// Names of other members, at most a few.
         members: Vec<String>,
+        /// A recording in the directory, as in the results of a scenario.
+        recording: Option<PathBuf>,
     },
     /// The directory of a session that has not been fetched.
     #[error("{name} does not contain a trace yet: its session {session} has not been fetched")]
@@ -294,16 +296,24 @@ impl Classified for ImportError {
                 )
             }
             ImportError::SeveralHprofs { .. } => {
-                ErrorFacts::new(ErrorClass::BadInput, "several-hprofs")
-                    .with_help("unpack the HPROF that you need and pass its file")
+                ErrorFacts::new(ErrorClass::BadInput, "several-hprofs").with_help(
+                    "pass the file of the HPROF that you need; unpack it from an archive first",
+                )
             }
-            ImportError::NoTraceInside { members, .. } => {
-                let help = match members.iter().any(|name| name.ends_with(".pb.gz")) {
-                    true => detect::Kind::Pprof.help(),
-                    false => {
-                        "pass the trace file itself: raw-trace from a recording directory, or \
-                         *.pftrace"
+            ImportError::NoTraceInside {
+                members, recording, ..
+            } => {
+                let help = match recording {
+                    Some(recording) => format!(
+                        "pass one of the recordings in it, such as {}",
+                        quoted_path(recording)
+                    ),
+                    None if members.iter().any(|name| name.ends_with(".pb.gz")) => {
+                        detect::Kind::Pprof.help().to_owned()
                     }
+                    None => "pass the trace file itself: raw-trace from a recording directory, or \
+                             *.pftrace"
+                        .to_owned(),
                 };
                 ErrorFacts::new(ErrorClass::BadInput, "no-trace-inside").with_help(help)
             }
@@ -385,8 +395,25 @@ fn trace_in_folder(path: &Path, name: &str) -> Result<PathBuf, ImportError> {
         not_fetched(path, name).unwrap_or_else(|| ImportError::NoTraceInside {
             name: name.to_owned(),
             members: names_in_folder(path),
+            recording: recording_in(path),
         })
     })
+}
+
+/// Returns the first recording in a directory of recordings, as `run` writes them: of one device, or
+/// of each.
+fn recording_in(path: &Path) -> Option<PathBuf> {
+    let folders = |path: &Path| {
+        let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+        let folders = entries.map(|entry| entry.path()).take(MOST_FOLDERS);
+        let mut folders: Vec<PathBuf> = folders.filter(|path| path.is_dir()).collect();
+        folders.sort();
+        folders
+    };
+    let is_recording = |path: &PathBuf| IN_FOLDER.iter().any(|file| path.join(file).is_file());
+    let own = folders(path);
+    let found = own.iter().find(|path| is_recording(path)).cloned();
+    found.or_else(|| own.iter().flat_map(|path| folders(path)).find(is_recording))
 }
 
 /// Returns the error for the directory of a session that has not been fetched, and has at most
@@ -416,6 +443,8 @@ fn names_in_folder(path: &Path) -> Vec<String> {
     members
 }
 
+/// Maximum number of entries of a directory among which recordings are searched.
+const MOST_FOLDERS: usize = 200;
 /// Maximum number of names in a directory that are compared with a missing path.
 const MOST_NAMES: usize = 10_000;
 /// Maximum nesting of compression and archives. A bundle in gzip in a ZIP is deep enough.

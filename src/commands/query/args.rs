@@ -11,9 +11,11 @@ use crate::heap_graph::Follow;
 use crate::query::Limits;
 use crate::units::ByteSize;
 use clap::ValueHint;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
+
 /// Flags of `query`.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -38,7 +40,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["json", "json_lines"])]
     pub csv: bool,
     /// Database to write: a new SQLite file (.sqlite, .db) with all tables
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = database_file())]
     pub output: Option<PathBuf>,
     /// Overwrite existing files
     #[arg(long, hide_short_help = true, requires = "output")]
@@ -64,6 +66,19 @@ pub struct Args {
     /// Selected heaps.
     #[command(flatten)]
     pub heap: HeapArgs,
+}
+
+/// Parses the name of a database, and refuses one that looks like a file of rows.
+fn database_file() -> impl TypedValueParser<Value = PathBuf> {
+    const OF_ROWS: [&str; 6] = ["csv", "tsv", "json", "jsonl", "txt", "html"];
+    OsStringValueParser::new().try_map(|given| {
+        let path = PathBuf::from(given);
+        let ending = path.extension().unwrap_or_default().to_ascii_lowercase();
+        match OF_ROWS.iter().any(|of_rows| *of_rows == ending) {
+            true => Err("it would be an SQLite database; for rows, use `--csv > FILE`"),
+            false => Ok(path),
+        }
+    })
 }
 
 impl Args {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::{Inputs, NativeLeaksError, NativeLeaksRequest, Opened};
 use crate::analyze::native::growth::series::{continue_counters, continues};
 use crate::analyze::sampling::Interval;
+use crate::heaps::NOT_IN_ORDER;
 use crate::profile::DumpKind;
 use crate::stacks::{Dump, Facts, View};
 use crate::units::{HumanDuration, counted};
@@ -333,12 +334,11 @@ fn labelled_only(series: &mut Series<'_>, heaps: &BTreeMap<&str, Vec<&Opened<'_>
 
 /// Returns a note about the meaning of an iteration in a recording without labels.
 fn between(dumps: &[&Opened<'_>]) -> Option<String> {
-    let of_one_file = dumps.windows(2).all(|two| two[0].file == two[1].file);
-    let times = dumps.iter().filter_map(|opened| opened.dump.facts.time_ns);
-    let (first, last) = (times.clone().min()?, times.max()?);
+    let times = times(dumps)?;
+    let (first, last) = (times.iter().min()?, times.iter().max()?);
     let rounds = u32::try_from(dumps.len()).ok()?.checked_sub(1)?;
     let has_labels = dumps.iter().any(|opened| opened.dump.facts.label.is_some());
-    if !of_one_file || has_labels || dumps.len() < ENOUGH_LABELS || last == first {
+    if !are_of_one_process(dumps) || has_labels || dumps.len() < ENOUGH_LABELS || last == first {
         return None;
     }
     let round = Duration::from_nanos(last - first) / rounds;
@@ -351,12 +351,8 @@ fn between(dumps: &[&Opened<'_>]) -> Option<String> {
 /// Returns whether the last dump, which the end of the recording caused, is complete and follows the
 /// dump before it in less than half the usual time. It is not the end of an iteration then.
 fn is_final_too_close(dumps: &[&Opened<'_>]) -> bool {
-    let is_of_one_file = dumps.windows(2).all(|two| two[0].file == two[1].file);
-    if dumps.len() <= ENOUGH_LABELS || !is_of_one_file || complete(dumps) < dumps.len() {
-        return false;
-    }
-    let times: Option<Vec<u64>> = dumps.iter().map(|dump| dump.dump.facts.time_ns).collect();
-    let Some(times) = times else {
+    let is_series = dumps.len() > ENOUGH_LABELS && are_of_one_process(dumps);
+    let Some(times) = times(dumps).filter(|_| is_series && complete(dumps) == dumps.len()) else {
         return false;
     };
     let mut steps: Vec<u64> = times
@@ -370,21 +366,44 @@ fn is_final_too_close(dumps: &[&Opened<'_>]) -> bool {
 
 /// Returns a note if several files are not in the order of their times.
 fn disorder(dumps: &[&Opened<'_>]) -> Option<String> {
-    let times: Vec<u64> = dumps
-        .iter()
-        .filter_map(|dump| dump.dump.facts.time_ns)
-        .collect();
-    let falls = times.windows(2).any(|two| two[1] < two[0]);
-    falls
-        .then(|| "the inputs are not in the order of their times; pass the oldest first".to_owned())
+    let falls = !times(dumps)?.is_sorted();
+    falls.then(|| NOT_IN_ORDER.to_owned())
 }
 
+/// Sorts the dumps of one process by time. Those of several are in the order of the user, and so are
+/// files without times.
 fn in_order<'a, 'b>(mut dumps: Vec<&'a Opened<'b>>) -> Vec<&'a Opened<'b>> {
-    // Several files are in the order of the user.
-    if dumps.windows(2).all(|two| two[0].file == two[1].file) {
-        dumps.sort_by_key(|opened| (opened.dump.facts.time_ns, opened.dump.facts.number));
+    let facts = |opened: &&'a Opened<'b>| &opened.dump.facts;
+    if are_of_one_file(&dumps) {
+        dumps.sort_by_key(|opened| (facts(opened).time_ns, facts(opened).number));
+    } else if are_of_one_process(&dumps) && times(&dumps).is_some() {
+        dumps.sort_by_key(|opened| (facts(opened).wall_time_ns, facts(opened).number));
     }
     dumps
+}
+
+fn are_of_one_file(dumps: &[&Opened<'_>]) -> bool {
+    dumps.windows(2).all(|two| two[0].file == two[1].file)
+}
+
+/// Returns whether dumps are of one file, or of files of one known process, such as its pprofs.
+fn are_of_one_process(dumps: &[&Opened<'_>]) -> bool {
+    let pid = |opened: &Opened<'_>| opened.dump.facts.pid;
+    are_of_one_file(dumps)
+        || dumps
+            .windows(2)
+            .all(|two| pid(two[0]) != 0 && pid(two[0]) == pid(two[1]))
+}
+
+/// Returns the times of dumps in ns on one clock: the trace's for one file, the wall clock for several.
+/// `None` if one is unknown.
+fn times(dumps: &[&Opened<'_>]) -> Option<Vec<u64>> {
+    let is_one = are_of_one_file(dumps);
+    let time = |opened: &&Opened<'_>| match is_one {
+        true => opened.dump.facts.time_ns,
+        false => opened.dump.facts.wall_time_ns,
+    };
+    dumps.iter().map(time).collect()
 }
 
 /// Returns the number of dumps before the first with missing data.

@@ -158,6 +158,10 @@ impl JavaFile {
                 file.hprofs.push(import::open_hprof(&hprof)?);
             }
         }
+        let is_recording = recorded.is_some() || file.outer.is_some();
+        if path.is_dir() && !is_recording && file.hprofs.len() > 1 {
+            return Err(import::several(&path.display().to_string(), &file.hprofs).into());
+        }
         if let Some(recorded) = &recorded {
             recorded::compare_hprofs(recorded, &mut file.hprofs);
             let labels = recorded.labels.iter();

@@ -191,7 +191,7 @@ impl Assessment {
         let findings = self.findings(scope);
         let reason: Option<&Finding> = findings.iter().map(|(_, f)| *f).find(|f| {
             let no_java = scope == Scope::Java && f.id == FindingId::NativeNoJava;
-            f.severity == Severity::Blocks || no_java
+            f.severity == Severity::Blocks || no_java || f.id == FindingId::NotRunning
         });
         EligibilityError::NotEligible {
             targets: self.names(),

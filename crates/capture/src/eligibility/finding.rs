@@ -227,19 +227,27 @@ impl Finding {
         .fix("start it before or during the recording, or use `record --launch`")
     }
 
+    /// Asks for what a name probably means: a process ID, or a similar name.
+    pub(super) fn or_meant(self, name: &str, similar: &[&str]) -> Finding {
+        if name.bytes().all(|byte| byte.is_ascii_digit()) {
+            self.asking(&[&format!("`-p {name}`")])
+        } else if similar.is_empty() {
+            self
+        } else {
+            self.asking(similar)
+        }
+    }
+
     pub(super) fn no_process(name: &str, similar: &[&str]) -> Finding {
-        let f = Finding::new(
+        Finding::new(
             FindingId::NotRunning,
             Severity::Blocks,
             Scope::Both,
             no_running_process(name),
         )
-        .why("no running program and no installed app has that name");
-        if similar.is_empty() {
-            f.fix("start it first, or list the apps with `heaptap apps`")
-        } else {
-            f.asking(similar)
-        }
+        .why("no running program and no installed app has that name")
+        .fix("start it first, or list the apps with `heaptap apps`")
+        .or_meant(name, similar)
     }
 
     pub(super) fn no_user(user: u32, users: &[u32]) -> Finding {

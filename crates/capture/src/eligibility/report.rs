@@ -13,7 +13,7 @@ use super::matching::{Snapshot, TargetSpec, belongs_to, matching, owner_appid, p
 use super::names;
 use super::packages::Package;
 use super::processes::{Process, ProcessKind};
-use heaptap_model::near::distance;
+use heaptap_model::near::{distance, is_slip};
 use heaptap_model::untrusted::sanitize_bytes;
 
 pub(super) fn report(
@@ -163,10 +163,14 @@ fn absent(
     };
     let blocked = blocked(&decide_device(facts), Scope::Native);
     report.native = if blocked { Answer::No } else { answer };
+    let running = s.processes.iter();
+    let running = running.filter(|p| p.kind != ProcessKind::KernelThread);
+    let mut similar = similar_names(name, running.map(|p| p.name.as_str()));
     if answer != Answer::No {
-        report
-            .findings
-            .push(Finding::not_running(&report.target, severity));
+        // It can start later, so that a name such as that of a subprocess is none of another.
+        similar.retain(|running| is_slip(name, running));
+        let finding = Finding::not_running(&report.target, severity);
+        report.findings.push(finding.or_meant(name, &similar));
     } else if names::is_pattern(name) {
         report.findings.push(Finding::no_match(&report.target));
     } else if could_be_app && list.is_some() {
@@ -176,9 +180,6 @@ fn absent(
             .findings
             .push(Finding::not_installed(&report.target, user, &similar));
     } else {
-        let running = s.processes.iter();
-        let running = running.filter(|p| p.kind != ProcessKind::KernelThread);
-        let similar = similar_names(name, running.map(|p| p.name.as_str()));
         report
             .findings
             .push(Finding::no_process(&report.target, &similar));

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::super::{FileFacts, Inputs, NativeLeaksRequest, Opened, TOLERANCE_BYTES};
 use super::{Series, series_of};
 use crate::analyze::native::filter::Filter;
+use crate::heaps::NOT_IN_ORDER;
 use crate::heaps::input::LookOptions;
 use crate::stacks::{Dump, Facts, Measure, NodeId, StackTable, Values, View};
 
@@ -164,15 +165,30 @@ fn the_dump_at_the_end_is_no_iteration_of_its_own_if_it_follows_at_once() {
 }
 
 #[test]
-fn files_in_another_order_than_that_of_their_times_are_noted() {
-    let note = |times: [u64; 3]| {
-        let rows: Vec<Row> = (0..3).map(|at| (at, "app", 10, times[at])).collect();
-        let all = compared(false, &rows);
-        all[0]
-            .notes
-            .iter()
-            .any(|note| note.contains("oldest first"))
+fn pprofs_of_one_process_are_sorted_and_others_are_noted_if_out_of_order() {
+    let order = |pids: [u64; 3], times: [u64; 3]| {
+        let rows: Vec<Row> = (0..3).map(|at| (at, "app", pids[at], times[at])).collect();
+        let mut inputs = inputs(false, &rows);
+        for opened in &mut inputs.dumps {
+            let facts = &mut opened.dump.to_mut().facts;
+            facts.wall_time_ns = facts.time_ns.take();
+        }
+        let all = series_in(&inputs);
+        let dumps = all[0].heaps[0].dumps.iter();
+        let times: Vec<_> = dumps.filter_map(|it| it.dump.facts.wall_time_ns).collect();
+        (times, all[0].notes.iter().any(|note| note == NOT_IN_ORDER))
     };
-    assert!(note([1, 3, 2]));
-    assert!(!note([1, 2, 3]));
+    // A shell puts heap_dump.10 before heap_dump.2.
+    assert_eq!(
+        order([10; 3], [100, 300, 200]),
+        (vec![100, 200, 300], false)
+    );
+    assert_eq!(
+        order([10, 11, 10], [100, 300, 200]),
+        (vec![100, 300, 200], true)
+    );
+    assert_eq!(
+        order([10, 11, 12], [100, 200, 300]),
+        (vec![100, 200, 300], false)
+    );
 }
