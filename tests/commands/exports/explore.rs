@@ -330,11 +330,16 @@ fn sql_answers_what_query_answers() {
 #[test]
 fn another_dump_of_the_process_can_be_shown() {
     let folder = tempfile::tempdir().expect("a folder");
+    let dumps = folder.path().join("dumps.zip");
+    let mut zip = zip::ZipWriter::new(std::fs::File::create(&dumps).expect("a file"));
     for name in ["android-a.hprof.gz", "android-b.hprof.gz"] {
-        let from = fixture(&format!("hprof/{name}"));
-        std::fs::copy(from, folder.path().join(name)).expect("it is copied");
+        let dump = std::fs::read(fixture(&format!("hprof/{name}"))).expect("a dump");
+        zip.start_file(name, zip::write::SimpleFileOptions::default())
+            .and_then(|()| Ok(zip.write_all(&dump)?))
+            .expect("it is added");
     }
-    let explorer = Explorer::start(folder.path(), &[]);
+    zip.finish().expect("it is whole");
+    let explorer = Explorer::start(&dumps, &[]);
     let objects = |number: u64| loop {
         let meta = explorer.ask("meta");
         if meta["heap"]["number"] == number && meta["step"] == "" {
@@ -343,7 +348,7 @@ fn another_dump_of_the_process_can_be_shown() {
         }
         std::thread::sleep(Duration::from_millis(20));
     };
-    let input = folder.path().to_string_lossy();
+    let input = dumps.to_string_lossy();
     let of = |number: u64| {
         let told = explorer.of(&["top", &format!("{input}@{number}"), "--json"]);
         told["reachable"]["count"].clone()

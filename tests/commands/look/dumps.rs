@@ -107,3 +107,33 @@ fn dumps_are_named_and_what_is_not_there_is_told_with_what_is() {
         Some(0)
     );
 }
+
+#[test]
+fn a_directory_that_is_no_recording_names_what_to_pass() {
+    let folder = tempfile::tempdir().expect("a directory");
+    for dump in ["downloads/app.hprof", "downloads/monday.hprof"] {
+        let path = folder.path().join(dump);
+        std::fs::create_dir_all(path.parent().expect("it has one")).expect("a directory");
+        std::fs::copy(fixture("hprof/android-a.hprof.gz"), path).expect("it is copied");
+    }
+    let run = folder.path().join("night/phone/run-1");
+    std::fs::create_dir_all(&run).expect("a directory");
+    std::fs::write(run.join("raw-trace"), "x").expect("a file");
+    for (input, kind, says) in [
+        ("downloads", "several-hprofs", "monday.hprof"),
+        ("night", "no-trace-inside", "run-1"),
+    ] {
+        let input = folder.path().join(input);
+        let input = input.to_str().expect("UTF-8");
+        for command in ["top", "leaks", "report"] {
+            let refused = heaptap(&[command, input, "--json"]);
+            assert_eq!(refused.status.code(), Some(8), "{refused:?}");
+            let told: Value = serde_json::from_slice(&refused.stdout).expect("JSON");
+            assert_eq!(told["error"]["kind"], kind, "{command}: {told}");
+            assert!(
+                told["error"].to_string().contains(says),
+                "{command}: {told}"
+            );
+        }
+    }
+}
