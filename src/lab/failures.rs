@@ -18,6 +18,13 @@ const INFRASTRUCTURE: [&str; 11] = [
     "session-rejected",
     "trace-gone",
 ];
+/// Kinds of errors that the next run would meet, too, until the user mends their cause.
+const NEED_USER: [&str; 4] = [
+    "device-full",
+    "host-write",
+    "journal-unwritable",
+    "provoke-busy",
+];
 
 /// Returns whether the cause of an error is neither the app nor the scenario, so that another run
 /// can succeed.
@@ -29,9 +36,15 @@ pub(super) fn is_outside(class: ErrorClass, kind: &str) -> bool {
     let outside = [
         ErrorClass::NoDevice,
         ErrorClass::NotFetched,
+        ErrorClass::HostWrite,
         ErrorClass::Interrupted,
     ];
     outside.contains(&class) || INFRASTRUCTURE.contains(&kind)
+}
+
+/// Returns whether an error stays until the user mends its cause.
+pub(super) fn needs_user(error: &RunError) -> bool {
+    NEED_USER.contains(&error.kind.as_str())
 }
 
 /// Returns a failure as the error of a run.
@@ -59,4 +72,25 @@ pub(super) fn in_step_of(error: Option<RunError>, failure: &Failure) -> RunError
 /// Returns the failure of what the user interrupted.
 pub(super) fn interrupted() -> Failure {
     Failure::new(ErrorClass::Interrupted, "interrupted", "interrupted")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_neither_the_app_nor_the_scenario_causes_is_outside() {
+        for (class, kind, outside, user) in [
+            (ErrorClass::Device, "device-rebooted", true, false),
+            (ErrorClass::Device, "device-full", true, true),
+            (ErrorClass::HostWrite, "host-write", true, true),
+            (ErrorClass::HostWrite, "journal-unwritable", true, true),
+            (ErrorClass::Device, "app-died", false, false),
+            (ErrorClass::Device, "command-failed", false, false),
+        ] {
+            let error = error_of(&Failure::new(class, kind, ""));
+            assert_eq!(is_infrastructure(&error), outside, "{kind}");
+            assert_eq!(needs_user(&error), user, "{kind}");
+        }
+    }
 }

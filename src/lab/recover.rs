@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::events::{LabEvent, LabEvents};
-use super::failures::{error_of, interrupted, is_infrastructure};
+use super::failures::{error_of, interrupted, is_infrastructure, needs_user};
 use super::request::Tools;
 use super::{files, state};
 use crate::device::Device;
@@ -52,11 +52,14 @@ impl<'a> Lasting<'a> {
     ) -> Result<T, Failure> {
         let mut left = RETRIES;
         loop {
+            let can_succeed = |failure: &Failure| {
+                let error = error_of(failure);
+                failure.class != ErrorClass::Interrupted
+                    && is_infrastructure(&error)
+                    && !needs_user(&error)
+            };
             match request().await {
-                Err(failure)
-                    if left > 0
-                        && failure.class != ErrorClass::Interrupted
-                        && is_infrastructure(&error_of(&failure)) => {}
+                Err(failure) if left > 0 && can_succeed(&failure) => {}
                 ended => return ended,
             }
             left -= 1;

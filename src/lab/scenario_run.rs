@@ -11,7 +11,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::events::{LabEvent, LabEvents};
-use super::failures::{error_of, in_step_of};
+use super::failures::{error_of, in_step_of, needs_user};
 use super::judging::Judging;
 use super::once::{self, Bench};
 use super::recover::{self, Lasting};
@@ -27,8 +27,6 @@ use crate::recording::options::RecordOptions;
 
 /// Runs that were void and are repeated, at most.
 const VOID_RUNS: usize = 3;
-/// Kinds of errors that the next run would meet, too.
-const NEED_USER: [&str; 2] = ["device-full", "provoke-busy"];
 
 /// A scenario that is over.
 #[derive(Debug)]
@@ -329,10 +327,8 @@ fn next(judging: &Judging<'_>, progress: &Progress) -> Option<usize> {
     // What made those before `--resume` void can be mended.
     let own = runs.get(progress.earlier..).unwrap_or_default();
     let voids = own.iter().filter(is_spoiled).count();
-    let needs_user = own.last().filter(is_spoiled).is_some_and(|run| {
-        let kind = run.error.as_ref().map(|error| error.kind.as_str());
-        kind.is_some_and(|kind| NEED_USER.contains(&kind))
-    });
+    let last = own.last().filter(is_spoiled);
+    let needs_user = last.is_some_and(|run| run.error.as_ref().is_some_and(needs_user));
     let is_over = done >= scenario.repeats.max || voids > VOID_RUNS || needs_user;
     // A figure that is missing stays so.
     let is_open = |judged: &Result<Judgement, String>| {

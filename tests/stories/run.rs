@@ -678,6 +678,36 @@ fn a_device_that_vanishes_makes_a_run_void() {
     assert_restored(&lab);
 }
 
+/// The limit of the size of files is of Linux.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_of_the_host_ends_the_runs_and_they_go_on_when_it_has_space() {
+    let lab = Lab::new(FAST);
+    Scenario {
+        repeats: 2,
+        steps: &["start", "shell: [sleep, 4]"],
+        ..Scenario::default()
+    }
+    .write(&lab);
+    let mut running = begin(&lab, &[]);
+    running.until_line("sleep", |e| e["event"] == "step" && e["step"] == "steps[1]");
+    // The results have space, the trace of 9 kB has not.
+    crate::fault_table::faults::limit_files(running.id(), 6_000);
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(11), "{ended}");
+    let result: Value = text(&lab, "result.json").parse().expect("JSON");
+    assert_eq!(runs(&result), ["1 void host-write"], "{result:#}");
+    // The recording is fetched then.
+    let result = run(&lab, 0, &["--resume"]);
+    assert_eq!(
+        runs(&result),
+        ["1 void host-write", "2 done", "3 done"],
+        "{result:#}"
+    );
+    assert!(lab.work().join("out/run-1/manifest.json").is_file());
+    assert_restored(&lab);
+}
+
 #[test]
 fn a_recording_with_missing_data_makes_a_run_void() {
     for (fault, kind) in [
