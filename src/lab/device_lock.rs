@@ -24,7 +24,7 @@ use crate::error::{ErrorClass, Failure};
 use crate::parallel::lock;
 use crate::provoke;
 use crate::results::output::file_name;
-use crate::session::Store;
+use crate::session::{self, Store};
 use crate::untrusted::sanitize;
 
 /// Directory of the locks, next to the journals of recordings.
@@ -175,7 +175,7 @@ impl Drop for DeviceLock {
 /// Returns the name of a device for all hosts. Emulators share their own serial number: adb's serial
 /// at their server tells them apart.
 fn key(serial: &str, own_serial: &str, server: &str) -> String {
-    let identity = provoke::identity(serial, own_serial, server);
+    let identity = session::identity(serial, own_serial, server);
     if identity == own_serial {
         return identity;
     }

@@ -17,7 +17,7 @@ use crate::recording::advice::device_away;
 use crate::recording::companion::is_part_of;
 use crate::recording::events::EventHandler;
 use crate::recording::sessions::{self, SessionSelector};
-use crate::session::{SessionState, Store};
+use crate::session::{self, SessionState, Store};
 
 /// Time for a device to return, at most.
 const RETURN: Duration = Duration::from_secs(180);
@@ -144,21 +144,28 @@ pub(super) async fn collect(device: &Device, store: &Store, folder: &Path) -> Re
 }
 
 /// Ends and fetches the recordings that killed runs with other directories left on the device: they
-/// would refuse another one of the app. The caller has the device's lock, so none of them is alive.
+/// would refuse another one of the app. Those of living processes are left alone.
 pub(super) async fn fetch_abandoned(tools: &Tools<'_>, own: &Path) {
     let Tools { device, store, .. } = *tools;
     let own = std::path::absolute(own).unwrap_or_else(|_| own.to_owned());
-    let Ok((all, _)) = store.list() else {
+    let Ok((mut all, _)) = store.list() else {
         return;
     };
+    all.retain(|session| {
+        let header = &session.header;
+        !header.output.starts_with(&own) && !store.is_locked(&header.id)
+    });
+    // The next request to a device that is away reports that.
+    if session::retain_of(device, &mut all).await.is_err() {
+        return;
+    }
     for session in all {
         let output = &session.header.output;
         // A recording that a user detached has another directory.
         let above = output.ancestors().take(MAX_DEPTH);
         let above = above.filter(|folder| files::is_run(folder));
-        let Some(night) = (above.filter_map(Path::parent))
-            .find(|night| night.join(files::PROGRESS).is_file())
-            .filter(|_| session.header.serial == device.serial() && !output.starts_with(&own))
+        let Some(night) =
+            (above.filter_map(Path::parent)).find(|night| night.join(files::PROGRESS).is_file())
         else {
             continue;
         };

@@ -477,13 +477,12 @@ async fn recorded_already(
 ) -> Result<Option<SessionError>, Failure> {
     let wanted = &assessment.resolved;
     let matched = || assessment.targets.iter().flat_map(|t| &t.processes);
-    let (session_states, _) = store.list()?;
+    let (mut session_states, _) = store.list()?;
+    // Android 10 supports one recording at a time, of any kind: `make_way` handles that.
+    session_states.retain(|state| state.pulled.is_none() && state.header.removable);
+    session::retain_of(device, &mut session_states).await?;
     for session_state in &session_states {
         let other = &session_state.header;
-        // Android 10 supports one recording at a time, of any kind: `make_way` handles that.
-        if other.serial != device.serial() || session_state.pulled.is_some() || !other.removable {
-            continue;
-        }
         // Java heap dumps do not conflict with other recordings.
         if Plan::read(&other.plan).is_ok_and(|plan| plan.java.is_some()) {
             continue;

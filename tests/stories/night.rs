@@ -172,6 +172,33 @@ fn devices_of_several_adb_servers_run_side_by_side() {
 }
 
 #[test]
+fn emulators_of_two_adb_servers_leave_each_other_alone() {
+    let lab = Lab::new("speed=8,serial=emulator-5554");
+    let spec = heaptap::phone::PhoneSpec::parse("speed=8,serial=emulator-5554,seed=7");
+    let other = heaptap::phone::VirtualPhone::start(spec.expect("a valid spec"));
+    let other = other.expect("a virtual phone");
+    write(&lab, "one");
+    let path = lab.work().join("long.yaml");
+    let text = fs::read_to_string(lab.work().join("one.yaml")).expect("a scenario");
+    let text = text.replace("- snapshot", "- shell: [sleep, 4000]\n- snapshot");
+    fs::write(path, text).expect("a scenario");
+    let long = ["run", "long.yaml", "-o", "long", "--json-lines"];
+    let mut running = lab.start_on(&other, "state", &long);
+    running.until_line("sleep", |e| e["what"] == "shell sleep 4000");
+    let ended = lab.expect(0, &["run", "one.yaml", "-o", "out", "--json"]);
+    assert!(!ended.stderr.contains("killed run"), "{ended}");
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(130), "{ended}");
+    let result = fs::read_to_string(lab.work().join("long/result.json")).expect("a result");
+    let result: Value = result.parse().expect("JSON");
+    assert_eq!(
+        result["runs"][0]["error"]["kind"], "interrupted",
+        "{result:#}"
+    );
+}
+
+#[test]
 fn a_missing_device_ends_the_command_before_anything_runs() {
     let lab = Lab::new("devices=2,speed=8");
     write(&lab, "one");

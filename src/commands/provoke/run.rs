@@ -12,6 +12,7 @@ use crate::provoke::{
 };
 use crate::recording::companion::TimelineFile;
 use crate::results::whole_file::unless_link;
+use crate::session;
 use crate::timeline::{self, Entry, HeaptapAction, Observation};
 
 /// Returns the timeline entry of a step.
@@ -186,7 +187,7 @@ async fn find(server: &Server, saved: &Saved) -> Result<Device, Failure> {
 async fn is_of(device: &Device, saved: &Saved) -> Result<bool, ProvokeError> {
     let own = provoke::hardware_serial(device).await?;
     let server = device.server().address();
-    Ok(provoke::identity(device.serial(), &own, &server) == saved.phone())
+    Ok(session::identity(device.serial(), &own, &server) == saved.phone())
 }
 
 #[cfg(test)]

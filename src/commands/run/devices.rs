@@ -6,6 +6,7 @@ use crate::device::{Device, DeviceState, ListedDevice, Selector, Server};
 use crate::error::Failure;
 use crate::flags::context::Context;
 use crate::provoke;
+use crate::session;
 
 /// A selected device.
 pub struct Chosen {
@@ -106,7 +107,7 @@ async fn physical_ids(chosen: &[Chosen]) -> Vec<Option<(String, String)>> {
             let server = device.server().address();
             Some((
                 at,
-                provoke::identity(device.serial(), &serial, &server),
+                session::identity(device.serial(), &serial, &server),
                 boot,
             ))
         });

@@ -73,11 +73,9 @@ pub(crate) async fn make_way(
     controls: &mut Controls,
     on_event: &EventHandler,
 ) -> Result<(), Failure> {
-    let (session_states, _) = store.list()?;
-    let earlier: Vec<SessionState> = session_states
-        .into_iter()
-        .filter(|c| c.header.serial == device.serial() && c.header.remote_path == path)
-        .collect();
+    let (mut earlier, _) = store.list()?;
+    earlier.retain(|c| c.header.remote_path == path);
+    session::retain_of(device, &mut earlier).await?;
     let writer = session::writer_of(device, path).await?;
     let ours = |c: &&SessionState| c.process.is_some() && c.process == writer;
     let running = earlier

@@ -47,7 +47,7 @@ pub use event::{Death, Effect, Event, Launch, PutBack, Report, Step};
 pub use hold::{HeldSettings, HoldOptions, hold, restore};
 pub use phone_state::{boot, foreground, hardware_serial};
 pub use run::run;
-pub use saved::{Journals, Lock, Saved, Setting, identity, put_back};
+pub use saved::{Journals, Lock, Saved, Setting, put_back};
 pub use settle::Settle;
 pub use trend::{FEWEST, Held, LEFT_OUT, Trend, Verdict};
 pub use unrestored::UnrestoredSetting;

@@ -14,9 +14,9 @@ use super::event::PutBack;
 use super::phone_state::{QUICK, hardware_serial, refused, run_quick};
 use super::read;
 use super::unrestored::UnrestoredSetting;
-use crate::session::Store;
 use crate::session::unfinished::replace;
-use heaptap_adb::{Address, Command, Device};
+use crate::session::{Store, identity};
+use heaptap_adb::{Command, Device};
 use heaptap_model::folder::{self, sync};
 use heaptap_model::{units, untrusted};
 use sha2::{Digest as _, Sha256};
@@ -153,24 +153,6 @@ impl Saved {
 pub(super) fn identity_of(device: &Device, hardware_serial: &str) -> String {
     let server = device.server().address();
     identity(device.serial(), hardware_serial, &server)
-}
-
-/// Returns the ID of a device independent of cable and address: its own serial number. Emulators
-/// of one image share theirs, so adb's serial at its server is used; likewise if a device does not
-/// report one.
-pub fn identity(serial: &str, hardware_serial: &str, server: &str) -> String {
-    let tells = !matches!(hardware_serial, "" | "unknown" | "0123456789ABCDEF");
-    let is_emulator = serial.starts_with("emulator-") || hardware_serial.starts_with("EMULATOR");
-    if tells && !is_emulator {
-        return hardware_serial.to_owned();
-    }
-    // Most hosts have only this server.
-    let is_usual =
-        Address::parse(server, "the adb server").is_ok_and(|at| at.is_same(&Address::local()));
-    match is_usual || server.is_empty() {
-        true => serial.to_owned(),
-        false => format!("{serial}@{server}"),
-    }
 }
 
 /// Directory of these journals.
@@ -686,33 +668,6 @@ mod tests {
         let error = put_back(&script.phone(), &journals, &noted()).await;
         assert_eq!(script.complaints(), Vec::<String>::new());
         assert_eq!(error.unwrap_err().kind(), "other-device");
-    }
-
-    #[test]
-    fn a_phone_is_the_same_by_any_cable_and_an_emulator_is_not_another() {
-        let [here, there] = ["127.0.0.1:5037", "10.0.0.2:5037"];
-        assert_eq!(
-            identity("R5", "R5", here),
-            identity("10.0.0.7:5555", "R5", there)
-        );
-        let shared = "EMULATOR34X1X5X0";
-        for (serial, server, id) in [
-            ("emulator-5554", here, "emulator-5554"),
-            ("emulator-5554", "localhost:5037", "emulator-5554"),
-            // Journals of earlier versions do not have an address.
-            ("emulator-5554", "", "emulator-5554"),
-            ("emulator-5556", here, "emulator-5556"),
-            ("emulator-5554", there, "emulator-5554@10.0.0.2:5037"),
-            (
-                "emulator-5554",
-                "localhost:5038",
-                "emulator-5554@localhost:5038",
-            ),
-            ("10.0.0.7:5555", here, "10.0.0.7:5555"),
-        ] {
-            assert_eq!(identity(serial, shared, server), id);
-        }
-        assert_eq!(identity("10.0.0.7:5555", "", here), "10.0.0.7:5555");
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod follow;
 mod growing_trace;
 mod heap_files;
 mod id;
+mod identity;
 mod journal;
 mod labels;
 mod probe;
@@ -50,12 +51,13 @@ pub use folder::{Owner, Unclaimed, claim, owner_of, release, take_over};
 pub use follow::FollowEnd;
 pub use heap_files::{HeapFile, HeapFileKind, HeapFiles, file_path, log_path};
 pub use id::{ParseSessionIdError, SessionId};
+pub use identity::{identity, is_phone_of, retain_of};
 pub use journal::{
     BootId, Contents, HEAP_FILES_VERSION, JOURNAL_VERSION, Label, ProcessKey, SessionHeader,
     SessionState,
 };
 pub use labels::LabelWatch;
-pub use probe::{Moment, is_phone_of, moment};
+pub use probe::{Moment, moment};
 pub use pull::{RawTrace, part_prefix, remove_parts};
 pub use remote::{RemoteTrace, fixed_path, remote_traces, writer_of};
 pub use selinux::{SelinuxChange, relax_selinux, restore_selinux};

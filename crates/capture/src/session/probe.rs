@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::error::SessionError;
 use super::heap_files::SCRIPT_NAME;
-use super::journal::{BootId, ProcessKey, SessionHeader};
+use super::journal::{BootId, ProcessKey};
 use heaptap_adb::{Command, Device, DeviceError};
 
 /// Time allowed for a command that only reads `/proc`.
@@ -68,50 +68,6 @@ pub async fn moment(device: &Device) -> Result<Moment, SessionError> {
         })
     })();
     parsed.ok_or_else(|| unexpected_output(device, "the boot ID, uptime and user", &text))
-}
-
-/// Facts that distinguish devices.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Identity {
-    boot_id: String,
-    /// `ro.serialno`; empty if the device does not report it.
-    hardware_serial: String,
-}
-
-const IDENTITY: &str = "cat /proc/sys/kernel/random/boot_id; getprop ro.serialno";
-
-/// Returns whether the session of `header` runs or ran on `device`: it has the same boot
-/// or the same serial number. The serial that adb uses might be an address that another device
-/// has by now.
-///
-/// # Errors
-/// Returns an error if the device cannot be reached.
-pub async fn is_phone_of(device: &Device, header: &SessionHeader) -> Result<bool, SessionError> {
-    let question = Command::script(IDENTITY).called("checking the device identity");
-    let output = device.run(&question, QUICK).await?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let mut lines = text.lines().map(str::trim);
-    let found = Identity {
-        boot_id: lines.next().unwrap_or("").to_owned(),
-        hardware_serial: lines.next().unwrap_or("").to_owned(),
-    };
-    Ok(found.is_of(device.serial(), header))
-}
-
-impl Identity {
-    fn is_of(&self, serial: &str, header: &SessionHeader) -> bool {
-        if self.boot_id == header.boot_id.0 {
-            return true;
-        }
-        match &header.hardware_serial {
-            // All emulators of a version have the same one.
-            Some(then) if !self.hardware_serial.is_empty() => {
-                *then == self.hardware_serial
-                    && (serial == header.serial || !then.starts_with("EMULATOR"))
-            }
-            _ => serial == header.serial || self.hardware_serial == header.serial,
-        }
-    }
 }
 
 pub(super) const PROCESS: &str = "cat /proc/$1/stat 2>/dev/null && cat /proc/$1/cmdline 2>/dev/null || \
@@ -315,29 +271,6 @@ mod tests {
         assert_eq!(parse_start_ticks(stat), Some(98765));
         assert_eq!(parse_start_ticks("4711 (perfetto) S 1 2"), None);
         assert_eq!(parse_start_ticks(""), None);
-    }
-
-    #[test]
-    fn a_phone_is_known_by_its_boot_or_its_own_serial_number() {
-        let mut header = crate::session::journal::tests::header();
-        let found = |boot_id: &str, hardware_serial: &str| Identity {
-            boot_id: boot_id.to_owned(),
-            hardware_serial: hardware_serial.to_owned(),
-        };
-        let serial = header.serial.clone();
-        let boot_id = header.boot_id.0.clone();
-        assert!(found(&boot_id, "").is_of("10.0.0.7:5555", &header));
-        assert!(found("other", "").is_of(&serial, &header));
-        assert!(found("other", &serial).is_of("10.0.0.7:5555", &header));
-        assert!(!found("other", "R5").is_of("R5", &header));
-        header.hardware_serial = Some("R4".to_owned());
-        assert!(found("other", "R4").is_of("R4", &header));
-        assert!(
-            !found("other", "R5").is_of(&serial, &header),
-            "same address"
-        );
-        header.hardware_serial = Some("EMULATOR35".to_owned());
-        assert!(!found("other", "EMULATOR35").is_of("emulator-9", &header));
     }
 
     #[test]
