@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::events::{LabEvent, LabEvents};
 use super::failures::{error_of, interrupted, is_infrastructure, needs_user};
 use super::request::Tools;
 use super::{files, state};
-use crate::device::Device;
+use crate::device::{Command, Device};
 use crate::error::{ErrorClass, Failure};
 use crate::provoke::Cancel;
 use crate::recording::advice::device_away;
@@ -21,6 +22,10 @@ use crate::session::{self, SessionState, Store};
 
 /// Time for a device to return, at most.
 const RETURN: Duration = Duration::from_secs(180);
+/// Time limit of a property.
+const ANSWER: Duration = Duration::from_secs(10);
+/// Pause between two questions whether Android has started.
+const PAUSE: Duration = Duration::from_millis(500);
 /// Repetitions of a request whose connection is lost.
 const RETRIES: usize = 3;
 
@@ -70,7 +75,7 @@ impl<'a> Lasting<'a> {
     /// Waits for a device that vanished or restarted.
     async fn wait(&self) -> Result<(), Failure> {
         let back = tokio::select! {
-            back = self.device.wait_ready(self.limit) => back,
+            back = self.back() => back,
             () = self.cancel.wait() => return Err(interrupted()),
         };
         back.map_err(|obstacle| {
@@ -81,6 +86,27 @@ impl<'a> Lasting<'a> {
                 "connect it, then run the same command with `-o DIR --resume`",
             )
         })
+    }
+
+    /// Waits until the device answers and its Android has started: adbd answers much earlier than
+    /// the services that a run needs. Returns the last obstacle.
+    async fn back(&self) -> Result<(), String> {
+        let until = Instant::now() + self.limit;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err("Android has not started".to_owned());
+            }
+            let ready = self.device.wait_ready(left).await;
+            ready.map_err(|obstacle| obstacle.to_string())?;
+            let booted = Command::program("getprop").arg("sys.boot_completed");
+            // A device that is gone again is waited for.
+            let answer = self.device.run(&booted, ANSWER).await;
+            if answer.is_ok_and(|answer| answer.stdout.trim_ascii() == b"1") {
+                return Ok(());
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
     }
 
     /// Waits for the device after a void run, and fetches what the run left on it.

@@ -678,6 +678,27 @@ fn a_device_that_vanishes_makes_a_run_void() {
     assert_restored(&lab);
 }
 
+#[test]
+fn a_run_after_a_restart_of_the_device_waits_for_android() {
+    let lab = Lab::new(FAST);
+    Scenario {
+        steps: &["start", "shell: [sleep, 40]"],
+        ..Scenario::default()
+    }
+    .write(&lab);
+    lab.phone.faults().add(Fault::parse("late-boot").unwrap());
+    let mut running = begin(&lab, &[]);
+    running.until_line("sleep", |e| e["event"] == "step" && e["step"] == "steps[1]");
+    lab.phone.reboot(0);
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    let result: Value = text(&lab, "result.json").parse().expect("JSON");
+    let states = result["runs"].as_array().expect("runs").iter();
+    let states: Vec<&Value> = states.map(|run| &run["state"]).collect();
+    assert_eq!(states, ["void", "done"], "{result:#}");
+    assert_restored(&lab);
+}
+
 /// The limit of the size of files is of Linux.
 #[cfg(target_os = "linux")]
 #[test]

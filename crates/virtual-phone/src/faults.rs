@@ -55,6 +55,9 @@ fault_kinds! {
     /// The device restarts at a transport: its boot ID is new, and it is away for VALUE ms on the
     /// host's clock (default 1000).
     Restart = "restart",
+    /// After a restart of the device, Android's services are missing for VALUE ms (phone's clock;
+    /// default 15000), although adbd answers.
+    LateBoot = "late-boot",
     /// The server restarts at a transport: it cuts all connections, accepts no others for VALUE ms
     /// on the host's clock (default 300), and has new transport IDs.
     ServerRestart = "server-restart",

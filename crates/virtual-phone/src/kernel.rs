@@ -1,13 +1,13 @@
 //! One phone: its state behind one lock, and the waiting of its commands. Owns starting, signalling
 //! and ending of processes; their behavior is in other modules.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::access::Cred;
-use super::clock::{BootNs, Clock};
+use super::clock::{BootNs, Clock, MILLI};
 use super::events::{Events, lock};
-use super::faults::Faults;
+use super::faults::{FaultKind, Faults};
 use super::history::Event;
 use super::init;
 use super::memory::{self, Ledger, Memory};
@@ -32,6 +32,8 @@ pub(crate) struct Kernel {
     requests: Mutex<Vec<String>>,
     commands: AtomicU32,
     off: AtomicBool,
+    /// Boot clock when Android's services are up.
+    up: AtomicU64,
 }
 
 impl Kernel {
@@ -54,6 +56,7 @@ impl Kernel {
             requests: Mutex::default(),
             commands: AtomicU32::new(0),
             off: AtomicBool::new(false),
+            up: AtomicU64::new(0),
             spec,
         })
     }
@@ -87,10 +90,18 @@ impl Kernel {
         self.events.notify();
     }
 
+    /// Returns whether Android's services are up.
+    pub(crate) fn is_up(&self) -> bool {
+        self.clock.boot() >= self.up.load(Ordering::SeqCst)
+    }
+
     /// Restarts: processes, sessions and the log are gone, files stay, the boot ID changes.
     pub(crate) fn reboot(&self) {
         let mut state = self.state();
         self.clock.reboot();
+        let late = self.faults.value(FaultKind::LateBoot, 15_000).unwrap_or(0);
+        self.up
+            .store(self.clock.boot() + late * MILLI, Ordering::SeqCst);
         self.memory.clear();
         super::population::reboot(
             &mut state,

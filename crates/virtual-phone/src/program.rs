@@ -13,6 +13,11 @@ use super::process::{Pid, SIGPIPE, Stop};
 /// Stack size of a thread that runs commands: nested shells need a deep stack.
 pub(crate) const STACK: usize = 16 << 20;
 
+/// Programs that ask a service of Android.
+const SERVICES: [&str; 9] = [
+    "am", "cmd", "dumpsys", "input", "monkey", "pm", "settings", "svc", "wm",
+];
+
 /// A program to run: its process, arguments and open files.
 pub(crate) struct Cmd {
     pub(crate) kernel: Arc<Kernel>,
@@ -100,6 +105,9 @@ pub(crate) fn run(cmd: &mut Cmd) -> Result<u8, Stop> {
             127,
         );
     };
+    if SERVICES.contains(&name) && !cmd.kernel.is_up() {
+        return complain(cmd, &format!("cmd: Can't find service: {name}\n"), 20);
+    }
     match program(cmd) {
         Ok(status) | Err(Halt::Exit(status)) => Ok(status),
         Err(Halt::Stop(stop)) => Err(stop),

@@ -8,7 +8,12 @@ use crate::process::user_name;
 
 pub(super) fn getprop(cmd: &mut Cmd) -> Done {
     let args = cmd.args();
-    let all = cmd.kernel.state().properties.clone();
+    let mut all = cmd.kernel.state().properties.clone();
+    if !cmd.kernel.is_up() {
+        for name in ["dev.bootcomplete", "sys.boot_completed"] {
+            all.remove(name);
+        }
+    }
     match args.first() {
         Some(name) => {
             let default = args.get(1).cloned().unwrap_or_default();
