@@ -5,7 +5,7 @@ use heaptap_lab::results::RunError;
 use crate::error::{ErrorClass, Failure};
 
 /// Kinds of errors of class `Device` whose cause is the device or its connection.
-const INFRASTRUCTURE: [&str; 11] = [
+const INFRASTRUCTURE: [&str; 12] = [
     "connection-lost",
     "device-silent",
     "device-garbled",
@@ -17,6 +17,8 @@ const INFRASTRUCTURE: [&str; 11] = [
     "provoke-busy",
     "session-rejected",
     "trace-gone",
+    // Of a device that dies or restarts; others answer so each time, until too many runs are void.
+    "unexpected-answer",
 ];
 /// Kinds of errors that the next run would meet, too, until the user mends their cause.
 const NEED_USER: [&str; 4] = [
@@ -82,6 +84,7 @@ mod tests {
     fn what_neither_the_app_nor_the_scenario_causes_is_outside() {
         for (class, kind, outside, user) in [
             (ErrorClass::Device, "device-rebooted", true, false),
+            (ErrorClass::Device, "unexpected-answer", true, false),
             (ErrorClass::Device, "device-full", true, true),
             (ErrorClass::HostWrite, "host-write", true, true),
             (ErrorClass::HostWrite, "journal-unwritable", true, true),
