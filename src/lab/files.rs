@@ -31,7 +31,7 @@ fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     whole_file::write_named(path, bytes).map_err(|error| unwritable(path, &error))
 }
 
-fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+pub(super) fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
     let message = format!("cannot write {}: {error}", path.display());
     let help = format!(
         "{}, then run the command again with `--resume`",

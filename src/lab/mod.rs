@@ -17,8 +17,10 @@
 //! | `state`, `taken` | what is done so far, for a later `--resume` |
 //! | `failures` | errors of runs, and whether the device is their cause |
 //! | `files`, `page` | writing the results, and the page of a run |
+//! | `baseline_file` | reading and updating the file of a baseline |
 //! | `phone` | facts of the device and the app |
 
+pub mod baseline_file;
 mod builds;
 mod conditions;
 mod device_lock;

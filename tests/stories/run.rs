@@ -336,6 +336,29 @@ fn earlier_nights_allow_a_verdict_after_one_run() {
 }
 
 #[test]
+fn a_baseline_keeps_what_another_job_adds_during_the_runs() {
+    let lab = Lab::new(FAST);
+    Scenario {
+        steps: &["start", "snapshot: up", "rotate: 20"],
+        budgets: &["{name: native, native: {}, at: up, limit: 1GiB}"],
+        ..Scenario::default()
+    }
+    .write(&lab);
+    let baseline = lab.work().join("s.baseline");
+    let (first, later) = NIGHTS.trim().rsplit_once('\n').expect("nights");
+    fs::write(&baseline, first).unwrap();
+    let mut running = begin(&lab, &["--update-baseline"]);
+    running.until_line("rotation", |e| {
+        e["event"] == "step" && e["what"] == "rotate:20"
+    });
+    fs::write(&baseline, format!("{first}\n{later}")).unwrap();
+    let ended = running.end();
+    let text = fs::read_to_string(&baseline).unwrap();
+    assert!(text.contains(later.trim()), "{text} {ended}");
+    assert_eq!(text.matches("\nnative default 2").count(), 5, "{text}");
+}
+
+#[test]
 fn what_is_over_its_budget_is_named() {
     let lab = Lab::new(&format!("build=userdebug,stripped=no,{FAST}"));
     Scenario {

@@ -18,7 +18,7 @@ use crate::flags::context::Context;
 use crate::lab::is_of_class;
 use crate::lab::many::Phone;
 use crate::lab::scenario_run::LabRequest;
-use crate::lab::{files, install};
+use crate::lab::{baseline_file, files, install};
 use crate::naming::names::NameOptions;
 use crate::provoke::{Action, catalog};
 use crate::recording::capture_kind::CaptureKind;
@@ -28,7 +28,7 @@ use crate::results::output::{default_name, file_name};
 use crate::session::SessionId;
 use crate::units;
 
-/// Maximum size of a scenario or baseline in bytes.
+/// Maximum size of a scenario in bytes.
 const MAX_BYTES: u64 = scenario::MAX_BYTES as u64;
 
 /// Reads a scenario, or those of its matrix.
@@ -273,7 +273,7 @@ pub fn request(
         Some(new) if shared.update && !new.exists() => Baseline::default(),
         named => {
             let path = baseline_path(&scenario, path, named);
-            read_baseline(&path, named.is_some())?
+            baseline_file::read(&path, named.is_some())?
         }
     };
     let base = path.parent().unwrap_or(Path::new("")).to_owned();
@@ -348,25 +348,6 @@ pub fn baseline_path(scenario: &Scenario, path: &Path, named: Option<&Path>) -> 
         }
         _ => own,
     }
-}
-
-/// Reads a baseline. Without a `named` one, a missing file is empty.
-///
-/// # Errors
-/// Returns an error if it cannot be read, or is not a baseline.
-pub fn read_baseline(path: &Path, named: bool) -> Result<Baseline, Failure> {
-    let unreadable = |why: String| {
-        let message = format!("cannot read {}: {why}", path.display());
-        Failure::new(ErrorClass::BadInput, "input-unreadable", message)
-            .with_help("`heaptap run SCENARIO --update-baseline` writes it")
-    };
-    if !path.exists() && !named {
-        return Ok(Baseline::default());
-    }
-    let bytes =
-        crate::bytes::Bytes::read(path, MAX_BYTES).map_err(|e| unreadable(e.to_string()))?;
-    let text = std::str::from_utf8(&bytes).map_err(|_| unreadable("it is not text".to_owned()))?;
-    Baseline::parse(text).map_err(|error| unreadable(error.to_string()))
 }
 
 fn record_options(

@@ -24,6 +24,7 @@ use crate::console::signals::watch_signals;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::flags::context::Context;
+use crate::lab::baseline_file;
 use crate::lab::files;
 use crate::lab::many::{self, Night};
 use crate::lab::recover;
@@ -108,15 +109,13 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         for request in &requests {
             let (scenario, file) = (&request.scenario, Path::new(&request.file));
             let path = prepare::baseline_path(scenario, file, args.baseline.as_deref());
-            let mut baseline = request.baseline.clone();
             // The figures of a scenario that failed are not those of a build.
             let is_own = |r: &&ScenarioResult| r.scenario == request.scenario.name && is_judged(r);
             let own: Vec<_> = results.iter().filter(is_own).collect();
             if own.is_empty() {
                 continue;
             }
-            baseline.update(&own);
-            files::write_text(&path, &baseline.text())?;
+            baseline_file::update(&Store::of_user()?, &path, &own)?;
             console.say(format_args!("wrote {}", path.display()));
         }
     }
