@@ -29,8 +29,8 @@ pub(super) async fn begin(
     put(bench, request, progress, build, bench.cancel)
         .await
         .map_err(not_begun)?;
-    let version = phone::app_version(bench.device, &bench.target.package).await;
-    let version = version.map_err(not_begun)?;
+    let app = phone::app(bench.device, &bench.target.package).await;
+    let version = app.map_err(not_begun)?.version;
     match build {
         Build::Old => progress.old_app_version = version,
         Build::New => progress.app_version = version,

@@ -57,25 +57,58 @@ fn is_of(class: &DeviceClass, facts: &DeviceFacts) -> bool {
         && holds(&class.ram, facts.memory_bytes)
 }
 
-/// Returns `versionName (versionCode)` of a package, if it is installed.
+/// An installed app; without values if it is not installed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct App {
+    /// `versionName (versionCode)`.
+    pub version: Option<String>,
+    /// Time of its installation as the device prints it. It tells builds of one version apart.
+    pub updated: Option<String>,
+}
+
+/// Returns the version of a package and the time of its installation.
 ///
 /// # Errors
 /// Returns an error if the device cannot be reached.
-pub(super) async fn app_version(device: &Device, package: &str) -> Result<Option<String>, Failure> {
-    let script = r#"dumpsys package "$1" | grep -E "versionName=|versionCode=""#;
+pub(super) async fn app(device: &Device, package: &str) -> Result<App, Failure> {
+    let script = r#"dumpsys package "$1" | grep -E "versionName=|versionCode=|lastUpdateTime=""#;
     let command = Command::script(script).called("reading the version of the app");
     let output = device.run(&command.arg(package), QUICK).await?;
-    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(app_in(&String::from_utf8_lossy(&output.stdout)))
+}
+
+fn app_in(text: &str) -> App {
     let value = |key: &str| {
         let mut words = text.split_whitespace();
         words
             .find_map(|word| word.strip_prefix(key))
             .map(str::to_owned)
     };
-    let told = match (value("versionName="), value("versionCode=")) {
-        (Some(name), Some(code)) => format!("{name} ({code})"),
-        (Some(one), None) | (None, Some(one)) => one,
-        (None, None) => return Ok(None),
+    let version = match (value("versionName="), value("versionCode=")) {
+        (Some(name), Some(code)) => Some(format!("{name} ({code})")),
+        (one, other) => one.or(other),
     };
-    Ok(Some(crate::untrusted::sanitize(&told).into_owned()))
+    // The date and the time.
+    let updated = (text.lines()).find_map(|line| line.trim().strip_prefix("lastUpdateTime="));
+    let clean = |text: &str| crate::untrusted::sanitize(text).into_owned();
+    App {
+        version: version.as_deref().map(clean),
+        updated: updated.map(clean),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_installation_has_a_version_and_a_time() {
+        let text = "    versionCode=43 minSdk=26 targetSdk=33\n    versionName=1.43\n    \
+                    lastUpdateTime=2026-11-20 01:02:03\n";
+        let app = app_in(text);
+        assert_eq!(app.version.as_deref(), Some("1.43 (43)"));
+        assert_eq!(app.updated.as_deref(), Some("2026-11-20 01:02:03"));
+        let none = app_in("");
+        assert_eq!((none.version, none.updated), (None, None));
+    }
 }

@@ -167,6 +167,11 @@ impl Runs<'_> {
     /// Performs the setup, and runs until the budgets are decided. Returns whether the user
     /// interrupted it.
     async fn perform(&self, progress: &mut Progress) -> Result<bool, Failure> {
+        if next(&self.judging, progress).is_none() {
+            // All runs are done already.
+            return Ok(false);
+        }
+        self.check_app(progress).await?;
         if let Some(error) = self.set_up(progress).await? {
             let interrupted = error.code == ErrorClass::Interrupted.exit_code();
             let number = progress.next_run();
@@ -185,6 +190,28 @@ impl Runs<'_> {
             }
         }
         Ok(false)
+    }
+
+    /// Begins again with the installation and the setup if the app on the device is not the one of
+    /// the runs any more: another job can have installed its own build of the same version.
+    async fn check_app(&self, progress: &mut Progress) -> Result<(), Failure> {
+        let Runs { bench, request, .. } = *self;
+        let package = &bench.target.package;
+        if !progress.is_set_up || progress.two_builds || progress.app_updated.is_none() {
+            return Ok(());
+        }
+        let app = || phone::app(bench.device, package);
+        if self.lasting.request(app).await?.updated == progress.app_updated {
+            return Ok(());
+        }
+        if request.scenario.install.is_none() {
+            let why = "the app was installed again or removed since its runs";
+            return Err(files::cannot_resume(&request.folder, why));
+        }
+        let text = format!("{package} was installed again or removed since; installing it");
+        (bench.tell)(LabEvent::Warning { text });
+        progress.is_set_up = false;
+        Ok(())
     }
 
     /// Installs the app and performs the setup, if that is not done. Of two builds, each run
@@ -216,13 +243,13 @@ impl Runs<'_> {
             progress.is_set_up = halt.is_none();
         }
         if !progress.two_builds {
-            let version = || phone::app_version(device, package);
-            let version = self.lasting.request(version).await?;
-            if !progress.runs.is_empty() && progress.app_version != version {
+            let app = self.lasting.request(|| phone::app(device, package)).await?;
+            if !progress.runs.is_empty() && progress.app_version != app.version {
                 let why = "the app has another version than in its runs";
                 return Err(files::cannot_resume(&request.folder, why));
             }
-            progress.app_version = version;
+            progress.app_version = app.version;
+            progress.app_updated = app.updated;
         }
         progress.write(&request.folder)?;
         Ok(halt)

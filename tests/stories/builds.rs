@@ -217,6 +217,53 @@ fn after_a_kill_the_builds_go_on_alternating() {
 }
 
 #[test]
+fn a_resumed_scenario_measures_the_build_of_its_first_runs() {
+    let lab = Lab::new(PHONE);
+    build(&lab, "new.apk", 43, 100);
+    build(&lab, "other.apk", 43, 110);
+    let of = |install: &str| {
+        format!(
+            "version: 1\nname: story\ntarget: {{name: {APP}}}\n{install}repeats: 2\nsteps: \
+             [start, rotate: 20]\n"
+        )
+    };
+    fs::write(lab.work().join("s.yaml"), of("install: {apk: new.apk}\n")).unwrap();
+    fs::write(lab.work().join("o.yaml"), of("install: {apk: other.apk}\n")).unwrap();
+    fs::write(lab.work().join("n.yaml"), of("")).unwrap();
+    let kill = |file: &str, output: &str| {
+        let mut running = lab.start(&["run", file, "-o", output, "--json-lines"]);
+        running.until_line("the second run", |e| e["event"] == "run" && e["run"] == 2);
+        running.signal("KILL");
+        running.end();
+    };
+    let resume = |file, output| ["run", file, "-o", output, "--json", "--resume"];
+    kill("s.yaml", "out");
+    // Another job installs another build of the same version.
+    kill("o.yaml", "other");
+    let ended = lab.expect(0, &resume("s.yaml", "out"));
+    assert!(ended.stderr.contains("was installed again"), "{ended}");
+    let done = result(&ended);
+    assert_eq!(
+        builds(&done)
+            .iter()
+            .filter(|it| it.contains("done"))
+            .count(),
+        2
+    );
+    // What is done needs no installation.
+    let ended = lab.expect(0, &resume("o.yaml", "other"));
+    assert!(ended.stderr.contains("was installed again"), "{ended}");
+    let ended = lab.expect(0, &resume("s.yaml", "out"));
+    assert!(!ended.stderr.contains("was installed again"), "{ended}");
+    // Without `install`, heaptap does not have the build of the first runs.
+    kill("n.yaml", "none");
+    fs::remove_dir_all(lab.work().join("out")).unwrap();
+    lab.expect(0, &["run", "s.yaml", "-o", "out"]);
+    let refused = lab.expect(8, &resume("n.yaml", "none")).json();
+    assert_eq!(refused["error"]["kind"], "cannot-resume", "{refused:#}");
+}
+
+#[test]
 fn a_device_that_keeps_no_data_of_a_newer_build_says_so() {
     // A release build of an app on a release build of Android.
     let lab = Lab::new("speed=8");

@@ -25,6 +25,8 @@ pub(crate) struct Package {
     pub(crate) profiling: Profiling,
     pub(crate) system: bool,
     pub(crate) version: u64,
+    /// Wall clock of its installation, in seconds since the epoch.
+    pub(crate) updated: u64,
     /// Size of its native allocations, in percent of their usual size.
     pub(crate) memory_percent: u64,
     /// State of its compiled code: `speed-profile`.
@@ -71,6 +73,7 @@ pub(crate) fn installed() -> Vec<Package> {
         profiling,
         system: false,
         version: 42,
+        updated: 1_230_768_000,
         memory_percent: 100,
         compiled: "speed-profile".to_owned(),
         installer,
