@@ -187,6 +187,18 @@ pub fn begun_in(folder: &Path) -> Result<Option<Begun>, Failure> {
     }
 }
 
+/// Returns the names of the devices whose runs a directory or those below it have. A device that
+/// stands in for another one does not count there. Damaged files are reported by their devices.
+pub fn devices_of(folder: &Path) -> Vec<String> {
+    let folders = std::iter::once(folder.to_owned()).chain(entries_of(folder));
+    let begun = folders.filter_map(|folder| begun_in(&folder).ok().flatten());
+    let own = begun.filter(|begun| begun.device.instead_of.is_none());
+    let mut names: Vec<String> = own.map(|begun| begun.device.serial).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
 /// Returns the directory with the runs of one of several results: one below `folder`, or `folder`
 /// itself if the device began there alone.
 pub fn folder_of(folder: &Path, result: &ScenarioResult) -> PathBuf {

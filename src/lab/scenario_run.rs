@@ -87,6 +87,7 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<Ended, Failu
 }
 
 /// Returns the result of the runs before an error, which is its last run; `None` if there are none.
+/// A device that is away is no error if all runs are done.
 pub fn so_far(request: &LabRequest, failure: &Failure) -> Option<ScenarioResult> {
     // The runs are of something else.
     if failure.kind == "cannot-resume" {
@@ -97,10 +98,13 @@ pub fn so_far(request: &LabRequest, failure: &Failure) -> Option<ScenarioResult>
         return None;
     }
     progress.two_builds = request.against.is_some();
-    let begun = progress.begun.as_ref().map(|begun| begun.run);
-    let number = begun.unwrap_or_else(|| progress.next_run());
-    let failed = taken::failed_run(number, error_of(failure));
-    progress.runs.push(failed);
+    let is_done = progress.begun.is_none() && next(&judging_of(request), &progress).is_none();
+    if !is_done || failure.class != ErrorClass::NoDevice {
+        let begun = progress.begun.as_ref().map(|begun| begun.run);
+        let number = begun.unwrap_or_else(|| progress.next_run());
+        let failed = taken::failed_run(number, error_of(failure));
+        progress.runs.push(failed);
+    }
     let result = result_of(request, progress, 0.0, false);
     // If it cannot be written, the results of all devices still have it.
     let _ = files::write(&request.folder, &result);

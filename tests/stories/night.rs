@@ -294,6 +294,48 @@ fn another_device_of_its_class_stands_in_for_one_that_stays_away() {
 }
 
 #[test]
+fn a_resumed_night_reports_a_device_that_is_gone() {
+    let lab = Lab::new("devices=2,speed=8");
+    write(&lab, "one");
+    let path = lab.work().join("one.yaml");
+    let text = fs::read_to_string(&path).expect("a scenario");
+    fs::write(&path, text.replacen("steps", "timeout: 10s\nsteps", 1)).expect("a scenario");
+    let night = ["run", "one.yaml", "--all-devices", "-o", "out"];
+    let mut running = lab.start(&[&night[..], &["--json-lines"]].concat());
+    running.until_line("the second run", |event| {
+        event["event"] == "run" && event["serial"] == "virtual-1" && event["run"] == 2
+    });
+    running.signal("KILL");
+    running.end();
+    lab.phone.unplug(0);
+    let resume = [&night[..], &["--resume", "--json"]].concat();
+    let ended = lab.run(&resume);
+    let results = ended.json()["results"].clone();
+    let results = results.as_array().expect("results");
+    assert_eq!(results.len(), 2, "{ended}");
+    // The other device stands in for it, as in a night that was not killed.
+    let stand_in = results
+        .iter()
+        .find(|it| !it["device"]["instead_of"].is_null());
+    let stand_in = stand_in.unwrap_or_else(|| panic!("{ended}"));
+    assert_eq!(stand_in["device"]["instead_of"], "virtual-1", "{ended}");
+    let away = fs::read_to_string(lab.work().join("out/one-virtual-1/result.json"));
+    let away: Value = away.expect("its result").parse().expect("JSON");
+    assert_eq!(away["exit_code"], 3, "{away:#}");
+    let runs = away["runs"].as_array().expect("runs");
+    assert_eq!(runs[0]["state"], "done", "{away:#}");
+    let last = runs.last().expect("a run");
+    assert_eq!(last["error"]["kind"], "device-away", "{away:#}");
+    // It goes on when it is back, and is not needed when everything is done.
+    lab.phone.plug_in(0);
+    let found = outcomes(&lab.expect(0, &resume));
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found["one virtual-1"].ends_with("done done"), "{found:?}");
+    lab.phone.unplug(0);
+    assert_eq!(outcomes(&lab.expect(0, &resume)), found);
+}
+
+#[test]
 fn a_device_that_stays_away_is_reported_if_it_is_the_only_one_of_its_class() {
     let lab = Lab::new("speed=8");
     write(&lab, "one");

@@ -94,6 +94,12 @@ impl Server {
         let same = devices.iter().filter(|d| d.serial == listed.serial).count();
         Device::new(self.clone(), listed, same <= 1)
     }
+
+    /// Creates a handle for a device that is not listed now, to wait for it. Sends no requests.
+    pub fn absent(&self, serial: &str) -> Device {
+        let listed = ListedDevice::absent(serial);
+        Device::new(self.clone(), &listed, true)
+    }
 }
 
 impl Device {

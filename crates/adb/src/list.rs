@@ -125,6 +125,13 @@ pub struct ListedDevice {
     pub transport_id: Option<u64>,
 }
 
+impl ListedDevice {
+    /// A device that is not in the list.
+    pub(super) fn absent(serial: &str) -> ListedDevice {
+        bare(serial, "absent")
+    }
+}
+
 impl fmt::Display for ListedDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({}", self.serial, self.state)?;

@@ -91,6 +91,27 @@ pub async fn choose(ctx: &Context, all: bool) -> Result<Vec<Chosen>, Failure> {
     Ok(chosen.map(|at| listed.chosen(at, servers.len())).collect())
 }
 
+/// Returns a device that is not at hand, by its name in the results; `None` if it is of another
+/// server.
+///
+/// # Errors
+/// Returns an error if no server answers.
+pub async fn absent(ctx: &Context, name: &str) -> Result<Option<Chosen>, Failure> {
+    let servers = ctx.servers().await?;
+    let (address, serial) = match servers.len() {
+        1 => (None, name),
+        _ => match name.split_once('/') {
+            Some((address, serial)) => (Some(address), serial),
+            None => return Ok(None),
+        },
+    };
+    let is_its = |server: &&Server| address.is_none_or(|own| server.address() == own);
+    Ok(servers.iter().find(is_its).map(|server| Chosen {
+        device: server.absent(serial),
+        name: name.to_owned(),
+    }))
+}
+
 /// Returns what tells devices apart, however they are connected; `None` for one that does not
 /// answer. Emulators on several hosts can share a serial number, but not the ID of the boot.
 async fn physical_ids(chosen: &[Chosen]) -> Vec<Option<(String, String)>> {

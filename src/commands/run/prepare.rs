@@ -161,7 +161,9 @@ pub async fn phones(
         check_class(class, requests)?;
     }
     let mut phones = Vec::new();
+    let mut present = Vec::new();
     for Chosen { device, name } in devices::choose(ctx, args.all_devices).await? {
+        present.push(name.clone());
         let mut own = Vec::new();
         for request in requests {
             let is_wanted = match &args.device_class {
@@ -191,6 +193,9 @@ pub async fn phones(
                 "`devices` in the scenario defines classes; `heaptap devices` lists devices",
             ),
         );
+    }
+    if args.resume && args.all_devices {
+        phones.extend(gone(ctx, folder, requests, &present).await?);
     }
     let is_one = phones.len() == 1 && requests.len() == 1;
     let begun = match args.resume {
@@ -223,6 +228,41 @@ pub async fn phones(
         }
     }
     Ok(phones)
+}
+
+/// Returns the devices that have begun in a directory and are not at hand: they are waited for, as
+/// during the runs, and are in the results if they stay away.
+async fn gone(
+    ctx: &Context,
+    folder: &Path,
+    requests: &[LabRequest],
+    present: &[String],
+) -> Result<Vec<Phone>, Failure> {
+    let mut gone = Vec::new();
+    let whole = files::begun_in(folder).ok().flatten();
+    for name in files::devices_of(folder) {
+        if present.contains(&name) {
+            continue;
+        }
+        let has_begun = |request: &&LabRequest| {
+            let part = files::part_name(&request.scenario.name, &name);
+            let is_whole = whole.as_ref().is_some_and(|begun| {
+                begun.device.serial == name && begun.scenario_sha256 == request.sha256
+            });
+            is_whole || folder.join(part).is_dir()
+        };
+        let requests: Vec<LabRequest> = requests.iter().filter(has_begun).cloned().collect();
+        if let Some(Chosen { device, name }) = devices::absent(ctx, &name).await?
+            && !requests.is_empty()
+        {
+            gone.push(Phone {
+                device,
+                name,
+                requests,
+            });
+        }
+    }
+    Ok(gone)
 }
 
 /// What all scenarios of a command share.
