@@ -7,8 +7,8 @@ use heaptap::results::manifest::{FILE_NAME, Manifest};
 use heaptap::results::{recorded, timeline};
 use heaptap::session::{Owner, SessionId, Store, owner_of};
 use heaptap_archive::Store as Archive;
-use heaptap_lab::baseline::{Baseline, device_id};
-use heaptap_lab::results::{github, gitlab, junit, markdown, night};
+use heaptap_lab::baseline::Baseline;
+use heaptap_lab::results::{device_id, github, gitlab, junit, markdown, night};
 use std::fs;
 use std::path::Path;
 

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use crate::excess::mean_parts;
-use crate::results::{BudgetResult, Excess, PastFigure, ScenarioResult, defang, values};
+use crate::results::{BudgetResult, Excess, PastFigure, ScenarioResult, defang, device_id, values};
 use crate::verdict::{Looks, Measured, Past, judge, judge_growth};
 
 /// First line of a file, up to the version.
@@ -288,15 +288,6 @@ impl Figure {
         let old = self.nights.len() - kept;
         self.nights.drain(..old);
     }
-}
-
-/// Returns a short name of a device, stable for its serial number: 6 hexadecimal digits.
-pub fn device_id(serial: &str) -> String {
-    // FNV-1a: any hash of few bits serves to tell the devices of a class apart.
-    let hash = serial.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
-        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-    });
-    format!("{:06x}", (hash >> 24) ^ (hash & 0xff_ffff))
 }
 
 fn is_device_id(text: &str) -> bool {

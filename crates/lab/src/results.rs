@@ -115,6 +115,15 @@ impl Device {
     }
 }
 
+/// Returns a short name of a device, stable for its serial number: 6 hexadecimal digits.
+pub fn device_id(serial: &str) -> String {
+    // FNV-1a: any hash of few bits serves to tell the devices of a class apart.
+    let hash = serial.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    });
+    format!("{:06x}", (hash >> 24) ^ (hash & 0xff_ffff))
+}
+
 /// One run of the steps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use heaptap_lab::baseline::device_id;
-use heaptap_lab::results::{Run, RunState, ScenarioResult};
+use heaptap_lab::results::{Run, RunState, ScenarioResult, device_id};
 use heaptap_lab::scenario::{Limit, Scenario, first_scenario};
 use heaptap_lab::verdict::{self, MAX_PLANNED_RUNS, Past, Plan};
 use serde_json::json;

@@ -335,9 +335,16 @@ mod tests {
 
     #[test]
     fn junit_cases_of_equal_devices_have_different_names() {
-        let xml = junit(&[all_states(), all_states()], &|_, _| None);
-        assert!(xml.contains("classname=\"login.low-ram\" name=\"run\""));
-        assert!(xml.contains("classname=\"login.low-ram-2\" name=\"run\""));
+        let mut other = all_states();
+        other.device.serial = "other".to_owned();
+        let xml = junit(&[all_states(), other.clone()], &|_, _| None);
+        for serial in [&all_states().device.serial, &other.device.serial] {
+            let class = format!("login.low-ram-{}", crate::results::device_id(serial));
+            assert!(
+                xml.contains(&format!("classname=\"{class}\" name=\"run\"")),
+                "{xml}"
+            );
+        }
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::ScenarioResult;
 use super::defang::name;
+use super::{ScenarioResult, device_id};
 
 /// Name of the case about the runs.
 pub(super) const RUN_CASE: &str = "run";
@@ -11,7 +11,8 @@ pub(super) const RUN_CASE: &str = "run";
 /// Stable and unique identity of a result.
 pub(super) struct Identity {
     pub scenario: String,
-    /// Device class without dots; the second device of a class has `-2` appended.
+    /// Device class without dots. Several devices of a class have their IDs appended, which do not
+    /// depend on the order in which adb lists them.
     pub class: String,
 }
 
@@ -22,14 +23,20 @@ pub(super) fn identities(results: &[ScenarioResult]) -> Vec<Identity> {
         let class = name(&result.device_class).replace('.', "_");
         (name(&result.scenario), class)
     };
-    let full = results.iter().map(|result| {
-        let (scenario, class) = pair(result);
-        format!("{scenario}.{class}")
+    let pairs: Vec<_> = results.iter().map(pair).collect();
+    let full = results.iter().zip(&pairs).map(|(result, own)| {
+        let (scenario, class) = own;
+        if pairs.iter().filter(|other| *other == own).count() == 1 {
+            return format!("{scenario}.{class}");
+        }
+        // A device that stands in for another one takes its place.
+        let device = &result.device;
+        let id = device_id(device.instead_of.as_ref().unwrap_or(&device.serial));
+        format!("{scenario}.{class}-{id}")
     });
     let unique = unique(full.collect());
-    std::iter::zip(results, unique)
-        .map(|(result, full)| {
-            let (scenario, _) = pair(result);
+    std::iter::zip(pairs, unique)
+        .map(|((scenario, _), full)| {
             let class = full[scenario.len() + 1..].to_owned();
             Identity { scenario, class }
         })
@@ -64,6 +71,25 @@ fn unique(names: Vec<String>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn devices_of_a_class_keep_their_names_in_any_order() {
+        let on = |serial: &str, instead_of: Option<&str>| {
+            let mut result = crate::results::fixture::all_states();
+            result.device.serial = serial.to_owned();
+            result.device.instead_of = instead_of.map(str::to_owned);
+            result
+        };
+        let classes = |results: &[ScenarioResult]| -> Vec<String> {
+            let identities = identities(results).into_iter();
+            identities.map(|identity| identity.class).collect()
+        };
+        let [a, b] = ["a", "b"].map(|serial| format!("low-ram-{}", device_id(serial)));
+        assert_eq!(classes(&[on("a", None)]), ["low-ram"]);
+        assert_eq!(classes(&[on("a", None), on("b", None)]), [&*a, &*b]);
+        assert_eq!(classes(&[on("b", None), on("a", None)]), [&*b, &*a]);
+        assert_eq!(classes(&[on("b", None), on("b", Some("a"))]), [&*b, &*a]);
+    }
 
     #[test]
     fn unique_repeated_names_have_numbers() {
