@@ -196,7 +196,8 @@ impl Baseline {
     }
 
     /// Adds a night of the budgets of these results, and drops the oldest. A night of a device that
-    /// is there already is replaced.
+    /// is there already is replaced. A device that also stands in for another one adds one night:
+    /// a second one would hide how its nights spread.
     pub fn update(&mut self, results: &[&ScenarioResult]) {
         let mut new: BTreeMap<(String, String), Vec<(&ScenarioResult, &BudgetResult)>> =
             BTreeMap::new();
@@ -207,7 +208,10 @@ impl Baseline {
                 new.entry(key).or_default().push((result, budget));
             }
         }
-        for (key, devices) in new {
+        for (key, mut devices) in new {
+            devices.sort_by_key(|(result, _)| result.device.instead_of.is_some());
+            let mut added = BTreeSet::new();
+            devices.retain(|(result, _)| added.insert(&result.device.serial));
             let figure = self.figures.entry(key).or_default();
             for (result, budget) in &devices {
                 let new = Night::new(result, budget);
@@ -502,6 +506,29 @@ mod tests {
         assert!(text.contains("; 2.1 (210)\n"), "{text}");
         assert_eq!(baseline.nights("b", "low-ram", "now").len(), 1);
         assert_eq!(Baseline::parse(&text).unwrap(), baseline);
+    }
+
+    #[test]
+    fn a_device_that_stands_in_for_another_adds_one_night() {
+        let own = crate::results::fixture::all_states();
+        let (name, class) = (own.budgets[0].name.clone(), own.device_class.clone());
+        let instead_of = |away: &str| {
+            let mut result = own.clone();
+            result.started = "2026-11-20T02:00:00Z".to_owned();
+            result.device.instead_of = Some(away.to_owned());
+            result
+        };
+        let [first, second] = ["away", "gone"].map(instead_of);
+        let started = |results: &[&ScenarioResult]| {
+            let mut baseline = Baseline::default();
+            baseline.update(results);
+            let history = baseline.history(&name, &class, "now", (1.0, false));
+            let started = history.into_iter().map(|night| night.started);
+            started.collect::<Vec<_>>()
+        };
+        assert_eq!(started(&[&first, &own, &second]), [own.started.as_str()]);
+        // Its own figures failed.
+        assert_eq!(started(&[&first, &second]), [first.started.as_str()]);
     }
 
     #[test]
