@@ -255,7 +255,8 @@ pub fn claim(folder: &Path, resume: bool) -> Result<(), Failure> {
     let entries = std::fs::read_dir(folder).map_err(unwritable)?.flatten();
     let entries: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     if resume {
-        let has_runs = |folder: &Path| folder.join(PROGRESS).is_file();
+        // What could not begin has only a result.
+        let has_runs = |folder: &Path| folder.join(PROGRESS).is_file() || read_all(folder).is_ok();
         let is_ours = has_runs(folder)
             || entries.iter().any(|entry| has_runs(entry))
             || entries.iter().all(|entry| is_nothing(entry));

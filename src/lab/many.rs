@@ -74,12 +74,7 @@ pub async fn run(night: &Night, phones: Vec<Phone>) -> Vec<Done> {
         for (&(phone, at), ended) in places.iter().zip(ended) {
             // Of two that stayed away, the first is reported.
             if !is_away(&ended) {
-                let away = std::mem::replace(&mut done[phone][at], ended);
-                let folder = &phones[phone].requests[at].folder;
-                if !folder.join(files::RESULT).exists() {
-                    // It could not begin. The results of all devices do not contain it.
-                    let _ = files::write(folder, &away.result);
-                }
+                done[phone][at] = ended;
             }
         }
     }
@@ -345,7 +340,15 @@ fn ended_with(
 ) -> Done {
     let so_far = scenario_run::so_far(request, &failure);
     let has_class = facts.is_some() || so_far.is_some();
-    let result = so_far.unwrap_or_else(|| not_begun(request, name, facts, &failure));
+    let result = so_far.unwrap_or_else(|| {
+        let result = not_begun(request, name, facts, &failure);
+        // What cannot be resumed has the results of something else.
+        if failure.kind != "cannot-resume" {
+            // CI systems read the files also if nothing ran. The error itself is reported anyway.
+            let _ = files::write(&request.folder, &result);
+        }
+        result
+    });
     Done {
         has_class,
         interrupted: failure.class == ErrorClass::Interrupted,

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use heaptap::phone::Fault;
+use heaptap::phone::{Fault, FaultKind};
 use heaptap::provoke::catalog;
 use serde_json::Value;
 
@@ -566,6 +566,29 @@ fn an_app_that_cannot_be_installed_fails_before_the_first_run() {
     assert_eq!(lab.phone.list("/data/local/tmp"), Vec::<String>::new());
     fs::write(lab.work().join("s.yaml"), "version: 1\nnam: x\n").unwrap();
     assert_eq!(kind(8), "bad-scenario");
+}
+
+#[test]
+fn a_scenario_that_cannot_begin_has_result_files() {
+    let lab = Lab::new(FAST);
+    Scenario {
+        more: "timeout: 2s",
+        ..Scenario::default()
+    }
+    .write(&lab);
+    lab.phone
+        .faults()
+        .add(Fault::parse("transport-fail").unwrap());
+    let ended = lab.expect(3, &["run", "s.yaml", "-o", "out", "--json"]);
+    let kind = ended.json()["error"]["kind"].clone();
+    assert!(text(&lab, "junit.xml").contains("<error "), "{ended}");
+    let result: Value = text(&lab, "result.json").parse().expect("JSON");
+    assert_eq!(result["exit_code"], 3, "{result:#}");
+    assert_eq!(result["runs"][0]["error"]["kind"], kind, "{result:#}");
+    // The same command begins it later.
+    lab.phone.faults().remove(FaultKind::TransportFail);
+    let result = run(&lab, 0, &["--resume"]);
+    assert_eq!(runs(&result), ["1 done"], "{result:#}");
 }
 
 #[test]
