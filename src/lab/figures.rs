@@ -9,7 +9,7 @@ use std::path::Path;
 
 use heaptap_lab::results::Excess;
 use heaptap_lab::scenario::{Budget, END, Figure, Scenario, Trigger};
-use heaptap_lab::verdict::{MIN_ROUNDS, Measured, slope_of_second_half};
+use heaptap_lab::verdict::{MIN_ROUNDS, Measured, half, slope_of_second_half};
 
 use crate::heaps::selector::DumpSelector;
 use crate::results::timeline;
@@ -111,7 +111,7 @@ impl Sources<'_> {
         }
         match slope_of_second_half(&values) {
             // A growth can be negative; its error is the spread of the runs.
-            Some(value) => RunFigure::new(value, None, grown(&parts[parts.len() / 2..])),
+            Some(value) => RunFigure::new(value, None, grown(&parts)),
             None => RunFigure::missing(format!(
                 "growth needs at least {MIN_ROUNDS} snapshots {per}-N, and the run has {}",
                 values.len()
@@ -164,8 +164,9 @@ impl Sources<'_> {
     }
 }
 
-/// Returns the growth of each part per round, largest first.
+/// Returns the growth of each part per round, largest first: over the rounds of the slope.
 fn grown(rounds: &[Vec<Excess>]) -> Vec<Excess> {
+    let rounds = &rounds[half(rounds.len())..];
     let (Some(first), Some(last)) = (rounds.first(), rounds.last()) else {
         return Vec::new();
     };
@@ -221,6 +222,9 @@ mod tests {
         ];
         assert_eq!(grown(&rounds), round(&[("leak", 4.0), ("new", 0.5)]));
         assert!(grown(&[]).is_empty());
+        // As the slope, without the first of four.
+        let leak = [0.0, 10.0, 10.0, 18.0].map(|value| round(&[("leak", value)]));
+        assert_eq!(grown(&leak), round(&[("leak", 4.0)]));
     }
 
     #[test]

@@ -117,7 +117,8 @@ pub(super) fn live_set(timeline: &Timeline, label: &str) -> RunFigure {
         Observation::Label(it) => it.label == label,
         _ => false,
     };
-    let until = match entries.iter().find(is_label) {
+    // A step that is retried takes its label again.
+    let until = match entries.iter().rfind(is_label) {
         Some(entry) => entry.boot_ns,
         None if label == END => u64::MAX,
         None => return RunFigure::missing(format!("there is no label {label} in the log")),
@@ -135,5 +136,31 @@ pub(super) fn live_set(timeline: &Timeline, label: &str) -> RunFigure {
     match last.is_empty() {
         true => RunFigure::missing(format!("no garbage collection was logged before {label}")),
         false => RunFigure::new(last.values().sum::<u64>() as f64, None, Vec::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Collections of two processes, and a label that a retried step took twice.
+    const LOG: &str = r#"
+{"boot_ns":1,"pid":7,"kind":"collection","reason":"Background","live":13631488}
+{"boot_ns":2,"pid":8,"kind":"collection","reason":"Background","live":5120}
+{"boot_ns":3,"pid":0,"kind":"label","label":"up"}
+{"boot_ns":4,"pid":7,"kind":"collection","reason":"Background","live":26214400}
+{"boot_ns":5,"pid":0,"kind":"label","label":"up"}
+{"boot_ns":6,"pid":7,"kind":"collection","reason":"Background","live":1048576}
+"#;
+
+    #[test]
+    fn a_live_set_is_that_of_the_last_attempt() {
+        let (timeline, strange) = Timeline::parse(LOG);
+        assert_eq!(strange, 0);
+        let figure = live_set(&timeline, "up");
+        assert_eq!(figure.measured.unwrap().value, 26_219_520.0);
+        let end = live_set(&timeline, END);
+        assert_eq!(end.measured.unwrap().value, 1_053_696.0);
+        assert!(live_set(&timeline, "down").measured.is_err());
     }
 }

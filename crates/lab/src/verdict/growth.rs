@@ -5,15 +5,19 @@ pub const MIN_ROUNDS: usize = 4;
 /// Least number of rounds in the line.
 const MIN_POINTS: usize = 3;
 
-/// Returns the growth per round: the least-squares slope over the second half of the rounds of one
-/// run, at least 3 of them. The first half settles. Nothing for fewer than 4 rounds, or if a value
-/// is not finite.
+/// Returns the number of rounds before the second half, which has at least 3 rounds. The first half
+/// settles.
+pub fn half(rounds: usize) -> usize {
+    (rounds / 2).min(rounds.saturating_sub(MIN_POINTS))
+}
+
+/// Returns the growth per round: the least-squares slope over the second [`half`] of the rounds of
+/// one run. Nothing for fewer than 4 rounds, or if a value is not finite.
 pub fn slope_of_second_half(values: &[f64]) -> Option<f64> {
     if values.len() < MIN_ROUNDS {
         return None;
     }
-    let half = (values.len() / 2).min(values.len() - MIN_POINTS);
-    let points = &values[half..];
+    let points = &values[half(values.len())..];
     let middle = (points.len() - 1) as f64 / 2.0;
     let at = |i: usize| i as f64 - middle;
     // Differences from the first value keep the digits of large values.
@@ -29,7 +33,7 @@ pub fn slope_of_second_half(values: &[f64]) -> Option<f64> {
 /// the slope if that of each value is the step. Fewer than 4 rounds count as 4.
 pub fn slope_step(step: f64, rounds: usize) -> f64 {
     let rounds = rounds.max(MIN_ROUNDS);
-    let points = (rounds - rounds / 2).max(MIN_POINTS) as f64;
+    let points = (rounds - half(rounds)) as f64;
     // The sum of squared distances from the middle round.
     step / (points * (points * points - 1.0) / 12.0).sqrt()
 }
@@ -46,6 +50,11 @@ mod tests {
         // 10 points: distances of 0.5 to 4.5 on both sides, squared.
         assert_eq!(slope_step(1.0, 20), 1.0 / 82.5_f64.sqrt());
         assert_eq!(slope_step(1.0, 21), 1.0 / 110.0_f64.sqrt());
+    }
+
+    #[test]
+    fn second_half_has_three_rounds_or_more() {
+        assert_eq!([0, 3, 4, 5, 6, 7].map(half), [0, 0, 1, 2, 3, 3]);
     }
 
     #[test]
