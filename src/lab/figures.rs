@@ -22,6 +22,8 @@ pub struct RunFigure {
     pub measured: Result<Measured, String>,
     /// The largest parts of the figure, largest first.
     pub parts: Vec<Excess>,
+    /// Rounding step of the value; absent if the kind of the figure determines it.
+    pub step: Option<f64>,
 }
 
 impl RunFigure {
@@ -37,6 +39,7 @@ impl RunFigure {
         RunFigure {
             measured: Ok(Measured { value, samples }),
             parts,
+            step: None,
         }
     }
 
@@ -44,6 +47,7 @@ impl RunFigure {
         RunFigure {
             measured: Err(why.into()),
             parts: Vec::new(),
+            step: None,
         }
     }
 }
@@ -100,9 +104,10 @@ impl Sources<'_> {
         };
         let rounds = rounds(self.labels, per);
         let mut values = Vec::new();
-        let mut parts = Vec::new();
+        let (mut parts, mut step) = (Vec::new(), None);
         for label in &rounds {
             let figure = self.at(&budget.figure, label);
+            step = largest(step, figure.step);
             match figure.measured {
                 Ok(measured) => values.push(measured.value),
                 Err(why) => return RunFigure::missing(format!("at {label}: {why}")),
@@ -111,7 +116,10 @@ impl Sources<'_> {
         }
         match slope_of_second_half(&values) {
             // A growth can be negative; its error is the spread of the runs.
-            Some(value) => RunFigure::new(value, None, grown(&parts)),
+            Some(value) => RunFigure {
+                step,
+                ..RunFigure::new(value, None, grown(&parts))
+            },
             None => RunFigure::missing(format!(
                 "growth needs at least {MIN_ROUNDS} snapshots {per}-N, and the run has {}",
                 values.len()
@@ -162,6 +170,11 @@ impl Sources<'_> {
             }
         }
     }
+}
+
+/// Returns the larger of two rounding steps.
+pub(super) fn largest(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    a.into_iter().chain(b).reduce(f64::max)
 }
 
 /// Returns the growth of each part per round, largest first: over the rounds of the slope.

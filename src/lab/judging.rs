@@ -6,6 +6,7 @@ use heaptap_lab::results::{BudgetResult, Build, Excess};
 use heaptap_lab::scenario::{Budget, DEFAULT_CLASS, Figure, Limit, Scenario, Step, What};
 use heaptap_lab::verdict::{self, Judgement, Looks, Measured, PairedChange, Verdict};
 
+use super::figures::largest;
 use super::state::{self, Progress};
 
 /// Size of a page: the smallest step of PSS.
@@ -68,7 +69,7 @@ impl Judging<'_> {
             return Err("no run was completed".to_owned());
         }
         let class = progress.device_class.as_str();
-        let floor = self.floor(budget);
+        let floor = self.floor(budget, at, progress);
         let nights = (self.baseline).nights(&budget.name, class, &progress.started);
         let limit = match &budget.limit {
             Limit::Change(_) if progress.two_builds => {
@@ -103,8 +104,11 @@ impl Judging<'_> {
     }
 
     /// Returns the least step of a budget's values; of a growth, that of its slope.
-    fn floor(&self, budget: &Budget) -> f64 {
+    fn floor(&self, budget: &Budget, at: usize, progress: &Progress) -> f64 {
+        let steps = progress.figures.get(at).into_iter().flatten();
+        let rounding = steps.fold(None, |step, figure| largest(step, figure.step));
         let step = match budget.figure {
+            Figure::LiveSet => rounding.unwrap_or(1.0),
             Figure::Meminfo { .. } => PAGE,
             Figure::Native { .. } => self.interval as f64,
             _ => 1.0,
@@ -132,7 +136,7 @@ impl Judging<'_> {
         };
         let pairs = progress.pairs(at);
         (!pairs.is_empty())
-            .then(|| verdict::judge_builds(&pairs, change, self.floor(budget), looks))
+            .then(|| verdict::judge_builds(&pairs, change, self.floor(budget, at, progress), looks))
     }
 
     /// Returns the results of all budgets after the last run.
@@ -148,7 +152,7 @@ impl Judging<'_> {
                 };
                 let looks = Looks::new(self.scenario.repeats.min, self.scenario.repeats.max);
                 let compared = self.compared(budget, at, progress, looks.last());
-                let kind = (self.floor(budget), budget.per.is_some());
+                let kind = (self.floor(budget, at, progress), budget.per.is_some());
                 let history = (self.baseline).history(&budget.name, class, &progress.started, kind);
                 let parts = parts(progress.figures(at));
                 let excess = match &judged {
@@ -263,8 +267,8 @@ mod tests {
 
     fn scenario(budget: &str) -> Scenario {
         let text = format!(
-            "version: 1\nname: a\ntarget: {{name: com.a}}\nmeasure: [native, java, meminfo]\n\
-             steps: [start, {{repeat: 20, steps: [snapshot: round]}}]\nbudgets:\n- {budget}\n"
+            "version: 1\nname: a\ntarget: {{name: com.a}}\nmeasure: [native, java, meminfo, \
+             gc]\nsteps: [start, {{repeat: 20, steps: [snapshot: round]}}]\nbudgets:\n- {budget}\n"
         );
         let actions = Actions {
             all: &[("start", "starts")],
@@ -285,6 +289,7 @@ mod tests {
                 value,
                 samples: None,
             }),
+            step: None,
             missing: value.is_none().then(|| "no dump".to_owned()),
             parts: Vec::new(),
         };
@@ -334,6 +339,30 @@ mod tests {
     }
 
     #[test]
+    fn a_live_set_that_is_rounded_down_is_not_exact() {
+        let verdict = |limit: &str, step| {
+            let scenario = scenario(&format!("{{name: a, live-set: {{}}, limit: {limit}}}"));
+            let mut progress = progress(&[Some(f64::from(25 << 20)); 3]);
+            for figure in &mut progress.figures[0] {
+                figure.step = Some(step);
+            }
+            let judging = Judging {
+                scenario: &scenario,
+                interval: 4096,
+                baseline: &Baseline::default(),
+                updates_baseline: false,
+            };
+            judging.all(&progress, true).remove(0).unwrap().verdict
+        };
+        // 25 MB in the log can be almost 26 MB.
+        let megabyte = f64::from(1 << 20);
+        assert_eq!(verdict("25.5MiB", megabyte), Verdict::Undecided);
+        assert_eq!(verdict("30MiB", megabyte), Verdict::Within);
+        assert_eq!(verdict("20MiB", megabyte), Verdict::Over);
+        assert_eq!(verdict("25.5MiB", 1.0), Verdict::Within);
+    }
+
+    #[test]
     fn the_parts_of_two_builds_grew_by_the_mean_of_the_pairs() {
         let scenario = scenario("{name: a, native: {}, change: 2%}");
         let mut progress = progress(&[]);
@@ -352,6 +381,7 @@ mod tests {
                         value: cache + code,
                         samples: None,
                     }),
+                    step: None,
                     missing: None,
                     parts: vec![part("cache", cache), part("code", code)],
                 });

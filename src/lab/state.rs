@@ -97,6 +97,9 @@ pub struct Figure {
     pub run: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<Measured>,
+    /// Rounding step of the value; absent if the kind of the figure determines it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<f64>,
     /// Reason of a missing figure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
@@ -256,6 +259,7 @@ mod tests {
             progress.figures[0].push(Figure {
                 run: number,
                 measured,
+                step: None,
                 missing: None,
                 parts: Vec::new(),
             });

@@ -42,7 +42,12 @@ pub(super) async fn read(
 
 /// Adds a run and its figures; no run is going on then.
 pub(super) fn take(progress: &mut Progress, run: Run, figures: Vec<RunFigure>, tell: &LabEvents) {
-    for (of, RunFigure { measured, parts }) in progress.figures.iter_mut().zip(figures) {
+    for (of, figure) in progress.figures.iter_mut().zip(figures) {
+        let RunFigure {
+            measured,
+            parts,
+            step,
+        } = figure;
         let (measured, missing) = match measured {
             Ok(measured) => (Some(measured), None),
             Err(why) => (None, Some(why)),
@@ -50,6 +55,7 @@ pub(super) fn take(progress: &mut Progress, run: Run, figures: Vec<RunFigure>, t
         of.push(Figure {
             run: run.number,
             measured,
+            step,
             missing,
             parts,
         });

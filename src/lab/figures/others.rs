@@ -9,6 +9,7 @@ use heaptap_lab::scenario::END;
 use super::{RunFigure, selector};
 use crate::heaps::java::ProgressReporter;
 use crate::heaps::selector::{JavaInput, ProcessFilter};
+use crate::memory::gc::printed_step;
 use crate::memory::smaps::{By, Field, Grouped};
 use crate::memory::summary_row;
 use crate::system::meminfo::{self, ProcessFacts};
@@ -110,7 +111,8 @@ fn parts_of(process: &ProcessFacts, row: &str, mappings: &[Grouped]) -> Vec<Exce
     parts
 }
 
-/// Returns the live set after the last collection before the label, summed over the processes.
+/// Returns the live set after the last collection before the label, summed over the processes. The
+/// runtime rounds it down, from 10 MB on to whole ones.
 pub(super) fn live_set(timeline: &Timeline, label: &str) -> RunFigure {
     let entries = &timeline.entries;
     let is_label = |entry: &&Entry| match &entry.seen {
@@ -127,7 +129,8 @@ pub(super) fn live_set(timeline: &Timeline, label: &str) -> RunFigure {
     for entry in entries.iter().filter(|entry| entry.boot_ns <= until) {
         match &entry.seen {
             Observation::Collection(collection) => {
-                last.extend(collection.live.map(|live| (entry.pid, live)));
+                let live = collection.live.map(|live| (live, printed_step(live)));
+                last.extend(live.map(|live| (entry.pid, live)));
             }
             Observation::Gone => drop(last.remove(&entry.pid)),
             _ => {}
@@ -135,7 +138,13 @@ pub(super) fn live_set(timeline: &Timeline, label: &str) -> RunFigure {
     }
     match last.is_empty() {
         true => RunFigure::missing(format!("no garbage collection was logged before {label}")),
-        false => RunFigure::new(last.values().sum::<u64>() as f64, None, Vec::new()),
+        false => {
+            let sum = |of: fn(&(u64, u64)) -> u64| last.values().map(of).sum::<u64>() as f64;
+            RunFigure {
+                step: Some(sum(|(_, step)| *step)),
+                ..RunFigure::new(sum(|(live, _)| *live), None, Vec::new())
+            }
+        }
     }
 }
 
@@ -154,13 +163,13 @@ mod tests {
 "#;
 
     #[test]
-    fn a_live_set_is_that_of_the_last_attempt() {
+    fn a_live_set_is_that_of_the_last_attempt_with_its_rounding() {
         let (timeline, strange) = Timeline::parse(LOG);
         assert_eq!(strange, 0);
         let figure = live_set(&timeline, "up");
         assert_eq!(figure.measured.unwrap().value, 26_219_520.0);
-        let end = live_set(&timeline, END);
-        assert_eq!(end.measured.unwrap().value, 1_053_696.0);
+        assert_eq!(figure.step, Some(1_048_577.0));
+        assert_eq!(live_set(&timeline, END).step, Some(1025.0));
         assert!(live_set(&timeline, "down").measured.is_err());
     }
 }

@@ -40,7 +40,7 @@ pub use log::{GcLog, GcLogEvent, Name, ProcessLog, Timed};
 pub use logcat::{Chatty, Format, LogLine, Row, Splitter, chatty, parse_line};
 pub use message::{parse_event, parse_message};
 pub use observed::{Observed, ObservedBy};
-pub use of_timeline::{Recorded, of_timeline};
+pub use of_timeline::{Recorded, of_timeline, printed_step};
 pub use oom::OutOfMemory;
 pub use report::{
     Coverage, Diagnosis, Error, Evidence, Figures, Group, Growing, Growth, LimitFrom, Live,

@@ -106,7 +106,7 @@ fn logged(collection: Collection) -> Logged {
 
 /// Returns the unit in which ART prints a size. A size that was not printed gets the unit too, as
 /// the worst case.
-fn printed_step(bytes: u64) -> u64 {
+pub fn printed_step(bytes: u64) -> u64 {
     let units: [(u64, u64); 3] = [
         (10 << 30, 1 << 30),
         (10 << 20, 1 << 20),
