@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use heaptap_lab::results::{RunError, RunState, TriggerRecord};
-use heaptap_lab::scenario::{Scenario, Step};
+use heaptap_lab::scenario::{self, Scenario, Step};
 use heaptap_model::conditions::Conditions;
 use tokio::sync::mpsc;
 
@@ -13,7 +13,9 @@ use super::events::{LabEvent, LabEvents};
 use super::failures::{error_of, interrupted, is_infrastructure};
 use super::state::Performed;
 use super::steps::{Answers, Hands, RESTORE, StepFailure, Taken};
+use crate::config::Targets;
 use crate::device::Device;
+use crate::eligibility::{self, DeviceFacts};
 use crate::error::{ErrorClass, Failure};
 use crate::provoke::{Cancel, Journals, Target};
 use crate::recording::events::{EventHandler, RecordEvent};
@@ -26,8 +28,7 @@ use crate::session::{self, Control, SessionEvent, Store};
 /// What runs share.
 pub(super) struct Bench<'a> {
     pub device: &'a Device,
-    /// API level of the device.
-    pub api: Option<u32>,
+    pub facts: &'a DeviceFacts,
     pub store: &'a Store,
     pub journals: &'a Journals,
     pub target: &'a Target,
@@ -78,7 +79,7 @@ fn hands<'a>(
 ) -> Hands<'a> {
     Hands {
         device: bench.device,
-        api: bench.api,
+        api: bench.facts.api(),
         store: bench.store,
         journals: bench.journals,
         target: bench.target,
@@ -132,6 +133,31 @@ pub(super) async fn run_once(
     over
 }
 
+/// Refuses an app that also runs for another Android user than the one of the command: until it is
+/// started, it is recorded by its name, which is the same for all users.
+async fn only_user(bench: &Bench<'_>, scenario: &Scenario) -> Result<(), Failure> {
+    let Some(user) = bench.target.user else {
+        return Ok(());
+    };
+    let mut targets = Targets::default();
+    match &scenario.target {
+        scenario::Target::Name(name) => targets.names.push(name.clone()),
+        scenario::Target::Package(package) => targets.packages.push(package.clone()),
+    }
+    let of = |user| eligibility::resolve_pids(bench.device, bench.facts, &targets, user);
+    let own = of(Some(user)).await?;
+    let all = of(None).await?;
+    let Some((pid, name)) = all.into_iter().find(|process| !own.contains(process)) else {
+        return Ok(());
+    };
+    let message = format!("{name} also runs for another user than {user} (PID {pid})");
+    let help = format!(
+        "end it there before the run, such as with `adb shell am force-stop --user 0 {}`",
+        bench.target.package
+    );
+    Err(Failure::new(ErrorClass::NotEligible, "other-user", message).with_help(help))
+}
+
 async fn attempt(
     bench: &Bench<'_>,
     scenario: &Scenario,
@@ -145,6 +171,9 @@ async fn attempt(
         let (package, user) = (&bench.target.package, bench.target.user);
         if let Err(error) = session::force_stop(bench.device, package, user).await {
             return Over::failed(error_of(&error.into()), None);
+        }
+        if let Err(failure) = only_user(bench, scenario).await {
+            return Over::of_failure(&failure);
         }
     }
     let (ask, mut controls) = mpsc::unbounded_channel();

@@ -62,7 +62,7 @@ pub async fn run(tools: &Tools<'_>, request: &LabRequest) -> Result<Ended, Failu
     }
     let bench = Bench {
         device: tools.device,
-        api: facts.api(),
+        facts,
         store: tools.store,
         journals: tools.journals,
         target: &target,

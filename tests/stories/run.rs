@@ -800,6 +800,24 @@ fn a_recording_with_missing_data_makes_a_run_void() {
 }
 
 #[test]
+fn an_app_of_two_users_is_measured_for_one() {
+    let lab = Lab::new(FAST);
+    let app = "com.example.chat";
+    Scenario {
+        target: app,
+        ..Scenario::default()
+    }
+    .write(&lab);
+    let refused = run(&lab, 4, &["--user", "10"]);
+    assert_eq!(runs(&refused), ["1 failed other-user"], "{refused:#}");
+    let stop = heaptap::device::Command::program("am");
+    lab.on_phone(&stop.args(["force-stop", "--user", "0", app]));
+    let args = ["run", "s.yaml", "-o", "new", "--json", "--user", "10"];
+    let result = result_of(&lab.expect(0, &args));
+    assert_eq!(runs(&result), ["1 done"], "{result:#}");
+}
+
+#[test]
 fn a_dry_run_is_for_the_user_of_the_flag() {
     let lab = Lab::new("speed=8");
     Scenario {
