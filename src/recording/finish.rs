@@ -38,45 +38,14 @@ use crate::results::labels::{self, DumpMoment};
 use crate::results::manifest::{self, DumpId, Manifest};
 use crate::results::output::{Staging, is_own, own};
 use crate::session::{
-    self, Controls, DumpScan, NewScan, Owner, RawTrace, SeenDump, Session, SessionError,
-    SessionHeader, SessionState, SnapshotMethod, part_prefix, release, remove_parts,
+    self, Controls, NewScan, Owner, RawTrace, Session, SessionError, SessionHeader, SessionState,
+    SnapshotMethod, part_prefix, release, remove_parts,
 };
 use crate::trace::DumpScanner;
 
 /// Makes scanners for snapshots.
 pub fn new_scan() -> NewScan {
-    Arc::new(|| Box::new(Scan::default()))
-}
-
-/// Scanner of the trace, used by the session.
-#[derive(Default)]
-struct Scan {
-    scanner: DumpScanner,
-    seen: Vec<SeenDump>,
-}
-
-impl DumpScan for Scan {
-    fn push(&mut self, bytes: &[u8]) {
-        self.scanner.push(bytes);
-        let new = self.scanner.dumps().iter().skip(self.seen.len());
-        let new: Vec<SeenDump> = new
-            .map(|dump| SeenDump {
-                pid: u32::try_from(dump.pid).unwrap_or(u32::MAX),
-                heap: dump.heap.clone(),
-                written_ns: dump.written_ns,
-                unreleased_bytes: dump.unreleased_bytes,
-            })
-            .collect();
-        self.seen.extend(new);
-    }
-
-    fn dumps(&self) -> &[SeenDump] {
-        &self.seen
-    }
-
-    fn is_lost(&self) -> bool {
-        self.scanner.is_lost()
-    }
+    DumpScanner::default
 }
 
 /// Finishes a session whose perfetto has ended. `names` adds to the symbol sources of the

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::dumps::DumpScan;
 use super::error::SessionError;
 use super::probe::{self, QUICK};
 use heaptap_adb::{Command, Device, ShellEvent};
+use perfetto_heap::DumpScanner;
 
 /// Interval between two reads.
 pub(super) const LOOK: Duration = Duration::from_millis(150);
@@ -39,7 +39,7 @@ pub(super) async fn look(
     device: &Device,
     file: &TraceFile<'_>,
     at: u64,
-    scan: &mut dyn DumpScan,
+    scan: &mut DumpScanner,
 ) -> Result<Look, SessionError> {
     let skip = at / BLOCK;
     let command = Command::script(LOOK_AT)

@@ -2,14 +2,13 @@
 //! dump is complete in the device's file.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::dumps::{DumpScan, NewScan, SeenDump, SnapshotMethod};
+use super::dumps::{NewScan, SnapshotMethod};
 use super::error::SessionError;
 use super::event::SessionEvent;
 use super::growing_trace::{LOOK, TraceFile, look};
@@ -22,6 +21,7 @@ use super::targets::target_pids;
 use crate::config::HEAPPROFD;
 use heaptap_adb::{Command, Device};
 use heaptap_model::error::Classified as _;
+use perfetto_heap::{CompleteDump, DumpScanner};
 
 /// A snapshot whose dump is complete in the device's file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -259,8 +259,8 @@ impl Waiting<'_> {
 
     /// Returns whether the trace does not contain any dump since its start; false if it cannot be
     /// read.
-    async fn has_no_dump(&self, mut scan: Box<dyn DumpScan>) -> bool {
-        let read = look(self.device, &self.file(), 0, scan.as_mut()).await;
+    async fn has_no_dump(&self, mut scan: DumpScanner) -> bool {
+        let read = look(self.device, &self.file(), 0, &mut scan).await;
         read.is_ok() && !scan.is_lost() && scan.dumps().is_empty()
     }
 
@@ -268,7 +268,7 @@ impl Waiting<'_> {
     /// boundary.
     async fn until_complete(
         &self,
-        mut scan: Box<dyn DumpScan>,
+        mut scan: DumpScanner,
         mut at: u64,
     ) -> Result<Option<Snapshot>, SessionError> {
         // The device's clock decides about lateness, and ours if the device is silent.
@@ -277,19 +277,20 @@ impl Waiting<'_> {
         let mut first_seen: Option<u64> = None;
         let mut seen_before = 0;
         loop {
-            let look = tokio::time::timeout_at(silent, look(self.device, &file, at, scan.as_mut()))
+            let look = tokio::time::timeout_at(silent, look(self.device, &file, at, &mut scan))
                 .await
                 .map_err(|_| SessionError::SnapshotLate { after: self.limit })??;
             at = look.end;
             if scan.is_lost() {
                 return Ok(None);
             }
-            let dumps: Vec<&SeenDump> = scan
+            let dumps: Vec<&CompleteDump> = scan
                 .dumps()
                 .iter()
                 .filter(|d| self.request.may_be_of(d.written_ns))
                 .collect();
-            let pids: BTreeSet<u32> = dumps.iter().map(|d| d.pid).collect();
+            let pids = dumps.iter().map(|dump| u32::try_from(dump.pid));
+            let pids: BTreeSet<u32> = pids.flatten().collect();
             let all = !dumps.is_empty() && self.expected.is_subset(&pids);
             // Check once more after the last dump: a process might have several heaps.
             let settled = dumps.len() == seen_before;
@@ -314,7 +315,7 @@ impl Waiting<'_> {
         }
     }
 
-    fn snapshot(&self, dumps: &[&SeenDump], pids: &BTreeSet<u32>, seen_ns: u64) -> Snapshot {
+    fn snapshot(&self, dumps: &[&CompleteDump], pids: &BTreeSet<u32>, seen_ns: u64) -> Snapshot {
         // The label is bound to the first dump of each process and heap.
         let mut first = std::collections::BTreeMap::new();
         for dump in dumps {
@@ -379,7 +380,7 @@ impl Session {
         let device = self.device.clone();
         let store = self.store().clone();
         let state = self.state.clone();
-        let scan = Arc::clone(scan);
+        let scan = *scan;
         tokio::spawn(async move {
             let result = take_snapshot(&device, &store, &state, label, noted, &scan).await;
             // The recording might have ended meanwhile.

@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 use super::journal::tests::header;
 use super::*;
 use heaptap_adb::{Connect, Connecting, Device, Server, Stream, parse_list};
+use perfetto_heap::DumpScanner;
 
 /// Response of the device to a command.
 enum Answer {
@@ -158,22 +159,6 @@ fn running_on(phone: &FakePhone) -> Fixture {
     }
 }
 
-struct NoScan;
-
-impl DumpScan for NoScan {
-    fn push(&mut self, _: &[u8]) {}
-    fn dumps(&self) -> &[SeenDump] {
-        &[]
-    }
-    fn is_lost(&self) -> bool {
-        false
-    }
-}
-
-fn no_scan() -> NewScan {
-    Arc::new(|| Box::new(NoScan))
-}
-
 const BOOT: &str = "boot f00d\n";
 const GONE: &str = "up 60.00 99.00\nover\n";
 const REPORT: &str = "up 5.00 9.00\nstat 7 (perfetto) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 \
@@ -262,7 +247,7 @@ async fn following_survives_lost_and_silent_connections() {
     let mut fixture = running_on(&phone);
     let end = fixture
         .session
-        .follow(&mut fixture.controls, &no_scan())
+        .follow(&mut fixture.controls, &(DumpScanner::default as NewScan))
         .await
         .unwrap();
     assert_eq!(end, FollowEnd::Over);
@@ -310,7 +295,7 @@ async fn snapshots_are_reported_in_the_order_of_their_requests() {
     }
     let end = fixture
         .session
-        .follow(&mut fixture.controls, &no_scan())
+        .follow(&mut fixture.controls, &(DumpScanner::default as NewScan))
         .await
         .unwrap();
     assert_eq!(end, FollowEnd::Over);
@@ -328,7 +313,7 @@ async fn another_boot_and_another_process_are_not_ours() {
     let mut fixture = running_on(&rebooted);
     let end = fixture
         .session
-        .follow(&mut fixture.controls, &no_scan())
+        .follow(&mut fixture.controls, &(DumpScanner::default as NewScan))
         .await
         .unwrap();
     assert_eq!(end, FollowEnd::Rebooted);
@@ -338,7 +323,7 @@ async fn another_boot_and_another_process_are_not_ours() {
     let mut fixture = running_on(&reused);
     let end = fixture
         .session
-        .follow(&mut fixture.controls, &no_scan())
+        .follow(&mut fixture.controls, &(DumpScanner::default as NewScan))
         .await
         .unwrap();
     assert_eq!(end, FollowEnd::Over);
@@ -357,7 +342,7 @@ async fn a_phone_that_stays_away_is_waited_for_until_the_user_has_enough() {
     let begun = tokio::time::Instant::now();
     let end = fixture
         .session
-        .follow(&mut fixture.controls, &no_scan())
+        .follow(&mut fixture.controls, &(DumpScanner::default as NewScan))
         .await
         .unwrap();
     assert_eq!(end, FollowEnd::StopAsked);
@@ -372,7 +357,7 @@ async fn a_boot_id_that_is_missing_is_no_restart() {
     let mut fixture = running_on(&phone);
     let end = fixture
         .session
-        .follow(&mut fixture.controls, &no_scan())
+        .follow(&mut fixture.controls, &(DumpScanner::default as NewScan))
         .await
         .unwrap();
     assert_eq!(end, FollowEnd::Over);

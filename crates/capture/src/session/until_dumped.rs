@@ -2,15 +2,15 @@
 //! the file while following, until every process that matched at the start has a complete dump.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use super::completion::Completion;
-use super::dumps::{DumpScan, NewScan};
+use super::dumps::NewScan;
 use super::growing_trace::{LOOK, TraceFile, look};
 use super::journal::SessionState;
 use super::session::Session;
 use super::targets::target_pids;
 use heaptap_adb::Device;
+use perfetto_heap::DumpScanner;
 
 impl Session {
     /// From now on [`Session::follow`] ends when every process that matches the targets now
@@ -18,9 +18,9 @@ impl Session {
     pub fn end_with_dumps(&mut self, scan: &NewScan) {
         let device = self.device.clone();
         let state = self.state().clone();
-        let scan = Arc::clone(scan);
+        let scan = scan();
         self.completion =
-            Completion::when(async move { until_complete(&device, &state, scan()).await });
+            Completion::when(async move { until_complete(&device, &state, scan).await });
     }
 }
 
@@ -28,7 +28,7 @@ impl Session {
 async fn until_complete(
     device: &Device,
     state: &SessionState,
-    mut scan: Box<dyn DumpScan>,
+    mut scan: DumpScanner,
 ) -> Option<()> {
     let file = TraceFile {
         path: &state.header.remote_path,
@@ -43,12 +43,13 @@ async fn until_complete(
     let mut at = 0;
     while !expected.is_empty() {
         // The follower reports a lost connection.
-        if let Ok(seen) = look(device, &file, at, scan.as_mut()).await {
+        if let Ok(seen) = look(device, &file, at, &mut scan).await {
             at = seen.end;
             if scan.is_lost() || !seen.alive {
                 return None;
             }
-            let dumped: BTreeSet<u32> = scan.dumps().iter().map(|d| d.pid).collect();
+            let pids = scan.dumps().iter().map(|dump| u32::try_from(dump.pid));
+            let dumped: BTreeSet<u32> = pids.flatten().collect();
             if expected.is_subset(&dumped) {
                 return Some(());
             }
