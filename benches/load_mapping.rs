@@ -8,7 +8,7 @@
 //! memory of its own, and pages of the file that happen to be mapped. Then, with LOOKUPS, what
 //! so many lookups of a method take, each reading another class.
 
-use heaptap::deobfuscate::{Entry, MapFile, Retracer};
+use heaptap::deobfuscate::{Entry, MapFile, Retraced, Retracer};
 use std::convert::Infallible;
 use std::io::Write as _;
 use std::path::Path;
@@ -49,7 +49,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let start = Instant::now();
         let methods: usize = names
             .iter()
-            .map(|name| retracer.method(name, "a").len())
+            .map(
+                |name| match retracer.frame(name, "a", None, None).retraced {
+                    Retraced::Frames(methods) => methods.len(),
+                    _ => 0,
+                },
+            )
             .sum();
         let micros = start.elapsed().as_secs_f64() * 1e6 / names.len().max(1) as f64;
         writeln!(

@@ -1,7 +1,7 @@
 //! Inputs of any kind, symbols, mapping files, packets of a Java runtime.
 
 use heaptap::bytes::Bytes;
-use heaptap::deobfuscate::{AppFrame, Entry, FieldType, MapFile, Retracer};
+use heaptap::deobfuscate::{Entry, FieldType, MapFile, Retracer};
 use heaptap::hprof::records::Header;
 use heaptap::import::{Kind, TextInput};
 use heaptap::jdwp::{Allocations, Packet};
@@ -39,7 +39,7 @@ pub fn mapping(bytes: &[u8]) {
         Ok(())
     });
     let retracer = Retracer::new(&map);
-    let mut frames = Vec::new();
+    let mut outline_line = None;
     for (class, methods) in classes.iter().take(CLASSES) {
         assert!(
             retracer.class(class).is_some(),
@@ -47,19 +47,12 @@ pub fn mapping(bytes: &[u8]) {
         );
         retracer.type_name(&format!("{class}[]"));
         for (method, line) in methods.iter().take(METHODS) {
-            assert!(!retracer.method(class, method).is_empty());
-            retracer.method_with_descriptor(class, method, "(I)V");
             retracer.field(class, method, FieldType::Object);
-            retracer.frame(class, method, Some(*line));
-            retracer.frame(class, method, None);
-            frames.push(AppFrame {
-                class,
-                method,
-                line: Some(*line),
-            });
+            let frame = retracer.frame(class, method, Some(*line), outline_line);
+            outline_line = frame.outline_line;
+            retracer.frame(class, method, None, None);
         }
     }
-    retracer.stack(Some("a"), &frames);
 }
 
 /// Bytes as any input: detected and unpacked.

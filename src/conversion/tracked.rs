@@ -350,7 +350,9 @@ impl Summed {
         let retracers: Vec<Retracer<'_>> = files.iter().map(|file| Retracer::new(file)).collect();
         let namer = Namer { retracers };
         let mut profile = TrackedProfile::new();
-        let mut at_hand: HashMap<Frame, Vec<Place>> = HashMap::new();
+        // The line of an outline belongs to the key of its caller.
+        type Named = (Vec<Place>, Option<u32>);
+        let mut at_hand: HashMap<(Frame, Option<u32>), Named> = HashMap::new();
         let mut space: u64 = 0;
         let mut class_places: HashMap<u16, Place> = HashMap::new();
         let mut names_changed = false;
@@ -362,15 +364,20 @@ impl Summed {
                 profile.place(&named)
             });
             let mut stack = vec![class];
+            let mut outline_line = None;
             for (at, frame) in frames.iter().enumerate() {
-                if !at_hand.contains_key(frame) && room.is_for_names() {
-                    let named = namer.frames(&read.named(*frame));
+                let key = (*frame, outline_line.take());
+                if !at_hand.contains_key(&key) && room.is_for_names() {
+                    let (named, outline_line) = namer.frames(&read.named(*frame), key.1);
                     room.take_names(&named);
                     names_changed |= named.iter().any(TrackedFrame::is_changed);
                     let places = named.iter().map(|f| profile.place(f)).collect();
-                    at_hand.insert(*frame, places);
+                    at_hand.insert(key, (places, outline_line));
                 }
-                let places = at_hand.get(frame);
+                let places = at_hand.get(&key).map(|(places, line)| {
+                    outline_line = *line;
+                    places
+                });
                 if !room.take_places(places.map_or(1, Vec::len)) {
                     // One frame represents the rest of the stack.
                     stack.push(profile.left_out_place((frames.len() - at) as u64));
@@ -410,45 +417,50 @@ impl Namer<'_> {
         }
     }
 
-    /// Returns the source frames of a frame of the app: several if calls were inlined.
-    fn frames(&self, frame: &MethodFrame<'_>) -> Vec<TrackedFrame> {
+    /// Returns the source frames of a frame of the app: several if calls were inlined, none for an
+    /// outline. The line of an outline is for the frame that called it.
+    fn frames(
+        &self,
+        frame: &MethodFrame<'_>,
+        outline_line: Option<u32>,
+    ) -> (Vec<TrackedFrame>, Option<u32>) {
         let class = java_type(frame.class);
         let method = frame.method.unwrap_or(UNKNOWN);
         let recorded = format!("{class}.{method}");
         for map in &self.retracers {
-            let answered = map.frame(&class, method, frame.line);
+            let answered = map.frame(&class, method, frame.line, outline_line);
             let file = |of: &str| map.source_file(of, frame.file);
-            match answered {
+            match answered.retraced {
                 Retraced::Unknown => {}
                 Retraced::Class(original) => {
-                    return vec![TrackedFrame {
+                    let named = TrackedFrame {
                         name: format!("{original}.{method}"),
                         file: file(original),
                         system_name: recorded,
                         line: 0,
-                    }];
+                    };
+                    return (vec![named], None);
                 }
                 Retraced::Frames(chains) => {
                     // Several chains are guesses about one call: use the first in sort order.
                     let chain = chains.into_iter().next().unwrap_or_default();
-                    return chain
-                        .into_iter()
-                        .map(|of| TrackedFrame {
-                            name: format!("{}.{}", of.method.class, of.method.name),
-                            system_name: recorded.clone(),
-                            file: file(of.method.class),
-                            line: of.line.unwrap_or(0),
-                        })
-                        .collect();
+                    let named = chain.into_iter().map(|of| TrackedFrame {
+                        name: format!("{}.{}", of.method.class, of.method.name),
+                        system_name: recorded.clone(),
+                        file: file(of.method.class),
+                        line: of.line.unwrap_or(0),
+                    });
+                    return (named.collect(), answered.outline_line);
                 }
             }
         }
-        vec![TrackedFrame {
+        let named = TrackedFrame {
             name: recorded,
             system_name: String::new(),
             file: frame.file.unwrap_or_default().to_owned(),
             line: frame.line.unwrap_or(0),
-        }]
+        };
+        (vec![named], None)
     }
 }
 

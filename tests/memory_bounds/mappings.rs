@@ -3,7 +3,7 @@
 use super::wire::many;
 use super::{MIB, Shapes};
 use heaptap::bytes::Bytes;
-use heaptap::deobfuscate::{AppFrame, MapFile, Retracer};
+use heaptap::deobfuscate::{MapFile, Retracer};
 use std::convert::Infallible;
 use std::path::Path;
 
@@ -58,7 +58,7 @@ fn mapping_files() {
             with_class(&[&b"# {\"id\":["[..], &b"0,".repeat(SIZE / 2), b"0]}\n"].concat()),
         ),
         (
-            "frames to rewrite",
+            "an array in metadata",
             with_class(
                 &[
                     &b" 1:1:I x():1:1->a\n# {\"id\":\"com.android.tools.r8.rewriteFrame\",\"conditions\":["[..],
@@ -75,14 +75,9 @@ fn mapping_files() {
         all.read(shape, size, || {
             let map = MapFile::from_bytes(file.clone(), Path::new("mapping.txt"));
             let map = map.expect("it has a class");
-            let frame = AppFrame {
-                class: "a",
-                method: "a",
-                line: Some(1),
-            };
             let retracer = Retracer::new(&map);
-            drop(retracer.stack(None, &[frame]));
-            drop((retracer.method("a", "a"), retracer.type_name("a[]")));
+            drop(retracer.frame("a", "a", Some(1), None));
+            drop(retracer.type_name("a[]"));
             let Ok(()) = map.entries(|_| Ok::<_, Infallible>(()));
             drop(retracer);
             map

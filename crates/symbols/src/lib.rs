@@ -35,7 +35,8 @@
 //!     1:3:void put(java.lang.String):40:42 -> a
 //! ";
 //! let map = MapFile::from_bytes(Bytes::from(text.as_bytes().to_vec()), Path::new("mapping.txt"))?;
-//! let Retraced::Frames(chains) = Retracer::new(&map).frame("a.a", "a", Some(2)) else {
+//! let frame = Retracer::new(&map).frame("a.a", "a", Some(2), None);
+//! let Retraced::Frames(chains) = frame.retraced else {
 //!     panic!("the map has the method")
 //! };
 //! let frame = chains[0][0];

@@ -41,7 +41,7 @@ fn a_mapping_file_gives_names_lines_and_inlined_calls() {
         line: Some(2),
         native: false,
     };
-    let frames = namer.frames(&frame);
+    let (frames, _) = namer.frames(&frame, None);
     let told: Vec<(&str, &str, u32)> = frames
         .iter()
         .map(|f| (f.name.as_str(), f.file.as_str(), f.line))
@@ -61,7 +61,7 @@ fn a_mapping_file_gives_names_lines_and_inlined_calls() {
         line: Some(12),
         native: false,
     };
-    let frames = namer.frames(&other);
+    let (frames, _) = namer.frames(&other, None);
     assert_eq!(frames[0].name, "java.lang.Long.valueOf");
     assert_eq!((frames[0].file.as_str(), frames[0].line), ("Long.java", 12));
 }
@@ -239,6 +239,47 @@ fn inlined_calls_take_the_room_of_each() {
     let profile = decoded(summed);
     let stacked = profile.sample[0].location_id.len();
     assert!((800..=1002).contains(&stacked), "{stacked}");
+}
+
+#[test]
+fn the_line_of_an_outline_is_that_of_its_caller() {
+    let text = "# {'id':'com.android.tools.r8.mapping','version':'2.2'}\n\
+                x.Outline -> a:\n    1:2:int o():0:0 -> a\n\
+                # {'id':'com.android.tools.r8.outline'}\n\
+                x.Feed -> b:\n    4:4:int bind(int):98:98 -> c\n    \
+                5:5:int bind(int):120:120 -> c\n    27:27:int bind(int):0:0 -> c\n\
+                # {'id':'com.android.tools.r8.outlineCallsite','positions':{'1':4,'2':5},\
+                'outline':'La;a()I'}\n";
+    let file = MapFile::from_bytes(text.as_bytes().to_vec().into(), Path::new("m.txt")).unwrap();
+    let stacks: [&[[u16; 4]]; 3] = [
+        &[[0, 0, 0, 1], [1, 1, 0, 27]],
+        &[[0, 0, 0, 2], [1, 1, 0, 27]],
+        &[[1, 1, 0, 27]],
+    ];
+    let sizes = [64, 32, 16];
+    let entries: Vec<_> = sizes
+        .into_iter()
+        .zip(stacks)
+        .map(|(bytes, stack)| (bytes, 0, 0, stack))
+        .collect();
+    let bytes = list([&["La;", "Lb;"], &["a", "c"], &["SourceFile"]], &entries);
+    let read = Allocations::read(&bytes).unwrap();
+    let profile = decoded(Summed::of(&read, &[&file]));
+    let text = |at: i64| profile.string_table[at as usize].as_str();
+    let named = |id: &u64| {
+        let line = profile.location[*id as usize - 1].line[0];
+        let function = &profile.function[line.function_id as usize - 1];
+        format!("{}:{}", text(function.name), line.line)
+    };
+    let told: Vec<Vec<String>> = profile
+        .sample
+        .iter()
+        .map(|sample| sample.location_id[1..].iter().map(named).collect())
+        .collect();
+    assert_eq!(
+        told,
+        [["x.Feed.bind:98"], ["x.Feed.bind:120"], ["x.Feed.bind:0"]]
+    );
 }
 
 #[test]

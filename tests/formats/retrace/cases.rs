@@ -1,27 +1,21 @@
 //! Observed answers of R8's retrace, numbered. `at` is a frame with a line, `no_line` one without,
 //! `profile` a sampled one.
 
-use super::{at, field, map, method, no_line, profile, shown};
-use heaptap::deobfuscate::{AppFrame, FieldType, MapFile, Retracer};
+use super::{at, field, map, method, names, no_line, profile, shown};
+use heaptap::deobfuscate::{FieldType, MapFile, Retracer};
 
 const SYNTHESIZED: &str = "# {\"id\":\"com.android.tools.r8.synthesized\"}";
 
-fn frame<'t>(class: &'t str, line: u32) -> AppFrame<'t> {
-    AppFrame {
-        class,
-        method: "f",
-        line: Some(line),
-    }
-}
-
-fn stack(map: &MapFile, exception: Option<&str>, frames: &[AppFrame]) -> Vec<String> {
-    let retraced = Retracer::new(map).stack(exception, frames);
-    let lines = frames.iter().map(|frame| frame.line);
-    retraced
-        .iter()
-        .zip(lines)
-        .map(|(r, l)| shown(r, l))
-        .collect()
+/// Frames `CLASS.f` with their lines, as a stack trace, top first.
+fn stack(map: &MapFile, frames: &[(&str, Option<u32>)]) -> Vec<String> {
+    let retracer = Retracer::new(map);
+    let mut outline_line = None;
+    let frames = frames.iter().map(|(class, line)| {
+        let frame = retracer.frame(class, "f", *line, outline_line);
+        outline_line = frame.outline_line;
+        shown(&frame.retraced, *line)
+    });
+    frames.collect()
 }
 
 #[test]
@@ -36,11 +30,7 @@ fn case_01_a_method_that_is_not_there_keeps_its_name_in_its_class() {
 fn case_02_a_class_that_is_not_there_is_unknown() {
     let map = method(&["r()"]);
     let retracer = Retracer::new(&map);
-    assert_eq!(
-        shown(&retracer.frame("z", "f", Some(3)), Some(3)),
-        "unknown"
-    );
-    assert!(retracer.method("z", "f").is_empty());
+    assert_eq!(stack(&map, &[("z", Some(3))]), ["unknown"]);
     assert_eq!(retracer.class("z"), None);
     assert_eq!(retracer.type_name("z[]"), "z[]");
     assert!(retracer.field("z", "f", FieldType::Unknown).is_empty());
@@ -143,16 +133,6 @@ fn case_14_lines_tell_overloads_apart() {
     let map = method(&["1:2:v(int):50:51", "3:4:v(java.lang.String):60:61"]);
     assert_eq!(at(&map, 3), "v:60");
     assert_eq!(profile(&map), "x.A.v");
-    let retracer = Retracer::new(&map);
-    assert_eq!(retracer.method("a", "f").len(), 2, "two signatures");
-    // R8 compares types as written.
-    let string = retracer.method_with_descriptor("a", "f", "(Ljava/lang/String;)V");
-    let types: Vec<&str> = string
-        .iter()
-        .filter_map(|m| Some(m.signature?.parameters))
-        .collect();
-    assert_eq!(types, ["java.lang.String"]);
-    assert!(retracer.method_with_descriptor("a", "f", "(I)I").is_empty());
 }
 
 #[test]
@@ -212,7 +192,6 @@ fn case_22_what_the_compiler_made_is_left_out_of_a_trace_but_not_of_a_profile() 
     assert_eq!(at(&map, 1), "x.M.lambda$k$0:55");
     assert_eq!(at(&map, 9), "x.A.f:9");
     assert_eq!(profile(&map), "x.A.run");
-    assert!(Retracer::new(&map).method("a", "f")[0].synthesized);
     // The last frame is never removed.
     assert_eq!(at(&method(&["r()", SYNTHESIZED]), 1), "");
 }
@@ -223,43 +202,14 @@ fn case_23_the_line_of_an_outline_is_for_its_caller() {
          # {'id':'com.android.tools.r8.outline'}\n\
          x.S -> b:\n    4:4:int c(int):98:98 -> f\n    27:27:int c(int):0:0 -> f\n\
          # {'id':'com.android.tools.r8.outlineCallsite','positions':{'1':4},'outline':'La;f()I'}\n");
-    let both = stack(&map, None, &[frame("a", 1), frame("b", 27)]);
+    let both = stack(&map, &[("a", Some(1)), ("b", Some(27))]);
     assert_eq!(both, ["", "x.S.c:98"]);
-    assert_eq!(stack(&map, None, &[frame("b", 27)]), ["x.S.c"]);
+    assert_eq!(stack(&map, &[("b", Some(27))]), ["x.S.c"]);
     // The line applies only to the next frame.
-    let frames = [frame("a", 1), frame("b", 4), frame("b", 27)];
-    assert_eq!(stack(&map, None, &frames), ["", "x.S.c:98", "x.S.c"]);
+    let frames = [("a", Some(1)), ("b", Some(4)), ("b", Some(27))];
+    assert_eq!(stack(&map, &frames), ["", "x.S.c:98", "x.S.c"]);
     // Without lines, the caller remains.
-    let bare = |class| AppFrame {
-        line: None,
-        ..frame(class, 0)
-    };
-    assert_eq!(stack(&map, None, &[bare("a"), bare("b")]), ["", "x.S.c"]);
-}
-
-#[test]
-fn case_24_frames_are_left_out_for_what_was_thrown() {
-    let rule = "# {'id':'com.android.tools.r8.rewriteFrame',\
-        'conditions':['throws(Le;)'],'actions':['removeInnerFrames(1)']}";
-    let entries = format!(
-        "x.A -> a:\n    4:4:void y.C.i():23:23 -> f\n    4:4:void t():7 -> f\n      {rule}\nx.E -> e:\n"
-    );
-    let newer = map(&entries);
-    let frames = [frame("a", 4)];
-    assert_eq!(stack(&newer, Some("e"), &frames), ["t:7"]);
-    assert_eq!(stack(&newer, Some("x.E"), &frames), ["y.C.i:23 / t:7"]);
-    assert_eq!(stack(&newer, None, &frames), ["y.C.i:23 / t:7"]);
-    // Only the frame directly below the exception is rewritten.
-    let twice = [frame("a", 4), frame("a", 4)];
-    assert_eq!(stack(&newer, Some("e"), &twice), ["t:7", "y.C.i:23 / t:7"]);
-    let version = "# {'id':'com.android.tools.r8.mapping','version':'1.0'}\n";
-    let older = map(&format!("{version}{entries}"));
-    assert_eq!(stack(&older, Some("e"), &frames), ["y.C.i:23 / t:7"]);
-    // All frames can be omitted, but not more than exist.
-    let all = map(&entries.replace("Frames(1)", "Frames(2)"));
-    assert_eq!(stack(&all, Some("e"), &frames), [""]);
-    let more = map(&entries.replace("Frames(1)", "Frames(3)"));
-    assert_eq!(stack(&more, Some("e"), &frames), ["y.C.i:23 / t:7"]);
+    assert_eq!(stack(&map, &[("a", None), ("b", None)]), ["", "x.S.c"]);
 }
 
 #[test]
@@ -288,20 +238,18 @@ fn residual_signatures_choose_an_overload() {
     // With and without the note: by the class names in the app.
     let map = map("x.A -> a:\n    1:2:void v(x.B):5:6 -> f\n\
          \x20     # {\"id\":\"com.android.tools.r8.residualsignature\",\"signature\":\"(I)V\"}\n\
-         \x20   3:3:void w(x.B,int[]):7:7 -> f\n    4:4:x.B w(x.B,int[]):8:8 -> f\nx.B -> b:\n");
-    let retracer = Retracer::new(&map);
-    let names = |descriptor: &str| -> Vec<String> {
-        let found = retracer.method_with_descriptor("a", "f", descriptor);
-        let returns = found.iter().filter_map(|method| method.signature);
-        let returns = returns.map(|signature| signature.returns);
-        let all = returns.zip(&found);
-        all.map(|(returns, method)| format!("{returns} {}", method.name))
-            .collect()
-    };
-    assert_eq!(names("(I)V"), ["void v"]);
-    assert_eq!(names("(Lb;[I)V"), ["void w"]);
-    assert_eq!(names("(Lb;[I)Lb;"), ["x.B w"]);
-    assert!(names("(Lb;)V").is_empty());
+         \x20   3:3:void w(x.B,int[]):7:7 -> f\n    4:4:x.B u(x.B,int[]):8:8 -> f\nx.B -> b:\n");
+    let named = |frame: &str| names::by_file(&map, &[frame]).remove(0);
+    assert_eq!(named("void a.f(int)"), "x.A.v");
+    assert_eq!(named("void a.f(b, int[])"), "x.A.w");
+    assert_eq!(named("b a.f(b, int[])"), "x.A.u");
+    // R8 compares types as written, too.
+    assert_eq!(named("void a.f(x.B, int[])"), "x.A.w");
+    assert_eq!(
+        named("void a.f(b)"),
+        "x.A.u | x.A.v | x.A.w",
+        "no such types"
+    );
 }
 
 #[test]
@@ -314,25 +262,4 @@ fn source_files_are_those_of_the_class_a_call_was_written_in() {
     assert_eq!(retracer.source_file("x.A", Some("SourceFile")), "Main.kt");
     assert_eq!(retracer.source_file("x.B", Some("SourceFile")), "Bee.java");
     assert_eq!(retracer.source_file("x.C$D", Some("SourceFile")), "C.java");
-    let class = retracer.class("a").expect("a class of the map");
-    assert_eq!(
-        (class.name, class.file.as_deref()),
-        ("x.A", Some("Main.kt"))
-    );
-}
-
-#[test]
-fn merged_classes_are_listed_with_their_ids() {
-    let map = map(
-        "# {\"id\":\"com.android.tools.r8.mapping\",\"version\":\"2.3\"}\nx.A -> a:\n\
-         # {\"id\":\"com.android.tools.r8.mergedClasses\",\"classIdField\":\"f\",\
-         \"classes\":[{\"name\":\"x.A\",\"id\":0},{\"name\":\"x.B\",\"id\":1}]}\n\
-         \x20   int $r8$classId -> f\n    void x.B.run() -> g\n",
-    );
-    let retracer = Retracer::new(&map);
-    let merged = retracer.class("a").and_then(|class| class.merged);
-    let merged = merged.expect("the map says so");
-    assert_eq!(merged.id_field.as_deref(), Some("f"));
-    assert_eq!(merged.classes[1], ("x.B".to_owned(), Some(1)));
-    assert_eq!(retracer.method("a", "g")[0].class, "x.B");
 }

@@ -100,7 +100,7 @@ fn every_class_and_member_maps_back_by_the_file_and_by_its_packets() {
         let mut expected: Vec<String> = Vec::new();
         for (obfuscated, class) in &classes {
             let found = retracer.class(obfuscated).expect("a class of the map");
-            assert_eq!(found.name, class.original, "{shown}: {obfuscated}");
+            assert_eq!(found, class.original, "{shown}: {obfuscated}");
             for (field, names) in &class.fields {
                 let found = retracer.field(obfuscated, field, FieldType::Unknown);
                 let found: Vec<&str> = found.iter().map(|field| field.name).collect();

@@ -8,11 +8,10 @@ use super::metadata::{Metadata, Notes, Version, json_of};
 
 /// Entry that the following metadata belongs to.
 enum Above {
-    Class,
     Method,
     Field,
-    /// An unreadable line: its metadata is ignored, too.
-    Nothing,
+    /// The class, or an unreadable line: its metadata is ignored.
+    Other,
 }
 
 /// Reads the block at an offset and adds its members to a class. Bad lines were counted when the
@@ -20,14 +19,14 @@ enum Above {
 pub(super) fn read<'a>(bytes: &'a [u8], start: usize, version: Version, class: &mut Class<'a>) {
     let mut at = start;
     let mut original = None;
-    let mut above = Above::Class;
+    let mut above = Above::Other;
     while at < bytes.len() {
         let line = line_at(bytes, at);
         at += line.len() + 1;
         match Line::parse(line) {
             Ok(Line::Class { .. }) if original.is_some() => return,
             Ok(Line::Class { original: name, .. }) => original = Some(name),
-            Ok(Line::Member(_)) if class.is_full() => above = Above::Nothing,
+            Ok(Line::Member(_)) if class.is_full() => above = Above::Other,
             Ok(Line::Member(member)) => {
                 let Some(holder) = original else { return };
                 above = add(class, holder, member);
@@ -41,7 +40,7 @@ pub(super) fn read<'a>(bytes: &'a [u8], start: usize, version: Version, class: &
                 note(class, &above, metadata);
             }
             Ok(Line::Blank) => {}
-            Err(_) => above = Above::Nothing,
+            Err(_) => above = Above::Other,
         }
     }
 }
@@ -80,17 +79,9 @@ fn add<'a>(class: &mut Class<'a>, original: &'a str, member: Member<'a>) -> Abov
 
 fn note(class: &mut Class, above: &Above, metadata: Metadata) {
     let notes = match above {
-        Above::Class => {
-            match metadata {
-                Metadata::Synthesized => class.synthesized = true,
-                Metadata::MergedClasses(merged) => class.merged = Some(Box::new(merged)),
-                _ => {}
-            }
-            return;
-        }
         Above::Method => class.last_method_notes(),
         Above::Field => class.last_field_notes(),
-        Above::Nothing => return,
+        Above::Other => return,
     };
     if let Some(notes) = notes {
         notes
@@ -127,7 +118,6 @@ mod tests {
             x.B -> b:\n    void n() -> f\n";
         let mut class = Class::new("x.A");
         read_all(text, &mut class);
-        assert!(class.synthesized);
         let residual = class.fields("f")[0]
             .notes
             .as_deref()
@@ -147,7 +137,6 @@ mod tests {
             \x20     # {'id':'com.android.tools.r8.synthesized'}\n";
         let mut class = Class::new("x.A");
         read_all(text, &mut class);
-        assert!(!class.synthesized);
         assert!(class.methods("f")[0].notes.is_none());
     }
 }

@@ -99,7 +99,7 @@ enum Source<'a> {
 impl Source<'_> {
     fn class(&self, obfuscated: &str) -> Option<String> {
         match self {
-            Source::File(file) => file.class(obfuscated).map(|class| class.name.to_owned()),
+            Source::File(file) => file.class(obfuscated).map(str::to_owned),
             Source::Packets(map) => map.class(obfuscated).map(|c| c.original.to_owned()),
         }
     }

@@ -6,10 +6,9 @@
 //! |---|---|---|
 //! | `com.android.tools.r8.mapping` | | the file: version of all that follows |
 //! | `sourceFile` | any | class |
-//! | `…r8.synthesized` | 1.0 | class, field, method |
-//! | `…r8.rewriteFrame`, `…r8.outline`, `…r8.outlineCallsite` | 2.0 | entry of a method |
+//! | `…r8.synthesized` | 1.0 | method |
+//! | `…r8.outline`, `…r8.outlineCallsite` | 2.0 | entry of a method |
 //! | `…r8.residualsignature` | 2.2 | member |
-//! | `…r8.mergedClasses` | 2.3 | class |
 //!
 //! Without a header only source files count. A newer 2.x is read as far as it is supported.
 
@@ -60,32 +59,8 @@ pub(super) enum Metadata {
     Outline,
     /// Call of such code, with pairs of its lines and lines of this method.
     OutlineCallsite(Vec<(u32, u32)>),
-    /// Frames to leave out of a stack trace.
-    RewriteFrame(Rewrite),
     /// Descriptor in the app, if it is not just the original with renamed classes.
     ResidualSignature(String),
-    /// Classes merged into one.
-    MergedClasses(MergedClasses),
-}
-
-/// Rule for leaving out inner frames of an entry.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Rewrite {
-    /// Descriptors of exceptions in the app; the thrown exception must match all.
-    pub(super) throws: Vec<String>,
-    /// An unknown condition never holds.
-    pub(super) unknown_condition: bool,
-    /// Number of frames to leave out, innermost first.
-    pub(super) remove: u32,
-}
-
-/// Classes that a compiler merged into one. A field of an object identifies its original class.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct MergedClasses {
-    /// Name in the app of the field with the class ID, if the R8 mapping has it.
-    pub id_field: Option<String>,
-    /// The classes, including nested ones, with their IDs if they have any.
-    pub classes: Vec<(String, Option<u32>)>,
 }
 
 /// Metadata of one entry.
@@ -94,7 +69,6 @@ pub(super) struct Notes {
     pub(super) synthesized: bool,
     pub(super) outline: bool,
     pub(super) callsite: Option<Vec<(u32, u32)>>,
-    pub(super) rewrites: Vec<Rewrite>,
     pub(super) residual: Option<String>,
 }
 
@@ -105,9 +79,8 @@ impl Notes {
             Metadata::Synthesized => self.synthesized = true,
             Metadata::Outline => self.outline = true,
             Metadata::OutlineCallsite(positions) => self.callsite = Some(positions),
-            Metadata::RewriteFrame(rewrite) => self.rewrites.push(rewrite),
             Metadata::ResidualSignature(signature) => self.residual = Some(signature),
-            Metadata::Version { .. } | Metadata::SourceFile(_) | Metadata::MergedClasses(_) => {}
+            Metadata::Version { .. } | Metadata::SourceFile(_) => {}
         }
     }
 }
@@ -154,84 +127,12 @@ impl Metadata {
                         .collect(),
                 )
             }
-            "rewriteFrame" if from(2, 0) => Metadata::RewriteFrame(rewrite(&json)),
             "residualsignature" if from(2, 2) => {
                 Metadata::ResidualSignature(json.get("signature")?.text()?.to_owned())
-            }
-            "mergedClasses" if from(2, 3) => {
-                let mut merged = MergedClasses::default();
-                merged.read(&json);
-                Metadata::MergedClasses(merged)
             }
             _ => return None,
         })
     }
-}
-
-fn rewrite(json: &Json) -> Rewrite {
-    let mut rewrite = Rewrite::default();
-    /// Returns the argument of `name(argument)`.
-    fn call<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-        text.strip_prefix(name)?
-            .strip_prefix('(')?
-            .strip_suffix(')')
-    }
-    let texts = |key| json.get(key).map_or(&[][..], Json::items).iter();
-    for condition in texts("conditions") {
-        match condition.text().and_then(|text| call(text, "throws")) {
-            Some(class) => rewrite.throws.push(class.to_owned()),
-            None => rewrite.unknown_condition = true,
-        }
-    }
-    for action in texts("actions") {
-        let removed = action
-            .text()
-            .and_then(|text| call(text, "removeInnerFrames"));
-        if let Some(count) = removed.and_then(|count| count.parse::<u32>().ok()) {
-            rewrite.remove = rewrite.remove.saturating_add(count);
-        }
-    }
-    rewrite
-}
-
-impl MergedClasses {
-    /// Collects the classes. Keys vary (`classIdField`, `class_id_field`, …), so classes are
-    /// recognized by their shape: texts in arrays, and objects with a name and optionally an ID.
-    fn read(&mut self, json: &Json) {
-        for (key, value) in json.entries() {
-            match value {
-                Json::Text(text) if key.to_ascii_lowercase().ends_with("field") => {
-                    self.id_field.get_or_insert_with(|| text.clone());
-                }
-                Json::Array(items) => items.iter().for_each(|item| self.read_class(item)),
-                Json::Object(_) if key.to_ascii_lowercase().contains("merged") => self.read(value),
-                _ => {}
-            }
-        }
-    }
-
-    fn read_class(&mut self, json: &Json) {
-        if let Some(name) = json.text() {
-            self.classes.push((class_name(name), None));
-            return;
-        }
-        let name = ["name", "class", "className", "original", "type"]
-            .iter()
-            .find_map(|key| json.get(key)?.text());
-        let id = ["id", "classId", "class_id"]
-            .iter()
-            .find_map(|key| json.get(key)?.number());
-        if let Some(name) = name {
-            self.classes.push((class_name(name), id));
-        }
-        self.read(json);
-    }
-}
-
-/// Returns the class name of the source, also from the form `La/b;`.
-fn class_name(text: &str) -> String {
-    let descriptor = text.strip_prefix('L').and_then(|t| t.strip_suffix(';'));
-    descriptor.map_or_else(|| text.to_owned(), |class| class.replace('/', "."))
 }
 
 #[cfg(test)]
@@ -253,14 +154,7 @@ mod tests {
                 2,
                 0,
             ),
-            (
-                "rewriteFrame",
-                ",conditions:['throws(Le;)'],actions:['removeInnerFrames(1)']",
-                2,
-                0,
-            ),
             ("residualsignature", ",'signature':'()V'", 2, 2),
-            ("mergedClasses", ",'classes':['x.A']", 2, 3),
         ] {
             let json = format!("{{'id':'com.android.tools.r8.{id}'{more}}}");
             assert!(parse(&json, major, minor).is_some(), "{id}");
@@ -297,35 +191,5 @@ mod tests {
         assert_eq!(read("'moon'"), (Version::NONE, true));
         assert_eq!(read("2"), (Version::NONE, true));
         assert!(read("'experimental'").0 > Version::NEWEST);
-    }
-
-    #[test]
-    fn rewrites_have_conditions_and_actions() {
-        let json = "{'id':'com.android.tools.r8.rewriteFrame',\
-            'conditions':['throws(Ljava/lang/Error;)','moon()'],\
-            'actions':['removeInnerFrames(1)','removeInnerFrames(2)','dance()']}";
-        let Some(Metadata::RewriteFrame(rewrite)) = parse(json, 2, 0) else {
-            panic!("a rewrite");
-        };
-        assert_eq!(rewrite.throws, ["Ljava/lang/Error;"]);
-        assert!(rewrite.unknown_condition);
-        assert_eq!(rewrite.remove, 3);
-    }
-
-    #[test]
-    fn merged_classes_are_found_under_any_key() {
-        for json in [
-            "{'id':'com.android.tools.r8.mergedClasses','classIdField':'a',\
-              'classes':[{'name':'x.A','id':0},{'name':'Lx/B;','id':1}]}",
-            "{'id':'com.android.tools.r8.mergedClasses','class_id_field':'a',\
-              'merged':[{'class':'x.A','class_id':0,'note':'n'},{'class':'x.B','classId':'1'}]}",
-        ] {
-            let Some(Metadata::MergedClasses(merged)) = parse(json, 2, 3) else {
-                panic!("merged classes");
-            };
-            assert_eq!(merged.id_field.as_deref(), Some("a"));
-            let expected = [("x.A".to_owned(), Some(0)), ("x.B".to_owned(), Some(1))];
-            assert_eq!(merged.classes, expected);
-        }
     }
 }

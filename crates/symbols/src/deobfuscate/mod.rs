@@ -12,7 +12,7 @@
 //! | `packets` | R8 mappings from packets of a trace |
 //! | `retrace` | selection of a method's entries and lines |
 //! | `owner`, `frame_name` | owner of a frame's code; forms of frame names |
-//! | `retracer`, `stack` | single lookups of frames, methods, fields, types; stack traces |
+//! | `retracer`, `stack` | single lookups of classes, fields, types; frames of stack traces |
 //! | `types`, `source_file` | forms of types; the likely file of a class |
 //! | `discover`, `map_id` | mapping files of Gradle builds; the build that an R8 mapping belongs to |
 //! | `heap` | names for the classes and fields of a Java heap |
@@ -47,7 +47,6 @@ mod unpack;
 pub use app_map::{AppMap, MapSource, Scope};
 pub use apply::{Applied, apply};
 pub use choice::packages_for;
-pub use class::Signature;
 pub use discover::{Discovered, discover};
 pub use error::MapError;
 pub use file::{Entry, MapFile};
@@ -55,8 +54,8 @@ pub use grammar::Fault;
 pub use heap::{minified_classes, name_heap};
 pub use index::{BadLine, Survey};
 pub use map_id::{is_same_map, map_ids};
-pub use metadata::{MergedClasses, Version};
+pub use metadata::Version;
 pub use owner::{SeenIn, java_frames, profiled_packages};
 pub use retrace::{Chain, SourceFrame, SourceMethod};
-pub use retracer::{FieldType, Retraced, Retracer, SourceClass, SourceField};
-pub use stack::AppFrame;
+pub use retracer::{FieldType, Retraced, Retracer, SourceField};
+pub use stack::TraceFrame;

@@ -1,49 +1,48 @@
-//! Stack traces, where a frame affects the next. Code that R8 extracted from several methods (an
-//! *outline*) has a frame of its own, whose line selects a line of its caller. If code inserted by
-//! R8 throws an exception, the frames of that code are left out. Samples of a profile do not have
-//! such lines and do not use this.
+//! Frames of stack traces, where a frame affects the next. Code that R8 extracted from several
+//! methods (an *outline*) has a frame of its own, whose line selects a line of its caller. Samples
+//! of a profile do not have such lines and do not use this.
 
-use super::metadata::Rewrite;
 use super::retrace::{
     Answer, Chain, Group, Overloads, answer, chains, groups, outermost, partitions,
 };
 use super::retracer::{Retraced, Retracer, alone, sorted, without_synthesized};
 
-/// Frame of the app.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AppFrame<'t> {
-    pub class: &'t str,
-    pub method: &'t str,
-    /// Line, if it has one.
-    pub line: Option<u32>,
+/// Source frames of a frame of a stack trace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceFrame<'f> {
+    pub retraced: Retraced<'f>,
+    /// Line of an outline, for its caller.
+    pub outline_line: Option<u32>,
+}
+
+impl<'f> From<Retraced<'f>> for TraceFrame<'f> {
+    fn from(retraced: Retraced<'f>) -> Self {
+        TraceFrame {
+            retraced,
+            outline_line: None,
+        }
+    }
 }
 
 impl<'f> Retracer<'f> {
-    /// Returns the source frames of a stack trace, top first. `exception` is the class of the
-    /// thrown exception in the app, if the first frame is directly below it.
-    pub fn stack(&self, exception: Option<&str>, frames: &[AppFrame]) -> Vec<Retraced<'f>> {
-        let mut carried = None;
-        let mut thrown = exception.map(|class| format!("L{};", class.replace('.', "/")));
-        frames
-            .iter()
-            .map(|frame| {
-                let step = self.step(frame, carried.take(), thrown.take().as_deref());
-                carried = step.carried;
-                step.retraced
-            })
-            .collect()
-    }
-
-    fn step(&self, frame: &AppFrame, carried: Option<u32>, thrown: Option<&str>) -> Step<'f> {
-        let Some(class) = self.read(frame.class) else {
-            return Step::to(Retraced::Unknown);
+    /// Returns the source frames of one frame. Without a line, or with line 0, it is a frame of a
+    /// stack trace without lines. `outline_line` is from the frame that it called.
+    pub fn frame(
+        &self,
+        class: &str,
+        method: &str,
+        line: Option<u32>,
+        outline_line: Option<u32>,
+    ) -> TraceFrame<'f> {
+        let Some(class) = self.read(class) else {
+            return Retraced::Unknown.into();
         };
-        let groups = groups(class.methods(frame.method));
-        let line = frame.line.unwrap_or(0);
+        let groups = groups(class.methods(method));
+        let line = line.unwrap_or(0);
         match answer(&groups, Overloads::ByTypes, line) {
             Answer::Groups(mut found) => {
                 let mut line = line;
-                if let Some(from) = carried
+                if let Some(from) = outline_line
                     && let [group] = found[..]
                     && let Some(positions) = callsite(group)
                 {
@@ -57,36 +56,22 @@ impl<'f> Retracer<'f> {
                 // shown.
                 let outline = found.iter().all(|group| is_outline(group));
                 let chains = found.iter().flat_map(|group| {
-                    let left = |chain| shown(group, chain, thrown);
+                    let left = |chain| shown(group, chain);
                     chains(group, line).into_iter().map(left)
                 });
-                Step {
+                TraceFrame {
                     retraced: sorted(chains),
-                    carried: (outline && line != 0).then_some(line),
+                    outline_line: (outline && line != 0).then_some(line),
                 }
             }
             Answer::Outermost(methods) if !methods.is_empty() => {
-                Step::to(sorted(methods.into_iter().map(|method| {
+                let chains = methods.into_iter().map(|method| {
                     let outline = method.notes.as_deref().is_some_and(|n| n.outline);
                     if outline { Vec::new() } else { alone(method) }
-                })))
+                });
+                sorted(chains).into()
             }
-            Answer::Outermost(_) | Answer::Nothing => Step::to(Retraced::Class(class.original)),
-        }
-    }
-}
-
-struct Step<'f> {
-    retraced: Retraced<'f>,
-    /// Line of an outline, for its caller.
-    carried: Option<u32>,
-}
-
-impl<'f> Step<'f> {
-    fn to(retraced: Retraced<'f>) -> Self {
-        Step {
-            retraced,
-            carried: None,
+            Answer::Outermost(_) | Answer::Nothing => Retraced::Class(class.original).into(),
         }
     }
 }
@@ -112,24 +97,11 @@ fn in_partition<'m, 'a>(
     partition.iter().find(holds).copied()
 }
 
-/// Returns the visible part of a chain: rules of the group remove inner frames for the thrown
-/// exception, and an outermost frame generated by the compiler is removed, too.
-fn shown<'a>(group: Group<'_, 'a>, mut chain: Chain<'a>, thrown: Option<&str>) -> Chain<'a> {
-    let holds = |rule: &&Rewrite| {
-        !rule.unknown_condition && rule.throws.iter().all(|class| Some(&**class) == thrown)
-    };
-    let rules = group.iter().filter_map(|entry| entry.notes.as_deref());
-    let removed: u64 = rules
-        .flat_map(|notes| &notes.rewrites)
-        .filter(holds)
-        .map(|rule| u64::from(rule.remove))
-        .sum();
+/// Returns the visible part of a chain: without an outline, and without an outermost frame that the
+/// compiler generated.
+fn shown<'a>(group: Group, mut chain: Chain<'a>) -> Chain<'a> {
     if is_outline(group) {
         chain.pop();
-    }
-    // A rule that removes more frames than there are is invalid and is ignored.
-    if thrown.is_some() && removed <= chain.len() as u64 {
-        chain.drain(..removed as usize);
     }
     without_synthesized(chain)
 }
