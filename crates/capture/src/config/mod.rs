@@ -50,7 +50,8 @@ use std::time::Duration;
 use heaptap_proto::perfetto::TraceConfig;
 
 /// Processes to record.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(default)]
 pub struct Targets {
     /// Process names as given (`com.example.app`, `com.example.app:service`, with `*`).
     pub names: Vec<String>,

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use serde::Deserialize;
+
 use super::fields::FieldSetting;
+use super::yaml;
 use super::{CaptureSpec, Targets};
 
 /// Source of Java allocations.
@@ -64,30 +67,40 @@ impl Snapshots {
     }
 }
 
-/// Options as given by flags or by a YAML config; `None` and empty mean not given.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// Options as given by flags or by a YAML config, whose keys are the serialized names; `None` and
+/// empty mean not given.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
 pub struct Options {
     /// All processes that connect to the tracing service: for programs of this host.
+    #[serde(skip)]
     pub all: bool,
     /// Processes; those of a file and of flags are combined.
+    #[serde(skip)]
     pub targets: Targets,
     /// Bytes between two samples.
+    #[serde(rename = "interval", deserialize_with = "yaml::size")]
     pub interval_bytes: Option<u64>,
     /// Duration; zero means until stopped.
+    #[serde(deserialize_with = "yaml::time")]
     pub duration: Option<Duration>,
     /// Period of continuous dumps; zero means none.
+    #[serde(rename = "continuous_dump", deserialize_with = "yaml::time")]
     pub continuous: Option<Duration>,
     /// Heaps by name.
     pub heaps: Vec<String>,
     /// Record all heaps.
     pub all_heaps: Option<bool>,
     /// Java allocations instead of a native heap, with suitable defaults for other options.
+    #[serde(skip)]
     pub java_allocations: Option<JavaAllocations>,
     /// Shared memory, bytes.
+    #[serde(rename = "shmem_size", deserialize_with = "yaml::size")]
     pub shmem_bytes: Option<u64>,
     /// Block the client if the shared memory is full.
     pub block_client: Option<bool>,
     /// Timeout for blocking; zero means never.
+    #[serde(deserialize_with = "yaml::micros")]
     pub block_client_timeout: Option<Duration>,
     /// Skip processes that start later.
     pub no_startup: Option<bool>,
@@ -102,7 +115,9 @@ pub struct Options {
     /// Start the app once the session is armed.
     pub launch: Option<bool>,
     /// Dumps for labels; a period of zero means none.
+    #[serde(deserialize_with = "yaml::time")]
     pub snapshots: Option<Duration>,
     /// Settings of single fields.
+    #[serde(rename = "heapprofd", deserialize_with = "yaml::settings")]
     pub settings: Vec<FieldSetting>,
 }

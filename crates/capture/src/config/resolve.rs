@@ -31,10 +31,15 @@ pub struct Resolved {
 /// Returns an error if a field does not exist, or if the result breaks a rule.
 pub fn resolve(file: Option<&ConfigFile>, flags: &Options) -> Result<Resolved, ConfigError> {
     let mut spec = CaptureSpec::default();
-    let mut asked = Options::default();
-    match file {
-        None => {}
-        Some(ConfigFile::Options(options)) => asked = (**options).clone(),
+    if flags.java_allocations.is_some() {
+        // Java code allocates a lot; same values as the preset.
+        spec.interval_bytes = JAVA_INTERVAL;
+        spec.shmem_bytes = JAVA_SHMEM;
+    }
+    let none = Options::default();
+    let in_file = match file {
+        None => &none,
+        Some(ConfigFile::Options(options)) => options,
         Some(ConfigFile::Template(template)) => {
             spec.template = (**template).clone();
             spec.duration = template
@@ -44,69 +49,29 @@ pub fn resolve(file: Option<&ConfigFile>, flags: &Options) -> Result<Resolved, C
             if let Some(heapprofd) = heapprofd_of(template) {
                 spec.read_from(heapprofd);
             }
+            &none
         }
-    }
-    asked.override_with(flags);
-    asked.apply(&mut spec);
-    if !asked.settings.is_empty() {
+    };
+    in_file.apply(&mut spec);
+    flags.apply(&mut spec);
+    let settings = [in_file.settings.as_slice(), &flags.settings].concat();
+    if !settings.is_empty() {
         let mut template = std::mem::take(&mut spec.template);
         spec.write_to(heapprofd_in(&mut template));
-        fields::apply_settings(&mut template, &asked.settings)?;
+        fields::apply_settings(&mut template, &settings)?;
         spec.read_from(heapprofd_in(&mut template));
         spec.template = template;
     }
     spec.validate()?;
     Ok(Resolved {
-        launch: asked.launch.unwrap_or(false),
-        snapshots: Snapshots::of(asked.snapshots),
+        launch: flags.launch.or(in_file.launch).unwrap_or(false),
+        snapshots: Snapshots::of(flags.snapshots.or(in_file.snapshots)),
         notices: spec.notices(),
         spec,
     })
 }
 
 impl Options {
-    fn override_with(&mut self, flags: &Options) {
-        fn over<T: Clone>(mine: &mut Option<T>, theirs: &Option<T>) {
-            if theirs.is_some() {
-                mine.clone_from(theirs);
-            }
-        }
-        self.all |= flags.all;
-        add(&mut self.targets.names, &flags.targets.names);
-        add(&mut self.targets.pids, &flags.targets.pids);
-        add(&mut self.targets.packages, &flags.targets.packages);
-        over(&mut self.interval_bytes, &flags.interval_bytes);
-        over(&mut self.duration, &flags.duration);
-        over(&mut self.continuous, &flags.continuous);
-        // The choice of heaps is one option: a flag for it replaces both forms.
-        if !flags.heaps.is_empty() {
-            self.heaps.clone_from(&flags.heaps);
-            self.all_heaps = flags.all_heaps;
-        } else if flags.all_heaps == Some(true) {
-            self.heaps.clear();
-            self.all_heaps = Some(true);
-        }
-        if flags.java_allocations.is_some() {
-            self.heaps.clear();
-            self.all_heaps = None;
-            self.java_allocations = flags.java_allocations;
-        }
-        over(&mut self.shmem_bytes, &flags.shmem_bytes);
-        over(&mut self.block_client, &flags.block_client);
-        over(&mut self.block_client_timeout, &flags.block_client_timeout);
-        over(&mut self.no_startup, &flags.no_startup);
-        over(&mut self.no_running, &flags.no_running);
-        over(&mut self.dump_at_max, &flags.dump_at_max);
-        over(
-            &mut self.disable_fork_teardown,
-            &flags.disable_fork_teardown,
-        );
-        over(&mut self.packages_list, &flags.packages_list);
-        over(&mut self.launch, &flags.launch);
-        over(&mut self.snapshots, &flags.snapshots);
-        self.settings.extend(flags.settings.iter().cloned());
-    }
-
     fn apply(&self, spec: &mut CaptureSpec) {
         fn put<T: Clone>(to: &mut T, from: &Option<T>) {
             if let Some(value) = from {
@@ -129,22 +94,16 @@ impl Options {
                 *to = (!time.is_zero()).then_some(time);
             }
         }
-        if !self.heaps.is_empty() {
+        let all_heaps = self.all_heaps == Some(true);
+        // The choice of heaps is one option: it replaces both forms.
+        if all_heaps || !self.heaps.is_empty() {
             spec.heaps.clone_from(&self.heaps);
-            spec.all_heaps = false;
-        }
-        if let Some(all) = self.all_heaps {
-            spec.all_heaps = all;
+            spec.all_heaps = all_heaps;
         }
         if self.java_allocations.is_some() {
             spec.heaps = vec![JAVA_HEAP.to_owned()];
             spec.all_heaps = false;
             spec.java_allocations = self.java_allocations;
-            if heapprofd_of(&spec.template).is_none() {
-                // Java code allocates a lot; same values as the preset.
-                spec.interval_bytes = self.interval_bytes.unwrap_or(JAVA_INTERVAL);
-                spec.shmem_bytes = JAVA_SHMEM;
-            }
         }
         put(&mut spec.shmem_bytes, &self.shmem_bytes);
         put(&mut spec.block_client, &self.block_client);

@@ -551,6 +551,39 @@ fn perfetto_text_and_binary_are_templates() {
 }
 
 #[test]
+fn a_flag_for_heaps_replaces_those_of_any_file() {
+    let text = |heaps: &str| {
+        let heapprofd = format!("sampling_interval_bytes: 8192 {heaps}");
+        format!(
+            "data_sources {{ config {{ name: \"android.heapprofd\"\n\
+             heapprofd_config {{ {heapprofd} }} }} }}"
+        )
+    };
+    for (named, all) in [
+        (text("heaps: \"h\""), text("all_heaps: true")),
+        ("heaps: [h]\n".to_owned(), "all_heaps: true\n".to_owned()),
+    ] {
+        let heaps = |file: &str, flags: Options| {
+            let file = ConfigFile::parse(file.as_bytes(), "t").unwrap();
+            let spec = resolve(Some(&file), &flags).unwrap().spec;
+            (spec.heaps, spec.all_heaps)
+        };
+        let all_flag = Options {
+            all_heaps: Some(true),
+            ..self::named("a")
+        };
+        let other_flag = Options {
+            heaps: vec!["i".to_owned()],
+            ..self::named("a")
+        };
+        assert_eq!(heaps(&named, all_flag), (Vec::new(), true), "{named}");
+        let other = (vec!["i".to_owned()], false);
+        assert_eq!(heaps(&named, other_flag.clone()), other, "{named}");
+        assert_eq!(heaps(&all, other_flag), other, "{all}");
+    }
+}
+
+#[test]
 fn unknown_names_in_files_are_refused_with_their_place() {
     for (text, words) in [
         (
@@ -576,6 +609,10 @@ fn unknown_names_in_files_are_refused_with_their_place() {
         ("buffers { size_kb: 5 fill_policy: SQUARE }\n", "SQUARE"),
         ("data_sources {", "end of input"),
         ("heapprofd: 5\n", "heapprofd"),
+        (
+            "heapprofd:\n  heaps: ~\n",
+            "`heaps` is neither a value nor a list",
+        ),
     ] {
         let error = ConfigFile::parse(text.as_bytes(), "t").expect_err(text);
         assert!(error.to_string().contains(words), "{text:?}: {error}");
@@ -609,6 +646,13 @@ fn java_allocations_are_arts_heap_with_what_suits_it() {
         ..options.clone()
     };
     assert_eq!(spec_of(&own).interval_bytes, 512);
+    let file = ConfigFile::parse(b"heaps: [h]\ninterval: 1024\n", "t").unwrap();
+    let of_file = resolve(Some(&file), &options).unwrap().spec;
+    assert_eq!(
+        (of_file.interval_bytes, of_file.shmem_bytes),
+        (1024, 32 << 20)
+    );
+    assert_eq!(of_file.heaps, ["com.android.art"]);
     let (_, notices) = spec.for_sdk(34).unwrap();
     let told = &notices[0].message;
     for lack in ["without classes and threads", "What is freed is not known"] {

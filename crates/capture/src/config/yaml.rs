@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::de::{self, Deserialize, Deserializer, IgnoredAny, Visitor};
 
 use super::fields::FieldSetting;
-use super::{ConfigError, Options, Targets};
+use super::{ConfigError, Options};
 use heaptap_model::near::nearest;
 use heaptap_model::units::{ByteSize, parse_duration, parse_time};
 
@@ -58,74 +58,23 @@ pub(super) fn parse(text: &str, origin: &str) -> Result<Options, ConfigError> {
     }
     // Parse only the keys first, so that an unknown key is reported with its place and suggestion.
     serde_yaml::from_str::<BTreeMap<Key, IgnoredAny>>(text).map_err(fail)?;
-    let document: Document = serde_yaml::from_str(text).map_err(fail)?;
-    document
-        .into_options()
-        .map_err(|why| ConfigError::bad_file(origin, why))
+    let targets = serde_yaml::from_str(text).map_err(fail)?;
+    let options: Options = serde_yaml::from_str(text).map_err(fail)?;
+    Ok(Options { targets, ..options })
 }
 
-#[derive(serde::Deserialize)]
-#[serde(default)]
-#[derive(Default)]
-struct Document {
-    #[serde(rename = "description")]
-    _description: Option<String>,
-    names: Vec<String>,
-    pids: Vec<u32>,
-    packages: Vec<String>,
-    interval: Option<Size>,
-    duration: Option<Time>,
-    continuous_dump: Option<Time>,
-    heaps: Vec<String>,
-    all_heaps: Option<bool>,
-    shmem_size: Option<Size>,
-    block_client: Option<bool>,
-    block_client_timeout: Option<Micros>,
-    no_startup: Option<bool>,
-    no_running: Option<bool>,
-    dump_at_max: Option<bool>,
-    disable_fork_teardown: Option<bool>,
-    packages_list: Option<bool>,
-    launch: Option<bool>,
-    snapshots: Option<Time>,
-    heapprofd: BTreeMap<String, serde_yaml::Value>,
-}
-
-impl Document {
-    fn into_options(self) -> Result<Options, String> {
-        let mut settings = Vec::new();
-        for (name, value) in self.heapprofd {
-            flatten(name, value, &mut settings)?;
-        }
-        Ok(Options {
-            all: false,
-            targets: Targets {
-                names: self.names,
-                pids: self.pids,
-                packages: self.packages,
-            },
-            interval_bytes: self.interval.map(|s| s.0),
-            duration: self.duration.map(|d| d.0),
-            continuous: self.continuous_dump.map(|d| d.0),
-            heaps: self.heaps,
-            all_heaps: self.all_heaps,
-            java_allocations: None,
-            shmem_bytes: self.shmem_size.map(|s| s.0),
-            block_client: self.block_client,
-            block_client_timeout: self.block_client_timeout.map(|d| d.0),
-            no_startup: self.no_startup,
-            no_running: self.no_running,
-            dump_at_max: self.dump_at_max,
-            disable_fork_teardown: self.disable_fork_teardown,
-            packages_list: self.packages_list,
-            launch: self.launch,
-            snapshots: self.snapshots.map(|d| d.0),
-            settings,
-        })
+/// Reads the settings of single fields below `heapprofd:`.
+pub(super) fn settings<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<FieldSetting>, D::Error> {
+    let mut settings = Vec::new();
+    for (name, value) in BTreeMap::<String, serde_yaml::Value>::deserialize(deserializer)? {
+        flatten(name, value, &mut settings).map_err(de::Error::custom)?;
     }
+    Ok(settings)
 }
 
-/// Flattens the fields below `heapprofd:` into settings; nested ones become dotted paths.
+/// Flattens a field into settings; nested ones become dotted paths.
 fn flatten(
     path: String,
     value: serde_yaml::Value,
@@ -136,14 +85,14 @@ fn flatten(
         Value::Bool(v) => Ok(v.to_string()),
         Value::Number(v) => Ok(v.to_string()),
         Value::String(v) => Ok(v.clone()),
-        _ => Err(format!("heapprofd.{path} is neither a value nor a list")),
+        _ => Err(format!("`{path}` is neither a value nor a list")),
     };
     match &value {
         Value::Mapping(fields) => {
             for (name, inner) in fields {
                 let name = name
                     .as_str()
-                    .ok_or_else(|| format!("heapprofd.{path} has a key that is not a string"))?;
+                    .ok_or_else(|| format!("`{path}` has a key that is not a string"))?;
                 flatten(format!("{path}.{name}"), inner.clone(), settings)?;
             }
         }
@@ -164,7 +113,7 @@ fn flatten(
 }
 
 /// A known key.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Key(String);
 
 impl<'de> Deserialize<'de> for Key {
@@ -183,40 +132,35 @@ impl<'de> Deserialize<'de> for Key {
     }
 }
 
-struct Size(u64);
-struct Time(Duration);
-struct Micros(Duration);
-
-impl<'de> Deserialize<'de> for Size {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Scalar(|text: &str| {
-            ByteSize::parse(text).map(|size| Size(size.0))
-        }))
-    }
+pub(super) fn size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    from.deserialize_any(Scalar(|text: &str| {
+        ByteSize::parse(text).map(|size| Some(size.0))
+    }))
 }
 
-impl<'de> Deserialize<'de> for Time {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Scalar(|text: &str| parse_time(text).map(Time)))
-    }
+pub(super) fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    from.deserialize_any(Scalar(|text: &str| parse_time(text).map(Some)))
 }
 
-impl<'de> Deserialize<'de> for Micros {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Scalar(|text: &str| {
-            parse_duration(text, Duration::from_micros(1)).map(Micros)
-        }))
-    }
+pub(super) fn micros<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    from.deserialize_any(Scalar(|text: &str| {
+        parse_duration(text, Duration::from_micros(1)).map(Some)
+    }))
 }
 
 /// A number or a word, parsed from its text.
 struct Scalar<F>(F);
 
-impl<T, W: fmt::Display, F: Fn(&str) -> Result<T, W>> Visitor<'_> for Scalar<F> {
+impl<T: Default, W: fmt::Display, F: Fn(&str) -> Result<T, W>> Visitor<'_> for Scalar<F> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a word, or a number with its unit")
+    }
+
+    /// An empty value is as if it was not given.
+    fn visit_unit<E: de::Error>(self) -> Result<T, E> {
+        Ok(T::default())
     }
 
     fn visit_u64<E: de::Error>(self, value: u64) -> Result<T, E> {
