@@ -13,7 +13,7 @@
 //! | [`aggregation`] | sums by class, as in Perfetto |
 //! | [`paths`] | paths from roots to an object, with the names of fields |
 //! | [`holders`] | all paths to roots merged by class |
-//! | [`inspect`] | details of one object |
+//! | [`inspect`] | texts and values of objects |
 //! | [`leaks`] | objects whose lifecycle has ended, and the references that keep them alive |
 //! | [`growth`] | growth between dumps of one process |
 //! | [`waste`] | equal strings and arrays, empty collections, boxed numbers |

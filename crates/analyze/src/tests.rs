@@ -4,10 +4,8 @@ use super::dsl::{Heap, heap};
 use super::filter::Filter;
 use super::histogram::{Histogram, HistogramKey, ObjectScope, Sums, by_root, histogram};
 use super::holders::{self, KindedReferrers, Reading};
-use super::{diff, inspect, largest, paths, tree};
-use heaptap_model::heap_graph::{
-    Dominators, Follow, HeapKind, Reachable, Referrers, ShortestPaths,
-};
+use super::{diff, largest, paths, tree};
+use heaptap_model::heap_graph::{Dominators, Follow, HeapKind, Reachable, ShortestPaths};
 use regex::Regex;
 
 fn lab() -> Heap {
@@ -327,26 +325,6 @@ fn the_merged_dominator_tree_sums_siblings() {
             .all(|node| node.sums.retained.total_bytes() >= 5000)
     );
     assert_eq!(least.tops.len(), 1);
-}
-
-#[test]
-fn an_object_is_told_in_full() {
-    let lab = lab();
-    let dominators = Dominators::compute(&lab.graph, Follow::default());
-    let referrers = Referrers::of(&lab.graph, Follow::ALL);
-    let of = |name| inspect::inspect(&lab.graph, &dominators, &referrers, lab.at(name), 10);
-    assert_eq!(of("text").text.as_deref(), Some("hello"));
-    let gone = of("gone");
-    assert_eq!(gone.retained, None);
-    assert_eq!(gone.referrers_total, 1, "weak ones are reported");
-    assert_eq!(
-        gone.ancestry,
-        ["app.ui.Detail", "android.app.Activity", "java.lang.Object"]
-    );
-    let array = of("array");
-    assert_eq!(array.array.map(|a| a.length), Some(3));
-    assert_eq!(array.fields_total, 3);
-    assert_eq!(array.dominator, Some(lab.at("list")));
 }
 
 #[test]

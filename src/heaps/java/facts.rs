@@ -1,6 +1,5 @@
 //! Facts about a Java heap and its analysis options, as used in documents and headings.
 
-use crate::heap_graph::AllocationSite;
 use serde::Serialize;
 use time::OffsetDateTime;
 
@@ -179,22 +178,5 @@ impl Figures {
     pub fn retained_total(&self) -> u64 {
         let bytes = self.retained_bytes.unwrap_or(0);
         bytes.saturating_add(self.retained_native_bytes.unwrap_or(0))
-    }
-}
-
-/// An allocation stack.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Site {
-    pub thread: String,
-    /// Frames, allocating frame first.
-    pub frames: Vec<String>,
-}
-
-impl From<AllocationSite> for Site {
-    fn from(site: AllocationSite) -> Site {
-        Site {
-            thread: site.thread,
-            frames: site.frames,
-        }
     }
 }

@@ -1,19 +1,25 @@
 //! `paths` in a Java heap: paths to the objects of classes, or details of one object.
 
+use std::ops::ControlFlow;
+
 use regex::Regex;
 use serde::Serialize;
 
 use super::facts::{Figures, HeapFacts};
 use super::heap::JavaHeap;
+use crate::analyze::fields;
 use crate::analyze::filter::Filter;
 use crate::analyze::histogram::Sums;
 use crate::analyze::holders::{self, Holders, KindedReferrers, Reading};
-use crate::analyze::inspect::{self, Inspection};
+use crate::analyze::inspect;
 use crate::analyze::label;
 use crate::analyze::leaks;
 use crate::analyze::paths::{self, Link, Path, Place, RootReason, Ways};
 use crate::analyze::repetition::{self, Repeated};
-use crate::heap_graph::{ClassIndex, Follow, HeapGraph, ObjectId, ObjectIndex, Referrers, Value};
+use crate::heap_graph::{
+    AllocationSite, ClassIndex, Dominators, Follow, HeapGraph, ObjectId, ObjectIndex,
+    PrimitiveArray, Referrers, Retained, Value,
+};
 use crate::near::nearest;
 
 /// Target objects.
@@ -300,8 +306,7 @@ pub fn paths(
     let one = match targets {
         Targets::Object(_) => objects.first().map(|&object| {
             let all = Referrers::of(graph, Follow::ALL);
-            let told = inspect::inspect(graph, dominators, &all, object, limits.fields);
-            object_report(graph, &told)
+            object_report(graph, dominators, &all, object, limits.fields)
         }),
         Targets::Classes(_) => None,
     };
@@ -398,13 +403,14 @@ fn nearest_class(graph: &HeapGraph, pattern: &str) -> Option<String> {
 
 /// Maximum number of characters of a string.
 const TEXT: usize = 100;
+/// The same of the string that was selected.
+const OWN_TEXT: usize = 100_000;
+/// Maximum number of superclasses.
+const ANCESTRY: usize = 64;
 
 fn text_of(graph: &HeapGraph, object: ObjectIndex) -> Option<String> {
     let text = graph.contents().string(graph, object)?;
-    Some(match text.char_indices().nth(TEXT) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text,
-    })
+    Some(inspect::cut(text, TEXT))
 }
 
 fn path_report(heap: &JavaHeap, path: &Path) -> PathReport {
@@ -509,7 +515,7 @@ pub struct ObjectReport {
     /// Number of referrers.
     pub referrers_total: u64,
     /// Allocation site, if in the dump.
-    pub allocated_at: Option<super::facts::Site>,
+    pub allocated_at: Option<AllocationSite>,
 }
 
 /// A referenced object.
@@ -569,58 +575,100 @@ pub struct ReferrerRow {
     pub via: LinkDocument,
 }
 
-fn object_report(graph: &HeapGraph, told: &Inspection) -> ObjectReport {
-    let sums = Sums {
-        count: 1,
-        shallow_bytes: told.shallow_bytes,
-        native_bytes: told.native_bytes,
-        retained: told.retained.unwrap_or_default(),
+/// Returns the details of an object with at most `most` fields and `most` referrers.
+fn object_report(
+    graph: &HeapGraph,
+    dominators: &Dominators,
+    referrers: &Referrers,
+    object: ObjectIndex,
+    most: usize,
+) -> ObjectReport {
+    let contents = graph.contents();
+    let primitives = contents.primitive_array(graph, object);
+    let length = match primitives {
+        Some(array) => Some(array.length),
+        None => contents.object_array_length(graph, object),
     };
-    ObjectReport {
-        id: graph.id(told.object).to_string(),
-        name: told.name.clone(),
-        ancestry: told.ancestry.clone(),
-        heap: told.heap.name(),
-        identity_hash: graph.contents().identity_hash(graph, told.object),
-        figures: match told.retained {
-            Some(_) => Figures::with_retained(&sums),
-            None => Figures::own(&sums),
-        },
-        root: told.root.as_ref().map(RootDocument::from),
-        dominator: told.dominator.map(|object| Referred::of(graph, object)),
-        text: told.text.clone(),
-        length: told.array.as_ref().map(|array| array.length),
-        elements: told
-            .array
-            .iter()
-            .flat_map(|array| array.elements.iter().map(|&value| value.to_string()))
-            .collect(),
-        fields: told
-            .fields
-            .iter()
-            .map(|field| FieldRow {
-                name: field.name.clone(),
+    // A dump without contents has the length of an array, but no elements.
+    let has_elements = primitives.is_none_or(|array| array.bytes.is_some());
+    let listed = length.filter(|_| has_elements);
+    let mut shown = Vec::new();
+    let mut total = 0u64;
+    fields::visit(graph, object, |field| {
+        total += 1;
+        if shown.len() >= most && listed.is_some() {
+            // The rest would only be counted.
+            return ControlFlow::Break(());
+        }
+        if shown.len() < most {
+            shown.push(FieldRow {
+                name: field.name.map(str::to_owned),
                 element: field.element,
-                type_name: field.type_name.clone(),
-                declared_in: field.declared_in.clone(),
+                type_name: field.type_name.map(str::to_owned),
+                declared_in: field
+                    .declared_in
+                    .map(|class| graph.class(class).shown().to_owned()),
                 is_static: field.is_static,
                 value: match field.value {
                     Value::Null | Value::Object(_) => None,
                     value => Some(value.to_string()),
                 },
                 object: field.value.object().map(|o| Referred::of(graph, o)),
+            });
+        }
+        ControlFlow::Continue(())
+    });
+    let is_reachable = dominators.is_reachable(object);
+    let sums = Sums {
+        count: 1,
+        shallow_bytes: graph.shallow_bytes(object),
+        native_bytes: graph.native_bytes(object),
+        retained: match is_reachable {
+            true => dominators.retained(object),
+            false => Retained::default(),
+        },
+    };
+    let ancestry = graph.ancestry(graph.class_of(object)).take(ANCESTRY);
+    let root = paths::root_reason(graph, object);
+    let dominator = dominators.idom(object);
+    let text = contents.string(graph, object);
+    ObjectReport {
+        id: graph.id(object).to_string(),
+        name: label::object_name(graph, object).into_owned(),
+        ancestry: ancestry
+            .map(|class| label::class_name(graph, class).to_owned())
+            .collect(),
+        heap: graph.heap_of(object).name(),
+        identity_hash: contents.identity_hash(graph, object),
+        figures: match is_reachable {
+            true => Figures::with_retained(&sums),
+            false => Figures::own(&sums),
+        },
+        root: root.as_ref().map(RootDocument::from),
+        dominator: dominator.map(|object| Referred::of(graph, object)),
+        text: text.map(|text| inspect::cut(text, OWN_TEXT)),
+        length: length.map(u64::from),
+        elements: primitives.map_or_else(Vec::new, |array| elements(array, most)),
+        fields: shown,
+        fields_total: total.max(listed.map_or(0, u64::from)),
+        referrers: referrers
+            .to(object)
+            .take(most)
+            .map(|owner| ReferrerRow {
+                object: Referred::of(graph, owner),
+                via: LinkDocument::from(&paths::link(graph, owner, object, Follow::ALL)),
             })
             .collect(),
-        fields_total: told.fields_total,
-        referrers: told
-            .referrers
-            .iter()
-            .map(|(owner, link)| ReferrerRow {
-                object: Referred::of(graph, *owner),
-                via: LinkDocument::from(link),
-            })
-            .collect(),
-        referrers_total: told.referrers_total,
-        allocated_at: told.allocated_at.clone().map(super::facts::Site::from),
+        referrers_total: referrers.to(object).count() as u64,
+        allocated_at: contents.allocated_at(graph, object),
     }
+}
+
+/// Returns the first `most` elements of an array of primitives.
+fn elements(array: PrimitiveArray<'_>, most: usize) -> Vec<String> {
+    let width = array.element.bytes(8);
+    let bytes = array.bytes.unwrap_or(&[]);
+    let chunks = bytes.chunks_exact(width).take(most);
+    let values = chunks.map(|chunk| inspect::value(array.element, chunk));
+    values.map(|value| value.to_string()).collect()
 }

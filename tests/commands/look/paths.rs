@@ -87,6 +87,8 @@ fn one_object_is_told_in_full() {
     let document = json(&["paths", &after(), "--object", id]);
     let object = &document["object"];
     assert_eq!(object["name"], "lab.LeakLab$DetailActivity");
+    assert_eq!(object["ancestry"][0], object["name"]);
+    assert_eq!(object["ancestry"][1], "android.app.Activity");
     let field = |name: &str| {
         let fields = object["fields"].as_array().unwrap();
         fields.iter().find(|field| field["name"] == name).unwrap()
@@ -96,6 +98,13 @@ fn one_object_is_told_in_full() {
     assert_eq!(field("bulk")["object"]["length"], 100_000);
     let text = words(&["paths", &after(), "--object", id]);
     assert!(text.contains("byte[100000]"), "{text}");
+    let bulk = field("bulk")["object"]["id"].as_str().unwrap();
+    let array = json(&["paths", &after(), "--object", bulk]);
+    let array = &array["object"];
+    assert_eq!(array["length"], 100_000);
+    assert_eq!(array["dominator"]["id"], id);
+    assert_eq!(array["referrers_total"], 1);
+    assert_eq!(array["referrers"][0]["via"]["name"], "bulk");
     let none = heaptap(&["paths", &after(), "--object", "0x3", "--json"]);
     assert_eq!(none.status.code(), Some(2));
     let failure: Value = serde_json::from_slice(&none.stdout).unwrap();

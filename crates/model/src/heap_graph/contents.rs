@@ -175,7 +175,7 @@ pub struct ThreadFacts {
 }
 
 /// A stack that allocated objects.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 pub struct AllocationSite {
     /// Name of the thread if the dump has it, its serial number otherwise.
     pub thread: String,

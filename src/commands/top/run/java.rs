@@ -8,7 +8,6 @@ use crate::analyze::histogram::{self, Histogram, HistogramKey, ObjectScope, Sums
 use crate::analyze::paths::{Place, Ways};
 use crate::analyze::{label, largest, tree};
 use crate::heap_graph::{AllocationSite, ClassIndex, ObjectIndex, Reachable};
-use crate::heaps::java::facts::Site;
 use crate::heaps::java::facts::{Figures, HeapFacts};
 use crate::heaps::java::heap::JavaHeap;
 use crate::units::thousands;
@@ -91,7 +90,7 @@ pub struct TopRow {
     pub object: Option<ObjectRow>,
     /// Allocation site, if requested and known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub allocated_at: Option<Site>,
+    pub allocated_at: Option<AllocationSite>,
 }
 
 /// A single object.
@@ -308,10 +307,7 @@ fn objects(heap: &JavaHeap, request: &TopRequest) -> (Vec<TopRow>, usize) {
         },
         object: Some(object_row(heap, &mut ways, large, members.as_ref())),
         allocated_at: match request.allocation_sites {
-            true => graph
-                .contents()
-                .allocated_at(graph, large.object)
-                .map(Site::from),
+            true => graph.contents().allocated_at(graph, large.object),
             false => None,
         },
     };
@@ -402,7 +398,7 @@ fn by_site(heap: &JavaHeap, request: &TopRequest) -> Vec<TopRow> {
             _ => Figures::with_retained(&sums[group as usize]),
         },
         object: None,
-        allocated_at: site.map(Site::from),
+        allocated_at: site,
     };
     numbers.into_iter().map(row).collect()
 }
