@@ -39,7 +39,7 @@ pub(super) fn classes<'r>(report: &'r DiffReport, query: &ChangeQuery) -> Table<
         ClassSort::Count => row.change.growth.count,
         ClassSort::Shallow => row.change.growth.shallow_bytes,
         ClassSort::Native => row.change.growth.native_bytes,
-        ClassSort::Retained => row.change.retained_growth(),
+        ClassSort::Retained => row.change.growth.retained_total_bytes(),
     };
     rows.sort_by_key(|row| (Reverse(figure(row)), &row.name));
     if query.reverse {

@@ -153,10 +153,10 @@ impl ExploredHeap {
         let changed = self.comparison().map(|comparison| &comparison.classes);
         // By own bytes, as the list is sorted, and by retained bytes, as the page sorts it.
         let grown = changed.into_iter().flatten();
-        let grown = grown.filter(|row| row.change.own_growth() > 0);
+        let grown = grown.filter(|row| row.change.growth.own_bytes() > 0);
         let mut by_retained: Vec<_> = changed.into_iter().flatten().collect();
-        by_retained.sort_by_key(|row| Reverse(row.change.retained_growth()));
-        by_retained.retain(|row| row.change.retained_growth() > 0);
+        by_retained.sort_by_key(|row| Reverse(row.change.growth.retained_total_bytes()));
+        by_retained.retain(|row| row.change.growth.retained_total_bytes() > 0);
         let grown = grown.take(GROWN).chain(by_retained.into_iter().take(GROWN));
         let mut held: Vec<String> = largest.chain(grown.map(|row| row.name.clone())).collect();
         held.sort_unstable();

@@ -6,9 +6,8 @@ pub(crate) mod document;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use document::{
-    BoxedRow, CollectionRow, CrowdedRow, DuplicateRow, Duplicated, GroupRow, GrowthDocument,
-    GrowthRow, KeptBytes, LargeRow, LeakRow, LeaksDocument, LeaksRows, LibraryRow, LoaderRow,
-    NestedRow, PathStep, RoomRow, UnheldRow, WasteDocument,
+    CrowdedRow, DuplicateRow, Duplicated, GroupRow, LargeRow, LeakRow, LeaksDocument, LeaksRows,
+    LibraryRow, NestedRow, PathStep, RoomRow, UnheldRow, WasteDocument,
 };
 
 use crate::analyze::filter::Filter;
@@ -272,7 +271,9 @@ impl Earlier {
             self.snapshots.push(Snapshot::of(graph));
             let mut growth: Growth = growth::compare(&self.snapshots, graph, request.loops);
             growth.keep(|class| request.classes.takes(class));
-            document.growth = Some(document::growth(growth, limit));
+            growth.classes.truncate(limit);
+            growth.paths.truncate(limit);
+            document.growth = Some(growth);
         }
         if request.waste {
             progress.begin("looking for waste");

@@ -1,9 +1,9 @@
 //! Shared parts of the views of Java heaps: heading, sizes in columns, warnings, CSV.
 
+use crate::analyze::leaks::Kept;
 use crate::console::{Console, Style};
 use crate::export::csv;
 use crate::heaps::java::facts::{Figures, HeapFacts};
-use crate::heaps::leaks::document::KeptBytes;
 use crate::units::{ByteSize, SignedSize, counted, thousands};
 
 /// Note below retained sizes in a heap with native memory, which they include in all commands.
@@ -144,7 +144,7 @@ impl Cell<'_> {
     }
 }
 
-pub(crate) fn kept(kept: KeptBytes) -> String {
+pub(crate) fn kept(kept: Kept) -> String {
     retained(kept.bytes, kept.native_bytes)
 }
 

@@ -45,7 +45,7 @@ impl Status {
 }
 
 /// Signed difference, second dump minus first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct Growth {
     /// Objects.
     pub count: i64,

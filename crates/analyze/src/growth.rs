@@ -47,7 +47,7 @@ const DEEPEST: u32 = 200;
 const MOST_NODES: usize = 4_000_000;
 
 /// Growth over several dumps.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, serde::Serialize)]
 pub struct Growth {
     /// Number of dumps compared.
     pub dumps: usize,
@@ -66,7 +66,7 @@ impl Growth {
 }
 
 /// Class or path that grew in each dump.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Grown {
     pub class: String,
     /// Path to the objects from a root: `a.B.FIELD`, `java.util.ArrayList [x]`. Empty for a class.
@@ -79,10 +79,24 @@ pub struct Grown {
 }
 
 impl Grown {
-    fn more_bytes(&self) -> i128 {
-        let of = |bytes: Option<&u64>| i128::from(bytes.copied().unwrap_or(0));
-        of(self.bytes.last()) - of(self.bytes.first())
+    /// Returns the increase in objects.
+    pub fn more(&self) -> i64 {
+        difference(&self.counts)
     }
+
+    /// Returns the increase in bytes.
+    pub fn more_bytes(&self) -> i64 {
+        difference(&self.bytes)
+    }
+}
+
+/// Returns the last number minus the first.
+fn difference(all: &[u64]) -> i64 {
+    let of = |number: Option<&u64>| {
+        let number = number.copied().unwrap_or(0);
+        i64::try_from(number).unwrap_or(i64::MAX)
+    };
+    of(all.last()) - of(all.first())
 }
 
 impl Snapshot {

@@ -84,34 +84,7 @@ pub struct ChangeRow {
     /// Values in the second dump.
     pub after: Figures,
     /// Difference, second minus first.
-    pub growth: GrowthRow,
-}
-
-/// Difference, second minus first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct GrowthRow {
-    /// Number of objects.
-    pub count: i64,
-    /// Their own sizes.
-    pub shallow_bytes: i64,
-    /// Native bytes they own.
-    pub native_bytes: i64,
-    /// Java bytes they retain.
-    pub retained_bytes: i64,
-    /// Native bytes they retain.
-    pub retained_native_bytes: i64,
-}
-
-impl From<Growth> for GrowthRow {
-    fn from(growth: Growth) -> GrowthRow {
-        GrowthRow {
-            count: growth.count,
-            shallow_bytes: growth.shallow_bytes,
-            native_bytes: growth.native_bytes,
-            retained_bytes: growth.retained_bytes,
-            retained_native_bytes: growth.retained_native_bytes,
-        }
-    }
+    pub growth: Growth,
 }
 
 impl ChangeRow {
@@ -120,22 +93,8 @@ impl ChangeRow {
             status: change.status().name(),
             before: Figures::with_retained(&change.before),
             after: Figures::with_retained(&change.after),
-            growth: change.growth().into(),
+            growth: change.growth(),
         }
-    }
-
-    /// Bytes of the objects themselves, Java and native.
-    pub fn own_growth(&self) -> i64 {
-        self.growth
-            .shallow_bytes
-            .saturating_add(self.growth.native_bytes)
-    }
-
-    /// Retained bytes, Java and native.
-    pub fn retained_growth(&self) -> i64 {
-        self.growth
-            .retained_bytes
-            .saturating_add(self.growth.retained_native_bytes)
     }
 }
 
@@ -445,6 +404,6 @@ impl DiffReport {
     /// Returns the growth in bytes of the reachable objects that match, Java and native; 0 if they
     /// shrank.
     pub fn excess(&self) -> u64 {
-        self.total.own_growth().max(0).unsigned_abs()
+        self.total.growth.own_bytes().max(0).unsigned_abs()
     }
 }

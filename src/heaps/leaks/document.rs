@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::analyze::bitmaps::BITMAP;
 use crate::analyze::growth::Growth;
 use crate::analyze::leaks::{Kept, LeakGroup, Leaks, Reference, Step};
-use crate::analyze::waste::{Duplicates, Waste};
+use crate::analyze::waste::{Boxed, CollectionKind, Duplicates, RepeatedLoader, Waste};
 use crate::heap_graph::Dominators;
 use crate::heaps::java::facts::HeapFacts;
 use crate::heaps::java::paths::RepeatedRow;
@@ -23,7 +23,7 @@ pub struct LeaksDocument {
     /// Waste; null if not requested.
     pub waste: Option<WasteDocument>,
     /// Growth; null for a single dump.
-    pub growth: Option<GrowthDocument>,
+    pub growth: Option<Growth>,
 }
 
 /// Leaks.
@@ -33,7 +33,7 @@ pub struct LeaksRows {
     pub objects: u64,
     /// Their retained bytes.
     #[serde(rename = "retained")]
-    pub kept: KeptBytes,
+    pub kept: Kept,
     /// Number of groups; `groups` can be truncated.
     pub groups_total: u64,
     /// Leaks by cause and class.
@@ -48,34 +48,6 @@ pub struct LeaksRows {
     /// Questions that the dump cannot answer.
     #[serde(rename = "not_analyzed")]
     pub untold: Vec<String>,
-}
-
-/// Bytes that leaks keep.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct KeptBytes {
-    /// Bytes of the Java heap.
-    pub bytes: u64,
-    /// Native bytes.
-    pub native_bytes: u64,
-    /// Number of objects.
-    pub count: u64,
-}
-
-impl KeptBytes {
-    /// Returns the sum of all bytes.
-    pub fn total(&self) -> u64 {
-        self.bytes.saturating_add(self.native_bytes)
-    }
-}
-
-impl From<Kept> for KeptBytes {
-    fn from(kept: Kept) -> KeptBytes {
-        KeptBytes {
-            bytes: kept.bytes,
-            native_bytes: kept.native_bytes,
-            count: kept.count,
-        }
-    }
 }
 
 /// Leaks of one cause and class.
@@ -99,10 +71,10 @@ pub struct GroupRow {
     pub count_before: Option<u64>,
     /// Bytes that only leaks reach.
     #[serde(rename = "retained")]
-    pub kept: KeptBytes,
+    pub kept: Kept,
     /// Dominated bytes; differ from `kept` if other objects also retain a part, or if references
     /// are followed that `kept` ignores.
-    pub dominated: KeptBytes,
+    pub dominated: Kept,
     /// Start of the path.
     pub root: String,
     /// Path to the first of `leaks`.
@@ -138,7 +110,7 @@ pub struct LeakRow {
     pub reason: String,
     /// Its retained bytes.
     #[serde(rename = "retained")]
-    pub kept: KeptBytes,
+    pub kept: Kept,
     /// Other leaking objects that it retains.
     pub nested: Vec<NestedRow>,
 }
@@ -199,7 +171,7 @@ pub(crate) fn leaks(
     earlier: Option<&BTreeMap<(String, String), u64>>,
     limit: usize,
 ) -> LeaksRows {
-    let mut kept = KeptBytes::default();
+    let mut kept = Kept::default();
     for group in &found.groups {
         kept.bytes += group.kept.bytes;
         kept.native_bytes += group.kept.native_bytes;
@@ -221,7 +193,7 @@ pub(crate) fn leaks(
             }),
             count: group.leaks.len() as u64,
             count_before: earlier.map(|all| all.get(&key).copied().unwrap_or(0)),
-            kept: group.kept.into(),
+            kept: group.kept,
             dominated: dominated(group, dominators),
             root: group.root.clone(),
             path: group.path.iter().map(step).collect(),
@@ -235,7 +207,7 @@ pub(crate) fn leaks(
                     id: leak.id.to_string(),
                     certainty: leak.certainty.name(),
                     reason: leak.reason.clone(),
-                    kept: leak.kept.into(),
+                    kept: leak.kept,
                     nested: leak
                         .nested
                         .iter()
@@ -269,8 +241,8 @@ pub(crate) fn leaks(
     }
 }
 
-fn dominated(group: &LeakGroup, dominators: Option<&Dominators>) -> KeptBytes {
-    let mut sum = KeptBytes::default();
+fn dominated(group: &LeakGroup, dominators: Option<&Dominators>) -> Kept {
+    let mut sum = Kept::default();
     let Some(dominators) = dominators else {
         return sum;
     };
@@ -312,7 +284,7 @@ pub struct WasteDocument {
     /// Largest bitmaps.
     pub largest_bitmaps: Vec<LargeRow>,
     /// Collections by class.
-    pub collections: Vec<CollectionRow>,
+    pub collections: Vec<CollectionKind>,
     /// Collections with excess capacity.
     #[serde(rename = "oversized_collections")]
     pub room: Vec<RoomRow>,
@@ -324,7 +296,7 @@ pub struct WasteDocument {
     #[serde(rename = "hash_collisions")]
     pub crowded: Vec<CrowdedRow>,
     /// Boxed numbers.
-    pub boxed: Vec<BoxedRow>,
+    pub boxed: Vec<Boxed>,
     /// Largest arrays.
     pub large_arrays: Vec<LargeRow>,
     /// Number of large arrays.
@@ -332,22 +304,10 @@ pub struct WasteDocument {
     /// Their bytes.
     pub large_arrays_bytes: u64,
     /// Class loaders with classes that another one also loaded.
-    pub loaders: Vec<LoaderRow>,
+    pub loaders: Vec<RepeatedLoader>,
     /// Questions that the dump cannot answer.
     #[serde(rename = "not_analyzed")]
     pub untold: Vec<String>,
-}
-
-/// A class loader that duplicates another.
-#[derive(Debug, Clone, Serialize)]
-#[allow(missing_docs)]
-pub struct LoaderRow {
-    pub id: String,
-    pub class: String,
-    pub classes: u64,
-    pub repeated: u64,
-    pub example: String,
-    pub held_by: Option<String>,
 }
 
 /// Duplicates of one kind.
@@ -390,20 +350,6 @@ pub struct DuplicateRow {
     pub held_by: Option<String>,
 }
 
-/// Collections of a class.
-#[derive(Debug, Clone, Serialize)]
-#[allow(missing_docs)]
-pub struct CollectionRow {
-    pub class: String,
-    pub count: u64,
-    pub empty: u64,
-    pub empty_with_slots: u64,
-    pub sparse: u64,
-    pub elements: Option<u64>,
-    pub slots: u64,
-    pub wasted_bytes: u64,
-}
-
 /// A collection or array with empty slots.
 #[derive(Debug, Clone, Serialize)]
 #[allow(missing_docs)]
@@ -427,17 +373,6 @@ pub struct CrowdedRow {
     pub buckets: u64,
     pub collisions_percent: u64,
     pub held_by: Option<String>,
-}
-
-/// Boxes of a class.
-#[derive(Debug, Clone, Serialize)]
-#[allow(missing_docs)]
-pub struct BoxedRow {
-    pub class: String,
-    pub count: u64,
-    pub bytes: u64,
-    pub distinct: Option<u64>,
-    pub wasted_bytes: Option<u64>,
 }
 
 /// A large object.
@@ -509,20 +444,7 @@ pub(crate) fn waste(found: Waste, texts: bool) -> WasteDocument {
             .collect(),
         strings: duplicated(found.strings, texts),
         arrays: duplicated(found.arrays, texts),
-        collections: found
-            .collections
-            .into_iter()
-            .map(|kind| CollectionRow {
-                class: kind.class,
-                count: kind.count,
-                empty: kind.empty,
-                empty_with_slots: kind.empty_with_slots,
-                sparse: kind.sparse,
-                elements: kind.elements,
-                slots: kind.slots,
-                wasted_bytes: kind.wasted_bytes,
-            })
-            .collect(),
+        collections: found.collections,
         room: found
             .sparse
             .into_iter()
@@ -561,17 +483,7 @@ pub(crate) fn waste(found: Waste, texts: bool) -> WasteDocument {
                 held_by: row.held_by,
             })
             .collect(),
-        boxed: found
-            .boxed
-            .into_iter()
-            .map(|row| BoxedRow {
-                class: row.class,
-                count: row.count,
-                bytes: row.bytes,
-                distinct: row.distinct,
-                wasted_bytes: row.wasted_bytes,
-            })
-            .collect(),
+        boxed: found.boxed,
         large_arrays: found
             .large
             .into_iter()
@@ -587,18 +499,7 @@ pub(crate) fn waste(found: Waste, texts: bool) -> WasteDocument {
             .collect(),
         large_arrays_count: found.large_total.0,
         large_arrays_bytes: found.large_total.1,
-        loaders: found
-            .loaders
-            .into_iter()
-            .map(|row| LoaderRow {
-                id: row.id.to_string(),
-                class: row.class,
-                classes: row.classes,
-                repeated: row.repeated,
-                example: row.example,
-                held_by: row.held_by,
-            })
-            .collect(),
+        loaders: found.loaders,
         untold: found.untold,
     }
 }
@@ -625,62 +526,5 @@ fn duplicated(found: Duplicates, texts: bool) -> Duplicated {
                 held_by: group.held_by,
             })
             .collect(),
-    }
-}
-
-/// Growth from the first dump to the last.
-#[derive(Debug, Clone, Serialize)]
-pub struct GrowthDocument {
-    /// Number of compared dumps.
-    pub dumps: usize,
-    /// Classes with more objects from each dump to the next.
-    pub classes: Vec<GrowthRow>,
-    /// Paths with more objects from each dump to the next.
-    pub paths: Vec<GrowthRow>,
-}
-
-/// A growing class or path.
-#[derive(Debug, Clone, Serialize)]
-pub struct GrowthRow {
-    pub class: String,
-    /// References from a root to it, each with its class before it; empty for a class.
-    pub path: Vec<String>,
-    /// Objects in each dump.
-    pub counts: Vec<u64>,
-    /// Bytes in each dump: shallow bytes of a class, or all bytes below a path.
-    pub bytes: Vec<u64>,
-}
-
-impl GrowthRow {
-    /// Returns the increase in objects.
-    pub fn more(&self) -> i64 {
-        difference(&self.counts)
-    }
-
-    /// Returns the increase in bytes.
-    pub fn more_bytes(&self) -> i64 {
-        difference(&self.bytes)
-    }
-}
-
-fn difference(all: &[u64]) -> i64 {
-    match (all.first(), all.last()) {
-        (Some(&first), Some(&last)) => last as i64 - first as i64,
-        _ => 0,
-    }
-}
-
-/// Converts growth for the document, each list truncated to `limit`.
-pub(super) fn growth(found: Growth, limit: usize) -> GrowthDocument {
-    let row = |row: crate::analyze::growth::Grown| GrowthRow {
-        class: row.class,
-        path: row.path,
-        counts: row.counts,
-        bytes: row.bytes,
-    };
-    GrowthDocument {
-        dumps: found.dumps,
-        classes: found.classes.into_iter().take(limit).map(row).collect(),
-        paths: found.paths.into_iter().take(limit).map(row).collect(),
     }
 }

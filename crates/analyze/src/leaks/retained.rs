@@ -7,7 +7,7 @@ use super::walk::Marks;
 use heaptap_model::heap_graph::{ClassIndex, Follow, HeapGraph, ObjectIndex, RootKind};
 
 /// Size kept by a leak.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct Kept {
     /// Shallow bytes.
     pub bytes: u64,

@@ -8,7 +8,7 @@ use crate::fields;
 use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, Value};
 
 /// Boxes of one class.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Boxed {
     /// Class name such as `java.lang.Integer`.
     pub class: String,

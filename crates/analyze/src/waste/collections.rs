@@ -11,7 +11,7 @@ use crate::{fields, lookup};
 use heaptap_model::heap_graph::{ClassIndex, HeapGraph, ObjectId, ObjectIndex, Value};
 
 /// Collections of one class.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct CollectionKind {
     /// Display name of the class.
     pub class: String,

@@ -7,8 +7,9 @@ use super::parts::Scope;
 use heaptap_model::heap_graph::{ObjectId, ObjectIndex};
 
 /// Class loader whose classes exist a second time.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct RepeatedLoader {
+    #[serde(skip)]
     pub object: ObjectIndex,
     /// ID in the dump.
     pub id: ObjectId,

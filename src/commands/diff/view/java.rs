@@ -137,7 +137,7 @@ fn summary(console: &Console, report: &DiffReport) {
     let total = &report.total;
     let growth = format!(
         "{} in {} objects",
-        signed(total.own_growth()),
+        signed(total.growth.own_bytes()),
         signed_count(total.growth.count)
     );
     let figures = |bytes: u64, native: u64| match native {
@@ -173,7 +173,7 @@ fn classes(console: &Console, report: &DiffReport) {
         if native {
             cells.push(signed(growth.native_bytes));
         }
-        cells.push(signed(row.change.retained_growth()));
+        cells.push(signed(row.change.growth.retained_total_bytes()));
         cells.push(thousands(row.change.after.count));
         table.row(cells, row.name.clone());
         if matches!(row.change.status, "new" | "gone") {
@@ -188,7 +188,7 @@ fn paths(console: &Console, rows: &[PathChangeRow]) {
     for row in rows {
         let growth = &row.change;
         let cells = vec![
-            signed(growth.retained_growth()),
+            signed(growth.growth.retained_total_bytes()),
             signed_count(growth.growth.count),
         ];
         table.row(cells, row.name.clone());

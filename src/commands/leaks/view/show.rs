@@ -1,11 +1,11 @@
 //! Shows leaks, growth and waste as text.
 
+use crate::analyze::growth::{Grown, Growth};
 use crate::console::table::{Table, fitting};
 use crate::console::wrap::wrapped;
 use crate::console::{Console, Style};
 use crate::heaps::leaks::{
-    Duplicated, GroupRow, GrowthDocument, GrowthRow, LargeRow, LeaksDocument, LeaksRows, PathStep,
-    RoomRow, WasteDocument,
+    Duplicated, GroupRow, LargeRow, LeaksDocument, LeaksRows, PathStep, RoomRow, WasteDocument,
 };
 use crate::units::{ByteSize, counted, thousands};
 use crate::untrusted;
@@ -61,7 +61,7 @@ pub(super) fn show(console: &Console, document: &LeaksDocument, limit: Option<us
     let mut notes = legend(&groups, has_elements(document));
     if groups.iter().any(|group| group.kept.native_bytes > 0) {
         notes.push(java_view::WITH_NATIVE);
-        let grew = |growth: &GrowthDocument| growth.paths.len() + growth.classes.len() > 0;
+        let grew = |growth: &Growth| growth.paths.len() + growth.classes.len() > 0;
         if document.growth.as_ref().is_some_and(grew) {
             notes.push("growth includes native memory");
         }
@@ -361,7 +361,7 @@ fn more(console: &Console, hidden: usize, what: &str) {
 
 // Growth
 
-fn show_growth(console: &Console, growth: &GrowthDocument, limit: usize) {
+fn show_growth(console: &Console, growth: &Growth, limit: usize) {
     console.data("");
     if growth.paths.is_empty() && growth.classes.is_empty() {
         let text = format!("Nothing grew over all {} dumps", growth.dumps);
@@ -404,7 +404,7 @@ fn show_growth(console: &Console, growth: &GrowthDocument, limit: usize) {
     }
 }
 
-fn figures(row: &GrowthRow) -> Vec<String> {
+fn figures(row: &Grown) -> Vec<String> {
     let counts: Vec<String> = match row.counts.as_slice() {
         [first, second, .., last] if row.counts.len() > 4 => {
             vec![
