@@ -1,7 +1,16 @@
 //! Similar names for misspelled ones.
 
+/// The number of letters to insert, remove, replace or swap with the next one.
+pub use strsim::osa_distance as distance;
+
+/// Longer words are not names, and comparing them takes time.
+const MAX_NAME_BYTES: usize = 64;
+
 /// Returns the name closest to `word` if it is close enough for a typing error.
 pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if word.len() > MAX_NAME_BYTES {
+        return None;
+    }
     names
         .into_iter()
         .map(|name| {
@@ -19,27 +28,6 @@ pub fn is_slip(word: &str, name: &str) -> bool {
     let (of_word, of_name) = (word.chars().count(), name.chars().count());
     let most = 1 + usize::from(of_word.min(of_name) >= 4);
     of_word.abs_diff(of_name) <= 1 && distance(word, name) <= most
-}
-
-/// Returns the number of letters to insert, remove, replace or swap with the next one.
-pub fn distance(a: &str, b: &str) -> usize {
-    let a: Vec<char> = a.chars().collect();
-    let b: Vec<char> = b.chars().collect();
-    let mut before = Vec::new();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for i in 1..=a.len() {
-        let mut next = vec![i];
-        for j in 1..=b.len() {
-            let replaced = row[j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut least = replaced.min(next[j - 1] + 1).min(row[j] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                least = least.min(before[j - 2] + 1);
-            }
-            next.push(least);
-        }
-        before = std::mem::replace(&mut row, next);
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

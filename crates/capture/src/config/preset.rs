@@ -1,5 +1,7 @@
 //! The presets of `configs/`, embedded so that `--config NAME` works everywhere.
 
+use heaptap_model::near::nearest;
+
 /// A predefined config.
 #[derive(Debug, Clone, Copy)]
 pub struct Preset {
@@ -35,12 +37,9 @@ pub(super) fn find(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)
 }
 
-/// Returns the preset whose name is at most two letters away from `name`.
+/// Returns the preset with a name similar to `name`.
 pub(super) fn similar(name: &str) -> Option<&'static str> {
-    let near = |preset: &&Preset| strsim::osa_distance(name, preset.name) <= 2;
-    (name.len() < 64)
-        .then(|| PRESETS.iter().find(near))?
-        .map(|p| p.name)
+    nearest(name, PRESETS.iter().map(|preset| preset.name))
 }
 
 pub(super) fn names() -> String {

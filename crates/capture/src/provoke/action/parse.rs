@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::{Action, Key, Monkey, Point, SWIPE, Swipe, THROTTLE, Trim, TrimLevel};
 use crate::provoke::catalog;
+use heaptap_model::near::nearest;
 use heaptap_model::units::parse_duration;
 
 /// Maximum number of repetitions.
@@ -114,22 +115,10 @@ impl Action {
 
 /// Returns `did you mean rotate? The`, or `the` if no name is similar enough.
 fn meant<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> String {
-    /// Longer words are not names.
-    const LONGEST_NAME: usize = 40;
     let typed = typed.to_ascii_lowercase().replace('_', "-");
-    if typed.len() > LONGEST_NAME {
-        return "the".to_owned();
-    }
-    let far = |name: &str| match typed.len() >= 3 && name.starts_with(&typed) {
-        true => 0,
-        false => strsim::osa_distance(&typed, name),
-    };
-    let near = names.into_iter().map(|name| (far(name), name));
-    // One typo in a short word, two in a long one, and not half of the word.
-    let near = near.filter(|(far, name)| *far <= 2 && far * 3 <= name.len());
-    near.min_by_key(|(far, _)| *far).map_or_else(
+    nearest(&typed, names).map_or_else(
         || "the".to_owned(),
-        |(_, name)| format!("did you mean {name}? The"),
+        |name| format!("did you mean {name}? The"),
     )
 }
 
