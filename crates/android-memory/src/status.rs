@@ -102,6 +102,29 @@ pub fn uptime_ns(text: &str) -> Option<u64> {
     seconds_ns(text.split_whitespace().next()?)
 }
 
+/// CPU time and start of a process, from `/proc/PID/stat`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ticks {
+    /// Time on the CPU so far, kernel ticks.
+    pub cpu: u64,
+    /// Start, ticks after boot; together with the PID it identifies the process.
+    pub start: u64,
+}
+
+impl Ticks {
+    /// Parses a line of `/proc/PID/stat`. The name in field 2 can contain blanks and parentheses.
+    pub fn parse(stat: &str) -> Option<Ticks> {
+        let (_, rest) = stat.rsplit_once(')')?;
+        let mut words = rest.split_whitespace();
+        let user: u64 = words.nth(11)?.parse().ok()?;
+        let system: u64 = words.next()?.parse().ok()?;
+        Some(Ticks {
+            cpu: user.saturating_add(system),
+            start: words.nth(6)?.parse().ok()?,
+        })
+    }
+}
+
 /// Converts seconds with a fraction to ns: `12.34`, `1700000000.123456789`.
 pub fn seconds_ns(text: &str) -> Option<u64> {
     let (seconds, fraction) = text.split_once('.').unwrap_or((text, "0"));
@@ -169,6 +192,13 @@ mod tests {
     #[test]
     fn clocks() {
         assert_eq!(uptime_ns("12.34 99.1\n"), Some(12_340_000_000));
+        let stat = "77 (a) b c) S 1 2 3 4 5 6 7 8 9 10 120 30 13 14 15 16 17 18 4711 20";
+        let ticks = Ticks {
+            cpu: 150,
+            start: 4711,
+        };
+        assert_eq!(Ticks::parse(stat), Some(ticks));
+        assert_eq!(Ticks::parse("77 (a) S 1 2"), None);
         assert_eq!(
             seconds_ns("1700000000.123456789"),
             Some(1_700_000_000_123_456_789)

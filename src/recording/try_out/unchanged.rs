@@ -13,6 +13,7 @@ use super::{Bench, Ended, LEFT_ON_DEVICE, Outcome, RETURN};
 use crate::device::{Command, Device, DeviceError};
 use crate::eligibility::DeviceFacts;
 use crate::error::{ErrorClass, Failure};
+use crate::memory::status::Ticks;
 use crate::recording::advice::device_away;
 use crate::recording::events::EventHandler;
 use crate::recording::sessions::{self, SessionSelector};
@@ -61,8 +62,8 @@ pub(super) struct DeviceState {
     files: BTreeSet<String>,
     selinux: String,
     perfetto: BTreeSet<String>,
-    /// Start time of the app since boot, in ticks; empty if it is not running.
-    app: String,
+    /// Start time of the app since boot, in ticks; `None` if it is not running.
+    app: Option<u64>,
     properties: BTreeMap<String, String>,
 }
 
@@ -105,7 +106,7 @@ impl DeviceState {
                     let pids = line.split_whitespace().map(str::to_owned);
                     state.perfetto.extend(pids);
                 }
-                ("app", _) => state.app = started(line).unwrap_or_default().to_owned(),
+                ("app", _) => state.app = Ticks::parse(line).map(|ticks| ticks.start),
                 ("properties", _) => state.property(line),
                 _ => {}
             }
@@ -128,7 +129,7 @@ impl DeviceState {
     }
 
     fn has_lost_app(&self, after: &DeviceState) -> bool {
-        !self.app.is_empty() && self.app != after.app
+        self.app.is_some() && self.app != after.app
     }
 
     /// Returns the differences that a try can be the cause of. `fixed` is a file that the shell
@@ -170,12 +171,6 @@ impl DeviceState {
             .map(|change| sanitize(change).into_owned())
             .collect()
     }
-}
-
-/// Returns the start time in a line of `/proc/PID/stat`; the name before it can contain anything.
-fn started(line: &str) -> Option<&str> {
-    let (_, fields) = line.rsplit_once(')')?;
-    fields.split_whitespace().nth(19)
 }
 
 /// Recordings that failed steps left on the device.
@@ -311,7 +306,7 @@ mod tests {
     #[test]
     fn the_state_is_compared_by_what_recordings_change() {
         let before = DeviceState::parse(BEFORE).unwrap();
-        assert_eq!(before.app, "4711");
+        assert_eq!(before.app, Some(4711));
         assert_eq!(before.files.len(), 1, "{before:?}");
         assert_eq!(before.changes(&before, None), Vec::<String>::new());
         let after = BEFORE

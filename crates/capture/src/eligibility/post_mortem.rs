@@ -14,6 +14,7 @@ use super::names;
 use super::packages::{PER_USER, Package, PackageRow};
 use super::processes::Pid;
 use super::sections::text_lines;
+use android_memory::gc::{Stamp, parse_line};
 use heaptap_adb::{Command, Device, DeviceError};
 use heaptap_model::untrusted::sanitize_bytes;
 
@@ -56,33 +57,20 @@ pub async fn read_log(device: &Device, since_s: Option<i64>) -> Result<Vec<LogLi
     }
 }
 
-/// Parses `logcat -v epoch`, `  1707120000.123  1234  1240 I perfetto: text`, and the form
-/// of devices without it, `11-20 09:00:00.000  1234  1240 I perfetto: text`.
+/// Parses the log; only `-v epoch` has times that can be compared.
 pub fn parse_log(stdout: &[u8]) -> Vec<LogLine> {
     text_lines(stdout)
         .iter()
         .filter_map(|line| {
-            let mut rest = line.as_str();
-            let mut word = || {
-                rest = rest.trim_start();
-                let end = rest.find(char::is_whitespace)?;
-                let (word, tail) = rest.split_at(end);
-                rest = tail;
-                Some(word)
-            };
-            let time: Option<f64> = word()?.parse().ok();
-            if time.is_none() {
-                word()?;
-            }
-            let pid: Pid = word()?.parse().ok()?;
-            let _thread = word()?;
-            let _level = word()?;
-            let (tag, text) = rest.split_once(": ")?;
+            let line = parse_line(line)?;
             Some(LogLine {
-                time_s: time,
-                pid,
-                tag: sanitize_bytes(tag.trim().as_bytes()),
-                text: sanitize_bytes(text.trim().as_bytes()),
+                time_s: match line.time {
+                    Some(Stamp::Epoch(ns)) => Some(ns as f64 / 1e9),
+                    _ => None,
+                },
+                pid: line.pid?,
+                tag: sanitize_bytes(line.tag?.as_bytes()),
+                text: sanitize_bytes(line.message.trim().as_bytes()),
             })
         })
         .collect()

@@ -9,6 +9,7 @@ use super::event::Death;
 use super::read::{self, Pulse, Record, Shown};
 use super::{Plan, Target};
 use crate::eligibility::missing_package;
+use android_memory::status::uptime_ns;
 use heaptap_adb::{Command, Device, Output};
 
 /// Timeout for files of /proc and properties.
@@ -87,7 +88,7 @@ pub(super) async fn front(device: &Device) -> Result<Front, ProvokeError> {
     let script = Command::script(FRONT).called("reading the foreground activity");
     let output = device.run(&script, SLOW).await?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let Some(boot_ns) = read::uptime(&text) else {
+    let Some(boot_ns) = uptime_ns(&text) else {
         return Err(unexpected_output(device, "the foreground activity", &text));
     };
     let record = read::front(&text);
@@ -118,7 +119,7 @@ pub(super) async fn shown(
     let script = Command::script(TOP).called("reading the activity's object");
     let output = device.run(&script, SLOW).await?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let Some(boot_ns) = read::uptime(&text) else {
+    let Some(boot_ns) = uptime_ns(&text) else {
         return Err(unexpected_output(device, "the foreground activity", &text));
     };
     let all = read::shown(&text);

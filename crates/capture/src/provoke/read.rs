@@ -1,6 +1,9 @@
 //! Parsers for the output of device commands, of all releases. Hostile input takes time in
 //! proportion to its length and never causes a panic.
 
+use android_memory::gc::parse_line;
+use android_memory::status::{Ticks, uptime_ns};
+
 /// An activity in the list of a device's activity manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
@@ -230,7 +233,7 @@ pub fn pulses(text: &str) -> Option<(u64, Vec<Pulse>)> {
     /// Maximum number of processes with one name.
     const MOST: usize = 64;
     let mut lines = text.lines();
-    let now = uptime(lines.next()?)?;
+    let now = uptime_ns(lines.next()?)?;
     let mut all: Vec<Pulse> = Vec::new();
     for line in lines {
         if let Some(pid) = line.strip_prefix("pid ") {
@@ -255,8 +258,12 @@ pub fn pulses(text: &str) -> Option<(u64, Vec<Pulse>)> {
             Some(("RssAnon", rest)) => last.resident = kib(rest),
             Some(("VmRSS", rest)) => last.resident = last.resident.or(kib(rest)),
             _ if last.ticks == 0 => {
-                if let Some((ticks, started)) = stat(line, last.pid) {
-                    (last.ticks, last.started) = (ticks, started);
+                let pid = line
+                    .split_whitespace()
+                    .next()
+                    .and_then(|pid| pid.parse().ok());
+                if let Some(ticks) = Ticks::parse(line).filter(|_| pid == Some(last.pid)) {
+                    (last.ticks, last.started) = (ticks.cpu, ticks.start);
                 }
             }
             _ => {}
@@ -265,28 +272,6 @@ pub fn pulses(text: &str) -> Option<(u64, Vec<Pulse>)> {
     // The process ended between two lines.
     all.retain(|p| p.started > 0);
     Some((now, all))
-}
-
-/// Parses utime + stime and starttime of `/proc/PID/stat`.
-fn stat(line: &str, pid: u32) -> Option<(u64, u64)> {
-    let (head, rest) = line.rsplit_once(')')?;
-    if head.split_whitespace().next()?.parse::<u32>() != Ok(pid) {
-        return None;
-    }
-    let mut words = rest.split_whitespace();
-    let user: u64 = words.nth(11)?.parse().ok()?;
-    let system: u64 = words.next()?.parse().ok()?;
-    let started: u64 = words.nth(6)?.parse().ok()?;
-    Some((user.saturating_add(system), started))
-}
-
-/// Parses `/proc/uptime` as ns of BOOTTIME.
-pub fn uptime(text: &str) -> Option<u64> {
-    let (seconds, fraction) = text.split_whitespace().next()?.split_once('.')?;
-    let centi: u64 = fraction.get(..2)?.parse().ok()?;
-    let seconds: u64 = seconds.parse().ok()?;
-    let whole = seconds.checked_mul(1_000_000_000)?;
-    whole.checked_add(centi * 10_000_000)
 }
 
 /// Finds why a process ended in `dumpsys activity exit-info PKG`: the reason and its description.
@@ -355,7 +340,7 @@ fn word_in_brackets(text: &str) -> String {
     }
 }
 
-/// Finds lines about the end of a process in the log (`-v threadtime`): the exception, an ANR, the
+/// Finds lines about the end of a process in the log: the exception, an ANR, the
 /// signal, the low-memory killer.
 pub fn death_lines(text: &str, pid: u32, process: &str) -> Vec<String> {
     const MOST: usize = 6;
@@ -365,20 +350,18 @@ pub fn death_lines(text: &str, pid: u32, process: &str) -> Vec<String> {
         if found.len() == MOST {
             break;
         }
-        let mut words = line.split_whitespace();
-        let of = words.nth(2).and_then(|p| p.parse::<u32>().ok());
-        let Some((head, message)) = line.split_once(": ") else {
+        let Some((line, tag)) = parse_line(line).and_then(|line| Some((line, line.tag?))) else {
             continue;
         };
-        let message = message.trim();
-        let own = of == Some(pid);
+        let message = line.message.trim();
+        let own = line.pid == Some(pid);
         let add = |found: &mut Vec<String>| {
             let text: String = message.chars().take(300).collect();
             if !found.contains(&text) {
                 found.push(text);
             }
         };
-        if own && head.contains("AndroidRuntime") {
+        if own && tag == "AndroidRuntime" {
             if message.starts_with("FATAL EXCEPTION") {
                 after_fatal = 2;
             } else if after_fatal > 0 && !message.starts_with("at ") {
@@ -474,7 +457,7 @@ pub fn every_reader(text: &str) {
         death_lines(text, 1, "a"),
         monkey(text),
     );
-    let _ = (screen(text), rotation(text), uptime(text));
+    let _ = (screen(text), rotation(text));
 }
 
 #[cfg(test)]

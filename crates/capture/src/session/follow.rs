@@ -17,6 +17,7 @@ use super::probe::{self, QUICK};
 use super::session::Session;
 use super::snapshot::{Asked, Taken};
 use super::targets;
+use android_memory::status::uptime_ns;
 use heaptap_adb::{Command, DeviceError, Shell, ShellEvent};
 
 /// Reports once a second and checks perfetto five times as often.
@@ -335,14 +336,14 @@ impl Session {
                 }
             }
             "up" => {
-                let now = probe::parse_uptime(rest).unwrap_or(0);
+                let now = uptime_ns(rest).unwrap_or(0);
                 self.up_ns = now;
                 let began = self.state.started_ns.unwrap_or(now);
                 report.elapsed = Duration::from_nanos(now.saturating_sub(began));
             }
             // Another process that got the PID after ours had ended.
             "stat" => {
-                let now = probe::parse_start_ticks(rest);
+                let now = probe::start_ticks(rest);
                 let ours = self.process().map(|p| p.start_ticks);
                 if now.is_some() && now != ours {
                     return self.found_over();

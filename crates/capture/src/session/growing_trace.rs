@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::error::SessionError;
 use super::probe::{self, QUICK};
+use android_memory::status::uptime_ns;
 use heaptap_adb::{Command, Device, ShellEvent};
 use perfetto_heap::DumpScanner;
 
@@ -71,7 +72,7 @@ pub(super) async fn look(
                 continue;
             };
             let uptime = String::from_utf8_lossy(uptime);
-            look.boot_ns = probe::parse_uptime(&uptime)
+            look.boot_ns = uptime_ns(&uptime)
                 .ok_or_else(|| probe::unexpected_output(device, "uptime", &uptime))?;
             look.alive = state == b"alive";
             bytes = rest.to_vec();

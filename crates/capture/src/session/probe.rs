@@ -6,6 +6,8 @@ use std::time::Duration;
 use super::error::SessionError;
 use super::heap_files::SCRIPT_NAME;
 use super::journal::{BootId, ProcessKey};
+use android_memory::gc::parse_line;
+use android_memory::status::{Ticks, uptime_ns};
 use heaptap_adb::{Command, Device, DeviceError};
 
 /// Time allowed for a command that only reads `/proc`.
@@ -63,7 +65,7 @@ pub async fn moment(device: &Device) -> Result<Moment, SessionError> {
     let parsed = (|| {
         Some(Moment {
             boot_id: parse_boot_id(lines.next()?)?,
-            boot_ns: parse_uptime(lines.next()?)?,
+            boot_ns: uptime_ns(lines.next()?)?,
             uid: lines.next()?.parse().ok()?,
         })
     })();
@@ -92,7 +94,7 @@ pub(super) async fn process(
     }
     let mut parts = output.stdout.splitn(2, |b| *b == b'\n');
     let stat = String::from_utf8_lossy(parts.next().unwrap_or(b"")).into_owned();
-    match parse_start_ticks(&stat).filter(|_| output.exit == 0) {
+    match start_ticks(&stat).filter(|_| output.exit == 0) {
         Some(start_ticks) => Ok(Some(ProcessFacts {
             key: ProcessKey { pid, start_ticks },
             args: split_args(parts.next().unwrap_or(b"")),
@@ -186,13 +188,10 @@ pub(super) async fn log_of_perfetto(device: &Device) -> Vec<String> {
         .collect()
 }
 
-/// Returns the message of a `threadtime` line of level W, E or F:
-/// `11-20 09:00:00.123  1234  1234 E perfetto: words`.
+/// Returns the message of a line of level W, E or F.
 fn message_of_log_line(line: &str) -> Option<String> {
-    let mut fields = line.split_whitespace();
-    let level = fields.nth(4)?;
-    let (_, message) = line.split_once(": ")?;
-    matches!(level, "W" | "E" | "F").then(|| message.trim().to_owned())
+    let line = parse_line(line)?;
+    matches!(line.level, Some('W' | 'E' | 'F')).then(|| line.message.trim().to_owned())
 }
 
 fn parse_ps_line(line: &str) -> Option<(u32, u32, &str)> {
@@ -209,20 +208,9 @@ pub(super) fn parse_boot_id(text: &str) -> Option<BootId> {
         .then(|| BootId(text.to_owned()))
 }
 
-/// Parses the first number of `/proc/uptime`, seconds with two decimals, as ns.
-pub(super) fn parse_uptime(text: &str) -> Option<u64> {
-    let (seconds, fraction) = text.split_whitespace().next()?.split_once('.')?;
-    let centi: u64 = fraction.get(..2)?.parse().ok()?;
-    let seconds: u64 = seconds.parse().ok()?;
-    seconds
-        .checked_mul(1_000_000_000)?
-        .checked_add(centi * 10_000_000)
-}
-
-/// Parses field 22 of `/proc/PID/stat`. The name in field 2 can contain blanks and parentheses.
-pub(super) fn parse_start_ticks(stat: &str) -> Option<u64> {
-    let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_whitespace().nth(19)?.parse().ok()
+/// Returns the start in a line of `/proc/PID/stat`.
+pub(super) fn start_ticks(stat: &str) -> Option<u64> {
+    Some(Ticks::parse(stat)?.start)
 }
 
 fn split_args(cmdline: &[u8]) -> Vec<Vec<u8>> {
@@ -235,8 +223,7 @@ pub(super) fn every_reader(output: &[u8]) {
     split_args(output);
     for line in String::from_utf8_lossy(output).lines() {
         let _ = (message_of_log_line(line), parse_ps_line(line));
-        let _ = (parse_boot_id(line), parse_uptime(line));
-        parse_start_ticks(line);
+        parse_boot_id(line);
     }
 }
 
@@ -268,16 +255,15 @@ mod tests {
     #[test]
     fn start_ticks_are_found_behind_any_name() {
         let stat = "4711 (a ) b) S 1 4711 4711 0 -1 4194560 1 0 0 0 5 6 0 0 20 0 1 0 98765 1 2 3";
-        assert_eq!(parse_start_ticks(stat), Some(98765));
-        assert_eq!(parse_start_ticks("4711 (perfetto) S 1 2"), None);
-        assert_eq!(parse_start_ticks(""), None);
+        assert_eq!(start_ticks(stat), Some(98765));
+        assert_eq!(start_ticks("4711 (perfetto) S 1 2"), None);
+        assert_eq!(start_ticks(""), None);
     }
 
     #[test]
     fn uptime_is_boottime_in_hundredths() {
-        assert_eq!(parse_uptime("11842.33 90000.10"), Some(11_842_330_000_000));
-        assert_eq!(parse_uptime("99999999999999999999.00 1"), None);
-        assert_eq!(parse_uptime("12"), None);
+        assert_eq!(uptime_ns("11842.33 90000.10"), Some(11_842_330_000_000));
+        assert_eq!(uptime_ns("99999999999999999999.00 1"), None);
     }
 
     #[test]

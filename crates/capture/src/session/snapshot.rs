@@ -19,6 +19,7 @@ use super::session::Session;
 use super::store::Store;
 use super::targets::target_pids;
 use crate::config::HEAPPROFD;
+use android_memory::status::uptime_ns;
 use heaptap_adb::{Command, Device};
 use heaptap_model::error::Classified as _;
 use perfetto_heap::{CompleteDump, DumpScanner};
@@ -349,7 +350,7 @@ async fn signal_heapprofd(device: &Device, su: bool) -> Result<Option<u64>, Sess
     let output = device.run(&command, QUICK).await?;
     if output.exit == 0 {
         let uptime = String::from_utf8_lossy(&output.stdout);
-        return Ok(probe::parse_uptime(&uptime));
+        return Ok(uptime_ns(&uptime));
     }
     Err(SessionError::NoSnapshot {
         why: format!(

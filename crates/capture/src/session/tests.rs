@@ -457,7 +457,7 @@ fn scripts_of_a_device_without_programs_do_not_answer() {
         }
         std::thread::yield_now();
     };
-    let ticks = probe::parse_start_ticks(&stat).unwrap().to_string();
+    let ticks = probe::start_ticks(&stat).unwrap().to_string();
     assert_eq!(run(path, stop::STOP, &pid, &ticks, boot_id.trim()), over);
     assert_eq!(run(path, stop::STOP, &own, "1", boot_id.trim()), over);
     zombie.wait().unwrap();
