@@ -346,14 +346,6 @@ pub fn unseen_at_most(interval: Interval) -> f64 {
     }
 }
 
-/// Returns the maximum for all of `sites` callsites without samples together.
-pub fn unseen_at_most_of_many(interval: Interval, sites: u64) -> f64 {
-    if interval.is_exact() || sites == 0 {
-        return 0.0;
-    }
-    (interval.current as f64 * (sites as f64 / 0.05).ln()).max(unseen_at_most(interval))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -406,8 +398,6 @@ mod tests {
     fn nothing_sampled_is_at_most_three_intervals() {
         let nothing = Sampled::nothing(interval(4096)).estimate();
         assert_eq!((nothing.value, nothing.low, nothing.high), (0, 0, 12_288));
-        let many = unseen_at_most_of_many(interval(4096), 1000);
-        assert!((many / 4096.0 - 9.9).abs() < 0.01);
     }
 
     #[test]

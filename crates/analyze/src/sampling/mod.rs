@@ -37,7 +37,7 @@ pub mod verdict;
 pub use adaptive::{Stretch, weighted};
 pub use allocations::{allocations_at_least, allocations_of_size};
 pub use difference::{Counters, Turnover};
-pub use estimate::{Estimate, Interval, Rate, Sampled, unseen_at_most, unseen_at_most_of_many};
+pub use estimate::{Estimate, Interval, Rate, Sampled, unseen_at_most};
 pub use share::{MIN_HITS_FOR_SHARE, Ratio, ratio, share};
 pub use shown::{Form, Shown, ShownUnit};
 

@@ -130,7 +130,7 @@ impl Estimate {
 
     /// Returns the display form.
     pub fn shown(&self) -> Shown {
-        shown(Numbers {
+        shown(Rate {
             value: self.value as f64,
             low: self.low as f64,
             high: self.high as f64,
@@ -144,14 +144,7 @@ impl Estimate {
 impl Rate {
     /// Returns the display form, without the number of samples, because they are not per iteration.
     pub fn shown(&self) -> Shown {
-        let shown = shown(Numbers {
-            value: self.value,
-            low: self.low,
-            high: self.high,
-            hits: self.hits,
-            samples: self.samples,
-            exact: self.exact,
-        });
+        let shown = shown(*self);
         match shown.form {
             Form::Rough(value, low, high, _) => Shown {
                 form: Form::Range(value, low, high),
@@ -162,16 +155,7 @@ impl Rate {
     }
 }
 
-struct Numbers {
-    value: f64,
-    low: f64,
-    high: f64,
-    hits: f64,
-    samples: u64,
-    exact: bool,
-}
-
-fn shown(of: Numbers) -> Shown {
+fn shown(of: Rate) -> Shown {
     let half = (of.value - of.low).max(of.high - of.value);
     if of.exact || half <= 0.0 {
         let unit = ShownUnit::of(of.value);

@@ -175,16 +175,6 @@ impl Pairs {
         let entry = self.entries().find(|entry| entry.name == name)?;
         entry.values.iter().copied().find(Option::is_some)?
     }
-
-    /// Returns the number of a name under a heading.
-    pub fn under(&self, name: &str, heading: &str) -> Option<i64> {
-        let at = self
-            .headings
-            .iter()
-            .position(|(found, _)| found == heading)?;
-        let entry = self.entries().find(|entry| entry.name == name)?;
-        *entry.values.get(at)?
-    }
 }
 
 /// Parses headings such as `Pss(KB)   Rss(KB)` or `Count   Total(kB)`.

@@ -89,11 +89,6 @@ impl Item {
         rest[..end].parse().ok()
     }
 
-    /// Returns whether the process has activities.
-    pub fn has_activities(&self) -> bool {
-        self.label.contains(" / activities)")
-    }
-
     /// Returns the swapped part, bytes.
     pub fn swap(&self) -> Option<i64> {
         let before = &self.label[..self.label.rfind("K in swap")?];

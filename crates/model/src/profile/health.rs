@@ -119,16 +119,4 @@ impl Health {
     pub fn breaks_off(&self) -> bool {
         self.ends_early && self.damage_count == 0
     }
-
-    /// Returns whether the file itself is damaged: it has unreadable bytes, or parts that are
-    /// missing or contradict each other in a way that no recording produces.
-    pub fn is_damaged(&self) -> bool {
-        self.damage_count > 0
-            || self.reordered_profile_packets > 0
-            || self.inconsistent_profile_packets > 0
-            || self.adopted_profile_packets > 0
-            || self.packets_without_sequence > 0
-            || self.ends_early
-            || self.repeated_profile_packets > 0
-    }
 }

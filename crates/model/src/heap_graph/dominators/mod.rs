@@ -158,15 +158,6 @@ impl Dominators {
         }
     }
 
-    /// Returns whether every path from a root to `below` goes through `above`; each object
-    /// dominates itself. False for unreachable objects.
-    pub fn dominates(&self, above: ObjectIndex, below: ObjectIndex) -> bool {
-        match (self.place(above), self.place(below)) {
-            (Some(above), Some(below)) => (above..self.end(above)).contains(&below),
-            _ => false,
-        }
-    }
-
     /// Returns the objects whose immediate dominator it is, each once.
     pub fn children(&self, object: ObjectIndex) -> impl Iterator<Item = ObjectIndex> + '_ {
         let range = self.place(object).map_or(0..0, |p| p + 1..self.end(p));

@@ -141,12 +141,6 @@ impl Cache {
     pub fn folder(&self) -> &Path {
         &self.folder
     }
-
-    /// Returns whether it lasts only as long as this process, because the user's cache is not
-    /// writable.
-    pub fn is_of_process(&self) -> bool {
-        self._own.is_some()
-    }
 }
 
 /// Creates a directory that only its user can read, because answers contain names and paths.
@@ -172,7 +166,6 @@ mod tests {
         let get = |name: &str| (name == CACHE_DIR_VAR).then(|| named.clone().into_os_string());
         let cache = Cache::from_env(get).unwrap();
         assert_eq!(cache.folder(), named.join("v1"));
-        assert!(!cache.is_of_process());
         assert!(named.join("CACHEDIR.TAG").is_file());
     }
 
@@ -183,7 +176,6 @@ mod tests {
         std::fs::write(&taken, "").unwrap();
         let get = |name: &str| (name == CACHE_DIR_VAR).then(|| taken.clone().into_os_string());
         let cache = Cache::from_env(get).unwrap();
-        assert!(cache.is_of_process());
         cache.answers().put(&[1; 32], b"answer").unwrap();
         assert_eq!(cache.answers().get(&[1; 32]).unwrap(), b"answer");
         let own = cache.folder().to_owned();
