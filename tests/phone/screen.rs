@@ -113,41 +113,6 @@ fn every_death_of_an_app_is_remembered_with_its_reason() {
 }
 
 #[test]
-fn procstats_tells_what_meminfo_does() {
-    let phone = phone("speed=20,java=1000");
-    text(&phone, "sleep 12");
-    let told = text(&phone, &format!("dumpsys procstats --hours 3 {APP}"));
-    assert!(
-        told.starts_with("AGGREGATED OVER LAST 3 HOURS:\n"),
-        "{told}"
-    );
-    let line = told.lines().find(|l| l.contains("TOTAL: 100% ("));
-    let line = line.unwrap_or_else(|| panic!("{told}"));
-    let most = line
-        .split(['(', '/'])
-        .nth(1)
-        .and_then(|pss| pss.rsplit('-').next());
-    let most: u64 = most
-        .and_then(|m| m.strip_suffix("MB")?.parse().ok())
-        .expect("MB");
-    let meminfo = text(&phone, &format!("dumpsys meminfo --local {APP}"));
-    let total = meminfo
-        .lines()
-        .find_map(|l| l.trim().strip_prefix("TOTAL "));
-    let total: u64 = total
-        .and_then(|l| l.split_whitespace().next()?.parse().ok())
-        .expect("a total");
-    // It has grown since, and TOTAL includes swapped pages.
-    assert!(
-        total / 1024 + 1 >= most && most * 1024 > total / 2,
-        "{line}, {total}"
-    );
-    assert!(!told.contains("com.example.browser"), "{told}");
-    assert!(text(&phone, "dumpsys procstats --hours 1").contains("com.example.browser"));
-    assert!(text(&phone, "dumpsys -l").contains("  procstats\n"));
-}
-
-#[test]
 fn a_service_that_hangs_is_given_up_when_it_was_said() {
     let phone = phone("speed=100,java=0,fault=meminfo-hang");
     let told = |command: &str| text(&phone, command);

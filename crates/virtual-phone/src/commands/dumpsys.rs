@@ -8,7 +8,7 @@ use crate::process::{Process, Role};
 
 /// Default timeout for a service in nanoseconds.
 const PATIENCE: u64 = 10 * SECOND;
-const SERVICES: [&str; 10] = [
+const SERVICES: [&str; 9] = [
     "activity",
     "battery",
     "deviceidle",
@@ -16,7 +16,6 @@ const SERVICES: [&str; 10] = [
     "meminfo",
     "package",
     "power",
-    "procstats",
     "thermalservice",
     "window",
 ];
@@ -54,7 +53,6 @@ pub(super) fn dumpsys(cmd: &mut Cmd) -> Done {
         "gfxinfo" => super::memory::gfxinfo(cmd, rest)?,
         "meminfo" if hangs(cmd, FaultKind::MeminfoHang) => expire(cmd, service, patience)?,
         "meminfo" => super::meminfo::meminfo(cmd, rest)?,
-        "procstats" => super::procstats::procstats(cmd, rest)?,
         "battery" => cmd.out(&super::conditions::battery())?,
         "deviceidle" => return super::conditions::deviceidle(cmd, rest),
         "thermalservice" => cmd.out(&super::conditions::thermal(cmd))?,

@@ -24,12 +24,9 @@ struct Options {
     buffers: Vec<String>,
     from: From,
     pid: Option<u32>,
-    pattern: Option<String>,
     most: Option<usize>,
     dump: bool,
     clear: bool,
-    sizes: bool,
-    file: Option<String>,
 }
 
 /// Parses `MM-DD hh:mm:ss.mmm` of this year, `YYYY-MM-DD …`, or seconds since the epoch.
@@ -88,12 +85,9 @@ fn options(cmd: &Cmd) -> Result<Options, String> {
         buffers: Vec::new(),
         from: From::Start,
         pid: None,
-        pattern: None,
         most: None,
         dump: false,
         clear: false,
-        sizes: false,
-        file: None,
     };
     let args = cmd.args();
     let mut args = args.iter();
@@ -106,7 +100,7 @@ fn options(cmd: &Cmd) -> Result<Options, String> {
                 None => (long, None),
             },
             short if short.starts_with('-') && short.len() > 2 && short.is_char_boundary(2) => {
-                let takes = ["-v", "-b", "-t", "-T", "-e", "-m", "-f", "-r", "-n"];
+                let takes = ["-v", "-b", "-t", "-T", "-m"];
                 match takes.contains(&&short[..2]) {
                     true => (&short[..2], Some(short[2..].to_owned())),
                     false => (short, None),
@@ -121,7 +115,6 @@ fn options(cmd: &Cmd) -> Result<Options, String> {
         match flag {
             "-d" | "-D" | "--dividers" => options.dump |= flag == "-d",
             "-c" | "--clear" => options.clear = true,
-            "-g" | "--buffer-size" => options.sizes = true,
             "-s" => options.filter.silence(),
             "-S" | "--statistics" | "-L" | "--last" | "--wrap" => options.dump = true,
             "-t" | "-T" => {
@@ -149,12 +142,7 @@ fn options(cmd: &Cmd) -> Result<Options, String> {
                 let pid = text.parse::<u32>().ok().filter(|p| *p > 0);
                 options.pid = Some(pid.ok_or_else(|| format!("logcat: --pid {text}: bad pid"))?);
             }
-            "-e" | "--regex" => options.pattern = Some(value()?),
             "-m" | "--max-count" => options.most = value()?.parse().ok(),
-            "-f" | "--file" => options.file = Some(value()?),
-            "-r" | "-n" | "--rotate-kbytes" | "--rotate-count" => {
-                value()?;
-            }
             a if a.starts_with('-') && a.len() > 1 => {
                 return Err(format!("logcat: unrecognized option '{a}'"));
             }
@@ -169,7 +157,7 @@ fn options(cmd: &Cmd) -> Result<Options, String> {
 }
 
 impl Options {
-    fn passes(&self, line: &LogLine, pattern: Option<&regex::Regex>) -> bool {
+    fn passes(&self, line: &LogLine) -> bool {
         let buffer = line.buffer();
         let wanted = self.buffers.is_empty()
             || self
@@ -179,7 +167,6 @@ impl Options {
         wanted
             && self.filter.passes(line)
             && self.pid.is_none_or(|p| p == line.pid)
-            && pattern.is_none_or(|p| p.is_match(&line.text))
             && match self.from {
                 From::Time(at) => line.time >= at,
                 _ => true,
@@ -195,18 +182,6 @@ pub(super) fn logcat(cmd: &mut Cmd) -> Done {
             return Ok(1);
         }
     };
-    let pattern = match options
-        .pattern
-        .as_deref()
-        .map(regex::Regex::new)
-        .transpose()
-    {
-        Ok(pattern) => pattern,
-        Err(_) => {
-            cmd.err("logcat: bad regular expression\n")?;
-            return Ok(1);
-        }
-    };
     let kernel = cmd.kernel.clone();
     if options.clear {
         let mut state = kernel.state();
@@ -215,11 +190,6 @@ pub(super) fn logcat(cmd: &mut Cmd) -> Done {
         state.log.clear();
         return Ok(0);
     }
-    if options.sizes {
-        cmd.out("main: ring buffer is 256 KiB (198 KiB consumed), max entry is 5120 B, max payload is 4068 B\n")?;
-        return Ok(0);
-    }
-    let mut file = Vec::new();
     let mut divided = false;
     let mut seen = 0;
     let mut left = options.most;
@@ -234,7 +204,7 @@ pub(super) fn logcat(cmd: &mut Cmd) -> Done {
             state.log.after(seen)
         };
         seen = by_now;
-        lines.retain(|l| options.passes(l, pattern.as_ref()));
+        lines.retain(|l| options.passes(l));
         if let Some(count) = last.take() {
             lines.drain(..lines.len().saturating_sub(count));
         }
@@ -250,19 +220,7 @@ pub(super) fn logcat(cmd: &mut Cmd) -> Done {
             text.push_str(&format!("--------- beginning of {buffer}\n"));
         }
         text.extend(lines.iter().map(|l| options.format.line(l)));
-        match &options.file {
-            None => cmd.out(&text)?,
-            Some(path) => {
-                file.extend_from_slice(text.as_bytes());
-                if let Ok(crate::io::Fd::File { data, .. }) =
-                    kernel.open_write(&cmd.cred, &cmd.cwd, path, 0o660, false)
-                    && kernel.write_file(&data, 0, &file).is_err()
-                {
-                    cmd.err("logcat: output error\n")?;
-                    return Ok(1);
-                }
-            }
-        }
+        cmd.out(&text)?;
         if options.dump || left == Some(0) {
             return Ok(0);
         }

@@ -1,11 +1,11 @@
-//! showmap, procrank, dmabuf_dump and `dumpsys gfxinfo`: other formats of memory accounting.
+//! showmap, dmabuf_dump and `dumpsys gfxinfo`: other formats of memory accounting.
 
 use std::collections::BTreeMap;
 
 use super::{Cmd, Done, Halt};
 use crate::access::may_inspect;
 use crate::clock::MILLI;
-use crate::memory::{Backing, Ledger, Mapping, Pages, compressed, has_java};
+use crate::memory::{Backing, Ledger, Mapping, Pages, has_java};
 use crate::process::{Pid, Process, Role};
 
 /// Mappings of one name.
@@ -110,81 +110,6 @@ fn everyone(cmd: &Cmd) -> Vec<(Process, Ledger)> {
     let now = cmd.kernel.clock.boot();
     let seen = |p: &Process| Some((p.clone(), cmd.kernel.memory.ledger(&state, p, now)?));
     state.processes.iter().filter_map(seen).collect()
-}
-
-pub(super) fn procrank(cmd: &mut Cmd) -> Done {
-    if !cmd.cred.is_root() {
-        cmd.err("procrank: failed to open /proc/kpagecount: Permission denied\n")?;
-        return Ok(1);
-    }
-    let oom = cmd.args().iter().any(|a| a == "-o");
-    let mut all = everyone(cmd);
-    all.sort_by_key(|(_, l)| std::cmp::Reverse(l.pages().pss));
-    let score = |text: &str| {
-        if oom {
-            format!("  {text:>4}")
-        } else {
-            String::new()
-        }
-    };
-    let columns = [
-        "Vss", "Rss", "Pss", "Uss", "Swap", "PSwap", "USwap", "ZSwap",
-    ];
-    let head: String = columns.iter().map(|c| format!("  {c:>7}")).collect();
-    let mut out = format!("{:>5}{}{head}  cmdline\n", "PID", score("oom"));
-    let mut total = Pages::default();
-    for (process, ledger) in &all {
-        let (p, size) = (ledger.pages(), ledger.size_kb());
-        total.add(&p);
-        // Its own swapped pages are those of no other process.
-        let numbers = [
-            size,
-            p.rss(),
-            p.pss,
-            p.uss(),
-            p.swap,
-            p.swap_pss,
-            p.swap_pss,
-            compressed(p.swap_pss),
-        ];
-        let cells: String = numbers.iter().map(|n| format!("  {n:>6}K")).collect();
-        let score = score(&process.oom_score_adj.to_string());
-        out.push_str(&format!(
-            "{:>5}{score}{cells}  {}\n",
-            process.pid,
-            process.name()
-        ));
-    }
-    let gap = " ".repeat(if oom { 29 } else { 23 });
-    let totals = [
-        total.pss,
-        total.uss(),
-        total.swap,
-        total.swap_pss,
-        total.swap_pss,
-        compressed(total.swap_pss),
-    ];
-    let dashes: String = totals.iter().map(|_| "   ------").collect();
-    let cells: String = totals.iter().map(|n| format!("  {n:>6}K")).collect();
-    out.push_str(&format!("{gap}{dashes}  ------\n{gap}{cells}  TOTAL\n\n"));
-    let ram = {
-        let state = cmd.kernel.state();
-        cmd.kernel.memory.ram(&state)
-    };
-    out.push_str(&format!(
-        "ZRAM: {}K physical used for {}K in swap ({}K total swap)\n RAM: {}K total, {}K free, {}K buffers, {}K cached, {}K shmem, {}K slab\n",
-        ram.zram(),
-        ram.swap_used,
-        ram.swap_total,
-        ram.total,
-        ram.free,
-        ram.buffers,
-        ram.cached,
-        ram.shmem,
-        ram.slab
-    ));
-    cmd.out(&out)?;
-    Ok(0)
 }
 
 /// Returns the lines of a process in `dmabuf_dump`; `None` if it does not have buffers.

@@ -15,7 +15,6 @@ mod memory;
 mod packages;
 mod perfetto;
 mod processes;
-mod procstats;
 mod search;
 mod storage;
 mod system;
@@ -53,7 +52,6 @@ const PROGRAMS: &[(&str, Program)] = &[
     ("pidof", processes::pidof),
     ("pkill", processes::pgrep),
     ("pm", packages::pm),
-    ("procrank", memory::procrank),
     ("ps", processes::ps),
     ("rm", files::rm),
     ("run-as", launch::run_as),

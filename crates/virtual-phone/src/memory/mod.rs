@@ -18,7 +18,7 @@ pub(crate) use self::log::log_tag;
 pub(crate) use self::mappings::{Backing, Mapping, Pages};
 pub(crate) use self::native::NativeHeap;
 pub(crate) use self::rows::{Detail, Graphics, Row, Rows, Sums};
-pub(crate) use self::system::{Ram, compressed};
+pub(crate) use self::system::Ram;
 use super::clock::{BootNs, Clock};
 use super::events::lock;
 use super::history::{Event, History};

@@ -19,7 +19,7 @@ const UNMAPPED_FILES: u64 = 1_244_160;
 const LOST: u64 = 118_784;
 
 /// Returns the memory of swapped pages after compression, with this phone's ratio; both in kB.
-pub(crate) fn compressed(swapped: u64) -> u64 {
+fn compressed(swapped: u64) -> u64 {
     swapped * 2 / 7
 }
 

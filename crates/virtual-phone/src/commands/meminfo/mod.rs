@@ -30,8 +30,6 @@ struct Options {
     packages: bool,
     checkin: bool,
     compact: bool,
-    unreachable: bool,
-    proto: bool,
 }
 
 /// A process when its smaps were read, and the later counts of the app itself.
@@ -41,22 +39,6 @@ struct Seen {
     /// Counts of the app after its collection; `None` if it was not asked.
     inside: Option<Ledger>,
 }
-
-const HELP: &str = "meminfo dump options: [-a] [-d] [-c] [-s] [--oom] [process]
-  -a: include all available information for each process.
-  -d: include dalvik details.
-  -c: dump in a compact machine-parseable representation.
-  -s: dump only summary of application memory usage.
-  -S: dump also SwapPss.
-  --oom: only show processes organized by oom adj.
-  --local: only collect details locally, don't call process.
-  --package: interpret process arg as package, dumping all
-             processes that have loaded that package.
-  --checkin: dump data for a checkin
-  --proto: dump data to proto
-If [process] is specified it can be the name or 
-pid of a specific process to dump.
-";
 
 pub(super) fn meminfo(cmd: &mut Cmd, args: &[String]) -> Result<(), Halt> {
     let mut options = Options::default();
@@ -77,13 +59,10 @@ pub(super) fn meminfo(cmd: &mut Cmd, args: &[String]) -> Result<(), Halt> {
                 options.summary_only = true;
             }
             "-S" => options.swap = true,
-            "--unreachable" => options.unreachable = true,
             "--oom" => options.oom_only = true,
             "--local" => options.local = true,
             "--package" => options.packages = true,
             "--checkin" => options.checkin = true,
-            "--proto" => options.proto = true,
-            "-h" => return cmd.out(HELP),
             unknown if unknown.starts_with('-') && unknown.len() > 1 => {
                 cmd.out(&format!("Unknown argument: {unknown}; use -h for help\n"))?;
             }
@@ -92,10 +71,6 @@ pub(super) fn meminfo(cmd: &mut Cmd, args: &[String]) -> Result<(), Halt> {
                 break;
             }
         }
-    }
-    if options.proto {
-        // heaptap does not read this output; a phone without the process prints nothing, too.
-        return Ok(());
     }
     let now = cmd.kernel.clock.boot();
     let (found, native) = find(cmd, wanted.as_deref(), &options);
@@ -298,11 +273,7 @@ fn block(cmd: &Cmd, seen: &Seen, options: &Options) -> Result<(), Halt> {
         let state = cmd.kernel.state();
         crate::packages::of_process(&state.packages, &seen.process)
     };
-    cmd.out(&table::objects(inside, package.as_ref(), android))?;
-    if options.unreachable {
-        cmd.out(" \n Unreachable memory\n  0 bytes in 0 unreachable allocations\n")?;
-    }
-    Ok(())
+    cmd.out(&table::objects(inside, package.as_ref(), android))
 }
 
 /// Returns system_server's name for a process.
