@@ -809,7 +809,8 @@ fn an_app_of_two_users_is_measured_for_one() {
     }
     .write(&lab);
     let refused = run(&lab, 4, &["--user", "10"]);
-    assert_eq!(runs(&refused), ["1 failed other-user"], "{refused:#}");
+    let error = &refused["runs"][0]["error"];
+    assert_eq!(error["kind"], "other-user", "{refused:#}");
     let stop = heaptap::device::Command::program("am");
     lab.on_phone(&stop.args(["force-stop", "--user", "0", app]));
     let args = ["run", "s.yaml", "-o", "new", "--json", "--user", "10"];
