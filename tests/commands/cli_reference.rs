@@ -83,6 +83,8 @@ fn options<'a>(text: &mut String, arguments: impl Iterator<Item = &'a Arg>) {
             .or_else(|| argument.get_help())
             .map(ToString::to_string)
             .unwrap_or_else(|| panic!("{} has help", argument.get_id()));
+        // A cell is one line.
+        let help = help.replace("\n- ", "<br>- ");
         let help = help.replace("\n\n", ". ").replace('\n', " ");
         let choices: Vec<String> = argument
             .get_possible_values()

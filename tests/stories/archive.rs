@@ -258,7 +258,8 @@ fn a_recording_by_itself_is_of_the_build_that_was_typed() {
 
 #[test]
 fn the_last_java_heap_is_one_that_is_complete() {
-    let lab = Lab::new("speed=8");
+    // Large enough for several packets, so that the cut is in a dump.
+    let lab = Lab::new("speed=8,java=150000");
     let args = ["dump", "-n", "com.example.app", "-c", "2s", "-o", "rec"];
     let mut running = lab.start(&[&args[..], &["--json-lines"]].concat());
     running.until_that("progress", |p| p["elapsed_s"].as_f64() >= Some(5.0));

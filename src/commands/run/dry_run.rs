@@ -2,6 +2,7 @@
 
 use heaptap_lab::results::values;
 use heaptap_lab::scenario::{DEFAULT_CLASS, Limit, Repeats, Scenario, Step, What};
+use heaptap_lab::verdict::Looks;
 
 use crate::device::Device;
 use crate::error::Failure;
@@ -47,6 +48,13 @@ pub fn judged(scenario: &Scenario) -> Vec<String> {
         "# {runs} of at most {}",
         HumanDuration(scenario.timeout)
     )];
+    let hopeless = Looks::new(min, max).hopeless();
+    let has_budgets = !scenario.budgets.is_empty();
+    lines.extend(
+        hopeless
+            .filter(|_| has_budgets)
+            .map(|why| format!("# {why}")),
+    );
     lines.extend(scenario.budgets.iter().map(|budget| {
         let limit = match &budget.limit {
             Limit::Change(share) => {

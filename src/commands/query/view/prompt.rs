@@ -329,8 +329,15 @@ pub(super) fn dot(console: &Console, database: &Database, typed: &str) -> Result
         }
         "tables" => {
             let all = database.tables()?;
-            let shown = all.iter().filter(|table| table.name.contains(rest));
-            list(console, shown);
+            // Wildcards as in SQLite's own shell.
+            let wanted = rest.trim_matches(['%', '*']);
+            let shown = || all.iter().filter(|table| table.name.contains(wanted));
+            if shown().next().is_none() {
+                let message = format!("no table has `{}` in its name", sanitize(wanted));
+                return Err(Failure::new(ErrorClass::Usage, "sql", message)
+                    .with_help("list the tables with `.tables`"));
+            }
+            list(console, shown());
         }
         "schema" => {
             let all = database.tables()?;
@@ -350,10 +357,8 @@ pub(super) fn dot(console: &Console, database: &Database, typed: &str) -> Result
         }
         other => {
             let message = format!("unknown command `.{}`", sanitize(other));
-            return Err(Failure::new(ErrorClass::Usage, "sql", message).with_help(
-                "list the commands with \
-                                                                           `.help`",
-            ));
+            return Err(Failure::new(ErrorClass::Usage, "sql", message)
+                .with_help("list the commands with `.help`"));
         }
     }
     Ok(true)

@@ -187,8 +187,11 @@ fn show_tables(console: &Console, args: &Args, reports: &[TopReport], takes_all:
             ));
         }
         for report in reports {
+            if report.rows.is_empty() && takes_all {
+                continue;
+            }
             console.data("");
-            if report.rows.is_empty() && !takes_all {
+            if report.rows.is_empty() {
                 console.data(NO_MATCH);
                 continue;
             }
