@@ -71,7 +71,12 @@ impl ConfigFile {
                         .map(template)
                         .map_err(|why| ConfigError::bad_file(origin, why));
                 }
-                yaml::parse(text, origin).map(|options| ConfigFile::Options(Box::new(options)))
+                let targets = yaml::parse(text, origin)?;
+                let options: Options = yaml::parse(text, origin)?;
+                Ok(ConfigFile::Options(Box::new(Options {
+                    targets,
+                    ..options
+                })))
             }
             _ => text::parse_binary(bytes).map(template).map_err(|why| {
                 ConfigError::bad_file(

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use serde::de::{self, Deserialize, Deserializer, IgnoredAny, Visitor};
+use serde::de::{self, Deserialize, DeserializeOwned, Deserializer, IgnoredAny, Visitor};
 
+use super::ConfigError;
 use super::fields::FieldSetting;
-use super::{ConfigError, Options};
 use heaptap_model::near::nearest;
 use heaptap_model::units::{ByteSize, parse_duration, parse_time};
 
@@ -35,8 +35,8 @@ pub(super) const KEYS: &[&str] = &[
     "heapprofd",
 ];
 
-/// Parses a YAML config.
-pub(super) fn parse(text: &str, origin: &str) -> Result<Options, ConfigError> {
+/// Parses a YAML config, or the part of it that `T` has.
+pub(super) fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T, ConfigError> {
     let fail = |error: serde_yaml::Error| {
         let place = error.location().map_or_else(
             || origin.to_owned(),
@@ -58,9 +58,7 @@ pub(super) fn parse(text: &str, origin: &str) -> Result<Options, ConfigError> {
     }
     // Parse only the keys first, so that an unknown key is reported with its place and suggestion.
     serde_yaml::from_str::<BTreeMap<Key, IgnoredAny>>(text).map_err(fail)?;
-    let targets = serde_yaml::from_str(text).map_err(fail)?;
-    let options: Options = serde_yaml::from_str(text).map_err(fail)?;
-    Ok(Options { targets, ..options })
+    serde_yaml::from_str(text).map_err(fail)
 }
 
 /// Reads the settings of single fields below `heapprofd:`.
