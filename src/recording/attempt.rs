@@ -129,13 +129,12 @@ async fn follow_to_end(
     controls: &mut Controls,
     on_event: &EventHandler,
 ) -> Result<Finished, Failure> {
-    let scan = finish::new_scan();
     let plan = Plan::read(&session.header().plan)?;
     if plan.java.as_ref().is_some_and(|java| java.watch) {
-        session.end_with_dumps(&scan);
+        session.end_with_dumps();
     }
     let companion = Companion::begin(&session, &plan, dump_heaps, on_event);
-    let followed = session.follow(controls, &scan).await?;
+    let followed = session.follow(controls).await?;
     companion.last(followed);
     let ended_by = match followed {
         FollowEnd::StopAsked | FollowEnd::Complete => match session.stop(controls).await? {

@@ -38,15 +38,9 @@ use crate::results::labels::{self, DumpMoment};
 use crate::results::manifest::{self, DumpId, Manifest};
 use crate::results::output::{Staging, is_own, own};
 use crate::session::{
-    self, Controls, NewScan, Owner, RawTrace, Session, SessionError, SessionHeader, SessionState,
+    self, Controls, Owner, RawTrace, Session, SessionError, SessionHeader, SessionState,
     SnapshotMethod, part_prefix, release, remove_parts,
 };
-use crate::trace::DumpScanner;
-
-/// Makes scanners for snapshots.
-pub fn new_scan() -> NewScan {
-    DumpScanner::default
-}
 
 /// Finishes a session whose perfetto has ended. `names` adds to the symbol sources of the
 /// recording.

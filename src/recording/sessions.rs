@@ -19,7 +19,6 @@ use self::phone::{reach_or_say, require_phone};
 use self::status::status_of;
 use super::companion_options::Source;
 use super::events::{EventHandler, session_events};
-use super::finish;
 use super::outcome::Finished;
 use super::plan::Plan;
 use crate::device::Device;
@@ -79,12 +78,11 @@ pub async fn snapshot(
         .labels
         .iter()
         .any(|known| known.label == label);
-    let scan = finish::new_scan();
     let untaken = match store.is_locked(&header.id) {
         true => Vec::new(),
         false => plan.companions.at_labels().collect(),
     };
-    let taking = session::take_snapshot(&device, store, &session_state, label, None, &scan).await;
+    let taking = session::take_snapshot(&device, store, &session_state, label, None).await;
     let snapshot = match taking {
         Err(SessionError::NotRecording { id })
             if status_of(store, &session_state, Some(&device)).await.state == State::Lost =>

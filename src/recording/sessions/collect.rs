@@ -467,11 +467,10 @@ async fn await_dumps(
     let Some(java) = ends.filter(|_| !session.state().stopping()) else {
         return Ok(None);
     };
-    let scan = finish::new_scan();
     if java.watch {
-        session.end_with_dumps(&scan);
+        session.end_with_dumps();
     }
-    Ok(Some(session.follow(controls, &scan).await?))
+    Ok(Some(session.follow(controls).await?))
 }
 
 /// Returns whether the duration of a session was over when the device restarted, `up_ns` ago.

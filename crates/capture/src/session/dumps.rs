@@ -1,6 +1,5 @@
 //! Methods to trigger a dump in a running recording.
 
-use perfetto_heap::DumpScanner;
 use serde::{Deserialize, Serialize};
 
 /// Method to trigger a dump in a recording.
@@ -23,6 +22,3 @@ pub enum SnapshotMethod {
     /// Dumps cannot be triggered.
     Impossible,
 }
-
-/// Makes a scanner of the growing trace, one per snapshot.
-pub type NewScan = fn() -> DumpScanner;

@@ -10,7 +10,6 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::completion::Completion;
-use super::dumps::NewScan;
 use super::error::SessionError;
 use super::event::{Control, Controls, Progress, SessionEvent};
 use super::probe::{self, QUICK};
@@ -66,8 +65,7 @@ pub enum FollowEnd {
 }
 
 /// Snapshots of the followed session, which are reported in the order of their requests.
-struct Snapshots<'s> {
-    scan: &'s NewScan,
+struct Snapshots {
     done: mpsc::UnboundedSender<Taken>,
     taken: mpsc::UnboundedReceiver<Taken>,
     /// Those that wait for the next report of the device.
@@ -80,11 +78,10 @@ struct Snapshots<'s> {
     early: BTreeMap<usize, Taken>,
 }
 
-impl<'s> Snapshots<'s> {
-    fn new(scan: &'s NewScan) -> Self {
+impl Snapshots {
+    fn new() -> Self {
         let (done, taken) = mpsc::unbounded_channel();
         Self {
-            scan,
             done,
             taken,
             asked: Vec::new(),
@@ -101,7 +98,7 @@ impl<'s> Snapshots<'s> {
     }
 
     fn begin(&self, session: &Session, asked: Asked) {
-        session.begin_snapshot(asked, self.scan, self.done.clone());
+        session.begin_snapshot(asked, self.done.clone());
     }
 }
 
@@ -119,15 +116,11 @@ impl Session {
     /// # Errors
     /// Returns [`SessionError::NotFetched`] if the device sends an unexpected answer or refuses the
     /// loop.
-    pub async fn follow(
-        &mut self,
-        controls: &mut Controls,
-        scan: &NewScan,
-    ) -> Result<FollowEnd, SessionError> {
+    pub async fn follow(&mut self, controls: &mut Controls) -> Result<FollowEnd, SessionError> {
         if self.process().is_none() {
             return Ok(FollowEnd::Over);
         }
-        let mut snapshots = Snapshots::new(scan);
+        let mut snapshots = Snapshots::new();
         let end = self.follow_to_end(controls, &mut snapshots).await;
         let mut early = snapshots.early.into_values();
         let reported = early.try_for_each(|taken| self.end_snapshot(taken).map(drop));
@@ -139,7 +132,7 @@ impl Session {
     async fn follow_to_end(
         &mut self,
         controls: &mut Controls,
-        snapshots: &mut Snapshots<'_>,
+        snapshots: &mut Snapshots,
     ) -> Result<FollowEnd, SessionError> {
         let mut lost_at: Option<Instant> = None;
         let mut backoff = Duration::from_millis(100);
@@ -196,7 +189,7 @@ impl Session {
     async fn watch(
         &mut self,
         controls: &mut Controls,
-        snapshots: &mut Snapshots<'_>,
+        snapshots: &mut Snapshots,
         lost_at: &mut Option<Instant>,
         completion: &mut Completion,
     ) -> Result<FollowEnd, SessionError> {

@@ -44,7 +44,7 @@ pub mod unfinished;
 mod until_dumped;
 
 pub use dump_heaps::HeapFileFate;
-pub use dumps::{NewScan, SnapshotMethod};
+pub use dumps::SnapshotMethod;
 pub use error::{ForeignReason, SessionError};
 pub use event::{Control, Controls, Events, Progress, SessionEvent, stop_asked};
 pub use folder::{Owner, Unclaimed, claim, owner_of, release, take_over};

@@ -8,7 +8,7 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::dumps::{NewScan, SnapshotMethod};
+use super::dumps::SnapshotMethod;
 use super::error::SessionError;
 use super::event::SessionEvent;
 use super::growing_trace::{LOOK, TraceFile, look};
@@ -121,7 +121,6 @@ pub async fn take_snapshot(
     state: &SessionState,
     label: String,
     noted: Option<Label>,
-    scan: &NewScan,
 ) -> Result<Snapshot, SessionError> {
     let header = &state.header;
     let not_recording = || SessionError::NotRecording {
@@ -200,9 +199,9 @@ pub async fn take_snapshot(
     let late = || SessionError::SnapshotLate {
         after: waiting.limit,
     };
-    let taken = match waiting.until_complete(scan(), start).await {
+    let taken = match waiting.until_complete(start).await {
         // The start position was not a packet boundary: read the whole file.
-        Ok(None) => waiting.until_complete(scan(), 0).await,
+        Ok(None) => waiting.until_complete(0).await,
         taken => taken,
     };
     let taken = taken.and_then(|taken| taken.ok_or_else(late));
@@ -212,7 +211,7 @@ pub async fn take_snapshot(
         {
             return Err(gone());
         }
-        if header.config.contains(HEAPPROFD) && waiting.has_no_dump(scan()).await {
+        if header.config.contains(HEAPPROFD) && waiting.has_no_dump().await {
             return Err(SessionError::NothingAttached {
                 after: waiting.limit,
             });
@@ -260,18 +259,16 @@ impl Waiting<'_> {
 
     /// Returns whether the trace does not contain any dump since its start; false if it cannot be
     /// read.
-    async fn has_no_dump(&self, mut scan: DumpScanner) -> bool {
+    async fn has_no_dump(&self) -> bool {
+        let mut scan = DumpScanner::default();
         let read = look(self.device, &self.file(), 0, &mut scan).await;
         read.is_ok() && !scan.is_lost() && scan.dumps().is_empty()
     }
 
     /// Reads the file from `at` on until the dump is complete; `None` if `at` was not a packet
     /// boundary.
-    async fn until_complete(
-        &self,
-        mut scan: DumpScanner,
-        mut at: u64,
-    ) -> Result<Option<Snapshot>, SessionError> {
+    async fn until_complete(&self, mut at: u64) -> Result<Option<Snapshot>, SessionError> {
+        let mut scan = DumpScanner::default();
         // The device's clock decides about lateness, and ours if the device is silent.
         let silent = Instant::now() + self.limit + QUICK;
         let file = self.file();
@@ -362,12 +359,7 @@ async fn signal_heapprofd(device: &Device, su: bool) -> Result<Option<u64>, Sess
 
 impl Session {
     /// Takes a snapshot while the session is followed.
-    pub(super) fn begin_snapshot(
-        &self,
-        asked: Asked,
-        scan: &NewScan,
-        done: mpsc::UnboundedSender<Taken>,
-    ) {
+    pub(super) fn begin_snapshot(&self, asked: Asked, done: mpsc::UnboundedSender<Taken>) {
         let label = asked.label.clone();
         let labels = &self.state.labels;
         let labels_before = asked.labels_before.unwrap_or(labels.len());
@@ -381,9 +373,8 @@ impl Session {
         let device = self.device.clone();
         let store = self.store().clone();
         let state = self.state.clone();
-        let scan = *scan;
         tokio::spawn(async move {
-            let result = take_snapshot(&device, &store, &state, label, noted, &scan).await;
+            let result = take_snapshot(&device, &store, &state, label, noted).await;
             // The recording might have ended meanwhile.
             let _ = done.send(Taken {
                 asked,

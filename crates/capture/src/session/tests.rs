@@ -11,7 +11,6 @@ use tokio::sync::mpsc;
 use super::journal::tests::header;
 use super::*;
 use heaptap_adb::{Connect, Connecting, Device, Server, Stream, parse_list};
-use perfetto_heap::DumpScanner;
 
 /// Response of the device to a command.
 enum Answer {
@@ -245,11 +244,7 @@ async fn following_survives_lost_and_silent_connections() {
         }
     });
     let mut fixture = running_on(&phone);
-    let end = fixture
-        .session
-        .follow(&mut fixture.controls, &(DumpScanner::default as NewScan))
-        .await
-        .unwrap();
+    let end = fixture.session.follow(&mut fixture.controls).await.unwrap();
     assert_eq!(end, FollowEnd::Over);
     let events = fixture.events.lock().unwrap();
     let count = |what: fn(&SessionEvent) -> bool| events.iter().filter(|e| what(e)).count();
@@ -293,11 +288,7 @@ async fn snapshots_are_reported_in_the_order_of_their_requests() {
         let label = label.to_owned();
         fixture.ask.send(Control::Snapshot { label }).unwrap();
     }
-    let end = fixture
-        .session
-        .follow(&mut fixture.controls, &(DumpScanner::default as NewScan))
-        .await
-        .unwrap();
+    let end = fixture.session.follow(&mut fixture.controls).await.unwrap();
     assert_eq!(end, FollowEnd::Over);
     let events = fixture.events.lock().unwrap();
     let failed = events.iter().filter_map(|event| match event {
@@ -311,21 +302,13 @@ async fn snapshots_are_reported_in_the_order_of_their_requests() {
 async fn another_boot_and_another_process_are_not_ours() {
     let rebooted = FakePhone::new(|_| Answer::Begins("boot beef\n".to_owned()));
     let mut fixture = running_on(&rebooted);
-    let end = fixture
-        .session
-        .follow(&mut fixture.controls, &(DumpScanner::default as NewScan))
-        .await
-        .unwrap();
+    let end = fixture.session.follow(&mut fixture.controls).await.unwrap();
     assert_eq!(end, FollowEnd::Rebooted);
 
     let reused =
         FakePhone::new(|_| Answer::Begins(format!("{BOOT}{}", REPORT.replace("4711", "9999"))));
     let mut fixture = running_on(&reused);
-    let end = fixture
-        .session
-        .follow(&mut fixture.controls, &(DumpScanner::default as NewScan))
-        .await
-        .unwrap();
+    let end = fixture.session.follow(&mut fixture.controls).await.unwrap();
     assert_eq!(end, FollowEnd::Over);
     assert!(reused.asked("kill").is_empty(), "no process is signalled");
 }
@@ -340,11 +323,7 @@ async fn a_phone_that_stays_away_is_waited_for_until_the_user_has_enough() {
         ask.send(Control::Stop).unwrap();
     });
     let begun = tokio::time::Instant::now();
-    let end = fixture
-        .session
-        .follow(&mut fixture.controls, &(DumpScanner::default as NewScan))
-        .await
-        .unwrap();
+    let end = fixture.session.follow(&mut fixture.controls).await.unwrap();
     assert_eq!(end, FollowEnd::StopAsked);
     assert!(begun.elapsed().as_secs() >= 3600);
     let events = fixture.events.lock().unwrap();
@@ -355,11 +334,7 @@ async fn a_phone_that_stays_away_is_waited_for_until_the_user_has_enough() {
 async fn a_boot_id_that_is_missing_is_no_restart() {
     let phone = FakePhone::new(|_| Answer::Begins(format!("boot \n{REPORT}{GONE}")));
     let mut fixture = running_on(&phone);
-    let end = fixture
-        .session
-        .follow(&mut fixture.controls, &(DumpScanner::default as NewScan))
-        .await
-        .unwrap();
+    let end = fixture.session.follow(&mut fixture.controls).await.unwrap();
     assert_eq!(end, FollowEnd::Over);
 }
 

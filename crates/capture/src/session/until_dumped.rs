@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 
 use super::completion::Completion;
-use super::dumps::NewScan;
 use super::growing_trace::{LOOK, TraceFile, look};
 use super::journal::SessionState;
 use super::session::Session;
@@ -15,21 +14,16 @@ use perfetto_heap::DumpScanner;
 impl Session {
     /// From now on [`Session::follow`] ends when every process that matches the targets now
     /// has a complete dump.
-    pub fn end_with_dumps(&mut self, scan: &NewScan) {
+    pub fn end_with_dumps(&mut self) {
         let device = self.device.clone();
         let state = self.state().clone();
-        let scan = scan();
-        self.completion =
-            Completion::when(async move { until_complete(&device, &state, scan).await });
+        self.completion = Completion::when(async move { until_complete(&device, &state).await });
     }
 }
 
 /// Returns `None` if the dumps cannot be observed: the session then ends after its duration.
-async fn until_complete(
-    device: &Device,
-    state: &SessionState,
-    mut scan: DumpScanner,
-) -> Option<()> {
+async fn until_complete(device: &Device, state: &SessionState) -> Option<()> {
+    let mut scan = DumpScanner::default();
     let file = TraceFile {
         path: &state.header.remote_path,
         pid: state.process.as_ref()?.pid,
