@@ -116,11 +116,15 @@ impl NativeFile {
         }
     }
 
-    /// Returns the number of dumps of its process and heap in the input.
+    /// Returns the number of dumps of its process and heap in the input. If some are missing, the
+    /// number of the last one tells it; a single pprof does not tell how many others there are.
     pub fn count_of(&self, dump: &Dump) -> usize {
         let listed = self.listed.iter();
         let same = listed.filter(|listed| listed.facts.is_of_heap(&dump.facts));
-        same.count().max(dump.facts.number as usize)
+        match same.count() {
+            1 => 1,
+            several => several.max(dump.facts.number as usize),
+        }
     }
 
     /// Describes a dump, as [`ListedDump::describe`].
