@@ -1,7 +1,7 @@
 //! The file of a baseline: read before the runs, and updated after them.
 
 use std::fs::{File, OpenOptions};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use heaptap_lab::baseline::Baseline;
 use heaptap_lab::results::ScenarioResult;
@@ -70,10 +70,36 @@ fn lock(store: &Store, path: &Path) -> Result<File, Failure> {
 
 /// Returns the name of a file's lock, which does not depend on the working directory.
 fn lock_name(path: &Path) -> String {
-    let folder = path.parent().filter(|folder| *folder != Path::new(""));
-    let folder = folder.unwrap_or(Path::new("."));
+    let folder = folder::of(path);
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-    let whole: PathBuf = folder.join(path.file_name().unwrap_or_default());
+    let whole = folder.join(path.file_name().unwrap_or_default());
     let hash = Sha256::digest(whole.as_os_str().as_encoded_bytes());
     format!("{}.lock", units::hex(&hash))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn one_job_at_a_time_has_the_lock() {
+        const JOBS: usize = 8;
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::in_folder(&dir.path().join("sessions")).unwrap();
+        let path = dir.path().join("baseline.json");
+        std::fs::write(&path, "").unwrap();
+        let add = || {
+            let _lock = lock(&store, &path).unwrap();
+            let before = std::fs::read_to_string(&path).unwrap();
+            std::thread::sleep(Duration::from_millis(2));
+            std::fs::write(&path, before + "x").unwrap();
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..JOBS {
+                scope.spawn(add);
+            }
+        });
+        assert_eq!(std::fs::read(&path).unwrap(), [b'x'; JOBS]);
+    }
 }

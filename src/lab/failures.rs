@@ -20,13 +20,9 @@ const INFRASTRUCTURE: [&str; 12] = [
     // Of a device that dies or restarts; others answer so each time, until too many runs are void.
     "unexpected-answer",
 ];
-/// Kinds of errors that the next run would meet, too, until the user mends their cause.
-const NEED_USER: [&str; 4] = [
-    "device-full",
-    "host-write",
-    "journal-unwritable",
-    "provoke-busy",
-];
+/// Kinds of errors of class `Device` that the next run would meet, too, until the user mends their
+/// cause, as a full disk of the host.
+const NEED_USER: [&str; 2] = ["device-full", "provoke-busy"];
 
 /// Returns whether the cause of an error is neither the app nor the scenario, so that another run
 /// can succeed.
@@ -46,7 +42,7 @@ pub(super) fn is_outside(class: ErrorClass, kind: &str) -> bool {
 
 /// Returns whether an error stays until the user mends its cause.
 pub(super) fn needs_user(error: &RunError) -> bool {
-    NEED_USER.contains(&error.kind.as_str())
+    error.code == ErrorClass::HostWrite.exit_code() || NEED_USER.contains(&error.kind.as_str())
 }
 
 /// Returns a failure as the error of a run.

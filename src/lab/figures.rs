@@ -9,7 +9,7 @@ use std::path::Path;
 
 use heaptap_lab::results::Excess;
 use heaptap_lab::scenario::{Budget, END, Figure, Scenario, Trigger};
-use heaptap_lab::verdict::{MIN_ROUNDS, Measured, half, slope_of_second_half};
+use heaptap_lab::verdict::{MIN_ROUNDS, Measured, rounds_before_half, slope_of_second_half};
 
 use crate::heaps::selector::DumpSelector;
 use crate::results::timeline;
@@ -179,7 +179,7 @@ pub(super) fn largest(a: Option<f64>, b: Option<f64>) -> Option<f64> {
 
 /// Returns the growth of each part per round, largest first: over the rounds of the slope.
 fn grown(rounds: &[Vec<Excess>]) -> Vec<Excess> {
-    let rounds = &rounds[half(rounds.len())..];
+    let rounds = &rounds[rounds_before_half(rounds.len())..];
     let (Some(first), Some(last)) = (rounds.first(), rounds.last()) else {
         return Vec::new();
     };

@@ -18,6 +18,7 @@ use super::failures::{error_of, interrupted};
 use super::phone;
 use super::recover::Lasting;
 use super::scenario_run::{self, Ended, LabRequest, Tools};
+use super::state::Progress;
 use super::taken;
 use super::{files, judging};
 use crate::device::Device;
@@ -342,8 +343,10 @@ fn ended_with(
     let has_class = facts.is_some() || so_far.is_some();
     let result = so_far.unwrap_or_else(|| {
         let result = not_begun(request, name, facts, &failure);
-        // What cannot be resumed has the results of something else.
-        if failure.kind != "cannot-resume" {
+        // Results that are there can be of another scenario.
+        let is_free = !request.folder.join(files::RESULT).exists()
+            || Progress::read(&request.folder, &request.sha256).is_ok();
+        if is_free && failure.kind != "cannot-resume" {
             // CI systems read the files also if nothing ran. The error itself is reported anyway.
             let _ = files::write(&request.folder, &result);
         }

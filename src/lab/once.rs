@@ -145,14 +145,21 @@ async fn only_user(bench: &Bench<'_>, scenario: &Scenario) -> Result<(), Failure
         scenario::Target::Package(package) => targets.packages.push(package.clone()),
     }
     let of = |user| eligibility::resolve_pids(bench.device, bench.facts, &targets, user);
-    let own = of(Some(user)).await?;
+    let before = of(Some(user)).await?;
     let all = of(None).await?;
-    let Some((pid, name)) = all.into_iter().find(|process| !own.contains(process)) else {
+    let strangers = all.iter().filter(|process| !before.contains(process));
+    let strangers: Vec<_> = strangers.collect();
+    if strangers.is_empty() {
+        return Ok(());
+    }
+    // A process of this user can have started meanwhile.
+    let own = of(Some(user)).await?;
+    let Some((pid, name)) = strangers.into_iter().find(|process| !own.contains(process)) else {
         return Ok(());
     };
     let message = format!("{name} also runs for another user than {user} (PID {pid})");
     let help = format!(
-        "end it there before the run, such as with `adb shell am force-stop --user 0 {}`",
+        "stop it there before the run: `adb shell am force-stop --user ID {}`",
         bench.target.package
     );
     Err(Failure::new(ErrorClass::NotEligible, "other-user", message).with_help(help))

@@ -62,16 +62,16 @@ fn is_of(class: &DeviceClass, facts: &DeviceFacts) -> bool {
 pub(super) struct App {
     /// `versionName (versionCode)`.
     pub version: Option<String>,
-    /// Time of its installation as the device prints it. It tells builds of one version apart.
-    pub updated: Option<String>,
+    /// Its directory, which is random in each installation: it tells builds of one version apart.
+    pub code_path: Option<String>,
 }
 
-/// Returns the version of a package and the time of its installation.
+/// Returns the version and the directory of a package.
 ///
 /// # Errors
 /// Returns an error if the device cannot be reached.
 pub(super) async fn app(device: &Device, package: &str) -> Result<App, Failure> {
-    let script = r#"dumpsys package "$1" | grep -E "versionName=|versionCode=|lastUpdateTime=""#;
+    let script = r#"dumpsys package "$1" | grep -E "versionName=|versionCode=|codePath=""#;
     let command = Command::script(script).called("reading the version of the app");
     let output = device.run(&command.arg(package), QUICK).await?;
     Ok(app_in(&String::from_utf8_lossy(&output.stdout)))
@@ -88,12 +88,11 @@ fn app_in(text: &str) -> App {
         (Some(name), Some(code)) => Some(format!("{name} ({code})")),
         (one, other) => one.or(other),
     };
-    // The date and the time.
-    let updated = (text.lines()).find_map(|line| line.trim().strip_prefix("lastUpdateTime="));
+    let code_path = (text.lines()).find_map(|line| line.trim().strip_prefix("codePath="));
     let clean = |text: &str| crate::untrusted::sanitize(text).into_owned();
     App {
         version: version.as_deref().map(clean),
-        updated: updated.map(clean),
+        code_path: code_path.map(clean),
     }
 }
 
@@ -102,13 +101,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_installation_has_a_version_and_a_time() {
+    fn an_installation_has_a_version_and_a_directory() {
         let text = "    versionCode=43 minSdk=26 targetSdk=33\n    versionName=1.43\n    \
-                    lastUpdateTime=2026-11-20 01:02:03\n";
+                    codePath=/data/app/~~x==/com.example.app-y==\n";
         let app = app_in(text);
         assert_eq!(app.version.as_deref(), Some("1.43 (43)"));
-        assert_eq!(app.updated.as_deref(), Some("2026-11-20 01:02:03"));
+        let path = "/data/app/~~x==/com.example.app-y==";
+        assert_eq!(app.code_path.as_deref(), Some(path));
         let none = app_in("");
-        assert_eq!((none.version, none.updated), (None, None));
+        assert_eq!((none.version, none.code_path), (None, None));
     }
 }

@@ -172,7 +172,8 @@ impl Runs<'_> {
     /// interrupted it.
     async fn perform(&self, progress: &mut Progress) -> Result<bool, Failure> {
         if next(&self.judging, progress).is_none() {
-            // All runs are done already.
+            // All runs are done already; the last one can have been recovered just now.
+            progress.write(&self.request.folder)?;
             return Ok(false);
         }
         self.check_app(progress).await?;
@@ -201,11 +202,11 @@ impl Runs<'_> {
     async fn check_app(&self, progress: &mut Progress) -> Result<(), Failure> {
         let Runs { bench, request, .. } = *self;
         let package = &bench.target.package;
-        if !progress.is_set_up || progress.two_builds || progress.app_updated.is_none() {
+        if !progress.is_set_up || progress.two_builds || progress.app_code_path.is_none() {
             return Ok(());
         }
         let app = || phone::app(bench.device, package);
-        if self.lasting.request(app).await?.updated == progress.app_updated {
+        if self.lasting.request(app).await?.code_path == progress.app_code_path {
             return Ok(());
         }
         if request.scenario.install.is_none() {
@@ -253,7 +254,7 @@ impl Runs<'_> {
                 return Err(files::cannot_resume(&request.folder, why));
             }
             progress.app_version = app.version;
-            progress.app_updated = app.updated;
+            progress.app_code_path = app.code_path;
         }
         progress.write(&request.folder)?;
         Ok(halt)

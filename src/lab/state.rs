@@ -26,9 +26,9 @@ pub struct Progress {
     pub device_class: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app_version: Option<String>,
-    /// Time of the app's installation, as the device prints it.
+    /// Directory of the installed app. Each installation has a random one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub app_updated: Option<String>,
+    pub app_code_path: Option<String>,
     /// The app is installed and the setup done.
     pub is_set_up: bool,
     /// Two builds alternate: each run installs its own. The request tells.
@@ -117,7 +117,7 @@ impl Progress {
             device: Device::default(),
             device_class: String::new(),
             app_version: None,
-            app_updated: None,
+            app_code_path: None,
             is_set_up: false,
             two_builds: false,
             installed: None,

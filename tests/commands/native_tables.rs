@@ -269,9 +269,13 @@ fn views_order_rows_and_a_view_that_is_not_there_is_refused() {
 
 #[test]
 fn without_a_limit_only_rows_without_a_value_are_left_out_and_named_so() {
+    let trace = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/fixtures/conversions/c_cont.pftrace"
+    );
     for by in ["function", "callsite"] {
         let rows = |sort: &str| {
-            let document = json(&["top", &rec(), "--by", by, "--sort", sort]);
+            let document = json(&["top", trace, "--by", by, "--sort", sort]);
             let all = document["heaps"][0]["rows"].as_array().unwrap().clone();
             let zero = |row: &&Value| row["cumulative"]["space"] == 0;
             (all.len(), all.iter().filter(zero).count())
@@ -279,13 +283,13 @@ fn without_a_limit_only_rows_without_a_value_are_left_out_and_named_so() {
         for sort in ["cumulative", "name"] {
             let (all, zero) = rows(sort);
             assert!(zero > 0 && zero < all);
-            let text = words(&["top", &rec(), "--by", by, "--sort", sort, "-l", "0"]);
+            let text = words(&["top", trace, "--by", by, "--sort", sort, "-l", "0"]);
             assert!(
                 text.contains(&format!("… and {zero} fully released")),
                 "{text}"
             );
             assert!(!text.contains("`-l 0`"), "{text}");
-            let text = words(&["top", &rec(), "--by", by, "--sort", sort, "-l", "3"]);
+            let text = words(&["top", trace, "--by", by, "--sort", sort, "-l", "3"]);
             let more = format!(
                 "… and {} more (`-l 0` shows all), {zero} fully",
                 all - zero - 3

@@ -91,7 +91,7 @@ pub fn open_hprofs(path: &Path) -> Result<Vec<HprofInput>, ImportError> {
 }
 
 /// Returns the error of an input that has several HPROFs, which belong to no recording.
-pub fn several(name: &str, found: &[HprofInput]) -> ImportError {
+pub fn several_hprofs(name: &str, found: &[HprofInput]) -> ImportError {
     let members = found.iter().map(|dump| dump.name.clone());
     ImportError::SeveralHprofs {
         name: name.to_owned(),
@@ -189,7 +189,7 @@ fn open_either(
 
 fn the_only(mut found: Vec<HprofInput>, name: &str) -> Result<HprofInput, ImportError> {
     if found.len() > 1 {
-        return Err(several(name, &found));
+        return Err(several_hprofs(name, &found));
     }
     match found.pop() {
         Some(only) => Ok(only),

@@ -58,7 +58,7 @@ pub use detect::{Kind, REPORT_MARK, detect};
 pub use heaps::{HeapSource, open_heaps, open_heaps_stream};
 pub use hprof::{
     HprofInput, JavaSource, hprofs_in_folder, open_hprof, open_hprof_stream, open_hprofs,
-    open_java, open_java_stream, several,
+    open_java, open_java_stream, several_hprofs,
 };
 pub use pprof::{Pprof, PprofDamage, PprofInput, read_pprof};
 pub use shared::share;

@@ -20,7 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use change::{PairedChange, Past, judge_builds, judge_change};
-pub use growth::{MIN_ROUNDS, half, slope_of_second_half, slope_step};
+pub use growth::{MIN_ROUNDS, rounds_before_half, slope_of_second_half, slope_step};
 pub use holm::holm;
 pub use looks::{Looks, MIN_RUNS};
 pub use plan::{MAX_PLANNED_RUNS, Plan, plan, plan_change, plan_pairs};

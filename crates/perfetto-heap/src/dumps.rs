@@ -386,7 +386,7 @@ impl Assembly<'_> {
         let lossy = self.chains.get(&run).is_some_and(|chain| chain.lossy);
         let samples = series.finish(kind, lossy && !unfinished);
         let started = series.started(header.start_timestamp);
-        if header.flags.has_ended() {
+        if header.flags.disconnected {
             series.end();
         }
         let clock = self.clocks.trace_clock();

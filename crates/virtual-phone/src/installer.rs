@@ -3,7 +3,7 @@
 
 use std::io::Read as _;
 
-use super::clock::{Now, SECOND};
+use super::clock::Now;
 use super::foreground::{self, Why};
 use super::fs::{FileData, Kind, Node, Tree, normalize};
 use super::installed;
@@ -99,7 +99,7 @@ pub(crate) fn install(
         ));
     };
     package.version = apk.version;
-    package.updated = now.real / SECOND;
+    package.installed = now.real;
     package.memory_percent = apk.memory_percent;
     package.compiled = NOT_COMPILED.to_owned();
     let place = state.packages.iter().position(|p| p.name == package.name);

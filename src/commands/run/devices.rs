@@ -92,21 +92,24 @@ pub async fn choose(ctx: &Context, all: bool) -> Result<Vec<Chosen>, Failure> {
 }
 
 /// Returns a device that is not at hand, by its name in the results; `None` if it is of another
-/// server.
+/// server, or at hand after all, but left out because it has another connection.
 ///
 /// # Errors
 /// Returns an error if no server answers.
 pub async fn absent(ctx: &Context, name: &str) -> Result<Option<Chosen>, Failure> {
     let servers = ctx.servers().await?;
-    let (address, serial) = match servers.len() {
-        1 => (None, name),
-        _ => match name.split_once('/') {
-            Some((address, serial)) => (Some(address), serial),
-            None => return Ok(None),
-        },
+    let (address, serial) = match name.split_once('/') {
+        Some((address, serial)) => (Some(address), serial),
+        None if servers.len() == 1 => (None, name),
+        None => return Ok(None),
     };
     let is_its = |server: &&Server| address.is_none_or(|own| server.address() == own);
-    Ok(servers.iter().find(is_its).map(|server| Chosen {
+    let Some(server) = servers.iter().find(is_its) else {
+        return Ok(None);
+    };
+    let listed = server.devices().await?;
+    let is_at_hand = |it: &ListedDevice| it.serial == serial && it.state == DeviceState::Device;
+    Ok((!listed.iter().any(is_at_hand)).then(|| Chosen {
         device: server.absent(serial),
         name: name.to_owned(),
     }))

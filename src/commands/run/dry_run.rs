@@ -48,13 +48,10 @@ pub fn judged(scenario: &Scenario) -> Vec<String> {
         "# {runs} of at most {}",
         HumanDuration(scenario.timeout)
     )];
-    let hopeless = Looks::new(min, max).hopeless();
-    let has_budgets = !scenario.budgets.is_empty();
-    lines.extend(
-        hopeless
-            .filter(|_| has_budgets)
-            .map(|why| format!("# {why}")),
-    );
+    let never = Looks::new(min, max).never_decides();
+    if let Some(why) = never.filter(|_| !scenario.budgets.is_empty()) {
+        lines.push(format!("# {why}"));
+    }
     lines.extend(scenario.budgets.iter().map(|budget| {
         let limit = match &budget.limit {
             Limit::Change(share) => {

@@ -100,10 +100,17 @@ impl Classified for NativeLeaksError {
                     _ => format!("use `--warmup {}` or less", of - 2),
                 })
             }
-            NativeLeaksError::Incomplete { .. } => {
-                ErrorFacts::new(ErrorClass::Inconclusive, "incomplete-series")
-                    .with_help("record again with two dumps or more: `record -c 10s`, or `heaptap snapshot` \
-                                after each iteration; `heaptap top` on a dump shows what it lacks")
+            NativeLeaksError::Incomplete { complete, .. } => {
+                ErrorFacts::new(ErrorClass::Inconclusive, "incomplete-series").with_help(
+                    match complete {
+                        0 | 1 => "record again with two dumps or more: `record -c 10s`, or \
+                                  `heaptap snapshot` after each iteration; `heaptap top` on a \
+                                  dump shows what it lacks"
+                            .to_owned(),
+                        2 => "leave out `--warmup`".to_owned(),
+                        _ => format!("use `--warmup {}` or less", complete - 2),
+                    },
+                )
             }
             NativeLeaksError::NoInterval { .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "no-interval").with_help(

@@ -338,7 +338,7 @@ fn between(dumps: &[&Opened<'_>]) -> Option<String> {
     let (first, last) = (times.iter().min()?, times.iter().max()?);
     let rounds = u32::try_from(dumps.len()).ok()?.checked_sub(1)?;
     let has_labels = dumps.iter().any(|opened| opened.dump.facts.label.is_some());
-    if !are_of_one_process(dumps) || has_labels || dumps.len() < ENOUGH_LABELS || last == first {
+    if !are_of_one_recording(dumps) || has_labels || dumps.len() < ENOUGH_LABELS || last == first {
         return None;
     }
     let round = Duration::from_nanos(last - first) / rounds;
@@ -351,7 +351,7 @@ fn between(dumps: &[&Opened<'_>]) -> Option<String> {
 /// Returns whether the last dump, which the end of the recording caused, is complete and follows the
 /// dump before it in less than half the usual time. It is not the end of an iteration then.
 fn is_final_too_close(dumps: &[&Opened<'_>]) -> bool {
-    let is_series = dumps.len() > ENOUGH_LABELS && are_of_one_process(dumps);
+    let is_series = dumps.len() > ENOUGH_LABELS && are_of_one_recording(dumps);
     let Some(times) = times(dumps).filter(|_| is_series && complete(dumps) == dumps.len()) else {
         return false;
     };
@@ -370,14 +370,13 @@ fn disorder(dumps: &[&Opened<'_>]) -> Option<String> {
     falls.then(|| NOT_IN_ORDER.to_owned())
 }
 
-/// Sorts the dumps of one process by time. Those of several are in the order of the user, and so are
-/// files without times.
+/// Sorts the dumps of one recording. Those of several are in the order of the user.
 fn in_order<'a, 'b>(mut dumps: Vec<&'a Opened<'b>>) -> Vec<&'a Opened<'b>> {
     let facts = |opened: &&'a Opened<'b>| &opened.dump.facts;
     if are_of_one_file(&dumps) {
         dumps.sort_by_key(|opened| (facts(opened).time_ns, facts(opened).number));
-    } else if are_of_one_process(&dumps) && times(&dumps).is_some() {
-        dumps.sort_by_key(|opened| (facts(opened).wall_time_ns, facts(opened).number));
+    } else if are_of_one_recording(&dumps) {
+        dumps.sort_by_key(|opened| facts(opened).number);
     }
     dumps
 }
@@ -386,13 +385,13 @@ fn are_of_one_file(dumps: &[&Opened<'_>]) -> bool {
     dumps.windows(2).all(|two| two[0].file == two[1].file)
 }
 
-/// Returns whether dumps are of one file, or of files of one known process, such as its pprofs.
-fn are_of_one_process(dumps: &[&Opened<'_>]) -> bool {
-    let pid = |opened: &Opened<'_>| opened.dump.facts.pid;
-    are_of_one_file(dumps)
-        || dumps
-            .windows(2)
-            .all(|two| pid(two[0]) != 0 && pid(two[0]) == pid(two[1]))
+/// Returns whether dumps are of one file, or of files such as the pprofs of a recording: of one known
+/// process, each with a number of its own.
+fn are_of_one_recording(dumps: &[&Opened<'_>]) -> bool {
+    let facts = || dumps.iter().map(|opened| &opened.dump.facts);
+    let pids: BTreeSet<u64> = facts().map(|facts| facts.pid).collect();
+    let numbers: BTreeSet<u32> = facts().map(|facts| facts.number).collect();
+    are_of_one_file(dumps) || pids.len() == 1 && !pids.contains(&0) && numbers.len() == dumps.len()
 }
 
 /// Returns the times of dumps in ns on one clock: the trace's for one file, the wall clock for several.

@@ -159,8 +159,8 @@ impl JavaFile {
             }
         }
         let is_recording = recorded.is_some() || file.outer.is_some();
-        if path.is_dir() && !is_recording && file.hprofs.len() > 1 {
-            return Err(import::several(&path.display().to_string(), &file.hprofs).into());
+        if path.is_dir() && !is_recording && file.traces.is_empty() && file.hprofs.len() > 1 {
+            return Err(import::several_hprofs(&path.display().to_string(), &file.hprofs).into());
         }
         if let Some(recorded) = &recorded {
             recorded::compare_hprofs(recorded, &mut file.hprofs);

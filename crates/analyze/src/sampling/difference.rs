@@ -340,7 +340,7 @@ mod tests {
         assert!(turnover.limits(Z95).1 < 0.0);
         assert!(turnover.reversed().sign_test() > 0.01);
         assert!(turnover.chance() < 1e-4, "{}", turnover.chance());
-        // A small one among them can be chance.
+        // No change is nothing but chance.
         let same = Turnover::paired(&before, &before, interval());
         assert!((same.chance() - 1.0).abs() < 1e-9, "{}", same.chance());
     }

@@ -167,7 +167,7 @@ fn absent(
     let running = running.filter(|p| p.kind != ProcessKind::KernelThread);
     let mut similar = similar_names(name, running.map(|p| p.name.as_str()));
     if answer != Answer::No {
-        // It can start later, so that a name such as that of a subprocess is none of another.
+        // It can start later, so only a typing error is worth a question.
         similar.retain(|running| is_slip(name, running));
         let finding = Finding::not_running(&report.target, severity);
         report.findings.push(finding.or_meant(name, &similar));

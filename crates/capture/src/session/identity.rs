@@ -41,7 +41,7 @@ struct DeviceIdentity {
 const FACTS: &str = "cat /proc/sys/kernel/random/boot_id; getprop ro.serialno";
 
 impl DeviceIdentity {
-    /// Reads them.
+    /// Asks the device.
     ///
     /// # Errors
     /// Returns an error if the device cannot be reached.

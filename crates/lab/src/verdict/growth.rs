@@ -7,17 +7,17 @@ const MIN_POINTS: usize = 3;
 
 /// Returns the number of rounds before the second half, which has at least 3 rounds. The first half
 /// settles.
-pub fn half(rounds: usize) -> usize {
+pub fn rounds_before_half(rounds: usize) -> usize {
     (rounds / 2).min(rounds.saturating_sub(MIN_POINTS))
 }
 
-/// Returns the growth per round: the least-squares slope over the second [`half`] of the rounds of
+/// Returns the growth per round: the least-squares slope over the second half of the rounds of
 /// one run. Nothing for fewer than 4 rounds, or if a value is not finite.
 pub fn slope_of_second_half(values: &[f64]) -> Option<f64> {
     if values.len() < MIN_ROUNDS {
         return None;
     }
-    let points = &values[half(values.len())..];
+    let points = &values[rounds_before_half(values.len())..];
     let middle = (points.len() - 1) as f64 / 2.0;
     let at = |i: usize| i as f64 - middle;
     // Differences from the first value keep the digits of large values.
@@ -33,7 +33,7 @@ pub fn slope_of_second_half(values: &[f64]) -> Option<f64> {
 /// the slope if that of each value is the step. Fewer than 4 rounds count as 4.
 pub fn slope_step(step: f64, rounds: usize) -> f64 {
     let rounds = rounds.max(MIN_ROUNDS);
-    let points = (rounds - half(rounds)) as f64;
+    let points = (rounds - rounds_before_half(rounds)) as f64;
     // The sum of squared distances from the middle round.
     step / (points * (points * points - 1.0) / 12.0).sqrt()
 }
@@ -54,7 +54,10 @@ mod tests {
 
     #[test]
     fn second_half_has_three_rounds_or_more() {
-        assert_eq!([0, 3, 4, 5, 6, 7].map(half), [0, 0, 1, 2, 3, 3]);
+        assert_eq!(
+            [0, 3, 4, 5, 6, 7].map(rounds_before_half),
+            [0, 0, 1, 2, 3, 3]
+        );
     }
 
     #[test]

@@ -61,9 +61,9 @@ impl Looks {
     }
 
     /// Returns the reason why no number of runs gives a verdict without earlier runs.
-    pub fn hopeless(self) -> Option<String> {
-        let is_hopeless = self.planned(0).is_empty();
-        self.objection(self.max, 0).filter(|_| is_hopeless)
+    pub fn never_decides(self) -> Option<String> {
+        let is_never = self.planned(0).is_empty();
+        self.objection(self.max, 0).filter(|_| is_never)
     }
 
     /// Returns the reason why there is no look after `runs` runs.
@@ -105,10 +105,10 @@ mod tests {
         assert_eq!(Looks::new(1, 5).planned(10), [1, 3, 5]);
         assert_eq!(Looks::new(3, 5).planned(10), [3, 5]);
         assert_eq!(
-            Looks::new(1, 2).hopeless().as_deref(),
+            Looks::new(1, 2).never_decides().as_deref(),
             Some("2 runs are too few: a verdict needs 3, or 1 with 10 earlier runs")
         );
-        assert_eq!(Looks::new(1, 3).hopeless(), None);
+        assert_eq!(Looks::new(1, 3).never_decides(), None);
         assert_eq!(Looks::new(4, 8).planned(0), [4, 5, 8]);
         assert_eq!(Looks::new(1, 1).planned(0), [0; 0]);
         assert_eq!(Looks::new(1, 50).planned(10), [1, 3, 5, 10, 20, 50]);

@@ -175,11 +175,10 @@ fn package(cmd: &Cmd, rest: &[String]) -> Result<(), super::Halt> {
             ));
         }
         out.push_str(&format!(
-            "    pkg=Package{{8e3d1f0 {name}}}\n    codePath={code}\n    resourcePath={code}\n    primaryCpuAbi={abi}\n    secondaryCpuAbi=null\n    versionCode={version} minSdk=26 targetSdk=33\n    versionName=1.{version}\n    splits=[base]\n    flags=[ {flags} ]\n    pkgFlags=[ {flags} ]\n    privatePkgFlags=[ {private} ]\n    privateFlags=[ {private} ]\n    dataDir=/data/user/0/{name}\n    lastUpdateTime={updated}\n    installerPackageName={installer}\n    signatures=PackageSignatures{{1c2d version:2, signatures:[a1b2c3d4], past signatures:[]}}\n",
+            "    pkg=Package{{8e3d1f0 {name}}}\n    codePath={code}\n    resourcePath={code}\n    primaryCpuAbi={abi}\n    secondaryCpuAbi=null\n    versionCode={version} minSdk=26 targetSdk=33\n    versionName=1.{version}\n    splits=[base]\n    flags=[ {flags} ]\n    pkgFlags=[ {flags} ]\n    privatePkgFlags=[ {private} ]\n    privateFlags=[ {private} ]\n    dataDir=/data/user/0/{name}\n    installerPackageName={installer}\n    signatures=PackageSignatures{{1c2d version:2, signatures:[a1b2c3d4], past signatures:[]}}\n",
             name = p.name,
             code = p.code_path(),
             version = p.version,
-            updated = date_time(p.updated),
             installer = p.installer.unwrap_or("null"),
         ));
         for user in p.users {
@@ -191,15 +190,6 @@ fn package(cmd: &Cmd, rest: &[String]) -> Result<(), super::Halt> {
         out.push('\n');
     }
     cmd.out(&out)
-}
-
-/// Formats seconds since the epoch as the package manager does, in UTC.
-fn date_time(seconds: u64) -> String {
-    let time = i64::try_from(seconds).ok();
-    let time = time.and_then(|it| time::OffsetDateTime::from_unix_timestamp(it).ok());
-    let time = time.unwrap_or(time::OffsetDateTime::UNIX_EPOCH);
-    let (hour, minute, second) = time.to_hms();
-    format!("{} {hour:02}:{minute:02}:{second:02}", time.date())
 }
 
 fn activity(cmd: &Cmd, rest: &[String]) -> Result<(), super::Halt> {

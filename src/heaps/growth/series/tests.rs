@@ -165,30 +165,33 @@ fn the_dump_at_the_end_is_no_iteration_of_its_own_if_it_follows_at_once() {
 }
 
 #[test]
-fn pprofs_of_one_process_are_sorted_and_others_are_noted_if_out_of_order() {
-    let order = |pids: [u64; 3], times: [u64; 3]| {
-        let rows: Vec<Row> = (0..3).map(|at| (at, "app", pids[at], times[at])).collect();
+fn pprofs_of_one_recording_are_sorted_and_others_are_noted_if_out_of_order() {
+    /// Number, pid and time.
+    type Pprof = (u32, u64, u64);
+    let order = |pprofs: &[Pprof]| {
+        let rows: Vec<Row> = (pprofs.iter().enumerate())
+            .map(|(file, &(_, pid, time))| (file, "app", pid, time))
+            .collect();
         let mut inputs = inputs(false, &rows);
-        for opened in &mut inputs.dumps {
+        for (opened, pprof) in inputs.dumps.iter_mut().zip(pprofs) {
             let facts = &mut opened.dump.to_mut().facts;
             facts.wall_time_ns = facts.time_ns.take();
+            facts.number = pprof.0;
         }
         let all = series_in(&inputs);
         let dumps = all[0].heaps[0].dumps.iter();
         let times: Vec<_> = dumps.filter_map(|it| it.dump.facts.wall_time_ns).collect();
-        (times, all[0].notes.iter().any(|note| note == NOT_IN_ORDER))
+        let has = |text: &str| all[0].notes.iter().any(|note| note.contains(text));
+        (times, has(NOT_IN_ORDER), has("left out"))
     };
     // A shell puts heap_dump.10 before heap_dump.2.
-    assert_eq!(
-        order([10; 3], [100, 300, 200]),
-        (vec![100, 200, 300], false)
-    );
-    assert_eq!(
-        order([10, 11, 10], [100, 300, 200]),
-        (vec![100, 300, 200], true)
-    );
-    assert_eq!(
-        order([10, 11, 12], [100, 200, 300]),
-        (vec![100, 200, 300], false)
-    );
+    let one = [(1, 10, 100), (10, 10, 300), (2, 10, 200)];
+    assert_eq!(order(&one), (vec![100, 200, 300], false, false));
+    let late = [(1, 10, 100), (2, 10, 200), (3, 10, 300), (4, 10, 310)];
+    assert_eq!(order(&late), (vec![100, 200, 300], false, true));
+    // Recordings of an app that kept running.
+    let several = [(1, 10, 100), (1, 10, 200), (1, 10, 300), (1, 10, 310)];
+    assert_eq!(order(&several), (vec![100, 200, 300, 310], false, false));
+    let restarted = [(1, 10, 100), (1, 11, 300), (1, 10, 200)];
+    assert_eq!(order(&restarted), (vec![100, 300, 200], true, false));
 }

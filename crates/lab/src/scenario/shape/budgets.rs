@@ -96,7 +96,7 @@ static JAVA: Group = Group {
     keys: &[
         required(
             "class",
-            "Class name, with * for any characters: com.example.*Activity",
+            "Class name, with * for any characters: com.example.*Activity; the whole heap is `live-set`",
             TEXT,
         ),
         key(
