@@ -295,9 +295,9 @@ fn blanks(width: usize, text: &str) -> String {
 }
 
 /// Returns the longest form of a function's name that fits: parameters, template arguments and
-/// scopes are dropped, its class and its own name are complete.
+/// scopes are dropped, its own name is complete.
 pub(crate) fn shorten(name: &str, room: usize) -> Option<Cow<'_, str>> {
-    let mut forms = scope::shortened(name).take(scope::WITH_CLASS + 1);
+    let mut forms = scope::shortened(name);
     forms
         .find(|form| text_width(form) <= room)
         .or_else(|| shorten_scope(name, room))

@@ -175,8 +175,6 @@ fn folded(name: &str, mark: &str) -> String {
 
 /// Index of the [`shortened`] form with scopes but without parameters and template arguments.
 pub const WITHOUT_PARAMETERS: usize = 4;
-/// Index of the shortest form with the class.
-pub const WITH_CLASS: usize = 5;
 
 /// Returns increasingly short forms of a name, from the whole name to the function: with `…` for
 /// template arguments, then without return type and with `…` for parameters, then both, then
