@@ -7,6 +7,8 @@ use super::special;
 
 /// Standard deviations beyond which a chance is as good as none.
 const MAX_Z: f64 = 16.0;
+/// Number of halvings of the range of standard deviations: to 0.004.
+const STEPS: u32 = 12;
 
 /// Counters of a callsite in one dump as recorded: cumulative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -219,17 +221,28 @@ impl Turnover {
     /// Returns the probability, 0 to 1, that sampling alone produces a change like this one, in either
     /// direction. Blocks recorded at their true size do not err, so that a sign test, which counts
     /// their hits, hides a change among them. With such blocks, the limits decide: those that just
-    /// leave out zero.
+    /// leave out zero. 1 if those of 95% contain it.
     pub fn chance(&self) -> f64 {
         let seen = match self.net < 0 {
             true => self.reversed(),
             false => *self,
         };
-        if self.estimate().hits >= self.hits() {
+        if self.kept.uncertain_hits() + self.released.uncertain_hits() >= self.hits() {
             return (2.0 * seen.sign_test()).min(1.0);
         }
-        let z = special::bisect(0.0, MAX_Z, |z| seen.limits(z).0 > 0.0);
-        2.0 * special::normal_tail(z)
+        let leaves_out_zero = |z: f64| seen.limits(z).0 > 0.0;
+        if !leaves_out_zero(Z95) {
+            return 1.0;
+        }
+        let (mut low, mut high) = (Z95, MAX_Z);
+        for _ in 0..STEPS {
+            let middle = (low + high) / 2.0;
+            match leaves_out_zero(middle) {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        2.0 * special::normal_tail(low)
     }
 
     /// Like [`Self::sign_test`], for numbers of sampled allocations: a few big blocks have many
