@@ -269,7 +269,6 @@ impl<'a> Traces<'a> {
             _ => Err(ImportError::NoTraceInside {
                 name: self.archive.to_owned(),
                 members: self.others,
-                recording: None,
             }),
         }
     }

@@ -141,8 +141,6 @@ pub enum ImportError {
         name: String,
         /// Names of other members, at most a few.
         members: Vec<String>,
-        /// A recording in the directory, as in the results of a scenario.
-        recording: Option<PathBuf>,
     },
     /// The directory of a session that has not been fetched.
     #[error("{name} does not contain a trace yet: its session {session} has not been fetched")]
@@ -300,13 +298,11 @@ impl Classified for ImportError {
                     "pass the file of the HPROF that you need; unpack it from an archive first",
                 )
             }
-            ImportError::NoTraceInside {
-                members, recording, ..
-            } => {
-                let help = match recording {
+            ImportError::NoTraceInside { name, members } => {
+                let help = match recording_in(Path::new(name)) {
                     Some(recording) => format!(
                         "pass one of the recordings in it, such as {}",
-                        quoted_path(recording)
+                        quoted_path(&recording)
                     ),
                     None if members.iter().any(|name| name.ends_with(".pb.gz")) => {
                         detect::Kind::Pprof.help().to_owned()
@@ -395,7 +391,6 @@ fn trace_in_folder(path: &Path, name: &str) -> Result<PathBuf, ImportError> {
         not_fetched(path, name).unwrap_or_else(|| ImportError::NoTraceInside {
             name: name.to_owned(),
             members: names_in_folder(path),
-            recording: recording_in(path),
         })
     })
 }

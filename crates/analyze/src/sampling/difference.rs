@@ -8,7 +8,7 @@ use super::special;
 /// Standard deviations beyond which a chance is as good as none.
 const MAX_Z: f64 = 16.0;
 /// Number of halvings of the range of standard deviations: to 0.004.
-const STEPS: u32 = 12;
+const HALVINGS: u32 = 12;
 
 /// Counters of a callsite in one dump as recorded: cumulative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -234,15 +234,7 @@ impl Turnover {
         if !leaves_out_zero(Z95) {
             return 1.0;
         }
-        let (mut low, mut high) = (Z95, MAX_Z);
-        for _ in 0..STEPS {
-            let middle = (low + high) / 2.0;
-            match leaves_out_zero(middle) {
-                true => low = middle,
-                false => high = middle,
-            }
-        }
-        2.0 * special::normal_tail(low)
+        2.0 * special::normal_tail(special::bisect(Z95, MAX_Z, HALVINGS, leaves_out_zero))
     }
 
     /// Like [`Self::sign_test`], for numbers of sampled allocations: a few big blocks have many

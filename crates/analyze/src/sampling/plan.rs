@@ -40,9 +40,12 @@ pub fn hits_needed(alpha: f64, churn_hits: f64) -> f64 {
         }
         sum
     };
-    special::bisect(0.0, 40.0 * (churn + 1.0).sqrt() + 80.0, |growth| {
-        power(growth) < POWER
-    })
+    special::bisect(
+        0.0,
+        40.0 * (churn + 1.0).sqrt() + 80.0,
+        special::TO_LAST_DIGIT,
+        |growth| power(growth) < POWER,
+    )
 }
 
 /// Returns the smallest leak, in bytes per iteration, that is found with 80% power among `sites`

@@ -84,7 +84,7 @@ pub fn student_point(freedom: f64, tail: f64) -> f64 {
         let (square, sum) = (t * t, freedom + t * t);
         0.5 * incomplete_beta(freedom / 2.0, 0.5, freedom / sum, square / sum)
     };
-    bisect(0.0, 1e4, |t| tail_beyond(t) > tail)
+    bisect(0.0, 1e4, TO_LAST_DIGIT, |t| tail_beyond(t) > tail)
 }
 
 /// Returns the regularized upper incomplete gamma function Q(a, x).
@@ -178,9 +178,13 @@ fn floor_of(x: f64) -> f64 {
     if x.abs() < 1e-300 { 1e-300 } else { x }
 }
 
-/// Returns the point between `low`, where `above` holds, and `high` at which it stops holding.
-pub fn bisect(mut low: f64, mut high: f64, above: impl Fn(f64) -> bool) -> f64 {
-    for _ in 0..80 {
+/// Number of halvings to the last digit.
+pub const TO_LAST_DIGIT: u32 = 80;
+
+/// Returns the point between `low`, where `above` holds, and `high` at which it stops holding, after so
+/// many halvings.
+pub fn bisect(mut low: f64, mut high: f64, halvings: u32, above: impl Fn(f64) -> bool) -> f64 {
+    for _ in 0..halvings {
         let middle = (low + high) / 2.0;
         if above(middle) {
             low = middle;

@@ -163,11 +163,14 @@ fn absent(
     };
     let blocked = blocked(&decide_device(facts), Scope::Native);
     report.native = if blocked { Answer::No } else { answer };
-    let running = s.processes.iter();
-    let running = running.filter(|p| p.kind != ProcessKind::KernelThread);
-    let mut similar = similar_names(name, running.map(|p| p.name.as_str()));
+    let similar = || {
+        let running = s.processes.iter();
+        let running = running.filter(|p| p.kind != ProcessKind::KernelThread);
+        similar_names(name, running.map(|p| p.name.as_str()))
+    };
     if answer != Answer::No {
         // It can start later, so only a typing error is worth a question.
+        let mut similar = similar();
         similar.retain(|running| is_slip(name, running));
         let finding = Finding::not_running(&report.target, severity);
         report.findings.push(finding.or_meant(name, &similar));
@@ -182,7 +185,7 @@ fn absent(
     } else {
         report
             .findings
-            .push(Finding::no_process(&report.target, &similar));
+            .push(Finding::no_process(&report.target, &similar()));
     }
 }
 

@@ -65,7 +65,7 @@ pub fn plan(runs: &[Measured], limit: f64) -> Plan {
             return ratio;
         }
         let is_below = |shift| student::noncentral_tail(t, spread.freedom, shift) < above;
-        special::bisect(-5.0, 5.0 + 5.0 * t, is_below) / root
+        special::bisect(-5.0, 5.0 + 5.0 * t, special::TO_LAST_DIGIT, is_below) / root
     };
     Plan::new(ratio, bound(1.0 - OUTSIDE), bound(OUTSIDE))
 }

@@ -158,7 +158,9 @@ impl Sampling {
         if excess <= self.below(0.0) {
             return 0.5;
         }
-        special::normal_tail(special::bisect(0.0, 40.0, |z| self.below(z) < excess))
+        special::normal_tail(special::bisect(0.0, 40.0, special::TO_LAST_DIGIT, |z| {
+            self.below(z) < excess
+        }))
     }
 }
 
