@@ -47,6 +47,10 @@ fn watch() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hangup = signal(SignalKind::hangup())?;
+    // With a handler, a write beyond `ulimit -f` fails with an error instead of ending the process.
+    drop(signal(SignalKind::from_raw(
+        rustix::process::Signal::XFSZ.as_raw(),
+    ))?);
     let (sender, receiver) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         let mut last: Option<Instant> = None;

@@ -325,20 +325,7 @@ fn a_pattern_names_the_app_that_it_selects() {
 fn a_full_host_disk_is_the_reason_not_the_device() {
     let lab = Lab::new("android=14,build=userdebug,speed=10");
     let args = ["doctor", "--try", "-o", "out", "--json"];
-    let mut command = crate::program::cleaned("sh");
-    command
-        // A write beyond the limit then fails instead of ending the process.
-        .args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"])
-        .arg(env!("CARGO_BIN_EXE_heaptap"))
-        .args(args)
-        .arg("--adb-server")
-        .arg(lab.phone.addr().to_string())
-        .current_dir(lab.work())
-        .env("HEAPTAP_STATE_DIR", lab.dir.path().join("state"))
-        .env("HEAPTAP_CACHE_DIR", lab.dir.path().join("cache"))
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped());
-    let running = crate::lab::Running::new(command.spawn().expect("heaptap starts"), &args);
+    let running = lab.start(&args);
     // The report has room, large data have none.
     crate::fault_table::faults::limit_files(running.id(), 64 << 10);
     let ended = running.end();

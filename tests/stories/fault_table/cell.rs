@@ -112,15 +112,8 @@ fn record(lab: &Lab, step: &Step, fault: Fault) -> Result<Over, String> {
         "--no-report",
         "--json-lines",
     ];
-    let mut command = crate::program::cleaned("sh");
+    let mut command = crate::program::heaptap();
     command
-        // A process whose files cannot grow gets an error instead of this signal.
-        .args([
-            "-c",
-            "trap '' XFSZ; exec \"$@\"",
-            "sh",
-            env!("CARGO_BIN_EXE_heaptap"),
-        ])
         .args(args)
         .arg("--adb-server")
         .arg(lab.phone.addr().to_string())
