@@ -180,9 +180,12 @@ fn waste_that_was_planted_is_counted() {
     assert_eq!(most.count, strings.count);
     assert_eq!(most.each_bytes * most.count, strings.retained.bytes);
     let sparse = planted("sparse-map");
-    let table = waste.sparse.iter().find(|c| Some(c.id.0) == sparse.keeper);
+    let table = waste
+        .sparse
+        .iter()
+        .find(|c| Some(c.example_id.0) == sparse.keeper);
     let table = table.expect("the map with far too much room");
-    assert_eq!((table.size, table.capacity), (12, 8_192));
+    assert_eq!((table.used, table.capacity), (12, 8_192));
     let same = &waste.bitmaps.groups[0];
     assert_eq!(
         (same.count, same.width, waste.bitmaps.groups.len()),

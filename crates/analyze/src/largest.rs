@@ -17,7 +17,7 @@ pub struct Large {
     pub retained: Retained,
     /// Number of its dominators that were omitted because they retain the same memory.
     pub folded: u32,
-    /// Number of objects of its class on the chain, including itself: links of a list.
+    /// Number of links of the list that it heads; 1 if it does not head one.
     pub links: u64,
     /// First object of the chain that retains the same memory: the object itself if the chain has
     /// no other, or if chains are not folded.
@@ -32,10 +32,23 @@ pub struct Large {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Members {
     pub class: ClassIndex,
-    /// Number of objects.
+    /// Number of objects, with those of the class that they hold: a bucket of a hash table holds its
+    /// other entries.
     pub count: u64,
+    /// Retained size of all of them.
+    pub bytes: u64,
     /// Whether they refer to one another, so that the first one holds all others.
     pub are_links: bool,
+}
+
+impl Members {
+    /// Returns whether a member with that retained size is similar to the others. One that stands
+    /// out retains a fifth of all, and half as much again as the average.
+    pub fn are_similar_to(&self, retained: Retained) -> bool {
+        let own = retained.total_bytes();
+        let average_percent = 100 / self.count.max(1);
+        !percent_of(own, self.bytes, 20.max(average_percent * 3 / 2))
+    }
 }
 
 /// Minimum share of the retained size, in percent, that objects of one class must have to make up
@@ -47,19 +60,24 @@ const LIST: u64 = 3;
 
 /// Returns the objects of one class, more than one, that make up most of the retained size of
 /// `large`: the links of the list that it heads, otherwise the children of its chain in the
-/// dominator tree. Returns `None` if no class makes up most of it.
+/// dominator tree. Returns `None` if no class makes up most of it. Class objects are no members,
+/// because each has other static fields.
 pub fn members(graph: &HeapGraph, dominators: &Dominators, large: &Large) -> Option<Members> {
     if large.links >= LIST {
         return Some(Members {
             class: graph.class_of(large.object),
             count: large.links,
+            bytes: large.retained.total_bytes(),
             are_links: true,
         });
     }
     let end = large.end;
     let mut classes: HashMap<ClassIndex, (u64, Retained)> = HashMap::new();
     for object in dominators.children(end) {
-        let (count, retained) = classes.entry(graph.class_of(object)).or_default();
+        let Some(class) = class_of(graph, object) else {
+            continue;
+        };
+        let (count, retained) = classes.entry(class).or_default();
         *count += 1;
         retained.add(dominators.retained(object));
     }
@@ -68,11 +86,34 @@ pub fn members(graph: &HeapGraph, dominators: &Dominators, large: &Large) -> Opt
         .max_by_key(|(class, (_, retained))| (retained.total_bytes(), Reverse(*class)))?;
     let whole = dominators.retained(end).total_bytes();
     let is_most = percent_of(retained.total_bytes(), whole, MOST_PERCENT);
-    (count > 1 && is_most).then_some(Members {
+    (count > 1 && is_most).then(|| Members {
         class,
-        count,
+        count: connected(graph, dominators, end, class),
+        bytes: retained.total_bytes(),
         are_links: false,
     })
+}
+
+/// Returns the number of objects of a class below another object in the dominator tree, without
+/// those below other classes.
+fn connected(
+    graph: &HeapGraph,
+    dominators: &Dominators,
+    above: ObjectIndex,
+    class: ClassIndex,
+) -> u64 {
+    let mut count = 0;
+    let mut open = vec![above];
+    while let Some(at) = open.pop() {
+        let before = open.len();
+        open.extend(
+            dominators
+                .children(at)
+                .filter(|&object| graph.class_of(object) == class),
+        );
+        count += (open.len() - before) as u64;
+    }
+    count
 }
 
 /// Minimum share, in percent of what the first object of a chain retains, at which another one is
@@ -175,6 +216,8 @@ struct OnChain {
     chain: usize,
     /// Number of objects of the class on the chain.
     links: u64,
+    /// Number of those that retain nearly as much as the start.
+    same: u64,
     /// Whether one of them is a candidate already.
     is_offered: bool,
 }
@@ -232,6 +275,9 @@ pub fn largest(
                 if !percent_of(own.total_bytes(), whole, SAME_PERCENT) {
                     continue;
                 }
+                if let Some(class) = &mut class {
+                    class.same += 1;
+                }
                 end = at;
                 // Objects of one class can be in several heaps, so the filter can reject the first
                 // one.
@@ -253,8 +299,11 @@ pub fn largest(
             }
             for (_, large) in &mut firsts {
                 large.end = end;
-                let class = class_of(graph, large.object);
-                large.links = class.map_or(1, |class| classes[class.at()].links);
+                if let Some(class) = class_of(graph, large.object) {
+                    let OnChain { links, same, .. } = classes[class.at()];
+                    // If all retain the same, the memory is behind the last one.
+                    large.links = if links > same { links } else { 1 };
+                }
             }
             if let Some(large) = said_best(&firsts)
                 && is_enough(&top, most, large.retained)

@@ -5,7 +5,9 @@ use super::filter::Filter;
 use super::histogram::{Histogram, HistogramKey, ObjectScope, Sums, by_root, histogram};
 use super::holders::{self, KindedReferrers, Reading};
 use super::{diff, largest, paths, tree};
-use heaptap_model::heap_graph::{Dominators, Follow, HeapKind, Reachable, ShortestPaths};
+use heaptap_model::heap_graph::{
+    Dominators, Follow, HeapKind, Reachable, Retained, ShortestPaths,
+};
 use regex::Regex;
 
 fn lab() -> Heap {
@@ -508,8 +510,77 @@ fn the_first_of_a_class_in_the_wanted_heap_stands_for_a_chain_that_begins_in_ano
     let found = largest::largest(&heap.graph, &dominators, &filter, 2, true);
     let objects: Vec<_> = found.iter().map(|large| large.object).collect();
     assert_eq!(objects, [heap.at("second"), heap.at("other")]);
-    assert_eq!((found[0].links, found[0].folded), (2, 2));
+    assert_eq!((found[0].links, found[0].folded), (1, 2));
     assert_eq!(found[0].start, heap.at("pool"));
+}
+
+#[test]
+fn a_list_whose_last_link_retains_nearly_all_is_not_what_is_large() {
+    let heap = heap(
+        r"
+        keeper java.lang.Class<app.Keeper> 8 root=sticky_class -> LIST:one
+        one    app.Event   24 -> next:two
+        two    app.Event   24 -> next:three
+        three  app.Event   24 -> payload:load
+        load   byte[]   90000
+        ",
+    );
+    let found = told(&heap, 1);
+    assert_eq!(found, [(heap.at("one"), 0)]);
+}
+
+/// Builds a list with members of these sizes, and returns it with the index of each.
+fn members_of(sizes: &[u64]) -> (Heap, largest::Members) {
+    let mut text = String::from(
+        "keeper java.lang.Class<app.Keeper> 8 root=sticky_class -> LIST:list\nlist java.lang.Object[] 16 -> ",
+    );
+    let slots: Vec<String> = (0..sizes.len())
+        .map(|at| format!("item{at}"))
+        .collect();
+    text += &slots.join(", ");
+    for (at, bytes) in sizes.iter().enumerate() {
+        text += &format!("\nitem{at} app.Item {bytes}");
+    }
+    let heap = heap(&text);
+    let dominators = Dominators::compute(&heap.graph, Follow::default());
+    let found = largest::largest(&heap.graph, &dominators, &Filter::default(), 1, true);
+    let members = largest::members(&heap.graph, &dominators, &found[0]);
+    (heap, members.expect("items make up the list"))
+}
+
+#[test]
+fn a_member_stands_out_if_it_retains_much_more_than_the_others() {
+    let retained = |bytes| Retained {
+        bytes,
+        ..Retained::default()
+    };
+    let (_, members) = members_of(&[100, 100, 100, 100, 100, 100, 100, 100, 100, 300]);
+    assert_eq!((members.count, members.bytes), (10, 1200));
+    assert!(members.are_similar_to(retained(100)));
+    assert!(!members.are_similar_to(retained(300)));
+    let (_, members) = members_of(&[600, 500]);
+    assert!(members.are_similar_to(retained(600)), "one of two");
+}
+
+#[test]
+fn class_objects_are_no_members_and_entries_behind_others_of_a_bucket_are() {
+    let heap = heap(
+        r"
+        loader dalvik.system.PathClassLoader 40 root=jni_global -> classes:table
+        table  java.lang.Object[] 40 -> a, b
+        a      java.lang.Class<app.A> 800
+        b      java.lang.Class<app.B> 900
+        keeper java.lang.Class<app.Keeper> 8 root=sticky_class -> MAP:map
+        map    java.util.HashMap 48 -> table:slots
+        slots  java.util.HashMap$Node[] 48 -> one, two
+        one    java.util.HashMap$Node 400 -> next:three
+        two    java.util.HashMap$Node 400
+        three  java.util.HashMap$Node 400
+        ",
+    );
+    let found = told(&heap, 2);
+    assert_eq!(found[0], (heap.at("loader"), 0));
+    assert_eq!(found[1], (heap.at("keeper"), 3));
 }
 
 #[test]

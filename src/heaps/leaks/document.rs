@@ -7,7 +7,9 @@ use serde::Serialize;
 use crate::analyze::bitmaps::BITMAP;
 use crate::analyze::growth::Growth;
 use crate::analyze::leaks::{Kept, LeakGroup, Leaks, Reference, Step};
-use crate::analyze::waste::{Boxed, CollectionKind, Duplicates, RepeatedLoader, Waste};
+use crate::analyze::waste::{
+    Boxed, CollectionKind, Duplicates, RepeatedLoader, SparseGroup, Waste,
+};
 use crate::heap_graph::Dominators;
 use crate::heaps::java::facts::HeapFacts;
 use crate::heaps::java::paths::RepeatedRow;
@@ -350,16 +352,34 @@ pub struct DuplicateRow {
     pub held_by: Option<String>,
 }
 
-/// A collection or array with empty slots.
+/// Collections or arrays of one class and number of slots that are mostly empty.
 #[derive(Debug, Clone, Serialize)]
-#[allow(missing_docs)]
 pub struct RoomRow {
-    pub id: String,
+    pub count: u64,
     pub class: String,
+    /// Used slots of all.
     pub used: u64,
+    /// Slots of all.
     pub capacity: u64,
     pub wasted_bytes: u64,
+    /// ID of one of them, hexadecimal.
+    pub example: String,
+    /// Referrer of that one.
     pub held_by: Option<String>,
+}
+
+impl From<SparseGroup> for RoomRow {
+    fn from(group: SparseGroup) -> RoomRow {
+        RoomRow {
+            count: group.count,
+            class: group.class,
+            used: group.used,
+            capacity: group.capacity,
+            wasted_bytes: group.wasted_bytes,
+            example: group.example_id.to_string(),
+            held_by: group.held_by,
+        }
+    }
 }
 
 /// A hash table with bucket collisions.
@@ -445,30 +465,8 @@ pub(crate) fn waste(found: Waste, texts: bool) -> WasteDocument {
         strings: duplicated(found.strings, texts),
         arrays: duplicated(found.arrays, texts),
         collections: found.collections,
-        room: found
-            .sparse
-            .into_iter()
-            .map(|row| RoomRow {
-                id: row.id.to_string(),
-                class: row.class,
-                used: row.size,
-                capacity: row.capacity,
-                wasted_bytes: row.wasted_bytes,
-                held_by: row.held_by,
-            })
-            .collect(),
-        sparse_arrays: found
-            .sparse_arrays
-            .into_iter()
-            .map(|row| RoomRow {
-                id: row.id.to_string(),
-                class: row.class,
-                used: row.used.into(),
-                capacity: row.length.into(),
-                wasted_bytes: row.wasted_bytes,
-                held_by: row.held_by,
-            })
-            .collect(),
+        room: found.sparse.into_iter().map(RoomRow::from).collect(),
+        sparse_arrays: found.sparse_arrays.into_iter().map(RoomRow::from).collect(),
         sparse_array_bytes: found.sparse_array_bytes,
         crowded: found
             .crowded

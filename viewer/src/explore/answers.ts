@@ -320,11 +320,12 @@ export interface Duplicates {
 }
 
 export interface Room {
-  id: string;
+  count: number;
   class: string;
   used: number;
   capacity: number;
   wasted_bytes: number;
+  example: string;
   held_by: string | null;
 }
 

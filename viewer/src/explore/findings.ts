@@ -10,23 +10,31 @@ import { objectName, plain, section, size } from "./rows";
 /** Maximum number of leaking objects of a group that are listed. */
 const MAX_OBJECTS = 10;
 
-const NO_LEAKS = "No leaks found: no reachable object is past the end of its lifecycle.";
+/** Returns what to say of a heap without leaks: the absence of what could not be analyzed proves nothing. */
+function noLeaks({ not_analyzed }: Leaks): HTMLElement {
+  const text = not_analyzed.length > 0 ? "No leaks found in what could be analyzed." : "No leaks found: no reachable object is past the end of its lifecycle.";
+  return h("p", { class: "soft" }, text);
+}
+
+function notAnalyzed(of: { not_analyzed: string[] }): HTMLElement[] {
+  return of.not_analyzed.map((text) => h("p", { class: "soft" }, "Not analyzed: ", sentence(text)));
+}
 
 /** Returns all leaks of the heap. */
 export async function leakView(place: Place, signal: AbortSignal): Promise<HTMLElement> {
   const leaks = await ask<Leaks>("leaks", {}, signal);
   const list = h("div", { class: "leaks" }, ...leaks.groups.map((group) => leak(group, group.signature === place.id && group.class === place.class)));
   const left = leaks.groups_total - leaks.groups.length;
-  if (leaks.groups.length === 0) put(list, h("p", { class: "soft" }, NO_LEAKS));
+  if (leaks.groups.length === 0) put(list, noLeaks(leaks));
   if (left > 0) put(list, h("p", { class: "soft" }, `${counted(left, "more group")} of leaks are not shown.`));
-  put(list, ...leaks.not_analyzed.map((text) => h("p", { class: "soft" }, sentence(text))));
+  put(list, ...notAnalyzed(leaks));
   return section("Leaks", list);
 }
 
 /** Returns the first leaks, with links to them in the view of all. */
 export async function leakList(count: number, signal: AbortSignal): Promise<HTMLElement> {
   const leaks = await ask<Leaks>("leaks", {}, signal);
-  if (leaks.groups.length === 0) return h("p", { class: "soft" }, NO_LEAKS);
+  if (leaks.groups.length === 0) return h("div", null, noLeaks(leaks), ...notAnalyzed(leaks));
   const list = h("div", { class: "leaks" }, ...leaks.groups.slice(0, count).map((group) => h("article", null, heading(group, true), facts(group))));
   if (leaks.groups_total > count) put(list, h("p", null, h("a", { href: encode({ view: "leaks" }) }, `All ${counted(leaks.groups_total, "group")} of leaks`)));
   return list;
@@ -94,7 +102,7 @@ export async function wasteSums(signal: AbortSignal): Promise<HTMLElement> {
     "div",
     null,
     h("p", null, h("a", { href: encode({ view: "waste" }) }, `Up to ${bytes(waste.wasted_bytes)} could be saved`), found.length > 0 ? ": " : ".", found.map(([kind, wasted]) => `${kind} ${bytes(wasted)}`).join(", ")),
-    ...waste.not_analyzed.map((text) => h("p", { class: "soft" }, sentence(text))),
+    ...notAnalyzed(waste),
   );
 }
 
@@ -123,7 +131,7 @@ export async function wasteView(signal: AbortSignal): Promise<HTMLElement> {
       1,
       [2],
     ),
-    ...waste.not_analyzed.map((text) => h("p", { class: "soft" }, sentence(text))),
+    ...notAnalyzed(waste),
   );
 }
 
@@ -146,8 +154,8 @@ function duplicates(title: string, of: Duplicates, unit: "pixels" | "characters"
 }
 
 function rooms(title: string, of: Room[], wasted: number | null): HTMLElement | null {
-  const rows = of.map((row) => [objectName(row.id, row.class), name(row.held_by ?? ""), thousands(row.used), thousands(row.capacity), size(row.wasted_bytes)]);
-  return limited(wasted === null ? `${title}, a part of the collections above` : `${title}: ${bytes(wasted)} wasted`, ["Object", "Referrer", "Used", "Capacity", "Wasted"], rows, of, wasted, [1, 2]);
+  const rows = of.map((row) => [objectName(row.example, row.class), name(row.held_by ?? ""), thousands(row.count), thousands(row.used), thousands(row.capacity), size(row.wasted_bytes)]);
+  return limited(wasted === null ? `${title}, a part of the collections above` : `${title}: ${bytes(wasted)} wasted`, ["One of them", "Referrer", "Objects", "Used", "Capacity", "Wasted"], rows, of, wasted, [1, 3, 4]);
 }
 
 /** Returns a table of the rows that waste most, with a note about the others. */

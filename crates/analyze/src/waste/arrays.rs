@@ -1,6 +1,7 @@
 //! Large arrays, and arrays of objects that are mostly null.
 
 use super::parts::{Scope, SharedMarks};
+use super::sparse::{SparseGroup, SparseGroups};
 use heaptap_model::heap_graph::{HeapGraph, ObjectId, ObjectIndex};
 
 /// Array of at least [`super::LARGE_ARRAY_BYTES`].
@@ -20,27 +21,10 @@ pub struct LargeArray {
     pub held_by: Option<String>,
 }
 
-/// Array of objects that is mostly null.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SparseArray {
-    pub object: ObjectIndex,
-    /// ID in the dump.
-    pub id: ObjectId,
-    pub class: String,
-    /// Number of elements.
-    pub length: u32,
-    /// Number of elements that are not null.
-    pub used: u32,
-    /// Bytes of the null elements.
-    pub wasted_bytes: u64,
-    /// Name of a holder.
-    pub held_by: Option<String>,
-}
-
 pub(super) struct Found {
     pub large: Vec<LargeArray>,
     pub large_total: (u64, u64),
-    pub sparse: Vec<SparseArray>,
+    pub sparse: Vec<SparseGroup>,
     pub sparse_bytes: u64,
 }
 
@@ -56,7 +40,7 @@ enum Of {
 #[derive(Default)]
 struct Gathered {
     large: Vec<(u64, ObjectIndex)>,
-    sparse: Vec<SparseArray>,
+    sparse: SparseGroups,
 }
 
 /// Finds large and sparse arrays, except `owned` arrays of collections, which are judged there.
@@ -82,15 +66,15 @@ pub(super) fn find(scope: &Scope<'_>, owned: &SharedMarks, limit: usize) -> Foun
             // The references are known without reading; the length has to be read.
             && bytes >= u64::from(LEAST_SLOTS) * 4
             {
-                all.sparse.extend(sparse(graph, object));
+                add_if_sparse(&mut all.sparse, graph, object);
             }
         },
     );
     let mut large: Vec<(u64, ObjectIndex)> = Vec::new();
-    let mut sparse = Vec::new();
+    let mut sparse = SparseGroups::default();
     for part in parts {
         large.extend(part.large);
-        sparse.extend(part.sparse);
+        sparse.merge(part.sparse);
     }
     let large_total = (
         large.len() as u64,
@@ -98,39 +82,29 @@ pub(super) fn find(scope: &Scope<'_>, owned: &SharedMarks, limit: usize) -> Foun
     );
     large.sort_unstable_by_key(|&(bytes, object)| (std::cmp::Reverse(bytes), object));
     large.truncate(limit);
-    let sparse_bytes = sparse.iter().fold(0, |sum: u64, s: &SparseArray| {
-        sum.saturating_add(s.wasted_bytes)
-    });
-    sparse.sort_by_key(|s| (std::cmp::Reverse(s.wasted_bytes), s.object));
-    sparse.truncate(limit);
     Found {
         large: large
             .into_iter()
             .map(|(b, o)| describe(graph, b, o))
             .collect(),
         large_total,
-        sparse,
-        sparse_bytes,
+        sparse_bytes: sparse.wasted_bytes(),
+        sparse: sparse.largest(graph, limit),
     }
 }
 
-fn sparse(graph: &HeapGraph, array: ObjectIndex) -> Option<SparseArray> {
-    let length = graph.contents().object_array_length(graph, array)?;
+fn add_if_sparse(all: &mut SparseGroups, graph: &HeapGraph, array: ObjectIndex) {
+    let Some(length) = graph.contents().object_array_length(graph, array) else {
+        return;
+    };
     let elements = graph.references(array).iter();
     let used = elements.filter(|&&e| e != ObjectIndex::NONE).count();
     let used = u32::try_from(used).unwrap_or(u32::MAX).min(length);
-    if length < LEAST_SLOTS || used >= length / 4 {
-        return None;
+    if length >= LEAST_SLOTS && used < length / 4 {
+        let wasted_bytes = u64::from(length - used) * slot_bytes(graph, array, length);
+        let class = graph.class_of(array);
+        all.add(array, class, used.into(), length.into(), wasted_bytes);
     }
-    Some(SparseArray {
-        object: array,
-        id: graph.id(array),
-        class: graph.class(graph.class_of(array)).shown().to_owned(),
-        length,
-        used,
-        wasted_bytes: u64::from(length - used) * slot_bytes(graph, array, length),
-        held_by: None,
-    })
 }
 
 /// Returns the bytes of a reference in an array, by the array's own size: 4, or 8 without

@@ -7,6 +7,7 @@ use std::ops::ControlFlow;
 use super::arrays::slot_bytes;
 use super::parts::{Scope, SharedMarks};
 use super::shapes::{Form, SHAPES, Shape};
+use super::sparse::{SparseGroup, SparseGroups};
 use crate::{fields, lookup};
 use heaptap_model::heap_graph::{ClassIndex, HeapGraph, ObjectId, ObjectIndex, Value};
 
@@ -29,24 +30,6 @@ pub struct CollectionKind {
     pub slots: u64,
     /// Bytes of empty slots in empty or sparse collections.
     pub wasted_bytes: u64,
-}
-
-/// Collection with more capacity than it needs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Collection {
-    pub object: ObjectIndex,
-    /// ID in the dump.
-    pub id: ObjectId,
-    /// Display name of the class.
-    pub class: String,
-    /// Number of elements; in a heap graph, of slots that are not null.
-    pub size: u64,
-    /// Number of slots.
-    pub capacity: u64,
-    /// Bytes of empty slots.
-    pub wasted_bytes: u64,
-    /// Name of a holder.
-    pub held_by: Option<String>,
 }
 
 /// Hash table whose elements share few buckets, which makes every lookup slow.
@@ -83,7 +66,7 @@ const MUCH_CROWDED: u64 = 50;
 
 pub(super) struct Found {
     pub kinds: Vec<CollectionKind>,
-    pub sparse: Vec<Collection>,
+    pub sparse: Vec<SparseGroup>,
     pub crowded: Vec<Crowded>,
     /// Slot arrays of collections.
     pub owned: SharedMarks,
@@ -92,7 +75,7 @@ pub(super) struct Found {
 #[derive(Default)]
 struct Gathered {
     kinds: HashMap<ClassIndex, CollectionKind>,
-    sparse: Vec<Collection>,
+    sparse: SparseGroups,
     crowded: Vec<Crowded>,
 }
 
@@ -127,7 +110,7 @@ pub(super) fn find(scope: &Scope<'_>, limit: usize) -> Found {
         for (class, kind) in part.kinds {
             whole.kinds.entry(class).or_default().add(&kind);
         }
-        whole.sparse.extend(part.sparse);
+        whole.sparse.merge(part.sparse);
         whole.crowded.extend(part.crowded);
     }
     whole.cut(limit);
@@ -152,7 +135,7 @@ pub(super) fn find(scope: &Scope<'_>, limit: usize) -> Found {
     });
     Found {
         kinds,
-        sparse: whole.sparse,
+        sparse: whole.sparse.largest(graph, limit),
         crowded: whole.crowded,
         owned,
     }
@@ -199,17 +182,9 @@ impl Gathered {
             slots: looked.slots,
             wasted_bytes,
         });
-        let name = || graph.class(class).shown().to_owned();
         if let Some(size) = looked.size.filter(|_| wasted_bytes > 0) {
-            self.sparse.push(Collection {
-                object,
-                id: graph.id(object),
-                class: name(),
-                size,
-                capacity: looked.slots,
-                wasted_bytes,
-                held_by: None,
-            });
+            self.sparse
+                .add(object, class, size, looked.slots, wasted_bytes);
         }
         if let (Some(size), Some(used_buckets)) = (looked.size, looked.used_buckets) {
             let crowded = Crowded {
@@ -223,20 +198,17 @@ impl Gathered {
             };
             if size >= LEAST_CROWDED && crowded.collisions_percent() >= MUCH_CROWDED {
                 self.crowded.push(Crowded {
-                    class: name(),
+                    class: graph.class(class).shown().to_owned(),
                     ..crowded
                 });
             }
         }
-        if self.sparse.len().max(self.crowded.len()) > limit.max(64).saturating_mul(16) {
+        if self.crowded.len() > limit.max(64).saturating_mul(16) {
             self.cut(limit);
         }
     }
 
     fn cut(&mut self, limit: usize) {
-        self.sparse
-            .sort_by_key(|c| (std::cmp::Reverse(c.wasted_bytes), c.object));
-        self.sparse.truncate(limit);
         self.crowded.sort_by_key(|c| {
             (
                 std::cmp::Reverse(c.size - c.used_buckets.min(c.size)),

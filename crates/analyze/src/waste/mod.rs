@@ -14,6 +14,7 @@
 //! | `collections`, `shapes` | fill of collections, and the fields that store their elements |
 //! | `boxed` | boxed numbers |
 //! | `arrays` | large arrays, and arrays that are mostly empty |
+//! | `sparse` | groups of collections or arrays that are mostly empty |
 //! | `loaders` | class loaders that repeat each other |
 //! | `holders` | holders of objects |
 
@@ -27,16 +28,18 @@ mod holders;
 mod loaders;
 mod parts;
 mod shapes;
+mod sparse;
 
 #[cfg(test)]
 mod tests;
 
-pub use arrays::{LargeArray, SparseArray};
+pub use arrays::LargeArray;
 pub use bitmaps::{BitmapGroup, BitmapRow, Bitmaps};
 pub use boxed::Boxed;
-pub use collections::{Collection, CollectionKind, Crowded};
+pub use collections::{CollectionKind, Crowded};
 pub use duplicates::{DuplicateGroup, Duplicates};
 pub use loaders::RepeatedLoader;
+pub use sparse::SparseGroup;
 
 use heaptap_model::heap_graph::{HeapGraph, Reachable};
 use heaptap_model::units::counted;
@@ -53,11 +56,11 @@ pub struct Waste {
     /// Collections by class, most wasted bytes first.
     pub collections: Vec<CollectionKind>,
     /// Collections that waste the most.
-    pub sparse: Vec<Collection>,
+    pub sparse: Vec<SparseGroup>,
     /// Hash tables whose keys share few buckets.
     pub crowded: Vec<Crowded>,
     /// Arrays of objects outside known collections that are mostly empty.
-    pub sparse_arrays: Vec<SparseArray>,
+    pub sparse_arrays: Vec<SparseGroup>,
     /// Bytes of empty slots in all of these arrays.
     pub sparse_array_bytes: u64,
     /// Boxed numbers, by class.
@@ -184,9 +187,9 @@ fn name_holders(graph: &HeapGraph, reachable: &Reachable, waste: &mut Waste) {
         .iter()
         .map(|g| g.example)
         .chain(waste.bitmaps.largest.iter().map(|b| b.object))
-        .chain(waste.sparse.iter().map(|c| c.object))
+        .chain(waste.sparse.iter().map(|g| g.example))
+        .chain(waste.sparse_arrays.iter().map(|g| g.example))
         .chain(waste.crowded.iter().map(|c| c.object))
-        .chain(waste.sparse_arrays.iter().map(|a| a.object))
         .chain(waste.large.iter().map(|a| a.object))
         .chain(waste.loaders.iter().map(|l| l.object))
     {
@@ -204,16 +207,13 @@ fn name_holders(graph: &HeapGraph, reachable: &Reachable, waste: &mut Waste) {
     for group in &mut waste.bitmaps.groups {
         group.held_by = holders.name(group.example);
     }
+    for group in waste.sparse.iter_mut().chain(&mut waste.sparse_arrays) {
+        group.held_by = holders.name(group.example);
+    }
     for row in &mut waste.bitmaps.largest {
         row.held_by = holders.name(row.object);
     }
-    for row in &mut waste.sparse {
-        row.held_by = holders.name(row.object);
-    }
     for row in &mut waste.crowded {
-        row.held_by = holders.name(row.object);
-    }
-    for row in &mut waste.sparse_arrays {
         row.held_by = holders.name(row.object);
     }
     for row in &mut waste.large {

@@ -177,6 +177,27 @@ fn native_bitmaps_are_equal_where_the_dump_brings_their_pixels() {
 }
 
 #[test]
+fn sparse_collections_of_one_class_and_capacity_are_one_group() {
+    let mut heap = Heap::new();
+    let one = heap.string("one");
+    let lists: Vec<_> = (0..5)
+        .map(|at| Some(heap.list(&[one], 99 - usize::from(at == 4))))
+        .collect();
+    let all = heap.array("java.lang.Object[]", &lists);
+    keep(&mut heap, "LISTS", all);
+    let groups: Vec<_> = waste(heap)
+        .sparse
+        .into_iter()
+        .map(|g| (g.count, g.used, g.capacity, g.wasted_bytes, g.held_by))
+        .collect();
+    let by = Some("app.Keeper.LISTS [x]".to_owned());
+    assert_eq!(
+        groups,
+        [(4, 4, 400, 4 * 99 * 4, by.clone()), (1, 1, 99, 98 * 4, by)]
+    );
+}
+
+#[test]
 fn collections_that_are_empty_or_sparse_waste_their_slots() {
     let mut heap = Heap::new();
     let one = heap.string("one");
@@ -201,7 +222,7 @@ fn collections_that_are_empty_or_sparse_waste_their_slots() {
     let worst: Vec<(u64, u64, Option<&str>)> = waste
         .sparse
         .iter()
-        .map(|c| (c.size, c.capacity, c.held_by.as_deref()))
+        .map(|c| (c.used, c.capacity, c.held_by.as_deref()))
         .collect();
     assert_eq!(
         worst,
@@ -310,7 +331,7 @@ fn arrays_are_told_for_their_size_and_for_their_nulls() {
     assert_eq!(waste.sparse_arrays.len(), 1);
     let array = &waste.sparse_arrays[0];
     assert_eq!(
-        (array.used, array.length, array.wasted_bytes),
+        (array.used, array.capacity, array.wasted_bytes),
         (1, 1000, 999 * 4)
     );
     assert_eq!(array.held_by.as_deref(), Some("app.Keeper.SPARSE"));

@@ -37,7 +37,7 @@ static OBJECTS: Schema = Schema {
         Column::int("dominator_id", "immediate dominator; NULL if it has none").found(Access::Own),
         Column::int(
             "distance",
-            "number of references from a GC root; NULL if unreachable",
+            "number of references in `path`; NULL if unreachable",
         ),
         Column::text("root", "kind of GC root, if it is one"),
         Column::text("text", "text of a string, if the dump has it"),

@@ -13,10 +13,11 @@ const GROUPS: usize = 20;
 pub(super) fn write(html: &mut Html, leaks: &Leaks, number: usize) {
     html.add(format_args!("<h3 id=\"leaks{number}\">Leaks</h3>\n"));
     if leaks.groups.is_empty() {
-        html.add(format_args!(
-            "<p class=\"note\">No leaks found: no reachable object is past the end of its \
-             lifecycle.</p>\n"
-        ));
+        let text = match leaks.untold.is_empty() {
+            true => "No leaks found: no reachable object is past the end of its lifecycle.",
+            false => "No leaks found in what could be analyzed.",
+        };
+        html.add(format_args!("<p class=\"note\">{text}</p>\n"));
     }
     for group in leaks.groups.iter().take(GROUPS) {
         let whose = match &group.library {
@@ -81,7 +82,10 @@ pub(super) fn write(html: &mut Html, leaks: &Leaks, number: usize) {
         ));
     }
     for untold in &leaks.untold {
-        html.add(format_args!("<p class=\"note\">{}</p>\n", Foreign(untold)));
+        html.add(format_args!(
+            "<p class=\"note\">Not analyzed: {}</p>\n",
+            Foreign(untold)
+        ));
     }
 }
 

@@ -66,7 +66,19 @@ pub(super) fn show(console: &Console, document: &LeaksDocument, limit: Option<us
             notes.push("growth includes native memory");
         }
     }
+    if document.waste.as_ref().is_some_and(has_copies) {
+        notes.push("N × … ←: referrer of one of the N");
+    }
     console.footnotes(&notes);
+}
+
+/// Returns whether rows for several objects name the referrer of one of them.
+fn has_copies(waste: &WasteDocument) -> bool {
+    let equal = [&waste.strings, &waste.arrays, &waste.bitmaps];
+    let mut copies = equal.into_iter().flat_map(|all| &all.groups);
+    let mut rooms = waste.room.iter().chain(&waste.sparse_arrays);
+    copies.any(|row| row.held_by.is_some())
+        || rooms.any(|row| row.count > 1 && row.held_by.is_some())
 }
 
 /// Returns whether a path of the document has an element of any index, shown or beyond the limit.
@@ -467,7 +479,7 @@ fn show_waste(console: &Console, waste: &WasteDocument, limit: usize) {
         rooms(console, &waste.sparse_arrays, limit);
     }
     let boxed: u64 = waste.boxed.iter().filter_map(|row| row.wasted_bytes).sum();
-    if !waste.boxed.is_empty() {
+    if waste.boxed.iter().any(|row| row.wasted_bytes != Some(0)) {
         let told = waste.boxed.iter().all(|row| row.distinct.is_some());
         let all: u64 = waste.boxed.iter().map(|row| row.bytes).sum();
         match told {
@@ -625,8 +637,12 @@ fn equal(console: &Console, title_: &str, all: &Duplicated, what: &str, limit: u
 
 fn rooms(console: &Console, rows: &[RoomRow], limit: usize) {
     for row in rows.iter().take(limit) {
+        let copies = match row.count {
+            1 => String::new(),
+            count => format!("{} × ", thousands(count)),
+        };
         let text = format!(
-            "{}  {} of {} slots used",
+            "{copies}{}  {} of {} slots used",
             untrusted::sanitize(&row.class),
             thousands(row.used),
             thousands(row.capacity)

@@ -1,7 +1,7 @@
 //! `top` of a Java heap: computes the requested table for display.
 
 use serde::Serialize;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use crate::analyze::filter::Filter;
 use crate::analyze::histogram::{self, Histogram, HistogramKey, ObjectScope, Sums};
@@ -110,7 +110,8 @@ pub struct ObjectRow {
     pub text: Option<String>,
     /// Number of its dominators that retain the same and have no row.
     pub folded: u32,
-    /// Objects of one class that make up most of its retained size. They have no rows.
+    /// Objects of one class that make up most of its retained size. Those that are similar to the
+    /// others have no rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub members: Option<MembersRow>,
     /// Index in `held_by` of the last static field, where the displayed path begins.
@@ -270,16 +271,16 @@ fn objects(heap: &JavaHeap, request: &TopRequest) -> (Vec<TopRow>, usize) {
     let found = largest::largest(graph, dominators, &request.filter, looked_at, fold);
     let total = request.filter.count(graph, dominators.order());
     let mut shown: Vec<(&largest::Large, Option<largest::Members>)> = Vec::new();
-    let mut told: HashSet<(ObjectIndex, ClassIndex)> = HashSet::new();
+    let mut told: HashMap<(Option<ObjectIndex>, ClassIndex), largest::Members> = HashMap::new();
     for large in &found {
         if shown.len() == most {
             break;
         }
         // The top of a chain counts as a member, not the object that it was folded to.
-        let class = graph.class_of(large.start);
-        if large
-            .above
-            .is_some_and(|above| told.contains(&(above, class)))
+        let key = (large.above, graph.class_of(large.start));
+        if told
+            .get(&key)
+            .is_some_and(|members| members.are_similar_to(dominators.retained(large.start)))
         {
             continue;
         }
@@ -287,8 +288,8 @@ fn objects(heap: &JavaHeap, request: &TopRequest) -> (Vec<TopRow>, usize) {
             true => largest::members(graph, dominators, large),
             false => None,
         };
-        if let Some(members) = members.as_ref().filter(|members| !members.are_links) {
-            told.insert((large.end, members.class));
+        if let Some(members) = members.filter(|members| !members.are_links) {
+            told.insert((Some(large.end), members.class), members);
         }
         shown.push((large, members));
     }

@@ -48,7 +48,13 @@ pub(super) async fn run(ctx: &Context, args: Args, opened: OpenedJava) -> Result
     let takes_all = filter.takes_all();
     let requests = requests(&args, &filter, console.is_json());
     let (as_tree, depth, min) = (args.tree, args.depth, args.min);
-    if args.no_retained
+    let without_roots = match args.reachable {
+        _ if args.no_retained => Some("--no-retained"),
+        Some(ReachableArg::No) => Some("--reachable no"),
+        Some(ReachableArg::Any) => Some("--reachable any"),
+        Some(ReachableArg::Yes) | None => None,
+    };
+    if let Some(flag) = without_roots
         && let Some(by @ (ByArg::Object | ByArg::Root)) = args.by
     {
         let by = by
@@ -57,7 +63,7 @@ pub(super) async fn run(ctx: &Context, args: Args, opened: OpenedJava) -> Result
         return Err(Failure::new(
             ErrorClass::Usage,
             "option-conflict",
-            format!("`--no-retained` does not support `--by {by}`, which needs GC roots"),
+            format!("`{flag}` does not support `--by {by}`, which needs GC roots"),
         )
         .with_help("leave out one of the two"));
     }
