@@ -5,9 +5,7 @@ use super::filter::Filter;
 use super::histogram::{Histogram, HistogramKey, ObjectScope, Sums, by_root, histogram};
 use super::holders::{self, KindedReferrers, Reading};
 use super::{diff, largest, paths, tree};
-use heaptap_model::heap_graph::{
-    Dominators, Follow, HeapKind, Reachable, Retained, ShortestPaths,
-};
+use heaptap_model::heap_graph::{Dominators, Follow, HeapKind, Reachable, Retained, ShortestPaths};
 use regex::Regex;
 
 fn lab() -> Heap {
@@ -534,9 +532,7 @@ fn members_of(sizes: &[u64]) -> (Heap, largest::Members) {
     let mut text = String::from(
         "keeper java.lang.Class<app.Keeper> 8 root=sticky_class -> LIST:list\nlist java.lang.Object[] 16 -> ",
     );
-    let slots: Vec<String> = (0..sizes.len())
-        .map(|at| format!("item{at}"))
-        .collect();
+    let slots: Vec<String> = (0..sizes.len()).map(|at| format!("item{at}")).collect();
     text += &slots.join(", ");
     for (at, bytes) in sizes.iter().enumerate() {
         text += &format!("\nitem{at} app.Item {bytes}");

@@ -97,8 +97,14 @@ fn a_count_without_a_graph_is_that_of_all_objects() {
         assert_eq!(a["shallow_bytes"], b["shallow_bytes"], "{name}");
         assert_eq!(a["retained_bytes"], Value::Null, "{name}");
     }
-    let refused = heaptap(&["top", &after(), "--no-retained", "--by", "root"]);
-    assert_eq!(refused.status.code(), Some(2));
+    for flags in [
+        &["--no-retained", "--by", "root"][..],
+        &["--reachable", "no", "--by", "object"],
+        &["--reachable", "any", "--by", "root"],
+    ] {
+        let refused = heaptap(&[&["top", &after()][..], flags].concat());
+        assert_eq!(refused.status.code(), Some(2), "{flags:?}");
+    }
 }
 
 #[test]
