@@ -42,6 +42,13 @@ pub(crate) fn parse_text(spec: &PhoneSpec, text: &str) -> Result<pb::TraceConfig
     for (field, since) in NEWER {
         let newer = spec.android < since && spec.perfetto.is_none_or(|v| v < 54);
         let used = text.match_indices(field).find(|(at, _)| {
+            if text[..*at]
+                .rsplit('\n')
+                .next()
+                .is_some_and(|line| line.contains('#'))
+            {
+                return false;
+            }
             let bytes = text.as_bytes();
             let word = |c: Option<&u8>| c.is_some_and(|c| c.is_ascii_alphanumeric() || *c == b'_');
             let before = at.checked_sub(1).and_then(|i| bytes.get(i));
@@ -145,6 +152,8 @@ mod tests {
                 .expect_err("too new")
                 .contains("heaps")
         );
+        let comment = format!("# heaps\n{}", text.replace(" heaps: \"libc.malloc\"", ""));
+        assert!(parse_text(&old, &comment).is_ok());
         assert!(parse_text(&new, "nonsense: 1").is_err());
         assert!(rejection(&new, &pb::TraceConfig::default()).is_some());
     }
