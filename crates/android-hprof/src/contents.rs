@@ -15,7 +15,7 @@ use heaptap_model::heap_graph::{
     AllocationSite, BasicType, ClassIndex, ClassKind, Contents, Field, FieldRenamer, HeapGraph,
     ObjectId, ObjectIndex, PrimitiveArray, ReferenceField, ThreadFacts, Value, name_of,
 };
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, OnceLock};
 
 /// Contents of an HPROF.
@@ -332,8 +332,14 @@ impl Contents for HprofContents {
         true
     }
 
-    fn release(&self) {
-        self.file.release(0..self.file.len());
+    fn release(&self, objects: Range<usize>) {
+        let offset = |at| match at {
+            0 => 0,
+            at if at < self.offsets.low.len() => self.offsets.get(at),
+            _ => self.file.len(),
+        };
+        let (start, end) = (offset(objects.start), offset(objects.end));
+        self.file.release(start.min(end)..start.max(end));
     }
 
     fn primitive_array(&self, _: &HeapGraph, object: ObjectIndex) -> Option<PrimitiveArray<'_>> {

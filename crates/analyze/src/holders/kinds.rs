@@ -156,7 +156,7 @@ impl<'a> KindedReferrers<'a> {
                 }
             }
         });
-        graph.contents().release();
+        graph.contents().release(0..graph.len());
         this.referrers = Arc::new(referrers);
         this
     }

@@ -15,7 +15,7 @@ pub(super) struct Scope<'g> {
 pub(super) const WORTH_THREADS: usize = 100_000;
 
 /// Number of objects after which the contents that a thread has read are released: about ten
-/// megabytes of a dump. Objects mostly follow one another there as they do here.
+/// megabytes of a dump.
 const RELEASE_INTERVAL_OBJECTS: usize = 1 << 17;
 
 impl<'g> Scope<'g> {
@@ -59,8 +59,9 @@ impl<'g> Scope<'g> {
         if wanted.iter().all(Option::is_none) {
             return Vec::new();
         }
-        parallel::ranges(self.graph.len(), WORTH_THREADS, |range| {
-            let mut gathered = start();
+        let contents = self.graph.contents();
+        let gathered = parallel::ranges(self.graph.len(), WORTH_THREADS, |range| {
+            let (mut gathered, mut kept) = (start(), range.start);
             for at in range {
                 let object = ObjectIndex(at as u32);
                 let class = self.graph.class_of(object);
@@ -70,12 +71,15 @@ impl<'g> Scope<'g> {
                     each(&mut gathered, object, known);
                 }
                 if at % RELEASE_INTERVAL_OBJECTS == RELEASE_INTERVAL_OBJECTS - 1 {
-                    self.graph.contents().release();
+                    // Other threads still read the rest.
+                    contents.release(kept..at + 1);
+                    kept = at + 1;
                 }
             }
-            self.graph.contents().release();
             gathered
-        })
+        });
+        contents.release(0..self.graph.len());
+        gathered
     }
 }
 

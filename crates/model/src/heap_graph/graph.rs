@@ -381,9 +381,12 @@ pub trait Contents: Send + Sync {
     /// Returns the text of a `java.lang.String`.
     fn string(&self, graph: &HeapGraph, object: ObjectIndex) -> Option<String>;
 
-    /// Releases memory that can be read again, such as mapped parts of the file. For walks over many
+    /// Releases memory that can be read again, such as mapped parts of the file, of the objects with
+    /// these indexes; they mostly follow one another there as they do here. For walks over many
     /// contents: otherwise the whole file counts as memory of the process.
-    fn release(&self) {}
+    fn release(&self, objects: Range<usize>) {
+        let _ = objects;
+    }
 
     /// Returns the stack that allocated the object, top frame first, and the thread's name or ID,
     /// if allocations were tracked.
