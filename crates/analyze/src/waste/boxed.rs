@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use super::parts::Scope;
 use crate::fields;
 use heaptap_model::heap_graph::{HeapGraph, ObjectIndex, Value};
+use heaptap_model::profile::index::FastHash;
 
 /// Boxes of one class.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -37,7 +38,7 @@ const BOXES: [&str; 8] = [
 struct Of {
     count: u64,
     bytes: u64,
-    values: HashSet<u64>,
+    values: HashSet<u64, FastHash>,
     unknown: u64,
 }
 

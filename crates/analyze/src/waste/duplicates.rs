@@ -97,8 +97,7 @@ pub(super) fn find(
         }
     });
     let behind_strings = SharedMarks::new(graph.len());
-    // Several strings can share an array, as substrings did before Java 7.
-    let whose = |string: ObjectIndex| value_array(graph, string);
+    let texts = Texts::new(graph, &sorts);
     let strings: Vec<Option<()>> = sorts
         .iter()
         .map(|sort| (*sort == Some(Sort::String)).then_some(()))
@@ -107,7 +106,8 @@ pub(super) fn find(
         &strings,
         || (),
         |(), string, ()| {
-            if let Some(array) = whose(string) {
+            // Several strings can share an array, as substrings did before Java 7.
+            if let Some(array) = texts.array(string) {
                 behind_strings.add(array);
             }
         },
@@ -119,7 +119,6 @@ pub(super) fn find(
         }
         marks
     };
-    let parts = has_parts(graph, &sorts);
     let seed = Seed::new();
     let counted = SharedMarks::new(graph.len());
     let gathered: Vec<Gathered<'_>> = scope.gather(
@@ -132,19 +131,18 @@ pub(super) fn find(
         },
         |all, object, sort| match sort {
             Sort::String => {
-                let array = whose(object);
+                let array = texts.array(object);
                 let new_array = array.is_some_and(|array| counted.add(array));
                 all.string_sums.count += 1;
                 all.string_sums.add_bytes(graph.shallow_bytes(object));
                 if let Some(array) = array.filter(|_| new_array) {
                     all.string_sums.add_bytes(graph.shallow_bytes(array));
                 }
-                match string_content(graph, object, parts) {
+                match array.and_then(|array| texts.content_in(object, array)) {
                     Some(content) => {
                         all.string_sums.add_content(content.1);
-                        all.strings.add(object, content, new_array, |other| {
-                            string_content(graph, other, parts)
-                        });
+                        all.strings
+                            .add(object, content, new_array, |other| texts.content(other));
                     }
                     None => all.string_sums.without_contents += 1,
                 }
@@ -169,8 +167,7 @@ pub(super) fn find(
         match &mut whole {
             None => whole = Some(part),
             Some(all) => {
-                all.strings
-                    .merge(part.strings, |o| string_content(graph, o, parts));
+                all.strings.merge(part.strings, |o| texts.content(o));
                 all.arrays.merge(part.arrays, |o| array_content(graph, o));
                 all.string_sums.add(part.string_sums);
                 all.array_sums.add(part.array_sums);
@@ -183,11 +180,11 @@ pub(super) fn find(
     let (of_strings, of_arrays) = (whole.string_sums, whole.array_sums);
     let strings = match of_strings.is_stripped() {
         true => of_strings.without_contents(),
-        false => sum_up(graph, &whole.strings, of_strings, limit, true),
+        false => sum_up(graph, &whole.strings, of_strings, limit, Some(&texts)),
     };
     let arrays = match of_arrays.is_stripped() {
         true => of_arrays.without_contents(),
-        false => sum_up(graph, &whole.arrays, of_arrays, limit, false),
+        false => sum_up(graph, &whole.arrays, of_arrays, limit, None),
     };
     let is_stripped = of_strings.is_stripped() || of_arrays.is_stripped();
     (strings, arrays, is_stripped)
@@ -232,14 +229,12 @@ fn sum_up(
     equal: &Equal<'_>,
     sums: Sums,
     limit: usize,
-    strings: bool,
+    texts: Option<&Texts<'_>>,
 ) -> Duplicates {
     let measure = |same: Same| {
         let own = graph.shallow_bytes(same.first);
-        let array = match strings {
-            true => value_array(graph, same.first).map_or(0, |a| graph.shallow_bytes(a)),
-            false => 0,
-        };
+        let array = texts.and_then(|texts| texts.array(same.first));
+        let array = array.map_or(0, |array| graph.shallow_bytes(array));
         let others = u64::from(same.count) - 1;
         let arrays = u64::from(same.arrays).saturating_sub(1);
         (
@@ -265,7 +260,7 @@ fn sum_up(
     let groups = all
         .into_iter()
         .map(|(wasted_bytes, each_bytes, same)| {
-            let (class, length, value, hash) = describe(graph, same.first, strings);
+            let (class, length, value, hash) = describe(graph, same.first, texts.is_some());
             DuplicateGroup {
                 count: same.count.into(),
                 each_bytes,
@@ -374,41 +369,62 @@ pub(super) fn is_primitive(name: &str) -> bool {
     )
 }
 
-/// Returns the array behind a string: the only object that it refers to.
-fn value_array(graph: &HeapGraph, string: ObjectIndex) -> Option<ObjectIndex> {
-    graph.references(string).iter().copied().find(|&target| {
-        let name = |target| graph.class(graph.class_of(target)).name.as_str();
-        target != ObjectIndex::NONE && matches!(name(target), "byte[]" | "char[]")
-    })
-}
-
-/// Returns whether strings are ranges of arrays, as in Dalvik, ART 5 and Java 6.
-fn has_parts(graph: &HeapGraph, sorts: &[Option<Sort>]) -> bool {
-    graph.classes().iter().zip(sorts).any(|(class, sort)| {
-        let declares = |name| class.fields.iter().any(|field| field.name == name);
-        *sort == Some(Sort::String) && declares("offset") && declares("count")
-    })
-}
-
 type Content<'g> = (u64, &'g [u8]);
 
-fn string_content(graph: &HeapGraph, string: ObjectIndex, parts: bool) -> Option<Content<'_>> {
-    let (kind, bytes) = array_content(graph, value_array(graph, string)?)?;
-    if !parts {
-        return Some((kind, bytes));
-    }
-    let (mut offset, mut count) = (None, None);
-    fields::visit(graph, string, |field| {
-        match field.name {
-            Some("offset") => offset = field.value.integer(),
-            Some("count") => count = field.value.integer(),
-            _ => {}
+/// The arrays behind strings.
+struct Texts<'g> {
+    graph: &'g HeapGraph,
+    /// By class, whether its objects have the characters of strings.
+    is_array: Vec<bool>,
+    /// Whether strings are ranges of arrays, as in Dalvik, ART 5 and Java 6.
+    are_parts: bool,
+}
+
+impl<'g> Texts<'g> {
+    fn new(graph: &'g HeapGraph, sorts: &[Option<Sort>]) -> Texts<'g> {
+        let classes = graph.classes();
+        let are_parts = classes.iter().zip(sorts).any(|(class, sort)| {
+            let declares = |name| class.fields.iter().any(|field| field.name == name);
+            *sort == Some(Sort::String) && declares("offset") && declares("count")
+        });
+        let is_array = |name: &str| matches!(name, "byte[]" | "char[]");
+        Texts {
+            graph,
+            is_array: classes.iter().map(|class| is_array(&class.name)).collect(),
+            are_parts,
         }
-        ControlFlow::Continue(())
-    });
-    let from = usize::try_from(offset?).ok()?.checked_mul(2)?;
-    let len = usize::try_from(count?).ok()?.checked_mul(2)?;
-    Some((kind, bytes.get(from..from.checked_add(len)?)?))
+    }
+
+    /// Returns the array behind a string: the only object that it refers to.
+    fn array(&self, string: ObjectIndex) -> Option<ObjectIndex> {
+        let mut targets = self.graph.references(string).iter().copied();
+        targets.find(|&target| {
+            target != ObjectIndex::NONE && self.is_array[self.graph.class_of(target).at()]
+        })
+    }
+
+    fn content(&self, string: ObjectIndex) -> Option<Content<'g>> {
+        self.content_in(string, self.array(string)?)
+    }
+
+    fn content_in(&self, string: ObjectIndex, array: ObjectIndex) -> Option<Content<'g>> {
+        let (kind, bytes) = array_content(self.graph, array)?;
+        if !self.are_parts {
+            return Some((kind, bytes));
+        }
+        let (mut offset, mut count) = (None, None);
+        fields::visit(self.graph, string, |field| {
+            match field.name {
+                Some("offset") => offset = field.value.integer(),
+                Some("count") => count = field.value.integer(),
+                _ => {}
+            }
+            ControlFlow::Continue(())
+        });
+        let from = usize::try_from(offset?).ok()?.checked_mul(2)?;
+        let len = usize::try_from(count?).ok()?.checked_mul(2)?;
+        Some((kind, bytes.get(from..from.checked_add(len)?)?))
+    }
 }
 
 fn array_content(graph: &HeapGraph, array: ObjectIndex) -> Option<Content<'_>> {
