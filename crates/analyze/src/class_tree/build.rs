@@ -79,7 +79,6 @@ struct Facts {
     parent: Option<u32>,
     name: u32,
     root: Option<RootKind>,
-    heap: HeapKind,
     shallow_bytes: u64,
 }
 
@@ -103,7 +102,6 @@ pub(super) fn tree<T>(
             true => graph.root_kind(object),
             false => None,
         },
-        heap: graph.heap_of(object),
         shallow_bytes: graph.shallow_bytes(object),
     };
     let batches = Pool::default();
@@ -183,11 +181,12 @@ impl<'a> Building<'a> {
                 name: facts.name,
                 root: facts.root,
                 heap: match is_collapsed {
-                    true => facts.heap,
+                    true => self.graph.heap_of(object),
                     false => HeapKind::Unknown,
                 },
             };
-            self.index.node(key, &mut self.nodes, facts.heap)
+            let heap = || self.graph.heap_of(object);
+            self.index.node(key, &mut self.nodes, heap)
         };
         self.node_of.push(node);
         let graph = self.graph;
@@ -336,7 +335,7 @@ impl Default for Factor {
 impl Children {
     /// Returns the node of a key; creates it if it does not exist.
     #[inline]
-    fn node(&mut self, key: Key, nodes: &mut Vec<Node>, heap: HeapKind) -> u32 {
+    fn node(&mut self, key: Key, nodes: &mut Vec<Node>, heap: impl Fn() -> HeapKind) -> u32 {
         if nodes.len() * 4 >= self.slots.len() * 3 {
             self.grow(nodes);
         }
@@ -359,7 +358,7 @@ impl Children {
             parent: (key.parent != TOP).then_some(NodeIndex(key.parent)),
             name: key.name,
             root: key.root,
-            heap,
+            heap: heap(),
             is_native: false,
             count: 0,
             bytes: 0,
