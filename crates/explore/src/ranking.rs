@@ -23,8 +23,9 @@ pub(crate) struct Ranking {
 }
 
 /// Retained sizes below this have a counter each: nearly all objects are that small, and are sorted
-/// in linear time.
-const COUNTED_BYTES: u64 = 1 << 16;
+/// in linear time. With counters of more than 128 KiB, musl would get them from the system for each
+/// list.
+const COUNTED_BYTES: u64 = 1 << 14;
 
 /// Lists of at most this length are sorted without counters.
 const FEW: usize = 4096;
