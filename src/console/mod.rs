@@ -34,7 +34,7 @@ use serde::Serialize;
 use crate::console::wrap::{wrap, wrapped};
 use crate::export::text::escaped_json;
 use crate::parallel::lock;
-use crate::results::findings::is_note;
+use crate::results::findings::{Finding, is_note};
 use crate::untrusted::is_unsafe;
 
 /// Meaning of a piece of text, which determines its appearance.
@@ -422,11 +422,13 @@ impl Console {
         }
     }
 
-    /// Prints a finding, by its kind: a note, or a warning with its help.
-    pub fn finding(&self, kind: &str, text: impl Display, help: Option<&str>) {
-        match is_note(kind) {
-            true => self.note(text),
-            false => self.warn_with_help(text, help),
+    /// Prints each finding by its kind: as a note, or as a warning with its help.
+    pub fn findings<'a>(&self, findings: impl IntoIterator<Item = &'a Finding>) {
+        for finding in findings {
+            match is_note(finding.kind) {
+                true => self.note(&finding.message),
+                false => self.warn_with_help(&finding.message, finding.help.as_deref()),
+            }
         }
     }
 

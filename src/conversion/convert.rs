@@ -151,16 +151,13 @@ impl Converted {
         self.findings
             .iter()
             .map(|finding| manifest::Warning {
-                kind: finding.kind.to_owned(),
-                message: finding.message.clone(),
-                help: finding.help.clone(),
-                pid: finding.pid,
                 dumps: {
                     let native = self.dumps.iter().map(manifest::Dump::id);
                     let java = self.java.iter().map(manifest::JavaDump::id);
                     let all = native.chain(java);
                     all.filter(|dump| finding.pid == Some(dump.pid)).collect()
                 },
+                ..finding.clone().into_warning()
             })
             .collect()
     }

@@ -102,16 +102,12 @@ impl JavaNames {
 
 /// Returns a finding if mapping files name nothing in the traces.
 fn nothing_renamed(used: &[UsedMap]) -> Option<Finding> {
-    (!used.iter().any(UsedMap::named_any)).then(|| Finding {
-        kind: "mapping-renamed-nothing",
-        class: Some(ErrorClass::Incomplete),
-        message: format!("no name changed: {}", known_to_none(used.len())),
-        help: Some(
+    (!used.iter().any(UsedMap::named_any)).then(|| {
+        let message = format!("no name changed: {}", known_to_none(used.len()));
+        Finding::new("mapping-renamed-nothing", ErrorClass::Incomplete, message).with_help(
             "give the mapping file of the build on the device; --mapping PACKAGE=FILE names its \
-             app"
-            .to_owned(),
-        ),
-        pid: None,
+             app",
+        )
     })
 }
 
@@ -129,14 +125,12 @@ fn nameless(maps: &[WrittenPackage]) -> Option<Finding> {
     let nameless = maps.iter().filter(|map| map.package.is_empty());
     let paths: BTreeSet<String> = nameless.map(|map| map.path.display().to_string()).collect();
     let paths: Vec<String> = paths.into_iter().collect();
-    (!paths.is_empty()).then(|| Finding {
-        kind: "mapping-without-package",
-        class: None,
-        message: format!(
+    (!paths.is_empty()).then(|| {
+        let message = format!(
             "the app of {} is unknown: it names Java heap dumps, but no frames",
             paths.join(", ")
-        ),
-        help: Some("name its app: --mapping PACKAGE=FILE".to_owned()),
-        pid: None,
+        );
+        Finding::new("mapping-without-package", None, message)
+            .with_help("name its app: --mapping PACKAGE=FILE")
     })
 }

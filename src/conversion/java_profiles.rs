@@ -234,26 +234,16 @@ fn comments(
 }
 
 fn nothing_dumped(source: &Source) -> Finding {
-    Finding {
-        kind: "java-heap-dump",
-        class: Some(ErrorClass::Empty),
-        message: "the Java heap dump contains no objects".to_owned(),
-        help: Some("dump again with a larger buffer: `heaptap dump -b 512mb`".to_owned()),
-        pid: Some(source.pid),
-    }
+    let message = "the Java heap dump contains no objects";
+    Finding::new("java-heap-dump", ErrorClass::Empty, message)
+        .with_help("dump again with a larger buffer: `heaptap dump -b 512mb`")
+        .with_pid(source.pid)
 }
 
 fn nothing_reachable(source: &Source) -> Finding {
-    Finding {
-        kind: "java-heap-without-roots",
-        class: Some(ErrorClass::Incomplete),
-        message:
-            "the Java heap dump contains no GC roots, so nothing is reachable and its profile is \
-             empty"
-                .to_owned(),
-        help: Some(
-            "the packets with its GC roots were lost; dump again with a larger buffer".to_owned(),
-        ),
-        pid: Some(source.pid),
-    }
+    let message = "the Java heap dump contains no GC roots, so nothing is reachable and its \
+                   profile is empty";
+    Finding::new("java-heap-without-roots", ErrorClass::Incomplete, message)
+        .with_help("the packets with its GC roots were lost; dump again with a larger buffer")
+        .with_pid(source.pid)
 }

@@ -167,12 +167,10 @@ pub(crate) fn write(
             passed_over += 1;
             continue;
         }
-        let warning = |kind: &str, why: String, help: &str| manifest::Warning {
-            kind: kind.to_owned(),
-            message: format!("{}: {why}", list.file),
-            help: Some(help.to_owned()),
-            pid: Some(list.pid.into()),
-            dumps: Vec::new(),
+        let warning = |kind: &str, why: String, help: &str| {
+            manifest::Warning::new(kind, format!("{}: {why}", list.file))
+                .with_help(help)
+                .with_pid(u64::from(list.pid))
         };
         let read = match read(folder, &list.file) {
             Ok(read) => read,
@@ -227,16 +225,12 @@ pub(crate) fn write(
         dumps.push(dump);
     }
     if passed_over > 0 {
-        warnings.push(manifest::Warning {
-            kind: UNREAD.to_owned(),
-            message: format!(
-                "skipped {passed_over} lists of Java allocations: a recording contains each list \
-                 once, and {LISTED} at most"
-            ),
-            help: Some("check whether the manifest was edited or merged from several".to_owned()),
-            pid: None,
-            dumps: Vec::new(),
-        });
+        let message = format!(
+            "skipped {passed_over} lists of Java allocations: a recording contains each list once, \
+             and {LISTED} at most"
+        );
+        let help = "check whether the manifest was edited or merged from several";
+        warnings.push(manifest::Warning::new(UNREAD, message).with_help(help));
     }
     Ok(Written {
         section: JavaAllocations::tracked(dumps),

@@ -10,12 +10,13 @@ use crate::analyze::{leaks, waste};
 use crate::explore::{Explorer, HeldClass, Stage};
 use crate::heap_graph::OutOfMemory;
 use crate::heaps::java::diff::{self, DiffReport, Half};
-use crate::heaps::java::facts::{HeapFacts, Warning};
+use crate::heaps::java::facts::HeapFacts;
 use crate::heaps::java::{self, JavaError, JavaHeap, JavaOptions, OpenedJava, ProgressReporter};
 use crate::heaps::leaks::{LeaksRows, WasteDocument, document};
 use crate::heaps::selector::JavaInput;
 use crate::parallel;
 use crate::parallel::lock;
+use crate::results::findings::Finding;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::ops::ControlFlow;
@@ -61,7 +62,7 @@ const MAX_WASTE: usize = 50;
 pub struct ReadOutcome {
     /// Whether all indices are built.
     pub is_complete: bool,
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<Finding>,
     /// Reason why it is not compared with the earlier heap.
     pub not_compared: Option<String>,
 }
@@ -326,7 +327,7 @@ impl ExploredHeap {
     }
 
     /// Returns the warnings about the heap; a comparison adds its own.
-    fn warnings(&self) -> &[Warning] {
+    fn warnings(&self) -> &[Finding] {
         match self.comparison() {
             Some(comparison) => &comparison.after.warnings,
             None => &self.facts().warnings,

@@ -15,13 +15,7 @@ fn finding(
     message: impl Into<String>,
     help: &str,
 ) -> Finding {
-    Finding {
-        kind,
-        class: Some(class),
-        message: message.into(),
-        help: Some(help.to_owned()),
-        pid: None,
-    }
+    Finding::new(kind, class, message).with_help(help)
 }
 
 /// Data source of Java heaps.
@@ -65,17 +59,12 @@ pub(crate) const INPUT_DAMAGED: &str = "input-damaged";
 
 /// Returns a finding about a partly unreadable file.
 pub fn damaged(name: &str, what: &str) -> Finding {
-    let found = finding(
-        INPUT_DAMAGED,
-        ErrorClass::BadInput,
-        format!("{name}: {what}"),
-        FETCH_AGAIN,
-    );
+    let message = format!("{name}: {what}");
+    let found = Finding::new(INPUT_DAMAGED, ErrorClass::BadInput, message);
     // No need to fetch files that can be repaired here.
-    let is_mended = what.contains("`heaptap ");
-    Finding {
-        help: found.help.filter(|_| !is_mended),
-        ..found
+    match what.contains("`heaptap ") {
+        true => found,
+        false => found.with_help(FETCH_AGAIN),
     }
 }
 
@@ -145,26 +134,21 @@ fn of_health(health: &Health, sampled: bool) -> Vec<Finding> {
         ));
     }
     if health.ends_early && health.damage_count == 0 {
-        found.push(Finding {
-            kind: TRACE_CUT,
+        let (class, message) = match sampled {
             // The existing data are intact: the file might still be growing.
-            class: (!sampled).then_some(ErrorClass::BadInput),
-            message: match sampled {
-                true => {
-                    "the trace ends before the tracing service stopped; later dumps are missing"
-                }
-                false => {
-                    "the trace ends before the tracing service stopped and before the first dump"
-                }
-            }
-            .to_owned(),
-            help: Some(
-                "if it is still being written, read it again later; if it is a copy, copy it again; \
-                 otherwise the rest is lost"
-                    .to_owned(),
+            true => (
+                None,
+                "the trace ends before the tracing service stopped; later dumps are missing",
             ),
-            pid: None,
-        });
+            false => (
+                Some(ErrorClass::BadInput),
+                "the trace ends before the tracing service stopped and before the first dump",
+            ),
+        };
+        found.push(Finding::new(TRACE_CUT, class, message).with_help(
+            "if it is still being written, read it again later; if it is a copy, copy it again; \
+             otherwise the rest is lost",
+        ));
     }
     let odd = [
         (

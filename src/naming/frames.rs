@@ -109,13 +109,7 @@ pub struct Named {
 impl Named {
     /// Returns findings about the symbol files.
     pub fn findings(&self) -> Vec<Finding> {
-        let finding = |kind, message, help: &str| Finding {
-            kind,
-            class: None,
-            message,
-            help: Some(help.to_owned()),
-            pid: None,
-        };
+        let finding = |kind, message, help: &str| Finding::new(kind, None, message).with_help(help);
         let mut findings = Vec::new();
         for outcome in &self.symbolized.libraries {
             let name = basename(&outcome.library.path);

@@ -380,19 +380,17 @@ impl R8Mappings {
             found.maps.push((map, packages));
         }
         if taken.is_empty() && !ids.is_empty() && !candidates.is_empty() {
-            found.findings.push(Finding {
-                kind: "mapping-not-found",
-                class: None,
-                message: format!(
-                    "the app uses the R8 mapping {}, but none of the {} mapping files in {} is \
-                     that one",
-                    ids.join(", "),
-                    candidates.len(),
-                    project.display()
-                ),
-                help: Some("give the mapping file of that build with `--mapping`".to_owned()),
-                pid: None,
-            });
+            let message = format!(
+                "the app uses the R8 mapping {}, but none of the {} mapping files in {} is \
+                 that one",
+                ids.join(", "),
+                candidates.len(),
+                project.display()
+            );
+            found.findings.push(
+                Finding::new("mapping-not-found", None, message)
+                    .with_help("give the mapping file of that build with `--mapping`"),
+            );
         }
     }
 
@@ -489,24 +487,14 @@ fn entries(variable: &str) -> Result<Vec<(&str, &str)>, MapsError> {
 }
 
 fn finding(error: &impl Classified) -> Finding {
-    let facts = error.facts();
     Finding {
-        kind: facts.kind,
         class: None,
-        message: error.to_string(),
-        help: facts.help,
-        pid: None,
+        ..Finding::from_error(error)
     }
 }
 
 fn warning(kind: &'static str, message: String, help: &str) -> Finding {
-    Finding {
-        kind,
-        class: None,
-        message,
-        help: (!help.is_empty()).then(|| help.to_owned()),
-        pid: None,
-    }
+    Finding::new(kind, None, message).with_help(help)
 }
 
 /// Returns findings about problems of a usable R8 mapping.
@@ -591,7 +579,7 @@ fn unused(maps: &[UsedMap], java_frames: u64, has_heaps: bool) -> Vec<Finding> {
             if java_frames == 0 {
                 let message =
                     format!("the trace has no Java frames{of} that {path} could deobfuscate");
-                return warning("mapping-unused", message, "");
+                return Finding::new("mapping-unused", None, message);
             }
             let message = format!("{path} matches none of the {java_frames} Java frames{of}");
             let help = "check that it is from this app and the build on the device; `--mapping \

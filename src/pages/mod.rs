@@ -266,13 +266,11 @@ fn note(page: &Path, sha256: &str) -> Option<Finding> {
         return None;
     }
     let error = Manifest::note_page(folder, PAGE, sha256).err()?;
-    Some(Finding {
-        kind: PAGE_UNNOTED,
-        class: None,
-        message: format!("cannot add {PAGE} to the manifest of the directory: {error}"),
-        help: Some("open it with `heaptap open` and its own path".to_owned()),
-        pid: None,
-    })
+    let message = format!("cannot add {PAGE} to the manifest of the directory: {error}");
+    Some(
+        Finding::new(PAGE_UNNOTED, None, message)
+            .with_help("open it with `heaptap open` and its own path"),
+    )
 }
 
 fn milliseconds(moment: OffsetDateTime) -> f64 {

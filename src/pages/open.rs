@@ -304,24 +304,21 @@ fn left_out(file: &JavaFile, input: &ReportInput, chosen: &[usize]) -> Option<Fi
     if left_out.is_empty() || input.wanted != DumpScope::All {
         return None;
     }
-    Some(Finding {
-        kind: "java-heaps-left-out",
-        class: None,
-        message: format!(
-            "{} not in the page: {}",
-            match left_out.len() {
-                1 => "1 Java heap is".to_owned(),
-                n => format!("{n} Java heaps are"),
-            },
-            left_out.join(", ")
-        ),
-        help: Some(format!(
+    let message = format!(
+        "{} not in the page: {}",
+        match left_out.len() {
+            1 => "1 Java heap is".to_owned(),
+            n => format!("{n} Java heaps are"),
+        },
+        left_out.join(", ")
+    );
+    Some(
+        Finding::new("java-heaps-left-out", None, message).with_help(format!(
             "select one with heaptap report INPUT@N{}",
             match file.has_several_processes() {
                 true => " -n NAME",
                 false => "",
             }
         )),
-        pid: None,
-    })
+    )
 }

@@ -139,13 +139,7 @@ impl Cause {
         } else {
             "it happened before the first dump, so there are no samples"
         };
-        Some(manifest::Warning {
-            kind: kind.to_owned(),
-            message: format!("{message}; {missing}"),
-            help: Some(help.to_owned()),
-            pid: None,
-            dumps: Vec::new(),
-        })
+        Some(manifest::Warning::new(kind, format!("{message}; {missing}")).with_help(help))
     }
 }
 
@@ -292,14 +286,15 @@ fn warning(plan: &Plan, target: &EmptyTarget, finding: Finding) -> manifest::War
         _ => finding.what,
     };
     manifest::Warning {
-        kind: finding.id.as_str().to_ascii_lowercase().replace('_', "-"),
-        message: match finding.id {
-            FindingId::NoDump => format!("{}: {what}: {}", target.name, finding.why),
-            _ => format!("{}: {nothing}: {what} ({})", target.name, finding.why),
-        },
         help: finding.fix,
-        pid: target.pid.map(u64::from),
-        dumps: Vec::new(),
+        ..manifest::Warning::new(
+            finding.id.as_str().to_ascii_lowercase().replace('_', "-"),
+            match finding.id {
+                FindingId::NoDump => format!("{}: {what}: {}", target.name, finding.why),
+                _ => format!("{}: {nothing}: {what} ({})", target.name, finding.why),
+            },
+        )
+        .with_pid(target.pid.map(u64::from))
     }
 }
 
@@ -312,31 +307,25 @@ fn was_running(plan: &Plan, target: &EmptyTarget) -> bool {
 
 /// The process was running, and running processes were not to be recorded.
 fn running_skipped(target: &EmptyTarget) -> manifest::Warning {
-    manifest::Warning {
-        kind: "running-skipped".to_owned(),
-        message: format!(
-            "{}: no samples: it was already running, and `--no-running` skips running processes",
-            target.name
-        ),
-        help: Some("start it again during the recording, or add `--launch`".to_owned()),
-        pid: target.pid.map(u64::from),
-        dumps: Vec::new(),
-    }
+    let message = format!(
+        "{}: no samples: it was already running, and `--no-running` skips running processes",
+        target.name
+    );
+    manifest::Warning::new("running-skipped", message)
+        .with_help("start it again during the recording, or add `--launch`")
+        .with_pid(target.pid.map(u64::from))
 }
 
 /// The process was running, and the tracing service timed out waiting for a data source.
 fn stop_timed_out(target: &EmptyTarget) -> manifest::Warning {
-    manifest::Warning {
-        kind: "stop-timed-out".to_owned(),
-        message: format!(
-            "{}: no samples: the tracing service stopped waiting before all data sources of the \
-             device were done, so the dump might have come too late",
-            target.name
-        ),
-        help: Some(findings::BUSY.to_owned()),
-        pid: target.pid.map(u64::from),
-        dumps: Vec::new(),
-    }
+    let message = format!(
+        "{}: no samples: the tracing service stopped waiting before all data sources of the \
+         device were done, so the dump might have come too late",
+        target.name
+    );
+    manifest::Warning::new("stop-timed-out", message)
+        .with_help(findings::BUSY)
+        .with_pid(target.pid.map(u64::from))
 }
 
 /// The process was running and the trace is complete, but heapprofd wrote nothing at all.
@@ -347,21 +336,17 @@ fn heapprofd_silent(target: &EmptyTarget, log: &[LogLine]) -> manifest::Warning 
     let log = died.map_or_else(String::new, |line| {
         format!("; the device log says: {}", line.text)
     });
-    manifest::Warning {
-        kind: "heapprofd-silent".to_owned(),
-        message: format!(
-            "{}: no samples: heapprofd on the device wrote nothing; it was not running, crashed, \
-             or never attached{log}",
-            target.name
-        ),
-        help: Some(
+    let message = format!(
+        "{}: no samples: heapprofd on the device wrote nothing; it was not running, crashed, \
+         or never attached{log}",
+        target.name
+    );
+    manifest::Warning::new("heapprofd-silent", message)
+        .with_help(
             "Check `adb logcat -s heapprofd init`, and restart the device to restart heapprofd. A \
-             process that never allocates has the same symptom."
-                .to_owned(),
-        ),
-        pid: target.pid.map(u64::from),
-        dumps: Vec::new(),
-    }
+             process that never allocates has the same symptom.",
+        )
+        .with_pid(target.pid.map(u64::from))
 }
 
 #[cfg(test)]

@@ -277,13 +277,9 @@ mod tests {
             flags,
             complete: false,
         });
-        manifest.warnings.extend(warning.map(|kind| Warning {
-            kind: kind.to_owned(),
-            message: String::new(),
-            help: None,
-            pid: None,
-            dumps: Vec::new(),
-        }));
+        manifest
+            .warnings
+            .extend(warning.map(|kind| Warning::new(kind, String::new())));
         manifest
     }
 

@@ -244,15 +244,10 @@ async fn finish_session(
             return Err(error.into());
         }
         packets.retain(|name| *name != SYMBOLIZED_TRACE);
-        manifest.warnings.push(manifest::Warning {
-            kind: findings::PACKETS_UNWRITTEN.to_owned(),
-            message: "no space left for symbolized-trace".to_owned(),
-            help: Some(
-                "free space there, then run `heaptap symbolize` on the directory".to_owned(),
-            ),
-            pid: None,
-            dumps: Vec::new(),
-        });
+        let message = "no space left for symbolized-trace";
+        let warning = manifest::Warning::new(findings::PACKETS_UNWRITTEN, message);
+        let help = "free space there, then run `heaptap symbolize` on the directory";
+        manifest.warnings.push(warning.with_help(help));
         manifest.write(staging.path())?;
     }
     // Fetching and converting took time: the directory could have been removed, and created again
@@ -437,15 +432,11 @@ fn without_trace(error: ConvertError, size: u64) -> Result<Converted, ConvertErr
         dumps: Vec::new(),
         heaps: Vec::new(),
         java_heaps: Vec::new(),
-        findings: vec![crate::results::findings::Finding {
-            kind,
-            class: Some(ErrorClass::Empty),
-            message,
-            help: Some(
-                "record again, and check `adb logcat -s perfetto traced` for the reason".to_owned(),
+        findings: vec![
+            Finding::new(kind, ErrorClass::Empty, message).with_help(
+                "record again, and check `adb logcat -s perfetto traced` for the reason",
             ),
-            pid: None,
-        }],
+        ],
         symbolization: manifest::Symbolization::default(),
         packets: Vec::new(),
         health: Vec::new(),
@@ -479,18 +470,12 @@ fn bind_labels(manifest: &mut Manifest, session_state: &SessionState, tracked: b
             label.dumps.extend(manifest.dumps.bind(at, &name, lag_ms));
         }
         if label.dumps.is_empty() && !tracked {
-            manifest.warnings.push(manifest::Warning {
-                kind: "label-unbound".to_owned(),
-                message: if caused {
-                    format!("snapshot {name}: no dump came after the request")
-                } else {
-                    format!("snapshot {name}: this recording could not trigger a native dump")
-                },
-                help: (!caused).then(|| {
-                    "record without --no-snapshots, or with --snapshots=PERIOD".to_owned()
-                }),
-                pid: None,
-                dumps: Vec::new(),
+            let warning =
+                |why| manifest::Warning::new("label-unbound", format!("snapshot {name}: {why}"));
+            manifest.warnings.push(match caused {
+                true => warning("no dump came after the request"),
+                false => warning("this recording could not trigger a native dump")
+                    .with_help("record without --no-snapshots, or with --snapshots=PERIOD"),
             });
         }
         manifest.labels.push(label);
@@ -521,11 +506,12 @@ fn repeated(labels: &[manifest::Label]) -> Vec<manifest::Warning> {
             ),
         };
         manifest::Warning {
-            kind: "label-repeated".to_owned(),
-            message: format!("{} snapshots have the label {name}", all.len()),
-            help: Some(format!("@{name} selects the last of them{others}")),
-            pid: None,
             dumps,
+            ..manifest::Warning::new(
+                "label-repeated",
+                format!("{} snapshots have the label {name}", all.len()),
+            )
+            .with_help(format!("@{name} selects the last of them{others}"))
         }
     });
     warnings.collect()

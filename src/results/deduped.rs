@@ -44,19 +44,14 @@ impl Deduped {
             return None;
         }
         let mut callsites = dump.samples.iter().map(|(callsite, _)| callsite);
-        callsites
-            .any(|callsite| self.through[callsite.0 as usize])
-            .then(|| Finding {
-            kind: DEDUPED_FRAMES,
-            class: None,
-            message: format!(
+        callsites.any(|callsite| self.through[callsite.0 as usize]).then(|| {
+            let message = format!(
                 "{}: callstacks contain frames marked {MARK}. ART stores identical machine code of \
                  several methods once, under the name of one of them, which might not be the \
                  method that was called.",
                 describe(dump),
-            ),
-            help: None,
-            pid: Some(dump.pid),
+            );
+            Finding::new(DEDUPED_FRAMES, None, message).with_pid(dump.pid)
         })
     }
 }

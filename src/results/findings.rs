@@ -3,27 +3,67 @@
 
 use std::time::Duration;
 
+use serde::Serialize;
+
 use super::manifest;
-use crate::error::{ErrorClass, mend_write};
+use crate::error::{Classified, ErrorClass, mend_write};
 use crate::profile::{HeapDump, LastDump};
 use crate::stacks::Facts;
 use crate::units::ByteSize;
 
 /// Something the user should know about a recording.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// Stable identifier.
     pub kind: &'static str,
     /// Exit code without a result; `None` for notes that do not report missing data.
     /// `BadInput` marks damage.
+    #[serde(skip)]
     pub class: Option<ErrorClass>,
     pub message: String,
     pub help: Option<String>,
     /// Affected process.
+    #[serde(skip)]
     pub pid: Option<u64>,
 }
 
 impl Finding {
+    /// Creates a finding without a remedy, not about a specific process.
+    pub fn new(
+        kind: &'static str,
+        class: impl Into<Option<ErrorClass>>,
+        message: impl Into<String>,
+    ) -> Finding {
+        Finding {
+            kind,
+            class: class.into(),
+            message: message.into(),
+            help: None,
+            pid: None,
+        }
+    }
+
+    /// Converts an error that does not end the command.
+    pub fn from_error(error: &impl Classified) -> Finding {
+        let facts = error.facts();
+        Finding {
+            help: facts.help,
+            ..Finding::new(facts.kind, facts.class, error.to_string())
+        }
+    }
+
+    #[must_use]
+    pub fn with_help(self, help: impl Into<String>) -> Finding {
+        let help = Some(help.into());
+        Finding { help, ..self }
+    }
+
+    #[must_use]
+    pub fn with_pid(self, pid: impl Into<Option<u64>>) -> Finding {
+        let pid = pid.into();
+        Finding { pid, ..self }
+    }
+
     /// Converts the finding to a manifest warning that is not about a specific dump.
     pub fn into_warning(self) -> manifest::Warning {
         manifest::Warning {
@@ -81,19 +121,21 @@ pub(crate) const BUSY: &str =
 /// Kind of the finding for functions without a name.
 pub const NAMES_MISSING: &str = "symbols-missing";
 
+/// Finding for a comparison of a dump with itself.
+pub fn same_moment() -> Finding {
+    let message = "both sides are the same data, so there is no difference";
+    Finding::new(SAME_MOMENT, None, message)
+        .with_help("select two dumps: INPUT@LABEL, INPUT@N, INPUT@last")
+}
+
 /// Finding for packet files that could not be written. They can be recreated from the trace, which
 /// is intact.
 pub fn packets_unwritten(error: &std::io::Error) -> Finding {
-    Finding {
-        kind: PACKETS_UNWRITTEN,
-        class: None,
-        message: format!("cannot write all symbols next to the trace: {error}"),
-        help: Some(format!(
-            "{}, then run `heaptap symbolize` on the directory",
-            mend_write(error)
-        )),
-        pid: None,
-    }
+    let message = format!("cannot write all symbols next to the trace: {error}");
+    Finding::new(PACKETS_UNWRITTEN, None, message).with_help(format!(
+        "{}, then run `heaptap symbolize` on the directory",
+        mend_write(error)
+    ))
 }
 
 /// Failed unwinding is common; only this share of failures is reported.
@@ -107,13 +149,8 @@ pub fn findings_for_dump(dump: &HeapDump) -> Vec<Finding> {
     let mut findings = Vec::new();
     let who = describe(dump);
     let mut add = |kind, class, message: String, help: &str| {
-        findings.push(Finding {
-            kind,
-            class,
-            message,
-            help: (!help.is_empty()).then(|| help.to_owned()),
-            pid: Some(dump.pid),
-        });
+        let finding = Finding::new(kind, class, message).with_help(help);
+        findings.push(finding.with_pid(dump.pid));
     };
     let incomplete = Some(ErrorClass::Incomplete);
     let flags = &dump.flags;
@@ -269,34 +306,28 @@ pub fn findings_for_dump(dump: &HeapDump) -> Vec<Finding> {
 /// Finding for a recording whose final dump is not in the trace.
 pub fn final_dump_missing(last: &LastDump) -> Finding {
     let who = who(last.pid, &last.process, &last.heap);
-    Finding {
-        kind: FINAL_DUMP_MISSING,
-        class: Some(ErrorClass::Incomplete),
-        message: format!(
-            "{who}: the final dump is missing because the tracing service stopped waiting before \
-             heapprofd wrote it"
-        ),
-        help: Some(BUSY.to_owned()),
-        pid: Some(last.pid),
-    }
+    let message = format!(
+        "{who}: the final dump is missing because the tracing service stopped waiting before \
+         heapprofd wrote it"
+    );
+    Finding::new(FINAL_DUMP_MISSING, ErrorClass::Incomplete, message)
+        .with_help(BUSY)
+        .with_pid(last.pid)
 }
 
 /// Finding for a dump that is left out because the file ends before the dump does.
 pub fn open_dump(facts: &Facts) -> Finding {
     let who = who(facts.pid, &facts.process, &facts.heap);
-    Finding {
-        kind: "dump-open",
-        class: None,
-        message: format!(
-            "{who}: dump {} is left out because its last packet is not in the trace",
-            facts.number
-        ),
-        help: Some(format!(
+    let message = format!(
+        "{who}: dump {} is left out because its last packet is not in the trace",
+        facts.number
+    );
+    Finding::new("dump-open", None, message)
+        .with_help(format!(
             "select it with @{} to see the available part, as lower bounds",
             facts.number
-        )),
-        pid: Some(facts.pid),
-    }
+        ))
+        .with_pid(facts.pid)
 }
 
 /// Returns the process name, and the heap unless it is malloc's.

@@ -115,6 +115,31 @@ pub struct Warning {
     pub dumps: Vec<DumpId>,
 }
 
+impl Warning {
+    /// Creates a warning without a remedy, not about a specific process or dump.
+    pub fn new(kind: impl Into<String>, message: impl Into<String>) -> Warning {
+        Warning {
+            kind: kind.into(),
+            message: message.into(),
+            help: None,
+            pid: None,
+            dumps: Vec::new(),
+        }
+    }
+
+    #[must_use]
+    pub fn with_help(self, help: impl Into<String>) -> Warning {
+        let help = Some(help.into());
+        Warning { help, ..self }
+    }
+
+    #[must_use]
+    pub fn with_pid(self, pid: impl Into<Option<u64>>) -> Warning {
+        let pid = pid.into();
+        Warning { pid, ..self }
+    }
+}
+
 /// Returns the version of heaptap, with the commit if `HEAPTAP_COMMIT` was set during the build.
 pub fn version() -> &'static str {
     static VERSION: LazyLock<String> = LazyLock::new(|| {

@@ -210,11 +210,11 @@ fn with_trace(input: &Path) -> Result<Option<(Manifest, PathBuf)>, ManifestError
 pub fn unread(error: &ManifestError) -> manifest::Warning {
     let facts = error.facts();
     manifest::Warning {
-        kind: facts.kind.to_owned(),
-        message: format!("{error}; labels and targets are not copied"),
         help: facts.help,
-        pid: None,
-        dumps: Vec::new(),
+        ..manifest::Warning::new(
+            facts.kind,
+            format!("{error}; labels and targets are not copied"),
+        )
     }
 }
 

@@ -132,13 +132,8 @@ impl LoadedTimeline {
     }
 
     fn find(&mut self, kind: &'static str, class: Option<ErrorClass>, message: String, help: &str) {
-        self.findings.push(Finding {
-            kind,
-            class,
-            message,
-            help: Some(help.to_owned()),
-            pid: None,
-        });
+        self.findings
+            .push(Finding::new(kind, class, message).with_help(help));
     }
 }
 
@@ -179,11 +174,8 @@ pub fn of_loss(loss: &MemoryLoss) -> Vec<Finding> {
     ];
     let lost = rows.into_iter().filter(|(count, ..)| *count > 0);
     lost.map(|(count, kind, class, message, help)| Finding {
-        kind,
-        class,
-        message: format!("{message} ({})", thousands(count)),
         help: help.map(str::to_owned),
-        pid: None,
+        ..Finding::new(kind, class, format!("{message} ({})", thousands(count)))
     })
     .collect()
 }

@@ -1,7 +1,6 @@
 //! Shared parts of the views of native heaps: heading, sizes with their sampling error in columns,
 //! one-line stacks, warnings.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::{PathBuf, is_separator};
 
@@ -9,8 +8,8 @@ use crate::analyze::native::scope;
 use crate::analyze::sampling::{Estimate, Form, Shown};
 use crate::console::{Console, Style};
 use crate::heaps::input::facts::{DumpFacts, Limits, StackFrame};
-use crate::heaps::java::facts::Warning;
 use crate::profile::DumpKind;
+use crate::results::findings::Finding;
 use crate::units::{ByteSize, thousands};
 
 /// Default number of callsites in JSON and CSV: a heap has hundreds of thousands.
@@ -103,17 +102,20 @@ pub(crate) fn heading(console: &Console, dump: &DumpFacts) {
 
 /// Prints the warnings about inputs. `typed` precedes those that do not begin with one of the
 /// `paths`.
-pub(crate) fn warn(console: &Console, typed: &str, paths: &[PathBuf], warnings: &[Warning]) {
+pub(crate) fn warn(console: &Console, typed: &str, paths: &[PathBuf], warnings: &[Finding]) {
     for warning in warnings {
         let names_file = |path: &PathBuf| {
             let rest = warning.message.strip_prefix(&*path.to_string_lossy());
             rest.is_some_and(|rest| rest.starts_with(|c| c == ':' || is_separator(c)))
         };
         let message = match paths.iter().any(names_file) {
-            true => Cow::Borrowed(&*warning.message),
-            false => Cow::Owned(format!("{typed}: {}", warning.message)),
+            true => warning.message.clone(),
+            false => format!("{typed}: {}", warning.message),
         };
-        console.finding(warning.kind, message, warning.help.as_deref());
+        console.findings([&Finding {
+            message,
+            ..warning.clone()
+        }]);
     }
 }
 

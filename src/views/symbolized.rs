@@ -70,9 +70,7 @@ pub(crate) fn show(console: &Console, again: &str, goal: Option<&Path>, symboliz
             "java": java.as_ref().map(java_document),
         }));
     }
-    for finding in findings {
-        console.finding(finding.kind, &finding.message, finding.help.as_deref());
-    }
+    console.findings(findings);
     let place = match goal {
         Some(goal) => near(goal).display().to_string(),
         None => "standard output".to_owned(),

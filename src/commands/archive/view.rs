@@ -27,10 +27,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     // A signal ends it at any step: a recording is in the archive as a whole or not at all.
     let work = move |progress: &_| run::archive(&request, progress);
     let archived = blocking::stepwise(ctx, work).await?;
-    for finding in &archived.findings {
-        let help = finding.help.as_deref();
-        ctx.console.finding(finding.kind, &finding.message, help);
-    }
+    ctx.console.findings(&archived.findings);
     if ctx.console.is_json() {
         ctx.console.json(&json!({
             "store": store.to_string_lossy(),

@@ -23,13 +23,13 @@ use crate::flags::names::mapping;
 use crate::heap_graph::Follow;
 use crate::heaps::input::rows::Order;
 use crate::heaps::input::{self, DumpScope, LookError, LookOptions, NativeFile, OpenedInput};
-use crate::heaps::java::facts::Warning;
 use crate::heaps::selector::JavaInput;
 use crate::memory::smaps as mapped;
 use crate::naming::names::MappingOption;
 use crate::pages::{PagePlace, ReportInput, ReportRequest};
 use crate::parallel;
 use crate::report::data::header;
+use crate::results::findings;
 use crate::units::ByteSize;
 use crate::untrusted::sanitize;
 use crate::untrusted::shell::quoted_path;
@@ -233,7 +233,7 @@ async fn of_meminfo(ctx: &Context, args: &Args) -> Result<Outcome, Failure> {
 
 /// Warns that both inputs are the same snapshot.
 fn same_moment(ctx: &Context, typed: &OsString) {
-    let warning = Warning::same_moment();
+    let warning = findings::same_moment();
     let name = typed.to_string_lossy();
     ctx.console.warn_with_help(
         format_args!("{}: {}", sanitize(&name), warning.message),

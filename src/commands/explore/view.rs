@@ -12,6 +12,7 @@ use crate::heap_graph::Follow;
 use crate::heaps::input::DumpScope;
 use crate::heaps::selector::JavaInput;
 use crate::pages::{PagePlace, ReportInput, ReportRequest};
+use crate::results::findings::Finding;
 use crate::units::HumanDuration;
 use crate::views::blocking;
 use crate::views::browser::show_site;
@@ -66,11 +67,9 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             read = &mut reading, if !is_read => {
                 is_read = true;
                 let read = blocking::ended(Some(read))?;
-                for warning in &read.warnings {
-                    console.finding(warning.kind, &warning.message, warning.help.as_deref());
-                }
+                console.findings(&read.warnings);
                 if let Some(reason) = &read.not_compared {
-                    console.finding(NOT_COMPARED, reason, None);
+                    console.findings([&Finding::new(NOT_COMPARED, None, reason)]);
                 }
                 if read.is_complete {
                     console.detail("all indices are built");
@@ -125,10 +124,7 @@ async fn write(
     };
     let goal = PagePlace::Typed(output);
     let told = page::write(ctx, request, goal.clone(), force).await?;
-    for finding in &told.findings {
-        ctx.console
-            .finding(finding.kind, &finding.message, finding.help.as_deref());
-    }
+    ctx.console.findings(&told.findings);
     page::show(ctx, goal.path(), &told);
     Ok(told.class.into())
 }

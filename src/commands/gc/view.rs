@@ -189,9 +189,7 @@ fn finish(ctx: &Context, args: &Args, mut report: GcReport) -> Result<Outcome, F
             console.say("`--now` forces a collection, and `--follow` shows the next ones");
         }
     }
-    for finding in &report.findings {
-        console.finding(finding.kind, &finding.message, finding.help.as_deref());
-    }
+    console.findings(&report.findings);
     let class = match report.processes.is_empty() {
         true => findings::class_of_empty(&report.findings),
         false => findings::class(&report.findings),

@@ -191,13 +191,7 @@ fn findings(input: &HprofInput, damage: &DamageList, ending: Ending) -> Vec<Find
     let name = &input.name;
     let mut found = Vec::new();
     let mut add = |kind, message, help: &str| {
-        found.push(Finding {
-            kind,
-            class: Some(ErrorClass::BadInput),
-            message,
-            help: Some(help.to_owned()),
-            pid: None,
-        });
+        found.push(Finding::new(kind, ErrorClass::BadInput, message).with_help(help));
     };
     const AGAIN: &str = "copy the file again from its source, or take another dump";
     if let Some(what) = &input.damage {

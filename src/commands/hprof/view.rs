@@ -184,9 +184,7 @@ fn warnings<T>(made: &Made<T>) -> Vec<Value> {
 }
 
 fn complain<T>(console: &Console, made: &Made<T>) {
-    for finding in &made.findings {
-        console.finding(finding.kind, &finding.message, finding.help.as_deref());
-    }
+    console.findings(&made.findings);
 }
 
 async fn info(ctx: &Context, args: InfoArgs) -> Result<Outcome, Failure> {

@@ -120,9 +120,7 @@ async fn native_leaks(ctx: &Context, args: &Args) -> Result<Result<Outcome, Open
     } else {
         native::show(console, &found.document, args.rows.limit);
     }
-    for finding in &found.findings {
-        console.finding(finding.kind, &finding.message, finding.help.as_deref());
-    }
+    console.findings(&found.findings);
     if found.java_dumps > 0 {
         console.say("the input also has Java heaps; add `--heap java` to look for leaks there");
     }

@@ -81,9 +81,7 @@ async fn show_trace(
     args: &Args,
 ) -> Result<Outcome, Failure> {
     let console = &ctx.console;
-    if let Some(finding) = trace.finding() {
-        console.finding(finding.kind, &finding.message, finding.help.as_deref());
-    }
+    console.findings(&trace.finding());
     let name = trace.name.clone();
     let mut signals = watch_signals()?;
     let served = run::give(trace, options).await?;

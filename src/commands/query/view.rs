@@ -114,11 +114,11 @@ async fn answer(
 
 fn tell(console: &Console, findings: &[Finding]) {
     for finding in findings {
-        console.finding(
-            finding.kind,
-            sanitize(&finding.message),
-            finding.help.as_deref(),
-        );
+        let message = sanitize(&finding.message).into_owned();
+        console.findings([&Finding {
+            message,
+            ..finding.clone()
+        }]);
     }
 }
 

@@ -58,9 +58,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         );
     }
     let told = write(ctx, request, goal.clone(), args.force).await?;
-    for finding in &told.findings {
-        console.finding(finding.kind, &finding.message, finding.help.as_deref());
-    }
+    console.findings(&told.findings);
     show(ctx, goal.path(), &told);
     if args.open {
         // The page is complete even if the browser cannot show it.

@@ -73,15 +73,12 @@ impl Written {
         if fetched || missed.any(|missed| missed.what == WHAT && missed.label.is_none()) {
             return;
         }
-        self.warnings.push(manifest::Warning {
-            kind: "java-allocations-end".to_owned(),
-            message: "allocations before the end are missing because heaptap did not follow the \
-                 recording to its end; the runtime might track until the app ends"
-                .to_owned(),
-            help: Some("record again; the next recording stops tracking at its end".to_owned()),
-            pid: None,
-            dumps: Vec::new(),
-        });
+        let message = "allocations before the end are missing because heaptap did not follow the \
+                       recording to its end; the runtime might track until the app ends";
+        self.warnings.push(
+            manifest::Warning::new("java-allocations-end", message)
+                .with_help("record again; the next recording stops tracking at its end"),
+        );
     }
 
     /// Returns the exit code class: empty for a recording without profiles, incomplete if the last

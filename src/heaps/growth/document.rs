@@ -9,7 +9,7 @@ use crate::analyze::native::groups::{GroupId, file_of, function_of, library_name
 use crate::analyze::native::growth::{Growth, HeapSeries, Judgement, Rule, Site, Unit};
 use crate::analyze::sampling::verdict::{InconclusiveReason, Verdict};
 use crate::analyze::sampling::{Estimate, Rate};
-use crate::heaps::java::facts::Warning;
+use crate::results::findings::Finding;
 use crate::stacks::{FrameId, StackTable};
 
 #[derive(Debug, Clone, Serialize)]
@@ -24,7 +24,7 @@ pub struct NativeLeaksDocument {
     /// One entry for each run of each process.
     pub series: Vec<SeriesRow>,
     /// Warnings about the inputs.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<Finding>,
 }
 
 /// Comparison of the dumps of one process.

@@ -18,7 +18,6 @@ use std::path::PathBuf;
 use crate::analyze::native::filter::Filter;
 use crate::error::ErrorClass;
 use crate::heaps::input::{self, DumpScope, LookOptions, NativeFile, OpenedInput};
-use crate::heaps::java::facts::Warning;
 use crate::heaps::java::{OpenedJava, ProgressReporter};
 use crate::heaps::selector::JavaInput;
 use crate::results::findings::Finding;
@@ -137,7 +136,7 @@ pub fn leaks(
         error => error,
     })?;
     let mut document = document::document(&inputs.table, &series, request);
-    document.warnings = findings.iter().map(Warning::from).collect();
+    document.warnings = findings.clone();
     let found = document.series.iter().any(|series| series.leaks > 0);
     // Nearly every recording has callsites with too few samples: they prevent a passing check only
     // if there is no conclusive result at all.

@@ -84,16 +84,13 @@ impl NativeFile {
             // A flag of the command that prints this.
             false => "--symbols DIR".to_owned(),
         };
-        (share >= MANY_UNNAMED).then(|| Finding {
-            kind: NAMES_MISSING,
-            class: None,
-            message: format!(
+        (share >= MANY_UNNAMED).then(|| {
+            let message = format!(
                 "functions without a name allocated {:.1}% of the bytes; provide unstripped \
                  libraries with {remedy}",
                 share * 100.0,
-            ),
-            help: None,
-            pid: None,
+            );
+            Finding::new(NAMES_MISSING, None, message)
         })
     }
 

@@ -258,11 +258,8 @@ fn device_end(manifest: Option<&Manifest>) -> Option<&Warning> {
 
 fn as_noted(kind: &'static str, warning: &Warning) -> Finding {
     Finding {
-        kind,
-        class: Some(ErrorClass::BadInput),
-        message: warning.message.clone(),
         help: warning.help.clone(),
-        pid: None,
+        ..Finding::new(kind, ErrorClass::BadInput, warning.message.clone())
     }
 }
 

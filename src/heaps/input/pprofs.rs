@@ -131,37 +131,28 @@ fn missing(manifest: &Manifest, inputs: &[PprofInput], wanted: &DumpScope) -> Op
         DumpScope::All | DumpScope::Last => true,
         DumpScope::These(all) => all.iter().any(DumpSelector::is_last),
     };
-    (!gone.is_empty()).then(|| Finding {
-        kind: "profile-missing",
-        class: needs_all.then_some(ErrorClass::Incomplete),
-        message: format!(
+    let class = needs_all.then_some(ErrorClass::Incomplete);
+    (!gone.is_empty()).then(|| {
+        let message = format!(
             "profiles listed in manifest.json are missing from the directory: {}",
             join_list(gone.iter().map(|file| sanitize(file).into_owned()))
-        ),
-        help: Some("copy the directory again from its source".to_owned()),
-        pid: None,
+        );
+        Finding::new("profile-missing", class, message)
+            .with_help("copy the directory again from its source")
     })
 }
 
 /// Returns a finding about a profile that differs from the manifest of its directory.
 fn changed(name: &str) -> Finding {
-    Finding {
-        kind: "profile-changed",
-        class: Some(ErrorClass::BadInput),
-        message: format!("{name}: its totals differ from those of the dump in manifest.json"),
-        help: Some("copy the directory again from its source".to_owned()),
-        pid: None,
-    }
+    let message = format!("{name}: its totals differ from those of the dump in manifest.json");
+    Finding::new("profile-changed", ErrorClass::BadInput, message)
+        .with_help("copy the directory again from its source")
 }
 
 fn damage(name: &str, what: &str) -> Finding {
-    Finding {
-        kind: "pprof-damaged",
-        class: Some(ErrorClass::BadInput),
-        message: format!("{name}: {what}; the rest was read"),
-        help: Some("write it again with the tool that created it, or copy it again".to_owned()),
-        pid: None,
-    }
+    let message = format!("{name}: {what}; the rest was read");
+    Finding::new("pprof-damaged", ErrorClass::BadInput, message)
+        .with_help("write it again with the tool that created it, or copy it again")
 }
 
 /// Parses `heap_dump.<n>.<pid>.<heap>.pb.gz`, named by recordings and Perfetto's converter, and

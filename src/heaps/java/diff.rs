@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::JavaError;
-use super::facts::{Figures, HeapFacts, Warning};
+use super::facts::{Figures, HeapFacts};
 use super::heap::{JavaHeap, ProgressReporter};
 use super::open::{JavaOptions, open};
 use super::opened::OpenedJava;
@@ -17,6 +17,7 @@ use crate::analyze::leaks::{self, Leaks};
 use crate::analyze::tree::{self, Tree};
 use crate::error::ErrorClass;
 use crate::heaps::selector::JavaInput;
+use crate::results::findings::same_moment;
 
 /// Maximum depth of the dominator tree, if the user does not say.
 pub const DEPTH: usize = 8;
@@ -175,7 +176,7 @@ pub fn diff(
 /// Compares the tables of two dumps.
 pub(crate) fn compare(before: Half, mut after: Half, wanted: &Wanted) -> DiffReport {
     if before.is_of_dump(&after) {
-        after.facts.warnings.push(Warning::same_moment());
+        after.facts.warnings.push(same_moment());
     }
     let by_class = diff::merge(before.classes, after.classes);
     let total = Change {

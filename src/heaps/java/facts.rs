@@ -7,7 +7,7 @@ use super::heap::JavaHeap;
 use crate::analyze::histogram::Sums;
 use crate::heap_graph::{DumpSource, Follow, SizeModel};
 use crate::heaps::selector::DumpSelector;
-use crate::results::findings::{Finding, SAME_MOMENT};
+use crate::results::findings::Finding;
 
 /// Source and analysis options of a heap.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -39,36 +39,7 @@ pub struct HeapFacts {
     pub sizes: &'static str,
     /// Kinds of `java.lang.ref.Reference` that are not followed.
     pub excluded: Vec<&'static str>,
-    pub warnings: Vec<Warning>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Warning {
-    /// Stable identifier.
-    pub kind: &'static str,
-    pub message: String,
-    pub help: Option<String>,
-}
-
-impl Warning {
-    /// Warning about a comparison of a dump with itself.
-    pub fn same_moment() -> Warning {
-        Warning {
-            kind: SAME_MOMENT,
-            message: "both sides are the same data, so there is no difference".to_owned(),
-            help: Some("select two dumps: INPUT@LABEL, INPUT@N, INPUT@last".to_owned()),
-        }
-    }
-}
-
-impl From<&Finding> for Warning {
-    fn from(finding: &Finding) -> Warning {
-        Warning {
-            kind: finding.kind,
-            message: finding.message.clone(),
-            help: finding.help.clone(),
-        }
-    }
+    pub warnings: Vec<Finding>,
 }
 
 /// Returns the word for a size model.
@@ -131,7 +102,7 @@ impl HeapFacts {
             reason: facts.reason.clone(),
             sizes: sizes_word(facts.sizes),
             excluded: excluded(heap.follow),
-            warnings: heap.findings.iter().map(Warning::from).collect(),
+            warnings: heap.findings.clone(),
         }
     }
 }

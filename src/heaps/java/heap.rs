@@ -150,15 +150,7 @@ pub fn of_losses(graph: &HeapGraph) -> Vec<Finding> {
         false => "objects are missing, and objects that they referenced look unreachable",
     };
     let mut findings = Vec::new();
-    let mut add = |kind, class, message: String, help: Option<&str>| {
-        findings.push(Finding {
-            kind,
-            class,
-            message,
-            help: help.map(str::to_owned),
-            pid: graph.facts.pid,
-        });
-    };
+    let mut add = |finding: Finding| findings.push(finding.with_pid(graph.facts.pid));
     if *missing_packets > 0 || *truncated && is_trace {
         let lost = match missing_packets {
             0 => "the heap graph is truncated".to_owned(),
@@ -171,19 +163,13 @@ pub fn of_losses(graph: &HeapGraph) -> Vec<Finding> {
                 )
             ),
         };
-        add(
-            "heap-graph-incomplete",
-            Some(ErrorClass::Incomplete),
-            format!("{lost}; {consequence}"),
-            Some("dump again with a larger buffer (`heaptap dump -b 512mb`)"),
-        );
+        let message = format!("{lost}; {consequence}");
+        let finding = Finding::new("heap-graph-incomplete", ErrorClass::Incomplete, message);
+        add(finding.with_help("dump again with a larger buffer (`heaptap dump -b 512mb`)"));
     } else if *truncated {
-        add(
-            "hprof-truncated",
-            Some(ErrorClass::BadInput),
-            format!("the HPROF is truncated; {consequence}"),
-            Some("copy or dump it again; run `heaptap hprof info` to see where it ends"),
-        );
+        let message = format!("the HPROF is truncated; {consequence}");
+        let help = "copy or dump it again; run `heaptap hprof info` to see where it ends";
+        add(Finding::new("hprof-truncated", ErrorClass::BadInput, message).with_help(help));
     }
     // The classes of a heap graph come last, so they are missing if it is truncated.
     let classes_lost = is_trace && (*truncated || *missing_packets > 0);
@@ -203,22 +189,15 @@ pub fn of_losses(graph: &HeapGraph) -> Vec<Finding> {
             ));
         }
         parts.extend(damage.first().cloned());
-        add(
-            "heap-damaged",
-            Some(ErrorClass::BadInput),
-            parts.join("; "),
-            None,
-        );
+        let message = parts.join("; ");
+        add(Finding::new("heap-damaged", ErrorClass::BadInput, message));
     }
     // A dump always has some; this many mean that a part of it is missing.
     let many = graph.len() as u64 / 10;
     if *dangling_references > many.max(1000) && !*truncated {
-        add(
-            "dangling-references",
-            None,
-            format!("{dangling_references} references point to objects that are not in the dump"),
-            None,
-        );
+        let message =
+            format!("{dangling_references} references point to objects that are not in the dump");
+        add(Finding::new("dangling-references", None, message));
     }
     findings
 }

@@ -570,16 +570,9 @@ fn root_what_lost_its_roots(graph: &mut HeapGraph, follow: Follow) -> Option<Fin
         return None;
     }
     graph.root_unreachable(follow);
-    Some(Finding {
-        kind: "roots-missing",
-        class: None,
-        message:
-            "the part with the GC roots is missing; all objects are shown as reachable, including \
-             unreachable ones"
-                .to_owned(),
-        help: None,
-        pid: graph.facts.pid,
-    })
+    let message = "the part with the GC roots is missing; all objects are shown as reachable, \
+                   including unreachable ones";
+    Some(Finding::new("roots-missing", None, message).with_pid(graph.facts.pid))
 }
 
 /// Opens an input and reads the selected dump.

@@ -134,7 +134,7 @@ pub fn minified(graph: &HeapGraph) -> Option<Finding> {
         ),
         first.join(", ")
     );
-    (!classes.is_empty()).then(|| super::warning("mapping-missing", message, ""))
+    (!classes.is_empty()).then(|| Finding::new("mapping-missing", None, message))
 }
 
 /// Adds the files used for one input to those used for others.

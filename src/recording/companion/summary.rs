@@ -138,13 +138,6 @@ fn list(folder: &Path, entry: &Entry, beside: &mut Companions) {
 
 /// Returns warnings about missing companion data.
 pub(crate) fn warnings(beside: &Companions) -> Vec<Warning> {
-    let warning = |kind: &str, message: String, help: Option<&str>| Warning {
-        kind: kind.to_owned(),
-        message,
-        help: help.map(str::to_owned),
-        pid: None,
-        dumps: Vec::new(),
-    };
     let mut warnings = Vec::new();
     let asked = beside.with.join(", ");
     let nothing = beside
@@ -180,7 +173,7 @@ pub(crate) fn warnings(beside: &Companions) -> Vec<Warning> {
             true => "let `heaptap record` run until the recording ends",
             false => "record without `--detach` to observe the device during the recording",
         };
-        warnings.push(warning("companion-unobserved", message, Some(help)));
+        warnings.push(Warning::new("companion-unobserved", message).with_help(help));
     }
     if !never && !beside.gaps.is_empty() {
         let seconds: u64 = beside
@@ -189,26 +182,20 @@ pub(crate) fn warnings(beside: &Companions) -> Vec<Warning> {
             .map(|gap| gap.until_ns.saturating_sub(gap.from_ns) / 1_000_000_000)
             .fold(0, u64::saturating_add);
         let times = beside.gaps.len();
-        warnings.push(warning(
-            "companion-gaps",
-            format!(
-                "the device was not observed for {seconds} s ({times} {}): {}",
-                if times == 1 { "gap" } else { "gaps" },
-                beside.gaps.first().map_or("", |gap| &gap.why)
-            ),
-            None,
-        ));
+        let message = format!(
+            "the device was not observed for {seconds} s ({times} {}): {}",
+            if times == 1 { "gap" } else { "gaps" },
+            beside.gaps.first().map_or("", |gap| &gap.why)
+        );
+        warnings.push(Warning::new("companion-gaps", message));
     }
     for missed in beside.missed.iter().filter(|m| !is_untaken(m)) {
         let at = match &missed.label {
             Some(label) => format!("snapshot {label}"),
             None => "the end".to_owned(),
         };
-        warnings.push(warning(
-            "companion-missed",
-            format!("cannot capture {} at {at}: {}", missed.what, missed.why),
-            None,
-        ));
+        let message = format!("cannot capture {} at {at}: {}", missed.what, missed.why);
+        warnings.push(Warning::new("companion-missed", message));
     }
     warnings
 }

@@ -145,11 +145,8 @@ pub(super) async fn finish(
             dump.complete &= finding.class.is_none() || findings::is_of_names(finding.kind);
             classes.extend(finding.class);
             manifest.warnings.push(manifest::Warning {
-                kind: finding.kind.to_owned(),
-                message: finding.message,
-                help: finding.help,
-                pid: Some(dump.pid),
                 dumps: vec![dump.id()],
+                ..finding.with_pid(dump.pid).into_warning()
             });
         }
     }
@@ -407,16 +404,11 @@ fn warning(
         ),
     };
     let pid = u64::from(came.file.pid);
+    let warning = manifest::Warning::new(kind, message);
+    let of_process = dumps.iter().filter(|dump| dump.pid == pid);
     Some(manifest::Warning {
-        kind: kind.to_owned(),
-        message,
-        help: Some(help.to_owned()),
-        pid: Some(pid),
-        dumps: dumps
-            .iter()
-            .filter(|d| d.pid == pid)
-            .map(JavaDump::id)
-            .collect(),
+        dumps: of_process.map(JavaDump::id).collect(),
+        ..warning.with_help(help).with_pid(pid)
     })
 }
 

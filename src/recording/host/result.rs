@@ -18,7 +18,7 @@ use crate::recording::blocking::blocking;
 use crate::recording::outcome::{Finished, LastJournal};
 use crate::recording::plan;
 use crate::results::findings::Finding;
-use crate::results::manifest::{self, Manifest};
+use crate::results::manifest::{self, Manifest, Warning};
 use crate::results::output::{OutputFolder, Staging, Unpublished};
 use crate::session::SessionId;
 use crate::session::unfinished::ExistingFile;
@@ -103,11 +103,10 @@ pub(super) async fn write(
     }
     manifest.warnings.extend(left_running(&run));
     if let Some(error) = unnamed.filter(|_| sampled) {
-        manifest.warnings.push(warning(
-            "host-names-missing",
-            format!("cannot add process names to the trace: {error}"),
-            None,
-        ));
+        let message = format!("cannot add process names to the trace: {error}");
+        manifest
+            .warnings
+            .push(Warning::new("host-names-missing", message));
     }
     manifest.warnings.extend(converted.warnings());
     manifest.symbolization = Some(converted.symbolization);
@@ -247,17 +246,7 @@ fn ended_by(run: &Run) -> &'static str {
     }
 }
 
-fn warning(kind: &str, message: String, help: Option<&str>) -> manifest::Warning {
-    manifest::Warning {
-        kind: kind.to_owned(),
-        message,
-        help: help.map(str::to_owned),
-        pid: None,
-        dumps: Vec::new(),
-    }
-}
-
-fn lost_warning(run: &Run, sampled: bool) -> Option<manifest::Warning> {
+fn lost_warning(run: &Run, sampled: bool) -> Option<Warning> {
     let what = match run.session {
         SessionEnd::Complete => return None,
         SessionEnd::Early => "perfetto or traced ended during the recording",
@@ -267,11 +256,8 @@ fn lost_warning(run: &Run, sampled: bool) -> Option<manifest::Warning> {
         true => "data after its last write are missing",
         false => "it wrote no dump",
     };
-    Some(warning(
-        "host-session-lost",
-        format!("{what}; {missing}"),
-        Some("record again; -c 5s writes dumps during the recording"),
-    ))
+    let warning = Warning::new("host-session-lost", format!("{what}; {missing}"));
+    Some(warning.with_help("record again; -c 5s writes dumps during the recording"))
 }
 
 /// Returns the most likely reason for an empty profile.
@@ -280,7 +266,7 @@ fn why_empty(
     converted: &Converted,
     options: &HostOptions,
     run: &Run,
-) -> manifest::Warning {
+) -> Warning {
     let name = &checked.name;
     let silent = converted.dumps.is_empty();
     let (why, help) = match checked.cautions.first() {
@@ -309,16 +295,16 @@ fn why_empty(
             "sample more often, such as with -i 1".to_owned(),
         ),
     };
-    warning(
+    Warning::new(
         "host-nothing-recorded",
         format!("{name}: no samples: {why}"),
-        Some(&help),
     )
+    .with_help(help)
 }
 
 /// Returns a warning about processes that outlive the program: their new children would wait for a
 /// session that never comes.
-fn left_running(run: &Run) -> Option<manifest::Warning> {
+fn left_running(run: &Run) -> Option<Warning> {
     const SHOWN: usize = 6;
     let left: Vec<(u32, &str)> = run.processes.alive().collect();
     if left.is_empty() {
@@ -327,14 +313,12 @@ fn left_running(run: &Run) -> Option<manifest::Warning> {
     let shown = left.iter().take(SHOWN);
     let shown: Vec<String> = shown.map(|(pid, name)| format!("{name} ({pid})")).collect();
     let pids = left.iter().take(SHOWN).map(|(pid, _)| pid.to_string());
-    Some(warning(
-        "host-left-running",
-        format!(
-            "{} of the program still run: {}; programs that they start from now on wait forever \
-             for a recording",
-            counted(left.len() as u64, "process", "processes"),
-            shown.join(", ")
-        ),
-        Some(&format!("kill {}", pids.collect::<Vec<_>>().join(" "))),
-    ))
+    let message = format!(
+        "{} of the program still run: {}; programs that they start from now on wait forever \
+         for a recording",
+        counted(left.len() as u64, "process", "processes"),
+        shown.join(", ")
+    );
+    let help = format!("kill {}", pids.collect::<Vec<_>>().join(" "));
+    Some(Warning::new("host-left-running", message).with_help(help))
 }

@@ -268,12 +268,10 @@ fn long_names_are_shortened_but_stay_recognizable() {
 
 #[test]
 fn what_is_said_of_several_is_said_once() {
-    let warning = |pid: Option<u64>, message: &str| manifest::Warning {
-        kind: "k".to_owned(),
-        message: message.to_owned(),
-        help: Some("h".to_owned()),
-        pid,
-        dumps: Vec::new(),
+    let warning = |pid: Option<u64>, message: &str| {
+        manifest::Warning::new("k", message)
+            .with_help("h")
+            .with_pid(pid)
     };
     let said: Vec<String> = grouped(&[
         warning(Some(1), "a (1): it left"),

@@ -106,7 +106,9 @@ pub fn archive(
     }
     archived.recordings = store.len();
     classes.extend(errors.iter().map(|error| error.facts().class));
-    archived.findings.extend(errors.iter().map(finding));
+    archived
+        .findings
+        .extend(errors.iter().map(Finding::from_error));
     archived.class = ErrorClass::first_of(classes);
     Ok(archived)
 }
@@ -178,15 +180,4 @@ fn rows_of(recording: &Recording) -> usize {
     let rows = |dump: &Dump| dump.samples.len() + dump.classes.len() + dump.leaks.len();
     let names = &recording.names;
     recording.dumps.iter().map(rows).sum::<usize>() + names.callsites.len() + names.classes.len()
-}
-
-fn finding(error: &ArchiveError) -> Finding {
-    let facts = error.facts();
-    Finding {
-        kind: facts.kind,
-        class: Some(facts.class),
-        message: error.to_string(),
-        help: facts.help,
-        pid: None,
-    }
 }

@@ -86,13 +86,8 @@ pub(super) fn of(input: &Path, build: Option<&str>) -> Result<Found, ArchiveErro
 }
 
 fn not_kept(result: &ScenarioResult, run: &Run) -> Finding {
-    Finding {
-        kind: "run-not-kept",
-        class: None,
-        message: format!("run {} of {} has no recording", run.number, result.scenario),
-        help: Some("set `keep: always` in the scenario".to_owned()),
-        pid: None,
-    }
+    let message = format!("run {} of {} has no recording", run.number, result.scenario);
+    Finding::new("run-not-kept", None, message).with_help("set `keep: always` in the scenario")
 }
 
 /// Returns the recording of a run, if it was kept.

@@ -187,9 +187,7 @@ pub(crate) async fn page(ctx: &Context, args: Args) -> Result<Outcome, Failure> 
         contents: false,
     };
     let told = page::write(ctx, request, goal.clone(), args.force).await?;
-    for finding in &told.findings {
-        console.finding(finding.kind, &finding.message, finding.help.as_deref());
-    }
+    console.findings(&told.findings);
     page::show(ctx, goal.path(), &told);
     Ok(told.class.into())
 }
@@ -236,9 +234,7 @@ fn goal(args: &Args, format: run::Format, stem: &str) -> OutputDestination {
 }
 
 fn show(console: &Console, exported: &Exported) -> Outcome {
-    for finding in &exported.findings {
-        console.finding(finding.kind, &finding.message, finding.help.as_deref());
-    }
+    console.findings(&exported.findings);
     let files: Vec<_> = exported
         .files
         .iter()

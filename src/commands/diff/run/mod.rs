@@ -17,8 +17,7 @@ use crate::analyze::sampling::Rate;
 use crate::heaps::input::facts::{DumpFacts, FilterFacts, Growth, StackFrame};
 use crate::heaps::input::rows::{Namer, Order};
 use crate::heaps::input::{MANY_UNNAMED, NativeFile};
-use crate::heaps::java::facts::Warning;
-use crate::results::findings::{SAME_MOMENT, TRACE_CUT};
+use crate::results::findings::{self, Finding, SAME_MOMENT, TRACE_CUT};
 use crate::results::manifest::MissingLibrary;
 use crate::stacks::{Dump, JoinBy, Library, StackProfile, join};
 use pairs::Pair;
@@ -76,7 +75,7 @@ pub struct DiffReport {
     /// Each heap with its counterpart, largest first.
     pub heaps: Vec<HeapDiff>,
     /// Warnings to report.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<Finding>,
     /// Result of the check against a growth limit, if one is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
@@ -353,15 +352,15 @@ pub fn diff(
     let both = [&before.findings, &after.findings];
     // Names that only one side has make every row look grown or gone.
     let unnamed = after.names_missing().or_else(|| before.names_missing());
-    let mut warnings: Vec<Warning> = Vec::new();
+    let mut warnings: Vec<Finding> = Vec::new();
     for finding in both.into_iter().flatten().chain(&unnamed) {
-        let warning = Warning::from(finding);
-        if !warnings.contains(&warning) {
-            warnings.push(warning);
+        let mut known = warnings.iter();
+        if known.all(|known| known.message != finding.message) {
+            warnings.push(finding.clone());
         }
     }
     if same_recording && found.is_one_dump() {
-        warnings.push(Warning::same_moment());
+        warnings.push(findings::same_moment());
     }
     warnings.extend(found.notes);
     warnings.extend(names_differ(before, after));
@@ -387,20 +386,18 @@ pub fn diff(
 }
 
 /// Returns a warning if functions have names on only one side.
-fn names_differ(before: &NativeFile, after: &NativeFile) -> Option<Warning> {
+fn names_differ(before: &NativeFile, after: &NativeFile) -> Option<Finding> {
     let side = match (lacks_names_of(before, after), lacks_names_of(after, before)) {
         (true, false) => "first",
         (false, true) => "second",
         _ => return None,
     };
-    Some(Warning {
-        kind: NAMES_DIFFER,
-        message: format!(
-            "the {side} input lacks symbols that the other input has, so one function might appear \
-             both as new and as gone"
-        ),
-        help: Some("symbolize both with `heaptap symbolize`, or add `--symbols DIR`".to_owned()),
-    })
+    let message = format!(
+        "the {side} input lacks symbols that the other input has, so one function might appear \
+         both as new and as gone"
+    );
+    let help = "symbolize both with `heaptap symbolize`, or add `--symbols DIR`";
+    Some(Finding::new(NAMES_DIFFER, None, message).with_help(help))
 }
 
 /// Returns whether many allocations of `one` are in unnamed functions of a library whose functions

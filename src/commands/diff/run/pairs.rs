@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::{DiffError, Per};
 use crate::folder;
 use crate::heaps::input::NativeFile;
-use crate::heaps::java::facts::Warning;
 use crate::profile::DumpKind;
+use crate::results::findings::Finding;
 use crate::stacks::Dump;
 
 /// Heap of a process on both sides, or on one.
@@ -19,7 +19,7 @@ pub(super) struct Pair<'a> {
 /// Pairs to compare, with notes about dumps that were skipped.
 pub(super) struct Pairs<'a> {
     pub(super) pairs: Vec<Pair<'a>>,
-    pub(super) notes: Vec<Warning>,
+    pub(super) notes: Vec<Finding>,
 }
 
 /// Returns why the figures of a dump are not its unreleased memory; `None` if they are.
@@ -66,11 +66,8 @@ pub(super) fn of<'a>(
             None => true,
             Some(why) => {
                 let name = format!("{} ({})", file.name_of(dump), dump.facts.heap);
-                notes.push(Warning {
-                    kind: "unreleased-unknown",
-                    message: format!("{name} is not compared: {why}"),
-                    help: None,
-                });
+                let message = format!("{name} is not compared: {why}");
+                notes.push(Finding::new("unreleased-unknown", None, message));
                 refused.get_or_insert(DiffError::NotHeld { name, why });
                 false
             }
@@ -86,11 +83,8 @@ pub(super) fn of<'a>(
         if heap == like || heap.is_empty() || like.is_empty() {
             let (name, other_name) = (&one.facts.process, &other.facts.process);
             if !name.is_empty() && !other_name.is_empty() && name != other_name {
-                notes.push(Warning {
-                    kind: "other-process",
-                    message: format!("{name} is compared with {other_name}, another process"),
-                    help: None,
-                });
+                let message = format!("{name} is compared with {other_name}, another process");
+                notes.push(Finding::new("other-process", None, message));
             }
             let pairs = vec![Pair {
                 before: Some(one),
@@ -103,14 +97,12 @@ pub(super) fn of<'a>(
     let mut pairs = Vec::new();
     for (key, dump) in &left {
         if !right.contains_key(key) {
-            notes.push(Warning {
-                kind: "heap-missing",
-                message: format!(
-                    "the second input does not have {}; its later size is unknown",
-                    before.describe(dump)
-                ),
-                help: Some("select a process that both inputs have with `-n NAME`".to_owned()),
-            });
+            let message = format!(
+                "the second input does not have {}; its later size is unknown",
+                before.describe(dump)
+            );
+            let help = "select a process that both inputs have with `-n NAME`";
+            notes.push(Finding::new("heap-missing", None, message).with_help(help));
         }
         pairs.push(Pair {
             before: Some(dump),

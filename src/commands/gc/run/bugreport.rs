@@ -100,12 +100,10 @@ impl Bugreport {
 
     /// Returns a finding if the report does not contain a log.
     pub(super) fn finding(&self, name: &str) -> Option<Finding> {
-        (!self.had_log).then(|| Finding {
-            kind: "bugreport-without-log",
-            class: None,
-            message: format!("{name} is a bug report without the section SYSTEM LOG"),
-            help: Some("take another with `adb bugreport`; this one is incomplete".into()),
-            pid: None,
+        (!self.had_log).then(|| {
+            let message = format!("{name} is a bug report without the section SYSTEM LOG");
+            Finding::new("bugreport-without-log", None, message)
+                .with_help("take another with `adb bugreport`; this one is incomplete")
         })
     }
 

@@ -164,12 +164,10 @@ fn unasked(path: &Path, report: &GcReport) -> Option<Finding> {
         let mut with = beside.with.iter();
         with.any(|what| what == "gc")
     });
-    (report.processes.is_empty() && !asked).then(|| Finding {
-        kind: "gc-not-recorded",
-        class: None,
-        message: format!("{} was recorded without collections", path.display()),
-        help: Some("record them with `heaptap record --with gc`".to_owned()),
-        pid: None,
+    (report.processes.is_empty() && !asked).then(|| {
+        let message = format!("{} was recorded without collections", path.display());
+        Finding::new("gc-not-recorded", None, message)
+            .with_help("record them with `heaptap record --with gc`")
     })
 }
 
@@ -256,15 +254,13 @@ fn read_log(log: &mut Log, mut text: Text<'_>, name: &str) -> Result<(), GcError
 fn flaws(text: &Text<'_>, name: &str) -> Vec<Finding> {
     let damage = text.damage();
     let torn = damage.map(|what| trace_findings::damaged(name, &what));
-    let cut = text.is_cut().then(|| Finding {
-        kind: "log-cut",
-        class: Some(ErrorClass::Incomplete),
-        message: format!(
+    let cut = text.is_cut().then(|| {
+        let message = format!(
             "{name} unpacks to more than {}; the rest was not read",
             ByteSize(LARGEST)
-        ),
-        help: Some("unpack the file and pass only the relevant part".to_owned()),
-        pid: None,
+        );
+        Finding::new("log-cut", ErrorClass::Incomplete, message)
+            .with_help("unpack the file and pass only the relevant part")
     });
     torn.into_iter().chain(cut).collect()
 }

@@ -191,12 +191,9 @@ impl GcReport {
             let mut processes = self.processes.iter();
             !there.is_empty() && !processes.any(|process| fits(which, process))
         });
-        let missing = missing.map(|which| Finding {
-            kind: NO_SUCH_PROCESS,
-            class: None,
-            message: format!("no collections of {}", sanitize(&which.to_string())),
-            help: Some(format!("choose from {there}")),
-            pid: None,
+        let missing = missing.map(|which| {
+            let message = format!("no collections of {}", sanitize(&which.to_string()));
+            Finding::new(NO_SUCH_PROCESS, None, message).with_help(format!("choose from {there}"))
         });
         let missing: Vec<Finding> = missing.collect();
         self.findings.extend(missing);

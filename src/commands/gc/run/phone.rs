@@ -147,14 +147,11 @@ pub async fn read_ring(
             Some(format!("{}.000", now.saturating_sub(seconds).max(0)))
         }
         (Some(_), _) => {
-            findings.push(Finding {
-                kind: "gc-since",
-                class: None,
-                message: "cannot limit the log of this device by time; the whole log was read"
-                    .to_owned(),
-                help: None,
-                pid: None,
-            });
+            findings.push(Finding::new(
+                "gc-since",
+                None,
+                "cannot limit the log of this device by time; the whole log was read",
+            ));
             None
         }
         (None, _) => None,

@@ -97,15 +97,10 @@ impl Moments {
 
     fn finding(&self, stretch: &str) -> Finding {
         let label = sanitize(&self.label);
-        Finding {
-            kind: "label-repeated",
-            class: None,
-            message: format!("{} snapshots have the label {label}", self.count),
-            help: Some(format!(
-                "the range {stretch} of them; `@{label}` alone selects the last"
-            )),
-            pid: None,
-        }
+        let message = format!("{} snapshots have the label {label}", self.count);
+        Finding::new("label-repeated", None, message).with_help(format!(
+            "the range {stretch} of them; `@{label}` alone selects the last"
+        ))
     }
 }
 

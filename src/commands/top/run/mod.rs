@@ -8,6 +8,7 @@ use crate::heaps::input::facts::FilterFacts;
 use crate::heaps::input::facts::Limits;
 use crate::heaps::input::facts::StackFrame;
 use crate::heaps::input::rows::Namer;
+use crate::results::findings::Finding;
 
 use std::sync::Arc;
 
@@ -22,7 +23,6 @@ use crate::analyze::native::tree::{LeftOut, Pruning, Tree};
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 pub(crate) use crate::heaps::input::rows::Order;
 use crate::heaps::input::{ListedDump, NativeFile};
-use crate::heaps::java::facts::Warning;
 use crate::stacks::{Dump, Facts, Measure, StackTable, TRACKED_HEAP, Unit, Values};
 
 /// Options of `top`.
@@ -106,7 +106,7 @@ pub struct TopReport {
     /// Table of each heap of each process, largest first.
     pub heaps: Vec<HeapReport>,
     /// Warnings to report.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<Finding>,
 }
 
 /// Table or tree of one heap.
@@ -274,8 +274,8 @@ pub fn top(file: &NativeFile, request: &TopRequest) -> Result<TopReport, TopErro
         sort: request.order.name(),
         filter: FilterFacts::from(&request.filter),
         heaps,
-        warnings: (file.findings.iter().chain(&file.names_missing()))
-            .map(Warning::from)
+        warnings: (file.findings.iter().cloned())
+            .chain(file.names_missing())
             .collect(),
     })
 }

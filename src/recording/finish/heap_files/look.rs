@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use crate::conversion::java_summary::{self, JavaSummary};
-use crate::error::{Classified, ErrorClass};
+use crate::error::ErrorClass;
 use crate::heaps::java::{JavaError, JavaFile, JavaOptions, OpenedJava, ProgressReporter};
 use crate::naming::names::NameOptions;
 use crate::naming::r8_mappings::UsedMap;
@@ -95,18 +95,13 @@ const CONSEQUENCES: [&str; 3] = ["hprof-truncated", "heap-damaged", "roots-missi
 
 pub(super) fn unreadable(error: &JavaError, dump: &JavaDump) -> Finding {
     let of_file = matches!(error, JavaError::Import(_) | JavaError::Hprof { .. });
-    let facts = error.facts();
-    Finding {
-        kind: facts.kind,
-        // Data that the app did not write completely need not be readable.
-        class: Some(match of_file && dump.flags.truncated {
-            true => ErrorClass::Incomplete,
-            false => facts.class,
-        }),
-        message: format!("{}: {error}; the copy on the device was kept", dump.process),
-        help: facts.help,
-        pid: Some(dump.pid),
+    let mut finding = Finding::from_error(error).with_pid(dump.pid);
+    // Data that the app did not write completely need not be readable.
+    if of_file && dump.flags.truncated {
+        finding.class = Some(ErrorClass::Incomplete);
     }
+    finding.message = format!("{}: {error}; the copy on the device was kept", dump.process);
+    finding
 }
 
 #[cfg(test)]

@@ -282,11 +282,5 @@ fn add_tree<'a>(
         }
     };
     java_stacks::add(profile, &tree, facts);
-    cut.map(|message| Finding {
-        kind: "java-tree-cut",
-        class: None,
-        message,
-        help: None,
-        pid,
-    })
+    cut.map(|message| Finding::new("java-tree-cut", None, message).with_pid(pid))
 }

@@ -236,32 +236,29 @@ fn write_each(
 /// Returns a finding that names the written dump if several were possible.
 fn others_left_out(chosen: &Chosen<'_>, one: usize, view: &str) -> Option<Finding> {
     let (dump, count) = (&chosen.dumps[one], chosen.dumps.len());
-    (count > 1).then(|| Finding {
-        kind: "one-dump-written",
-        class: None,
-        message: format!(
+    (count > 1).then(|| {
+        let message = format!(
             "wrote 1 of {count} dumps: {}, {view}",
             sanitize(&dump.title())
-        ),
-        help: Some("select another with `--at`, or name a directory with `-o` for all".to_owned()),
-        pid: Some(dump.dump.facts.pid).filter(|&pid| pid != 0),
+        );
+        Finding::new("one-dump-written", None, message)
+            .with_help("select another with `--at`, or name a directory with `-o` for all")
+            .with_pid(Some(dump.dump.facts.pid).filter(|&pid| pid != 0))
     })
 }
 
 /// Returns a finding if a format left out negative numbers.
 fn left_out(negative: u64, format: Format) -> Option<Finding> {
-    (negative > 0).then(|| Finding {
-        kind: "negative-left-out",
-        class: None,
-        message: format!(
+    (negative > 0).then(|| {
+        let message = format!(
             "left out {negative} negative values, which {} cannot show",
             match format {
                 Format::Svg => "a flamegraph",
                 _ => "speedscope",
             }
-        ),
-        help: Some("use `--format json`, `csv`, `parquet` or `folded`".to_owned()),
-        pid: None,
+        );
+        Finding::new("negative-left-out", None, message)
+            .with_help("use `--format json`, `csv`, `parquet` or `folded`")
     })
 }
 
