@@ -27,22 +27,20 @@ pub(super) struct TraceFile<'a> {
 
 /// Result of one read.
 pub(super) struct Look {
-    /// End position, bytes.
-    pub(super) end: u64,
     /// BOOTTIME of the read, ns.
     pub(super) boot_ns: u64,
     /// Perfetto was running.
     pub(super) alive: bool,
 }
 
-/// Scans the file from `at` on.
+/// Scans the file from `at` on, which then is the end of what was scanned, even after an error.
 pub(super) async fn look(
     device: &Device,
     file: &TraceFile<'_>,
-    at: u64,
+    at: &mut u64,
     scan: &mut DumpScanner,
 ) -> Result<Look, SessionError> {
-    let skip = at / BLOCK;
+    let skip = *at / BLOCK;
     let command = Command::script(LOOK_AT)
         .called("reading the trace so far")
         .arg(file.path)
@@ -52,7 +50,6 @@ pub(super) async fn look(
     let mut head = Vec::new();
     let mut position = skip * BLOCK;
     let mut look = Look {
-        end: at,
         boot_ns: 0,
         alive: true,
     };
@@ -81,7 +78,7 @@ pub(super) async fn look(
         position += bytes.len() as u64;
         if let Some(new) = bytes.get(known..) {
             scan.push(new);
-            look.end += new.len() as u64;
+            *at += new.len() as u64;
         }
     }
 }

@@ -261,7 +261,7 @@ impl Waiting<'_> {
     /// read.
     async fn has_no_dump(&self) -> bool {
         let mut scan = DumpScanner::default();
-        let read = look(self.device, &self.file(), 0, &mut scan).await;
+        let read = look(self.device, &self.file(), &mut 0, &mut scan).await;
         read.is_ok() && !scan.is_lost() && scan.dumps().is_empty()
     }
 
@@ -275,10 +275,10 @@ impl Waiting<'_> {
         let mut first_seen: Option<u64> = None;
         let mut seen_before = 0;
         loop {
-            let look = tokio::time::timeout_at(silent, look(self.device, &file, at, &mut scan))
-                .await
-                .map_err(|_| SessionError::SnapshotLate { after: self.limit })??;
-            at = look.end;
+            let look =
+                tokio::time::timeout_at(silent, look(self.device, &file, &mut at, &mut scan))
+                    .await
+                    .map_err(|_| SessionError::SnapshotLate { after: self.limit })??;
             if scan.is_lost() {
                 return Ok(None);
             }

@@ -37,8 +37,7 @@ async fn until_complete(device: &Device, state: &SessionState) -> Option<()> {
     let mut at = 0;
     while !expected.is_empty() {
         // The follower reports a lost connection.
-        if let Ok(seen) = look(device, &file, at, &mut scan).await {
-            at = seen.end;
+        if let Ok(seen) = look(device, &file, &mut at, &mut scan).await {
             if scan.is_lost() || !seen.alive {
                 return None;
             }
