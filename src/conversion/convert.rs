@@ -28,7 +28,7 @@ use crate::stacks::naming::FrameNamer;
 use crate::trace::Surveyed;
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 
@@ -75,6 +75,25 @@ pub struct Request {
 }
 
 impl Request {
+    /// Returns a request that converts everything and fails for unusable R8 mappings.
+    pub fn new(input: Input, output: &Path, names: NameOptions) -> Request {
+        Request {
+            input,
+            output: output.to_owned(),
+            selection: Selection::default(),
+            pprof: PprofOptions::default(),
+            dominators: false,
+            java_summaries: false,
+            names,
+            control: LookupControl::default(),
+            bad_maps_fail: true,
+            scope: LookupScope::Missing,
+            packets_for: None,
+            process_names: BTreeMap::new(),
+            only_process: None,
+        }
+    }
+
     /// Returns the name of a process: from the trace, otherwise from the request.
     fn process_of<'a>(&'a self, pid: u64, recorded: &'a str) -> &'a str {
         if !recorded.is_empty() {

@@ -10,7 +10,6 @@ use crate::conversion::convert::{self, Input, Plain};
 use crate::conversion::deobfuscate::{Deobfuscated, JavaNames};
 use crate::conversion::error::ConvertError;
 use crate::conversion::goal::{self, GoalError, Out, PacketOutput, PacketScope};
-use crate::conversion::selection::Selection;
 use crate::conversion::tracked;
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::export::packets::{Written, write_symbols};
@@ -459,26 +458,21 @@ pub fn refresh(
         })?;
     }
     let has_own = is_own_file(&symbolized);
+    let input = Input::Path(if has_own { folder } else { &raw }.to_owned());
     let mut request = convert::Request {
-        input: Input::Path(if has_own { folder } else { &raw }.to_owned()),
-        output: folder.to_owned(),
-        selection: Selection::default(),
         pprof: manifest
             .profiles
             .as_ref()
             .map_or_else(PprofOptions::default, manifest::Profiles::options),
-        java_summaries: false,
         dominators: manifest.dumps.java.iter().any(|d| d.dominators.is_some()),
-        names,
         scope: LookupScope::Better,
         control,
-        bad_maps_fail: true,
         packets_for: Some(Plain {
             whole_bytes: whole_bytes(folder, &raw)?,
             path: raw,
         }),
         process_names: process_names(&manifest),
-        only_process: None,
+        ..convert::Request::new(input, folder, names)
     };
     let maps = request.maps().map_err(ConvertError::from)?;
     let was_named = |before: &manifest::Symbolization| {

@@ -8,12 +8,11 @@ use std::time::Duration;
 use super::attempt::{attempt_path, record_once};
 use super::capture_kind::{CaptureKind, JavaResults};
 use super::companion::{DumpHeaps, HeapsAtLabel};
-use super::companion_options::CompanionOptions;
 use super::events::{EventHandler, RecordEvent, RetryReason, Step};
 use super::options::RecordOptions;
 use super::outcome::{Finished, Recorded};
 use super::plan::JavaPlan;
-use crate::config::{JavaSpec, Snapshots, Targets, TimeoutFactor};
+use crate::config::{JavaSpec, Targets, TimeoutFactor};
 use crate::device::{Command, Device};
 use crate::error::{ErrorClass, Failure};
 use crate::export::pprof::PprofOptions;
@@ -127,20 +126,11 @@ pub fn options(
     pprof: PprofOptions,
     names: NameOptions,
 ) -> RecordOptions {
+    let kind = CaptureKind::Java(spec, JavaResults::default());
     RecordOptions {
-        kind: CaptureKind::Java(spec, JavaResults::default()),
-        companions: CompanionOptions::default(),
         output: Some(output),
-        stem: None,
-        force: false,
-        launch: false,
-        snapshots: Snapshots::Off,
-        detach: false,
-        retry_overrun: false,
-        disable_selinux: false,
-        user: None,
         pprof,
-        names,
+        ..RecordOptions::new(kind, names)
     }
 }
 

@@ -19,7 +19,6 @@ use super::outcome::{EndedBy, Finished, LastJournal};
 use super::plan::{self, Plan};
 use crate::conversion::convert::{Converted, Input, Plain, Request};
 use crate::conversion::error::ConvertError;
-use crate::conversion::selection::Selection;
 use crate::conversion::tracked;
 use crate::conversion::tracked::Written;
 use crate::eligibility;
@@ -28,7 +27,7 @@ use crate::folder::{RAW_TRACE, SYMBOLIZED_TRACE};
 use crate::heaps::java::FOLDER;
 use crate::import::ImportError;
 use crate::naming::device_libs::{DeviceLibs, Interrupt, PullLibs};
-use crate::naming::frames::{LookupControl, LookupScope};
+use crate::naming::frames::LookupControl;
 use crate::naming::names::NameOptions;
 use crate::naming::packet_files;
 use crate::naming::r8_mappings::R8Mappings;
@@ -355,16 +354,11 @@ async fn convert(
         .telling_pulls(move |event| on_event(RecordEvent::Library(event)))
         .asking(phone);
     let request = Request {
-        input: Input::Path(trace.path.clone()),
-        output: goal.to_owned(),
-        selection: Selection::default(),
         pprof: plan.pprof(),
         java_summaries: plan.java.is_some(),
         dominators: plan.java.as_ref().is_some_and(|java| java.dominators),
-        names: plan.names.clone(),
         control: control.clone(),
         bad_maps_fail: false,
-        scope: LookupScope::Missing,
         packets_for: Some(Plain {
             path: trace.path.clone(),
             whole_bytes: None,
@@ -376,6 +370,7 @@ async fn convert(
             .map(|(pid, name)| (u64::from(*pid), name.clone()))
             .collect(),
         only_process: only_name(session.header()),
+        ..Request::new(Input::Path(trace.path.clone()), goal, plan.names.clone())
     };
     let mut converting =
         tokio::task::spawn_blocking(move || crate::conversion::convert::convert(&request));
@@ -429,19 +424,12 @@ fn without_trace(error: ConvertError, size: u64) -> Result<Converted, ConvertErr
         ("trace-unreadable", error.to_string())
     };
     Ok(Converted {
-        dumps: Vec::new(),
-        heaps: Vec::new(),
-        java_heaps: Vec::new(),
         findings: vec![
             Finding::new(kind, ErrorClass::Empty, message).with_help(
                 "record again, and check `adb logcat -s perfetto traced` for the reason",
             ),
         ],
-        symbolization: manifest::Symbolization::default(),
-        packets: Vec::new(),
-        health: Vec::new(),
-        packages: Vec::new(),
-        java: Vec::new(),
+        ..Converted::default()
     })
 }
 

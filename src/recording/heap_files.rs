@@ -12,7 +12,7 @@ use super::dump;
 use super::events::{Checked, EventHandler, RecordEvent, session_events};
 use super::outcome::Recorded;
 use super::plan::{self, JavaPlan, Plan};
-use crate::config::{HeapFileSpec, Notice};
+use crate::config::{HeapFileSpec, Notice, Targets};
 use crate::device::Device;
 use crate::eligibility::{self, Answer, AssessOptions, Assessment, DeviceFacts, Scope, Startup};
 use crate::error::Failure;
@@ -38,6 +38,24 @@ pub struct HeapFileOptions {
     pub silence: Duration,
     /// Sources of symbols, for analyzing the files.
     pub names: NameOptions,
+}
+
+/// Default of [`HeapFileOptions::silence`]. An app that first collects garbage and runs finalizers
+/// takes long.
+pub const SILENCE: Duration = Duration::from_secs(60);
+
+impl HeapFileOptions {
+    /// Returns options that dump an HPROF into `output`.
+    pub fn hprof(targets: Targets, output: PathBuf, names: NameOptions) -> HeapFileOptions {
+        HeapFileOptions {
+            spec: HeapFileSpec::hprof(targets),
+            output: Some(output),
+            force: false,
+            detach: false,
+            silence: SILENCE,
+            names,
+        }
+    }
 }
 
 /// Dumps heap files.

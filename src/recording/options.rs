@@ -38,3 +38,24 @@ pub struct RecordOptions {
     /// Sources of symbols.
     pub names: NameOptions,
 }
+
+impl RecordOptions {
+    /// Returns options that record as simply as possible, into a directory with a default name.
+    pub fn new(kind: CaptureKind, names: NameOptions) -> RecordOptions {
+        RecordOptions {
+            kind,
+            companions: CompanionOptions::default(),
+            output: None,
+            stem: None,
+            force: false,
+            launch: false,
+            snapshots: Snapshots::Off,
+            detach: false,
+            retry_overrun: false,
+            disable_selinux: false,
+            user: None,
+            pprof: PprofOptions::default(),
+            names,
+        }
+    }
+}

@@ -19,7 +19,6 @@ use crate::export::pprof::PprofOptions;
 use crate::flags::context::Context;
 use crate::heaps::selector::JavaInput;
 use crate::import::ImportError;
-use crate::naming::frames::{LookupControl, LookupScope};
 use crate::results::manifest::{Dumps, Manifest};
 use crate::results::output::{OutputFolder, Unpublished, default_name};
 use crate::results::recorded;
@@ -106,8 +105,6 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         annotations: !args.no_annotations,
     };
     let request = Request {
-        input,
-        output: staging.path().to_owned(),
         selection: Selection {
             processes: args.target.filter(),
             heaps: args.heap.heaps,
@@ -116,14 +113,8 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         },
         pprof,
         dominators: args.dominators,
-        java_summaries: false,
-        names,
-        control: LookupControl::default(),
-        bad_maps_fail: true,
-        scope: LookupScope::Missing,
-        packets_for: None,
         process_names: recorded::process_names(&manifest),
-        only_process: None,
+        ..Request::new(input, staging.path(), names)
     };
     let phone = crate::views::lookup::phone_asked(ctx, &args.names).await;
     let converted = blocking::watched(ctx, "converting …", phone, move |control| {

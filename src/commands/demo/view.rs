@@ -12,13 +12,12 @@ use tokio::sync::mpsc;
 
 mod leaks;
 use super::args::Args;
-use crate::config::{self, HeapFileSpec, Options, Snapshots, Targets};
+use crate::config::{self, Options, Snapshots, Targets};
 use crate::console::Style;
 use crate::console::signals::{Signal, watch_signals};
 use crate::device::Device;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
-use crate::export::pprof::PprofOptions;
 use crate::flags::context::Context;
 use crate::heaps::java::FOLDER;
 use crate::naming::names::{MappingOption, NameOptions};
@@ -293,21 +292,7 @@ async fn dump_java(
     output: &Path,
     names: &NameOptions,
 ) -> Result<(), Failure> {
-    let options = HeapFileOptions {
-        spec: HeapFileSpec {
-            targets: targets(),
-            hprof: true,
-            malloc_info: false,
-            gc: true,
-            bitmaps: None,
-            user: None,
-        },
-        output: Some(output.to_owned()),
-        force: false,
-        detach: false,
-        silence: Duration::from_secs(60),
-        names: names.clone(),
-    };
+    let options = HeapFileOptions::hprof(targets(), output.to_owned(), names.clone());
     ctx.console.say("dumping the Java heap of the app …");
     // The properties of the device and the app were printed before.
     let quiet: EventHandler = Arc::new(|_| {});
@@ -397,20 +382,13 @@ fn options(output: Option<PathBuf>, names: NameOptions) -> Result<RecordOptions,
         targets: targets(),
         ..Options::default()
     };
+    let kind = CaptureKind::Native(Box::new(config::resolve(None, &asked)?.spec));
     Ok(RecordOptions {
-        kind: CaptureKind::Native(Box::new(config::resolve(None, &asked)?.spec)),
         companions: beside(),
         output,
         stem: Some("demo".to_owned()),
-        force: false,
-        launch: false,
         snapshots: Snapshots::Every(Duration::from_secs(1)),
-        detach: false,
-        retry_overrun: false,
-        disable_selinux: false,
-        user: None,
-        pprof: PprofOptions::default(),
-        names,
+        ..RecordOptions::new(kind, names)
     })
 }
 

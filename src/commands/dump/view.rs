@@ -2,12 +2,11 @@
 
 use std::ffi::OsString;
 use std::path::Path;
-use std::time::Duration;
 
 use serde_json::json;
 
 use super::args::Args;
-use crate::config::{BitmapFormat, DeviceLimits, HeapFileSpec, JavaSpec, Snapshots};
+use crate::config::{BitmapFormat, DeviceLimits, HeapFileSpec, JavaSpec};
 use crate::console::signals::watch_signals;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
@@ -17,7 +16,6 @@ use crate::flags::names::{NamesArgs, PullLibsArg};
 use crate::naming::names::NameOptions;
 use crate::naming::r8_mappings::R8Mappings;
 use crate::recording::capture_kind::{CaptureKind, JavaResults};
-use crate::recording::companion_options::CompanionOptions;
 use crate::recording::dump;
 use crate::recording::heap_files::{self, HeapFileOptions};
 use crate::recording::options::RecordOptions;
@@ -25,9 +23,6 @@ use crate::recording::outcome::Recorded;
 use crate::session::{SessionError, SessionId, Store};
 use crate::views::page;
 use crate::views::progress::{self, Show};
-
-/// Default time limit. An app that first collects garbage and runs finalizers takes long.
-const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Runs the command.
 ///
@@ -54,28 +49,19 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     // From here on, a signal ends the dump gracefully.
     let mut signals = watch_signals()?;
     let store = Store::of_user()?;
+    let results = JavaResults {
+        dominators: args.dominators,
+    };
     let options = RecordOptions {
-        kind: CaptureKind::Java(
-            spec,
-            JavaResults {
-                dominators: args.dominators,
-            },
-        ),
-        companions: CompanionOptions::default(),
         output: args.output,
-        stem: None,
         force: args.no_check,
-        launch: false,
-        snapshots: Snapshots::Off,
         detach: args.detach,
-        retry_overrun: false,
-        disable_selinux: false,
         user: ctx.globals.user,
         pprof: PprofOptions {
             sample_names: args.sample_names.into(),
             ..PprofOptions::default()
         },
-        names,
+        ..RecordOptions::new(CaptureKind::Java(spec, results), names)
     };
     let device = tokio::select! {
         device = ctx.device() => device?,
@@ -111,7 +97,7 @@ async fn run_files(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         output: args.output,
         force: args.no_check,
         detach: args.detach,
-        silence: args.file.timeout.unwrap_or(DEADLINE),
+        silence: args.file.timeout.unwrap_or(heap_files::SILENCE),
         names,
     };
     let device = tokio::select! {

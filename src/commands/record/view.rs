@@ -57,10 +57,8 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let mut signals = watch_signals()?;
     let store = Store::of_user()?;
     let options = RecordOptions {
-        kind: CaptureKind::Native(Box::new(resolved.spec)),
         companions,
         output: args.output,
-        stem: None,
         force: args.no_check,
         launch,
         snapshots: match (args.no_snapshots, args.snapshots) {
@@ -76,7 +74,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             sample_names: args.sample_names.into(),
             annotations: !args.capture.no_annotations,
         },
-        names,
+        ..RecordOptions::new(CaptureKind::Native(Box::new(resolved.spec)), names)
     };
     let device = tokio::select! {
         device = ctx.device() => device?,

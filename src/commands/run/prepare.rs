@@ -13,7 +13,6 @@ use super::args::Args;
 use super::devices::{self, Chosen};
 use crate::config::{self, ConfigFile, Options, Targets};
 use crate::error::{ErrorClass, Failure};
-use crate::export::pprof::PprofOptions;
 use crate::flags::context::Context;
 use crate::lab::is_of_class;
 use crate::lab::many::Phone;
@@ -438,18 +437,10 @@ fn record_options(
         resolved.spec.template.max_file_size_bytes = *max_file;
     }
     Ok(RecordOptions {
-        kind: CaptureKind::Native(Box::new(resolved.spec)),
         companions,
-        output: None,
-        stem: None,
         force: *no_check,
-        launch: false,
         snapshots: resolved.snapshots,
-        detach: false,
-        retry_overrun: false,
-        disable_selinux: false,
         user,
-        pprof: PprofOptions::default(),
-        names,
+        ..RecordOptions::new(CaptureKind::Native(Box::new(resolved.spec)), names)
     })
 }

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::{Hands, RESTORE};
-use crate::config::{HeapFileSpec, JavaSpec};
+use crate::config::JavaSpec;
 use crate::error::{ErrorClass, Failure};
 use crate::patience;
 use crate::provoke::Cancel;
@@ -21,9 +21,6 @@ use crate::session::{Control, SessionEvent};
 
 use super::super::failures::interrupted;
 use super::super::recover;
-
-/// Time for a process that writes nothing of its HPROF, as for `heaptap dump`.
-const SILENCE: Duration = Duration::from_secs(60);
 
 /// Returns the directory of a dump in that of its run.
 pub(in crate::lab) fn folder_of(run: &Path, label: &str) -> PathBuf {
@@ -124,21 +121,11 @@ impl Hands<'_> {
     }
 
     fn file_options(&self, output: PathBuf) -> HeapFileOptions {
-        HeapFileOptions {
-            spec: HeapFileSpec {
-                targets: self.record.kind.targets().clone(),
-                hprof: true,
-                malloc_info: false,
-                gc: true,
-                bitmaps: None,
-                user: self.record.user,
-            },
-            output: Some(output),
-            force: false,
-            detach: false,
-            silence: SILENCE,
-            names: self.record.names.clone(),
-        }
+        let record = self.record;
+        let targets = record.kind.targets().clone();
+        let mut options = HeapFileOptions::hprof(targets, output, record.names.clone());
+        options.spec.user = record.user;
+        options
     }
 
     /// Begins to wait for an OutOfMemoryError, whose heap gets this label.

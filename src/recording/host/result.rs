@@ -8,12 +8,11 @@ use crate::capture::host::{Checked, ProgramEnd, SessionEnd, Signals};
 use crate::config::EncodedConfig;
 use crate::conversion::convert::{self, Converted, Input, Plain, Request};
 use crate::conversion::error::ConvertError;
-use crate::conversion::selection::Selection;
 use crate::error::{ErrorClass, Failure};
 use crate::folder::RAW_TRACE;
 use crate::heaps::trace_findings::{GUESSES, NOT_ASKED_FOR, NOT_PROFILEABLE};
 use crate::import::ImportError;
-use crate::naming::frames::{LookupControl, LookupScope};
+use crate::naming::frames::LookupControl;
 use crate::recording::blocking::blocking;
 use crate::recording::outcome::{Finished, LastJournal};
 use crate::recording::plan;
@@ -145,23 +144,16 @@ async fn convert(
     calm: tokio::time::Instant,
 ) -> Result<Converted, ConvertError> {
     let control = LookupControl::default();
+    let input = Input::Path(trace.to_owned());
     let request = Request {
-        input: Input::Path(trace.to_owned()),
-        output: goal.to_owned(),
-        selection: Selection::default(),
         pprof: options.pprof,
-        java_summaries: false,
-        dominators: false,
-        names: options.names.clone(),
         control: control.clone(),
         bad_maps_fail: false,
-        scope: LookupScope::Missing,
         packets_for: Some(Plain {
             path: trace.to_owned(),
             whole_bytes: None,
         }),
-        process_names: Default::default(),
-        only_process: None,
+        ..Request::new(input, goal, options.names.clone())
     };
     let converting = blocking(move || convert::convert(&request));
     tokio::pin!(converting);

@@ -13,12 +13,11 @@ use prost::Message as _;
 use super::app::App;
 use super::pilot::Piloted;
 use super::{Bench, Ended, Outcome, StepError, StepId};
-use crate::config::{CaptureSpec, HeapFileSpec, JavaSpec, Snapshots};
+use crate::config::{CaptureSpec, JavaSpec, Snapshots};
 use crate::error::{ErrorClass, Failure};
 use crate::proto::pprof::Profile;
 use crate::recording::blocking::blocking;
 use crate::recording::capture_kind::CaptureKind;
-use crate::recording::companion_options::CompanionOptions;
 use crate::recording::dump;
 use crate::recording::events::RecordEvent;
 use crate::recording::heap_files::{self, HeapFileOptions};
@@ -55,23 +54,15 @@ impl Bench<'_> {
     pub(super) async fn native(&self, app: Option<&App>) -> Outcome {
         let app = self.needs(app)?;
         app.check_native()?;
+        let kind = CaptureKind::Native(Box::new(CaptureSpec {
+            targets: app.targets(),
+            ..CaptureSpec::default()
+        }));
         let options = RecordOptions {
-            kind: CaptureKind::Native(Box::new(CaptureSpec {
-                targets: app.targets(),
-                ..CaptureSpec::default()
-            })),
-            companions: CompanionOptions::default(),
             output: Some(self.step_folder(StepId::Native)),
-            stem: None,
-            force: false,
-            launch: false,
             snapshots: Snapshots::Every(PERIOD),
-            detach: false,
-            retry_overrun: false,
-            disable_selinux: false,
             user: self.options.user,
-            pprof: crate::export::pprof::PprofOptions::default(),
-            names: self.options.names.clone(),
+            ..RecordOptions::new(kind, self.options.names.clone())
         };
         let mut is_asked = false;
         let mut missed: Option<StepError> = None;
@@ -193,21 +184,9 @@ impl Bench<'_> {
                 return Err(unwritten(parent, error));
             }
         };
-        let options = HeapFileOptions {
-            spec: HeapFileSpec {
-                targets: app.targets(),
-                hprof: true,
-                malloc_info: false,
-                gc: true,
-                bitmaps: None,
-                user: self.options.user,
-            },
-            output: Some(output),
-            force: false,
-            detach: false,
-            silence: SILENCE,
-            names: self.options.names.clone(),
-        };
+        let names = self.options.names.clone();
+        let mut options = HeapFileOptions::hprof(app.targets(), output, names);
+        (options.spec.user, options.silence) = (self.options.user, SILENCE);
         let piloted = self
             .pilot(
                 HPROF,

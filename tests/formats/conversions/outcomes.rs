@@ -4,29 +4,16 @@ use super::{fixtures, pprof, recordings};
 use heaptap::conversion::convert::{Input, Request, convert};
 use heaptap::conversion::selection::Selection;
 use heaptap::error::{Classified, ErrorClass};
-use heaptap::export::pprof::{PprofOptions, SampleNames};
+use heaptap::export::pprof::SampleNames;
 use heaptap::naming::names::NameOptions;
 use std::path::Path;
 
 fn request(trace: &Path, output: &Path) -> Request {
-    Request {
-        input: Input::Path(trace.to_owned()),
-        output: output.to_owned(),
-        selection: Selection::default(),
-        pprof: PprofOptions::default(),
-        dominators: false,
-        java_summaries: false,
-        names: NameOptions {
-            symbolize: false,
-            ..NameOptions::default()
-        },
-        control: Default::default(),
-        bad_maps_fail: true,
-        scope: Default::default(),
-        packets_for: None,
-        process_names: Default::default(),
-        only_process: None,
-    }
+    let names = NameOptions {
+        symbolize: false,
+        ..NameOptions::default()
+    };
+    Request::new(Input::Path(trace.to_owned()), output, names)
 }
 
 /// Returns the exit code of a conversion, and the kinds of its findings or failure.

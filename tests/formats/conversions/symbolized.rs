@@ -5,10 +5,8 @@ use super::{fixtures, pprof};
 use crate::judge;
 use heaptap::conversion::convert::{self, Input, Request};
 use heaptap::conversion::goal::{PacketOutput, PacketScope};
-use heaptap::conversion::selection::Selection;
 use heaptap::conversion::symbolize::{NameKind, symbolize};
-use heaptap::export::pprof::PprofOptions;
-use heaptap::naming::frames::{LookupControl, LookupScope};
+use heaptap::naming::frames::LookupControl;
 use heaptap::naming::names::NameOptions;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -245,22 +243,9 @@ fn profiles(folder: &Path, but: &str) -> Vec<Vec<Sample>> {
 fn assert_profiles(trace: &Path, symbols: &Path, theirs: &Path, but: &str) {
     let output = tempfile::tempdir().expect("a temporary folder");
     let cache = tempfile::tempdir().expect("a temporary folder");
-    convert::convert(&Request {
-        input: Input::Path(trace.to_owned()),
-        output: output.path().to_owned(),
-        selection: Selection::default(),
-        pprof: PprofOptions::default(),
-        dominators: false,
-        java_summaries: false,
-        names: names(symbols, cache.path()),
-        control: LookupControl::default(),
-        bad_maps_fail: true,
-        scope: LookupScope::Missing,
-        packets_for: None,
-        process_names: Default::default(),
-        only_process: None,
-    })
-    .expect("a trace");
+    let names = names(symbols, cache.path());
+    let request = Request::new(Input::Path(trace.to_owned()), output.path(), names);
+    convert::convert(&request).expect("a trace");
     let ours = profiles(output.path(), but);
     let theirs = profiles(theirs, but);
     assert!(

@@ -3,30 +3,18 @@
 use super::{fixtures, profile};
 use heaptap::conversion::convert::{Converted, Input, Request, convert};
 use heaptap::conversion::error::ConvertError;
-use heaptap::conversion::selection::Selection;
-use heaptap::export::pprof::PprofOptions;
 use heaptap::naming::names::{MappingOption, NameOptions};
 use heaptap::results::manifest::JavaKind;
 use std::path::Path;
 
 fn request(input: &Path, output: &Path) -> Request {
+    let names = NameOptions {
+        discover: false,
+        ..NameOptions::default()
+    };
     Request {
-        input: Input::Path(input.to_owned()),
-        output: output.to_owned(),
-        selection: Selection::default(),
-        pprof: PprofOptions::default(),
         dominators: true,
-        java_summaries: false,
-        names: NameOptions {
-            discover: false,
-            ..NameOptions::default()
-        },
-        control: Default::default(),
-        bad_maps_fail: true,
-        scope: Default::default(),
-        packets_for: None,
-        process_names: Default::default(),
-        only_process: None,
+        ..Request::new(Input::Path(input.to_owned()), output, names)
     }
 }
 

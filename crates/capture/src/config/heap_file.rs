@@ -48,6 +48,18 @@ const BITMAPS_SDK: u32 = 35;
 const WAITS_SDK: u32 = 29;
 
 impl HeapFileSpec {
+    /// Returns the spec of an HPROF.
+    pub fn hprof(targets: Targets) -> HeapFileSpec {
+        HeapFileSpec {
+            targets,
+            hprof: true,
+            malloc_info: false,
+            gc: true,
+            bitmaps: None,
+            user: None,
+        }
+    }
+
     /// Rejects specs without a process.
     ///
     /// # Errors
@@ -132,17 +144,10 @@ mod tests {
     use super::*;
 
     fn spec() -> HeapFileSpec {
-        HeapFileSpec {
-            targets: Targets {
-                names: vec!["com.example.app".to_owned()],
-                ..Targets::default()
-            },
-            hprof: true,
-            malloc_info: false,
-            gc: true,
-            bitmaps: None,
-            user: None,
-        }
+        HeapFileSpec::hprof(Targets {
+            names: vec!["com.example.app".to_owned()],
+            ..Targets::default()
+        })
     }
 
     #[test]
