@@ -5,9 +5,11 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use crate::names::{demangle, module, nameless};
+use crate::names::module;
 use crate::profile::{CallsiteId, DumpKind, Figures, FrameId, HeapDump, Recording};
 use crate::stacks::Kind;
+use crate::stacks::annotation::Annotation;
+use crate::stacks::naming::FrameNamer;
 
 /// Callsites shown.
 pub const TOP: usize = 10;
@@ -109,11 +111,12 @@ impl Summarizer {
 
     /// Returns the summaries, largest first.
     pub fn finish(self, recording: &Recording) -> Vec<HeapSummary> {
+        let mut namer = FrameNamer::new(recording);
         let mut summaries: Vec<HeapSummary> = self
             .series
             .into_values()
             .map(|series| HeapSummary {
-                top: name(recording, series.summary.kind, &series.largest),
+                top: name(&mut namer, series.summary.kind, &series.largest),
                 ..series.summary
             })
             .collect();
@@ -156,14 +159,14 @@ fn largest(dump: &HeapDump) -> Vec<(CallsiteId, Figures)> {
 }
 
 fn name(
-    recording: &Recording,
+    namer: &mut FrameNamer<'_>,
     kind: DumpKind,
     largest: &[(CallsiteId, Figures)],
 ) -> Vec<TopCallsite> {
     let mut named: BTreeMap<Vec<NamedFrame>, Figures> = BTreeMap::new();
     for (callsite, figures) in largest {
         named
-            .entry(frames_of(recording, *callsite))
+            .entry(frames_of(namer, *callsite))
             .or_default()
             .add(figures);
     }
@@ -176,11 +179,11 @@ fn name(
     top
 }
 
-fn frames_of(recording: &Recording, callsite: CallsiteId) -> Vec<NamedFrame> {
+fn frames_of(namer: &mut FrameNamer<'_>, callsite: CallsiteId) -> Vec<NamedFrame> {
     let mut frames: Vec<NamedFrame> = Vec::new();
     let mut allocator: Option<NamedFrame> = None;
-    for frame in recording.tables.callsite(callsite) {
-        for named in names_of(recording, frame) {
+    for frame in namer.recording().tables.callsite(callsite) {
+        for named in names_of(namer, frame) {
             if frames.is_empty() && is_allocator(&named) {
                 allocator.get_or_insert(named);
                 continue;
@@ -209,41 +212,19 @@ fn frames_of(recording: &Recording, callsite: CallsiteId) -> Vec<NamedFrame> {
 }
 
 /// Returns the names of a frame including inlined functions, innermost first.
-fn names_of(recording: &Recording, id: FrameId) -> Vec<NamedFrame> {
-    let tables = &recording.tables;
-    let frame = tables.frame(id);
-    let path = frame
-        .mapping
-        .map_or("", |m| tables.string(tables.mapping(m).path));
-    let module = module(path).into_owned();
-    let lines = recording.symbols.lines(id);
-    // A symbolizer without information leaves empty names: the recorded name is better.
-    if lines
-        .iter()
-        .any(|line| !tables.string(line.function).is_empty())
-    {
-        return lines
-            .iter()
-            .map(|line| NamedFrame {
-                function: match tables.string(line.function) {
-                    "" => nameless(path, frame.rel_pc),
-                    name => name.to_owned(),
-                },
-                module: module.clone(),
-                recursive: false,
-            })
-            .collect();
-    }
-    let name = recording.symbols.name(id).unwrap_or(frame.name);
-    let function = match tables.string(name) {
-        "" => nameless(path, frame.rel_pc),
-        name => demangle(name).into_owned(),
-    };
-    vec![NamedFrame {
-        function,
-        module,
-        recursive: false,
-    }]
+fn names_of(namer: &mut FrameNamer<'_>, id: FrameId) -> Vec<NamedFrame> {
+    let tables = &namer.recording().tables;
+    let mapping = tables.frame(id).mapping.map(|id| tables.mapping(id));
+    let module = module(mapping.map_or("", |mapping| tables.string(mapping.path)));
+    let mut names = Vec::new();
+    namer.lines(id, Annotation::None, |line| {
+        names.push(NamedFrame {
+            function: line.name.to_owned(),
+            module: module.clone().into_owned(),
+            recursive: false,
+        });
+    });
+    names
 }
 
 fn is_allocator(frame: &NamedFrame) -> bool {
@@ -315,7 +296,7 @@ mod tests {
         for frame in 0..2 {
             symbols.set_lines(FrameId(frame), row);
         }
-        let frames = frames_of(&stacks.0, site);
+        let frames = frames_of(&mut FrameNamer::new(&stacks.0), site);
         let shown: Vec<&str> = frames.iter().map(|f| f.function.as_str()).collect();
         assert_eq!(shown, ["libapp.so+0x2", "main"]);
     }
@@ -367,7 +348,7 @@ mod tests {
         ];
         for (stack, expected) in cases {
             let callsite = stacks.callsite(stack);
-            let frames = frames_of(&stacks.0, callsite);
+            let frames = frames_of(&mut FrameNamer::new(&stacks.0), callsite);
             let shown: Vec<&str> = frames.iter().map(|f| f.function.as_str()).collect();
             assert_eq!(shown, expected);
         }

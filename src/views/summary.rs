@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::java_summary;
 use super::missing::{self, Remedy};
 use super::paths::near;
+use crate::analyze::native::scope;
 use crate::console::table::Table;
 use crate::console::wrap::wrap;
 use crate::console::{Console, Style};
@@ -625,39 +626,8 @@ fn share(part: i64, total: i64) -> String {
 
 /// Returns a function without its parameters and template arguments; the profile has the full name.
 fn short(function: &str) -> String {
-    if function.contains("operator") {
-        // The brackets are part of the operator's name.
-        return function.to_owned();
-    }
-    let function = function.replace("(anonymous namespace)", "{anonymous}");
-    let mut text = String::with_capacity(function.len());
-    let (mut parens, mut angles) = (0u32, 0u32);
-    let mut previous = ' ';
-    for c in function.chars() {
-        // `<init>` of Java and `<T as Trait>::f` of Rust follow no identifier.
-        let of_template = previous.is_alphanumeric() || previous == '_';
-        match c {
-            '(' => parens += 1,
-            ')' => parens = parens.saturating_sub(1),
-            _ if parens > 0 => {}
-            '<' if angles > 0 => angles += 1,
-            '<' if of_template => {
-                text.push_str("<…>");
-                angles = 1;
-            }
-            '>' if angles > 0 && previous != '-' => angles -= 1,
-            c if angles == 0 => text.push(c),
-            _ => {}
-        }
-        previous = c;
-    }
-    let name = text.trim_end().trim_end_matches(" const").trim_end();
-    match name.is_empty() {
-        true => function,
-        false => name.to_owned(),
-    }
-    // As other commands and tools write it.
-    .replace("{anonymous}", "(anonymous namespace)")
+    let short = scope::shortened(function).nth(scope::WITHOUT_PARAMETERS);
+    short.unwrap_or_default().into_owned()
 }
 
 #[cfg(test)]

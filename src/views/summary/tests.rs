@@ -253,7 +253,7 @@ fn long_names_are_shortened_but_stay_recognizable() {
         ("(anonymous namespace)::f()", "(anonymous namespace)::f"),
         ("com.example.Main.<init>", "com.example.Main.<init>"),
         ("<T as core::Trait>::f", "<T as core::Trait>::f"),
-        ("S::operator()(int)", "S::operator()(int)"),
+        ("S::operator()(int)", "S::operator()"),
         (
             "std::vector<int>::push_back(int&&)",
             "std::vector<…>::push_back",
