@@ -12,6 +12,7 @@ use super::virtual_phone;
 use crate::console::Console;
 use crate::device::{Address, Device, DeviceError, Selector, Server};
 use crate::error::{ErrorClass, Failure};
+use crate::flags::conflicts::conflict;
 #[cfg(feature = "virtual-phone")]
 use crate::phone::VirtualPhone;
 use crate::recording::advice::{advises_collect, remove_collect};
@@ -126,7 +127,7 @@ impl Context {
         let message = "--virtual and --detach exclude each other: the virtual phone ends with this \
                        command, and the recording with it";
         let help = format!("leave out --detach; or {LASTING_PHONE}");
-        Err(Failure::new(ErrorClass::Usage, "option-conflict", message).with_help(help))
+        Err(conflict(message, help))
     }
 
     /// Removes the advice to fetch a recording from a phone that no longer exists.

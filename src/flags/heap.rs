@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 
 use crate::error::{ErrorClass, Failure};
+use crate::flags::conflicts::conflict;
 use crate::heap_graph::HeapKind;
 
 /// Selected heaps.
@@ -85,8 +86,10 @@ impl HeapArgs {
             return Ok(());
         };
         let message = format!("`{command}` reads Java heaps whole: `--heap {part}` selects a part");
-        Err(Failure::new(ErrorClass::Usage, "option-conflict", message)
-            .with_help(format!("leave it out, or use `heaptap top --heap {part}`")))
+        Err(conflict(
+            message,
+            format!("leave it out, or use `heaptap top --heap {part}`"),
+        ))
     }
 
     /// Refuses the words native and java, for a command whose tables contain both.
@@ -102,8 +105,10 @@ impl HeapArgs {
             return Ok(());
         };
         let message = format!("`{command}` has tables of both kinds: `--heap {kind}` selects one");
-        Err(Failure::new(ErrorClass::Usage, "option-conflict", message)
-            .with_help("leave it out, or name a native heap such as libc.malloc"))
+        Err(conflict(
+            message,
+            "leave it out, or name a native heap such as libc.malloc",
+        ))
     }
 
     /// Returns the names of native heaps; empty for every native heap.

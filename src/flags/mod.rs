@@ -1,6 +1,7 @@
 //! Flags that several commands take, one subject a file.
 
 pub mod capture;
+pub mod conflicts;
 pub mod context;
 pub mod focus_ignore;
 pub mod globals;

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 
 use crate::error::{ErrorClass, Failure};
+use crate::flags::conflicts::conflict;
 use crate::heaps::input::DumpScope;
 use crate::heaps::selector::{ALL, DumpSelector, JavaInput};
 
@@ -75,8 +76,7 @@ impl MomentArgs {
             return Ok(());
         }
         let message = "--at names a moment, and the input does so with @";
-        Err(Failure::new(ErrorClass::Usage, "option-conflict", message)
-            .with_help("leave out one of the two"))
+        Err(conflict(message, "leave out one of the two"))
     }
 
     /// Refuses `--at` for a process on the device.
@@ -86,12 +86,10 @@ impl MomentArgs {
     pub fn refuse_without_input(&self) -> Result<(), Failure> {
         match self.moments.is_empty() {
             true => Ok(()),
-            false => Err(Failure::new(
-                ErrorClass::Usage,
-                "option-conflict",
+            false => Err(conflict(
                 "--at names a moment of an input, and a process on the device has only now",
-            )
-            .with_help("name a recording, or leave out --at")),
+                "name a recording, or leave out --at",
+            )),
         }
     }
 }

@@ -6,6 +6,7 @@ use regex::Regex;
 
 use super::pattern::pattern;
 use crate::analyze::native::filter::Filter;
+use crate::flags::conflicts::first_given;
 use crate::flags::focus_ignore::FilterArgs;
 
 /// Filter of frames.
@@ -46,8 +47,6 @@ impl StackArgs {
             (!self.show_from.is_empty(), "--show-from"),
             (self.all_frames, "--all-frames"),
         ];
-        flags
-            .into_iter()
-            .find_map(|(given, flag)| given.then_some(flag))
+        first_given(flags)
     }
 }

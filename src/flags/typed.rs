@@ -4,7 +4,8 @@
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
-use crate::error::{ErrorClass, Failure};
+use crate::error::Failure;
+use crate::flags::conflicts::conflict;
 
 /// Options of the command line, without those of every command.
 #[derive(Debug, Clone, Default)]
@@ -51,8 +52,7 @@ impl TypedOptions {
             return Ok(());
         };
         let message = format!("`--{other}` does not apply to {subject}");
-        Err(Failure::new(ErrorClass::Usage, "option-conflict", message)
-            .with_help("leave out the option"))
+        Err(conflict(message, "leave out the option"))
     }
 }
 

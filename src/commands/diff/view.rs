@@ -18,6 +18,7 @@ use crate::analyze::native::groups::RowKey;
 use crate::console::fail_checks;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
+use crate::flags::conflicts::{conflict, first_given, refuse_both, refuse_native};
 use crate::flags::context::Context;
 use crate::flags::names::mapping;
 use crate::heap_graph::Follow;
@@ -100,8 +101,10 @@ async fn compare_mappings(
         Some(ByArg::Mapping) => mapped::By::Mapping,
         Some(_) => {
             let message = "memory mappings support `--by` only with kind, library or mapping";
-            return Err(Failure::new(ErrorClass::Usage, "option-conflict", message)
-                .with_help("choose one of these, or leave out `--by`"));
+            return Err(conflict(
+                message,
+                "choose one of these, or leave out `--by`",
+            ));
         }
     };
     let allowed = [
@@ -151,14 +154,7 @@ fn page(args: &Args) -> ReportRequest {
 
 async fn compare(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let (java_flag, native_flag) = (java_flag(&args), native_flag(&args));
-    if let (Some(java), Some(native)) = (java_flag, native_flag) {
-        return Err(Failure::new(
-            ErrorClass::Usage,
-            "option-conflict",
-            format!("{java} applies to Java heaps, but {native} to native heaps"),
-        )
-        .with_help("leave out one of the two"));
-    }
+    refuse_both(java_flag, native_flag)?;
     if java_flag.is_some() {
         return java::run(ctx, args, Default::default()).await;
     }
@@ -194,15 +190,10 @@ async fn compare(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             drop((first, second));
             native(ctx, &args, *before, *after).await
         }
-        (OpenedInput::Java(before), OpenedInput::Java(after)) => match native_flag {
-            None => java::run(ctx, args, [before, after]).await,
-            Some(flag) => Err(Failure::new(
-                ErrorClass::Usage,
-                "option-conflict",
-                format!("{flag} applies to native heaps, but these are Java heaps"),
-            )
-            .with_help("leave out the flag")),
-        },
+        (OpenedInput::Java(before), OpenedInput::Java(after)) => {
+            refuse_native(native_flag, "these are Java heaps")?;
+            java::run(ctx, args, [before, after]).await
+        }
         (OpenedInput::Native(file, before), OpenedInput::Java(after))
         | (OpenedInput::Java(before), OpenedInput::Native(file, after)) => {
             // The input with both kinds has the kind of the other input.
@@ -253,9 +244,7 @@ fn java_flag(args: &Args) -> Option<&'static str> {
         (args.java.ignore_refs.is_some(), "--ignore-refs"),
         (args.java.sizes.is_some(), "--sizes"),
     ];
-    flags
-        .into_iter()
-        .find_map(|(given, flag)| given.then_some(flag))
+    first_given(flags)
 }
 
 /// Returns the first given flag that applies only to native heaps.
@@ -271,10 +260,7 @@ fn native_flag(args: &Args) -> Option<&'static str> {
         (args.profile().is_some(), "-o with a pprof"),
         (args.native.heap.of_native().is_some(), "this --heap value"),
     ];
-    let given = flags
-        .into_iter()
-        .find_map(|(given, flag)| given.then_some(flag));
-    given.or(args.stacks.given())
+    first_given(flags).or(args.stacks.given())
 }
 
 /// Returns the key of the rows of native heaps.

@@ -1,5 +1,6 @@
 //! The flags of `heaptap leaks`.
 
+use crate::flags::conflicts::first_given;
 use crate::flags::focus_ignore::FilterArgs;
 use crate::flags::iterations::iteration_count;
 use crate::flags::java::JavaArgs;
@@ -96,9 +97,7 @@ impl GrowthArgs {
             (self.warmup.is_some(), "--warmup"),
             (self.interval.is_some(), "--interval"),
         ];
-        flags
-            .into_iter()
-            .find_map(|(given, flag)| given.then_some(flag))
+        first_given(flags)
     }
 }
 

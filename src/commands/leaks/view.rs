@@ -11,6 +11,7 @@ use super::args::{Args, OnlyArg};
 use crate::console::fail_checks;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
+use crate::flags::conflicts::{conflict, first_given, refuse_both, refuse_native};
 use crate::flags::context::Context;
 use crate::heap_graph::Follow;
 use crate::heaps::growth;
@@ -45,25 +46,15 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
 
 async fn either(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     args.native.moment.check(&args.inputs)?;
-    let java_flag = [
+    let java_flag = first_given([
         (args.native.heap.of_java().is_some(), "this --heap value"),
         (args.only.is_some(), "--only"),
         (args.java.ignore_refs.is_some(), "--ignore-refs"),
         (args.java.sizes.is_some(), "--sizes"),
-    ];
-    let java_flag = java_flag
-        .into_iter()
-        .find_map(|(given, flag)| given.then_some(flag));
+    ]);
     let names_native = args.native.heap.has_native().then_some("this --heap value");
     let native_flag = args.growth.given().or(args.stacks.given()).or(names_native);
-    if let (Some(java), Some(native)) = (java_flag, native_flag) {
-        return Err(Failure::new(
-            ErrorClass::Usage,
-            "option-conflict",
-            format!("{java} applies to Java heaps, but {native} to native heaps"),
-        )
-        .with_help("leave out one of the two"));
-    }
+    refuse_both(java_flag, native_flag)?;
     let opened = match java_flag {
         Some(_) => OpenedJava::Unread,
         None => match native_leaks(ctx, &args).await? {
@@ -71,14 +62,7 @@ async fn either(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             Err(opened) => opened,
         },
     };
-    if let Some(native) = native_flag {
-        return Err(Failure::new(
-            ErrorClass::Usage,
-            "option-conflict",
-            format!("{native} applies to native heaps, but the input has only Java heaps"),
-        )
-        .with_help("leave out the flag"));
-    }
+    refuse_native(native_flag, "the input has only Java heaps")?;
     java_leaks(ctx, args, opened).await
 }
 
@@ -199,12 +183,8 @@ fn default_dumps(args: &Args) -> DumpScope {
 async fn java_leaks(ctx: &Context, args: Args, opened: OpenedJava) -> Result<Outcome, Failure> {
     let console = &ctx.console;
     if args.fail && args.only == Some(OnlyArg::Waste) {
-        return Err(Failure::new(
-            ErrorClass::Usage,
-            "option-conflict",
-            "`--fail` does not support `--only waste`, which does not look for leaks",
-        )
-        .with_help("leave out one of the two"));
+        let message = "`--fail` does not support `--only waste`, which does not look for leaks";
+        return Err(conflict(message, "leave out one of the two"));
     }
     let mut inputs = Vec::new();
     for typed in &args.inputs {

@@ -7,6 +7,7 @@ use crate::capture::host::{self, ProgramEnd, Request};
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
 use crate::export::pprof::PprofOptions;
+use crate::flags::conflicts;
 use crate::flags::context::Context;
 use crate::naming::r8_mappings::R8Mappings;
 use crate::recording::host::{HostEvent, HostOptions, HostRecorded, record};
@@ -126,7 +127,7 @@ fn exit(ctx: &Context, name: &str, end: ProgramEnd, recording: Outcome) -> Outco
 
 fn conflict(option: &str, why: &str) -> Failure {
     let message = format!("{option} cannot be combined with --host: {why}");
-    Failure::new(ErrorClass::Usage, "option-conflict", message).with_help("leave out the option")
+    conflicts::conflict(message, "leave out the option")
 }
 
 /// Refuses options that have no effect on a program of this host.

@@ -22,6 +22,7 @@ use crate::console::Console;
 use crate::console::signals::watch_signals;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
+use crate::flags::conflicts::conflict;
 use crate::flags::context::Context;
 use crate::lab::baseline_file;
 use crate::lab::files;
@@ -74,17 +75,17 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         return dry_run(ctx, args.all_devices, &scenarios).await;
     }
     if args.baseline.is_some() && scenarios.len() > 1 {
-        return Err(Failure::new(
-            ErrorClass::Usage,
-            "option-conflict",
+        return Err(conflict(
             "--baseline is the file of one scenario",
-        )
-        .with_help("leave it out; each scenario then has its own, next to it"));
+            "leave it out; each scenario then has its own, next to it",
+        ));
     }
     if !args.against.is_empty() && scenarios.len() > 1 {
         let message = "--against is the old build of one scenario";
-        return Err(Failure::new(ErrorClass::Usage, "option-conflict", message)
-            .with_help("name one scenario; run the others afterwards"));
+        return Err(conflict(
+            message,
+            "name one scenario; run the others afterwards",
+        ));
     }
     let names = args.names.options(console)?;
     R8Mappings::check(&names)?;

@@ -10,6 +10,7 @@ use crate::conversion::deobfuscate::known_to_none;
 use crate::conversion::symbolize::{self, Refreshed, SymbolizeError};
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
+use crate::flags::conflicts::conflict;
 use crate::flags::context::Context;
 use crate::heaps::java::FOLDER;
 use crate::naming::device_libs::DeviceLibs;
@@ -58,16 +59,13 @@ async fn of_folder(
     mut names: NameOptions,
     phone: Option<Arc<DeviceLibs>>,
 ) -> Result<Outcome, Failure> {
-    let usage = |message: &str, help: &str| {
-        Failure::new(ErrorClass::Usage, "option-conflict", message).with_help(help)
-    };
     if args.force {
         let message = "`--force` does not apply to a directory: its results are always replaced";
-        return Err(usage(message, "leave out the option"));
+        return Err(conflict(message, "leave out the option"));
     }
     if !args.names.mappings.is_empty() && !folder.join(FILE_NAME).is_file() {
         let message = "`--mapping` does not apply to a directory without manifest.json";
-        return Err(usage(
+        return Err(conflict(
             message,
             "add `-o FILE` to write the names as packets",
         ));

@@ -8,8 +8,9 @@ mod native;
 use super::args::{Args, ByArg, ReachableArg, SortArg};
 use super::run::{TopRequest, TreeRequest, top};
 use crate::analyze::native::groups::RowKey;
-use crate::error::{ErrorClass, Failure};
+use crate::error::Failure;
 use crate::exit::Outcome;
+use crate::flags::conflicts::{conflict, first_given, refuse_both, refuse_native};
 use crate::flags::context::Context;
 use crate::heaps::input::{self, DumpScope, NativeFile, OpenedInput};
 use crate::heaps::java::OpenedJava;
@@ -36,14 +37,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     args.native.one_dump(&args.input)?;
     let java_flag = java_flag(&args);
     let native_flag = native_flag(&args);
-    if let (Some(java), Some(native)) = (java_flag, native_flag) {
-        return Err(Failure::new(
-            ErrorClass::Usage,
-            "option-conflict",
-            format!("{java} applies to Java heaps, but {native} to native heaps"),
-        )
-        .with_help("leave out one of the two"));
-    }
+    refuse_both(java_flag, native_flag)?;
     if java_flag.is_some() {
         return java::run(ctx, args, OpenedJava::Unread).await;
     }
@@ -59,18 +53,11 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             drop(java);
             native(ctx, &args, *file).await
         }
-        OpenedInput::Java(opened) => match native_flag {
-            None => java::run(ctx, args, opened).await,
-            Some(flag) => Err(Failure::new(
-                ErrorClass::Usage,
-                "option-conflict",
-                format!(
-                    "{flag} applies to native heaps, but {} contains Java heaps",
-                    input.path.display()
-                ),
-            )
-            .with_help("leave out the flag")),
-        },
+        OpenedInput::Java(opened) => {
+            let contains = format!("{} contains Java heaps", input.path.display());
+            refuse_native(native_flag, contains)?;
+            java::run(ctx, args, opened).await
+        }
     }
 }
 
@@ -89,9 +76,7 @@ fn java_flag(args: &Args) -> Option<&'static str> {
         (args.java.sizes.is_some(), "--sizes"),
         (args.native.heap.of_java().is_some(), "this --heap value"),
     ];
-    flags
-        .into_iter()
-        .find_map(|(given, flag)| given.then_some(flag))
+    first_given(flags)
 }
 
 /// Returns the first given flag that applies only to native heaps.
@@ -105,10 +90,7 @@ fn native_flag(args: &Args) -> Option<&'static str> {
         (args.invert, "--invert"),
         (args.native.heap.of_native().is_some(), "this --heap value"),
     ];
-    let given = flags
-        .into_iter()
-        .find_map(|(given, flag)| given.then_some(flag));
-    given.or(args.stacks.given())
+    first_given(flags).or(args.stacks.given())
 }
 
 /// Returns the key of the rows of native heaps.
@@ -124,8 +106,7 @@ async fn native(ctx: &Context, args: &Args, file: NativeFile) -> Result<Outcome,
     let by = by(args);
     if by == RowKey::Thread && args.tree {
         let message = "`--tree` does not support `--by thread`";
-        let failure = Failure::new(ErrorClass::Usage, "option-conflict", message);
-        return Err(failure.with_help("leave out `--tree` or `--by thread`"));
+        return Err(conflict(message, "leave out `--tree` or `--by thread`"));
     }
     let tree = args.tree.then(|| TreeRequest {
         inverted: args.invert,

@@ -13,6 +13,7 @@ use crate::console::table::{Table, cut_end};
 use crate::console::{Console, Style};
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
+use crate::flags::conflicts::conflict;
 use crate::flags::context::Context;
 use crate::flags::pattern::NO_MATCH;
 use crate::heap_graph::Follow;
@@ -60,17 +61,14 @@ pub(super) async fn run(ctx: &Context, args: Args, opened: OpenedJava) -> Result
         let by = by
             .to_possible_value()
             .map_or_else(String::new, |v| v.get_name().to_owned());
-        return Err(Failure::new(
-            ErrorClass::Usage,
-            "option-conflict",
+        return Err(conflict(
             format!("`{flag}` does not support `--by {by}`, which needs GC roots"),
-        )
-        .with_help("leave out one of the two"));
+            "leave out one of the two",
+        ));
     }
     if (args.tree || args.by == Some(ByArg::Object)) && sorts_otherwise(&args) {
         let message = "objects and trees are sorted by retained size; `--sort` applies to groups";
-        return Err(Failure::new(ErrorClass::Usage, "option-conflict", message)
-            .with_help("leave out `--sort`, or use `--by class`"));
+        return Err(conflict(message, "leave out `--sort`, or use `--by class`"));
     }
     let without_retained = args.no_retained;
     let shown = blocking::stepwise(ctx, move |progress| -> Result<Shown, JavaError> {
