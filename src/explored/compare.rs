@@ -19,7 +19,7 @@ pub(super) struct ChangeQuery {
 pub(super) fn wanted(texts: bool) -> Wanted {
     Wanted {
         filter: Filter::default(),
-        limit: 0,
+        limit: usize::MAX,
         unchanged: false,
         least: None,
         depth: DEPTH,

@@ -1,5 +1,7 @@
 //! Maximum number of rows.
 
+use std::num::ParseIntError;
+
 /// The number of rows of a table or list.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
 pub struct LimitArgs {
@@ -7,6 +9,17 @@ pub struct LimitArgs {
     ///
     /// By default a terminal gets what fits a page. JSON and CSV get all rows, but only 1,000
     /// callsites or objects, and 100 entries of each list of `leaks`.
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", value_parser = unless_zero)]
     pub limit: Option<usize>,
+}
+
+/// Parses a limit; 0 becomes [`usize::MAX`].
+///
+/// # Errors
+/// Returns an error if it is not a number.
+pub fn unless_zero(typed: &str) -> Result<usize, ParseIntError> {
+    match typed.parse()? {
+        0 => Ok(usize::MAX),
+        limit => Ok(limit),
+    }
 }

@@ -35,7 +35,7 @@ pub struct LeaksRequest {
     pub leaks: bool,
     /// If true, search for waste.
     pub waste: bool,
-    /// Maximum number of entries per list; 0 means no limit.
+    /// Maximum number of entries per list.
     pub limit: usize,
     /// Filter for classes.
     pub classes: Filter,
@@ -241,10 +241,7 @@ impl Earlier {
             waste: None,
             growth: None,
         };
-        let limit = match request.limit {
-            0 => usize::MAX,
-            limit => limit,
-        };
+        let limit = request.limit;
         if request.leaks {
             progress.begin("looking for leaks");
             let mut found = leaks::find(graph);

@@ -92,7 +92,7 @@ pub struct ReportRequest {
     pub java_only: bool,
     /// If true, show only native heaps.
     pub native_only: bool,
-    /// Maximum number of callsites; 0 means no limit.
+    /// Maximum number of callsites.
     pub limit: Option<usize>,
     /// Texts and other contents of Java heaps as well.
     pub contents: bool,
@@ -207,7 +207,7 @@ pub fn write(
     {
         header.diff = Some(diff(base, main, request.per.clone(), profile, &inputs));
     }
-    let full = (request.limit != Some(0)).then(|| full_command(request));
+    let full = (request.limit != Some(usize::MAX)).then(|| full_command(request));
     let report = Report {
         header,
         native: profile,

@@ -109,7 +109,7 @@ pub(super) fn open(
         options.names.mappings.splice(0..0, input.mappings.clone());
         options.memory = true;
         let most = request.limit.unwrap_or(data::MOST);
-        options.list_from = (most > 0).then(|| data::list_from(most));
+        options.list_from = (most < usize::MAX).then(|| data::list_from(most));
         // Reconciled values are shown for all labels.
         options.errors = input.path.is_dir() && !known.timeline.entries.is_empty();
         match input::open(&input.path, &input.wanted, &options, progress) {

@@ -273,7 +273,6 @@ fn by(args: &Args) -> RowKey {
 fn request(args: &Args, whole: bool) -> DiffRequest {
     let by = by(args);
     let limit = match (args.rows.limit, whole) {
-        (Some(0), _) => usize::MAX,
         (Some(limit), _) => limit,
         (None, true) if by == RowKey::Callsite => native_view::MOST_CALLSITES,
         (None, true) => usize::MAX,
@@ -299,11 +298,7 @@ fn request(args: &Args, whole: bool) -> DiffRequest {
         limit,
         noise_limit: match (whole, args.noise) {
             (true, _) => limit,
-            (false, true) => args
-                .rows
-                .limit
-                .filter(|limit| *limit > 0)
-                .unwrap_or(usize::MAX),
+            (false, true) => args.rows.limit.unwrap_or(usize::MAX),
             (false, false) => limit.min(PAGE_OF_NOISE),
         },
         frames: if whole { 0 } else { native_view::CALLERS + 1 },

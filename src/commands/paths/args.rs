@@ -1,7 +1,7 @@
 //! The flags of `heaptap paths`.
 
 use crate::flags::java::JavaArgs;
-use crate::flags::limit::LimitArgs;
+use crate::flags::limit::{LimitArgs, unless_zero};
 use crate::flags::moment::MomentArgs;
 use crate::flags::pattern::pattern;
 use crate::heap_graph::ObjectId;
@@ -27,10 +27,10 @@ pub struct Args {
     #[arg(long, value_name = "ID", value_parser = object_id, conflicts_with = "focus")]
     pub object: Option<ObjectId>,
     /// Maximum number of holders of each object; 0 means no limit
-    #[arg(long, value_name = "N", default_value_t = 6, hide_short_help = true)]
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = unless_zero, hide_short_help = true)]
     pub width: usize,
     /// Maximum number of levels; 0 means no limit
-    #[arg(long, value_name = "N", default_value_t = 40)]
+    #[arg(long, value_name = "N", default_value_t = 40, value_parser = unless_zero)]
     pub depth: usize,
     /// Maximum number of rows.
     #[command(flatten)]

@@ -46,11 +46,10 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             .with_help(list_classes(&args)));
         }
     };
-    let whole = |limit| if limit == 0 { usize::MAX } else { limit };
     let limits = Limits {
-        width: whole(args.width),
-        depth: whole(args.depth),
-        fields: whole(args.rows.limit.unwrap_or(FIELDS)),
+        width: args.width,
+        depth: args.depth,
+        fields: args.rows.limit.unwrap_or(FIELDS),
     };
     let asked = targets.clone();
     let found = blocking::stepwise(ctx, move |progress| -> Result<_, JavaError> {

@@ -49,13 +49,12 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     }
     let console = &ctx.console;
     let whole = console.is_json() || args.csv;
-    let limit = args.rows.limit.unwrap_or(if whole { 0 } else { PAGE });
     // Kinds are few, and belong together.
-    let limit = if args.by == ByArg::Kind && args.rows.limit.is_none() {
-        0
-    } else {
-        limit
+    let most = match whole || args.by == ByArg::Kind {
+        true => usize::MAX,
+        false => PAGE,
     };
+    let limit = args.rows.limit.unwrap_or(most);
     let document = smaps::document(&mapped, args.by.by(), limit);
     if console.is_json() {
         console.json(&document);

@@ -303,15 +303,11 @@ fn row(table: &StackTable, series: &Series<'_>, request: &NativeLeaksRequest) ->
         heaps: &series.heaps,
         tolerance: request.tolerance,
     };
-    let limit = match request.limit {
-        0 => usize::MAX,
-        limit => limit,
-    };
     let judgements = growth.judgements();
     let count = |is: fn(&Judgement) -> bool| judgements.iter().filter(|of| is(of)).count() as u64;
-    let mut sites = growth.sites(limit);
+    let mut sites = growth.sites(request.limit);
     sites.retain(|site| site.verdict != Verdict::WithinNoise);
-    let churn = growth.churn(limit);
+    let churn = growth.churn(request.limit);
     SeriesRow {
         process: series.process.clone(),
         pid: series.pid,

@@ -43,7 +43,7 @@ pub struct NativeLeaksRequest {
     pub warmup: Option<usize>,
     /// Sampling interval in bytes for inputs without one; 0 if none.
     pub interval: u64,
-    /// Maximum number of rows per list; 0 means no limit.
+    /// Maximum number of rows per list.
     pub limit: usize,
 }
 

@@ -38,7 +38,7 @@ pub struct DiffRequest {
 pub struct Wanted {
     /// Filter for objects.
     pub filter: Filter,
-    /// Maximum number of classes, paths and leaks; 0 means no limit.
+    /// Maximum number of classes, paths and leaks.
     pub limit: usize,
     /// True if unchanged classes are included.
     pub unchanged: bool,
@@ -188,17 +188,15 @@ pub(crate) fn compare(before: Half, mut after: Half, wanted: &Wanted) -> DiffRep
         classes.retain(|row| !row.change.growth().is_none());
     }
     let classes_changed = classes.len();
-    let most = match wanted.limit {
-        0 => usize::MAX,
-        most => most,
-    };
-    diff::keep_largest(&mut classes, most, |row| row.change.growth().own_bytes());
+    diff::keep_largest(&mut classes, wanted.limit, |row| {
+        row.change.growth().own_bytes()
+    });
     let least = wanted.least.unwrap_or_else(|| {
         let larger = total.before.retained.max(total.after.retained);
         (larger.total_bytes() / 1000).max(1)
     });
     let mut leaks = leak_changes(before.leaks, after.leaks);
-    leaks.truncate(most);
+    leaks.truncate(wanted.limit);
     DiffReport {
         before: before.facts,
         after: after.facts,

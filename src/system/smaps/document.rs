@@ -127,11 +127,10 @@ fn row(by: By, grouped: &Grouped) -> Row {
     }
 }
 
-/// Sums up; at most `limit` rows (0: all).
+/// Sums up; at most `limit` rows.
 pub fn document(mapped: &Mapped, by: By, limit: usize) -> Document {
     let smaps = &mapped.smaps;
     let groups = smaps.groups(by);
-    let limit = if limit == 0 { usize::MAX } else { limit };
     Document {
         moment: mapped.moment.clone(),
         by: word(by),
@@ -214,10 +213,9 @@ fn change_row(by: By, change: &Change) -> ChangeRow {
     }
 }
 
-/// Returns the changes between two captures; at most `limit` rows (0: no limit).
+/// Returns the changes between two captures; at most `limit` rows.
 pub fn changes(before: &Mapped, after: &Mapped, by: By, limit: usize) -> ChangesDocument {
     let all = smaps::changes(&before.smaps, &after.smaps, by);
-    let limit = if limit == 0 { usize::MAX } else { limit };
     ChangesDocument {
         before: before.moment.clone(),
         after: after.moment.clone(),

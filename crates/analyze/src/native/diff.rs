@@ -225,9 +225,9 @@ impl<'a> Diff<'a> {
         }
     }
 
-    /// Returns the positions of the rows, at most `limit` unless it is 0: certain changes first,
+    /// Returns the positions of the rows that changed: certain changes first,
     /// growth before shrinkage, largest first.
-    pub fn ranked(&self, limit: usize, of: impl Fn(&Row) -> Change) -> Vec<usize> {
+    pub fn ranked(&self, of: impl Fn(&Row) -> Change) -> Vec<usize> {
         let rank = |at: &usize| {
             let change = of(&self.rows[*at]);
             let grown = change.growth.value > 0.0;
@@ -245,9 +245,6 @@ impl<'a> Diff<'a> {
         };
         let mut ranked: Vec<usize> = (0..self.rows.len()).filter(changed).collect();
         ranked.sort_by_cached_key(rank);
-        if limit > 0 {
-            ranked.truncate(limit);
-        }
         ranked
     }
 }

@@ -455,7 +455,7 @@ fn heap(
         Order::Own | Order::Name => |row: &Row| row.own,
     };
     let namer = Namer::new(&profile.table, &diff.shown, &diff.groups, request.frames);
-    let ranked = diff.ranked(0, change);
+    let ranked = diff.ranked(change);
     let certain = |at: &usize| diff.has_limits && change(&diff.rows[*at]).is_certain;
     let rows_confirmed = ranked.iter().filter(|at| certain(at)).count();
     let rows_within_sampling_error = match diff.has_limits {

@@ -46,7 +46,10 @@ pub(super) async fn run(
         after: side(&args.after, &args.mapping_after)?,
         wanted: Wanted {
             filter: args.filter.filter(args.native.heap.java_kinds()?),
-            limit: args.rows.limit.unwrap_or(if whole { 0 } else { PAGE }),
+            limit: args
+                .rows
+                .limit
+                .unwrap_or(if whole { usize::MAX } else { PAGE }),
             unchanged: args.unchanged,
             least: args.min.map(|ByteSize(bytes)| bytes),
             depth: args.depth.unwrap_or(DEPTH).max(1),

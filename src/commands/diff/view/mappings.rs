@@ -35,7 +35,7 @@ pub(crate) async fn diff(ctx: &Context, asked: DiffAsked) -> Result<Outcome, Fai
     let after = load(ctx, after, asked.processes).await?;
     let console = &ctx.console;
     let whole = console.is_json() || asked.csv;
-    let limit = asked.limit.unwrap_or(if whole { 0 } else { PAGE });
+    let limit = asked.limit.unwrap_or(if whole { usize::MAX } else { PAGE });
     for (name, side) in names.iter().zip([&before, &after]) {
         if side.smaps.cut {
             console.warn(format_args!("{} {CUT}", sanitize(name)));

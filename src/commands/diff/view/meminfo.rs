@@ -184,7 +184,7 @@ fn show_sizes(console: &Console, title: &str, changed: &[&Change], limit: Option
         row.map_or(0, |row| row.growth.unsigned_abs())
     };
     lines.sort_by_key(|(label, rows)| (*label == "TOTAL", std::cmp::Reverse(weight(rows))));
-    let limit = limit.filter(|limit| *limit > 0).unwrap_or(usize::MAX);
+    let limit = limit.unwrap_or(usize::MAX);
     let mut headings: Vec<&str> = columns.iter().map(|column| heading(column)).collect();
     headings.push("");
     let mut table = Table::new(&headings);
@@ -218,7 +218,7 @@ fn show_counts(console: &Console, title: &str, changed: &[&Change], limit: Optio
     if changed.is_empty() {
         return false;
     }
-    let limit = limit.filter(|limit| *limit > 0).unwrap_or(usize::MAX);
+    let limit = limit.unwrap_or(usize::MAX);
     let mut table = Table::new(&["growth", "before", "after", ""]);
     for row in changed.iter().take(limit) {
         let name = match row.column.as_str() {

@@ -14,13 +14,9 @@ use crate::views::sites::{CALLERS, last_dump, paragraph, place, show_site, shran
 /// Inconclusive entries on a page, and rows of churn.
 const FEW: usize = 5;
 
-/// Shows a report. `limit` is the limit that the user gave; 0 means no limit.
+/// Shows a report. `limit` is the limit that the user gave.
 pub(super) fn show(console: &Console, document: &NativeLeaksDocument, limit: Option<usize>) {
-    let limit = match limit {
-        None => FEW,
-        Some(0) => usize::MAX,
-        Some(limit) => limit,
-    };
+    let limit = limit.unwrap_or(FEW);
     for (at, series) in document.series.iter().enumerate() {
         if at > 0 {
             console.data("");

@@ -21,13 +21,9 @@ const ROWS: usize = 3;
 /// Steps of a path.
 const STEPS: usize = 14;
 
-/// Shows a report. `limit` is the limit that the user gave; 0 means no limit.
+/// Shows a report. `limit` is the limit that the user gave.
 pub(super) fn show(console: &Console, document: &LeaksDocument, limit: Option<usize>) {
-    let limit = |page: usize| match limit {
-        None => page,
-        Some(0) => usize::MAX,
-        Some(limit) => limit,
-    };
+    let limit = |page: usize| limit.unwrap_or(page);
     match document.heaps.as_slice() {
         [first, .., last] if first.path == last.path && document.heaps.len() > 2 => {
             java_view::heading(console, last);

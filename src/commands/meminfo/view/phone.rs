@@ -27,7 +27,6 @@ impl Lists {
     /// default.
     fn most(&self, usual: usize) -> usize {
         match (self.limit, self.by) {
-            (Some(0), _) => usize::MAX,
             (Some(limit), _) => limit,
             (None, Some(_)) => usize::MAX,
             (None, None) => usual,

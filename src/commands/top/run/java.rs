@@ -66,7 +66,7 @@ pub struct TopRequest {
     pub by: Grouping,
     /// Order of the rows.
     pub order: Order,
-    /// Maximum number of rows; 0 means no limit.
+    /// Maximum number of rows.
     pub limit: usize,
     /// Reachability of the counted objects.
     pub counted: Counted,
@@ -175,9 +175,7 @@ pub fn top(heap: &JavaHeap, request: &TopRequest) -> TopReport {
 pub(super) fn limited(mut rows: Vec<TopRow>, request: &TopRequest) -> (Vec<TopRow>, usize) {
     let count = rows.len();
     sort(&mut rows, request.order);
-    if request.limit > 0 {
-        rows.truncate(request.limit);
-    }
+    rows.truncate(request.limit);
     (rows, count)
 }
 
@@ -257,10 +255,7 @@ fn sort(rows: &mut [TopRow], order: Order) {
 fn objects(heap: &JavaHeap, request: &TopRequest) -> (Vec<TopRow>, usize) {
     let graph = &heap.graph;
     let dominators = heap.dominators();
-    let most = match request.limit {
-        0 => usize::MAX,
-        most => most,
-    };
+    let most = request.limit;
     let fold = !request.every_object;
     // Members of other objects have no rows, so more candidates than rows are needed.
     let looked_at = if fold {

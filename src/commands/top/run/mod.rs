@@ -34,7 +34,7 @@ pub struct TopRequest {
     pub order: Order,
     /// Name of the view; `None` uses the default of each heap.
     pub view: Option<String>,
-    /// Maximum number of rows of each table; 0 means no limit.
+    /// Maximum number of rows of each table.
     pub limit: usize,
     /// Whether to omit rows that are zero in the figure of the order.
     pub owners_only: bool,
@@ -465,9 +465,7 @@ impl<'a> Looker<'a> {
         if self.request.owners_only {
             all.retain(|(_, sums)| figure(sums) != 0);
         }
-        if self.request.limit > 0 {
-            all.truncate(self.request.limit);
-        }
+        all.truncate(self.request.limit);
         let rows = all.into_iter().map(|(name, sums)| {
             let figures = self.figures(&sums);
             let share = share(figure(&sums));
@@ -526,7 +524,7 @@ impl<'a> Looker<'a> {
                 let name = |row: usize| namer.name(table.row(row).key);
                 let mut all: Vec<usize> = (0..table.len()).filter(|row| is_wanted(*row)).collect();
                 all.sort_by_cached_key(|row| (name(*row), table.row(*row).key));
-                all.truncate(if limit == 0 { all.len() } else { limit });
+                all.truncate(limit);
                 all
             }
         };

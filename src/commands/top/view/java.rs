@@ -121,7 +121,7 @@ fn requests(args: &Args, filter: &Filter, is_json: bool) -> Vec<TopRequest> {
         let default = match (whole, by) {
             (false, _) => page,
             (true, Grouping::Object) => MOST_OBJECTS,
-            (true, _) => 0,
+            (true, _) => usize::MAX,
         };
         let counted = match args.reachable {
             Some(ReachableArg::No) => Counted::Unreachable,

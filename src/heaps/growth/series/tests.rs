@@ -63,7 +63,7 @@ fn series_in<'a>(inputs: &'a Inputs<'_>) -> Vec<Series<'a>> {
         loops: 1,
         warmup: None,
         interval: 0,
-        limit: 0,
+        limit: usize::MAX,
     };
     series_of(inputs, &request).unwrap_or_default()
 }

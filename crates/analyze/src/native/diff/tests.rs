@@ -91,7 +91,7 @@ fn what_grew_is_told_from_noise() {
     assert_eq!(diff.total.growth.value, 43.0 * T as f64);
     assert_eq!(row(&diff, "main").cumulative.growth.value, 43.0 * T as f64);
     let order: Vec<_> = diff
-        .ranked(0, |row| row.own)
+        .ranked(|row| row.own)
         .into_iter()
         .map(|at| match diff.rows[at].key {
             Key::Group(group) => diff.groups.name(group).into_owned(),
@@ -249,7 +249,7 @@ proptest! {
             let terms = Terms { by, ..terms(relation) };
             let diff = Diff::of(&table, Some(&one), Some(&one), &filter, &terms);
             prop_assert_eq!(diff.total.growth.value, 0.0);
-            prop_assert!(diff.ranked(0, |row| row.own).is_empty());
+            prop_assert!(diff.ranked(|row| row.own).is_empty());
             prop_assert!(diff.rows.iter().all(|row| !row.own.is_certain));
         }
     }
