@@ -13,9 +13,8 @@ mod plan;
 #[cfg(test)]
 mod simulation;
 mod spread;
-mod student;
 
-use heaptap_analyze::sampling::special;
+use heaptap_analyze::sampling::{special, student};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

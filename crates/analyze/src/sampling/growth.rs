@@ -5,7 +5,7 @@
 use super::difference::{Counters, Turnover};
 use super::estimate::{Interval, Rate};
 use super::poisson::Z95;
-use super::special;
+use super::{special, student};
 
 /// Minimum number of increments that allow a prediction.
 const MIN_INCREMENTS: usize = 10;
@@ -26,7 +26,7 @@ pub fn of_increments(increments: &[f64]) -> Option<Rate> {
     let k = increments.len() as f64;
     let mean = increments.iter().sum::<f64>() / k;
     let squares = increments.iter().map(|x| (x - mean).powi(2)).sum::<f64>();
-    let half = special::student_point(k - 1.0, 0.025) * (squares / (k - 1.0) / k).sqrt();
+    let half = student::point(0.975, k - 1.0) * (squares / (k - 1.0) / k).sqrt();
     Some(Rate {
         value: mean,
         low: mean - half,

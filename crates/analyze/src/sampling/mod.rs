@@ -32,6 +32,7 @@ pub mod poisson;
 mod share;
 mod shown;
 pub mod special;
+pub mod student;
 pub mod verdict;
 
 pub use adaptive::{Stretch, weighted};

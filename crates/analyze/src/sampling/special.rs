@@ -1,4 +1,4 @@
-//! Probability functions for significance tests: normal, binomial, Student, chi-squared, Poisson. Accurate to
+//! Probability functions for significance tests: normal, binomial, chi-squared, Poisson. Accurate to
 //! 1e-9 unless documented otherwise; never NaN.
 
 /// Returns the logarithm of the gamma function for `x > 0` (Lanczos, g = 7).
@@ -75,16 +75,6 @@ pub fn poisson_tail(mean: f64, at_least: f64) -> f64 {
     } else {
         1.0 - gamma_tail(at_least, mean)
     }
-}
-
-/// Returns the point beyond which a part `tail` of Student's distribution with `freedom` degrees
-/// is.
-pub fn student_point(freedom: f64, tail: f64) -> f64 {
-    let tail_beyond = |t: f64| {
-        let (square, sum) = (t * t, freedom + t * t);
-        0.5 * incomplete_beta(freedom / 2.0, 0.5, freedom / sum, square / sum)
-    };
-    bisect(0.0, 1e4, TO_LAST_DIGIT, |t| tail_beyond(t) > tail)
 }
 
 /// Returns the regularized upper incomplete gamma function Q(a, x).
@@ -214,8 +204,6 @@ mod tests {
         close(normal_tail(1.959_963_984_540_054), 0.025);
         close(normal_tail(-1.0), 0.841_344_746_068_542_9);
         close(normal_point(0.05), 1.644_853_626_951_472_7);
-        close(student_point(9.0, 0.025), 2.262_157_162_798_205);
-        close(student_point(49.0, 0.025), 2.009_575_237_129_24);
         close(poisson_tail(3.0, 1.0), 1.0 - (-3.0_f64).exp());
         close(poisson_tail(100.0, 120.0), 0.028_230_393_964_867_5);
         close(binomial_tail(10.0, 8.0, 0.5), 56.0 / 1024.0);

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use heaptap_analyze::sampling::student;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::spread::{Hits, Sampling, Spread, counted, mean};
-use super::{Estimate, Judgement, Looks, Measured, objection, student, untried, values};
+use super::{Estimate, Judgement, Looks, Measured, objection, untried, values};
 
 /// Least number of nights whose means show how nights differ.
 pub(crate) const MIN_NIGHTS: usize = 3;

@@ -1,11 +1,11 @@
 //! Number of runs that decides a budget.
 
-use heaptap_analyze::sampling::special;
+use heaptap_analyze::sampling::{special, student};
 use serde::{Deserialize, Serialize};
 
 use super::change::{Past, lasting_error, log_ratios};
 use super::spread::{Spread, mean};
-use super::{MIN_RUNS, Measured, objection, student, values};
+use super::{MIN_RUNS, Measured, objection, values};
 
 /// Largest number of runs that is planned.
 pub const MAX_PLANNED_RUNS: usize = 1000;

@@ -2,10 +2,10 @@
 
 use std::f64::consts::{FRAC_PI_2, PI};
 
-use heaptap_analyze::sampling::special::{incomplete_beta, ln_gamma, normal_point, normal_tail};
+use super::special::{incomplete_beta, ln_gamma, normal_point, normal_tail};
 
 /// Returns the probability of a value above `t` for `freedom` degrees.
-pub(super) fn tail(t: f64, freedom: f64) -> f64 {
+pub fn tail(t: f64, freedom: f64) -> f64 {
     let square = t * t;
     if square.is_infinite() {
         return if t > 0.0 { 0.0 } else { 1.0 };
@@ -16,7 +16,7 @@ pub(super) fn tail(t: f64, freedom: f64) -> f64 {
 }
 
 /// Returns the point below which a value is with probability `confidence`, from 0.5 to below 1.
-pub(super) fn point(confidence: f64, freedom: f64) -> f64 {
+pub fn point(confidence: f64, freedom: f64) -> f64 {
     let beyond = 1.0 - confidence;
     if freedom == 1.0 {
         return (FRAC_PI_2 - PI * beyond).tan();
@@ -44,7 +44,7 @@ pub(super) fn point(confidence: f64, freedom: f64) -> f64 {
 
 /// Returns the probability of a noncentral t value above `t`, 0 or more, for `freedom` degrees
 /// and the noncentrality `shift`: Lenth's algorithm AS 243 (Applied Statistics 38, 1989).
-pub(super) fn noncentral_tail(t: f64, freedom: f64, shift: f64) -> f64 {
+pub fn noncentral_tail(t: f64, freedom: f64, shift: f64) -> f64 {
     // The terms underflow, and only the mean of the distribution counts.
     if shift.abs() > 37.0 {
         let spread = (1.0 + t * t / (2.0 * freedom)).sqrt();
