@@ -10,3 +10,13 @@ pub(crate) fn join_list(all: impl ExactSizeIterator<Item = String>) -> String {
     }
     shown.join(", ")
 }
+
+/// Names a process in a list of the available ones.
+pub(crate) fn process_name(pid: u64, name: &str) -> String {
+    match (name, pid) {
+        ("", 0) => "an unnamed process".to_owned(),
+        ("", pid) => pid.to_string(),
+        (name, 0) => name.to_owned(),
+        (name, pid) => format!("{name} ({pid})"),
+    }
+}

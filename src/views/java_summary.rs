@@ -21,7 +21,7 @@ pub(super) fn show(console: &Console, heaps: &[JavaSummary]) {
         return;
     }
     for (at, heap) in heaps.iter().enumerate() {
-        console.data(title(console, heap));
+        console.data(title(console, &heap.process, heap.pid, "java"));
         for line in sizes(heap) {
             console.data(format_args!("  {line}"));
         }
@@ -36,15 +36,16 @@ pub(super) fn show(console: &Console, heaps: &[JavaSummary]) {
     }
 }
 
-fn title(console: &Console, heap: &JavaSummary) -> String {
-    let name = match heap.process.as_str() {
-        "" => format!("process {}", heap.pid),
-        name => name.to_owned(),
+/// Returns the title of a heap: `com.example.app  pid 4242  libc.malloc`.
+pub(super) fn title(console: &Console, process: &str, pid: u64, heap: &str) -> String {
+    let (name, pid) = match process {
+        "" => (format!("process {pid}"), String::new()),
+        name => (name.to_owned(), format!("  pid {pid}")),
     };
     let name = console.styled(Style::Strong, name);
-    match heap.process.as_str() {
-        "" => format!("{name}  java"),
-        _ => format!("{name}  pid {}  java", heap.pid),
+    match heap {
+        "" => format!("{name}{pid}"),
+        heap => format!("{name}{pid}  {heap}"),
     }
 }
 

@@ -4,7 +4,6 @@
 mod companion;
 mod tracked;
 
-use std::fmt::Write as _;
 use std::path::Path;
 
 use serde::Serialize;
@@ -256,19 +255,7 @@ impl Page<'_> {
     }
 
     fn title(&self, heap: &HeapSummary) -> String {
-        let name = if heap.process.is_empty() {
-            format!("process {}", heap.pid)
-        } else {
-            heap.process.clone()
-        };
-        let mut title = self.console.styled(Style::Strong, name).to_string();
-        if !heap.process.is_empty() {
-            let _ = write!(title, "  pid {}", heap.pid);
-        }
-        if !heap.heap.is_empty() {
-            let _ = write!(title, "  {}", heap.heap);
-        }
-        title
+        java_summary::title(self.console, &heap.process, heap.pid, &heap.heap)
     }
 
     fn heap(&self, manifest: &Manifest, heap: &HeapSummary) -> Vec<String> {

@@ -10,7 +10,7 @@ use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::folder::{self, OWN_PREFIX};
 use crate::heap_graph::HeapGraph;
 use crate::heaps::input::{
-    self, DumpScope, LookError, LookOptions, LookTrace, NativeSource, listed, process_name, source,
+    self, DumpScope, LookError, LookOptions, LookTrace, NativeSource, listed, source,
 };
 use crate::heaps::java::{
     JavaError, JavaFile, JavaOptions, OpenedJava, ProgressReporter, of_losses,
@@ -30,7 +30,7 @@ use crate::query::{
 };
 use crate::results::deduped::Deduped;
 use crate::results::findings::{self, Finding};
-use crate::results::lists::join_list;
+use crate::results::lists::{join_list, process_name};
 use crate::results::manifest::Manifest;
 use crate::results::recorded;
 use crate::results::timeline as readings;

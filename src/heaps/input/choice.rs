@@ -8,7 +8,7 @@ use super::options::LookOptions;
 use crate::heaps::moments::{OTHERS_ONLY, did_you_mean, names_besides, no_dump_came};
 use crate::heaps::selector::DumpSelector;
 use crate::results::findings::{self, Finding};
-use crate::results::lists::join_list;
+use crate::results::lists::{join_list, process_name};
 use crate::results::manifest::Manifest;
 use crate::stacks::Facts;
 
@@ -178,16 +178,6 @@ pub(super) fn describe_processes<'a>(all: impl Iterator<Item = &'a Facts>) -> St
         .map(|facts| process_name(facts.pid, &facts.process))
         .collect();
     join_list(names.into_iter())
-}
-
-/// Names a process in a list of the available ones.
-pub(crate) fn process_name(pid: u64, name: &str) -> String {
-    match (name, pid) {
-        ("", 0) => "an unnamed process".to_owned(),
-        ("", pid) => pid.to_string(),
-        (name, 0) => name.to_owned(),
-        (name, pid) => format!("{name} ({pid})"),
-    }
 }
 
 /// `com.android.art, libc.malloc`.

@@ -16,7 +16,6 @@ mod traces;
 
 pub use choice::DumpScope;
 #[cfg(feature = "sql")]
-pub(crate) use choice::process_name;
 pub use error::LookError;
 pub(crate) use native::MANY_UNNAMED;
 pub use native::{ListedDump, NativeFile};

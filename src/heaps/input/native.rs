@@ -6,6 +6,7 @@ use crate::analyze::sampling::Estimate;
 use crate::error::ErrorClass;
 use crate::profile::SystemInfo;
 use crate::results::findings::{self, Finding, NAMES_MISSING};
+use crate::results::lists::process_name;
 use crate::results::manifest::{Manifest, Symbolization, Totals};
 use crate::stacks::{Dump, Facts, JoinBy, StackProfile, join};
 use crate::timeline::Timeline;
@@ -36,11 +37,8 @@ impl ListedDump {
         if !facts.heap.is_empty() {
             text += &format!(" {}", facts.heap);
         }
-        match (facts.process.as_str(), facts.pid) {
-            ("", 0) => {}
-            ("", pid) => text += &format!(" of {pid}"),
-            (name, 0) => text += &format!(" of {name}"),
-            (name, pid) => text += &format!(" of {name} ({pid})"),
+        if !facts.process.is_empty() || facts.pid != 0 {
+            text += &format!(" of {}", process_name(facts.pid, &facts.process));
         }
         text
     }

@@ -21,7 +21,7 @@ use crate::naming::packet_files::known_maps;
 use crate::naming::r8_mappings::{HeapMaps, R8Mappings, minified};
 use crate::profile::{DumpNumbers, NameMaps};
 use crate::results::findings::Finding;
-use crate::results::lists::join_list;
+use crate::results::lists::{join_list, process_name};
 use crate::results::manifest::{self, JAVA_HEAP, JavaKind, Manifest, ManifestError};
 use crate::results::{findings, recorded};
 use crate::trace::{Surveyed, Trace};
@@ -71,12 +71,7 @@ enum Place {
 
 impl Listed {
     fn describe_process(&self) -> String {
-        match (self.process.as_str(), self.pid) {
-            ("", None) => "an unnamed process".to_owned(),
-            ("", Some(pid)) => pid.to_string(),
-            (name, Some(pid)) => format!("{name} ({pid})"),
-            (name, None) => name.to_owned(),
-        }
+        process_name(self.pid.unwrap_or(0), &self.process)
     }
 }
 

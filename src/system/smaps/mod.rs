@@ -22,6 +22,7 @@ use crate::config::Targets;
 use crate::device::Device;
 use crate::heaps::moments::Capture;
 use crate::memory::smaps::{self, Smaps};
+use crate::results::lists::process_name;
 
 /// Source of mappings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -71,8 +72,7 @@ impl Moment {
     pub fn describe(&self) -> String {
         let who = match (self.process.as_str(), self.pid) {
             ("", 0) => String::new(),
-            ("", pid) => format!(" of {pid}"),
-            (process, pid) => format!(" of {process} ({pid})"),
+            (process, pid) => format!(" of {}", process_name(pid, process)),
         };
         let is_recorded = self.origin == Origin::Recording;
         let numbers = self.dump.or((!is_recorded).then_some(self.number));
