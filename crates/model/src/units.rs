@@ -18,7 +18,7 @@ impl Default for Allowance {
 }
 
 impl Allowance {
-    const PER_BYTE: usize = 14;
+    const PER_BYTE: usize = 10;
 
     /// Creates the allowance for an input of `bytes` bytes.
     pub fn of(bytes: usize) -> Allowance {

@@ -87,8 +87,11 @@ pub(super) struct Function {
 impl<'a> Message<'a> {
     /// Splits a profile into its parts, as far as it can be read.
     pub(super) fn read(bytes: &'a [u8]) -> Message<'a> {
+        let mut allowance = Allowance::of(bytes.len());
+        // This reader has few other buffers, and a pprof of many callstacks is small for them.
+        allowance.add(bytes.len() / 2);
         let mut message = Message {
-            allowance: Allowance::of(bytes.len()),
+            allowance,
             ..Message::default()
         };
         let mut fields = Fields::new(bytes);
