@@ -108,6 +108,7 @@ impl HeapSql {
     /// Ends the statements that run or wait, then runs these.
     pub(super) fn run(&self, sql: &str) -> Result<Rows, SqlProblem> {
         let mut database = self.turn()?;
+        database.forget_interrupts();
         let mut reader = Reader {
             heaps: &self.heaps,
             is_object: Vec::new(),
@@ -140,7 +141,7 @@ impl HeapSql {
                     Err(TryLockError::Poisoned(poisoned)) => return Ok(poisoned.into_inner()),
                     Err(TryLockError::WouldBlock) => {}
                 }
-                // Again each time: an interrupt between two statements has no effect.
+                // Again each time: a request that gets its turn forgets earlier interrupts.
                 self.interrupter.interrupt();
             }
             std::thread::sleep(TURN_INTERVAL);

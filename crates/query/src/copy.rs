@@ -7,6 +7,7 @@ use rusqlite::{Connection, Error, ErrorCode};
 
 use super::engine::{Database, Sort, TableInfo};
 use super::error::QueryError;
+use super::stop::Stop;
 use super::table::Access;
 
 /// Table in the copy.
@@ -21,9 +22,10 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-fn failed(error: Error) -> QueryError {
+fn failed(error: Error, stop: &Stop) -> QueryError {
     match error.sqlite_error_code() {
         Some(ErrorCode::OperationInterrupted) => QueryError::Interrupted,
+        _ if stop.is_found() => QueryError::Interrupted,
         _ => QueryError::Copy(error.to_string()),
     }
 }
@@ -43,6 +45,7 @@ impl Database {
         let name = file
             .to_str()
             .ok_or_else(|| QueryError::Copy("the file name is not valid Unicode".to_owned()))?;
+        let stop = self.begin_own();
         let attached = self.own(|sqlite| {
             sqlite.execute("ATTACH ?1 AS copy", [name])?;
             // The file is not visible before it is complete, so nothing has to be rolled back in
@@ -51,8 +54,8 @@ impl Database {
                 "PRAGMA copy.journal_mode = OFF; PRAGMA copy.synchronous = OFF; BEGIN",
             )
         });
-        attached.map_err(failed)?;
-        let copied = self.copy_tables(told);
+        attached.map_err(|error| failed(error, stop))?;
+        let copied = self.copy_tables(told, stop);
         let ended = self.own(|sqlite| {
             sqlite.execute_batch(match copied.is_ok() {
                 true => "COMMIT; DETACH copy",
@@ -60,21 +63,28 @@ impl Database {
             })
         });
         let copied = copied?;
-        ended.map_err(failed)?;
-        self.copy_views(file).map_err(failed)?;
+        ended.map_err(|error| failed(error, stop))?;
+        self.copy_views(file).map_err(|error| failed(error, stop))?;
         Ok(copied)
     }
 
-    fn copy_tables(&self, told: &mut dyn FnMut(&str)) -> Result<Vec<CopiedTable>, QueryError> {
+    fn copy_tables(
+        &self,
+        told: &mut dyn FnMut(&str),
+        stop: &Stop,
+    ) -> Result<Vec<CopiedTable>, QueryError> {
         let mut copied = Vec::new();
         for table in self.tables()? {
             if !matches!(table.sort, Sort::Table | Sort::Temporary) {
                 continue;
             }
+            if stop.is_requested() {
+                return Err(QueryError::Interrupted);
+            }
             told(&table.name);
             let rows = self.own(|sqlite| self.copy_table(sqlite, &table));
             copied.push(CopiedTable {
-                rows: rows.map_err(failed)?,
+                rows: rows.map_err(|error| failed(error, stop))?,
                 name: table.name,
             });
         }

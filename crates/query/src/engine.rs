@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
@@ -15,9 +15,9 @@ use rusqlite::{Connection, Error, ErrorCode, InterruptHandle};
 use super::error::QueryError;
 use super::functions;
 use super::prepass::{self, Action, Macro, Macros, Prepared, Replacing, WorkedCall};
+use super::stop::Stop;
 use super::table::{Access, Catalog, MacroCall, Schema, Source, Work, WorkedMacro};
 use super::vtab;
-use heaptap_model::parallel::lock;
 
 /// Limits of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,7 +143,7 @@ enum Mode {
 pub struct Database {
     connection: Connection,
     mode: Arc<AtomicU8>,
-    deadline: Arc<Mutex<Option<Instant>>>,
+    stop: Stop,
     limits: Limits,
     macros: Macros,
     works: BTreeMap<String, Work>,
@@ -154,11 +154,13 @@ pub struct Database {
 }
 
 /// Handle that interrupts the running statement from another thread.
-pub struct Interrupter(InterruptHandle);
+pub struct Interrupter(InterruptHandle, Stop);
 
 impl Interrupter {
-    /// Interrupts the statement.
+    /// Interrupts the running statement and all later ones, until
+    /// [`Database::forget_interrupts`].
     pub fn interrupt(&self) {
+        self.1.interrupt();
         self.0.interrupt();
     }
 }
@@ -184,7 +186,7 @@ impl Database {
         let mut database = Database {
             connection,
             mode: Arc::new(AtomicU8::new(Mode::Own as u8)),
-            deadline: Arc::default(),
+            stop: catalog.stop(),
             limits,
             macros: Macros::new(),
             works: BTreeMap::new(),
@@ -232,7 +234,7 @@ impl Database {
                     .collect(),
             });
         }
-        vtab::register(&self.connection, catalog.tables)?;
+        vtab::register(&self.connection, catalog.tables, &self.stop)?;
         for added in catalog.macros {
             self.modules.extend(added.module);
             let arguments = added.arguments.iter();
@@ -364,19 +366,19 @@ impl Database {
                     false => Authorization::Deny,
                 }
             }))?;
-        let deadline = Arc::clone(&self.deadline);
-        self.connection.progress_handler(
-            STEPS,
-            Some(move || {
-                let deadline = lock(&deadline);
-                deadline.is_some_and(|deadline| Instant::now() >= deadline)
-            }),
-        )
+        let stop = self.stop.clone();
+        self.connection
+            .progress_handler(STEPS, Some(move || stop.is_requested()))
     }
 
-    /// Returns a handle that interrupts a statement from another thread.
+    /// Makes the database usable again after an interrupt.
+    pub fn forget_interrupts(&mut self) {
+        self.stop.forget_interrupts();
+    }
+
+    /// Returns a handle that interrupts statements from another thread.
     pub fn interrupter(&self) -> Interrupter {
-        Interrupter(self.connection.get_interrupt_handle())
+        Interrupter(self.connection.get_interrupt_handle(), self.stop.clone())
     }
 
     /// Returns all tables, views, functions and macros by name, those of statements last.
@@ -440,7 +442,11 @@ impl Database {
         let prepared = prepass::prepare(sql, statement, &self.macros)
             .map_err(|refusal| QueryError::refused(refusal, sql))?;
         let until = self.limits.time.map(|time| Instant::now() + time);
-        self.set_deadline(until);
+        self.stop.begin(until);
+        if self.stop.is_found() {
+            // It was interrupted between two statements.
+            return Err(QueryError::Interrupted);
+        }
         let worked = self.work_out(&prepared.worked);
         let (done, is_read_later) = match &prepared.action {
             Action::Include(module) => {
@@ -469,15 +475,11 @@ impl Database {
         };
         let done = done.map_err(|error| self.failure(error, &prepared, sql, until));
         // What follows is short and must run even after the deadline.
-        self.set_deadline(None);
+        self.stop.end();
         if done.is_err() || !is_read_later {
             self.forget(&prepared.worked);
         }
         done
-    }
-
-    fn set_deadline(&self, until: Option<Instant>) {
-        *lock(&self.deadline) = until;
     }
 
     /// Replaces a table, view or index; the old one stays if that fails.
@@ -489,7 +491,7 @@ impl Database {
             .and_then(|()| own(&replacing.after))
             .and_then(|()| own("RELEASE replacing"));
         if made.is_err() {
-            self.set_deadline(None);
+            self.stop.end();
             // If SQLite has already rolled everything back, the savepoint no longer exists.
             let _ = own("ROLLBACK TO replacing; RELEASE replacing");
         }
@@ -551,7 +553,8 @@ impl Database {
         until: Option<Instant>,
     ) -> QueryError {
         let code = error.sqlite_error_code();
-        if code == Some(ErrorCode::OperationInterrupted) {
+        // The planner reports the failure of a table as an error of the statement.
+        if code == Some(ErrorCode::OperationInterrupted) || self.stop.is_found() {
             let late = until.is_some_and(|until| Instant::now() >= until);
             return match (late, self.limits.time) {
                 (true, Some(time)) => QueryError::TooLong { time },
@@ -564,6 +567,12 @@ impl Database {
             };
         }
         QueryError::of_sqlite(error, |offset| prepared.origin_of(offset), sql)
+    }
+
+    /// Begins work without a deadline: heaptap's own, for the user.
+    pub(super) fn begin_own(&self) -> &Stop {
+        self.stop.begin(None);
+        &self.stop
     }
 
     #[cfg(test)]

@@ -110,15 +110,16 @@ pub fn add(
 ) {
     let native = native.map(|heaps| native::Stacks::new(heaps, processes));
     let java = java.cloned();
+    let stop = catalog.stop();
     catalog.function(&SCHEMA, move |arguments| {
         let asked = Asked::of(arguments)?;
         let frames = match asked.sort {
             Sort::Native => match &native {
-                Some(stacks) => stacks.flamegraph(&asked)?,
+                Some(stacks) => stacks.flamegraph(&asked, &stop)?,
                 None => return Err(no_such("native heap")),
             },
             Sort::Graph => match &java {
-                Some(heaps) => graph::flamegraph(&*heaps.get()?, &asked)?,
+                Some(heaps) => graph::flamegraph(&*heaps.get()?, &asked, &stop)?,
                 None => return Err(no_such("Java heap")),
             },
         };

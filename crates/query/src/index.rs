@@ -4,7 +4,8 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use super::table::{Cell, Rows};
+use super::stop::Stop;
+use super::table::{Cell, Rows, TableError};
 
 /// Rows of a table in order of a column, nulls first; rows with equal values ascend.
 pub(super) struct Index {
@@ -36,12 +37,16 @@ pub(super) fn compare(a: &Cell<'_>, b: &Cell<'_>) -> Ordering {
 impl Index {
     /// Builds the index. Reads the column twice if its values are integers in a dense range,
     /// otherwise as often as sorting needs.
-    pub(super) fn build(table: &dyn Rows, column: usize) -> Index {
+    ///
+    /// # Errors
+    /// Returns an error if the statement is to end.
+    pub(super) fn build(table: &dyn Rows, column: usize, stop: &Stop) -> Result<Index, TableError> {
         let len = table.len();
         let mut bounds: Option<(i64, i64)> = None;
         let mut nulls = 0;
         let mut whole = true;
         for row in 0..len {
+            stop.check_at(row)?;
             match table.cell(row, column) {
                 Cell::Int(value) => {
                     let (low, high) = bounds.unwrap_or((value, value));
@@ -59,14 +64,21 @@ impl Index {
             let span = i128::from(high) - i128::from(low) + 1;
             // Four bytes a number: at most four times the size of the rows themselves.
             if span <= len as i128 * 4 + 1024 {
-                return Index::by_counting(table, column, low, span as usize, nulls);
+                return Index::by_counting(table, column, low, span as usize, nulls, stop);
             }
-            return Index::by_sorting_numbers(table, column);
+            return Ok(Index::by_sorting_numbers(table, column));
         }
-        Index::by_sorting(table, column)
+        Ok(Index::by_sorting(table, column))
     }
 
-    fn by_counting(table: &dyn Rows, column: usize, low: i64, span: usize, nulls: usize) -> Index {
+    fn by_counting(
+        table: &dyn Rows,
+        column: usize,
+        low: i64,
+        span: usize,
+        nulls: usize,
+        stop: &Stop,
+    ) -> Result<Index, TableError> {
         let len = table.len();
         let mut starts = vec![0u32; span + 1];
         let place = |row| match table.cell(row, column) {
@@ -74,6 +86,7 @@ impl Index {
             _ => None,
         };
         for row in 0..len {
+            stop.check_at(row)?;
             if let Some(at) = place(row) {
                 starts[at] += 1;
             }
@@ -90,6 +103,7 @@ impl Index {
         let mut next = starts.clone();
         let mut next_null = 0;
         for row in 0..len {
+            stop.check_at(row)?;
             match place(row) {
                 Some(at) => {
                     rows[next[at] as usize] = row as u32;
@@ -101,12 +115,12 @@ impl Index {
                 }
             }
         }
-        Index {
+        Ok(Index {
             rows,
             nulls,
             distinct,
             starts: Some((low, starts)),
-        }
+        })
     }
 
     fn by_sorting_numbers(table: &dyn Rows, column: usize) -> Index {

@@ -58,6 +58,7 @@
 //! | `table` | schema, rows and cells of a table; the catalog |
 //! | `index` | rows by value, built when first needed |
 //! | `once` | values read once, when first needed |
+//! | `stop` | the request to end a statement |
 //! | `copy` | all tables as a database file |
 //! | `error` | errors with their position in the text |
 //! | `functions` | functions that SQLite does not have |
@@ -79,6 +80,7 @@ pub mod prepass;
 pub mod processes;
 pub mod smaps;
 pub mod stacks;
+mod stop;
 pub mod system;
 mod table;
 mod vtab;
@@ -87,6 +89,7 @@ pub use copy::CopiedTable;
 pub use engine::{ColumnInfo, Database, Interrupter, Limits, Sink, Sort, TableInfo, Value};
 pub use error::{Place, QueryError};
 pub use processes::{ProcessRow, Processes};
+pub use stop::{Stop, Stopped};
 pub use table::{
     Access, Argument, Build, Call, Catalog, Cell, Column, Kind, LibraryMacro, MacroCall, Rows,
     Schema, TableError, View, Work, WorkedMacro,

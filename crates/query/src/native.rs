@@ -13,7 +13,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 
 use super::processes::Processes;
-use super::table::Catalog;
+use super::stop::Stop;
+use super::table::{Catalog, TableError};
 use heaptap_model::profile::{
     CallsiteId, DumpKind, DumpNumbers, Figures, Frame, FrameId, HeapDump, Recording, Tables,
 };
@@ -67,9 +68,22 @@ pub fn time_of(dump: &HeapDump) -> i64 {
 
 impl NativeHeaps {
     /// Returns the tree of all callsites. It is built on the first call.
-    pub fn callsites(&self) -> &Callsites {
-        self.callsites
-            .get_or_init(|| Callsites::of(&self.recording.tables, self.callsite_count))
+    ///
+    /// # Errors
+    /// Returns an error if the statement is to end.
+    pub fn callsites(&self, stop: &Stop) -> Result<&Callsites, TableError> {
+        match self.callsites.get() {
+            Some(callsites) => Ok(callsites),
+            None => {
+                let made = Callsites::of(&self.recording.tables, self.callsite_count, stop)?;
+                Ok(self.callsites.get_or_init(|| made))
+            }
+        }
+    }
+
+    /// Returns the tree of all callsites for rows that were made from it.
+    pub(super) fn made_callsites(&self) -> &Callsites {
+        self.callsites.get().expect("`callsites` has made it")
     }
 
     /// Returns the frames of the trace.

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, Statement};
 
+use super::stop::{Stop, Stopped};
+
 /// Value in a table. Text is borrowed from the model if possible.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cell<'a> {
@@ -241,6 +243,12 @@ pub enum Argument {
 #[error("{0}")]
 pub struct TableError(pub String);
 
+impl From<Stopped> for TableError {
+    fn from(Stopped: Stopped) -> TableError {
+        TableError("interrupted".to_owned())
+    }
+}
+
 /// Computes the rows of a table when it is first needed.
 pub type Build = Box<dyn Fn() -> Result<Arc<dyn Rows>, TableError> + Send + Sync>;
 
@@ -274,6 +282,7 @@ pub struct Catalog {
     pub(super) macros: Vec<LibraryMacro>,
     pub(super) worked: Vec<WorkedMacro>,
     pub(super) modules: Vec<&'static str>,
+    pub(super) stop: Stop,
 }
 
 /// Macro of Perfetto's library, or a function of it in SQL.
@@ -335,6 +344,11 @@ pub struct WorkedMacro {
 }
 
 impl Catalog {
+    /// Returns the request to end a statement, for tables that take long to compute.
+    pub fn stop(&self) -> Stop {
+        self.stop.clone()
+    }
+
     /// Adds a table whose rows are computed when it is first needed.
     pub fn table(
         &mut self,

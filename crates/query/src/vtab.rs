@@ -19,6 +19,7 @@ use rusqlite::vtab::{
 use rusqlite::{Connection, Error};
 
 use super::index::{Bounds, Index};
+use super::stop::Stop;
 use super::table::{Access, Argument, Cell, Kind, Rows, Schema, Source, TableError};
 use heaptap_model::parallel::lock;
 
@@ -36,8 +37,18 @@ impl Indexed {
         }
     }
 
-    fn index(&self, column: usize) -> &Index {
-        self.indexes[column].get_or_init(|| Index::build(&*self.rows, column))
+    /// Returns the index of a column. It is built on the first call.
+    fn index(&self, column: usize, stop: &Stop) -> Result<&Index, TableError> {
+        let kept = &self.indexes[column];
+        match kept.get() {
+            Some(index) => Ok(index),
+            None => {
+                let index = Index::build(&*self.rows, column, stop)?;
+                // Cells that were read while the statement was stopped might be wrong.
+                stop.check()?;
+                Ok(kept.get_or_init(|| index))
+            }
+        }
     }
 
     /// Returns the estimated number of rows with one value of a column.
@@ -58,6 +69,7 @@ pub(super) struct Entry {
     schema: &'static Schema,
     source: Source,
     whole: OnceLock<Result<Arc<Indexed>, TableError>>,
+    stop: Stop,
     calls: Mutex<Vec<(Vec<Argument>, Arc<Indexed>)>>,
 }
 
@@ -66,14 +78,30 @@ const KEPT_CALLS: usize = 16;
 
 impl Entry {
     fn whole(&self) -> Result<Arc<Indexed>, Error> {
-        let made = self.whole.get_or_init(|| match &self.source {
-            Source::Table(build) => Ok(Arc::new(Indexed::new(build()?, self.schema))),
+        if let Some(made) = self.whole.get() {
+            return made.clone().map_err(to_sqlite);
+        }
+        let made = match &self.source {
+            Source::Table(build) => build().map(|rows| Arc::new(Indexed::new(rows, self.schema))),
             Source::Function(_) => Err(TableError(format!(
                 "{} is a function; it needs arguments",
                 self.schema.name
             ))),
-        });
-        made.clone().map_err(to_sqlite)
+        };
+        // Rows that were stopped are not the rows of the table.
+        self.unless_stopped()?;
+        self.whole.get_or_init(|| made).clone().map_err(to_sqlite)
+    }
+
+    /// Returns an error if the statement was stopped. What was computed since then might be wrong.
+    fn unless_stopped(&self) -> Result<(), Error> {
+        match self.stop.is_found() {
+            true => Err(Error::SqliteFailure(
+                rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_INTERRUPT),
+                None,
+            )),
+            false => Ok(()),
+        }
     }
 
     fn called(&self, arguments: Vec<Argument>) -> Result<Arc<Indexed>, Error> {
@@ -85,6 +113,7 @@ impl Entry {
             return Ok(Arc::clone(made));
         }
         let rows = call(&arguments).map_err(to_sqlite)?;
+        self.unless_stopped()?;
         let made = Arc::new(Indexed::new(rows, self.schema));
         if calls.len() == KEPT_CALLS {
             calls.remove(0);
@@ -102,6 +131,7 @@ fn to_sqlite(error: TableError) -> Error {
 pub(super) fn register(
     connection: &Connection,
     tables: Vec<(&'static Schema, Source)>,
+    stop: &Stop,
 ) -> Result<(), Error> {
     const MODULE: &Module<'_, VirtualTable> = &Module::read_only_module();
     for (schema, source) in tables {
@@ -110,6 +140,7 @@ pub(super) fn register(
             schema,
             source,
             whole: OnceLock::new(),
+            stop: stop.clone(),
             calls: Mutex::default(),
         };
         connection.create_module(schema.name, MODULE, Some(Arc::new(entry)))?;
@@ -582,7 +613,8 @@ unsafe impl VTabCursor for Cursor {
                 _ => (Walk::Numbers, all),
             },
             Access::Indexed => {
-                let index = table.index(column);
+                let stop = &self.entry.stop;
+                let index = table.index(column, stop).map_err(to_sqlite)?;
                 let range = if nulls {
                     index.nulls()
                 } else if compared && !open {
@@ -615,7 +647,10 @@ unsafe impl VTabCursor for Cursor {
             return context.set_result(&Value::Null);
         };
         let column = usize::try_from(column).map_err(|_| Error::InvalidQuery)?;
-        let output = match table.rows.cell(self.row(table), column) {
+        let cell = table.rows.cell(self.row(table), column);
+        // A cell can compute what the whole table needs.
+        self.entry.unless_stopped()?;
+        let output = match cell {
             Cell::Null => ToSqlOutput::Borrowed(ValueRef::Null),
             Cell::Int(number) => ToSqlOutput::Borrowed(ValueRef::Integer(number)),
             Cell::Real(number) => ToSqlOutput::Borrowed(ValueRef::Real(number)),
@@ -644,7 +679,10 @@ impl Cursor {
         };
         match self.walk {
             Walk::Nothing | Walk::Numbers => at,
-            Walk::Index(column) => table.index(column).rows()[at] as usize,
+            Walk::Index(column) => {
+                let index = table.indexes[column].get().expect("`filter` has built it");
+                index.rows()[at] as usize
+            }
             Walk::Found => self.found[at] as usize,
         }
     }

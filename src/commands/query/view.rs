@@ -172,6 +172,7 @@ async fn execute(
     sql: String,
     mut output: Output,
 ) -> Result<Ran, Failure> {
+    database.forget_interrupts();
     let interrupter = database.interrupter();
     let rows = output.counter();
     let task = tokio::task::spawn_blocking(move || {

@@ -6,11 +6,16 @@ use std::sync::Arc;
 use super::Asked;
 use super::tree::{Figures, Flamegraph, Label, Layout, Order};
 use crate::java::Heaps;
+use crate::stop::Stop;
 use crate::table::TableError;
 use heaptap_analyze::class_tree::{ClassTree, Merge, NodeIndex, Over};
 
 /// Returns the flamegraph of one dump.
-pub(super) fn flamegraph(heaps: &Heaps, asked: &Asked) -> Result<Flamegraph, TableError> {
+pub(super) fn flamegraph(
+    heaps: &Heaps,
+    asked: &Asked,
+    stop: &Stop,
+) -> Result<Flamegraph, TableError> {
     let wanted = heaps.all().iter().filter(|heap| heap.ts() == asked.ts);
     let mut wanted = wanted.filter(|heap| asked.upids.contains(&heap.upid.into()));
     let Some(heap) = wanted.next() else {
@@ -54,5 +59,5 @@ pub(super) fn flamegraph(heaps: &Heaps, asked: &Asked) -> Result<Flamegraph, Tab
         });
     }
     let focus = asked.focus.as_deref();
-    Ok(Flamegraph::of(Arc::new(layout), own, focus, Order::Widest))
+    Flamegraph::of(Arc::new(layout), own, focus, Order::Widest, stop)
 }

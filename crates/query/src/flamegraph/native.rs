@@ -9,6 +9,7 @@ use super::Asked;
 use super::tree::{Figures, Flamegraph, Label, Layout, Order};
 use crate::native::{NativeHeaps, time_of};
 use crate::processes::Processes;
+use crate::stop::Stop;
 use crate::table::TableError;
 use heaptap_model::profile::index::{Index, Seed};
 use heaptap_model::profile::{FrameId, Recording, StringId};
@@ -36,7 +37,7 @@ impl Stacks {
     }
 
     /// Returns the unreleased and allocated memory of a process up to a time.
-    pub(super) fn flamegraph(&self, asked: &Asked) -> Result<Flamegraph, TableError> {
+    pub(super) fn flamegraph(&self, asked: &Asked, stop: &Stop) -> Result<Flamegraph, TableError> {
         let dumps = self.heaps.dumps.iter();
         let wanted = dumps.map(|dump| {
             let upid = self.processes.upid(dump.pid);
@@ -51,10 +52,17 @@ impl Stacks {
                 asked.ts
             )));
         }
-        let tree = self.tree.get_or_init(|| Tree::of(&self.heaps));
+        let tree = match self.tree.get() {
+            Some(tree) => tree,
+            None => {
+                let tree = Tree::of(&self.heaps, stop)?;
+                self.tree.get_or_init(|| tree)
+            }
+        };
         let mut own = vec![Figures::default(); tree.layout.parents.len()];
-        let callsites = self.heaps.callsites();
-        for delta in &self.heaps.deltas {
+        let callsites = self.heaps.callsites(stop)?;
+        for (at, delta) in self.heaps.deltas.iter().enumerate() {
+            stop.check_at(at)?;
             let row = callsites.leaf(delta.callsite);
             let Some(row) = row.filter(|_| wanted[delta.dump as usize]) else {
                 continue;
@@ -69,12 +77,12 @@ impl Stacks {
         }
         let layout = Arc::clone(&tree.layout);
         let focus = asked.focus.as_deref();
-        Ok(Flamegraph::of(layout, own, focus, Order::Given))
+        Flamegraph::of(layout, own, focus, Order::Given, stop)
     }
 }
 
 impl Tree {
-    fn of(heaps: &NativeHeaps) -> Tree {
+    fn of(heaps: &NativeHeaps, stop: &Stop) -> Result<Tree, TableError> {
         let recording = &heaps.recording;
         let mut texts = Texts::default();
         let frames = 0..heaps.frames().len() as u32;
@@ -84,8 +92,10 @@ impl Tree {
         let mut layout = Layout::default();
         let seed = Seed::default();
         let mut index = Index::default();
-        let mut innermost: Vec<u32> = Vec::with_capacity(heaps.callsites().rows().len());
-        for callsite in heaps.callsites().rows() {
+        let callsites = heaps.callsites(stop)?.rows();
+        let mut innermost: Vec<u32> = Vec::with_capacity(callsites.len());
+        for (at, callsite) in callsites.iter().enumerate() {
+            stop.check_at(at)?;
             let mut node = callsite.parent.map(|parent| innermost[parent as usize]);
             for &label in &expanded[callsite.frame.0 as usize] {
                 let above = node.unwrap_or(u32::MAX);
@@ -107,10 +117,10 @@ impl Tree {
             innermost.push(node.unwrap_or_default());
         }
         layout.texts = texts.texts;
-        Tree {
+        Ok(Tree {
             layout: Arc::new(layout),
             innermost,
-        }
+        })
     }
 }
 

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::stop::Stop;
+use crate::table::TableError;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Figures {
     pub(super) count: i64,
@@ -72,12 +75,16 @@ pub(super) enum Order {
 impl Flamegraph {
     /// Computes cumulative figures from the figures of each frame of the layout. With a focus,
     /// leaves out stacks without that text in a name; case is ignored.
+    ///
+    /// # Errors
+    /// Returns an error if the statement is to end.
     pub(super) fn of(
         layout: Arc<Layout>,
         mut own: Vec<Figures>,
         focus: Option<&str>,
         order: Order,
-    ) -> Flamegraph {
+        stop: &Stop,
+    ) -> Result<Flamegraph, TableError> {
         let nodes = layout.parents.len();
         let parent = |node: usize| layout.parents[node].map(|parent| parent as usize);
         let mut kept = vec![true; nodes];
@@ -85,6 +92,7 @@ impl Flamegraph {
             let focus = focus.to_lowercase();
             // Keep frames at or below a match.
             for node in 0..nodes {
+                stop.check_at(node)?;
                 let above = parent(node).is_some_and(|above| kept[above]);
                 kept[node] = above || layout.name(node as u32).to_lowercase().contains(&focus);
                 if !kept[node] {
@@ -102,13 +110,14 @@ impl Flamegraph {
         }
         let mut sums = own.clone();
         for node in (0..nodes).rev() {
+            stop.check_at(node)?;
             if let Some(above) = parent(node) {
                 let sum = sums[node];
                 sums[above].add(sum);
             }
         }
-        let frames = rows(&layout, &kept, &own, &sums, order);
-        Flamegraph { layout, frames }
+        let frames = rows(&layout, &kept, &own, &sums, order, stop)?;
+        Ok(Flamegraph { layout, frames })
     }
 
     pub(super) fn len(&self) -> usize {
@@ -147,7 +156,8 @@ fn rows(
     own: &[Figures],
     sums: &[Figures],
     order: Order,
-) -> Vec<Frame> {
+    stop: &Stop,
+) -> Result<Vec<Frame>, TableError> {
     let nodes = (0..kept.len() as u32).filter(|&node| kept[node as usize]);
     let mut nodes: Vec<u32> = nodes.collect();
     if order == Order::Widest {
@@ -157,7 +167,8 @@ fn rows(
     let mut next = vec![NONE; kept.len()];
     let mut first_root = NONE;
     // Back to front, so that each list is in order.
-    for &node in nodes.iter().rev() {
+    for (at, &node) in nodes.iter().rev().enumerate() {
+        stop.check_at(at)?;
         let list = match layout.parents[node as usize] {
             Some(parent) => &mut first_child[parent as usize],
             None => &mut first_root,
@@ -177,6 +188,7 @@ fn rows(
             continue;
         }
         let at = node as usize;
+        stop.check_at(frames.len())?;
         let row = frames.len() as u32;
         frames.push(Frame {
             node,
@@ -189,5 +201,5 @@ fn rows(
         above.push((row, next[at]));
         node = first_child[at];
     }
-    frames
+    Ok(frames)
 }

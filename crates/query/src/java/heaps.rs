@@ -79,7 +79,7 @@ impl LazyHeaps {
                     upid,
                 })
             });
-            Heaps::of(dumps.collect::<Result<_, _>>()?).map(Arc::new)
+            Heaps::of(dumps.collect::<Result<_, TableError>>()?).map(Arc::new)
         };
         self.shared.read.get_or_init(read).clone()
     }

@@ -1,10 +1,12 @@
 //! Callstacks with separate rows for inlined functions, below the function into which they were
 //! inlined; and `android_heap_profile_summary_tree`, with the memory of each.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use crate::native::NativeHeaps;
-use crate::table::{Catalog, Cell, Column, Rows, Schema};
+use crate::once::Once;
+use crate::stop::Stop;
+use crate::table::{Catalog, Cell, Column, Rows, Schema, TableError};
 use heaptap_model::names::demangle;
 use heaptap_model::profile::{FrameId, Line, StringId};
 
@@ -65,11 +67,14 @@ static SUMMARY: Schema = Schema {
 
 pub(super) fn add(catalog: &mut Catalog, native: &Arc<NativeHeaps>) {
     let heaps = Arc::clone(native);
-    let forest = Arc::new(LazyLock::new(move || Arc::new(Forest::of(heaps))));
-    let shared = Arc::clone(&forest);
-    catalog.table(&FOREST, move || Ok(Arc::new(Table(Arc::clone(&**shared)))));
+    let stop = catalog.stop();
+    let kept = Once::new();
+    let forest = move || kept.get(|| Forest::of(Arc::clone(&heaps), &stop));
+    let shared = forest.clone();
+    catalog.table(&FOREST, move || Ok(Arc::new(Table(shared()?))));
+    let stop = catalog.stop();
     catalog.table(&SUMMARY, move || {
-        Ok(Arc::new(Summary::of(Arc::clone(&**forest))))
+        Ok(Arc::new(Summary::of(forest()?, &stop)?))
     });
 }
 
@@ -90,17 +95,18 @@ struct Function<'a> {
 }
 
 impl Forest {
-    fn of(heaps: Arc<NativeHeaps>) -> Forest {
-        let callsites = heaps.callsites().rows();
+    fn of(heaps: Arc<NativeHeaps>, stop: &Stop) -> Result<Forest, TableError> {
+        let callsites = heaps.callsites(stop)?.rows();
         let mut starts = Vec::with_capacity(callsites.len() + 1);
         let mut next = 0u32;
-        for callsite in callsites {
+        for (at, callsite) in callsites.iter().enumerate() {
+            stop.check_at(at)?;
             starts.push(next);
             let lines = heaps.recording.symbols.lines(callsite.frame).len();
             next = next.saturating_add(lines.max(1) as u32);
         }
         starts.push(next);
-        Forest { heaps, starts }
+        Ok(Forest { heaps, starts })
     }
 
     fn len(&self) -> usize {
@@ -110,7 +116,7 @@ impl Forest {
     fn function(&self, row: usize) -> Function<'_> {
         let behind = self.starts.partition_point(|&start| start as usize <= row);
         let callsite = behind - 1;
-        let frame = self.heaps.callsites().rows()[callsite].frame;
+        let frame = self.heaps.made_callsites().rows()[callsite].frame;
         let lines = self.heaps.recording.symbols.lines(frame);
         let at = row - self.starts[callsite] as usize;
         Function {
@@ -128,7 +134,7 @@ impl Forest {
         if !function.is_outermost {
             return Some(row as u32 + 1);
         }
-        let parent = self.heaps.callsites().rows()[function.callsite].parent?;
+        let parent = self.heaps.made_callsites().rows()[function.callsite].parent?;
         Some(self.starts[parent as usize])
     }
 
@@ -226,8 +232,8 @@ struct Summary {
 }
 
 impl Summary {
-    fn of(forest: Arc<Forest>) -> Summary {
-        let callsites = forest.heaps.callsites();
+    fn of(forest: Arc<Forest>, stop: &Stop) -> Result<Summary, TableError> {
+        let callsites = forest.heaps.made_callsites();
         let mut own = vec![Bytes::default(); callsites.rows().len()];
         let mut is_sampled = vec![false; own.len()];
         for delta in &forest.heaps.deltas {
@@ -249,6 +255,7 @@ impl Summary {
         // Callees come before callers, and inlined functions before the functions that contain
         // them.
         for callsite in (0..own.len()).rev() {
+            stop.check_at(callsite)?;
             for row in forest.starts[callsite]..forest.starts[callsite + 1] {
                 all[row as usize].add(own[callsite]);
                 let sum = all[row as usize];
@@ -262,12 +269,12 @@ impl Summary {
             rows.extend(forest.starts[callsite]..forest.starts[callsite + 1]);
         }
         let sums = rows.iter().map(|&row| all[row as usize]).collect();
-        Summary {
+        Ok(Summary {
             forest,
             rows,
             own,
             sums,
-        }
+        })
     }
 }
 

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use super::NativeHeaps;
-use crate::table::{Catalog, Cell, Column, Rows, Schema};
+use crate::stop::Stop;
+use crate::table::{Catalog, Cell, Column, Rows, Schema, TableError};
 use heaptap_model::profile::index::{Index, Seed};
 use heaptap_model::profile::{CallsiteId, FrameId, Tables};
 
@@ -27,7 +28,10 @@ pub struct Callsites {
 
 impl Callsites {
     /// Merges the first `count` stacks of the tables.
-    pub fn of(tables: &Tables, count: usize) -> Callsites {
+    ///
+    /// # Errors
+    /// Returns an error if the statement is to end.
+    pub fn of(tables: &Tables, count: usize, stop: &Stop) -> Result<Callsites, TableError> {
         let seed = Seed::default();
         let mut index = Index::default();
         let mut rows: Vec<CallsiteRow> = Vec::new();
@@ -37,6 +41,7 @@ impl Callsites {
         // first.
         let mut path: Vec<u32> = Vec::new();
         for id in 0..count as u32 {
+            stop.check_at(id as usize)?;
             leaf_first.clear();
             leaf_first.extend(tables.callsite(CallsiteId(id)));
             let root_first = || leaf_first.iter().rev().copied();
@@ -60,13 +65,15 @@ impl Callsites {
                 let same = |at: u32| known[at as usize] == row;
                 let (at, there) = index.find_or_insert(hash, next, same);
                 if !there {
+                    // Stacks can be long, so the rows are counted and not the stacks.
+                    stop.check_at(rows.len())?;
                     rows.push(row);
                 }
                 path.push(at);
             }
             leaves.push(path.last().copied());
         }
-        Callsites { rows, leaves }
+        Ok(Callsites { rows, leaves })
     }
 
     /// Returns all rows, parents before children.
@@ -96,11 +103,11 @@ struct Table(Arc<NativeHeaps>);
 
 impl Rows for Table {
     fn len(&self) -> usize {
-        self.0.callsites().rows.len()
+        self.0.made_callsites().rows.len()
     }
 
     fn cell(&self, row: usize, column: usize) -> Cell<'_> {
-        let callsite = &self.0.callsites().rows[row];
+        let callsite = &self.0.made_callsites().rows[row];
         match column {
             0 => row.into(),
             1 => callsite.depth.into(),
@@ -116,5 +123,30 @@ impl Rows for Table {
 
 pub(super) fn add(catalog: &mut Catalog, heaps: &Arc<NativeHeaps>) {
     let heaps = Arc::clone(heaps);
-    catalog.table(&SCHEMA, move || Ok(Arc::new(Table(Arc::clone(&heaps)))));
+    let stop = catalog.stop();
+    catalog.table(&SCHEMA, move || {
+        heaps.callsites(&stop)?;
+        Ok(Arc::new(Table(Arc::clone(&heaps))))
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn callsites_are_not_kept_if_the_statement_is_to_end() {
+        let mut recording = heaptap_model::profile::Recording::default();
+        recording.tables.intern_callsite(&[]);
+        let heaps = NativeHeaps {
+            recording: Arc::new(recording),
+            callsite_count: 1,
+            ..NativeHeaps::default()
+        };
+        let stop = Stop::default();
+        stop.interrupt();
+        assert!(heaps.callsites(&stop).is_err());
+        stop.forget_interrupts();
+        assert!(heaps.callsites(&stop).unwrap().rows().is_empty());
+    }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{NativeHeaps, time_of};
 use crate::processes::Processes;
+use crate::stop::Stop;
 use crate::table::{Catalog, Cell, Column, Rows, Schema};
 
 static PROFILES: Schema = Schema {
@@ -43,7 +44,7 @@ static ALLOCATIONS: Schema = Schema {
 };
 
 struct Profiles(Arc<NativeHeaps>, Arc<Processes>);
-struct Allocations(Arc<NativeHeaps>, Arc<Processes>);
+struct Allocations(Arc<NativeHeaps>, Arc<Processes>, Stop);
 
 impl Rows for Profiles {
     fn len(&self) -> usize {
@@ -78,7 +79,11 @@ impl Rows for Allocations {
             1 => time_of(dump()).into(),
             2 => self.1.upid(dump().pid).into(),
             3 => dump().heap.as_str().into(),
-            4 => self.0.callsites().leaf(delta.callsite).into(),
+            // Most statements do not need it. A stopped one fails after this.
+            4 => match self.0.callsites(&self.2) {
+                Ok(callsites) => callsites.leaf(delta.callsite).into(),
+                Err(_) => Cell::Null,
+            },
             5 => delta.count.into(),
             _ => delta.size.into(),
         }
@@ -101,7 +106,9 @@ pub(super) fn add(catalog: &mut Catalog, heaps: &Arc<NativeHeaps>, processes: &A
         Ok(Arc::new(Profiles(Arc::clone(&h), Arc::clone(&p))))
     });
     let (h, p) = both();
+    let stop = catalog.stop();
     catalog.table(&ALLOCATIONS, move || {
-        Ok(Arc::new(Allocations(Arc::clone(&h), Arc::clone(&p))))
+        let (heaps, processes) = (Arc::clone(&h), Arc::clone(&p));
+        Ok(Arc::new(Allocations(heaps, processes, stop.clone())))
     });
 }
