@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use crate::abandoned;
 #[cfg(feature = "parquet")]
 use crate::commands::archive;
 #[cfg(feature = "sql")]
@@ -292,6 +293,7 @@ pub fn run() -> ExitCode {
     };
     let result = exit::catch_panics(|| runtime.block_on(run_typed(&console, typed)));
     let code = exit::finish(&console, result);
+    abandoned::remove();
     // A blocked read of a key or a socket must not delay the exit.
     runtime.shutdown_background();
     code

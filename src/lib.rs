@@ -11,6 +11,7 @@
 
 pub use heaptap_analyze as analyze;
 pub use heaptap_explore as explore;
+pub(crate) use heaptap_model::abandoned;
 pub use heaptap_model::bytes;
 pub mod cli;
 #[allow(

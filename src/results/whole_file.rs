@@ -6,9 +6,10 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use crate::abandoned;
 use crate::bytes::open_regular;
 use crate::folder::{self, UNFINISHED_PREFIX};
-use crate::session::unfinished::replace;
+use crate::session::unfinished::{file_in, replace};
 
 /// A file that gets its name only when it is complete; dropping it earlier leaves nothing.
 #[derive(Debug)]
@@ -145,7 +146,7 @@ pub(crate) fn unless_link(path: &Path) -> io::Result<()> {
 
 /// Creates a temporary file in a results directory.
 pub(crate) fn temporary_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
-    crate::session::unfinished::file_in(folder, UNFINISHED_PREFIX)
+    abandoned::tracked(|| file_in(folder, UNFINISHED_PREFIX), |file| file.path())
 }
 
 #[cfg(test)]

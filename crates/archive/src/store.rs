@@ -4,6 +4,7 @@ use crate::partition::Partition;
 use crate::recording::{Recording, first_bytes};
 use crate::rows;
 use crate::table::{HASH, SCHEMA, SHA256, Table};
+use heaptap_model::abandoned;
 use heaptap_model::folder::sync;
 use heaptap_model::patience::patiently;
 use heaptap_tables::{Columns, Table as Writer};
@@ -346,9 +347,9 @@ impl Store {
         let write = || {
             let folder = path.parent().unwrap_or(&path);
             create_synced(folder)?;
-            let temporary = tempfile::Builder::new()
-                .prefix(TEMPORARY)
-                .tempfile_in(folder)?;
+            let mut builder = tempfile::Builder::new();
+            let create = || builder.prefix(TEMPORARY).tempfile_in(folder);
+            let temporary = abandoned::tracked(create, |file| file.path())?;
             let out = temporary.as_file().try_clone()?;
             let mut out = Writer::new(out, SCHEMA, table.name(), table.columns())?;
             rows(&mut out)?;

@@ -58,6 +58,7 @@
 //! assert_eq!(dump.column(View::Space), Some(&[4096][..]));
 //! ```
 
+pub mod abandoned;
 pub mod bytes;
 pub mod conditions;
 pub mod counter;

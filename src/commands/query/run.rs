@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use crate::abandoned;
 use crate::counter::Counters;
 use crate::error::{Classified, ErrorClass, ErrorFacts};
 use crate::folder::{self, OWN_PREFIX};
@@ -651,10 +652,10 @@ pub fn copy(
     if file.exists() && !force {
         return Err(unwritable("the file already exists".to_owned()));
     }
-    let temporary = tempfile::Builder::new()
-        .prefix(OWN_PREFIX)
-        .suffix(".sqlite")
-        .tempfile_in(folder::of(file))
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(OWN_PREFIX).suffix(".sqlite");
+    let create = || builder.tempfile_in(folder::of(file));
+    let temporary = abandoned::tracked(create, |file| file.path())
         .map_err(|error| unwritable(error.to_string()))?
         .into_temp_path();
     let copied = database.copy_to(&temporary, told)?;

@@ -100,7 +100,7 @@ async fn answer(
             }
             Piece::Statements(sql) => {
                 let output = Output::new(ctx.console.clone(), form);
-                let (back, ran) = execute(ctx, database, sql, output).await?;
+                let (back, ran) = execute(ctx, database, sql, output, Some(PATIENCE)).await?;
                 ran?;
                 database = back;
             }
@@ -165,12 +165,14 @@ fn statements(args: &Args) -> Result<Option<String>, Failure> {
 /// Database to continue with, and the result of the statements.
 type Ran = (Database, Result<(), Failure>);
 
-/// Runs statements. A signal cancels the running statement; a second one does not wait for it.
+/// Runs statements. A signal cancels the running statement. A second one, or the end of the
+/// `patience`, does not wait for it.
 async fn execute(
     ctx: &Context,
     mut database: Database,
     sql: String,
     mut output: Output,
+    patience: Option<Duration>,
 ) -> Result<Ran, Failure> {
     database.forget_interrupts();
     let interrupter = database.interrupter();
@@ -180,7 +182,8 @@ async fn execute(
         let ran = ran.map(|_| output.finish());
         (database, ran.map_err(Failure::from))
     });
-    wait(ctx, task, "running", &rows, || interrupter.interrupt()).await
+    let interrupt = || interrupter.interrupt();
+    wait(ctx, task, "running", &rows, interrupt, patience).await
 }
 
 async fn write_copy(
@@ -204,9 +207,15 @@ async fn write_copy(
         copy(&database, &file, force, &mut |_| {})
     });
     let none = Arc::default();
-    let copied = wait(ctx, task, "copying tables", &none, || {
-        interrupter.interrupt()
-    })
+    let interrupt = || interrupter.interrupt();
+    let copied = wait(
+        ctx,
+        task,
+        "copying tables",
+        &none,
+        interrupt,
+        Some(PATIENCE),
+    )
     .await?;
     let copied = copied?;
     let rows: u64 = copied.iter().map(|table| table.rows).sum();
@@ -231,29 +240,39 @@ async fn write_copy(
 /// Refresh interval of the status line.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Waits for a task of the database, and shows a status line until it returns rows.
+/// Time limit for a statement to end after a signal: SQLite sorts and some tables are computed
+/// without looking at the interrupt.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Waits for a task of the database, and shows a status line until it returns rows. After a signal
+/// waits for the `patience`, if there is one.
 async fn wait<T>(
     ctx: &Context,
     mut task: tokio::task::JoinHandle<T>,
     what: &str,
     rows: &Arc<AtomicU64>,
     interrupt: impl Fn(),
+    patience: Option<Duration>,
 ) -> Result<T, Failure> {
     let status = ctx.console.status();
     let mut signals = watch_signals()?;
     let began = Instant::now();
-    let mut asked = false;
+    let mut asked: Option<Instant> = None;
     let result = loop {
         tokio::select! {
             result = &mut task => break Some(result),
             _ = signals.recv() => {
-                if asked {
+                if asked.is_some() {
                     break None;
                 }
-                asked = true;
+                asked = Some(Instant::now());
                 interrupt();
             }
             () = tokio::time::sleep(TICK) => {
+                let waited = asked.map(|asked| asked.elapsed());
+                if waited.zip(patience).is_some_and(|(waited, patience)| waited >= patience) {
+                    break None;
+                }
                 let seconds = began.elapsed().as_secs();
                 if rows.load(Ordering::Relaxed) > 0 {
                     status.finish_and_clear();

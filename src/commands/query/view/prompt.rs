@@ -220,7 +220,7 @@ pub(super) async fn converse(
         let output = Output::new(console.clone(), form);
         let rows = output.counter();
         let began = std::time::Instant::now();
-        let (back, ran) = execute(ctx, database, typed, output).await?;
+        let (back, ran) = execute(ctx, database, typed, output, None).await?;
         database = back;
         match ran {
             Ok(()) => {
