@@ -81,6 +81,11 @@ const OPTIONS: &[OptionHint] = &[
         Answer::Words("use --whole-trace -o FILE"),
     ),
     of(&["record", "dump"], "--force", Answer::Option("--no-check")),
+    of(
+        &["record"],
+        "--all",
+        Answer::Words("use -n '*' for every process"),
+    ),
     of(&["record"], "--snapshot-every", Answer::Option("-c")),
     of(&["dump"], "--deadline", Answer::Option("--timeout")),
     of(&["dump"], "-d", Answer::Command(JAVA_FOR_A_TIME)),

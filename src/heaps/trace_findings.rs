@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::error::ErrorClass;
+use crate::names::could_be_app;
 use crate::profile::{Health, HeapRequest, Recording};
 use crate::results::findings::{BUSY, Finding, TRACE_CUT};
 use crate::stacks::Unexpanded;
@@ -377,14 +378,22 @@ fn why_nothing(recording: &Recording, health: &Health, has_entries: bool) -> Fin
             "use the app while recording; run `heaptap check` to see whether it can be profiled",
         );
     }
+    let names = recording.requests.iter().flat_map(|r| &r.process_cmdline);
+    let mut names = names.peekable();
+    let is_launchable = names.peek().is_none() || names.any(|name| could_be_app(name));
     empty(
         "no-process-matched",
         format!(
             "heapprofd found no process to profile for {targets}: none ran with that name, it \
              cannot be profiled, or heapprofd was not running"
         ),
-        "run `heaptap check` to see which processes match and can be profiled, or use `--launch` \
-         to start the app after the session is ready",
+        match is_launchable {
+            true => {
+                "run `heaptap check` to see which processes match and can be profiled, or use \
+                 `--launch` to start the app after the session is ready"
+            }
+            false => "run `heaptap check` to see which processes match and can be profiled",
+        },
     )
 }
 

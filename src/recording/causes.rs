@@ -12,6 +12,7 @@ use crate::eligibility::{
 };
 use crate::error::ErrorClass;
 use crate::heaps::trace_findings::{CONSEQUENCES, GUESSES, NOT_ASKED_FOR, NOT_PROFILEABLE};
+use crate::names::could_be_app;
 use crate::profile::Health;
 use crate::results::findings;
 use crate::results::manifest;
@@ -311,8 +312,12 @@ fn running_skipped(target: &EmptyTarget) -> manifest::Warning {
         "{}: no samples: it was already running, and `--no-running` skips running processes",
         target.name
     );
+    let help = match could_be_app(&target.name) {
+        true => "start it again during the recording, or add `--launch`",
+        false => "start it again during the recording",
+    };
     manifest::Warning::new("running-skipped", message)
-        .with_help("start it again during the recording, or add `--launch`")
+        .with_help(help)
         .with_pid(target.pid.map(u64::from))
 }
 

@@ -8,6 +8,7 @@ use crate::analyze::native::scope;
 use crate::analyze::sampling::{Estimate, Form, Shown};
 use crate::console::{Console, Style};
 use crate::heaps::input::facts::{DumpFacts, Limits, StackFrame};
+use crate::names::could_be_app;
 use crate::profile::DumpKind;
 use crate::results::findings::Finding;
 use crate::units::{ByteSize, thousands};
@@ -46,9 +47,19 @@ pub(crate) fn unwinder_notes<'a>(functions: impl Iterator<Item = &'a str>) -> Ve
     codes.into_iter().map(note).collect()
 }
 
-/// Note for a dump of a process that was running when profiling began.
-pub(crate) const ATTACHED: &str =
-    "attached after start; earlier allocations are missing (record --launch has them)";
+/// Returns a note if one of the dumps is of a process that was running when profiling began.
+pub(crate) fn attached_note<'a>(
+    dumps: impl Iterator<Item = &'a DumpFacts>,
+) -> Option<&'static str> {
+    let mut attached = dumps.filter(|dump| dump.is_attached).peekable();
+    attached.peek()?;
+    // The name of an app's process can be unknown.
+    let is_launchable = |dump: &DumpFacts| dump.process.is_empty() || could_be_app(&dump.process);
+    Some(match attached.any(is_launchable) {
+        true => "attached after start; earlier allocations are missing (record --launch has them)",
+        false => "attached after start; earlier allocations are missing",
+    })
+}
 
 /// Returns the heading of a view's column.
 pub(crate) fn view_heading<'a>(dump: &DumpFacts, view: &'a str) -> &'a str {

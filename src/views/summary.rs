@@ -18,6 +18,7 @@ use crate::console::{Console, Style};
 use crate::folder::SYMBOLIZED_TRACE;
 use crate::heaps::java::FOLDER;
 use crate::heaps::selector::{LabelError, check_label};
+use crate::names::could_be_app;
 use crate::naming::packet_files::{DEOBFUSCATION, SYMBOLS};
 use crate::pages::PAGE;
 use crate::profile::DumpKind;
@@ -217,10 +218,19 @@ fn hooked_late(manifest: &Manifest) -> Option<String> {
         [one] => one.process.clone(),
         several => format!("{} processes", several.len()),
     };
-    let they = if late.len() == 1 { "it" } else { "they" };
+    let (they, them) = match late.len() {
+        1 => ("it", "it"),
+        _ => ("they", "them"),
+    };
+    let is_launchable =
+        |dump: &&manifest::Dump| dump.process.is_empty() || could_be_app(&dump.process);
+    let how = match late.iter().any(is_launchable) {
+        true => "use `--launch --no-running`".to_owned(),
+        false => format!("restart {them} during a recording with `--no-running`"),
+    };
     Some(format!(
         "{who}: attached after {they} started; earlier allocations are missing. To record them, \
-         use `--launch --no-running`."
+         {how}."
     ))
 }
 

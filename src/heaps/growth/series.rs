@@ -9,6 +9,7 @@ use super::{Inputs, NativeLeaksError, NativeLeaksRequest, Opened};
 use crate::analyze::native::growth::series::{continue_counters, continues};
 use crate::analyze::sampling::Interval;
 use crate::heaps::NOT_IN_ORDER;
+use crate::names::could_be_app;
 use crate::profile::DumpKind;
 use crate::stacks::{Dump, Facts, View};
 use crate::units::{HumanDuration, counted};
@@ -528,21 +529,24 @@ impl Series<'_> {
             );
             return;
         }
-        let attached = self
-            .heaps
-            .iter()
-            .flat_map(|heap| &heap.dumps)
-            .any(|member| {
-                let is_trace = inputs.files.first().is_some_and(|file| file.is_trace);
-                is_trace && !member.dump.facts.flags.from_startup
-            });
-        if attached {
-            self.notes.push(
+        let is_trace = inputs.files.first().is_some_and(|file| file.is_trace);
+        let members = self.heaps.iter().flat_map(|heap| &heap.dumps);
+        let attached: Vec<&str> = members
+            .map(|member| &member.dump.facts)
+            .filter(|facts| is_trace && !facts.flags.from_startup)
+            .map(|facts| facts.process.as_str())
+            .collect();
+        if !attached.is_empty() {
+            let is_launchable = |process: &&str| process.is_empty() || could_be_app(process);
+            let how = match attached.iter().any(is_launchable) {
+                true => " With `record --launch`, it comes earlier.",
+                false => "",
+            };
+            self.notes.push(format!(
                 "profiling began after the process started, so earlier allocations are missing. \
-                 What the app allocates once and keeps, such as a cache, looks like growth if it \
-                 comes after the first dump. With `record --launch`, it comes earlier."
-                    .to_owned(),
-            );
+                 What the process allocates once and keeps, such as a cache, looks like growth if \
+                 it comes after the first dump.{how}"
+            ));
         }
     }
 }

@@ -98,6 +98,8 @@ fn a_flag_of_another_command_is_told_and_no_flag_that_is_not_near() {
         stderr.contains("help: --fail is an option of `heaptap leaks`"),
         "{stderr}"
     );
+    let all = heaptap(&["record", "--all"]);
+    assert!(text(&all.stderr).contains("help: use -n '*' for every process"));
     let near = heaptap(&["top", "rec", "--tre"]);
     assert!(text(&near.stderr).contains("did you mean --tree?"));
 }

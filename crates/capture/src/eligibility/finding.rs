@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::packages::{AppType, Package};
 use super::processes::Process;
+use heaptap_model::names::could_be_app;
 use heaptap_model::units::ByteSize;
 use heaptap_model::untrusted::shell::{Shell, quoted};
 
@@ -206,12 +207,17 @@ impl Finding {
             no_running_process(name),
         );
         match severity {
-            Severity::Blocks => f
-                .why("`--no-startup` records only running processes")
-                .fix("start it first, or record from its start with `--no-running` or `--launch`"),
+            Severity::Blocks => f.why("`--no-startup` records only running processes").fix(
+                match could_be_app(name) {
+                    true => {
+                        "start it first, or record from its start with `--no-running` or `--launch`"
+                    }
+                    false => "start it first, or record from its start with `--no-running`",
+                },
+            ),
             _ => f
                 .why("a recording waits for it to start; a Java heap dump needs a running process")
-                .fix("start it before or during the recording, or use `record --launch`"),
+                .fix(start_it(name)),
         }
     }
 
@@ -224,7 +230,7 @@ impl Finding {
             format!("{name} was not running"),
         )
         .why("it did not start while the recording ran")
-        .fix("start it before or during the recording, or use `record --launch`")
+        .fix(start_it(name))
     }
 
     /// Asks for what a name probably means: a process ID, or a similar name.
@@ -637,7 +643,13 @@ impl Finding {
             format!("{name} had no sampled allocations"),
         )
         .why(why)
-        .fix("use the app while recording, record longer, or record from its start with `--launch`")
+        .fix(match could_be_app(name) {
+            true => {
+                "use the app while recording, record longer, or record from its start with \
+                 `--launch`"
+            }
+            false => "record longer, or restart it during a recording with `--no-running`",
+        })
     }
 
     pub(super) fn refused(line: &str) -> Finding {
@@ -648,6 +660,14 @@ impl Finding {
             format!("the device log reports: {line}"),
         )
         .why("this explains the missing samples")
+    }
+}
+
+/// Only apps can be launched.
+fn start_it(name: &str) -> &'static str {
+    match could_be_app(name) {
+        true => "start it before or during the recording, or use `record --launch`",
+        false => "start it before or during the recording",
     }
 }
 

@@ -13,6 +13,7 @@ use super::matching::{Snapshot, TargetSpec, belongs_to, matching, owner_appid, p
 use super::names;
 use super::packages::Package;
 use super::processes::{Process, ProcessKind};
+use heaptap_model::names::could_be_app;
 use heaptap_model::near::{distance, is_slip};
 use heaptap_model::untrusted::sanitize_bytes;
 
@@ -149,7 +150,7 @@ fn absent(
         report.hprof = verdict.hprof;
         return;
     }
-    let could_be_app = name.contains('.') && !name.starts_with('/') && !names::is_pattern(name);
+    let could_be_app = could_be_app(name) && !names::is_pattern(name);
     let answer = match (options.startup, facts.is_user_build()) {
         // User builds do not profile anything that the adb shell starts; but an app can
         // name its processes freely.

@@ -10,7 +10,7 @@ use crate::flags::pattern::NO_MATCH;
 use crate::heaps::input::facts::Growth;
 use crate::units::{ByteSize, counted, thousands};
 use crate::views::java::{Cell, csv_line, signed};
-use crate::views::native::{ATTACHED, callers, heading, parts, place, value, what_of};
+use crate::views::native::{attached_note, callers, heading, parts, place, value, what_of};
 use crate::views::sites::shrank_elsewhere;
 
 /// Minimum number of columns to show both self and cumulative growth.
@@ -51,12 +51,11 @@ pub(super) fn show(console: &Console, report: &DiffReport) {
     } else {
         None
     };
-    let mut dumps = report
+    let dumps = report
         .heaps
         .iter()
         .flat_map(|heap| heap.before.iter().chain(&heap.after));
-    let is_attached = dumps.any(|dump| dump.is_attached);
-    let notes = runs.into_iter().chain(is_attached.then_some(ATTACHED));
+    let notes = runs.into_iter().chain(attached_note(dumps));
     for (at, note) in notes.enumerate() {
         if at == 0 {
             console.data("");

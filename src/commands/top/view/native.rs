@@ -12,8 +12,8 @@ use crate::units::{ByteSize, thousands};
 use crate::untrusted::{self, shell::quoted_path};
 use crate::views::java::{Cell, csv_line};
 use crate::views::native::{
-    ATTACHED, CALLERS, beside, callers, estimated, heading, percent, place, unwinder_notes, value,
-    view_heading, what_of,
+    CALLERS, attached_note, beside, callers, estimated, heading, percent, place, unwinder_notes,
+    value, view_heading, what_of,
 };
 use std::ffi::OsStr;
 
@@ -313,9 +313,8 @@ fn footer(console: &Console, report: &TopReport, input: &OsStr) {
         notes.push("95%: confidence interval, sampling error only".to_owned());
     }
     notes.extend(unwinder_notes(report.heaps.iter().flat_map(functions)));
-    if report.heaps.iter().any(|heap| heap.dump.is_attached) {
-        notes.push(ATTACHED.to_owned());
-    }
+    let attached = attached_note(report.heaps.iter().map(|heap| &heap.dump));
+    notes.extend(attached.map(str::to_owned));
     if report.heaps.iter().any(is_all_but_freed) {
         notes.push(
             "nearly all memory was freed again; `--view alloc_space` shows all allocations"
