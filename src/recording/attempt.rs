@@ -21,8 +21,8 @@ use crate::config::{EncodedConfig, Targets};
 use crate::conversion::allocations::{self, TrackingError};
 use crate::device::Device;
 use crate::eligibility::{
-    self, AssessOptions, Assessment, DeviceFacts, Finding, FindingId, Root, Scope, Severity,
-    Startup, TargetKind,
+    self, AssessOptions, Assessment, DeviceFacts, Finding, FindingId, Root, Scope, Selinux,
+    Severity, Startup, TargetKind,
 };
 use crate::error::{ErrorClass, Failure};
 use crate::export::pprof::SampleNames;
@@ -167,7 +167,7 @@ async fn prepare(
     folder: &OutputFolder,
     on_event: &EventHandler,
 ) -> Result<Prepared, Failure> {
-    let facts = eligibility::facts(device).await?;
+    let facts = checked_facts(device, options).await?;
     let mut kind = options.kind.clone();
     let mut options = options.clone();
     options.companions.allocations = kind.tracks(&facts);
@@ -242,6 +242,15 @@ async fn prepare(
         header,
         encoded: fitted.encoded,
     })
+}
+
+/// Returns the facts for the check: those of the device while the recording runs.
+async fn checked_facts(device: &Device, options: &RecordOptions) -> Result<DeviceFacts, Failure> {
+    let mut facts = eligibility::facts(device).await?;
+    if options.disable_selinux {
+        facts.selinux = Some(Selinux::Permissive);
+    }
+    Ok(facts)
 }
 
 #[expect(

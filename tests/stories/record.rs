@@ -333,3 +333,23 @@ fn processes_that_were_to_be_skipped_are_no_fault_of_the_device() {
     assert_eq!(warnings[0]["kind"], "running-skipped", "{warnings}");
     assert_eq!(warnings.as_array().map(Vec::len), Some(1), "{warnings}");
 }
+
+#[test]
+fn the_check_knows_that_selinux_will_be_permissive() {
+    let vold = ["-n", "vold", "--disable-selinux", "-d", "1s", "-o", "out"];
+    for build in ["userdebug", "eng"] {
+        let lab = Lab::new(&format!("android=14,build={build},speed=10"));
+        let ended = lab.expect(7, &[&["record"], &vold[..]].concat());
+        // vold allocates nothing on this phone, which is not SELinux's fault.
+        assert!(!ended.stderr.contains("SELinux"), "{ended}");
+        let manifest = lab.manifest("out");
+        assert_eq!(manifest["warnings"][0]["kind"], "no-allocation", "{ended}");
+        assert_eq!(manifest["targets"][0]["eligibility"]["verdict"], "yes");
+        assert_eq!(lab.shell("getenforce"), "Enforcing\n");
+        // Only apps can be launched.
+        assert!(!ended.stderr.contains("--launch"), "{ended}");
+    }
+    // On a user build, the option cannot help.
+    let lab = Lab::new("android=14,speed=10");
+    lab.expect(4, &[&["record"], &vold[..]].concat());
+}
