@@ -278,6 +278,7 @@ async fn header(
         steps: vec![plan::step("checked")],
         config_sha256: crate::units::hex(&Sha256::digest(&encoded.bytes)),
         duration_ms: fitted.duration.map(|d| d.as_millis() as u64),
+        trigger_timeout_ms: encoded.trigger_timeout_ms(),
         size_limit: config.max_file_size_bytes,
         known: assessment.preflight_facts(facts),
         heaps: fitted.heaps.clone(),

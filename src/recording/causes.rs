@@ -24,6 +24,8 @@ use std::collections::BTreeMap;
 pub(super) enum Cause {
     Duration,
     Done,
+    Trigger,
+    NotTriggered,
     Interrupted,
     Stopped,
     SizeLimit,
@@ -42,9 +44,10 @@ impl Cause {
         lasted: DurationBounds,
         whole: bool,
     ) -> Cause {
-        let in_full = plan
-            .duration_ms
-            .is_some_and(|ms| in_full(Duration::from_millis(ms), lasted, whole));
+        let had = |ms: u64| in_full(Duration::from_millis(ms), lasted, whole);
+        let in_full = plan.duration_ms.is_some_and(had);
+        // Without its trigger, a session ends without a byte.
+        let not_triggered = size == 0 && plan.trigger_timeout_ms.is_some_and(had);
         let by_done = plan.java.as_ref().is_some_and(|java| java.ends_when_done);
         // The service ends a file slightly below its limit, because the next packet would not fit.
         let full = plan
@@ -59,6 +62,8 @@ impl Cause {
             _ if full => Cause::SizeLimit,
             EndedBy::Itself if by_done => Cause::Done,
             EndedBy::Itself if in_full => Cause::Duration,
+            EndedBy::Itself if not_triggered => Cause::NotTriggered,
+            EndedBy::Itself if whole && plan.trigger_timeout_ms.is_some() => Cause::Trigger,
             EndedBy::Itself => Cause::Lost,
             EndedBy::Unknown => Cause::Unknown,
         }
@@ -70,7 +75,7 @@ impl Cause {
             line.tag == "perfetto" && line.text.contains("No space left on device")
         };
         match self {
-            Cause::Lost | Cause::Unknown | Cause::Duration | Cause::Done
+            Cause::Lost | Cause::Unknown | Cause::Duration | Cause::Done | Cause::Trigger
                 if log.iter().any(full) =>
             {
                 Cause::DiskFull
@@ -83,6 +88,8 @@ impl Cause {
         match self {
             Cause::Duration => Some("duration"),
             Cause::Done => Some("done"),
+            Cause::Trigger => Some("trigger"),
+            Cause::NotTriggered => Some("trigger-timeout"),
             Cause::Interrupted => Some("interrupted"),
             Cause::Stopped => Some("stopped"),
             Cause::SizeLimit => Some("size-limit"),
@@ -94,9 +101,14 @@ impl Cause {
     /// Returns whether the device ended the recording early.
     pub(super) fn is_the_phone(self) -> bool {
         match self {
-            Cause::SizeLimit | Cause::DiskFull | Cause::Lost | Cause::Rebooted => true,
+            Cause::NotTriggered
+            | Cause::SizeLimit
+            | Cause::DiskFull
+            | Cause::Lost
+            | Cause::Rebooted => true,
             Cause::Duration
             | Cause::Done
+            | Cause::Trigger
             | Cause::Interrupted
             | Cause::Stopped
             | Cause::Unknown => false,
@@ -109,6 +121,12 @@ impl Cause {
 
     pub(super) fn warning(self, sampled: bool) -> Option<manifest::Warning> {
         let (kind, message, help) = match self {
+            Cause::NotTriggered => (
+                "not-triggered",
+                "no trigger of the config came in time",
+                "run `adb shell trigger_perfetto NAME` during the recording, or raise \
+                 trigger_timeout_ms",
+            ),
             Cause::SizeLimit => (
                 "size-limit",
                 "the trace reached its size limit, so the recording ended early",
@@ -131,11 +149,14 @@ impl Cause {
             ),
             Cause::Duration
             | Cause::Done
+            | Cause::Trigger
             | Cause::Interrupted
             | Cause::Stopped
             | Cause::Unknown => return None,
         };
-        let missing = if sampled {
+        let missing = if self == Cause::NotTriggered {
+            "there are no samples"
+        } else if sampled {
             "data after perfetto's last write are missing"
         } else {
             "it happened before the first dump, so there are no samples"
@@ -172,6 +193,8 @@ pub(super) fn settle(converted: &mut Converted, cause: Cause, told: bool) {
         let cut = match finding.kind {
             findings::TRACE_CUT => true,
             kind if GUESSES.contains(&kind) => return !(by_phone || told),
+            // An empty file is the effect of it.
+            "trace-empty" if cause == Cause::NotTriggered => return false,
             // The same cause, without its target.
             NOT_ASKED_FOR | NOT_PROFILEABLE if told => return false,
             _ => false,

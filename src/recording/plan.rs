@@ -26,6 +26,9 @@ pub struct Plan {
     pub config_sha256: String,
     /// Duration after which the recording ends by itself, in ms.
     pub duration_ms: Option<u64>,
+    /// Time within which a trigger of the config ends the recording, in ms.
+    #[serde(default)]
+    pub trigger_timeout_ms: Option<u64>,
     /// Size at which the recording ends by itself, in bytes.
     pub size_limit: Option<u64>,
     /// SELinux was relaxed for it.
@@ -78,6 +81,7 @@ impl Plan {
             steps: Vec::new(),
             config_sha256: String::new(),
             duration_ms: None,
+            trigger_timeout_ms: None,
             size_limit: None,
             selinux_relaxed: false,
             shell_is_root: facts.root == Some(Root::Shell),

@@ -353,3 +353,57 @@ fn the_check_knows_that_selinux_will_be_permissive() {
     let lab = Lab::new("android=14,speed=10");
     lab.expect(4, &[&["record"], &vold[..]].concat());
 }
+
+/// Returns the path of a config whose session waits `timeout_ms` for the trigger `seen`.
+fn triggered_config(lab: &Lab, timeout_ms: u32) -> String {
+    let path = lab.work().join("triggered.txtpb");
+    let text = format!(
+        "buffers {{ size_kb: 16384 }}
+        data_sources {{ config {{
+          name: 'android.heapprofd'
+          heapprofd_config {{
+            process_cmdline: '{APP}' sampling_interval_bytes: 4096 block_client: true
+          }}
+        }} }}
+        trigger_config {{
+          trigger_mode: START_TRACING
+          trigger_timeout_ms: {timeout_ms}
+          triggers {{ name: 'seen' stop_delay_ms: 4000 }}
+        }}"
+    );
+    std::fs::write(&path, text).expect("written");
+    path.display().to_string()
+}
+
+#[test]
+fn a_trigger_of_the_config_ends_it_in_full() {
+    let lab = Lab::new(FAST);
+    let config = triggered_config(&lab, 3_600_000);
+    let running = lab.start(&["record", "--config", &config, "-o", "out"]);
+    // A trigger that comes before the session waits for it is lost, and a second one does nothing.
+    lab.until("its end", |lab| {
+        let trigger = heaptap::device::Command::program("trigger_perfetto");
+        lab.on_phone(&trigger.arg("seen"));
+        lab.work().join("out/manifest.json").exists()
+    });
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    let manifest = lab.manifest("out");
+    assert_eq!(manifest["outcome"]["ended_by"], "trigger", "{ended}");
+    assert_eq!(manifest["outcome"]["complete"], true);
+    assert!(!manifest["dumps"].as_array().unwrap().is_empty());
+    lab.assert_tidy("out");
+}
+
+#[test]
+fn a_trigger_that_does_not_come_is_the_cause_of_an_empty_trace() {
+    let lab = Lab::new(FAST);
+    let config = triggered_config(&lab, 2_000);
+    lab.expect(7, &["record", "--config", &config, "-o", "out"]);
+    let manifest = lab.manifest("out");
+    assert_eq!(manifest["outcome"]["ended_by"], "trigger-timeout");
+    let warnings = manifest["warnings"].as_array().unwrap();
+    let kinds: Vec<_> = warnings.iter().map(|warning| &warning["kind"]).collect();
+    assert_eq!(kinds, ["not-triggered"], "{manifest:#}");
+    lab.assert_tidy("out");
+}

@@ -4,7 +4,7 @@
 use prost::Message as _;
 
 use super::sources::{HEAPPROFD, PACKAGES_LIST, PROCESS_STATS, heapprofd_in, is, ring, source};
-use super::{CaptureSpec, ConfigError, JavaAllocations, Targets, text};
+use super::{CaptureSpec, ConfigError, JavaAllocations, Targets, text, trigger};
 use heaptap_proto::perfetto::heapprofd_config::ContinuousDumpConfig;
 use heaptap_proto::perfetto::process_stats_config::Quirks;
 use heaptap_proto::perfetto::trace_config::WriteFlushMode;
@@ -52,6 +52,14 @@ pub struct EncodedConfig {
 
 /// Field that the text parser of perfetto refuses before v54. Only newer releases need it.
 const NEWER: &str = "write_flush_mode: WRITE_FLUSH_DISABLED\n";
+
+impl EncodedConfig {
+    /// Returns how long the session waits for a trigger that ends it, in ms; `None` if triggers do
+    /// not end it.
+    pub fn trigger_timeout_ms(&self) -> Option<u64> {
+        trigger::end_timeout_ms(&self.config)
+    }
+}
 
 impl From<TraceConfig> for EncodedConfig {
     fn from(config: TraceConfig) -> Self {
