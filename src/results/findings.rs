@@ -172,7 +172,7 @@ pub fn findings_for_dump(dump: &HeapDump) -> Vec<Finding> {
                  missing"
             ),
             "record again with a longer interval (-i 16k), a larger shared buffer (--shmem-size \
-             64MiB), and without --no-block-client",
+             64MiB), and without --no-block-client or --block-client-timeout",
         );
     }
     if flags.buffer_corrupted {
