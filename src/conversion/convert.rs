@@ -360,7 +360,7 @@ impl Run<'_> {
                 all.dumps.push(entry);
                 summarizer.add(&dump);
                 coverage.add(&dump);
-                let mut findings = findings::findings_for_dump(&dump);
+                let mut findings = findings::findings_for_dump(&dump, &recording.tables);
                 findings.extend(deduped.finding(&dump));
                 let comments = comments(&dump, &findings);
                 explained |= dump.flags.has_ended();

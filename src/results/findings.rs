@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::manifest;
+use super::{manifest, unwinding};
 use crate::error::{Classified, ErrorClass, mend_write};
-use crate::profile::{HeapDump, LastDump};
+use crate::profile::{HeapDump, LastDump, Tables};
 use crate::stacks::Facts;
 use crate::units::ByteSize;
 
@@ -143,9 +143,9 @@ const MANY_UNWINDING_ERRORS_PERCENT: u64 = 10;
 /// Shortest wait in the allocator that is noticeable in the app.
 const LONG_BLOCK: Duration = Duration::from_secs(1);
 
-/// Returns findings for the flags of one dump. Flags are cumulative: for a series, pass the last
-/// dump of each process and heap.
-pub fn findings_for_dump(dump: &HeapDump) -> Vec<Finding> {
+/// Returns findings for the flags of one dump with the tables of its recording. Flags are
+/// cumulative: for a series, pass the last dump of each process and heap.
+pub fn findings_for_dump(dump: &HeapDump, tables: &Tables) -> Vec<Finding> {
     let mut findings = Vec::new();
     let who = describe(dump);
     let mut add = |kind, class, message: String, help: &str| {
@@ -261,15 +261,15 @@ pub fn findings_for_dump(dump: &HeapDump) -> Vec<Finding> {
                 .heap_samples
                 .saturating_mul(MANY_UNWINDING_ERRORS_PERCENT)
     {
+        let (why, help) = unwinding::most_frequent(dump, tables);
         add(
             "unwinding-errors",
             None,
             format!(
-                "{who}: {} of {} stacks could not be fully unwound",
+                "{who}: {} of {} stacks could not be fully unwound{why}",
                 dump.unwinding_errors, dump.heap_samples
             ),
-            "libraries need unwind tables (.eh_frame, .debug_frame or .gnu_debugdata); do not \
-             strip them",
+            help,
         );
     }
     let (now, asked) = (
@@ -364,7 +364,7 @@ mod tests {
             ..HeapDump::default()
         };
         change(&mut dump);
-        let findings = findings_for_dump(&dump);
+        let findings = findings_for_dump(&dump, &Tables::default());
         for finding in &findings {
             assert!(finding.message.starts_with("app (7)"), "{finding:?}");
             assert!(finding.help.is_some(), "{} has a remedy", finding.kind);
@@ -432,7 +432,7 @@ mod tests {
                 open,
                 ..HeapDump::default()
             };
-            findings_for_dump(&dump)
+            findings_for_dump(&dump, &Tables::default())
                 .remove(0)
                 .help
                 .expect("it has a remedy")
@@ -466,5 +466,4 @@ mod tests {
             });
             assert_eq!(alone, with);
         }
-    }
-}
+    }}

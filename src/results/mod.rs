@@ -9,4 +9,5 @@ pub mod output;
 pub mod recorded;
 pub mod summary;
 pub mod timeline;
+pub mod unwinding;
 pub mod whole_file;

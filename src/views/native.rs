@@ -11,6 +11,7 @@ use crate::heaps::input::facts::{DumpFacts, Limits, StackFrame};
 use crate::names::could_be_app;
 use crate::profile::DumpKind;
 use crate::results::findings::Finding;
+use crate::results::unwinding;
 use crate::units::{ByteSize, thousands};
 
 /// Default number of callsites in JSON and CSV: a heap has hundreds of thousands.
@@ -25,23 +26,11 @@ pub(crate) fn what_of(by: &str) -> &str {
     }
 }
 
-/// Returns notes that explain the frames in which heapprofd stores why it stopped unwinding, such as
-/// `ERROR MEMORY_INVALID`.
+/// Returns notes that explain error frames.
 pub(crate) fn unwinder_notes<'a>(functions: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let codes: BTreeSet<&str> = functions
-        .filter_map(|function| function.strip_prefix("ERROR "))
-        .collect();
+    let codes: BTreeSet<&str> = functions.filter_map(unwinding::code).collect();
     let note = |code: &str| {
-        let why = match code {
-            "MEMORY_INVALID" => "the memory of the stack cannot be read",
-            "UNWIND_INFO" => "the library does not have unwind information for the address",
-            "UNSUPPORTED" => "the unwind information of the library is not supported",
-            "INVALID_MAP" => "the address is outside of all mappings",
-            "MAX_FRAME_EXCEEDED" => "the stack has too many frames",
-            "REPEATED_FRAME" => "the stack repeats a frame",
-            "INVALID_ELF" => "the library cannot be read",
-            _ => "unwinding failed",
-        };
+        let why = unwinding::reason(code);
         format!("ERROR {code}: the callers are missing because {why}")
     };
     codes.into_iter().map(note).collect()

@@ -259,7 +259,7 @@ fn of_trace(
                 match flagged.get_mut(&key).filter(|_| dump.open) {
                     Some(before) => before.push(findings::open_dump(&listed)),
                     None => {
-                        let mut found = findings::findings_for_dump(&dump);
+                        let mut found = findings::findings_for_dump(&dump, &recording.tables);
                         found.extend(deduped.finding(&dump));
                         flagged.insert(key, found);
                     }

@@ -402,7 +402,7 @@ impl<'a> Reading<'a> {
         let mut add =
             |projector: &mut Projector<'_>, place: usize, dump: &HeapDump, facts: Facts| {
                 coverage.add(dump);
-                let mut findings = findings::findings_for_dump(dump);
+                let mut findings = findings::findings_for_dump(dump, &recording.tables);
                 findings.extend(deduped.finding(dump));
                 flagged.insert(place, findings);
                 places.push(place);

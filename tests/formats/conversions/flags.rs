@@ -29,14 +29,14 @@ fn every_flag_of_a_recording_is_told() {
         let (ours, _) = judge::convert(&trace).expect("a trace");
         for ((pid, heap), row) in last {
             let heap = if heap.is_empty() { "unknown" } else { &heap };
-            let dump = ours
+            let (dump, tables) = ours
                 .iter()
                 .rev()
                 .find(|o| o.dump.pid.to_string() == pid && o.dump.heap == heap)
-                .map(|o| &o.dump)
+                .map(|o| (&o.dump, &o.recording.tables))
                 .unwrap_or_else(|| panic!("{name}: no dump of {pid} {heap}"));
             let set = |name: &str| !matches!(column(&row, name).as_str(), "" | "0");
-            let kinds: Vec<&str> = findings::findings_for_dump(dump)
+            let kinds: Vec<&str> = findings::findings_for_dump(dump, tables)
                 .iter()
                 .map(|f| f.kind)
                 .collect();

@@ -6,15 +6,18 @@ use heaptap::export::gzip::Gzip;
 use heaptap::export::pprof::{Pprof, PprofOptions};
 use heaptap::naming::names::NameOptions;
 use heaptap::naming::r8_mappings::R8Mappings;
-use heaptap::profile::{Health, HeapDump};
+use heaptap::profile::{Health, HeapDump, Recording};
 use heaptap::trace::{Surveyed, TraceError};
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A dump of heaptap and its profile.
 pub struct Ours {
     pub dump: HeapDump,
     pub view: View,
+    /// With the tables of the dump.
+    pub recording: Arc<Recording>,
 }
 
 /// A profile of the converter.
@@ -36,13 +39,19 @@ pub fn convert(path: &Path) -> Result<(Vec<Ours>, Vec<Health>), String> {
         let maps = R8Mappings::open_what_opens(&NameOptions::default());
         maps.name(&mut trace).map_err(|error| error.to_string())?;
         let mut trace = trace.seal();
-        let writer = Pprof::new(trace.recording().clone(), PprofOptions::default());
+        let recording = Arc::clone(trace.recording());
+        let writer = Pprof::new(Arc::clone(&recording), PprofOptions::default());
         let health = trace.read_dumps(|dump| -> Result<(), TraceError> {
             let profile = pprof::read(&gzip.compress(&writer.encode(&dump, &[])));
             let faults = pprof::faults(&profile);
             assert!(faults.is_empty(), "{}: {faults:?}", path.display());
             let view = pprof::view(&profile);
-            all.push(Ours { dump, view });
+            let recording = Arc::clone(&recording);
+            all.push(Ours {
+                dump,
+                view,
+                recording,
+            });
             Ok(())
         });
         healths.push(health.map_err(|error| error.to_string())?);
