@@ -196,6 +196,10 @@ async fn finish_session(
     manifest.warnings.extend(cause.warning(sampled));
     manifest.warnings.extend(why_empty);
     manifest.warnings.extend(converted.warnings());
+    let unsampled = findings::heaps_without_samples(&plan.heaps, &converted.dumps);
+    manifest
+        .warnings
+        .extend(unsampled.map(Finding::into_warning));
     manifest.symbolization = Some(converted.symbolization);
     manifest.profiles = Some(plan.pprof().into());
     manifest.dumps = manifest::Dumps {

@@ -1,12 +1,15 @@
 //! Findings for the flags of a dump: message, remedy and exit code. The terminal, the manifest and
 //! the reports share this table.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::Serialize;
 
+use super::lists::join_list;
 use super::{manifest, unwinding};
 use crate::error::{Classified, ErrorClass, mend_write};
+use crate::near::nearest;
 use crate::profile::{HeapDump, LastDump, Tables};
 use crate::stacks::Facts;
 use crate::units::ByteSize;
@@ -303,6 +306,53 @@ pub fn findings_for_dump(dump: &HeapDump, tables: &Tables) -> Vec<Finding> {
     findings
 }
 
+/// Heaps that most processes have.
+const COMMON_HEAPS: [&str; 2] = ["libc.malloc", "com.android.art"];
+
+/// Returns a finding about heaps that were selected by name, and of which no process has samples,
+/// although other heaps have. A profile that ended early explains missing samples by itself.
+pub fn heaps_without_samples(selected: &[String], dumps: &[manifest::Dump]) -> Option<Finding> {
+    let sampled = dumps.iter().filter(|dump| dump.file.is_some());
+    let sampled: BTreeSet<&str> = sampled.map(|dump| dump.heap.as_str()).collect();
+    let is_explained = |heap: &str| {
+        sampled.contains(heap)
+            || dumps
+                .iter()
+                .any(|dump| dump.heap == heap && dump.flags.has_ended())
+    };
+    let selected = selected.iter().map(String::as_str);
+    let missing: Vec<&str> = selected.filter(|heap| !is_explained(heap)).collect();
+    if missing.is_empty() || sampled.is_empty() {
+        return None;
+    }
+    let known = || sampled.iter().copied().chain(COMMON_HEAPS);
+    let is_other = |near: &&str| !missing.contains(near);
+    let near: BTreeSet<&str> = missing
+        .iter()
+        .filter_map(|heap| nearest(heap, known()))
+        .filter(is_other)
+        .collect();
+    let join = |names: &[&str]| join_list(names.iter().map(|name| (*name).to_owned()));
+    Some(Finding {
+        kind: "heap-without-samples",
+        class: None,
+        message: format!(
+            "no process has samples of {} {}, only of {}",
+            match missing.len() {
+                1 => "the heap",
+                _ => "the heaps",
+            },
+            join(&missing),
+            join(&Vec::from_iter(sampled.iter().copied())),
+        ),
+        help: Some(match near.is_empty() {
+            true => "check the name: `--all-heaps` records all heaps of the process".to_owned(),
+            false => format!("did you mean {}?", join(&Vec::from_iter(near))),
+        }),
+        pid: None,
+    })
+}
+
 /// Finding for a recording whose final dump is not in the trace.
 pub fn final_dump_missing(last: &LastDump) -> Finding {
     let who = who(last.pid, &last.process, &last.heap);
@@ -466,4 +516,46 @@ mod tests {
             });
             assert_eq!(alone, with);
         }
-    }}
+    }
+    #[test]
+    fn a_selected_heap_without_samples_is_told_if_others_have_some() {
+        let dump = |heap: &str, sampled: bool, ended: bool| {
+            let dump = HeapDump {
+                heap: heap.to_owned(),
+                flags: DumpFlags {
+                    disconnected: ended,
+                    ..DumpFlags::default()
+                },
+                ..HeapDump::default()
+            };
+            manifest::Dump::new(1, &dump, sampled.then(|| "a.pb.gz".to_owned()))
+        };
+        let found = |selected: &[&str], dumps: &[manifest::Dump]| {
+            let selected: Vec<String> = selected.iter().map(|heap| (*heap).to_owned()).collect();
+            let finding = heaps_without_samples(&selected, dumps)?;
+            assert_eq!(
+                (finding.kind, finding.class),
+                ("heap-without-samples", None)
+            );
+            Some((finding.message, finding.help.expect("it has a remedy")))
+        };
+        let malloc = || dump("libc.malloc", true, false);
+        let (message, help) = found(&["libc.malloc", "com.example.aren"], &[malloc()]).unwrap();
+        assert_eq!(
+            message,
+            "no process has samples of the heap com.example.aren, only of libc.malloc"
+        );
+        assert!(help.contains("--all-heaps"), "{help}");
+        let (_, help) = found(&["libc.malloc", "com.androd.art"], &[malloc()]).unwrap();
+        assert_eq!(help, "did you mean com.android.art?");
+        // It is right, and the process does not use it.
+        let (_, help) = found(&["libc.malloc", "com.android.art"], &[malloc()]).unwrap();
+        assert!(help.contains("--all-heaps"), "{help}");
+        assert_eq!(found(&["libc.malloc"], &[malloc()]), None);
+        assert_eq!(found(&[], &[malloc()]), None);
+        // Other warnings explain these.
+        let ended = dump("com.example.arena", false, true);
+        assert_eq!(found(&["com.example.arena"], &[malloc(), ended]), None);
+        assert_eq!(found(&["com.example.aren"], &[]), None);
+    }
+}

@@ -354,6 +354,29 @@ fn the_check_knows_that_selinux_will_be_permissive() {
     lab.expect(4, &[&["record"], &vold[..]].concat());
 }
 
+#[test]
+fn a_heap_that_no_process_has_is_told_and_the_others_are_there() {
+    let lab = Lab::new(FAST);
+    let heaps = "libc.malloc,com.example.aren";
+    let ended = lab.expect(
+        0,
+        &[
+            "record", "-n", APP, "--heaps", heaps, "-d", "4s", "-o", "out",
+        ],
+    );
+    assert!(
+        ended
+            .stderr
+            .contains("warning: no process has samples of the heap com.example.aren"),
+        "{ended}"
+    );
+    let manifest = lab.manifest("out");
+    assert_eq!(manifest["outcome"]["complete"], true);
+    let warnings = manifest["warnings"].to_string();
+    assert!(warnings.contains("heap-without-samples"), "{warnings}");
+    lab.assert_tidy("out");
+}
+
 /// Returns the path of a config whose session waits `timeout_ms` for the trigger `seen`.
 fn triggered_config(lab: &Lab, timeout_ms: u32) -> String {
     let path = lab.work().join("triggered.txtpb");

@@ -16,7 +16,7 @@ use crate::naming::frames::LookupControl;
 use crate::recording::blocking::blocking;
 use crate::recording::outcome::{Finished, LastJournal};
 use crate::recording::plan;
-use crate::results::findings::Finding;
+use crate::results::findings::{self, Finding};
 use crate::results::manifest::{self, Manifest, Warning};
 use crate::results::output::{OutputFolder, Staging, Unpublished};
 use crate::session::SessionId;
@@ -108,6 +108,10 @@ pub(super) async fn write(
             .push(Warning::new("host-names-missing", message));
     }
     manifest.warnings.extend(converted.warnings());
+    let unsampled = findings::heaps_without_samples(&options.spec.heaps, &converted.dumps);
+    manifest
+        .warnings
+        .extend(unsampled.map(Finding::into_warning));
     manifest.symbolization = Some(converted.symbolization);
     manifest.dumps = manifest::Dumps {
         native: converted.dumps,
