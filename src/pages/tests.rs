@@ -86,7 +86,7 @@ fn the_page_of_a_java_heap_shows_who_retains_what() {
         "com.example.&lt;b&gt;app",
         "102.6 KiB",
         "evil&lt;/pre&gt;&lt;script&gt;",
-        "No leaks found: no reachable object is past",
+        "No leaks found in what could be analyzed.",
         "<td class=\"n\">97.7 KiB</td>",
         "1970-01-01 00:00:00 UTC",
         "as the runtime reports them",
