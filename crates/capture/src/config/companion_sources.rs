@@ -235,7 +235,7 @@ mod tests {
         assert!(at > 0);
         assert_eq!(with.config.data_sources[..3], without.config.data_sources);
         assert_eq!(with.config.buffers[..2], without.config.buffers);
-        assert_eq!(parse_text(&with.text).unwrap(), with.config);
+        assert_eq!(with.parsed_text(), with.config);
         for line in [
             "proc_stats_poll_ms: 1000",
             "meminfo_period_ms: 1000",

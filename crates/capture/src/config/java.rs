@@ -341,9 +341,7 @@ mod tests {
             "# perfetto v54 and newer:\n# write_flush_mode: WRITE_FLUSH_DISABLED\n",
         ];
         assert_eq!(encoded.text, expected.concat());
-        let mut back = text::parse_text(&encoded.text).unwrap();
-        back.set_write_flush_mode(WriteFlushMode::WriteFlushDisabled);
-        assert_eq!(back.encode_to_vec(), encoded.bytes);
+        assert_eq!(encoded.parsed_text().encode_to_vec(), encoded.bytes);
     }
 
     #[test]

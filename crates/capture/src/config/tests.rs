@@ -127,10 +127,9 @@ fn every_option_sets_its_field() {
         packages_list: Some(false),
         ..named("a")
     };
-    let text = spec_of(&options)
-        .encode(&DeviceLimits::default())
-        .unwrap()
-        .text;
+    let encoded = spec_of(&options).encode(&DeviceLimits::default());
+    let encoded = encoded.unwrap();
+    let text = &encoded.text;
     for line in [
         "sampling_interval_bytes: 1",
         "process_cmdline: \"a\"",
@@ -152,13 +151,7 @@ fn every_option_sets_its_field() {
     }
     assert!(!text.contains("block_client: true"), "{text}");
     assert!(!text.contains("packages_list"), "{text}");
-    assert_eq!(
-        parse_text(&text).unwrap(),
-        spec_of(&options)
-            .encode(&DeviceLimits::default())
-            .unwrap()
-            .config
-    );
+    assert_eq!(encoded.parsed_text(), encoded.config);
 }
 
 #[test]
@@ -167,7 +160,7 @@ fn names_with_quotes_survive_the_text_format() {
     let encoded = spec_of(&named(name))
         .encode(&DeviceLimits::default())
         .unwrap();
-    let back = parse_text(&encoded.text).unwrap();
+    let back = encoded.parsed_text();
     assert_eq!(back, encoded.config);
     assert_eq!(heapprofd(&back).process_cmdline, [name]);
 }

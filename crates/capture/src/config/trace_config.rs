@@ -59,6 +59,13 @@ impl EncodedConfig {
     pub fn trigger_timeout_ms(&self) -> Option<u64> {
         trigger::end_timeout_ms(&self.config)
     }
+
+    /// Returns what perfetto v54 reads from the text with the newer field.
+    #[cfg(test)]
+    pub(super) fn parsed_text(&self) -> TraceConfig {
+        let text = self.text.replace(&format!("# {NEWER}"), NEWER);
+        text::parse_text(&text).unwrap()
+    }
 }
 
 impl From<TraceConfig> for EncodedConfig {
