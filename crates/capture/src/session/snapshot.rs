@@ -290,9 +290,12 @@ impl Waiting<'_> {
             let pids = dumps.iter().map(|dump| u32::try_from(dump.pid));
             let pids: BTreeSet<u32> = pids.flatten().collect();
             let all = !dumps.is_empty() && self.expected.is_subset(&pids);
-            // Check once more after the last dump: a process might have several heaps.
-            let settled = dumps.len() == seen_before;
-            seen_before = dumps.len();
+            // Check once more after the last heap: a process might have several. Periodic dumps of
+            // the same heaps go on.
+            let heaps = dumps.iter().map(|dump| (dump.pid, &dump.heap));
+            let heaps = heaps.collect::<BTreeSet<_>>().len();
+            let settled = heaps == seen_before;
+            seen_before = heaps;
             if !dumps.is_empty() {
                 first_seen.get_or_insert(look.boot_ns);
             }
