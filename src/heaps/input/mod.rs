@@ -15,7 +15,6 @@ pub mod rows;
 mod traces;
 
 pub use choice::DumpScope;
-#[cfg(feature = "sql")]
 pub use error::LookError;
 pub(crate) use native::MANY_UNNAMED;
 pub use native::{ListedDump, NativeFile};

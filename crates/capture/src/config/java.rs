@@ -306,7 +306,6 @@ impl JavaSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::text;
     use prost::Message as _;
 
     fn spec() -> JavaSpec {
