@@ -425,10 +425,15 @@ impl Console {
     /// Prints each finding by its kind: as a note, or as a warning with its help.
     pub fn findings<'a>(&self, findings: impl IntoIterator<Item = &'a Finding>) {
         for finding in findings {
-            match is_note(finding.kind) {
-                true => self.note(&finding.message),
-                false => self.warn_with_help(&finding.message, finding.help.as_deref()),
-            }
+            self.finding(finding, &finding.message);
+        }
+    }
+
+    /// Prints a finding by its kind, with another message.
+    pub fn finding(&self, finding: &Finding, message: impl Display) {
+        match is_note(finding.kind) {
+            true => self.note(message),
+            false => self.warn_with_help(message, finding.help.as_deref()),
         }
     }
 

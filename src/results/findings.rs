@@ -332,25 +332,21 @@ pub fn heaps_without_samples(selected: &[String], dumps: &[manifest::Dump]) -> O
         .filter_map(|heap| nearest(heap, known()))
         .filter(is_other)
         .collect();
-    let join = |names: &[&str]| join_list(names.iter().map(|name| (*name).to_owned()));
-    Some(Finding {
-        kind: "heap-without-samples",
-        class: None,
-        message: format!(
-            "no process has samples of {} {}, only of {}",
-            match missing.len() {
-                1 => "the heap",
-                _ => "the heaps",
-            },
-            join(&missing),
-            join(&Vec::from_iter(sampled.iter().copied())),
-        ),
-        help: Some(match near.is_empty() {
-            true => "check the name: `--all-heaps` records all heaps of the process".to_owned(),
-            false => format!("did you mean {}?", join(&Vec::from_iter(near))),
-        }),
-        pid: None,
-    })
+    let join = |names: Vec<&str>| join_list(names.into_iter().map(str::to_owned));
+    let message = format!(
+        "no process has samples of {} {}, only of {}",
+        match missing.len() {
+            1 => "the heap",
+            _ => "the heaps",
+        },
+        join(missing),
+        join(sampled.into_iter().collect()),
+    );
+    let help = match near.is_empty() {
+        true => "check the name: `--all-heaps` records all heaps of the process".to_owned(),
+        false => format!("did you mean {}?", join(near.into_iter().collect())),
+    };
+    Some(Finding::new("heap-without-samples", None, message).with_help(help))
 }
 
 /// Finding for a recording whose final dump is not in the trace.

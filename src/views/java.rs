@@ -4,7 +4,6 @@ use crate::analyze::leaks::Kept;
 use crate::console::{Console, Style};
 use crate::export::csv;
 use crate::heaps::java::facts::{Figures, HeapFacts};
-use crate::results::findings::Finding;
 use crate::units::{ByteSize, SignedSize, counted, thousands};
 
 /// Note below retained sizes in a heap with native memory, which they include in all commands.
@@ -75,11 +74,7 @@ pub(crate) fn totals(
 /// Prints the warnings about a heap.
 pub(crate) fn warn(console: &Console, heap: &HeapFacts) {
     for warning in &heap.warnings {
-        let message = format!("{}: {}", heap.path, warning.message);
-        console.findings([&Finding {
-            message,
-            ..warning.clone()
-        }]);
+        console.finding(warning, format_args!("{}: {}", heap.path, warning.message));
     }
 }
 

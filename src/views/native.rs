@@ -42,9 +42,7 @@ pub(crate) fn attached_note<'a>(
 ) -> Option<&'static str> {
     let mut attached = dumps.filter(|dump| dump.is_attached).peekable();
     attached.peek()?;
-    // The name of an app's process can be unknown.
-    let is_launchable = |dump: &DumpFacts| dump.process.is_empty() || could_be_app(&dump.process);
-    Some(match attached.any(is_launchable) {
+    Some(match attached.any(|dump| could_be_app(&dump.process)) {
         true => "attached after start; earlier allocations are missing (record --launch has them)",
         false => "attached after start; earlier allocations are missing",
     })
@@ -108,14 +106,10 @@ pub(crate) fn warn(console: &Console, typed: &str, paths: &[PathBuf], warnings: 
             let rest = warning.message.strip_prefix(&*path.to_string_lossy());
             rest.is_some_and(|rest| rest.starts_with(|c| c == ':' || is_separator(c)))
         };
-        let message = match paths.iter().any(names_file) {
-            true => warning.message.clone(),
-            false => format!("{typed}: {}", warning.message),
-        };
-        console.findings([&Finding {
-            message,
-            ..warning.clone()
-        }]);
+        match paths.iter().any(names_file) {
+            true => console.finding(warning, &warning.message),
+            false => console.finding(warning, format_args!("{typed}: {}", warning.message)),
+        }
     }
 }
 

@@ -222,9 +222,7 @@ fn hooked_late(manifest: &Manifest) -> Option<String> {
         1 => ("it", "it"),
         _ => ("they", "them"),
     };
-    let is_launchable =
-        |dump: &&manifest::Dump| dump.process.is_empty() || could_be_app(&dump.process);
-    let how = match late.iter().any(is_launchable) {
+    let how = match late.iter().any(|dump| could_be_app(&dump.process)) {
         true => "use `--launch --no-running`".to_owned(),
         false => format!("restart {them} during a recording with `--no-running`"),
     };

@@ -9,10 +9,11 @@ use std::borrow::Cow;
 /// longer.
 const LONGEST: usize = 16 << 10;
 
-/// Returns whether a process with this name can belong to an app: names of packages and of their
-/// processes contain a dot. Other processes are native programs, or part of the system.
+/// Returns whether a process can belong to an app, by its name, which is empty if unknown: names of
+/// packages and of their processes contain a dot. Other processes are native programs, or part of
+/// the system.
 pub fn could_be_app(process: &str) -> bool {
-    process.contains('.') && !process.starts_with('/')
+    process.is_empty() || process.contains('.') && !process.starts_with('/')
 }
 
 /// Demangles a recorded name for display. Names that are not mangled or cannot be demangled stay.

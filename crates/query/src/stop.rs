@@ -48,7 +48,7 @@ impl Stop {
     }
 
     /// Returns whether the deadline has passed.
-    pub(super) fn is_due(&self) -> bool {
+    fn is_due(&self) -> bool {
         let deadline = lock(&self.0.deadline);
         let is_due = deadline.is_some_and(|deadline| Instant::now() >= deadline);
         if is_due {

@@ -114,11 +114,7 @@ async fn answer(
 
 fn tell(console: &Console, findings: &[Finding]) {
     for finding in findings {
-        let message = sanitize(&finding.message).into_owned();
-        console.findings([&Finding {
-            message,
-            ..finding.clone()
-        }]);
+        console.finding(finding, sanitize(&finding.message));
     }
 }
 

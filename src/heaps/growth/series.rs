@@ -537,8 +537,7 @@ impl Series<'_> {
             .map(|facts| facts.process.as_str())
             .collect();
         if !attached.is_empty() {
-            let is_launchable = |process: &&str| process.is_empty() || could_be_app(process);
-            let how = match attached.iter().any(is_launchable) {
+            let how = match attached.into_iter().any(could_be_app) {
                 true => " With `record --launch`, it comes earlier.",
                 false => "",
             };

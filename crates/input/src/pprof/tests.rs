@@ -424,7 +424,7 @@ fn samples_without_room_for_their_thread_stay_and_are_told() {
     let damage = read.damage.unwrap();
     assert!(damage.dropped_entries > 0, "{damage}");
     let text = damage.to_string();
-    assert!(text.contains("thread, dropped"), "{text}");
+    assert!(text.contains("without their thread"), "{text}");
     let dump = &read.profile.dumps[0];
     let sum = |values: &Values| values.columns[0].iter().sum::<i64>() as u64;
     assert_eq!(sum(&dump.values), many - damage.dropped_samples);
