@@ -1,8 +1,8 @@
 // Significance of many changes. Of a thousand unchanged functions, fifty have an interval that excludes
-// zero. So each change is tested with a sign test, and the rule of Benjamini and Hochberg is applied to
-// all of them, as in `heaptap diff`.
+// zero. So the chance of each change is computed, and the rule of Benjamini and Hochberg is applied to all
+// of them, as in `heaptap diff`.
 
-import type { Range } from "./noise";
+import { limits, Z95, type Moved, type Range } from "./noise";
 
 /** Minimum number of hits that can be significant. */
 const MIN_HITS = 5;
@@ -10,6 +10,10 @@ const MIN_HITS = 5;
 const MAX_FALSE_DISCOVERIES = 0.05;
 /** Maximum number of tries for which the tail is summed term by term. */
 const MAX_SUMMED_TRIES = 20_000;
+/** Standard deviations beyond which a chance is as good as none. */
+const MAX_Z = 16;
+/** Number of halvings of the range of standard deviations: to 0.004. */
+const HALVINGS = 12;
 
 /** Returns the logarithm of n!: by Stirling's series from 10 on, by recurrence below. */
 function lnFactorial(n: number): number {
@@ -39,24 +43,45 @@ export function binomialTail(of: number, least: number, chance: number): number 
   return Math.min(1, sum);
 }
 
-/** Returns the upper tail of the normal distribution (Abramowitz and Stegun 7.1.26, to 1e-7). */
+/** Returns the upper tail of the normal distribution: Laplace's continued fraction from 1 on, and Abramowitz
+ * and Stegun 7.1.26, to 1e-7, below. */
 function normalTail(z: number): number {
   if (z < 0) return 1 - normalTail(-z);
-  const x = z / Math.SQRT2;
-  const t = 1 / (1 + 0.3275911 * x);
+  const density = Math.exp(-0.5 * z * z);
+  if (z >= 1) {
+    let fraction = z;
+    for (let k = 100; k > 0; k--) fraction = z + k / fraction;
+    return density / Math.sqrt(2 * Math.PI) / fraction;
+  }
+  const t = 1 / (1 + (0.3275911 * z) / Math.SQRT2);
   const poly = ((((1.061405429 * t - 1.453152027) * t + 1.421413741) * t - 0.284496736) * t + 0.254829592) * t;
-  return 0.5 * poly * Math.exp(-x * x);
+  return 0.5 * poly * density;
 }
 
 /** Returns the probability that sampling alone causes such a change; null if it cannot be tested. */
-function chanceOf({ value, exact, moved }: Range): number | null {
+function chanceOf({ value, exact, moved, hits: uncertain }: Range): number | null {
   if (exact || !moved) return null;
   const [kept, released] = value < 0 ? [moved.went, moved.came] : [moved.came, moved.went];
-  if (kept.hits + released.hits < MIN_HITS) return null;
+  const hits = kept.hits + released.hits;
+  if (hits < MIN_HITS) return null;
+  if (uncertain < hits) return chanceOfLimits(Math.abs(value), kept, released);
   // Equal bytes give hits in inverse proportion to the intervals.
   const chance = released.interval / (kept.interval + released.interval);
-  const tries = Math.floor(kept.hits + released.hits + 1e-9);
-  return Math.min(1, 2 * binomialTail(tries, Math.ceil(kept.hits - 1e-9), chance));
+  return Math.min(1, 2 * binomialTail(Math.floor(hits + 1e-9), Math.ceil(kept.hits - 1e-9), chance));
+}
+
+/** Returns the chance of the limits that just exclude zero; 1 if those of 95% include it. Allocations of
+ * their true size do not err, so a sign test, which counts their hits, hides a change among them. */
+function chanceOfLimits(change: number, came: Moved, went: Moved): number {
+  const excludeZero = (z: number): boolean => limits(change, { came, went }, z).low > 0;
+  if (!excludeZero(Z95)) return 1;
+  let [low, high] = [Z95, MAX_Z];
+  for (let i = 0; i < HALVINGS; i++) {
+    const middle = (low + high) / 2;
+    if (excludeZero(middle)) low = middle;
+    else high = middle;
+  }
+  return 2 * normalTail((low + high) / 2);
 }
 
 /** Returns whether each row of a table changed beyond sampling error; null if the error is unknown. */

@@ -18,7 +18,10 @@ export interface Range {
 
 /** Increase or decrease of a change. */
 export interface Moved {
+  /** Bytes in intervals. */
   hits: number;
+  /** Hits with a sampling error; the others are allocations of their true size. */
+  uncertain: number;
   interval: number;
 }
 
@@ -38,19 +41,20 @@ export interface Sampled {
   small: number;
 }
 
-const Z = 1.959963984540054;
+/** Standard deviations of a 95% confidence interval. */
+export const Z95 = 1.959963984540054;
 
-/** Returns the lower limit of the mean of a Poisson count (Byar). */
-export function lowCount(k: number): number {
+/** Returns the lower limit of the mean of a Poisson count at `z` standard deviations (Byar). */
+function lowCount(k: number, z: number): number {
   if (k < 1) return 0;
-  const root = Math.max(0, 1 - 1 / (9 * k) - Z / (3 * Math.sqrt(k)));
+  const root = Math.max(0, 1 - 1 / (9 * k) - z / (3 * Math.sqrt(k)));
   return k * root ** 3;
 }
 
-/** Returns the upper limit of the mean of a Poisson count (Byar). */
-export function highCount(k: number): number {
+/** Returns the upper limit of the mean of a Poisson count at `z` standard deviations (Byar). */
+function highCount(k: number, z: number): number {
   const m = Math.max(0, k) + 1;
-  return m * (1 - 1 / (9 * m) + Z / (3 * Math.sqrt(m))) ** 3;
+  return m * (1 - 1 / (9 * m) + z / (3 * Math.sqrt(m))) ** 3;
 }
 
 /** Returns the number of samples of a callsite that can be small. At least one sample is large if the size
@@ -61,30 +65,31 @@ export function smallSamples(bytes: number, samples: number, { interval, origina
   return Math.max(0, Math.max(0, samples) - (large ? 1 : 0));
 }
 
-/** Returns the number of hits that determine the error, limited by the number of small samples. */
-function uncertainHits({ bytes, small }: Sampled, interval: number): number {
+/** Returns the hits of a sample, and how many of them have an error: at most those of its small samples. */
+function movedBy({ bytes, small }: Sampled, interval: number): Moved {
+  const hits = Math.max(0, bytes) / interval;
   const cap = small <= 0 ? 0 : 1.582 * small + 1.6 * Math.sqrt(small) + 1;
-  return Math.min(Math.max(0, bytes) / interval, cap);
+  return { hits, uncertain: interval === 1 ? 0 : Math.min(hits, cap), interval };
 }
 
-/** Returns how far the true bytes can be below and above the estimate. */
-function errorOf(sampled: Sampled, interval: number): { below: number; above: number; hits: number } {
-  if (interval === 1) return { below: 0, above: 0, hits: 0 };
-  const hits = uncertainHits(sampled, interval);
-  return { below: interval * (hits - lowCount(hits)), above: interval * (highCount(hits) - hits), hits };
+/** Returns how far the true bytes can be below and above the estimate at `z` standard deviations. */
+function errorOf({ uncertain, interval }: Moved, z: number): { below: number; above: number } {
+  if (interval === 1) return { below: 0, above: 0 };
+  return { below: interval * (uncertain - lowCount(uncertain, z)), above: interval * (highCount(uncertain, z) - uncertain) };
 }
 
 /** Returns the interval of the bytes of one callsite, or of a sum over disjoint ones. */
 export function ofBytes(sampled: Sampled, { interval }: Sampling): Range {
   const { bytes: value, samples } = sampled;
-  const { below, above, hits } = errorOf(sampled, interval);
+  const moved = movedBy(sampled, interval);
+  const { below, above } = errorOf(moved, Z95);
   // Without samples, the one-sided limit is three intervals.
   const none = samples <= 0 && value === 0;
   return {
     value,
     low: none ? 0 : Math.max(0, value - below),
     high: none && interval !== 1 ? interval * Math.log(20) : value + above,
-    hits,
+    hits: moved.uncertain,
     samples,
     exact: interval === 1,
   };
@@ -95,23 +100,24 @@ export function ofChange(
   value: number,
   came: Sampled,
   cameInterval: number,
-  went: Sampled | null,
+  went: Sampled,
   wentInterval: number,
 ): Range {
-  const up = errorOf(came, cameInterval);
-  const down = went ? errorOf(went, wentInterval) : { below: 0, above: 0, hits: 0 };
+  const moved = { came: movedBy(came, cameInterval), went: movedBy(went, wentInterval) };
   return {
     value,
-    low: value - Math.hypot(up.below, down.above),
-    high: value + Math.hypot(up.above, down.below),
-    hits: up.hits + down.hits,
-    samples: came.samples + (went?.samples ?? 0),
+    ...limits(value, moved, Z95),
+    hits: moved.came.uncertain + moved.went.uncertain,
+    samples: came.samples + went.samples,
     exact: cameInterval === 1 && wentInterval === 1,
-    moved: {
-      came: { hits: Math.max(0, came.bytes) / cameInterval, interval: cameInterval },
-      went: { hits: Math.max(0, went?.bytes ?? 0) / wentInterval, interval: wentInterval },
-    },
+    moved,
   };
+}
+
+/** Returns the limits of a change at `z` standard deviations. */
+export function limits(value: number, { came, went }: { came: Moved; went: Moved }, z: number): { low: number; high: number } {
+  const [up, down] = [errorOf(came, z), errorOf(went, z)];
+  return { low: value - Math.hypot(up.below, down.above), high: value + Math.hypot(up.above, down.below) };
 }
 
 /** Returns whether the interval of one change contains 0. Tables test all their rows together (chance.ts). */

@@ -65,7 +65,7 @@ export class IntervalCalculator {
     const wider = { interval: Math.max(before.interval, after.interval), original: Math.min(before.original, after.original) };
     if (view === "alloc_space") {
       const made = this.made(`made ${from} ${to}`, () => allocatedSince(allocatedWas, allocatedIs, wider));
-      return ofChange(value, total(made, sum), wider.interval, null, wider.interval);
+      return ofChange(value, total(made, sum), wider.interval, NOTHING, wider.interval);
     }
     const came = this.made(`came ${from} ${to}`, () => minimum(allocatedSince(allocatedWas, allocatedIs, wider), samplesOf(is, wider)));
     const went = this.made(`went ${from} ${to}`, () =>

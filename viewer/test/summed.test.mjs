@@ -119,3 +119,13 @@ test("32d: a change and its interval are rounded to the same digit", async () =>
   assert.match(value, shape, cells.join(" | "));
   await page.close();
 });
+
+test("32f: blocks of their true size do not hide a change among them", async () => {
+  // Five bitmaps are replaced by four, and nothing else.
+  const of = (held, made) => ({ stacks: [{ stack: ["decode"], values: { objects: held, space: held * 60_001, alloc_objects: made, alloc_space: made * 60_001 } }] });
+  const page = await chromium.open(encode({ dumps: [of(5, 5), of(4, 9)] }));
+  await look(page, { tab: "changes", dump: 1, base: 0 });
+  const rows = await inApp(page, (app) => app.changes.rows.map(({ label, certain, range }) => [label, certain, range.hits < range.moved.came.hits]));
+  assert.deepEqual(rows, [["decode", true, true]]);
+  await page.close();
+});
