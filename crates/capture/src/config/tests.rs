@@ -99,6 +99,19 @@ fn the_device_bounds_file_and_buffer() {
 }
 
 #[test]
+fn data_are_flushed_as_often_as_dumped_but_not_more_than_each_second() {
+    for (every_ms, flush_ms) in [(100, 1000), (2000, 2000), (10_000, 5000)] {
+        let options = Options {
+            continuous: Some(Duration::from_millis(every_ms)),
+            ..named("a")
+        };
+        let encoded = spec_of(&options).encode(&DeviceLimits::default());
+        let config = encoded.unwrap().config;
+        assert_eq!(config.flush_period_ms, Some(flush_ms), "{every_ms} ms");
+    }
+}
+
+#[test]
 fn every_option_sets_its_field() {
     let options = Options {
         interval_bytes: Some(1),

@@ -15,8 +15,8 @@ use heaptap_proto::perfetto::{
 /// Period at which the service drains its buffers into the file. heap_profile uses 5 s, in which
 /// a large dump overwrites its own beginning.
 const FILE_WRITE_PERIOD_MS: u32 = 1000;
-/// Period at which producers hand over their data: the maximum loss on a killed perfetto or a
-/// reboot. heap_profile uses 7 days.
+/// Longest period at which producers hand over their data: the maximum loss on a killed perfetto or
+/// a reboot. heap_profile uses 7 days.
 const FLUSH_PERIOD_MS: u32 = 5000;
 /// As heap_profile: a busy heapprofd needs time.
 const FLUSH_TIMEOUT_MS: u32 = 30_000;
@@ -130,7 +130,7 @@ impl CaptureSpec {
             // overflows. Flushing with our own period keeps the two apart, and older releases do
             // not support anything else.
             config.set_write_flush_mode(WriteFlushMode::WriteFlushDisabled);
-            config.flush_period_ms.get_or_insert(FLUSH_PERIOD_MS);
+            config.flush_period_ms.get_or_insert(self.flush_period_ms());
         }
         config.flush_timeout_ms.get_or_insert(FLUSH_TIMEOUT_MS);
         config
@@ -140,6 +140,17 @@ impl CaptureSpec {
             config.max_file_size_bytes = device.free_bytes.map(max_file_bytes);
         }
         config
+    }
+
+    /// Returns the flush period: dumps reach the file no later than the next one, so that a crash of
+    /// perfetto does not lose more than two.
+    fn flush_period_ms(&self) -> u32 {
+        let between_dumps = self
+            .continuous
+            .and_then(|every| u32::try_from(every.as_millis()).ok());
+        between_dumps
+            .unwrap_or(FLUSH_PERIOD_MS)
+            .clamp(1000, FLUSH_PERIOD_MS)
     }
 
     /// Writes the fields of this spec into a heapprofd config and keeps the rest.
