@@ -22,13 +22,13 @@ pub(super) fn settle(graph: &mut HeapGraph) {
         if kind == ClassKind::String
             && let Some((array, bytes)) = own_text(graph, object)
         {
-            graph.shallow[array.at()] = 0;
+            graph.shallow.set(array, 0);
             // An array has fewer than 2^32 elements, and its size was already computed.
             let whole = aligned(STRING_BYTES + bytes, ALIGNMENT);
-            graph.shallow[object.at()] = u32::try_from(whole).unwrap_or(u32::MAX - 1);
+            graph.shallow.set(object, whole);
         }
         if kind == ClassKind::Array && graph.id(object).0 % ALIGNMENT == 4 {
-            graph.shallow[object.at()] = 0;
+            graph.shallow.set(object, 0);
         }
     }
 }

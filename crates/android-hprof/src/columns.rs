@@ -1,28 +1,45 @@
 //! Columns that several threads fill at once, each its own rows. Owns the `unsafe` of treating
 //! plain numbers as atomic ones, which the standard library does not offer yet.
 
-use std::sync::atomic::{AtomicU8, AtomicU32};
+use heaptap_model::heap_graph::Positions;
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32};
 
-/// Returns a column as atomic numbers, for as long as it is borrowed exclusively. Relaxed stores
-/// cost as much as plain ones.
-pub(super) fn shared(column: &mut [u32]) -> &[AtomicU32] {
-    // SAFETY: `AtomicU32` has the size, alignment and bit validity of `u32`, and the exclusive
-    // borrow lasts as long as the returned shared one.
-    unsafe { &*(std::ptr::from_mut(column) as *const [AtomicU32]) }
+/// A number that has an atomic type.
+pub(super) trait Number: Sized {
+    type Atomic;
+
+    /// Returns a column as atomic numbers, for as long as it is borrowed exclusively. Relaxed stores
+    /// cost as much as plain ones.
+    fn shared(column: &mut [Self]) -> &[Self::Atomic];
 }
 
-/// Returns a column of bytes as atomic ones.
-pub(super) fn shared_bytes(column: &mut [u8]) -> &[AtomicU8] {
-    // SAFETY: as for `shared`; `AtomicU8` is to `u8` what `AtomicU32` is to `u32`.
-    unsafe { &*(std::ptr::from_mut(column) as *const [AtomicU8]) }
+macro_rules! number {
+    ($plain:ty, $atomic:ty) => {
+        impl Number for $plain {
+            type Atomic = $atomic;
+
+            fn shared(column: &mut [$plain]) -> &[$atomic] {
+                // SAFETY: the atomic type has the size and bit validity of the plain one, and
+                // its alignment, which the assertion below ensures; the exclusive borrow lasts
+                // as long as the returned shared one.
+                unsafe { &*(std::ptr::from_mut(column) as *const [$atomic]) }
+            }
+        }
+
+        const _: () = assert!(align_of::<$plain>() == align_of::<$atomic>());
+    };
 }
 
-/// File offsets by object: 4 bytes each in files below 4 GiB, 5 in larger ones, of up to 1 TiB.
+number!(u8, AtomicU8);
+number!(u16, AtomicU16);
+number!(u32, AtomicU32);
+
+/// File offsets by object while they are found: 4 bytes each in files below 4 GiB, 6 in larger ones.
 #[derive(Debug, Default)]
 pub(super) struct Offsets {
     pub(super) low: Vec<u32>,
     /// Empty if `low` is enough.
-    pub(super) high: Vec<u8>,
+    pub(super) high: Vec<u16>,
 }
 
 impl Offsets {
@@ -35,11 +52,14 @@ impl Offsets {
         }
     }
 
-    /// Bytes of the largest file whose offsets fit.
-    pub(super) const MOST_FILE_BYTES: u64 = 1 << 40;
-
     pub(super) fn get(&self, object: usize) -> usize {
         let high = self.high.get(object).copied().unwrap_or(0);
         (u64::from(high) << 32 | u64::from(self.low[object])) as usize
+    }
+
+    /// Returns them in less memory.
+    pub(super) fn into_positions(self) -> Positions {
+        let offsets = 0..self.low.len();
+        offsets.map(|object| self.get(object) as u64).collect()
     }
 }

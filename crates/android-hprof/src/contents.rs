@@ -2,7 +2,6 @@
 //! No call allocates more than its result.
 
 use super::classes::{class_dump_at, is_class_pointer};
-use super::columns::Offsets;
 use super::id_map::IdMap;
 use super::names::java_class_name;
 use super::outline::Outline;
@@ -13,7 +12,7 @@ use super::sub_records::{ClassDump, SubRecord, SubRecords};
 use heaptap_model::bytes::Bytes;
 use heaptap_model::heap_graph::{
     AllocationSite, BasicType, ClassIndex, ClassKind, Contents, Field, FieldRenamer, HeapGraph,
-    ObjectId, ObjectIndex, PrimitiveArray, ReferenceField, ThreadFacts, Value, name_of,
+    ObjectId, ObjectIndex, Positions, PrimitiveArray, ReferenceField, ThreadFacts, Value, name_of,
 };
 use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, OnceLock};
@@ -22,7 +21,7 @@ use std::sync::{Arc, OnceLock};
 pub(super) struct HprofContents {
     file: Bytes,
     outline: Outline,
-    offsets: Offsets,
+    offsets: Positions,
     /// Offset of the class dump by class.
     dumps: Vec<Option<usize>>,
     /// See [`super::classes::Classes::arrays_of`].
@@ -66,7 +65,7 @@ impl HprofContents {
     pub(super) fn new(
         file: Bytes,
         outline: Outline,
-        offsets: Offsets,
+        offsets: Positions,
         dumps: Vec<Option<usize>>,
         arrays_of: IdMap<Vec<u64>>,
         threads: Vec<(u32, ObjectIndex, Option<u32>)>,
@@ -335,7 +334,7 @@ impl Contents for HprofContents {
     fn release(&self, objects: Range<usize>) {
         let offset = |at| match at {
             0 => 0,
-            at if at < self.offsets.low.len() => self.offsets.get(at),
+            at if at < self.offsets.len() => self.offsets.get(at),
             _ => self.file.len(),
         };
         let (start, end) = (offset(objects.start), offset(objects.end));

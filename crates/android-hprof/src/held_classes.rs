@@ -52,10 +52,11 @@ fn insert(graph: &mut HeapGraph, held: &[bool], more: usize) {
     graph.targets.reserve_exact(more);
     graph.targets.resize(end + more, ObjectIndex::NONE);
     let mut to = graph.targets.len();
+    let mut starts = vec![0; graph.len() + 1];
     for object in (0..graph.len()).rev() {
         let class: ClassIndex = graph.class_of(ObjectIndex(object as u32));
-        let from = graph.starts[object] as usize;
-        graph.starts[object + 1] = to as u32;
+        let from = graph.starts.get(object);
+        starts[object + 1] = to as u64;
         if held[class.at()] {
             to -= 1;
             graph.targets[to] = graph.class(class).object.unwrap_or(ObjectIndex::NONE);
@@ -64,4 +65,5 @@ fn insert(graph: &mut HeapGraph, held: &[bool], more: usize) {
         graph.targets.copy_within(from..end, to);
         end = from;
     }
+    graph.starts = starts.into_iter().collect();
 }

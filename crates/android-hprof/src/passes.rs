@@ -4,7 +4,7 @@
 
 use super::HprofError;
 use super::classes::{Classes, Layout};
-use super::columns::{Offsets, shared, shared_bytes};
+use super::columns::{Number, Offsets};
 use super::index::Index;
 use super::outline::Outline;
 use super::scan::{Parts, Visitor};
@@ -12,10 +12,10 @@ use super::sizes::Sizes;
 use super::sub_records::{ClassDump, SubRecord};
 use heaptap_model::bytes::Bytes;
 use heaptap_model::heap_graph::{
-    BasicType, ClassIndex, HeapKind, Ids, ObjectId, ObjectIndex, Referent,
+    BasicType, ClassIndex, HeapKind, Ids, ObjectId, ObjectIndex, Referent, ShallowSizes,
 };
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
 
 /// Input of all passes after the first.
 pub(super) struct Dump<'a> {
@@ -29,14 +29,15 @@ pub(super) struct Dump<'a> {
 /// Columns of the graph while they are filled.
 pub(super) struct Columns {
     pub(super) class_of: Vec<u32>,
-    pub(super) shallow: Vec<u32>,
+    /// [`ShallowSizes::LARGE`] if `large` has the size.
+    pub(super) shallow: Vec<u16>,
     /// First the number of references of each object in the next row, then the index of its first
     /// reference.
     pub(super) starts: Vec<u32>,
     pub(super) heaps: Vec<u8>,
     pub(super) only_heap: HeapKind,
     pub(super) offsets: Offsets,
-    pub(super) huge: BTreeMap<ObjectIndex, u64>,
+    pub(super) large: BTreeMap<ObjectIndex, u64>,
     pub(super) referents: Vec<Referent>,
     pub(super) malformed: u64,
 }
@@ -61,7 +62,7 @@ impl Columns {
             heaps: vec![0; if several { objects } else { 0 }],
             only_heap,
             offsets: Offsets::new(objects, file.len()),
-            huge: BTreeMap::new(),
+            large: BTreeMap::new(),
             referents: Vec::new(),
             malformed: 0,
         }
@@ -91,18 +92,18 @@ pub(super) fn kind_of_heap(number: u8) -> HeapKind {
 impl<'a> Dump<'a> {
     pub(super) fn measure(&self, parts: &Parts<'_>, columns: &mut Columns) -> u64 {
         let rows = Rows {
-            class_of: shared(&mut columns.class_of),
-            shallow: shared(&mut columns.shallow),
-            degrees: shared(&mut columns.starts[1..]),
-            heaps: shared_bytes(&mut columns.heaps),
-            low: shared(&mut columns.offsets.low),
-            high: shared_bytes(&mut columns.offsets.high),
+            class_of: u32::shared(&mut columns.class_of),
+            shallow: u16::shared(&mut columns.shallow),
+            degrees: u32::shared(&mut columns.starts[1..]),
+            heaps: u8::shared(&mut columns.heaps),
+            low: u32::shared(&mut columns.offsets.low),
+            high: u16::shared(&mut columns.offsets.high),
         };
         let (workers, _) = parts.each(|| Measure {
             dump: self,
             rows: &rows,
             lookup: Lookup::default(),
-            huge: Vec::new(),
+            large: Vec::new(),
             referents: Vec::new(),
             malformed: 0,
             unknown_classes: 0,
@@ -110,7 +111,7 @@ impl<'a> Dump<'a> {
         let mut unknown = 0;
         let mut found = Vec::new();
         for worker in workers {
-            columns.huge.extend(worker.huge);
+            columns.large.extend(worker.large);
             columns.malformed += worker.malformed;
             unknown += worker.unknown_classes;
             found.extend(worker.referents);
@@ -135,7 +136,7 @@ impl<'a> Dump<'a> {
         references: usize,
     ) -> (Vec<ObjectIndex>, u64) {
         let mut numbers = vec![0u32; references];
-        let shared_numbers = shared(&mut numbers);
+        let shared_numbers = u32::shared(&mut numbers);
         let (workers, _) = parts.each(|| Link {
             dump: self,
             columns,
@@ -231,18 +232,18 @@ impl Lookup {
 /// The columns as the threads of the second pass use them.
 struct Rows<'a> {
     class_of: &'a [AtomicU32],
-    shallow: &'a [AtomicU32],
+    shallow: &'a [AtomicU16],
     degrees: &'a [AtomicU32],
     heaps: &'a [AtomicU8],
     low: &'a [AtomicU32],
-    high: &'a [AtomicU8],
+    high: &'a [AtomicU16],
 }
 
 struct Measure<'a> {
     dump: &'a Dump<'a>,
     rows: &'a Rows<'a>,
     lookup: Lookup,
-    huge: Vec<(ObjectIndex, u64)>,
+    large: Vec<(ObjectIndex, u64)>,
     /// Referents with the offsets of their records.
     referents: Vec<(usize, Referent)>,
     malformed: u64,
@@ -257,18 +258,15 @@ impl Measure<'_> {
         };
         let rows = self.rows;
         rows.class_of[object.at()].store(row.class.0, Ordering::Relaxed);
-        let shallow = match u32::try_from(row.shallow) {
-            Ok(bytes) if bytes < u32::MAX => bytes,
-            _ => {
-                self.huge.push((object, row.shallow));
-                u32::MAX
-            }
-        };
+        let shallow = ShallowSizes::small(row.shallow).unwrap_or_else(|| {
+            self.large.push((object, row.shallow));
+            ShallowSizes::LARGE
+        });
         rows.shallow[object.at()].store(shallow, Ordering::Relaxed);
         rows.degrees[object.at()].store(row.references, Ordering::Relaxed);
         rows.low[object.at()].store(at as u32, Ordering::Relaxed);
         if let Some(high) = rows.high.get(object.at()) {
-            high.store((at as u64 >> 32) as u8, Ordering::Relaxed);
+            high.store((at as u64 >> 32) as u16, Ordering::Relaxed);
         }
         if let Some(cell) = rows.heaps.get(object.at()) {
             cell.store(heap as u8, Ordering::Relaxed);

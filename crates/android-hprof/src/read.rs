@@ -3,7 +3,6 @@
 //! [`HprofContents`].
 
 use super::classes::{Classes, classes};
-use super::columns::Offsets;
 use super::contents::HprofContents;
 use super::index::{Index, index};
 use super::outline::{MOST_DAMAGE, Outline};
@@ -15,8 +14,9 @@ use super::{HprofError, Options, art, held_classes, native};
 use heaptap_model::bytes::Bytes;
 use heaptap_model::heap_graph::{
     ClassIndex, ClassKind, DumpFacts, DumpSource, HeapGraph, Ids, Losses, ObjectId, ObjectIndex,
-    Root, RootKind, SizeModel,
+    Positions, Root, RootKind, ShallowSizes, SizeModel,
 };
+use heaptap_model::parallel;
 use std::num::NonZero;
 use std::sync::{Arc, OnceLock};
 
@@ -25,13 +25,11 @@ use std::sync::{Arc, OnceLock};
 /// # Errors
 /// Returns an error if the file has no HPROF header, or more objects than 32 bits can number.
 pub fn read(file: Bytes, options: &Options) -> Result<HeapGraph, HprofError> {
-    if file.len() as u64 >= Offsets::MOST_FILE_BYTES {
+    if file.len() as u64 >= Positions::LIMIT {
         return Err(HprofError::TooLarge { what: "bytes" });
     }
     let mut outline = Outline::read(&file, false)?;
-    let mut threads = options
-        .threads
-        .unwrap_or_else(heaptap_model::parallel::threads);
+    let mut threads = options.threads.unwrap_or_else(parallel::threads);
     let (mut index, mut trouble) = index(&parts(&file, &outline, threads), &outline);
     if trouble.crossed {
         outline = Outline::read(&file, true)?;
@@ -145,27 +143,33 @@ impl Found {
         }
         roots.sort_by_key(|root| root.object);
         let columns = self.columns;
+        let (starts, class_of) = (columns.starts, columns.class_of);
+        let (offsets, (starts, class_of)) = parallel::both(
+            || columns.offsets.into_positions(),
+            || {
+                let starts = starts.into_iter().map(u64::from).collect();
+                (starts, class_of.into_iter().map(ClassIndex).collect())
+            },
+        );
         let held = Arc::new(OnceLock::new());
         let contents = HprofContents::new(
             file,
             self.outline,
-            columns.offsets,
+            offsets,
             self.classes.dumps,
             self.classes.arrays_of,
             threads,
             Arc::clone(&held),
         );
-        let class_of = columns.class_of.into_iter().map(ClassIndex).collect();
         let heaps = columns.heaps.into_iter().map(kind_of_heap).collect();
         let mut graph = HeapGraph {
             ids: self.ids,
             class_of,
-            shallow: columns.shallow,
-            huge: columns.huge,
+            shallow: ShallowSizes::new(columns.shallow, columns.large),
             native: Vec::new(),
             heaps,
             only_heap: columns.only_heap,
-            starts: columns.starts,
+            starts,
             targets: self.targets,
             referents: columns.referents,
             classes: self.classes.rows,

@@ -11,8 +11,9 @@ use super::follow::ReferenceKind;
 use super::graph::{Contents, HeapGraph, HeapKind, Referent};
 use super::id_set::{Ids, IdsBuilder};
 use super::ids::{ClassIndex, ObjectId, ObjectIndex};
+use super::positions::Positions;
 use super::root::{Root, RootKind};
-use std::collections::BTreeMap;
+use super::shallow_sizes::ShallowSizes;
 
 /// Maximum number of objects, and of references, in a graph.
 const MOST: usize = u32::MAX as usize - 1;
@@ -175,9 +176,7 @@ fn in_parts(
 pub struct GraphBuilder {
     ids: IdColumn,
     class_of: Vec<ClassIndex>,
-    /// Like [`HeapGraph`]'s; `huge` is in order of arrival.
-    shallow: Vec<u32>,
-    huge: BTreeMap<ObjectIndex, u64>,
+    shallow: ShallowSizes,
     heaps: Vec<HeapKind>,
     /// Index of each object's first reference.
     starts: Vec<u32>,
@@ -197,14 +196,7 @@ impl GraphBuilder {
             self.too_large = Some("objects");
             return;
         }
-        match u32::try_from(object.shallow_bytes) {
-            Ok(bytes) if bytes < u32::MAX => self.shallow.push(bytes),
-            _ => {
-                let at = ObjectIndex(self.ids.len() as u32);
-                self.huge.insert(at, object.shallow_bytes);
-                self.shallow.push(u32::MAX);
-            }
-        }
+        self.shallow.push(object.shallow_bytes);
         self.ids.push(object.id.0);
         self.class_of.push(object.class);
         self.heaps.push(object.heap);
@@ -274,12 +266,11 @@ impl GraphBuilder {
         let taken_out = taken_out(&self.referents, &mut targets);
         let mut graph = HeapGraph {
             class_of: ClassColumn::from(Vec::new()),
-            shallow: self.shallow,
-            huge: self.huge,
+            shallow: ShallowSizes::default(),
             native: Vec::new(),
             heaps: self.heaps,
             only_heap: HeapKind::Unknown,
-            starts: self.starts,
+            starts: Positions::default(),
             targets,
             referents: Vec::new(),
             classes,
@@ -291,8 +282,15 @@ impl GraphBuilder {
             facts,
             ids,
         };
-        graph.starts.push(graph.targets.len() as u32);
-        sort(&mut graph, self.class_of, &self.ids, &taken_out);
+        let mut starts = self.starts;
+        starts.push(graph.targets.len() as u32);
+        let came = Came {
+            ids: self.ids,
+            class_of: self.class_of,
+            shallow: self.shallow,
+            starts,
+        };
+        sort(&mut graph, came, &taken_out);
         if let Some(&first) = graph.heaps.first()
             && graph.heaps.iter().all(|&heap| heap == first)
         {
@@ -369,50 +367,60 @@ fn taken_out(referents: &[(u32, ReferenceKind)], targets: &mut [ObjectIndex]) ->
     taken.filter(|t| t.target != ObjectIndex::NONE).collect()
 }
 
+/// Columns in the order of arrival.
+struct Came {
+    ids: IdColumn,
+    class_of: Vec<ClassIndex>,
+    shallow: ShallowSizes,
+    starts: Vec<u32>,
+}
+
 /// Sorts the columns from the order of arrival into the order of IDs.
-fn sort(graph: &mut HeapGraph, class_of: Vec<ClassIndex>, came: &IdColumn, taken_out: &[TakenOut]) {
+fn sort(graph: &mut HeapGraph, came: Came, taken_out: &[TakenOut]) {
     let referent = |owner: usize, taken: &TakenOut| Referent {
         owner: ObjectIndex(owner as u32),
         target: taken.target,
         kind: taken.kind,
     };
     // Objects with ascending IDs are numbered in the order of arrival.
-    let sorted = came.len() == graph.ids.len() && came.iter().is_sorted();
-    if sorted && graph.starts[0] == 0 {
+    let sorted = came.ids.len() == graph.ids.len() && came.ids.iter().is_sorted();
+    if sorted && came.starts[0] == 0 {
         let mut owner = 0;
         for taken in taken_out {
-            while graph.starts[owner + 1] <= taken.at {
+            while came.starts[owner + 1] <= taken.at {
                 owner += 1;
             }
             graph.referents.push(referent(owner, taken));
         }
-        graph.class_of = class_of.into();
+        graph.class_of = came.class_of.into();
+        graph.shallow = came.shallow;
+        graph.starts = came.starts.into_iter().map(u64::from).collect();
         return;
     }
     // The last object of an ID is used; placeholders have no source.
     let mut source = vec![u32::MAX; graph.ids.len()];
-    for (at, id) in came.iter().enumerate() {
+    for (at, id) in came.ids.iter().enumerate() {
         if let Some(index) = graph.ids.find(ObjectId(id)) {
             source[index.at()] = at as u32;
         }
     }
-    graph.class_of = gathered(&class_of, &source, ClassIndex(0)).into();
-    graph.shallow = gathered(&graph.shallow, &source, 0);
+    graph.class_of = gathered(&came.class_of, &source, ClassIndex(0)).into();
+    let shallow = |&at: &u32| match at {
+        u32::MAX => 0,
+        at => came.shallow.get(ObjectIndex(at)),
+    };
+    graph.shallow = source.iter().map(shallow).collect();
     graph.heaps = gathered(&graph.heaps, &source, HeapKind::Unknown);
-    let huge = std::mem::take(&mut graph.huge);
     let mut starts = Vec::with_capacity(source.len() + 1);
     let mut targets = Vec::with_capacity(graph.targets.len());
     for (index, &at) in source.iter().enumerate() {
         let object = ObjectIndex(index as u32);
-        starts.push(targets.len() as u32);
+        starts.push(targets.len() as u64);
         if at == u32::MAX {
             graph.placeholders.push(object);
             continue;
         }
-        if let Some(&bytes) = huge.get(&ObjectIndex(at)) {
-            graph.huge.insert(object, bytes);
-        }
-        let (from, to) = (graph.starts[at as usize], graph.starts[at as usize + 1]);
+        let (from, to) = (came.starts[at as usize], came.starts[at as usize + 1]);
         targets.extend_from_slice(&graph.targets[from as usize..to as usize]);
         let first = taken_out.partition_point(|t| t.at < from);
         let own = taken_out[first..].iter().take_while(|t| t.at < to);
@@ -420,8 +428,8 @@ fn sort(graph: &mut HeapGraph, class_of: Vec<ClassIndex>, came: &IdColumn, taken
             .referents
             .extend(own.map(|taken| referent(index, taken)));
     }
-    starts.push(targets.len() as u32);
-    graph.starts = starts;
+    starts.push(targets.len() as u64);
+    graph.starts = starts.into_iter().collect();
     graph.targets = targets;
 }
 
@@ -435,6 +443,7 @@ fn gathered<T: Copy>(column: &[T], source: &[u32], none: T) -> Vec<T> {
 mod tests {
     use super::super::graph::NoContents;
     use super::*;
+    use std::collections::BTreeMap;
 
     #[test]
     fn objects_in_any_order_are_numbered_by_id_and_referents_set_apart() {

@@ -30,16 +30,6 @@ impl<'a> Edges<'a> {
         }
     }
 
-    /// Returns the range of an object's references in the graph's `targets`.
-    #[inline]
-    pub(super) fn range(&self, object: ObjectIndex) -> (usize, usize) {
-        let starts = &self.graph.starts;
-        (
-            starts[object.at()] as usize,
-            starts[object.at() + 1] as usize,
-        )
-    }
-
     /// Returns whether an object has followed referents.
     #[inline]
     pub(super) fn has_referents(&self, object: ObjectIndex) -> bool {

@@ -10,8 +10,9 @@ use super::facts::DumpFacts;
 use super::follow::{Follow, ReferenceKind};
 use super::id_set::Ids;
 use super::ids::{ClassIndex, ObjectId, ObjectIndex};
+use super::positions::Positions;
 use super::root::{Root, RootKind};
-use std::collections::BTreeMap;
+use super::shallow_sizes::ShallowSizes;
 use std::ops::{ControlFlow, Range};
 
 /// A Java heap, built by [`super::GraphBuilder`] or from columns that a reader filled itself. Has
@@ -21,17 +22,14 @@ pub struct HeapGraph {
     pub ids: Ids,
     /// Class by object.
     pub class_of: ClassColumn,
-    /// Shallow size by object in bytes; [`u32::MAX`] if `huge` has it.
-    pub shallow: Vec<u32>,
-    /// Shallow sizes that exceed a `u32`.
-    pub huge: BTreeMap<ObjectIndex, u64>,
+    pub shallow: ShallowSizes,
     /// Native bytes that objects own, ascending by object, none 0.
     pub native: Vec<(ObjectIndex, u64)>,
     /// Heap by object; empty if all objects are in one, `only_heap`.
     pub heaps: Vec<HeapKind>,
     pub only_heap: HeapKind,
     /// Index of each object's first reference in `targets`; one more entry than objects.
-    pub starts: Vec<u32>,
+    pub starts: Positions,
     /// Targets in the dump's order, [`ObjectIndex::NONE`] for null if the reader keeps nulls.
     /// `Reference.referent` fields are `NONE` here; `referents` has them.
     pub targets: Vec<ObjectIndex>,
@@ -158,10 +156,7 @@ impl HeapGraph {
     /// Returns the shallow size in bytes.
     #[inline]
     pub fn shallow_bytes(&self, object: ObjectIndex) -> u64 {
-        match self.shallow[object.at()] {
-            u32::MAX => self.huge.get(&object).copied().unwrap_or(u32::MAX.into()),
-            bytes => bytes.into(),
-        }
+        self.shallow.get(object)
     }
 
     /// Returns the native bytes that the object owns through a `NativeAllocationRegistry`.
@@ -190,8 +185,7 @@ impl HeapGraph {
     /// dump's order; [`ObjectIndex::NONE`] is null. Can repeat.
     #[inline]
     pub fn references(&self, object: ObjectIndex) -> &[ObjectIndex] {
-        let (from, to) = (self.starts[object.at()], self.starts[object.at() + 1]);
-        &self.targets[from as usize..to as usize]
+        &self.targets[self.reference_range(object)]
     }
 
     /// Returns the number of all references that [`HeapGraph::references`] returns.
@@ -200,15 +194,15 @@ impl HeapGraph {
     }
 
     /// Returns the range of an object's references among those of all objects.
+    #[inline]
     pub fn reference_range(&self, object: ObjectIndex) -> Range<usize> {
-        self.starts[object.at()] as usize..self.starts[object.at() + 1] as usize
+        self.starts.range(object.at())
     }
 
     /// Returns the owner of the reference at that index among all, below
     /// [`HeapGraph::reference_count`].
     pub fn owner_of_reference(&self, at: usize) -> ObjectIndex {
-        let behind = self.starts.partition_point(|&start| start as usize <= at);
-        ObjectIndex(behind as u32 - 1)
+        ObjectIndex(self.starts.count_up_to(at) as u32 - 1)
     }
 
     /// Returns the referents of all `java.lang.ref.Reference`s, ascending by owner.

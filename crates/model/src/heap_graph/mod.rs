@@ -11,6 +11,8 @@
 //! | `id_set` | the set of all IDs, numbered |
 //! | `class` | classes, their hierarchy and fields |
 //! | `class_column` | the class of each object |
+//! | `shallow_sizes` | the shallow size of each object |
+//! | `positions` | positions by object: of references, and of records in the file |
 //! | `root` | roots and their kinds |
 //! | `contents` | facts that only the source has: fields by name, arrays, threads |
 //! | `facts` | facts about a dump as a whole |
@@ -38,9 +40,11 @@ mod id_set;
 mod ids;
 mod object_set;
 mod out_of_memory;
+mod positions;
 mod reach;
 mod referrers;
 mod root;
+mod shallow_sizes;
 
 pub use build::{BuildError, GraphBuilder, NewObject};
 pub use class::{BasicType, Class, ClassKind, FieldDecl};
@@ -57,9 +61,11 @@ pub use id_set::{Ids, IdsBuilder};
 pub use ids::{ClassIndex, ObjectId, ObjectIndex};
 pub use object_set::ObjectSet;
 pub use out_of_memory::{OutOfMemory, ThrownFrame};
+pub use positions::Positions;
 pub use reach::{Reachable, RootRank, ShortestPaths, Walk};
 pub use referrers::Referrers;
 pub use root::{Root, RootKind};
+pub use shallow_sizes::ShallowSizes;
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@
 use super::object::{Object, Packed, Rare};
 use super::tables::Tables;
 use crate::wire::{Fields, WireError};
-use heaptap_model::heap_graph::{HeapKind, RootKind};
+use heaptap_model::heap_graph::{HeapKind, RootKind, ShallowSizes};
 use heaptap_model::profile::index::{Index, Seed};
 use std::vec::IntoIter;
 
@@ -18,9 +18,8 @@ pub(super) struct Columns {
     pub(super) ids: Vec<u64>,
     /// Type by object, as a class of [`super::classes`].
     pub(super) classes: Vec<u32>,
-    /// Shallow size; 0 means that of the class, `u32::MAX` means that `huge` has it.
-    pub(super) sizes: Vec<u32>,
-    pub(super) huge: Vec<(u32, u64)>,
+    /// Shallow sizes; 0 means that of the class.
+    pub(super) sizes: ShallowSizes,
     pub(super) heaps: Vec<HeapKind>,
     /// Number of references, including those of the runtime.
     pub(super) counts: Vec<u32>,
@@ -251,13 +250,7 @@ impl Columns {
         self.classes
             .push(first_class + tables.type_of(entry.type_id));
         self.counts.push(own as u32);
-        match u32::try_from(entry.self_size) {
-            Ok(size) if size < u32::MAX => self.sizes.push(size),
-            _ => {
-                self.sizes.push(u32::MAX);
-                self.huge.push((at, entry.self_size));
-            }
-        }
+        self.sizes.push(entry.self_size);
         if entry.internal != 0 {
             self.internals.push((at, entry.internal));
         }

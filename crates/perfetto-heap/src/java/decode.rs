@@ -10,7 +10,7 @@ use super::tables::{NONE, Tables, UNDEFINED};
 use crate::wire::{Fields, WireError};
 use heaptap_model::heap_graph::{
     Class, ClassIndex, DumpFacts, HeapGraph, HeapKind, Ids, IdsBuilder, ObjectId, ObjectIndex,
-    ReferenceKind, Referent, Root, RootKind,
+    Positions, ReferenceKind, Referent, Root, RootKind, ShallowSizes,
 };
 use heaptap_model::parallel::{self, Pool};
 use heaptap_model::units::Allowance;
@@ -134,7 +134,8 @@ impl Reading<'_> {
         columns.len() * OBJECT
             + columns.references as usize * REFERENCE
             + columns.rare.len() * RARE
-            + (columns.shaped.len() + columns.internals.len() + columns.huge.len()) * SHAPED
+            + (columns.shaped.len() + columns.internals.len() + columns.sizes.large_count())
+                * SHAPED
             + columns.shapes.len() * SHAPE
             + columns.roots.len() * ROOT
             + tables.types.len() * TYPE
@@ -266,6 +267,14 @@ impl Order {
         Order::Wire(order)
     }
 
+    /// Returns the place in file order of the object with that index.
+    fn wire(&self, index: usize) -> u32 {
+        match self {
+            Order::Same => index as u32,
+            Order::Wire(order) => order[index],
+        }
+    }
+
     /// Sorts a column by IDs.
     fn arrange<T: Copy>(&self, column: Vec<T>) -> Vec<T> {
         match self {
@@ -275,19 +284,19 @@ impl Order {
     }
 
     /// Returns the index of each object's first reference, in the order of IDs, and the end.
-    fn starts(&self, counts: &[u32]) -> Vec<u32> {
+    fn starts(&self, counts: &[u32]) -> Positions {
         let mut starts = Vec::with_capacity(counts.len() + 1);
         let mut end = 0;
         starts.push(end);
         let mut add = |count: u32| {
-            end += count;
+            end += u64::from(count);
             starts.push(end);
         };
         match self {
             Order::Same => counts.iter().copied().for_each(&mut add),
             Order::Wire(order) => order.iter().for_each(|&at| add(counts[at as usize])),
         }
-        starts
+        starts.into_iter().collect()
     }
 
     /// Returns the mapping from file order to index, for `objects` objects.
@@ -389,7 +398,7 @@ impl Building {
         columns.ids.extend(ids);
         let objects = columns.ids.len();
         columns.classes.resize(objects, class);
-        columns.sizes.resize(objects, 0);
+        ids.iter().for_each(|_| columns.sizes.push(0));
         columns.heaps.resize(objects, HeapKind::Unknown);
         columns.counts.resize(objects, 0);
     }
@@ -471,14 +480,12 @@ impl Building {
         let indices = order.indices(objects);
         let placeholders = (dumped as u32..objects as u32).filter_map(|wire| indices.of(wire));
         let placeholders = placeholders.collect();
-        let mut huge = indices.sparse(columns.huge).into_iter().collect();
         // Neither needs the other.
         let (first_named, (starts, class_of, shallow)) = parallel::both(
             || first_named(&columns.counts[..dumped], &targets, &indices, ids.len()),
             || {
                 let class_of = order.arrange(columns.classes);
-                let mut shallow = order.arrange(columns.sizes);
-                fill_sizes(&classes, &class_of, &mut shallow, &mut huge);
+                let shallow = sizes(&order, &classes, &class_of, &columns.sizes);
                 let class_of = class_of.into_iter().map(ClassIndex).collect();
                 (order.starts(&columns.counts), class_of, shallow)
             },
@@ -516,7 +523,6 @@ impl Building {
             ids,
             class_of,
             shallow,
-            huge,
             native: Vec::new(),
             heaps: order.arrange(columns.heaps),
             only_heap: HeapKind::Unknown,
@@ -585,29 +591,17 @@ fn rows(order: &[u32], counts: &[u32], targets: &[ObjectIndex]) -> Vec<ObjectInd
     rows
 }
 
-/// Sets the size of objects without their own size to that of their class.
-fn fill_sizes(
-    classes: &[Class],
-    class_of: &[u32],
-    shallow: &mut [u32],
-    huge: &mut BTreeMap<ObjectIndex, u64>,
-) {
-    let by_class: Vec<Option<u64>> = classes.iter().map(|class| class.instance_bytes).collect();
-    for (at, (size, &class)) in (0..).zip(shallow.iter_mut().zip(class_of)) {
-        if *size != 0 {
-            continue;
-        }
-        let Some(bytes) = by_class[class as usize] else {
-            continue;
-        };
-        *size = match u32::try_from(bytes) {
-            Ok(bytes) if bytes < u32::MAX => bytes,
-            _ => {
-                huge.insert(ObjectIndex(at), bytes);
-                u32::MAX
-            }
-        };
-    }
+/// Returns the sizes in the order of IDs; objects without their own have that of their class.
+fn sizes(order: &Order, classes: &[Class], class_of: &[u32], own: &ShallowSizes) -> ShallowSizes {
+    let of_class: Vec<u64> = classes
+        .iter()
+        .map(|class| class.instance_bytes.unwrap_or(0))
+        .collect();
+    let size = |(index, &class): (usize, &u32)| match own.get(ObjectIndex(order.wire(index))) {
+        0 => of_class[class as usize],
+        bytes => bytes,
+    };
+    class_of.iter().enumerate().map(size).collect()
 }
 
 /// Counts objects of types that are not defined.

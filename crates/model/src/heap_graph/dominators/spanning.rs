@@ -5,6 +5,7 @@ use super::filled;
 use crate::heap_graph::edges::Edges;
 use crate::heap_graph::ids::ObjectIndex;
 use crate::heap_graph::object_set::ObjectSet;
+use std::ops::Range;
 
 /// Objects numbered in the order of a depth-first walk, from 1; 0 is the virtual node above all
 /// roots.
@@ -79,8 +80,10 @@ impl DepthFirst<'_> {
     fn descend(&mut self, root: ObjectIndex, roots: &ObjectSet) {
         let graph = self.edges.graph;
         let mut now = self.number(root, 0);
-        let mut at = graph.starts[root.at()] as usize;
-        let mut end = graph.starts[root.at() + 1] as usize;
+        let Range {
+            start: mut at,
+            mut end,
+        } = graph.reference_range(root);
         loop {
             let mut below = None;
             while at < end {
@@ -90,9 +93,9 @@ impl DepthFirst<'_> {
                     continue;
                 }
                 if self.seen.insert(target) {
-                    let (from, to) = self.edges.range(target);
                     // Half of all objects refer to nothing, so visiting them is unnecessary.
-                    if from == to && !self.edges.has_referents(target) {
+                    if graph.reference_range(target).is_empty() && !self.edges.has_referents(target)
+                    {
                         self.number(target, now);
                         continue;
                     }
@@ -124,8 +127,7 @@ impl DepthFirst<'_> {
                 Some(target) => {
                     self.cursors[now as usize] = at as u32;
                     now = self.number(target, now);
-                    at = graph.starts[target.at()] as usize;
-                    end = graph.starts[target.at() + 1] as usize;
+                    Range { start: at, end } = graph.reference_range(target);
                 }
                 None => {
                     now = self.parents[now as usize];
@@ -133,7 +135,7 @@ impl DepthFirst<'_> {
                         return;
                     }
                     at = self.cursors[now as usize] as usize;
-                    end = graph.starts[self.objects[now as usize].at() + 1] as usize;
+                    end = graph.reference_range(self.objects[now as usize]).end;
                 }
             }
         }
@@ -163,7 +165,7 @@ impl DepthFirst<'_> {
         };
         let mut owner = 0;
         for at in set_bits(&self.others) {
-            while graph.starts[owner + 1] as usize <= at {
+            while graph.starts.get(owner + 1) <= at {
                 owner += 1;
             }
             put(graph.targets[at], self.numbers[owner]);
