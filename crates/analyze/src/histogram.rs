@@ -41,13 +41,12 @@ impl Sums {
     /// Returns the sums of all unreachable objects, without retained sizes. `reachable` are the
     /// sums of the others.
     pub fn of_unreachable(graph: &HeapGraph, reachable: &Sums) -> Sums {
-        let sum = |sizes: &mut dyn Iterator<Item = u64>| sizes.fold(0, u64::saturating_add);
         let count = (graph.len() - graph.placeholders.len()) as u64;
         // Placeholders have no shallow size.
-        let shallow_bytes = sum(&mut graph.objects().map(|o| graph.shallow_bytes(o)));
+        let shallow_bytes = graph.shallow.total();
         let natives = graph.natives().iter();
         let dumped = natives.filter(|native| !graph.is_placeholder(native.0));
-        let native_bytes = sum(&mut dumped.map(|native| native.1));
+        let native_bytes = dumped.map(|native| native.1).fold(0, u64::saturating_add);
         Sums {
             count: count.saturating_sub(reachable.count),
             shallow_bytes: shallow_bytes.saturating_sub(reachable.shallow_bytes),

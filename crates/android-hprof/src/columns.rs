@@ -59,6 +59,9 @@ impl Offsets {
 
     /// Returns them in less memory.
     pub(super) fn into_positions(self) -> Positions {
+        if self.high.is_empty() {
+            return Positions::from(&self.low[..]);
+        }
         let offsets = 0..self.low.len();
         offsets.map(|object| self.get(object) as u64).collect()
     }

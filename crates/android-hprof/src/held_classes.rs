@@ -3,7 +3,7 @@
 //! have that reference. A reference from every object would make the class the dominator of
 //! everything, so instances refer to their class only if it is not reachable otherwise.
 
-use heaptap_model::heap_graph::{ClassIndex, Follow, HeapGraph, ObjectIndex, Reachable};
+use heaptap_model::heap_graph::{ClassIndex, Follow, HeapGraph, ObjectIndex, Positions, Reachable};
 
 /// Loaders that the runtime itself keeps.
 const SYSTEM_LOADERS: [&str; 6] = [
@@ -56,7 +56,7 @@ fn insert(graph: &mut HeapGraph, held: &[bool], more: usize) {
     for object in (0..graph.len()).rev() {
         let class: ClassIndex = graph.class_of(ObjectIndex(object as u32));
         let from = graph.starts.get(object);
-        starts[object + 1] = to as u64;
+        starts[object + 1] = to as u32;
         if held[class.at()] {
             to -= 1;
             graph.targets[to] = graph.class(class).object.unwrap_or(ObjectIndex::NONE);
@@ -65,5 +65,5 @@ fn insert(graph: &mut HeapGraph, held: &[bool], more: usize) {
         graph.targets.copy_within(from..end, to);
         end = from;
     }
-    graph.starts = starts.into_iter().collect();
+    graph.starts = Positions::from(&starts[..]);
 }

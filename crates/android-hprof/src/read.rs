@@ -147,7 +147,7 @@ impl Found {
         let (offsets, (starts, class_of)) = parallel::both(
             || columns.offsets.into_positions(),
             || {
-                let starts = starts.into_iter().map(u64::from).collect();
+                let starts = Positions::from(&starts[..]);
                 (starts, class_of.into_iter().map(ClassIndex).collect())
             },
         );

@@ -394,7 +394,7 @@ fn sort(graph: &mut HeapGraph, came: Came, taken_out: &[TakenOut]) {
         }
         graph.class_of = came.class_of.into();
         graph.shallow = came.shallow;
-        graph.starts = came.starts.into_iter().map(u64::from).collect();
+        graph.starts = Positions::from(&came.starts[..]);
         return;
     }
     // The last object of an ID is used; placeholders have no source.
@@ -415,7 +415,7 @@ fn sort(graph: &mut HeapGraph, came: Came, taken_out: &[TakenOut]) {
     let mut targets = Vec::with_capacity(graph.targets.len());
     for (index, &at) in source.iter().enumerate() {
         let object = ObjectIndex(index as u32);
-        starts.push(targets.len() as u64);
+        starts.push(targets.len() as u32);
         if at == u32::MAX {
             graph.placeholders.push(object);
             continue;
@@ -428,8 +428,8 @@ fn sort(graph: &mut HeapGraph, came: Came, taken_out: &[TakenOut]) {
             .referents
             .extend(own.map(|taken| referent(index, taken)));
     }
-    starts.push(targets.len() as u64);
-    graph.starts = starts.into_iter().collect();
+    starts.push(targets.len() as u32);
+    graph.starts = Positions::from(&starts[..]);
     graph.targets = targets;
 }
 

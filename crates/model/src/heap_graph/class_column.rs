@@ -30,9 +30,9 @@ impl ClassColumn {
 
 impl From<Vec<ClassIndex>> for ClassColumn {
     fn from(classes: Vec<ClassIndex>) -> ClassColumn {
-        let narrow = |class: &ClassIndex| u16::try_from(class.0);
-        ClassColumn(match classes.iter().all(|class| narrow(class).is_ok()) {
-            true => Column::Narrow(classes.iter().flat_map(narrow).collect()),
+        let largest = classes.iter().map(|class| class.0).max();
+        ClassColumn(match largest.unwrap_or(0) <= u16::MAX.into() {
+            true => Column::Narrow(classes.iter().map(|class| class.0 as u16).collect()),
             false => Column::Wide(classes),
         })
     }

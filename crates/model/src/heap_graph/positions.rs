@@ -81,17 +81,30 @@ impl Positions {
         (0..self.len()).map(|at| self.get(at))
     }
 
-    fn add(&mut self, block: &[u64]) {
-        let least = block.iter().copied().min().unwrap_or_default();
-        let most = block.iter().copied().max().unwrap_or_default();
+    fn add<T: Copy + Ord + Into<u64>>(&mut self, block: &[T]) {
+        let (Some(least), Some(most)) = (block.iter().min(), block.iter().max()) else {
+            return;
+        };
+        let (least, most): (u64, u64) = ((*least).into(), (*most).into());
         if most - least <= u16::MAX.into() {
             self.blocks.push(least);
-            self.low.extend(block.iter().map(|at| (at - least) as u16));
+            let near = block.iter().map(|&at| (at.into() - least) as u16);
+            self.low.extend(near);
         } else {
             self.blocks.push(self.high.len() as u64 | FAR);
-            self.low.extend(block.iter().map(|&at| at as u16));
-            self.high.extend(block.iter().map(|at| (at >> 16) as u32));
+            self.low.extend(block.iter().map(|&at| at.into() as u16));
+            let high = block.iter().map(|&at| (at.into() >> 16) as u32);
+            self.high.extend(high);
         }
+    }
+}
+
+impl From<&[u32]> for Positions {
+    fn from(positions: &[u32]) -> Positions {
+        let mut all = Positions::default();
+        all.low.reserve_exact(positions.len());
+        positions.chunks(BLOCK).for_each(|block| all.add(block));
+        all
     }
 }
 

@@ -50,6 +50,17 @@ impl ShallowSizes {
         self.set(object, bytes);
     }
 
+    /// Returns the bytes of all objects.
+    pub fn total(&self) -> u64 {
+        let is_small = |&&bytes: &&u16| bytes != ShallowSizes::LARGE;
+        let small = self.small.iter().filter(is_small);
+        let small = small.map(|&bytes| u64::from(bytes)).sum();
+        // An object can have become small since.
+        let is_large = |at: &&ObjectIndex| self.small[at.at()] == ShallowSizes::LARGE;
+        let large = self.large.keys().filter(is_large);
+        large.fold(small, |sum: u64, &at| sum.saturating_add(self.get(at)))
+    }
+
     /// Returns the number of objects whose size needs more than the column.
     pub fn large_count(&self) -> usize {
         self.large.len()
@@ -77,9 +88,11 @@ mod tests {
         let all = |sizes: &ShallowSizes| (0..7).map(|at| sizes.get(ObjectIndex(at))).collect();
         let kept: Vec<u64> = all(&sizes);
         assert_eq!((kept.as_slice(), sizes.large_count()), (&bytes[..], 4));
+        assert_eq!(sizes.total(), u64::MAX);
         sizes.set(ObjectIndex(6), 24);
         sizes.set(ObjectIndex(1), 1 << 33);
         let kept: Vec<u64> = all(&sizes);
         assert_eq!(kept[1..], [1 << 33, 65_534, 65_535, 65_536, 1 << 40, 24]);
+        assert_eq!(sizes.total(), kept.iter().sum::<u64>());
     }
 }

@@ -289,14 +289,14 @@ impl Order {
         let mut end = 0;
         starts.push(end);
         let mut add = |count: u32| {
-            end += u64::from(count);
+            end += count;
             starts.push(end);
         };
         match self {
             Order::Same => counts.iter().copied().for_each(&mut add),
             Order::Wire(order) => order.iter().for_each(|&at| add(counts[at as usize])),
         }
-        starts.into_iter().collect()
+        Positions::from(&starts[..])
     }
 
     /// Returns the mapping from file order to index, for `objects` objects.

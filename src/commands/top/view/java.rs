@@ -18,6 +18,7 @@ use crate::flags::context::Context;
 use crate::flags::pattern::NO_MATCH;
 use crate::heap_graph::Follow;
 use crate::heaps::java::{self, JavaError, OpenedJava};
+use crate::parallel;
 use crate::units::{ByteSize, thousands};
 use crate::views::blocking;
 use crate::views::java as java_view;
@@ -89,8 +90,9 @@ pub(super) async fn run(ctx: &Context, args: Args, opened: OpenedJava) -> Result
             ));
         }
         progress.begin("adding up");
-        let reports = requests.iter().map(|request| top(&heap, request));
-        Ok(Shown::Tables(reports.collect(), heap.class()))
+        let table = |at: usize| Some(top(&heap, &requests[at]));
+        let reports = parallel::filter_map(requests.len(), 2, table);
+        Ok(Shown::Tables(reports, heap.class()))
     });
     match shown.await? {
         Shown::Tables(reports, class) => {
