@@ -170,6 +170,9 @@ pub(super) fn finish(console: &Console, result: Result<Outcome, Failure>) -> Exi
             ErrorClass::HostWrite,
             "stdout-unwritable",
             format!("could not write to standard output: {error}"),
+        )
+        .with_help(
+            "what the command did is done, and its files are complete; only its output is cut",
         );
         render::failure(console, &failure);
         failure.class

@@ -1,12 +1,10 @@
 //! `--save FILE`: stores unmodified device output, without overwriting files.
 
-use std::io::Write as _;
 use std::path::Path;
 
 use super::Console;
 use crate::error::{ErrorClass, Failure};
-use crate::folder;
-use crate::session::unfinished::replace;
+use crate::results::whole_file;
 
 /// Checks whether the file can be written, before the device is queried.
 pub(crate) fn check(file: Option<&Path>, force: bool) -> Result<(), Failure> {
@@ -30,9 +28,7 @@ pub(crate) fn write(console: &Console, file: &Path, text: &[u8]) -> Result<(), F
         )
         .with_help("name a file in a writable directory with free space")
     };
-    let mut temporary = tempfile::NamedTempFile::new_in(folder::of(file)).map_err(failed)?;
-    temporary.write_all(text).map_err(failed)?;
-    replace(temporary.into_temp_path(), file).map_err(failed)?;
+    whole_file::write_typed(file, text).map_err(failed)?;
     console.say(format_args!("wrote {}", file.display()));
     Ok(())
 }

@@ -46,7 +46,11 @@ fn watch() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    let mut hangup = signal(SignalKind::hangup())?;
+    // Under `nohup`, a recording goes on after the terminal is closed.
+    let mut hangup = match crate::host::ignores_hangup() {
+        true => None,
+        false => Some(signal(SignalKind::hangup())?),
+    };
     // With a handler, a write beyond `ulimit -f` fails with an error instead of ending the process.
     drop(signal(SignalKind::from_raw(
         rustix::process::Signal::XFSZ.as_raw(),
@@ -58,7 +62,7 @@ fn watch() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
             let received = tokio::select! {
                 Some(()) = interrupt.recv() => Signal::Interrupt,
                 Some(()) = terminate.recv() => Signal::Terminate,
-                Some(()) = hangup.recv() => Signal::Terminate,
+                Some(()) = received_by(&mut hangup) => Signal::Terminate,
                 else => return,
             };
             let is_echo = last.is_some_and(|last| last.elapsed() < ECHO);
@@ -69,6 +73,15 @@ fn watch() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
         }
     });
     Ok(receiver)
+}
+
+/// Waits for a signal that is watched, or forever.
+#[cfg(unix)]
+async fn received_by(signal: &mut Option<tokio::signal::unix::Signal>) -> Option<()> {
+    match signal {
+        Some(signal) => signal.recv().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Receives Ctrl-C also in a process group of its own, where Windows ignores it by default: programs

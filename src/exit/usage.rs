@@ -274,6 +274,7 @@ pub(crate) fn show(
             let value = visible(word(ContextKind::InvalidValue).unwrap_or_default());
             let cause = message.split_once("': ").map_or("", |(_, cause)| cause);
             let what = match name.starts_with('-') {
+                true if value.trim().is_empty() => format!("{name} \"{value}\""),
                 true => format!("{name} {value}"),
                 false => value.into_owned(),
             };

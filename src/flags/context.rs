@@ -10,7 +10,7 @@ use super::typed::TypedOptions;
 #[cfg(feature = "virtual-phone")]
 use super::virtual_phone;
 use crate::console::Console;
-use crate::device::{Address, Device, DeviceError, Selector, Server};
+use crate::device::{Address, Device, DeviceError, DeviceState, Selector, Server};
 use crate::error::{ErrorClass, Failure};
 use crate::flags::conflicts::conflict;
 #[cfg(feature = "virtual-phone")]
@@ -216,16 +216,41 @@ impl Context {
     /// Returns the selected device if there is one, for commands that also work without it. They do
     /// not start an adb server, unless `--serial` requests a device.
     pub async fn device_at_hand(&self) -> Option<&Device> {
-        let globals = &self.globals;
-        let is_wanted = globals.virtual_phone.is_some() || globals.serial.is_some();
-        if !is_wanted {
-            let address = Server::named(globals.adb_server.as_deref()).ok()?;
-            let server = Server::at(address.unwrap_or_else(Address::local));
-            if !server.is_running().await {
-                return None;
-            }
+        match self.has_server().await {
+            true => self.device().await.ok(),
+            false => None,
         }
-        self.device().await.ok()
+    }
+
+    /// As [`Context::device_at_hand`], but all devices that are ready if none is selected.
+    pub async fn devices_at_hand(&self) -> Vec<Device> {
+        if !self.has_server().await {
+            return Vec::new();
+        }
+        if self.selector() != Selector::Only {
+            return self.device().await.ok().cloned().into_iter().collect();
+        }
+        let Ok(server) = self.server().await else {
+            return Vec::new();
+        };
+        let listed = server.devices().await.unwrap_or_default();
+        let ready = listed.iter().filter(|d| d.state == DeviceState::Device);
+        ready.map(|device| server.device(device, &listed)).collect()
+    }
+
+    /// Returns whether a server runs, or may be started for the requested device.
+    async fn has_server(&self) -> bool {
+        let globals = &self.globals;
+        if globals.virtual_phone.is_some() || globals.serial.is_some() {
+            return true;
+        }
+        match Server::named(globals.adb_server.as_deref()) {
+            Ok(address) => {
+                let server = Server::at(address.unwrap_or_else(Address::local));
+                server.is_running().await
+            }
+            Err(_) => false,
+        }
     }
 }
 

@@ -1,7 +1,9 @@
 //! Writes the results of scenarios: for machines, for CI systems, and for people.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use super::path_lock;
 use heaptap_lab::results::{self, Device, Run, ScenarioResult};
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +11,7 @@ use crate::error::{ErrorClass, Failure, mend_write};
 use crate::folder::{self, UNFINISHED_PREFIX};
 use crate::results::output::file_name;
 use crate::results::whole_file;
+use crate::session::Store;
 
 /// Names of the files.
 pub const RESULT: &str = "result.json";
@@ -18,12 +21,12 @@ pub const METRICS: &str = "metrics.txt";
 pub const INDEX: &str = "index.html";
 pub const PROGRESS: &str = "progress.json";
 
-/// Writes a text under its final name when it is complete.
+/// Writes a file that the user named. It survives a power loss, and a link stays one.
 ///
 /// # Errors
 /// Returns an error if its directory cannot be written.
-pub fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
-    write_whole(path, text.as_bytes())
+pub(super) fn write_typed(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    whole_file::write_typed(path, bytes).map_err(|error| unwritable(path, &error))
 }
 
 /// Writes bytes under their final name when they are complete.
@@ -243,15 +246,22 @@ pub fn remove_unfinished(folder: &Path) {
 /// Creates the output directory, which must be new or empty unless its runs are resumed. Runs that
 /// were ended before they began are resumed, too: a job is repeated with the same command.
 ///
+/// The directory is this process's until the returned lock is dropped.
+///
 /// # Errors
-/// Returns an error if it cannot be created, or has other content.
-pub fn claim(folder: &Path, resume: bool) -> Result<(), Failure> {
+/// Returns an error if it cannot be created, has other content, or is another process's.
+pub fn claim(store: &Store, folder: &Path, resume: bool) -> Result<File, Failure> {
     let unwritable = |error: std::io::Error| {
         let message = format!("cannot write {}: {error}", folder.display());
         Failure::new(ErrorClass::HostWrite, "host-write", message)
             .with_help("name a directory that can be written with `-o`")
     };
     folder::create(folder).map_err(unwritable)?;
+    let Some(lock) = path_lock::take(store, folder)? else {
+        let message = format!("another heaptap process writes to {}", folder.display());
+        return Err(Failure::new(ErrorClass::Usage, "output-taken", message)
+            .with_help("wait until its runs have ended, or name another directory with `-o`"));
+    };
     let entries = std::fs::read_dir(folder).map_err(unwritable)?.flatten();
     let entries: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     if resume {
@@ -261,7 +271,7 @@ pub fn claim(folder: &Path, resume: bool) -> Result<(), Failure> {
             || entries.iter().any(|entry| has_runs(entry))
             || entries.iter().all(|entry| is_nothing(entry));
         return match is_ours {
-            true => Ok(()),
+            true => Ok(lock),
             false => Err(cannot_resume(folder, "it has no runs")),
         };
     }
@@ -270,12 +280,26 @@ pub fn claim(folder: &Path, resume: bool) -> Result<(), Failure> {
         return Err(Failure::new(ErrorClass::Usage, "output-not-empty", message)
             .with_help("name a new directory, or go on with its runs with `--resume`"));
     }
-    Ok(())
+    Ok(lock)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_is_one_process_s_until_its_runs_have_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::in_folder(&dir.path().join("sessions")).unwrap();
+        let folder = dir.path().join("night");
+        let first = claim(&store, &folder, false).unwrap();
+        for resume in [false, true] {
+            let second = claim(&store, &folder, resume).unwrap_err();
+            assert_eq!(second.kind, "output-taken");
+        }
+        drop(first);
+        claim(&store, &folder, false).unwrap();
+    }
 
     #[test]
     fn long_names_of_two_devices_differ_and_pages_keep_their_ending() {

@@ -33,6 +33,7 @@ mod judging;
 pub mod many;
 mod once;
 mod page;
+mod path_lock;
 mod phone;
 pub mod recover;
 mod request;

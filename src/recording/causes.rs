@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use super::outcome::EndedBy;
 use super::plan::Plan;
+use crate::capture::conditions;
 use crate::conversion::convert::Converted;
+use crate::device::Device;
 use crate::eligibility::{
     self, EmptyTarget, Evidence, Finding, FindingId, LogLine, PackageRow, Recorded,
 };
@@ -171,7 +173,7 @@ pub(super) fn is_whole(health: &[Health]) -> bool {
 }
 
 /// Returns whether a recording of this `duration` ran to its end. `whole`: its trace has an end.
-fn in_full(duration: Duration, lasted: DurationBounds, whole: bool) -> bool {
+pub(super) fn in_full(duration: Duration, lasted: DurationBounds, whole: bool) -> bool {
     // The last report can be a second old, and starting takes time.
     let seen = |at_least: Duration| at_least + Duration::from_secs(3) >= duration;
     // Not observed for a while: it had enough time, and its trace is complete.
@@ -357,6 +359,46 @@ fn stop_timed_out(target: &EmptyTarget) -> manifest::Warning {
 }
 
 /// The process was running and the trace is complete, but heapprofd wrote nothing at all.
+/// Names the processes that the system killed for memory, among those that ended: the trace does not
+/// have the reason. One that the device does not tell stays as it is.
+pub(super) async fn name_kills(device: &Device, converted: &mut Converted) {
+    let Converted {
+        findings, dumps, ..
+    } = converted;
+    let dump_of = |finding: &findings::Finding| {
+        let ended = finding.kind == findings::DISCONNECTED;
+        dumps
+            .iter()
+            .find(|dump| ended && Some(dump.pid) == finding.pid)
+    };
+    let Some(first) = findings.iter().find_map(dump_of) else {
+        return;
+    };
+    // lmkd logs all kills; exit-info has those of one package.
+    let package = first.process.split(':').next().unwrap_or_default();
+    let Ok(reading) = conditions::read(device, package).await else {
+        return;
+    };
+    for finding in findings.iter_mut() {
+        let Some(dump) = dump_of(finding) else {
+            continue;
+        };
+        let Some(kill) = reading.kill_of(dump.pid, &dump.process) else {
+            continue;
+        };
+        let why = kill.reason.as_deref().map(|reason| format!(" ({reason})"));
+        let message = format!(
+            "{}: the system killed it because memory was low{}; the profile ends there",
+            dump.process,
+            why.unwrap_or_default()
+        );
+        let help = "the last dump has what it had not released; to record longer, close other \
+                    apps or use a device with more memory";
+        let named = findings::Finding::new("low-memory-kill", None, message).with_help(help);
+        *finding = named.with_pid(dump.pid);
+    }
+}
+
 fn heapprofd_silent(target: &EmptyTarget, log: &[LogLine]) -> manifest::Warning {
     let died = log.iter().find(|line| {
         line.text.contains("heapprofd") && line.text.to_ascii_lowercase().contains("fatal signal")

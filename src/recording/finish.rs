@@ -8,6 +8,7 @@ pub use self::heap_files::HeapFileError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::advice;
 use super::blocking::blocking;
@@ -98,19 +99,23 @@ async fn finish_session(
     let trace = match fetch(&mut session, controls).await {
         Ok(trace) => trace,
         Err(error @ (SessionError::NothingLeft { .. } | SessionError::Rejected { .. })) => {
-            // There is nothing to collect later.
-            session.forget()?;
             // It is empty, or contains files of others.
             let _ = std::fs::remove_dir(&output);
-            if let Some(none) = no_error_came(&plan, ended_by) {
-                return Err(none.into());
-            }
-            let error = match error {
-                SessionError::NothingLeft { serial, id } if ended_by == EndedBy::Reboot => {
-                    SessionError::LostToReboot { serial, id }
+            if let SessionError::NothingLeft { serial, id } = error {
+                let now = session::moment(session.device()).await;
+                let is_other_boot = now.is_ok_and(|now| now.boot_id != session.header().boot_id);
+                if ended_by == EndedBy::Reboot || is_other_boot {
+                    // A trace survives a restart, but the serial can be another device's by now.
+                    return Err(SessionError::LostToReboot { serial, id }.into());
                 }
-                other => other,
-            };
+                let none = no_error_came(&session, &plan, ended_by);
+                session.forget()?;
+                return Err(none
+                    .unwrap_or(SessionError::NothingLeft { serial, id })
+                    .into());
+            }
+            // There is nothing to collect later.
+            session.forget()?;
             return Err(error.into());
         }
         Err(error) => return Err(error.into()),
@@ -130,7 +135,7 @@ async fn finish_session(
     }
     steps.push(plan::step("converted"));
     if has_no_java_dump(&converted, trace.contents.size)
-        && let Some(none) = no_error_came(&plan, ended_by)
+        && let Some(none) = no_error_came(&session, &plan, ended_by)
     {
         // Companion files do not belong to anything now.
         let _ = std::fs::remove_file(&trace.path);
@@ -169,6 +174,7 @@ async fn finish_session(
     let cause = cause.with_log(&log);
     let why_empty = causes::why_empty(&plan, &converted, cause, &log, &empty);
     causes::settle(&mut converted, cause, !why_empty.is_empty());
+    causes::name_kills(session.device(), &mut converted).await;
     let beside = companion_section(&output, plan.companions).await;
     let tracked = tracked(&session, &plan, beside.as_ref(), staging.path()).await?;
     let sampled = converted.dumps.iter().any(|d| d.file.is_some())
@@ -219,7 +225,15 @@ async fn finish_session(
         companion::write_collections(&folder, &goal, companions, &path)
     });
     let collections = match written.await {
-        Ok(Ok(file)) => file,
+        Ok(Ok((file, found))) => {
+            let known =
+                |finding: &Finding| manifest.warnings.iter().any(|w| w.kind == finding.kind);
+            let new: Vec<Finding> = found.into_iter().filter(|f| !known(f)).collect();
+            manifest
+                .warnings
+                .extend(new.into_iter().map(Finding::into_warning));
+            file
+        }
         Ok(Err(why)) => {
             warn(on_event, why);
             None
@@ -326,17 +340,25 @@ async fn tracked(
 /// or has packets of a dump that cannot be read.
 fn has_no_java_dump(converted: &Converted, size: u64) -> bool {
     let is_read = size == 0 || !converted.health.is_empty();
-    let has_trouble = |health: &Health| health.heap_graph_packets > 0 || health.damage_count > 0;
+    let has_trouble = |health: &Health| {
+        health.heap_graph_packets > 0 || health.damage_count > 0 || health.ends_early
+    };
     converted.java.is_empty() && is_read && !converted.health.iter().any(has_trouble)
 }
 
-/// Returns the error for an OutOfMemoryError that did not occur.
-fn no_error_came(plan: &Plan, ended_by: EndedBy) -> Option<SessionError> {
+/// Returns the error for an OutOfMemoryError that did not occur. Returns `None` if none was waited for, or
+/// not until the end: then another cause has to be told.
+fn no_error_came(session: &Session, plan: &Plan, ended_by: EndedBy) -> Option<SessionError> {
     let waited_s = plan.java.as_ref()?.oom_wait_s?;
-    Some(match ended_by {
-        EndedBy::Interrupted => SessionError::Interrupted,
-        _ => SessionError::NoOutOfMemory { waited_s },
-    })
+    if ended_by == EndedBy::Interrupted {
+        return Some(SessionError::Interrupted);
+    }
+    let had_time = causes::in_full(
+        Duration::from_secs(waited_s),
+        session.duration_bounds(),
+        true,
+    );
+    (ended_by != EndedBy::Reboot && had_time).then_some(SessionError::NoOutOfMemory { waited_s })
 }
 
 async fn convert(

@@ -9,7 +9,7 @@ mod status;
 
 pub(super) use before_start::{abandon, make_way};
 pub use choice::{Scope, SessionSelector, at_server, is_journal_of};
-pub use status::{SessionStatus, State, status};
+pub use status::{SessionStatus, State, Statuses, status};
 
 use std::path::{Path, PathBuf};
 
@@ -175,8 +175,15 @@ pub async fn stop(
             State::Recording | State::Collecting
         )
     {
+        if output.is_some() {
+            return Err(SessionError::OutputOfRecorder {
+                id: session_state.header.id.clone(),
+                path: session_state.header.output.clone(),
+            }
+            .into());
+        }
         let session_state = session_state.clone();
-        return stop_recorder(store, session_state, output, names, controls, on_event).await;
+        return stop_recorder(store, session_state, names, controls, on_event).await;
     }
     let how = How {
         output,
@@ -201,7 +208,6 @@ pub async fn stop(
 async fn stop_recorder(
     store: &Store,
     session_state: SessionState,
-    output: Option<&Path>,
     names: Option<&NameOptions>,
     controls: &mut Controls,
     on_event: &EventHandler,
@@ -227,7 +233,7 @@ async fn stop_recorder(
         }
     }
     let how = How {
-        output,
+        output: None,
         names,
         wait: false,
     };

@@ -141,6 +141,9 @@ pub fn packets_unwritten(error: &std::io::Error) -> Finding {
     ))
 }
 
+/// The process exited, or ended its profile.
+pub const DISCONNECTED: &str = "disconnected";
+
 /// Failed unwinding is common; only this share of failures is reported.
 const MANY_UNWINDING_ERRORS_PERCENT: u64 = 10;
 /// Shortest wait in the allocator that is noticeable in the app.
@@ -245,7 +248,7 @@ pub fn findings_for_dump(dump: &HeapDump, tables: &Tables) -> Vec<Finding> {
     // Whatever ended the profile also disconnects the process: not a second cause.
     if flags.disconnected && !flags.rejected_concurrent && !flags.is_cut_short() {
         add(
-            "disconnected",
+            DISCONNECTED,
             None,
             match dump.samples.is_empty() {
                 true => {

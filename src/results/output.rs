@@ -104,6 +104,11 @@ impl OutputFolder {
             source,
         };
         let absolute = std::path::absolute(path).map_err(output)?;
+        if absolute.to_str().is_none() {
+            // The journal and the manifest are text.
+            let error = io::Error::new(io::ErrorKind::InvalidInput, "its path is not UTF-8");
+            return Err(output(error));
+        }
         let made = match std::fs::read_dir(&absolute) {
             Ok(mut items) => {
                 if items.next().is_some() {

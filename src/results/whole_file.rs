@@ -94,11 +94,25 @@ pub(crate) fn write_named(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Writes a file with a name chosen by heaptap atomically. It survives a power loss: without that,
 /// the new name can be on disk before the content.
 pub(crate) fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = WholeFile::named(path)?;
+    synced(WholeFile::named(path)?, path, bytes)
+}
+
+/// As [`write_synced`], for a file that the user named.
+pub(crate) fn write_typed(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    synced(WholeFile::typed(path)?, path, bytes)
+}
+
+fn synced(mut file: WholeFile, path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
-    file.flushed()?.sync_all()?;
+    let is_whole = file.unfinished.is_some();
+    if is_whole {
+        file.flushed()?.sync_all()?;
+    }
     file.finish()?;
-    folder::sync(folder::of(path))
+    match is_whole {
+        true => folder::sync(folder::of(path)),
+        false => Ok(()),
+    }
 }
 
 /// Returns the directory `name` inside `folder`, creating it if it is missing.

@@ -11,11 +11,12 @@ use crate::pages::{
     self, PagePlace, ReportError, ReportFile, ReportOutcome, ReportRequest, Target,
 };
 use crate::recording::outcome::Finished;
-use crate::results::manifest::{Manifest, Page};
+use crate::results::manifest::{Manifest, Page, Warning};
 use crate::results::output::{Staging, Unpublished};
 use crate::session::part_prefix;
 use crate::session::unfinished::ExistingFile;
 use crate::units::ByteSize;
+use crate::untrusted::shell::quoted_path;
 use crate::views::blocking;
 use crate::views::paths::near;
 use serde_json::json;
@@ -110,13 +111,14 @@ async fn leave_page(ctx: &Context, args: NoReportArgs, finished: &mut Finished) 
             Some(page)
         }
         Err(failure) => {
-            ctx.console.warn_with_help(
-                format!("cannot write {PAGE}: {}", failure.message),
-                Some(
-                    "the recording is complete without it; run `heaptap report DIR` to write it \
-                     again",
-                ),
+            let message = format!("cannot write {PAGE}: {}", failure.message);
+            let help = format!(
+                "the recording is complete without it; to write it, run `heaptap report {}`",
+                quoted_path(&finished.output)
             );
+            ctx.console.warn_with_help(&message, Some(&help));
+            let warning = Warning::new("page-unwritten", message).with_help(help);
+            finished.manifest.warnings.push(warning);
             None
         }
     }

@@ -205,6 +205,18 @@ fn an_app_that_does_not_run_out_of_memory_leaves_an_empty_hand() {
 }
 
 #[test]
+fn a_reboot_while_it_waits_for_an_out_of_memory_error_is_no_good_news() {
+    let lab = Lab::new(FAST);
+    let mut running = begin(&lab, &["--wait-for-oom", "--oom-wait-seconds", "1h"]);
+    running.until("progress");
+    lab.phone.reboot(0);
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(7), "{ended}");
+    assert!(ended.stderr.contains("the device restarted"), "{ended}");
+    assert_eq!(kinds(&lab.manifest("out"))[0], "device-rebooted");
+}
+
+#[test]
 fn waiting_for_an_out_of_memory_error_ends_with_ctrl_c() {
     let lab = Lab::new(FAST);
     let mut running = begin(&lab, &["--wait-for-oom", "--oom-wait-seconds", "1h"]);

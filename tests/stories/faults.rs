@@ -415,6 +415,26 @@ fn a_target_that_exits_is_a_warning() {
 }
 
 #[test]
+fn an_app_that_was_killed_for_memory_is_named() {
+    // Android 10 does not have exit-info: there the log of lmkd tells.
+    for android in [10, 14] {
+        let lab = Lab::new(&format!(
+            "{PHONE},android={android},fault=low-memory-kill@2000"
+        ));
+        let ended = lab.run(&["record", "-n", APP, "-d", "5s", "-c", "1s", "-o", "out"]);
+        assert_eq!(ended.code(), Some(0), "{ended}");
+        let killed = format!("{APP}: the system killed it because memory was low");
+        assert!(ended.stderr.contains(&killed), "{ended}");
+        assert!(!ended.stderr.contains("logcat -b crash"), "{ended}");
+        let manifest = lab.manifest("out");
+        let kinds = manifest["warnings"].as_array().unwrap().iter();
+        let kinds: Vec<_> = kinds.map(|warning| &warning["kind"]).collect();
+        assert_eq!(kinds, ["low-memory-kill"], "{manifest:#}");
+        lab.assert_truth("out");
+    }
+}
+
+#[test]
 fn what_ended_a_profile_before_its_first_sample_is_the_one_cause_that_is_said() {
     for (fault, cause) in [
         ("overrun", "buffer-overran"),

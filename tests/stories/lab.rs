@@ -53,7 +53,26 @@ impl Lab {
 
     /// heaptap with another phone, in the same directory.
     pub fn start_on(&self, phone: &VirtualPhone, state: &str, args: &[&str]) -> Running {
-        let mut command = crate::program::heaptap();
+        self.start_by(crate::program::heaptap(), phone, state, args)
+    }
+
+    /// heaptap as `nohup` starts it: SIGHUP is ignored.
+    #[cfg(unix)]
+    pub fn start_under_nohup(&self, args: &[&str]) -> Running {
+        let heaptap = crate::program::heaptap();
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", "trap '' HUP; exec \"$0\" \"$@\""]);
+        shell.arg(heaptap.get_program());
+        self.start_by(shell, &self.phone, "state", args)
+    }
+
+    fn start_by(
+        &self,
+        mut command: std::process::Command,
+        phone: &VirtualPhone,
+        state: &str,
+        args: &[&str],
+    ) -> Running {
         command
             .args(args)
             .arg("--adb-server")

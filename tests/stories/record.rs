@@ -34,6 +34,23 @@ fn each_signal_ends_it_in_good_order() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn under_nohup_it_goes_on_after_the_terminal_is_closed() {
+    let lab = Lab::new(FAST);
+    let mut running = lab.start_under_nohup(&crate::lab::recording("out", &["--json-lines"]));
+    running.until_recorded();
+    use rustix::process::{Pid, Signal, kill_process};
+    let pid = i32::try_from(running.id()).ok().and_then(Pid::from_raw);
+    kill_process(pid.unwrap(), Signal::HUP).unwrap();
+    let last = running.until_that("progress", |_| true)["elapsed_s"].as_f64();
+    running.until_that("progress", |p| p["elapsed_s"].as_f64() > last);
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!(ended.code(), Some(0), "{ended}");
+    lab.assert_truth("out");
+}
+
 #[test]
 fn continuous_dumps_are_all_there() {
     let lab = Lab::new(FAST);

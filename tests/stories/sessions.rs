@@ -433,6 +433,80 @@ fn a_reboot_is_named_by_whoever_collects() {
 }
 
 #[test]
+fn status_finds_what_others_record_on_any_device_and_says_how_to_stop_it() {
+    let lab = Lab::new("speed=10,devices=2,serial=fleet");
+    let args = ["-s", "fleet-2", "record", "-n", APP, "-o", "a", "--detach"];
+    let begun = lab.start_as("elsewhere", &args).end();
+    assert_eq!(begun.code(), Some(0), "{begun}");
+    let status = lab.expect(0, &["status", "--json"]).json();
+    let session = &status["sessions"][0];
+    assert_eq!(session["serial"], "fleet-2", "{status:#}");
+    assert_eq!(session["in_journal"], false);
+    let id = session["session"].as_str().unwrap();
+    let told = lab.expect(0, &["status"]);
+    let server = lab.phone.addr();
+    let next = format!("next: heaptap --adb-server {server} -s fleet-2 stop {id}");
+    assert!(told.stderr.contains(&next), "{told}");
+    let other = lab.expect(0, &["-s", "fleet-1", "status"]);
+    assert!(other.stderr.contains("no recordings"), "{other}");
+    lab.expect(0, &["-s", "fleet-2", "stop", id, "-o", "b"]);
+    lab.assert_has("b", &lab.phone.truth_of(1)[0]);
+}
+
+#[test]
+fn a_device_that_does_not_answer_hides_no_session() {
+    let lab = Lab::new(FAST);
+    lab.expect(0, &["record", "-n", APP, "-o", "out", "--detach"]);
+    let no_exit = heaptap::phone::Fault::parse("no-exit").unwrap();
+    lab.phone.faults().add(no_exit);
+    let told = lab.expect(0, &["status"]);
+    assert!(told.stdout.contains(APP), "{told}");
+    let silent = "cannot look for recordings on virtual-1";
+    assert!(told.stderr.contains(silent), "{told}");
+    let told = lab.expect(0, &["status", "--json"]).json();
+    assert_eq!(told["sessions"].as_array().unwrap().len(), 1, "{told:#}");
+    assert!(told["unreadable"].to_string().contains(silent), "{told:#}");
+}
+
+#[test]
+fn another_output_is_refused_while_a_process_records() {
+    let lab = Lab::new(FAST);
+    let mut running = lab.record(&[]);
+    running.until_recorded();
+    let refused = lab.expect(2, &["stop", "-o", "b"]);
+    assert!(refused.stderr.contains("leave out `-o`"), "{refused}");
+    lab.expect(0, &["stop"]);
+    assert_eq!(running.end().code(), Some(0));
+    lab.assert_truth("out");
+}
+
+/// A trace survives a restart, so one that is missing can be on another device with the same serial.
+#[test]
+fn a_session_without_a_trace_after_a_reboot_stays_until_it_is_forgotten() {
+    let lab = Lab::new(FAST);
+    lab.expect(0, &["record", "-n", APP, "-o", "out", "--detach"]);
+    let path = lab.expect(0, &["status", "--json"]).json();
+    let id = path["sessions"][0]["session"].as_str().unwrap().to_owned();
+    lab.phone.reboot(0);
+    lab.until("the phone is back", |lab| {
+        lab.run(&["devices", "--json"]).stdout.contains("virtual-1")
+    });
+    for trace in lab.traces() {
+        let remove = heaptap::device::Command::program("rm");
+        lab.on_phone(&remove.arg(format!("/data/misc/perfetto-traces/{trace}")));
+    }
+    for _ in 0..2 {
+        let ended = lab.run(&["stop", &id]);
+        assert_eq!(ended.code(), Some(5), "{ended}");
+        let goes_on = format!("heaptap stop --forget {id}");
+        assert!(ended.stderr.contains(&goes_on), "{ended}");
+        assert!(lab.is_left());
+    }
+    lab.expect(0, &["stop", "--forget", &id]);
+    assert!(!lab.is_left());
+}
+
+#[test]
 fn what_was_fetched_comes_along_to_another_folder() {
     let lab = Lab::new(FAST);
     let name = profile_name(&lab);

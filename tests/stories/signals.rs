@@ -1,17 +1,27 @@
 //! Signals to a child. On Windows these are Ctrl-C and Ctrl-Break, which need a console.
 
+#[cfg(unix)]
+pub use system::hang_up;
 pub use system::send;
 
 #[cfg(unix)]
 mod system {
     use rustix::process::{Pid, Signal, kill_process};
 
+    /// Returns SIGHUP, or what ends heaptap alike if these tests run under `nohup`.
+    pub fn hang_up() -> Signal {
+        match heaptap::host::ignores_hangup() {
+            true => Signal::TERM,
+            false => Signal::HUP,
+        }
+    }
+
     /// Sends `INT`, `TERM`, `HUP` or `KILL` to a child of this process.
     pub fn send(child: u32, signal: &str) {
         let signal = match signal {
             "INT" => Signal::INT,
             "TERM" => Signal::TERM,
-            "HUP" => Signal::HUP,
+            "HUP" => hang_up(),
             "KILL" => Signal::KILL,
             other => panic!("no signal {other}"),
         };

@@ -50,6 +50,12 @@ impl Reading {
         new
     }
 
+    /// Returns the kill of a process, if the device remembers that it was killed for memory.
+    pub fn kill_of(&self, pid: u64, process: &str) -> Option<&LowMemoryKill> {
+        let mut kills = self.kills.iter().map(|record| &record.kill);
+        kills.find(|kill| u64::from(kill.pid) == pid && kill.process == process)
+    }
+
     fn parse(output: &[u8]) -> Reading {
         let sections = Sections::read(output);
         let text = |name: &str| String::from_utf8_lossy(sections.bytes(name)).into_owned();
@@ -119,6 +125,7 @@ mod tests {
             .collect();
         assert_eq!(pids, [2, 3]);
         assert!(after.kills_since(&after).is_empty());
+        assert!(after.kill_of(2, "a").is_some() && after.kill_of(2, "b").is_none());
     }
 
     #[test]

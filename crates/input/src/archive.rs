@@ -55,13 +55,21 @@ pub(super) trait Members {
     fn damaged(&mut self, what: String);
 }
 
+fn too_many() -> String {
+    format!("only its first {MOST_MEMBERS} files were read")
+}
+
 /// Passes the files of a TAR to `members`, in order.
 pub(super) fn each_in_tar(
     source: impl Read,
     members: &mut impl Members,
 ) -> Result<(), ImportError> {
     let mut archive = Tar::new(source);
-    for _ in 0..MOST_MEMBERS {
+    for at in 0..=MOST_MEMBERS {
+        if at == MOST_MEMBERS {
+            members.damaged(too_many());
+            break;
+        }
         match archive.next() {
             Ok(Some(Some(mut file))) => {
                 let member = std::mem::take(&mut file.name);
@@ -88,6 +96,9 @@ pub(super) fn each_in_zip(
         name: name.to_owned(),
         what: error.to_string(),
     })?;
+    if archive.len() > MOST_MEMBERS {
+        members.damaged(too_many());
+    }
     for at in 0..archive.len().min(MOST_MEMBERS) {
         match archive.by_index(at) {
             Ok(file) if file.is_file() => {
@@ -249,6 +260,9 @@ impl<'a> Traces<'a> {
                     return Err(error);
                 }
                 Err(error) => {
+                    if let ImportError::Damaged { .. } = &error {
+                        self.damage.get_or_insert_with(|| error.to_string());
+                    }
                     refused = Some(error);
                     if self.others.len() < NAMED {
                         self.others.push(member.name);

@@ -367,7 +367,6 @@ impl Assembly<'_> {
             open,
             lost_callstacks,
         } = part;
-        self.health.unfinished_dumps += u64::from(unfinished);
         // Those of an open dump can still be defined; the count is a lower bound anyway.
         self.health.lost_callstacks += if open { 0 } else { lost_callstacks };
         let series = self

@@ -235,7 +235,6 @@ pub(super) fn read_stats(message: &[u8]) -> Result<ServiceStats, WireError> {
             }
             8 => stats.chunks_discarded = stats.chunks_discarded.saturating_add(value.number()),
             10 => stats.invalid_packets = value.number(),
-            14 => stats.flushes_failed = value.number(),
             15 => stats.final_flush_failed = value.number() == 2,
             _ => {}
         }

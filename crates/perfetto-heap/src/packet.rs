@@ -55,10 +55,6 @@ pub(super) struct Packet<'a> {
     pub(super) sequence: u32,
     /// A new generation of interned data begins.
     pub(super) clears_state: bool,
-    /// Packets before it were lost, or it is the first.
-    pub(super) previous_dropped: bool,
-    /// The first packet of its sequence, if the service states it.
-    pub(super) first_on_sequence: bool,
     /// Payloads by field number, in order.
     pub(super) payloads: Vec<(u32, &'a [u8])>,
 }
@@ -105,9 +101,7 @@ impl<'a> Packet<'a> {
                     10 => packet.sequence = value.number() as u32,
                     13 => packet.clears_state |= value.number() & 1 != 0,
                     41 => packet.clears_state |= value.flag(),
-                    42 => packet.previous_dropped = value.flag(),
                     58 => packet.clock = Some(value.number() as u32),
-                    87 => packet.first_on_sequence = value.flag(),
                     _ => {}
                 },
                 Ok(None) => return (packet, Ok(())),

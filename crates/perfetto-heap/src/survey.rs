@@ -18,7 +18,7 @@ use super::smaps::SmapsPlans;
 use super::symbols::ModuleSymbols;
 use super::wire::WireError;
 use heaptap_model::profile::{Health, NameMaps, Recording};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io;
 
 /// Minimum memory of a payload; many are kept by position and time.
@@ -42,7 +42,6 @@ pub(super) struct Survey {
     /// Offset of the packet within which the source breaks off, or of its end.
     pub(super) whole_bytes: u64,
     sequences: HashMap<u32, Sequence>,
-    lossy: HashSet<u32>,
     packages: java::KnownPackages,
     ending: Ending,
     /// A packet exceeded the memory limit: later packets are not read.
@@ -119,7 +118,6 @@ impl Survey {
         survey.health.damage.sort_by_key(|damage| damage.offset);
         survey.health.damage.truncate(32);
         survey.health.damage_count += health.damage_count;
-        survey.health.sequences_with_loss = survey.lossy.len() as u64;
         survey.health.smaps_errors = survey.smaps.errors;
         survey.whole_bytes = packets.whole_bytes();
         survey.health.cut_bytes = health.cut_bytes;
@@ -185,15 +183,8 @@ impl Survey {
         if self.memory.add(packet, place) {
             self.pay(memory::Places::COST);
         }
-        if id != 0 {
-            let known = self.sequences.contains_key(&id);
-            if packet.previous_dropped && known && !packet.clears_state && !packet.first_on_sequence
-            {
-                self.lossy.insert(id);
-            }
-            if packet.clears_state && known {
-                self.new_scope(id);
-            }
+        if id != 0 && packet.clears_state && self.sequences.contains_key(&id) {
+            self.new_scope(id);
         }
         for message in packet.all(payload::INTERNED_DATA) {
             if id == 0 {

@@ -15,6 +15,7 @@ use crate::console::Console;
 use crate::console::signals::watch_signals;
 use crate::error::{ErrorClass, Failure};
 use crate::exit::Outcome;
+use crate::flags::conflicts::refuse_input;
 use crate::flags::context::Context;
 use crate::heaps::java::ProgressReporter;
 use crate::heaps::selector::JavaInput;
@@ -39,6 +40,7 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     args.heap.refuse_kinds("query")?;
     let options = args.options();
     let input = JavaInput::parse(&args.input);
+    refuse_input(args.output.as_deref(), [input.path.as_path()])?;
     let sql = statements(&args)?;
     let asks = sql.is_none() && args.output.is_none();
     if asks && console.is_json() {

@@ -134,7 +134,7 @@ async fn perform(
     let mut signals = watch_signals()?;
     let store = Store::of_user()?;
     let journals = Journals::beside(&store)?;
-    files::claim(folder, args.resume)?;
+    let _claimed = files::claim(&store, folder, args.resume)?;
     let phones = tokio::select! {
         phones = prepare::phones(ctx, args, folder, requests) => phones?,
         _ = signals.recv() => return Err(crate::session::SessionError::Interrupted.into()),

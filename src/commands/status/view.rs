@@ -2,12 +2,14 @@
 
 use super::args::Args;
 use crate::console::Style;
+use crate::device::{Address, Selector};
 use crate::error::Failure;
 use crate::exit::Outcome;
 use crate::flags::context::Context;
-use crate::recording::sessions::{self, SessionStatus, State};
+use crate::recording::sessions::{self, SessionStatus, State, Statuses};
 use crate::session::{SessionError, Store, Unreadable};
 use crate::units::{ByteSize, HumanDuration};
+use crate::untrusted::shell::quoted;
 use serde_json::json;
 use std::time::Duration;
 
@@ -18,7 +20,15 @@ use std::time::Duration;
 pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
     let store = Store::of_user()?;
     // Without a device, the journal still has the recordings.
-    let (mut all, mut unreadable) = sessions::status(&store, ctx.device_at_hand().await).await?;
+    let devices = ctx.devices_at_hand().await;
+    let Statuses {
+        sessions: mut all,
+        mut unreadable,
+        silent,
+    } = sessions::status(&store, &devices).await?;
+    if let Selector::Serial(serial) = ctx.selector() {
+        all.retain(|session| session.serial == serial);
+    }
     if let Some(wanted) = &args.session {
         all.retain(|s| s.session.as_str().starts_with(wanted.as_str()));
         unreadable.retain(|(path, _)| sessions::is_journal_of(path, wanted));
@@ -27,7 +37,16 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
         }
     }
     let unread = |(path, source): Unreadable| Failure::from(SessionError::State { path, source });
-    let unreadable: Vec<Failure> = unreadable.into_iter().map(unread).collect();
+    let unlooked = |(serial, error): (String, SessionError)| {
+        let mut failure = Failure::from(error);
+        failure.message = format!(
+            "cannot look for recordings on {serial}: {}",
+            failure.message
+        );
+        failure
+    };
+    let unreadable = unreadable.into_iter().map(unread);
+    let unreadable: Vec<Failure> = unreadable.chain(silent.into_iter().map(unlooked)).collect();
     let console = &ctx.console;
     if console.is_json() {
         let unreadable: Vec<&str> = unreadable.iter().map(|f| f.message.as_str()).collect();
@@ -49,7 +68,10 @@ pub async fn run(ctx: &Context, args: Args) -> Result<Outcome, Failure> {
             ));
         }
         let label = console.on_stderr(Style::Help, "next");
-        console.say(format_args!("          {label}: {}", next_step(session)));
+        console.say(format_args!(
+            "          {label}: {}",
+            next_step(ctx, session)
+        ));
     }
     Ok(Outcome::Done)
 }
@@ -90,8 +112,18 @@ fn status_line(session: &SessionStatus) -> String {
     parts.join("  ")
 }
 
-fn next_step(session: &SessionStatus) -> String {
+fn next_step(ctx: &Context, session: &SessionStatus) -> String {
     let id = &session.session;
+    let server = match Address::parse(&session.server, "the session journal") {
+        Ok(address) if !address.is_same(&Address::local()) => {
+            format!(" --adb-server {}", quoted(&session.server))
+        }
+        _ => String::new(),
+    };
+    if !session.in_journal && ctx.globals.virtual_phone.is_none() {
+        // Only the journal knows which device has it.
+        return format!("heaptap{server} -s {} stop {id}", quoted(&session.serial));
+    }
     match session.state {
         State::Recording
         | State::Detached
@@ -104,7 +136,7 @@ fn next_step(session: &SessionStatus) -> String {
              stop --forget {id}`)"
         ),
         State::ServerDown => format!(
-            "start the adb server with `heaptap devices`, then run `heaptap stop {id}` (or forget \
+            "start the adb server with `heaptap{server} devices`, then run `heaptap stop {id}` (or forget \
              it with `heaptap stop --forget {id}`)"
         ),
         State::Lost => format!("heaptap stop --forget {id}"),

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use crate::recording::companion_options::CompanionOptions;
+use crate::results::findings::Finding;
 use crate::results::timeline;
 use crate::results::whole_file::write_named;
 use crate::timeline::Observation;
@@ -12,7 +13,8 @@ use crate::timeline::Observation;
 pub(crate) const FILE: &str = "gc.jsonl";
 
 /// Writes the file of the recording in `folder`, with the trace at `trace`, into `goal` if
-/// collections were requested and observed. Returns its name if it was written. Blocks.
+/// collections were requested and observed. Returns its name if it was written, and what it lacks.
+/// Blocks.
 ///
 /// # Errors
 /// Returns an error text if it cannot be written. An unreadable trace is reported elsewhere.
@@ -21,9 +23,9 @@ pub(crate) fn write(
     goal: &Path,
     companions: CompanionOptions,
     trace: &Path,
-) -> Result<Option<String>, String> {
+) -> Result<(Option<String>, Vec<Finding>), String> {
     if !companions.gc {
-        return Ok(None);
+        return Ok((None, Vec::new()));
     }
     let mut known = timeline::beside(folder);
     // The data from the log is worth a file even without the trace.
@@ -34,10 +36,10 @@ pub(crate) fn write(
         .map(crate::timeline::Entry::line)
         .collect();
     if text.is_empty() {
-        return Ok(None);
+        return Ok((None, known.findings));
     }
     match write_named(&goal.join(FILE), text.as_bytes()) {
-        Ok(()) => Ok(Some(FILE.to_owned())),
+        Ok(()) => Ok((Some(FILE.to_owned()), known.findings)),
         Err(error) => Err(format!("cannot write {FILE}: {error}")),
     }
 }

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -23,6 +23,7 @@ use crate::error::Failure;
 use crate::export::pprof::PprofOptions;
 use crate::folder::{self, RAW_TRACE, SYMBOLIZED_TRACE};
 use crate::heaps::java::{FOLDER, manifest_of};
+use crate::import;
 use crate::naming::names::NameOptions;
 use crate::naming::packet_files::{DEOBFUSCATION, PacketFiles, SYMBOLS, join_maps};
 use crate::parallel::lock;
@@ -34,6 +35,7 @@ use crate::results::manifest::{
 };
 use crate::results::whole_file::unless_link;
 use crate::session::{self, Owner, Session, Store};
+use crate::trace::Surveyed;
 use crate::units::hex;
 
 /// Returns why Java heaps cannot be dumped at any label, before the recording begins; `None` if
@@ -275,12 +277,13 @@ fn join(
     join_maps(folder, from)?;
     join_symbolization(&mut all.symbolization, new.symbolization);
     let before = all.trace.as_ref().map_or(0, |trace| trace.size);
-    let sum = append(
-        &folder.join(RAW_TRACE),
-        before,
-        &from.join(RAW_TRACE),
-        summed,
-    )?;
+    let trace = from.join(RAW_TRACE);
+    let whole = match new.outcome.complete {
+        true => u64::MAX,
+        false => whole_bytes(&trace)?,
+    };
+    let trace = File::open(&trace)?.take(whole);
+    let sum = append(&folder.join(RAW_TRACE), before, trace, summed)?;
     let size = sum.size;
     let sha256 = hex(&sum.hash.clone().finalize());
     *summed = sum;
@@ -402,9 +405,18 @@ pub(crate) fn put_names(recording: &Path) -> io::Result<()> {
     }
 }
 
+/// Returns the number of bytes before a packet that breaks off at the end of a trace: readers look for
+/// its rest in what follows it.
+fn whole_bytes(trace: &Path) -> io::Result<u64> {
+    let opened = import::open(trace).map_err(io::Error::other)?.pop();
+    let read = opened.map(|trace| Surveyed::read(trace.source)).transpose();
+    let read = read.map_err(io::Error::other)?;
+    Ok(read.map_or(u64::MAX, |surveyed| surveyed.whole_bytes()))
+}
+
 /// Copies `from` to `to`, after its first `before` bytes. Returns the checksum of the result
 /// without reading the part covered by `summed`.
-fn append(to: &Path, before: u64, from: &Path, summed: &Summed) -> io::Result<Summed> {
+fn append(to: &Path, before: u64, mut from: impl Read, summed: &Summed) -> io::Result<Summed> {
     unless_link(to)?;
     let mut goal = OpenOptions::new()
         .read(true)
@@ -419,7 +431,7 @@ fn append(to: &Path, before: u64, from: &Path, summed: &Summed) -> io::Result<Su
     }
     goal.set_len(before)?;
     goal.seek(SeekFrom::Start(before))?;
-    io::copy(&mut File::open(from)?, &mut goal)?;
+    io::copy(&mut from, &mut goal)?;
     goal.flush()?;
     goal.sync_all()?;
     let mut sum = match summed.size == before {
@@ -472,6 +484,18 @@ mod tests {
     }
 
     #[test]
+    fn what_follows_a_packet_that_breaks_off_is_not_its_rest() {
+        let dir = tempfile::tempdir().unwrap();
+        let trace = dir.path().join("raw-trace");
+        // Two packets with a time, of which the second claims four bytes more than it has.
+        let whole = [0x0a, 0x02, 0x40, 0x05];
+        std::fs::write(&trace, [&whole[..], &[0x0a, 0x06, 0x40, 0x05]].concat()).unwrap();
+        assert_eq!(whole_bytes(&trace).unwrap(), 4);
+        std::fs::write(&trace, whole).unwrap();
+        assert_eq!(whole_bytes(&trace).unwrap(), 4);
+    }
+
+    #[test]
     fn a_trace_that_grows_is_summed_up_as_one_that_is_read_whole() {
         let dir = tempfile::tempdir().unwrap();
         let (goal, from) = (dir.path().join("goal"), dir.path().join("from"));
@@ -486,17 +510,18 @@ mod tests {
                 let mut file = OpenOptions::new().append(true).open(&goal).unwrap();
                 file.write_all(b"rest").unwrap();
             }
-            let sum = append(&goal, before, &from, &summed).unwrap();
+            let open = || File::open(&from).unwrap();
+            let sum = append(&goal, before, open(), &summed).unwrap();
             assert_eq!(std::fs::read(&goal).unwrap(), whole);
             assert_eq!(sum.size, whole.len() as u64);
             let expected = hex(&Sha256::digest(&whole));
             assert_eq!(hex(&sum.hash.clone().finalize()), expected);
             // Another process that captures the next label has to read the whole file.
-            let afresh = append(&goal, before, &from, &Summed::default()).unwrap();
+            let afresh = append(&goal, before, open(), &Summed::default()).unwrap();
             assert_eq!(hex(&afresh.hash.finalize()), expected);
             summed = sum;
         }
-        let cut = append(&goal, 100, &from, &summed);
+        let cut = append(&goal, 100, File::open(&from).unwrap(), &summed);
         assert!(cut.is_err());
     }
 }

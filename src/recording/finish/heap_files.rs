@@ -107,7 +107,8 @@ pub(super) async fn finish(
             return Err(SessionError::NotFetched { serial, id, why }.into());
         }
         let failure = why_nothing(&session, &came, Duration::from_millis(wanted.silence_ms));
-        if session.remove_remote().await {
+        // After a restart, it can be another device with the same serial.
+        if ended_by != EndedBy::Reboot && session.remove_remote().await {
             session.forget()?;
         }
         // It is empty, or contains files of others.

@@ -8,7 +8,9 @@ use time::OffsetDateTime;
 use super::phone::{PATIENCE, orphans, reach};
 use crate::device::Device;
 use crate::error::Failure;
-use crate::session::{self, HeapFiles, SessionHeader, SessionId, SessionState, Store, Unreadable};
+use crate::session::{
+    self, HeapFiles, SessionError, SessionHeader, SessionId, SessionState, Store, Unreadable,
+};
 
 /// State of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -59,23 +61,43 @@ pub struct SessionStatus {
     pub in_journal: bool,
     /// True if the device has restarted since; false also if that is unknown.
     pub restarted: bool,
+    /// Address of its adb server.
+    #[serde(skip)]
+    pub server: String,
 }
 
-/// Returns the sessions of all journals and of `device`, and the journals that cannot be read.
+/// Sessions, and what could not be looked at.
+#[derive(Debug, Default)]
+pub struct Statuses {
+    pub sessions: Vec<SessionStatus>,
+    /// Journals that cannot be read.
+    pub unreadable: Vec<Unreadable>,
+    /// Devices that do not answer, so recordings that were started elsewhere are unknown.
+    pub silent: Vec<(String, SessionError)>,
+}
+
+/// Returns the sessions of all journals and of `devices`, and what could not be looked at.
 ///
 /// # Errors
 /// Returns an error if the directory of the journals cannot be read.
-pub async fn status(
-    store: &Store,
-    device: Option<&Device>,
-) -> Result<(Vec<SessionStatus>, Vec<Unreadable>), Failure> {
+pub async fn status(store: &Store, devices: &[Device]) -> Result<Statuses, Failure> {
     let (session_states, unreadable) = store.list()?;
     let mut all = Vec::new();
+    let mut silent = Vec::new();
     for session_state in &session_states {
+        let is_its = |device: &&Device| device.serial() == session_state.header.serial;
+        let device = devices.iter().find(is_its);
         all.push(status_of(store, session_state, device).await);
     }
-    if let Some(device) = device {
-        for trace in orphans(device, &session_states).await? {
+    for device in devices {
+        let found = match orphans(device, &session_states).await {
+            Ok(found) => found,
+            Err(error) => {
+                silent.push((device.serial().to_owned(), error));
+                continue;
+            }
+        };
+        for trace in found {
             all.push(SessionStatus {
                 state: match trace.writer {
                     Some(_) => State::Detached,
@@ -91,10 +113,15 @@ pub async fn status(
                 output: None,
                 in_journal: false,
                 restarted: false,
+                server: device.server().address(),
             });
         }
     }
-    Ok((all, unreadable))
+    Ok(Statuses {
+        sessions: all,
+        unreadable,
+        silent,
+    })
 }
 
 /// Returns the state of `session_state`, reading from its device; `device` is a device that is
@@ -136,6 +163,7 @@ pub(super) async fn status_of(
         output: Some(header.output.clone()),
         in_journal: true,
         restarted,
+        server: header.server.clone(),
     }
 }
 

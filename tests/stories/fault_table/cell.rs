@@ -327,7 +327,7 @@ impl Cell<'_> {
             }
             let signal = match *signal {
                 "TERM" => Signal::TERM,
-                "HUP" => Signal::HUP,
+                "HUP" => crate::signals::hang_up(),
                 "KILL" => Signal::KILL,
                 _ => Signal::INT,
             };

@@ -49,8 +49,8 @@ pub enum SessionError {
         /// The answer.
         text: String,
     },
-    /// The device restarted, and its trace is lost.
-    #[error("{serial} restarted during session {id}, and its trace is lost")]
+    /// The device restarted, or another one has its serial; there is no trace.
+    #[error("{serial} restarted during session {id}, and no trace is left on it")]
     LostToReboot { serial: String, id: SessionId },
     /// There is no trace on the device.
     #[error("no trace of session {id} is left on {serial}")]
@@ -123,6 +123,12 @@ pub enum SessionError {
         #[source]
         source: io::Error,
     },
+    /// Another output was requested of a session that another process records.
+    #[error(
+        "the heaptap process that records session {id} writes its results to {}",
+        path.display()
+    )]
+    OutputOfRecorder { id: SessionId, path: PathBuf },
     /// Another process is finishing this session.
     #[error("another heaptap process is recording or fetching session {id}")]
     Busy { id: SessionId },
@@ -298,9 +304,15 @@ impl Classified for SessionError {
             SessionError::OddAnswer { .. } => {
                 ErrorFacts::new(ErrorClass::Device, "unexpected-answer")
             }
-            SessionError::LostToReboot { .. } => {
-                ErrorFacts::new(ErrorClass::Device, "device-rebooted").with_help("record again")
-            }
+            SessionError::LostToReboot { id, .. } => ErrorFacts::new(
+                ErrorClass::Device,
+                "device-rebooted",
+            )
+            .with_help(format!(
+                "if this is another device, connect the one that recorded and run `heaptap stop \
+                     {id}`; otherwise forget the session with `heaptap stop --forget {id}` and \
+                     record again"
+            )),
             SessionError::NothingLeft { .. } => {
                 ErrorFacts::new(ErrorClass::Device, "trace-gone").with_help("record again")
             }
@@ -366,9 +378,14 @@ impl Classified for SessionError {
                 ),
                 _ => format!("set `{STATE_DIR_VAR}` to a writable directory"),
             }),
+            SessionError::OutputOfRecorder { .. } => {
+                ErrorFacts::new(ErrorClass::Usage, "output-taken")
+                    .with_help("leave out `-o`, and copy the directory when it is complete")
+            }
             SessionError::Busy { id } => ErrorFacts::new(ErrorClass::Usage, "session-busy")
                 .with_help(format!(
-                    "end it with `heaptap stop {id}`; the other process then fetches it"
+                    "if it is recording, end it with `heaptap stop {id}`; while the other process \
+                     fetches it, wait: `heaptap status` shows when it has ended"
                 )),
             SessionError::NoSuchSession { .. } => {
                 ErrorFacts::new(ErrorClass::Usage, "no-such-session").with_help(NAME_A_SESSION)

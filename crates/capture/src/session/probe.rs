@@ -128,8 +128,8 @@ pub(super) async fn find_writer(device: &Device, path: &str) -> Result<Writer, D
     let output = device.run(&list, QUICK).await?;
     let text = String::from_utf8_lossy(&output.stdout);
     let mut processes = text.lines().filter_map(parse_ps_line).peekable();
-    // The list contains at least `ps` itself.
-    if processes.peek().is_none() {
+    // The list contains at least `ps` itself; one of a `ps` that was ended lacks processes.
+    if output.exit != 0 || processes.peek().is_none() {
         return Err(no_answer(device, "listing its processes"));
     }
     let mut starting = false;

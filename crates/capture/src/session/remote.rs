@@ -32,15 +32,11 @@ pub async fn remote_traces(device: &Device) -> Result<Vec<RemoteTrace>, SessionE
             continue;
         };
         let path = id.remote_path();
-        let writer = match probe::find_writer(device, &path).await? {
-            Writer::Perfetto(facts) => Some(facts.key),
-            Writer::None | Writer::Starting => None,
-        };
         found.push(RemoteTrace {
             stat: device.stat(&path, QUICK).await?,
+            writer: writer_of(device, &path).await?,
             id,
             path,
-            writer,
         });
     }
     Ok(found)

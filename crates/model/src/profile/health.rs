@@ -36,8 +36,6 @@ pub struct Health {
     pub adopted_profile_packets: u64,
     /// Profile packets that occur twice.
     pub repeated_profile_packets: u64,
-    /// Dumps whose last packet is missing.
-    pub unfinished_dumps: u64,
     /// Samples whose callstack the trace does not define; they are kept without names.
     pub lost_callstacks: u64,
     /// Frames that the trace does not define; they are kept without names.
@@ -46,8 +44,6 @@ pub struct Health {
     pub malformed_samples: u64,
     /// Dumps whose time cannot be converted by any clock of the trace.
     pub dumps_without_clock: u64,
-    /// Sequences for which the service reports lost packets.
-    pub sequences_with_loss: u64,
     /// Profile packets without a sequence, whose names are unknown.
     pub packets_without_sequence: u64,
     /// The trace stops before the tracing service reported its end: the file was cut off, or the
@@ -96,8 +92,6 @@ pub struct ServiceStats {
     pub abi_violations: u64,
     /// Packets that the service rejected.
     pub invalid_packets: u64,
-    /// Failed flushes.
-    pub flushes_failed: u64,
     /// The flush at the end failed.
     pub final_flush_failed: bool,
 }

@@ -4,6 +4,7 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use heaptap_model::host::ignores_hangup;
 use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -60,7 +61,12 @@ impl Signals {
 
 fn watch() -> io::Result<Signals> {
     let (sender, receiver) = mpsc::unbounded_channel();
+    // Under `nohup`, neither heaptap nor the program ends with the terminal.
+    let is_ignored = |signal: Signal| signal == Signal::HUP && ignores_hangup();
     for (at, watched) in WATCHED.into_iter().enumerate() {
+        if is_ignored(watched) {
+            continue;
+        }
         let number = watched.as_raw();
         // SAFETY: the action only stores into an atomic, which is allowed in a signal handler.
         // Actions run in the order of their registration, so it precedes tokio's.
